@@ -1,0 +1,77 @@
+"""Who holds what: the facts behind a picture, apart from drawing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """An array cut into blocks over a mesh; devices are counted row by row through the mesh.
+
+    `indices` gives for each device the part of the global array it holds, as slices with start and stop;
+    `values` the block it holds (None for an array that is only thought of). `partial_over` names mesh axes
+    along which the blocks are parts of a sum.
+    """
+
+    mesh: Mapping[str, int]
+    shape: tuple[int, ...]
+    indices: tuple[tuple[slice, ...], ...]
+    values: tuple[np.ndarray, ...] | None = None
+    partial_over: tuple[str, ...] = ()
+
+
+def blocks(shape: tuple[int, ...], spec: P, mesh: Any, value: Any = None,
+           partial_over: tuple[str, ...] = ()) -> Blocks:
+    """The blocks of an array of `shape` laid out by `spec` over `mesh` (a Mesh, or axis names to sizes).
+
+    No device is needed; `value`, if given, is the whole array.
+    """
+    sizes = dict(mesh) if isinstance(mesh, Mapping) else dict(mesh.shape)
+    indices = tuple(_index(shape, spec, sizes, device) for device in range(math.prod(sizes.values())))
+    values = None if value is None else tuple(np.asarray(value)[index] for index in indices)
+    return Blocks(sizes, tuple(shape), indices, values, tuple(partial_over))
+
+
+def _index(shape: tuple[int, ...], spec: P, sizes: Mapping[str, int], device: int) -> tuple[slice, ...]:
+    place = dict(zip(sizes, np.unravel_index(device, tuple(sizes.values())), strict=True)) if sizes else {}
+    parts = [*spec, *[None] * (len(shape) - len(spec))]
+    return tuple(_part(n, part, place, sizes) for n, part in zip(shape, parts, strict=True))
+
+
+def _part(length: int, part: Any, place: Mapping[str, Any], sizes: Mapping[str, int]) -> slice:
+    axes = () if part is None else (part,) if isinstance(part, str) else tuple(part)
+    count, number = 1, 0
+    for axis in axes:
+        count, number = count * sizes[axis], number * sizes[axis] + int(place[axis])
+    if length % count:
+        raise ValueError(f"{length} entries cannot be cut into {count} equal parts over {', '.join(axes)}")
+    step = length // count
+    return slice(number * step, (number + 1) * step)
+
+
+def blocks_of(array: jax.Array, mesh: Mapping[str, int] | None = None,
+              partial_over: tuple[str, ...] = ()) -> Blocks:
+    """The blocks of a real array, read from every device that holds one.
+
+    `mesh` names the axes; by default those of the array's own NamedSharding.
+    """
+    sharding = array.sharding
+    if mesh is None:
+        mesh = dict(sharding.mesh.shape) if isinstance(sharding, NamedSharding) else {}
+    shards = array.addressable_shards
+    if isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, AbstractMesh):
+        order = {device: k for k, device in enumerate(sharding.mesh.devices.flat)}
+        shards = sorted(shards, key=lambda shard: order[shard.device])
+    indices = tuple(tuple(slice(*i.indices(n)[:2]) for i, n in zip(s.index, array.shape, strict=True))
+                    for s in shards)
+    return Blocks(dict(mesh), tuple(array.shape), indices, tuple(np.asarray(s.data) for s in shards),
+                  tuple(partial_over))

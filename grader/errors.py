@@ -1,0 +1,62 @@
+"""JAX's errors in plain words: what it means, and what to look at next.
+
+The error's own first line is always shown; this adds what a newcomer to many devices needs. The texts
+matched are those of JAX 0.7 to 0.12.
+"""
+
+from __future__ import annotations
+
+import re
+
+from grader.answers import Problem
+
+_MEANINGS: tuple[tuple[str, str, str], ...] = (
+    ("DuplicateSpecError|ValueError", r"duplicate|map at most one positional dimension|at most once",
+     "One mesh axis was asked to split two dimensions of the same array. Each axis may be used once per array."),
+    ("ValueError", r"inferred to be possibly varying over|can't be statically inferred|replicat\w+ over mesh ax|"
+                   r"out_specs .*(is|are) (implicitly )?replicated",
+     "out_specs promise that all devices along an axis hold the same block, and JAX cannot see why they would. "
+     "Either a collective over that axis is missing, or the result really differs and out_specs should name the "
+     "axis. (An all_gather's result counts as varying: give `to='invarying'` where your JAX has it, or "
+     "`check_vma=False` once you are sure.)"),
+    ("TypeError|ValueError", r"dot_general requires contracting dimensions|contracting dim\w* .*(shape|size)|"
+                             r"matmul.*(mismatch|contract)|Incompatible shapes for dot|dot_general.*shape",
+     "Inside shard_map each device sees only its own blocks, and these two do not fit: one is a slice of the "
+     "contracting dimension, the other is not the same slice. Which collective brings them together?"),
+    ("ValueError", r"evenly divisible|divisible by|not divisible|IndivisibleError",
+     "A dimension cannot be cut into that many equal parts. Which dimension did you mean to split, and over which "
+     "axis?"),
+    ("AssertionError", r"^$",
+     "JAX stopped without a text. Under shard_map this most often means a collective names an axis the mesh does "
+     "not have."),
+    ("NameError|ValueError|KeyError", r"unbound axis name|axis name|Resource axis|not found in mesh",
+     "A collective or a spec names an axis that is not there. The mesh's axes are in `mesh.axis_names`; collectives "
+     "work only inside shard_map."),
+    ("ValueError", r"psum can only accept axis_name|reduced or invarying",
+     "The sum runs over an axis along which the devices already hold the same value."),
+    ("ValueError", r"out_specs.*(too long|rank)|which is too long|has length \d+ .*rank",
+     "A spec has more entries than the block has dimensions. Did a collective drop a dimension (`tiled=True` keeps "
+     "it), or did you sum a dimension away?"),
+    ("TracerBoolConversionError", r"",
+     "A Python `if` cannot look at a value that only the devices know. Use jnp.where, or compute it from static "
+     "shapes."),
+    ("TypeError", r"unexpected keyword argument|missing \d+ required|takes \d+ positional",
+     "The function is called as `name(a, b, ..., mesh=mesh)`: keep the parameters of the starter."),
+)
+
+
+def in_plain_words(problem: Problem) -> str:
+    """What went wrong, in one paragraph for a student."""
+    if problem.kind == "refused":
+        return problem.message
+    first = problem.message.strip().splitlines()[0] if problem.message.strip() else "no text"
+    said = f"It stops with {problem.error}: {first[:400]}"
+    meaning = _meaning(problem)
+    return f"{said}\n\n{meaning}" if meaning else said
+
+
+def _meaning(problem: Problem) -> str:
+    for error, pattern, words in _MEANINGS:
+        if re.fullmatch(f".*({error})", problem.error) and re.search(pattern, problem.message, re.IGNORECASE):
+            return words
+    return ""

@@ -1,0 +1,169 @@
+"""The vocabulary of an exercise: *case*, *check*, *mistake*.
+
+An author describes an exercise once, in `grader/lessons/`:
+
+* a **reference**: what a single device would compute, on plain NumPy values;
+* **cases**: what the answer is tried on, drawn afresh from a random generator;
+* **mistakes**: wrong answers as a student would write them, whose docstrings are what we say.
+
+Everything expected is computed from these; nothing is stored. The *checks* are the rungs of
+`grader.judge`, the same for every exercise of a form.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+Form = Literal["program", "function", "table"]
+
+
+@dataclass(frozen=True)
+class Array:
+    """An argument laid out over a mesh: its values and the spec that says who holds what."""
+
+    value: np.ndarray
+    spec: P
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing an answer is tried on.
+
+    `mesh` maps axis names to sizes, in order. `out` is the layout that the result must have (one
+    spec, or a tuple of them for a tuple of results). `bytes_sent` is what the best program sends
+    per device, by the ring algorithm; `flops` what one device computes when the work is divided.
+    `key` names the entry of a table that this case asks about.
+    """
+
+    arguments: Mapping[str, Any]
+    mesh: Mapping[str, int] = field(default_factory=dict)
+    out: Any = None
+    bytes_sent: int | None = None
+    flops: int | None = None
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong answer that students give. `words` is what we say to the student who gave it."""
+
+    name: str
+    words: str
+    wrong: Callable[..., Any]
+
+    def spellings(self) -> list[Callable[..., Any]]:
+        """The wrong answer with shard_map's check off and, where it takes `check_vma`, also on."""
+        if "check_vma" not in inspect.signature(self.wrong).parameters:
+            return [self.wrong]
+        return [functools.partial(self.wrong, check_vma=check) for check in (False, True)]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one check of one exercise came to: the only record that leaves a run.
+
+    `mistake` is the name of the mistake that behaves the same, or "" when none does; `words` is
+    empty when the check passed.
+    """
+
+    exercise: str
+    check: str
+    points: float
+    worth: float
+    mistake: str = ""
+    words: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return not self.words
+
+
+class Draw:
+    """Fresh data for a case: no zeros, no equal shards, a different length on every axis.
+
+    `shape` is the shape of the mesh this round is about, and `square` asks for equal lengths: wrong
+    axes then pass every shape and only values tell.
+    """
+
+    def __init__(self, rng: np.random.Generator, shape: tuple[int, ...] = (), square: bool = False):
+        self.rng, self.shape, self.square = rng, shape, square
+
+    def mesh(self, *names: str) -> dict[str, int]:
+        """A mesh with these axes: the round's own shape, or its product for a single axis."""
+        if len(names) == len(self.shape):
+            return dict(zip(names, self.shape, strict=True))
+        if len(names) == 1:
+            return {names[0]: int(np.prod(self.shape))}
+        raise ValueError(f"a round on a mesh of shape {self.shape} has no mesh with axes {names}")
+
+    def lengths(self, count: int, divisible_by: int) -> tuple[int, ...]:
+        """`count` lengths, each a multiple of `divisible_by` and at least twice it."""
+        if self.square:
+            return (int(divisible_by * self.rng.integers(2, 4)),) * count
+        multiples = self.rng.choice(np.arange(2, 3 + count), size=count, replace=False)
+        return tuple(int(divisible_by * m) for m in multiples)
+
+    def values(self, *shape: int) -> np.ndarray:
+        """Whole numbers as float32: sums come out exact, and no entry is zero."""
+        magnitude = self.rng.integers(1, 10, size=shape)
+        return (magnitude * self.rng.choice([-1, 1], size=shape)).astype(np.float32)
+
+    def array(self, *shape: int, spec: P) -> Array:
+        return Array(self.values(*shape), spec)
+
+
+@dataclass(eq=False)
+class Exercise:
+    """One exercise: its worth, its reference, how its cases are drawn, and its mistakes.
+
+    Forms of the answer:
+
+    * `"program"`: a function of the case's arrays and a keyword `mesh`; it is traced, never run;
+    * `"function"`: a function of plain Python and NumPy values; it is called once per case;
+    * `"table"`: a dict from each case's `key` to the option chosen; `reference` does the experiment.
+    """
+
+    name: str
+    points: float
+    reference: Callable[..., Any]
+    form: Form = "program"
+    mistakes: list[Mistake] = field(default_factory=list)
+    mesh_shapes: tuple[tuple[int, ...], ...] = ((4, 2), (2, 4), (8, 1), (1, 8))
+    drawn: Callable[[Draw], Iterator[Case] | Case] | None = None
+
+    def cases(self, draw: Callable[[Draw], Any]) -> Callable[[Draw], Any]:
+        """Decorator: the function that yields (or returns) cases for one `Draw`."""
+        self.drawn = draw
+        return draw
+
+    def mistake(self, wrong: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: a wrong answer; its docstring is what the student hears."""
+        words = inspect.cleandoc(wrong.__doc__ or "")
+        if not words:
+            raise ValueError(f"the mistake {wrong.__name__} of {self.name} has nothing to say")
+        self.mistakes.append(Mistake(wrong.__name__, words, wrong))
+        return wrong
+
+    def draw_cases(self, seed: int = 0, *, thorough: bool = False) -> list[Case]:
+        """The cases of one run: a few for the notebook, every mesh and more sizes for grading."""
+        if self.drawn is None:
+            raise ValueError(f"{self.name} has no cases: decorate a function with @{self.name}.cases")
+        rng = np.random.default_rng([seed, *self.name.encode()])
+        return [case for draw in self._rounds(rng, thorough) for case in _listed(self.drawn(draw))]
+
+    def _rounds(self, rng: np.random.Generator, thorough: bool) -> list[Draw]:
+        if self.form != "program":
+            return [Draw(rng)]
+        shapes = self.mesh_shapes if thorough else self.mesh_shapes[:2]
+        return [Draw(rng, shape) for shape in shapes] + [Draw(rng, shapes[0], square=True)]
+
+
+def _listed(drawn: Any) -> list[Case]:
+    return [drawn] if isinstance(drawn, Case) else list(drawn)

@@ -1,0 +1,338 @@
+"""`judge(exercise, cases, answers) -> Verdict`: pure, no I/O, no Python of the student's.
+
+The checks form a ladder. For a program: it runs; its shape; its values on every device; its layout; its
+communication; its work. Each rung is tried on every case, and after the first miss the rest are not tried,
+so that a student hears one thing at a time and zeros with a right layout earn nothing.
+
+A missed rung is then named: by the mistake that behaves the same, else by a general signature, else by
+the first difference and nothing more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.answers import Answer, Problem, Value
+from grader.behaviour import Execution, blocks_by_device, close, explain, same_value
+from grader.blocks import Blocks, blocks, blocks_of
+from grader.errors import in_plain_words
+from grader.exercise import Array, Case, Exercise, Outcome
+from grader.program import make_mesh
+from grader.signatures import signature
+
+# What each rung of a program's ladder is worth, as a share of the exercise's points.
+LADDER = {"runs": 0.0, "shape": 0.0, "values": 0.5, "layout": 0.0, "communication": 0.25, "work": 0.25}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge says of one answer.
+
+    `outcomes` has one record per check. `where` describes the case in which a check was missed;
+    `expected` and `found` say who should hold what in that case, and who does, where that helps.
+    """
+
+    exercise: str
+    outcomes: tuple[Outcome, ...]
+    where: str = ""
+    expected: Blocks | None = None
+    found: Blocks | None = None
+
+    @property
+    def points(self) -> float:
+        return round(sum(o.points for o in self.outcomes), 2)
+
+    @property
+    def worth(self) -> float:
+        return round(sum(o.worth for o in self.outcomes), 2)
+
+    @property
+    def failure(self) -> Outcome | None:
+        """The first check that was missed."""
+        return next((o for o in self.outcomes if not o.passed), None)
+
+    @property
+    def passed(self) -> bool:
+        return self.failure is None
+
+    @property
+    def mistake(self) -> str:
+        return self.failure.mistake if self.failure else ""
+
+    @property
+    def words(self) -> str:
+        return self.failure.words if self.failure else ""
+
+
+@dataclass(frozen=True)
+class Miss:
+    """Why a rung was missed in one case."""
+
+    words: str
+    expected: Blocks | None = None
+    found: Blocks | None = None
+
+
+def judge(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
+    """Judge the answers of one student to the cases of one exercise, in the same order."""
+    if len(cases) != len(answers):
+        raise ValueError(f"{exercise.name}: {len(cases)} cases, but {len(answers)} answers")
+    if isinstance(answers[0], Problem) and answers[0].kind in ("missing", "starter") and exercise.form != "table":
+        return unanswered(exercise, answers[0])
+    return {"program": _judge_program, "function": _judge_function, "table": _judge_table}[exercise.form](
+        exercise, cases, answers)
+
+
+def unanswered(exercise: Exercise, problem: Problem) -> Verdict:
+    """The verdict on an answer that is not there."""
+    words = {
+        "missing": f"There is no `{exercise.name}`: the cell that defines it did not run to its end, or the "
+                   "name was changed.",
+        "starter": f"`{exercise.name}` is still the starter. Replace the `...` by your own code, "
+                   "run the cell, then run this check again.",
+    }.get(problem.kind, problem.message)
+    return Verdict(exercise.name, (Outcome(exercise.name, "answered", 0.0, exercise.points, words=words),))
+
+
+# Programs
+
+
+def _judge_program(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
+    runs = [None if isinstance(a, Problem) else Execution(a, case) for case, a in zip(cases, answers, strict=True)]
+    rungs: dict[str, Callable[[int], Miss | None]] = {
+        "runs": lambda k: _runs(runs[k], answers[k]),
+        "shape": lambda k: _shape(runs[k], _expected(exercise, cases[k])),
+        "values": lambda k: _values(runs[k], _expected(exercise, cases[k])),
+        "layout": lambda k: _layout(runs[k]),
+        "communication": lambda k: _communication(runs[k]),
+        "work": lambda k: _work(runs[k]),
+    }
+    outcomes: list[Outcome] = []
+    for check, rung in rungs.items():
+        worth = exercise.points * LADDER[check]
+        failing, miss = next(((k, m) for k in range(len(cases)) if (m := rung(k))), (0, None))
+        if miss:
+            named = explain(exercise, cases, answers, failing)
+            words = named.words if named else _signature(exercise, cases[failing], runs[failing], check)
+            missed = Outcome(exercise.name, check, 0.0, worth, named.name if named else "",
+                             "\n\n".join(filter(None, (miss.words, words))))
+            outcomes.append(missed)
+            outcomes += _not_tried(exercise, check)
+            return Verdict(exercise.name, tuple(outcomes), describe(cases[failing]), miss.expected, miss.found)
+        outcomes.append(Outcome(exercise.name, check, worth, worth))
+    return Verdict(exercise.name, tuple(outcomes))
+
+
+def _not_tried(exercise: Exercise, missed: str) -> list[Outcome]:
+    rest = list(LADDER)[list(LADDER).index(missed) + 1:]
+    return [Outcome(exercise.name, c, 0.0, exercise.points * LADDER[c], words=f"Not tried: “{missed}” comes first.")
+            for c in rest]
+
+
+def _expected(exercise: Exercise, case: Case) -> list[np.ndarray]:
+    plain = [a.value if isinstance(a, Array) else a for a in case.arguments.values()]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(exercise.reference(*plain))]
+
+
+def _specs(case: Case) -> list[P]:
+    return [case.out] if isinstance(case.out, P) else list(case.out)
+
+
+def _runs(run: Execution | None, answer: Answer) -> Miss | None:
+    if isinstance(answer, Problem):
+        return Miss(in_plain_words(answer))
+    if run.may_wait_for_ever:
+        which = next(c for c in run.structure.collectives if c.times is None)
+        return Miss(f"The {which.kind} over {', '.join(which.axes)} stands in a branch, or in a loop without a "
+                    "fixed number of turns. A device that does not come by leaves the others waiting for ever, so "
+                    "this was not run. Let every device call it, and choose between results with jnp.where.")
+    try:
+        _ = run.results
+    except Exception as error:  # XLA's own refusals
+        return Miss(in_plain_words(Problem("error", type(error).__name__, str(error))))
+    return None
+
+
+def _shape(run: Execution, expected: list[np.ndarray]) -> Miss | None:
+    wanted, got = [e.shape for e in expected], run.shapes
+    if wanted == got:
+        return None
+    if len(wanted) != len(got):
+        return Miss(f"The function should return {len(wanted)} array(s); it returns {len(got)}.")
+    name, want, have = next((n, w, g) for n, w, g in zip(_result_names(wanted), wanted, got, strict=True) if w != g)
+    return Miss(f"{name} should have shape {want}; yours has {have}.",
+                *_pictures(run, expected) if len(want) == len(have) else ())
+
+
+def _result_names(results: Sequence[Any]) -> list[str]:
+    return ["The result"] if len(results) == 1 else [f"Result {k}" for k in range(len(results))]
+
+
+def _values(run: Execution, expected: list[np.ndarray]) -> Miss | None:
+    for name, array, whole in zip(_result_names(expected), run.results, expected, strict=True):
+        for device, (index, block) in enumerate(blocks_by_device(array)):
+            if not close(block, whole[index]):
+                return Miss(_first_difference(name, array, device, index, block, whole[index]),
+                            *_pictures(run, expected))
+    return None
+
+
+def _first_difference(name: str, array: jax.Array, device: int, index: tuple[slice, ...],
+                      block: np.ndarray, wanted: np.ndarray) -> str:
+    scale = float(np.max(np.abs(wanted), initial=0.0))
+    at = tuple(int(i) for i in np.argwhere(~np.isclose(block, wanted, rtol=1e-5, atol=1e-5 * max(scale, 1e-30)))[0])
+    claimed = " (its copy of the whole)" if array.is_fully_replicated and array.sharding.num_devices > 1 else ""
+    return (f"{name} is wrong on device {device}. It holds {_region(index)}{claimed}; in that block entry "
+            f"{list(at)} should be {_number(wanted[at])}, and it is {_number(block[at])}.")
+
+
+def _region(index: tuple[slice, ...]) -> str:
+    return f"[{', '.join(f'{s.start}:{s.stop}' for s in index)}]"
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):.6g}"
+
+
+def _pictures(run: Execution, expected: list[np.ndarray]) -> tuple[Blocks, Blocks]:
+    (spec, *_), (whole, *_), (array, *_) = _specs(run.case), expected, run.results
+    return blocks(whole.shape, spec, dict(run.case.mesh), value=whole), blocks_of(array, dict(run.case.mesh))
+
+
+def _layout(run: Execution) -> Miss | None:
+    mesh = make_mesh(run.case.mesh)
+    for name, array, spec in zip(_result_names(run.results), run.results, _specs(run.case), strict=True):
+        if not array.sharding.is_equivalent_to(NamedSharding(mesh, spec), array.ndim):
+            held = math.prod(array.sharding.shard_shape(array.shape))
+            due = math.prod(NamedSharding(mesh, spec).shard_shape(array.shape))
+            return Miss(f"{name} has the right values, but does not lie as it should: {_spec(spec)} was wanted, "
+                        f"{due} entries on each device; yours lies {_spec(_spec_of(array))}, {held} on each.",
+                        *_pictures(run, [np.asarray(a) for a in run.results]))
+    return None
+
+
+def _spec_of(array: jax.Array) -> Any:
+    return getattr(array.sharding, "spec", array.sharding)
+
+
+def _spec(spec: Any) -> str:
+    return f"P({', '.join(map(repr, spec))})" if isinstance(spec, P) else str(spec)
+
+
+def _communication(run: Execution) -> Miss | None:
+    if not run.structure.manual:
+        return Miss("The values are right, but nothing in this program is written per device: the compiler chose "
+                    "who sends what. This exercise asks for that choice: write it with jax.shard_map.")
+    if implicit := [c for c in run.structure.collectives if c.implicit and c.group > 1]:
+        return Miss("The result is right, but in_specs do not describe the operands as they lie, so data move "
+                    "before your function begins:\n" + "\n".join(f"- {c}" for c in implicit))
+    needed, moved = run.case.bytes_sent, run.structure.bytes_sent
+    if needed is None or moved <= needed:
+        return None
+    listed = "\n".join(f"- {c}" for c in run.structure.collectives if c.bytes_sent)
+    return Miss(f"The result is right, but each device sends {moved:,} B where {needed:,} B are enough "
+                f"({moved / needed:.2g} times as much):\n{listed}" if needed else
+                f"The result is right, but each device sends {moved:,} B where none need be sent:\n{listed}")
+
+
+def _work(run: Execution) -> Miss | None:
+    needed = run.case.flops
+    if needed is None:
+        return None
+    # Adding up partial sums, a bias or a relu costs a few operations per entry: not what is asked here.
+    local = sum(math.prod(a.sharding.shard_shape(a.shape)) for a in run.results)
+    if run.flops <= 1.5 * needed + 4 * local:
+        return None
+    return Miss(f"The result is right, but the work is not divided: each device computes {run.flops:,} FLOPs where "
+                f"{needed:,} are its share. Who multiplies what that another device multiplies too?")
+
+
+def _signature(exercise: Exercise, case: Case, run: Execution | None, check: str) -> str:
+    if check != "values" or run is None:
+        return ""
+    found = [block for _, block in blocks_by_device(run.results[0])]
+    whole = _expected(exercise, case)[0]
+    wanted = [whole[index] for index, _ in blocks_by_device(run.results[0])]
+    return signature(found, wanted, case.mesh)
+
+
+def describe(case: Case) -> str:
+    """A case in one line: the mesh, and every array's shape and layout."""
+    mesh = " × ".join(f"{name}={size}" for name, size in case.mesh.items())
+    arrays = [f"{name}: {'×'.join(map(str, a.value.shape))} {_spec(a.spec)}"
+              for name, a in case.arguments.items() if isinstance(a, Array)]
+    return "; ".join(filter(None, [f"mesh {mesh}" if mesh else "", *arrays]))
+
+
+# Functions and tables
+
+
+def _judge_function(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
+    for k, (case, answer) in enumerate(zip(cases, answers, strict=True)):
+        if miss := _wrong_result(exercise, case, answer):
+            named = explain(exercise, cases, answers, k)
+            words = "\n\n".join(filter(None, (miss, named.words if named else "")))
+            missed = Outcome(exercise.name, "values", 0.0, exercise.points, named.name if named else "", words)
+            return Verdict(exercise.name, (missed,))
+    return Verdict(exercise.name, (Outcome(exercise.name, "values", exercise.points, exercise.points),))
+
+
+def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
+    if isinstance(answer, Problem):
+        return f"{in_plain_words(answer)}\n\nIt was called with {_called_with(case)}."
+    if not isinstance(answer, Value):
+        return "The answer should be a plain value."
+    expected = exercise.reference(**case.arguments)
+    if same_value(answer.value, expected):
+        return ""
+    return f"Called with {_called_with(case)}, it should return {_short(expected)}; it returns {_short(answer.value)}."
+
+
+def _called_with(case: Case) -> str:
+    return ", ".join(f"{name}={_short(value)}" for name, value in case.arguments.items())
+
+
+def _short(value: Any, limit: int = 200) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def _judge_table(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
+    """Every row is tried and earns its share; the first wrong one is explained."""
+    share = exercise.points / len(cases)
+    outcomes: list[Outcome] = []
+    for k, (case, answer) in enumerate(zip(cases, answers, strict=True)):
+        words, name = _row(exercise, cases, answers, k)
+        outcomes.append(Outcome(exercise.name, case.key, 0.0 if words else share, share, name, words))
+    if all(isinstance(a, Problem) and a.kind in ("starter", "missing") for a in answers):
+        return unanswered(exercise, answers[0])
+    return Verdict(exercise.name, tuple(outcomes))
+
+
+def _row(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], k: int) -> tuple[str, str]:
+    match answers[k]:
+        case Problem(kind="starter" | "missing"):
+            return f"{cases[k].key}: no answer yet.", ""
+        case Problem() as problem:
+            return in_plain_words(problem), ""
+        case Value(value) if same_value(value, exercise.reference(**cases[k].arguments)):
+            return "", ""
+        case Value(value):
+            named = explain(exercise, cases, answers, k)
+            hint = named.words if named else "Do the experiment: what does each device hold, and what does it lack?"
+            return f"{cases[k].key}: not {_short(value)}. {hint}", named.name if named else ""
+    return f"{cases[k].key}: the answer should be a plain value.", ""
+
+
+def with_words(verdict: Verdict, words: str) -> Verdict:
+    """The same verdict, worth nothing, with other words (for what went wrong around the judge)."""
+    worth = verdict.worth
+    return replace(verdict, outcomes=(Outcome(verdict.exercise, "runs", 0.0, worth, words=words),))

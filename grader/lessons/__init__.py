@@ -1,0 +1,30 @@
+"""All exercises, by name. One module a lesson, its exercises in the order of the notebook."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+
+from grader.exercise import Exercise
+
+
+def _load() -> dict[str, Exercise]:
+    found: dict[str, Exercise] = {}
+    for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
+        for value in vars(importlib.import_module(f"{__name__}.{module}")).values():
+            if isinstance(value, Exercise) and found.setdefault(value.name, value) is not value:
+                raise ValueError(f"two exercises are named {value.name}")
+    return found
+
+
+EXERCISES = _load()
+
+
+def find(name: str) -> Exercise:
+    """The exercise of this name; LookupError names the nearest ones."""
+    if name in EXERCISES:
+        return EXERCISES[name]
+    near = difflib.get_close_matches(name, EXERCISES, n=3, cutoff=0.4)
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    raise LookupError(f"There is no exercise named {name!r}.{hint}")

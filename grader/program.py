@@ -1,0 +1,145 @@
+"""A student's function as a program: traced once, carried as bytes, run anywhere there are devices.
+
+`trace` turns a function of arrays into a `Program`, an artefact of `jax.export`. Values and structure
+come from the same bytes: `Program.run` executes them, `grader.communication` reads them. No Python of
+the function's author runs after `trace`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+from jax import export
+from jax.extend import core
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+
+class Refused(Exception):
+    """The function cannot become a program; the text tells its author why and what to do."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A traced function as the bytes of `jax.export`: shapes, shardings and operations, no Python."""
+
+    artefact: bytes
+
+    @cached_property
+    def exported(self) -> export.Exported:
+        return export.deserialize(bytearray(self.artefact))
+
+    @cached_property
+    def _jitted(self) -> Callable[..., Any]:
+        return jax.jit(self.exported.call)
+
+    def compile(self, *avals: Any) -> jax.stages.Compiled:
+        """The program compiled for the devices of `avals` (arrays, or shapes with shardings)."""
+        return self._jitted.lower(*avals).compile()
+
+    def run(self, *arrays: jax.Array) -> Any:
+        """Run on arrays of the traced shapes and layouts; returns arrays (or a pytree of them)."""
+        return jax.block_until_ready(self._jitted(*arrays))
+
+
+def make_mesh(sizes: Mapping[str, int]) -> Mesh:
+    """A mesh with these axes (name -> size) over the first devices, all axes `Auto`."""
+    shape, names = tuple(sizes.values()), tuple(sizes)
+    devices = jax.devices()[: math.prod(shape)]
+    return jax.make_mesh(shape, names, axis_types=(AxisType.Auto,) * len(names), devices=devices)
+
+
+def aval(shape: tuple[int, ...], dtype: Any, spec: P, mesh: Mesh) -> jax.ShapeDtypeStruct:
+    """What is known of an array before it has values: shape, dtype and layout."""
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))
+
+
+def put(value: Any, spec: P, mesh: Mesh) -> jax.Array:
+    """The array with these values, laid out by `spec` over `mesh`."""
+    return jax.device_put(value, NamedSharding(mesh, spec))
+
+
+def trace(fn: Callable[..., Any], *args: Any) -> Program:
+    """Trace `fn` on `args` (arrays or `aval`s, pytrees of them) into a `Program`.
+
+    Debug prints and debug callbacks are left out. Host callbacks raise `Refused`, as does a result
+    that is no array; whatever `fn` itself raises passes through.
+    """
+    jitted = jax.jit(fn)
+    traced = jitted.trace(*args)
+    names = _primitives(traced.jaxpr)
+    if callbacks := sorted(name for name in names if _is_host_callback(name)):
+        raise Refused(
+            f"The function calls back to Python on the host (`{'`, `'.join(callbacks)}`), so it is not a "
+            "program of the devices alone. Compute with jax.numpy and jax.lax instead."
+        )
+    if any(_is_debug(name) for name in names):
+        jitted = _without_debug(traced)
+    return Program(bytes(export.export(jitted)(*args).serialize()))
+
+
+def _is_debug(primitive: str) -> bool:
+    return primitive.startswith("debug_")
+
+
+def _is_host_callback(primitive: str) -> bool:
+    return "callback" in primitive and not _is_debug(primitive)
+
+
+def _inner(eqn: core.JaxprEqn) -> list[Any]:
+    """The jaxprs among an equation's parameters (bodies of loops, branches, maps, calls)."""
+    leaves = jax.tree.leaves(eqn.params, is_leaf=_is_jaxpr)
+    return [leaf for leaf in leaves if _is_jaxpr(leaf)]
+
+
+def _is_jaxpr(value: Any) -> bool:
+    return isinstance(value, (core.Jaxpr, core.ClosedJaxpr))
+
+
+def _open(jaxpr: Any) -> core.Jaxpr:
+    return getattr(jaxpr, "jaxpr", jaxpr)  # since JAX 0.12 open and closed are one class
+
+
+def _primitives(jaxpr: Any) -> set[str]:
+    """The names of all primitives of a jaxpr, at any depth."""
+    names: set[str] = set()
+    for eqn in _open(jaxpr).eqns:
+        names.add(eqn.primitive.name)
+        for inner in _inner(eqn):
+            names |= _primitives(inner)
+    return names
+
+
+def _without_debug(traced: Any) -> Callable[..., Any]:
+    """The traced function with its debug prints and debug callbacks taken out."""
+    run = core.jaxpr_as_fun(_stripped(traced.jaxpr))
+    result = jax.tree.structure(traced.out_info)
+    return jax.jit(lambda *args: jax.tree.unflatten(result, run(*jax.tree.leaves(args))))
+
+
+def _stripped(jaxpr: Any) -> Any:
+    if _open(jaxpr) is not jaxpr:
+        return jaxpr.replace(jaxpr=_stripped(_open(jaxpr)))
+    kept = [eqn for eqn in jaxpr.eqns if not _is_debug(eqn.primitive.name)]
+    eqns = [_stripped_equation(eqn) for eqn in kept]
+    return jaxpr.replace(eqns=eqns, effects=_pure(jaxpr.effects))
+
+
+def _stripped_equation(eqn: core.JaxprEqn) -> core.JaxprEqn:
+    strip = lambda leaf: _stripped(leaf) if _is_jaxpr(leaf) else leaf  # noqa: E731
+    params = {k: jax.tree.map(strip, v, is_leaf=_is_jaxpr) if _holds_jaxpr(v) else v
+              for k, v in eqn.params.items()}
+    return eqn.replace(params=params, effects=_pure(eqn.effects))
+
+
+def _holds_jaxpr(value: Any) -> bool:
+    return any(_is_jaxpr(leaf) for leaf in jax.tree.leaves(value, is_leaf=_is_jaxpr))
+
+
+def _pure(effects: Any) -> Any:
+    return type(effects)(e for e in effects if "Debug" not in type(e).__name__)
