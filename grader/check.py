@@ -1,0 +1,76 @@
+"""`check("name", answer)`: the one line under every exercise."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from grader.answers import asks, collect
+from grader.devices import eight_devices
+from grader.exercise import Outcome
+from grader.judge import Verdict, judge
+
+
+class Mark(float):
+    """The points of a check: a float whose text is the number alone, which nbgrader reads."""
+
+    def __repr__(self) -> str:
+        return f"{float(self):g}" if self != int(self) else f"{int(self)}.0"
+
+
+def check(name: str, answer: Any) -> Mark:
+    """Judge an answer on a few cases, show what came of it, and return the points it earned.
+
+    Args:
+      name: the exercise's name.
+      answer: a function or a table, as the exercise asks.
+    """
+    with _stderr_folded():
+        verdict = verdict_on(name, answer)
+    _show(verdict)
+    return Mark(min(max(verdict.points, 0.0), verdict.worth))
+
+
+def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False) -> Verdict:
+    """The verdict on an answer, on the cases of this seed."""
+    from grader.lessons import find  # here, so that `import grader` stays quick
+
+    try:
+        eight_devices()
+        exercise = find(name)
+    except (LookupError, RuntimeError) as error:
+        return Verdict(name, (Outcome(name, "answered", 0.0, 0.0, words=str(error)),))
+    cases = exercise.draw_cases(seed, thorough=thorough)
+    return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+
+
+def _show(verdict: Verdict) -> None:
+    from grader import feedback
+
+    shell = sys.modules.get("IPython")
+    if shell is None or shell.get_ipython() is None:
+        print(feedback.text(verdict))
+    else:
+        from IPython.display import display
+
+        display({"text/html": feedback.card(verdict), "text/plain": feedback.text(verdict)}, raw=True)
+
+
+@contextlib.contextmanager
+def _stderr_folded() -> Iterator[None]:
+    """Nothing on stderr while a check runs: nbgrader would take any of it for a failed cell.
+
+    Python's warnings are dropped with it, and what XLA itself writes to the process's stderr.
+    """
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(io.StringIO()):
+        kept = os.dup(2)
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

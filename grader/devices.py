@@ -1,0 +1,69 @@
+"""Eight devices anywhere: a real slice where there is one, simulated CPU devices otherwise.
+
+Simulated devices share one thread pool, sized by the machine's cores, and a collective blocks a thread
+per device: on two cores an ordinary loop with an all-reduce hangs or aborts now and then. `NPROC`, read
+when the backend starts, sizes the pool. (jax.config's `jax_cpu_enable_async_dispatch` makes it worse.)
+"""
+
+from __future__ import annotations
+
+import os
+
+import jax
+from jax.extend import backend
+
+POOL = 32  # threads; 16 were enough in every trial
+
+# A collective that not every device reaches would wait for ever. XLA can end the process instead.
+TIMEOUTS = {
+    "--xla_cpu_collective_call_warn_stuck_timeout_seconds": 20,
+    "--xla_cpu_collective_call_terminate_timeout_seconds": 60,
+}
+
+
+class TooFewDevices(RuntimeError):
+    """JAX already runs with too few devices; the text says what to do."""
+
+
+def eight_devices(count: int = 8) -> list[jax.Device]:
+    """`count` devices: real ones if the platform has that many, else simulated CPU devices.
+
+    Call it first in a notebook, before anything touches an array: JAX settles its devices once, when it
+    is first used. Calling it again is harmless. Flags that are already in `XLA_FLAGS` are kept, shorter
+    collective time-outs among them.
+
+    Raises:
+      TooFewDevices: JAX was used before this was called, and has fewer devices.
+    """
+    if not _started():
+        prepare(count)
+        if len(jax.devices()) < count:  # one TPU chip, or a GPU: too few of them to share anything
+            backend.clear_backends()
+            jax.config.update("jax_platforms", "cpu")
+    devices = jax.devices()
+    if len(devices) < count:
+        raise TooFewDevices(
+            f"JAX is already running with {len(devices)} device{'s' * (len(devices) > 1)}, and this course needs "
+            f"{count}. JAX settles its devices when it is first used, so restart the kernel (Kernel → Restart; in "
+            "Colab: Runtime → Restart session) and run the cell with `eight_devices()` before any other."
+        )
+    return devices[:count]
+
+
+def prepare(count: int = 8) -> None:
+    """Set what a backend reads when it starts. Does nothing useful once one has started."""
+    os.environ["NPROC"] = str(max(POOL, int(os.environ.get("NPROC", 0) or 0)))
+    flags = os.environ.get("XLA_FLAGS", "")
+    # An older XLA ends the process over a flag it does not know: seen on 0.7.2, fine from 0.10 on.
+    known = TIMEOUTS if jax.__version_info__ >= (0, 10) else {}
+    added = [f"{flag}={seconds}" for flag, seconds in known.items() if flag not in flags]
+    os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *added])
+    if "xla_force_host_platform_device_count" not in flags:
+        jax.config.update("jax_num_cpu_devices", count)
+
+
+def _started() -> bool:
+    """Whether JAX has a backend, and with it its devices."""
+    from jax._src import xla_bridge  # jax.extend has no question that does not start one
+
+    return xla_bridge.backends_are_initialized()
