@@ -1,0 +1,161 @@
+"""A notebook in, the executed and judged notebook out; and the nbgrader preprocessor that does it.
+
+The student's code runs in a worker, which hands out programs and values; the judge, another process,
+decides on them; here the two are only brought together, and the verdicts written into the check cells in
+the form that nbgrader reads.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import Float, Integer
+
+from grader.answers import Problem, asks, from_json, to_json
+from grader.check import Mark
+from grader.classroom.judging import Judge, Judged, present, shared_judge
+from grader.classroom.notebook import CHECK, answer_expression, checked, checks, restore
+from grader.classroom.sandbox import Limits, OverTime, run
+from grader.exercise import Outcome
+from grader.judge import Verdict
+from grader.lessons import find
+
+
+@dataclass(frozen=True)
+class Graded:
+    """An executed notebook with its verdicts, in the order of the check cells."""
+
+    notebook: NotebookNode
+    verdicts: tuple[Verdict, ...]
+
+
+def grade_notebook(nb: NotebookNode, release: NotebookNode, *, seed: int, judge: Judge,
+                   limits: Limits = Limits()) -> Graded:
+    """Run a hand-in in a worker, judge each exercise of the release, and fill in the check cells."""
+    nb = restore(nb, release)
+    outputs, answers, ending = _work(nb, seed, limits)
+    verdicts = []
+    for position, cell in enumerate(nb.cells):
+        if cell.cell_type != "code":
+            continue
+        cell.execution_count = None
+        if not (name := checked(cell)):
+            cell.outputs = outputs.get(position, [])
+            continue
+        judged = _judged(name, answers.get(name), seed, judge, ending)
+        cell.outputs = _outputs(judged)
+        verdicts.append(judged.verdict)
+    return Graded(nb, tuple(verdicts))
+
+
+def _work(nb: NotebookNode, seed: int, limits: Limits) -> tuple[dict[int, list], dict[str, Any], str]:
+    """Outputs by cell, answers (JSON) by exercise, and why the worker ended early ("" when it did not)."""
+    code = [k for k, cell in enumerate(nb.cells) if cell.cell_type == "code"]
+    job = {"cell_seconds": limits.cell_seconds, "steps": [_step(nb.cells[k], seed) for k in code]}
+    outputs: dict[int, list] = {}
+    answers: dict[str, Any] = {}
+    expected = set(checks(nb))
+    ending = ""
+    try:
+        for line in run("grader.classroom.worker", json.dumps(job), limits):
+            message = json.loads(line)
+            if "cell" in message:
+                outputs[code[int(message["cell"])]] = _readable(message["outputs"])
+            elif message.get("check") in expected:
+                answers[message["check"]] = message["answers"]
+    except OverTime:
+        ending = f"The notebook was still running after {limits.seconds:g} seconds and was stopped."
+    except (ValueError, TypeError, KeyError, IndexError):
+        ending = "The notebook's process wrote something that is no answer, and was stopped."
+    stopped = len(outputs) + len(answers) < len(code)
+    return outputs, answers, ending or ("The notebook's process ended before it came here: it crashed, left, or "
+                                        "asked for more memory than it may use." if stopped else "")
+
+
+def _step(cell: NotebookNode, seed: int) -> dict[str, Any]:
+    if not (name := checked(cell)):
+        return {"source": cell.source}
+    exercise = find(name)
+    asked = asks(exercise, exercise.draw_cases(seed, thorough=True))
+    return {"check": name, "form": exercise.form, "expression": answer_expression(cell.source), "asks": to_json(asked)}
+
+
+def _readable(outputs: Any) -> list[NotebookNode]:
+    """A cell's outputs, if they are outputs."""
+    nb = new_notebook(cells=[new_code_cell(outputs=nbformat.from_dict(outputs))])
+    try:
+        nbformat.validate(nb)
+    except nbformat.ValidationError:
+        return [new_output("stream", name="stderr", text="[The outputs of this cell cannot be shown.]\n")]
+    return nb.cells[0].outputs
+
+
+def _judged(name: str, answers: Any, seed: int, judge: Judge, ending: str) -> Judged:
+    exercise = find(name)
+    if answers is None:
+        return present(Verdict(name, (Outcome(name, "answered", 0.0, exercise.points,
+                                              words=f"This check was never reached. {ending}"),)))
+    try:
+        count = len(exercise.draw_cases(seed, thorough=True))
+        if not isinstance(answers, list) or len(answers) != count:
+            raise ValueError(f"{count} answers are due")
+        from_json(answers)
+    except ValueError as error:
+        answers = to_json([Problem("refused", message=f"The answer cannot be read: {error}.")] * count)
+    return judge(exercise, seed, answers)
+
+
+def _outputs(judged: Judged) -> list[NotebookNode]:
+    """A check cell's outputs: the card, then the points as nbgrader wants them, a number within [0, worth]."""
+    verdict = judged.verdict
+    points = Mark(min(max(verdict.points, 0.0), verdict.worth))
+    record = {"grader": [asdict(outcome) for outcome in verdict.outcomes]}
+    return [new_output("display_data", {"text/html": judged.html, "text/plain": judged.text}, metadata=record),
+            new_output("execute_result", {"text/plain": repr(points)}, execution_count=None)]
+
+
+class JudgedExecute(NbGraderPreprocessor):
+    """nbgrader's Execute, replaced: the notebook runs in a worker and is judged outside it."""
+
+    cell_seconds = Float(60, help="Seconds that one cell may take.").tag(config=True)
+    seconds = Float(300, help="Seconds that one notebook may take.").tag(config=True)
+    seed = Integer(-1, help="Seed of the cases; drawn anew for every run when negative.").tag(config=True)
+    judge: Callable[..., Any] = staticmethod(shared_judge)
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        limits = Limits(cell_seconds=self.cell_seconds, seconds=self.seconds)
+        seed = self.seed if self.seed >= 0 else run_seed()
+        graded = grade_notebook(nb, _registered(resources["nbgrader"]), seed=seed, judge=self.judge(), limits=limits)
+        return graded.notebook, resources
+
+
+_SEED = secrets.randbits(32)
+
+
+def run_seed() -> int:
+    """The secret seed of this run: the same for all students of a class."""
+    return _SEED
+
+
+def _registered(where: dict[str, str]) -> NotebookNode:
+    """The check cells of the release, as nbgrader's gradebook keeps them."""
+    with Gradebook(where["db_url"]) as gradebook:
+        notebook = gradebook.find_notebook(where["notebook"], where["assignment"])
+        points = {cell.name: cell.max_score for cell in notebook.grade_cells}
+        return new_notebook(cells=[_as_cell(cell, points[cell.name]) for cell in notebook.source_cells
+                                   if cell.name in points and cell.name.startswith(CHECK)])
+
+
+def _as_cell(source: Any, points: float) -> NotebookNode:
+    marks = {"grade": True, "grade_id": source.name, "locked": True, "points": points, "schema_version": 3,
+             "solution": False, "task": False, "checksum": source.checksum, "cell_type": source.cell_type}
+    return new_code_cell(source.source, metadata={"nbgrader": marks, "check": source.name.removeprefix(CHECK)})

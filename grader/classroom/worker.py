@@ -1,0 +1,102 @@
+"""Run a student's notebook, and answer for each check what `grader.answers.collect` makes of it.
+
+The only file that runs in the same process as students' code. It is given, on standard input, the cells
+and what each check asks (never a program's values, seeds or expected results), and writes one JSON line for
+every cell and every check as soon as it has it, so that what hangs later loses nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from grader.classroom.recorder import Recorder, Stream, make_shell
+
+AGAIN = 1.0  # seconds after which code that swallowed its TimeoutError is interrupted again
+
+
+def timed(seconds: float, action: Callable[[], Any]) -> Any:
+    """Run an action, interrupted by TimeoutError when its time is over (if it runs Python at all)."""
+    def too_long(*_: Any) -> None:
+        raise TimeoutError(f"stopped after {seconds:g} seconds, which is all that a cell may take")
+
+    signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+    try:
+        return action()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def run_cell(shell: Any, recorder: Recorder, source: str, seconds: float) -> list[dict[str, Any]]:
+    """The outputs of one cell; an error is one of them."""
+    try:
+        timed(seconds, lambda: shell.run_cell(source, store_history=True))
+    except BaseException as error:  # what IPython lets through must not end the worker
+        recorder.write("stderr", f"{type(error).__name__}: {error}\n")
+    return recorder.take()
+
+
+def answers(shell: Any, form: str, asked: Any, expression: str, seconds: float) -> list[Any]:
+    """What the notebook's names answer to the asks of one check."""
+    from grader.answers import Problem, collect
+
+    def ask() -> list[Any]:
+        try:
+            given = eval(expression, shell.user_ns)
+        except NameError:
+            return [Problem("missing")] * len(asked)
+        return collect(form, asked, given)
+
+    try:
+        return timed(seconds, ask)
+    except BaseException as error:  # SystemExit and KeyboardInterrupt too: a hand-in must not end its worker
+        return [Problem("error", type(error).__name__, str(error)[:4000])] * len(asked)
+
+
+def open_wire() -> TextIO:
+    """The only way out: standard output becomes the wire, and whatever else is written goes nowhere.
+
+    A process that a student's code forks does not inherit it, so nobody waits for that one to end.
+    """
+    wire = os.fdopen(os.dup(1), "w")
+    os.register_at_fork(after_in_child=wire.detach().close)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    return wire
+
+
+def main() -> None:
+    job = json.load(sys.stdin)
+    recorder = Recorder()
+    shell = make_shell(recorder)
+
+    from grader.answers import from_json, to_json
+    from grader.devices import eight_devices
+
+    eight_devices()
+    wire = open_wire()
+    sys.stdout, sys.stderr = Stream(recorder, "stdout"), Stream(recorder, "stderr")
+
+    def say(message: dict[str, Any]) -> None:
+        wire.write(json.dumps(message, default=str) + "\n")
+        wire.flush()
+
+    for number, step in enumerate(job["steps"]):
+        if "source" in step:
+            say({"cell": number, "outputs": run_cell(shell, recorder, step["source"], job["cell_seconds"])})
+        else:
+            found = answers(shell, step["form"], from_json(step["asks"]), step["expression"], job["cell_seconds"])
+            recorder.take()
+            say({"check": step["check"], "answers": to_json(found)})
+    say({"end": True})
+    os._exit(0)  # students' threads and exit handlers are not waited for
+
+
+if __name__ == "__main__":
+    main()

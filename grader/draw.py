@@ -1,0 +1,241 @@
+"""Pictures of distributed arrays: who holds which block, with its values, its copies and its partial sums.
+
+Every picture is drawn from `Blocks`, which are facts; the same facts have a text form. A picture shows
+itself in a notebook, and its `repr` is that text.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from grader.blocks import Blocks, blocks, blocks_of
+
+# Okabe and Ito's palette, made paler: told apart by everyone, and dark text stays readable on it.
+COLOURS = ("#a6cfe8", "#f5d08a", "#a5d9c4", "#f2b49b", "#d9b8d4", "#f6efa0", "#9db9d6", "#cfcfcf")
+INK, WRONG = "#222222", "#c0392b"
+SHOWN = 96  # entries at most that are written out
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn figure: PNG in a notebook, plain facts everywhere else."""
+
+    figure: Figure
+    facts: str
+
+    def png(self) -> bytes:
+        file = io.BytesIO()
+        FigureCanvasAgg(self.figure)
+        self.figure.savefig(file, format="png", dpi=100, bbox_inches="tight", facecolor="white", metadata={"Software": None})
+        return file.getvalue()
+
+    def _repr_png_(self) -> bytes:
+        return self.png()
+
+    def __repr__(self) -> str:
+        return self.facts
+
+
+def shards(array: Any, title: str = "") -> Picture:
+    """The whole array, coloured by block, each block with the devices that hold it.
+
+    `array` is a jax.Array or `Blocks`. Copies of a block share a colour; rank 3 is drawn slice by slice.
+    """
+    held = _blocks(array)
+    figure = Figure(figsize=(0.6, 0.6))
+    planes = _planes(held)
+    axes = figure.subplots(1, len(planes), squeeze=False)[0]
+    rows, columns = _grid_shape(held.shape)
+    figure.set_size_inches(len(planes) * _inches(columns) + 0.3, _inches(rows) + (0.35 if title else 0.1))
+    for ax, (name, plane) in zip(axes, planes, strict=True):
+        _draw_whole(ax, held, plane)
+        ax.set_title(name, fontsize=9, color=INK)
+    if title:
+        figure.suptitle(title, fontsize=11, color=INK, y=1.04)
+    return Picture(figure, "\n".join(filter(None, [title, text(held)])))
+
+
+def devices(array: Any, title: str = "") -> Picture:
+    """The grid of devices, each with the block it holds: rows are the mesh's first axis."""
+    held = _blocks(array)
+    figure = Figure()
+    _draw_devices(figure, held, title)
+    return Picture(figure, "\n".join(filter(None, [title, text(held)])))
+
+
+def compare(expected: Blocks, found: Blocks) -> Picture:
+    """Device by device, what it should hold and what it does; what differs is framed in red."""
+    figure = Figure()
+    left, right = figure.subfigures(1, 2, wspace=0.06)
+    _draw_devices(left, expected, "should hold")
+    _draw_devices(right, found, "holds", against=expected)
+    (w, h), (v, g) = _size(expected), _size(found)
+    figure.set_size_inches(2 * max(w, v) + 0.3, max(h, g))
+    return Picture(figure, f"should hold\n{text(expected)}\nholds\n{text(found)}")
+
+
+def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
+    """A · B = C in a row, each coloured by who holds what."""
+    parts = [_blocks(x) for x in (a, b, c)]
+    widths = [_inches(_grid_shape(p.shape)[1]) for p in parts]
+    height = max(_inches(_grid_shape(p.shape)[0]) for p in parts)
+    figure = Figure(figsize=(sum(widths) + 1.2, height + 0.5))
+    axes = figure.subplots(1, 3, width_ratios=widths)
+    for ax, held, name in zip(axes, parts, ("A", "B", "C"), strict=True):
+        _draw_whole(ax, held, ())
+        ax.set_title(name + (f"  Σ {', '.join(held.partial_over)}" if held.partial_over else ""), fontsize=11)
+    for left, sign in zip(axes[1:], ("·", "="), strict=True):
+        left.annotate(sign, (-0.12, 0.5), xycoords="axes fraction", fontsize=18, ha="right", va="center")
+    if title:
+        figure.suptitle(title, fontsize=11, y=1.02)
+    facts = "\n".join(f"{name}: {text(held)}" for name, held in zip("ABC", parts, strict=True))
+    return Picture(figure, "\n".join(filter(None, [title, facts])))
+
+
+def text(array: Any) -> str:
+    """Who holds what, one line a block: the devices, and the part of the whole."""
+    held = _blocks(array)
+    size = "×".join(map(str, held.shape)) or "scalar"
+    mesh = ", ".join(f"{name}={n}" for name, n in held.mesh.items())
+    partial = f", parts of a sum over {', '.join(held.partial_over)}" if held.partial_over else ""
+    lines = [f"{size} over {mesh or 'one device'}{partial}"]
+    for index, holders in _holders(held).items():
+        lines.append(f"  {_region(index)} on {_devices_in_words(holders)}")
+    return "\n".join(lines)
+
+
+def _blocks(array: Any) -> Blocks:
+    if isinstance(array, Blocks):
+        return array
+    if isinstance(array, jax.Array):
+        return blocks_of(array)
+    raise TypeError(f"a picture is drawn of a jax.Array or of Blocks, not of a {type(array).__name__}")
+
+
+def _holders(held: Blocks) -> Mapping[tuple[tuple[int, int], ...], list[int]]:
+    holders: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for device, index in enumerate(held.indices):
+        holders.setdefault(tuple((s.start, s.stop) for s in index), []).append(device)
+    return dict(sorted(holders.items()))
+
+
+def _region(index: Sequence[tuple[int, int]]) -> str:
+    return f"[{', '.join(f'{a}:{b}' for a, b in index)}]"
+
+
+def _devices_in_words(holders: Sequence[int]) -> str:
+    return f"device{'s' * (len(holders) > 1)} {', '.join(map(str, holders))}"
+
+
+def _grid_shape(shape: Sequence[int]) -> tuple[int, int]:
+    return ((1, 1), (1, *shape), tuple(shape))[len(shape)] if len(shape) <= 2 else tuple(shape[-2:])
+
+
+def _inches(length: int) -> float:
+    return min(4.2, max(1.1, 0.34 * length))
+
+
+def _planes(held: Blocks) -> list[tuple[str, tuple[int, ...]]]:
+    """The two-dimensional slices a picture consists of: one, or one for each leading index."""
+    if len(held.shape) <= 2:
+        return [("", ())]
+    leading = list(np.ndindex(*held.shape[:-2]))
+    if len(leading) > 8:
+        raise ValueError(f"a picture shows at most 8 slices; shape {held.shape} has {len(leading)}")
+    return [(f"[{', '.join(map(str, k))}]", k) for k in leading]
+
+
+def _draw_whole(ax: Axes, held: Blocks, plane: tuple[int, ...]) -> None:
+    rows, columns = _grid_shape(held.shape)
+    holders = _holders(held)
+    for colour, (index, who) in enumerate(holders.items()):
+        if any(not start <= k < stop for k, (start, stop) in zip(plane, index, strict=False)):
+            continue
+        (top, bottom), (left, right) = ((0, 1), (0, 1), *index)[-2:] if len(index) < 2 else index[-2:]
+        ax.add_patch(Rectangle((left, top), right - left, bottom - top, facecolor=COLOURS[colour % len(COLOURS)],
+                               edgecolor="white", linewidth=2))
+        sigma = "Σ " if held.partial_over else ""
+        label = f"{sigma}{','.join(map(str, who))}"
+        ax.text((left + right) / 2, (top + bottom) / 2, label, ha="center", va="center", fontsize=9, weight="bold",
+                color=INK, zorder=3, alpha=0.9)
+    _frame(ax, rows, columns)
+
+
+def _frame(ax: Axes, rows: int, columns: int) -> None:
+    ax.set_xlim(0, columns)
+    ax.set_ylim(rows, 0)
+    ax.set_xticks([0, columns])
+    ax.set_yticks([0, rows])
+    ax.tick_params(labelsize=7, length=0, colors="#777777")
+    for side in ax.spines.values():
+        side.set_visible(False)
+
+
+def _mesh_grid(held: Blocks) -> tuple[int, int]:
+    sizes = tuple(held.mesh.values()) or (len(held.indices),)
+    return (1, sizes[0]) if len(sizes) == 1 else (sizes[0], math.prod(sizes[1:]))
+
+
+def _size(held: Blocks) -> tuple[float, float]:
+    """Inches a device grid takes."""
+    rows, columns = _mesh_grid(held)
+    block = [s.stop - s.start for s in held.indices[0]] or [1]
+    high, wide = _grid_shape(block)
+    tight = 0.24 if math.prod(block) * rows * columns <= SHOWN * 4 else 0.1
+    return columns * min(2.4, max(0.95, tight * wide + 0.3)), rows * min(2.0, max(0.7, tight * high + 0.4)) + 0.4
+
+
+def _draw_devices(figure: Any, held: Blocks, title: str, against: Blocks | None = None) -> None:
+    rows, columns = _mesh_grid(held)
+    if isinstance(figure, Figure):
+        figure.set_size_inches(*_size(held))
+    grid = figure.subplots(rows, columns, squeeze=False, gridspec_kw={"wspace": 0.12, "hspace": 0.55})
+    colours = {index: COLOURS[k % len(COLOURS)] for k, index in enumerate(_holders(held))}
+    for device, (ax, index) in enumerate(zip(grid.flat, held.indices, strict=True)):
+        key = tuple((s.start, s.stop) for s in index)
+        value = None if held.values is None else np.asarray(held.values[device])
+        _draw_block(ax, key, value, colours[key])
+        sigma = " Σ" if held.partial_over else ""
+        wrong = against is not None and not _same(held, against, device)
+        ax.set_title(f"device {device}{sigma}", fontsize=7.5, pad=3, color=WRONG if wrong else INK)
+        for side in ax.spines.values():
+            side.set_visible(wrong)
+            side.set_edgecolor(WRONG)
+            side.set_linewidth(2)
+    if title:
+        figure.suptitle(title, fontsize=10, color=INK, y=1.0 + 0.06 / rows)
+
+
+def _same(one: Blocks, other: Blocks, device: int) -> bool:
+    if one.indices[device] != other.indices[device] or one.values is None or other.values is None:
+        return one.indices[device] == other.indices[device]
+    x, y = np.asarray(one.values[device]), np.asarray(other.values[device])
+    return x.shape == y.shape and bool(np.allclose(x, y, rtol=1e-5, atol=1e-5 * max(1e-30, float(np.abs(y).max(initial=0)))))
+
+
+def _draw_block(ax: Axes, index: Sequence[tuple[int, int]], value: np.ndarray | None, colour: str) -> None:
+    high, wide = _grid_shape([b - a for a, b in index])
+    ax.add_patch(Rectangle((0, 0), wide, high, facecolor=colour))
+    if value is not None and value.size <= 16 and value.ndim <= 2:
+        for (row, column), entry in np.ndenumerate(value.reshape(high, wide)):
+            ax.text(column + 0.5, row + 0.5, f"{entry:.4g}", ha="center", va="center", fontsize=6.5, color=INK)
+    else:
+        ax.text(wide / 2, high / 2, _region(index), ha="center", va="center", fontsize=6.5, color=INK)
+    ax.set_xlim(0, wide)
+    ax.set_ylim(high, 0)
+    ax.set_xticks([])
+    ax.set_yticks([])
+
+
+__all__ = ["Blocks", "Picture", "blocks", "blocks_of", "compare", "devices", "matmul", "shards", "text"]

@@ -1,0 +1,93 @@
+"""A Verdict as text for a terminal, and as a card for a notebook.
+
+Everything that a student's program can have a hand in is escaped: cards are shown to instructors too.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+import textwrap
+
+from grader.exercise import Outcome
+from grader.judge import Verdict
+
+GOOD, PART, BAD = "#1a7f4b", "#b7791f", "#b23b3b"
+WIDTH = 92
+
+
+def text(verdict: Verdict) -> str:
+    """The verdict in plain text: the marks, the ladder, and what to look at next."""
+    lines = [f"{verdict.exercise}: {_points(verdict)}", _ladder(verdict)]
+    if not verdict.passed:
+        lines += ["", *(_wrapped(part) for part in verdict.words.split("\n")), *([f"In the case: {verdict.where}"]
+                                                                             if verdict.where else [])]
+    return "\n".join(line.rstrip() for line in lines).strip()
+
+
+def _wrapped(paragraph: str) -> str:
+    return textwrap.fill(paragraph, WIDTH, subsequent_indent="  " if paragraph.startswith("- ") else "")
+
+
+def _points(verdict: Verdict) -> str:
+    return f"{verdict.points:g} of {verdict.worth:g} points"
+
+
+def _ladder(verdict: Verdict) -> str:
+    return "  ".join(f"{_sign(verdict, outcome)} {outcome.check}" for outcome in verdict.outcomes)
+
+
+def _sign(verdict: Verdict, outcome: Outcome) -> str:
+    if outcome.passed:
+        return "✓"
+    return "·" if outcome.words.startswith("Not tried") else "✗"
+
+
+def card(verdict: Verdict) -> str:
+    """The verdict as HTML of its own: no script, no style sheet, readable on light and dark pages."""
+    colour = GOOD if verdict.passed else PART if verdict.points else BAD
+    parts = [
+        f'<div style="border-left:4px solid {colour};padding:.5em .9em;margin:.3em 0;max-width:60em;line-height:1.45">',
+        f'<div><strong style="color:{colour}">{html.escape(_headline(verdict))}</strong> '
+        f'<code>{html.escape(verdict.exercise)}</code> · {html.escape(_points(verdict))}</div>',
+        f'<div style="opacity:.75;font-size:90%">{html.escape(_ladder(verdict))}</div>',
+    ]
+    if not verdict.passed:
+        parts += [_paragraphs(verdict.words), _where(verdict), _picture(verdict)]
+    return "".join([*parts, "</div>"])
+
+
+def _headline(verdict: Verdict) -> str:
+    if verdict.passed:
+        return "Right."
+    return "Partly right." if verdict.points else "Not yet."
+
+
+def _paragraphs(words: str) -> str:
+    shown = (_inline(p) for p in re.split(r"\n\s*\n", words))
+    return "".join(f'<p style="margin:.5em 0">{p}</p>' for p in shown)
+
+
+def _inline(paragraph: str) -> str:
+    escaped = html.escape(paragraph).replace("\n- ", "<br>– ")
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escaped)
+
+
+def _where(verdict: Verdict) -> str:
+    if not verdict.where:
+        return ""
+    return f'<p style="margin:.5em 0;opacity:.75;font-size:90%">In the case: {html.escape(verdict.where)}</p>'
+
+
+def _picture(verdict: Verdict) -> str:
+    if verdict.expected is None or verdict.found is None or len(verdict.expected.shape) > 2:
+        return ""
+    if len(verdict.found.shape) > 2 or len(verdict.expected.indices) > 16:
+        return ""
+    from grader.draw import compare  # matplotlib takes its time: only when there is something to show
+
+    picture = compare(verdict.expected, verdict.found)
+    data = base64.b64encode(picture.png()).decode()
+    return (f'<img alt="{html.escape(picture.facts, quote=True)}" style="max-width:100%;background:white" '
+            f'src="data:image/png;base64,{data}">')
