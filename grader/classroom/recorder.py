@@ -25,7 +25,7 @@ class Recorder:
         text = str(text)
         if self.left <= 0 or not text:
             return
-        shown = text[: self.left] + (CUT if len(text) > self.left else "")
+        shown = text if len(text) <= self.left else text[: self.left] + CUT
         self.left -= len(text)
         if self.outputs and self.outputs[-1].get("name") == name:
             self.outputs[-1]["text"].append(shown)
@@ -34,10 +34,10 @@ class Recorder:
 
     def add(self, output: dict[str, Any]) -> None:
         size = len(json.dumps(output, default=str))
-        if size > self.left:
-            return self.write("stdout", " " * size if self.left > 0 else "")
+        if self.left > 0:
+            self.outputs.append(output if size <= self.left else
+                                {"output_type": "stream", "name": "stdout", "text": [CUT]})
         self.left -= size
-        self.outputs.append(output)
 
 
 class Stream:

@@ -1,10 +1,12 @@
 """Running a process that must not be trusted to end, to stay small, or to be quiet.
 
-The seam where stronger walls go: everything that runs students' code is started by `run`.
+The seam where stronger walls go: everything that runs students' code or students' programs is started by
+`start`, in a session of its own that is killed whole.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import selectors
@@ -13,8 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import IO, Any
 
 
 @dataclass(frozen=True)
@@ -23,39 +26,28 @@ class Limits:
 
     cell_seconds: float = 60
     seconds: float = 300
-    memory: int = 12 << 30
+    memory: int = 8 << 30  # address space: JAX with eight devices takes 2 GiB before it holds an array
     file: int = 64 << 20
+    line: int = 32 << 20
     lines: int = 256 << 20
 
 
-class OverTime(Exception):
-    """The process was killed because its time was over."""
+class Ended(Exception):
+    """The process ended before its work did; the text says why, for a student to read."""
 
 
-def run(module: str, job: str, limits: Limits) -> Iterator[str]:
-    """Start `python -m module` in a session of its own, give it `job`, and yield the lines it writes.
-
-    Ends when the process closes its output; whatever it left running is killed. Raises OverTime after
-    `limits.seconds`. A process that writes more than `limits.lines` bytes is cut off there.
-    """
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home, tempfile.TemporaryFile("w+") as given:
-        given.write(job)
-        given.seek(0)
-        process = subprocess.Popen(
-            [sys.executable, "-m", module], stdin=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=home,
-            env=environment(home), start_new_session=True, preexec_fn=lambda: _confine(limits))
-        try:
-            yield from _lines(process, limits)
-        finally:
-            _kill(process)
+def start(module: str, home: str, limits: Limits, more: Mapping[str, str] = {}, **streams: Any) -> subprocess.Popen:
+    """Start `python -m module` within limits, in a session of its own, at home in `home`."""
+    return subprocess.Popen([sys.executable, "-m", module], cwd=home, env={**environment(home), **more},
+                            start_new_session=True, preexec_fn=lambda: _confine(limits), stdout=subprocess.PIPE,
+                            **streams)
 
 
 def environment(home: str) -> dict[str, str]:
-    """What a worker sees of the environment: where Python finds its modules, and nothing of ours."""
+    """What such a process sees of the environment: where Python finds its modules, and nothing of ours."""
     kept = {k: os.environ[k] for k in ("PATH", "LANG", "PYTHONPATH", "VIRTUAL_ENV") if k in os.environ}
-    return {**kept, "HOME": home, "IPYTHONDIR": home, "MPLCONFIGDIR": os.environ.get("MPLCONFIGDIR", home),
-            "MPLBACKEND": "module://matplotlib_inline.backend_inline", "JAX_PLATFORMS": "cpu",
-            "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+    return {**kept, "HOME": home, "TMPDIR": home, "IPYTHONDIR": home, "MPLCONFIGDIR": home,
+            "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
 
 
 def _confine(limits: Limits) -> None:
@@ -64,29 +56,70 @@ def _confine(limits: Limits) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _lines(process: subprocess.Popen[bytes], limits: Limits) -> Iterator[str]:
-    deadline = time.monotonic() + limits.seconds
-    buffer, received = bytearray(), 0
+def kill(process: subprocess.Popen) -> int:
+    """Kill a process and what it started; returns how it ended (negative: the signal that ended it)."""
+    ended = process.poll()
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in filter(None, (process.stdin, process.stdout)):
+        with contextlib.suppress(OSError):
+            stream.close()
+    return process.returncode if ended is None else ended
+
+
+def run(module: str, job: str, limits: Limits) -> Iterator[str]:
+    """Give `job` to `python -m module` and yield the lines it writes, until the caller has enough.
+
+    Raises Ended when there are no more, after `limits.seconds`, or after too much output. When the caller
+    stops or this ends, the process and whatever it left running are killed.
+    """
+    with (tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home, tempfile.TemporaryFile("w+") as given,
+          tempfile.TemporaryFile() as complaints):
+        given.write(job)
+        given.seek(0)
+        process = start(module, home, limits, {"MPLBACKEND": "module://matplotlib_inline.backend_inline"},
+                        stdin=given, stderr=complaints)
+        try:
+            yield from read_lines(process.stdout, time.monotonic() + limits.seconds, limits)
+        except TimeoutError:
+            raise Ended(f"The notebook was still running after {limits.seconds:g} seconds and was stopped.") from None
+        else:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(1)
+            raise Ended(_why(process.poll(), complaints))
+        finally:
+            kill(process)
+
+
+def read_lines(stream: IO[bytes], deadline: float, limits: Limits) -> Iterator[str]:
+    """The lines of a pipe as they come, until it is closed. TimeoutError at the deadline, Ended on a flood."""
+    pieces: list[bytes] = []
+    received = pending = 0
     with selectors.DefaultSelector() as waiting:
-        waiting.register(process.stdout, selectors.EVENT_READ)
-        while received <= limits.lines:
+        waiting.register(stream, selectors.EVENT_READ)
+        while True:
             left = deadline - time.monotonic()
             if left <= 0 or not waiting.select(left):
-                raise OverTime
-            chunk = os.read(process.stdout.fileno(), 1 << 20)
-            if not chunk:
+                raise TimeoutError
+            if not (chunk := os.read(stream.fileno(), 1 << 20)):
                 return
-            received += len(chunk)
-            buffer += chunk
-            *complete, rest = buffer.split(b"\n")
-            buffer = bytearray(rest)
-            yield from (line.decode(errors="replace") for line in complete)
+            received, pending = received + len(chunk), pending + len(chunk)
+            pieces.append(chunk)
+            if b"\n" in chunk:
+                *complete, rest = b"".join(pieces).split(b"\n")
+                pieces, pending = [rest], len(rest)
+                yield from (line.decode(errors="replace") for line in complete)
+            if received > limits.lines or pending > limits.line:
+                raise Ended("The notebook answered with more than an answer can be, and was stopped.")
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    process.wait()
-    process.stdout.close()
+def _why(status: int | None, complaints: IO[bytes]) -> str:
+    complaints.seek(0)
+    said = complaints.read(1 << 20).decode(errors="replace").strip().splitlines()
+    if status is not None and status < 0:
+        name = signal.Signals(-status).name
+        return (f"The notebook's process crashed ({name}). XLA does that when devices wait for each other in a "
+                "collective which not all of them reach, or when memory runs out.")
+    return ("The notebook's process ended before it came here: something in it left Python (`exit`, `os._exit`), or "
+            "asked for more memory than it may use." + (f" Its last words: {said[-1][:300]}" if said else ""))

@@ -63,12 +63,12 @@ def open_wire() -> TextIO:
 
     A process that a student's code forks does not inherit it, so nobody waits for that one to end.
     """
-    wire = os.fdopen(os.dup(1), "w")
-    os.register_at_fork(after_in_child=wire.detach().close)
+    wire = os.dup(1)
+    os.register_at_fork(after_in_child=lambda: os.close(wire))
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
-    return wire
+    return os.fdopen(wire, "w")
 
 
 def main() -> None:
