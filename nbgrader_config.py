@@ -1,7 +1,17 @@
 """nbgrader's configuration: the same for its command line, Formgrader's buttons, and ours."""
 
-from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, IgnorePattern, LimitOutput, SaveAutoGrades
 from nbconvert.preprocessors import ClearMetadataPreprocessor
+from nbgrader.preprocessors import (
+    AssignLatePenalties,
+    CheckCellMetadata,
+    ClearOutput,
+    DeduplicateIds,
+    IgnorePattern,
+    LimitOutput,
+    OverwriteCells,
+    OverwriteKernelspec,
+    SaveAutoGrades,
+)
 
 c = get_config()  # noqa: F821 - traitlets gives it to this file
 
@@ -9,10 +19,21 @@ c.CourseDirectory.course_id = "many_devices"
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "course"
 # nbgrader copies whatever lies beside the notebook: the source with its solutions must not be among it.
-c.CourseDirectory.ignore = ["*.md", "*.pyc", "__pycache__", ".ipynb_checkpoints"]
+c.CourseDirectory.ignore = ["*.md", "*.py", "*.pyc", "__pycache__", ".ipynb_checkpoints"]
 
 # The stub is all that stands for a solution, and says by itself that there is something to do.
 c.ClearSolutions.code_stub = {"python": "..."}
+
+# A hand-in under another name is found, and gets the release's marks whatever happened to its own.
+c.Autograde.pre_convert_hook = "grader.classroom.handin.adopt"
+c.Autograde.sanitize_preprocessors = [
+    "grader.classroom.handin.Restore",
+    ClearOutput,
+    DeduplicateIds,
+    OverwriteKernelspec,
+    OverwriteCells,
+    CheckCellMetadata,
+]
 
 # Students' code runs in a worker of ours, and the judge decides outside it.
 c.Autograde.autograde_preprocessors = [

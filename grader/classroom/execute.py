@@ -16,15 +16,15 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer
 
 from grader.answers import Problem, asks, from_json, to_json
 from grader.check import Mark
+from grader.classroom.handin import registered
 from grader.classroom.judging import Judge, Judged, present, shared_judge
-from grader.classroom.notebook import CHECK, answer_expression, checked, checks, restore
-from grader.classroom.sandbox import Limits, OverTime, run
+from grader.classroom.notebook import answer_expression, checked, restore
+from grader.classroom.sandbox import Ended, Limits, run
 from grader.exercise import Outcome
 from grader.judge import Verdict
 from grader.lessons import find
@@ -63,22 +63,28 @@ def _work(nb: NotebookNode, seed: int, limits: Limits) -> tuple[dict[int, list],
     job = {"cell_seconds": limits.cell_seconds, "steps": [_step(nb.cells[k], seed) for k in code]}
     outputs: dict[int, list] = {}
     answers: dict[str, Any] = {}
-    expected = set(checks(nb))
-    ending = ""
     try:
         for line in run("grader.classroom.worker", json.dumps(job), limits):
-            message = json.loads(line)
-            if "cell" in message:
-                outputs[code[int(message["cell"])]] = _readable(message["outputs"])
-            elif message.get("check") in expected:
-                answers[message["check"]] = message["answers"]
-    except OverTime:
-        ending = f"The notebook was still running after {limits.seconds:g} seconds and was stopped."
-    except (ValueError, TypeError, KeyError, IndexError):
-        ending = "The notebook's process wrote something that is no answer, and was stopped."
-    stopped = len(outputs) + len(answers) < len(code)
-    return outputs, answers, ending or ("The notebook's process ended before it came here: it crashed, left, or "
-                                        "asked for more memory than it may use." if stopped else "")
+            message = _read(line)
+            if message.get("end") is True:
+                break
+            number = message.get("cell")
+            if isinstance(number, int) and 0 <= number < len(code):
+                outputs[code[number]] = _readable(message.get("outputs"))
+            elif isinstance(message.get("check"), str):
+                answers.setdefault(message["check"], message.get("answers"))
+    except Ended as why:
+        return outputs, answers, str(why)
+    return outputs, answers, ""
+
+
+def _read(line: str) -> dict[str, Any]:
+    """A message of the worker; what is none (students' code may have written it) says nothing."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 def _step(cell: NotebookNode, seed: int) -> dict[str, Any]:
@@ -91,10 +97,10 @@ def _step(cell: NotebookNode, seed: int) -> dict[str, Any]:
 
 def _readable(outputs: Any) -> list[NotebookNode]:
     """A cell's outputs, if they are outputs."""
-    nb = new_notebook(cells=[new_code_cell(outputs=nbformat.from_dict(outputs))])
     try:
+        nb = new_notebook(cells=[new_code_cell(outputs=nbformat.from_dict(outputs))])
         nbformat.validate(nb)
-    except nbformat.ValidationError:
+    except (nbformat.ValidationError, TypeError, AttributeError, RecursionError):
         return [new_output("stream", name="stderr", text="[The outputs of this cell cannot be shown.]\n")]
     return nb.cells[0].outputs
 
@@ -134,7 +140,7 @@ class JudgedExecute(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         limits = Limits(cell_seconds=self.cell_seconds, seconds=self.seconds)
         seed = self.seed if self.seed >= 0 else run_seed()
-        graded = grade_notebook(nb, _registered(resources["nbgrader"]), seed=seed, judge=self.judge(), limits=limits)
+        graded = grade_notebook(nb, registered(resources["nbgrader"]), seed=seed, judge=self.judge(), limits=limits)
         return graded.notebook, resources
 
 
@@ -144,18 +150,3 @@ _SEED = secrets.randbits(32)
 def run_seed() -> int:
     """The secret seed of this run: the same for all students of a class."""
     return _SEED
-
-
-def _registered(where: dict[str, str]) -> NotebookNode:
-    """The check cells of the release, as nbgrader's gradebook keeps them."""
-    with Gradebook(where["db_url"]) as gradebook:
-        notebook = gradebook.find_notebook(where["notebook"], where["assignment"])
-        points = {cell.name: cell.max_score for cell in notebook.grade_cells}
-        return new_notebook(cells=[_as_cell(cell, points[cell.name]) for cell in notebook.source_cells
-                                   if cell.name in points and cell.name.startswith(CHECK)])
-
-
-def _as_cell(source: Any, points: float) -> NotebookNode:
-    marks = {"grade": True, "grade_id": source.name, "locked": True, "points": points, "schema_version": 3,
-             "solution": False, "task": False, "checksum": source.checksum, "cell_type": source.cell_type}
-    return new_code_cell(source.source, metadata={"nbgrader": marks, "check": source.name.removeprefix(CHECK)})

@@ -9,7 +9,7 @@ import contextlib
 import functools
 import json
 import os
-import selectors
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,12 +18,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from grader.answers import from_json
-from grader.classroom.sandbox import environment
+from grader.classroom.sandbox import Limits, kill, read_lines, start
 from grader.exercise import Exercise, Outcome
 from grader.judge import Verdict, judge
 from grader.lessons import find
 
 SECONDS = 90.0  # for one exercise: compiling and running it on every case, and drawing the card
+DEADLOCK = ("It brought the devices down: they wait for each other, because a collective is not reached by all of "
+            "them. Every device must run the same collectives in the same order.")
+CRASH = "Running it on eight devices ended the process that judges it. Does it need very much memory?"
 STUCK = "--xla_cpu_collective_call_warn_stuck_timeout_seconds=2 --xla_cpu_collective_call_terminate_timeout_seconds=5"
 
 
@@ -53,57 +56,36 @@ class Judge:
     def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
         """Judge answers in their JSON form on the cases of this seed."""
         try:
-            answer = self._ask({"exercise": exercise.name, "seed": seed, "answers": answers})
+            reply = self._ask({"exercise": exercise.name, "seed": seed, "answers": answers})
         except TimeoutError:
             self.close()
-            return _lost(exercise, f"It did not come to an end within {self.seconds:g} seconds, on arrays of a few "
-                                   "hundred entries. Is there a loop that does not end?")
-        except EOFError:
-            self.close()
-            return _lost(exercise, "It brought the devices down: most likely they wait for each other, because a "
-                                   "collective is not reached by all of them. Every device must run the same "
-                                   "collectives in the same order.")
-        outcomes = tuple(Outcome(**outcome) for outcome in answer["outcomes"])
-        return Judged(Verdict(exercise.name, outcomes, answer["where"]), answer["html"], answer["text"])
+            return lost(exercise, f"It did not come to an end within {self.seconds:g} seconds, on arrays of a few "
+                                  "hundred entries. Is there a loop that does not end?")
+        except (EOFError, BrokenPipeError):
+            return lost(exercise, DEADLOCK if self.close() == -signal.SIGABRT else CRASH)
+        if "error" in reply:
+            return lost(exercise, f"The grader itself failed on this answer, which is not your fault: "
+                                  f"{reply['error']} Please tell your instructor.")
+        outcomes = tuple(Outcome(**outcome) for outcome in reply["outcomes"])
+        return Judged(Verdict(exercise.name, outcomes, reply["where"]), reply["html"], reply["text"])
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        if self.process is None or self.process.poll() is not None:
-            self.process = self._start()
-        try:
-            self.process.stdin.write(json.dumps(question).encode() + b"\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            raise EOFError from None
-        return json.loads(self._line())
+        if self.process is None:
+            flags = {"XLA_FLAGS": STUCK} if knows_timeouts() else {}
+            self.process = start("grader.classroom.judging", self.home.name, Limits(), {"MPLBACKEND": "agg", **flags},
+                                 stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.process.stdin.write(json.dumps(question).encode() + b"\n")
+        self.process.stdin.flush()
+        for line in read_lines(self.process.stdout, time.monotonic() + self.seconds, Limits()):
+            return json.loads(line)
+        raise EOFError
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        flags = {"XLA_FLAGS": STUCK} if _knows_timeouts() else {}
-        return subprocess.Popen([sys.executable, "-m", "grader.classroom.judging"], stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=self.home.name,
-                                env={**environment(self.home.name), "MPLBACKEND": "agg", **flags})
-
-    def _line(self) -> bytes:
-        deadline, line = time.monotonic() + self.seconds, bytearray()
-        with selectors.DefaultSelector() as waiting:
-            waiting.register(self.process.stdout, selectors.EVENT_READ)
-            while not line.endswith(b"\n"):
-                left = deadline - time.monotonic()
-                if left <= 0 or not waiting.select(left):
-                    raise TimeoutError
-                chunk = os.read(self.process.stdout.fileno(), 1 << 20)
-                if not chunk:
-                    raise EOFError
-                line += chunk
-        return bytes(line)
-
-    def close(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            for stream in (self.process.stdin, self.process.stdout):
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
-            self.process = None
+    def close(self) -> int:
+        """Kill the process; returns how it had ended, if it had."""
+        process, self.process = self.process, None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1)  # a process that dies closes its pipes a moment before its status is known
+        return kill(process)
 
 
 @functools.cache
@@ -112,14 +94,22 @@ def shared_judge() -> Judge:
     return Judge()
 
 
-def _knows_timeouts() -> bool:
+def knows_timeouts() -> bool:
     import jax
 
     return jax.__version_info__ >= (0, 10)  # see grader.devices
 
 
-def _lost(exercise: Exercise, words: str) -> Judged:
+def lost(exercise: Exercise, words: str) -> Judged:
     return present(Verdict(exercise.name, (Outcome(exercise.name, "runs", 0.0, exercise.points, words=words),)))
+
+
+def answer(exercise: str, seed: int, answers: Any) -> dict[str, Any]:
+    """The verdict on these answers, with its card, as JSON types."""
+    asked = find(exercise)
+    judged = present(judge(asked, asked.draw_cases(seed, thorough=True), from_json(answers)))
+    return {"outcomes": [asdict(o) for o in judged.verdict.outcomes], "where": judged.verdict.where,
+            "html": judged.html, "text": judged.text}
 
 
 def main() -> None:
@@ -129,12 +119,10 @@ def main() -> None:
     os.dup2(2, 1)  # nothing but replies goes out
     eight_devices()
     for line in sys.stdin:
-        question = json.loads(line)
-        exercise = find(question["exercise"])
-        cases = exercise.draw_cases(question["seed"], thorough=True)
-        judged = present(judge(exercise, cases, from_json(question["answers"])))
-        reply = {"outcomes": [asdict(o) for o in judged.verdict.outcomes], "where": judged.verdict.where,
-                 "html": judged.html, "text": judged.text}
+        try:
+            reply = answer(**json.loads(line))
+        except Exception as error:  # a mistake of ours: the class goes on
+            reply = {"error": f"{type(error).__name__}: {error}"}
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
 

@@ -38,12 +38,18 @@ def _marks(grade_id: str, *, grade: bool = False, solution: bool = False, locked
                         task=False, **points)
 
 
+def grade_id(cell: NotebookNode) -> str:
+    """The name under which nbgrader knows a cell; "" when it does not, whatever the metadata hold."""
+    marks = cell.metadata.get("nbgrader")
+    name = marks.get("grade_id") if isinstance(marks, dict) else ""
+    return name if isinstance(name, str) else ""
+
+
 def checked(cell: NotebookNode) -> str:
     """The exercise that a check cell checks; "" for any other cell."""
-    marks = cell.metadata.get("nbgrader") or {}
-    grade_id = marks.get("grade_id", "") if isinstance(marks, dict) else ""
-    is_check = cell.cell_type == "code" and bool(marks) and bool(marks.get("grade"))
-    return grade_id.removeprefix(CHECK) if is_check and str(grade_id).startswith(CHECK) else ""
+    name = grade_id(cell)
+    is_check = cell.cell_type == "code" and name.startswith(CHECK) and cell.metadata.nbgrader.get("grade")
+    return name.removeprefix(CHECK) if is_check else ""
 
 
 def checks(nb: NotebookNode) -> list[str]:
@@ -60,28 +66,32 @@ def answer_expression(source: str) -> str:
 
 
 def restore(nb: NotebookNode, release: NotebookNode) -> NotebookNode:
-    """A hand-in with exactly the check cells of the release, each once and word for word.
+    """A hand-in with the marks of the release and no others, and its check cells each once, word for word.
 
-    Copies of a check cell lose their marks, missing ones are put back at the end, edited ones are undone.
+    Copies of a marked cell are ordinary cells, edited check cells are undone, and missing ones are put back
+    behind their answer, or at the end where that is gone too.
     """
     nb = nbformat.from_dict(nb)
-    originals = {checked(cell): cell for cell in release.cells if checked(cell)}
-    seen: set[str] = set()
-    for cell in nb.cells:
-        name = checked(cell)
-        if not name:
+    originals = {grade_id(cell): cell for cell in release.cells if grade_id(cell)}
+    place: dict[str, int] = {}
+    for position, cell in enumerate(nb.cells):
+        name = grade_id(cell)
+        cell.metadata.pop("nbgrader", None)
+        original = originals.get(name)
+        if original is None or name in place or original.cell_type != cell.cell_type:
             continue
-        if name in seen or name not in originals:
-            del cell.metadata["nbgrader"]
-        else:
-            seen.add(name)
-            cell.source, cell.metadata = originals[name].source, originals[name].metadata
-    nb.cells += [_again(cell) for name, cell in originals.items() if name not in seen]
+        place[name] = position
+        cell.metadata.nbgrader = nbformat.from_dict(original.metadata.nbgrader)
+        if checked(original):
+            cell.source = original.source
+    missing = [cell for name, cell in originals.items() if checked(cell) and name not in place]
+    for cell in sorted(missing, key=lambda cell: _behind(cell, place, nb), reverse=True):
+        nb.cells.insert(_behind(cell, place, nb), nbformat.from_dict({**cell, "outputs": [], "execution_count": None}))
     return nb
 
 
-def _again(cell: NotebookNode) -> NotebookNode:
-    return nbformat.from_dict({**cell, "outputs": [], "execution_count": None})
+def _behind(check: NotebookNode, place: dict[str, int], nb: NotebookNode) -> int:
+    return place.get(ANSWER + checked(check), len(nb.cells) - 1) + 1
 
 
 def solution_lines(nb: NotebookNode) -> Iterable[str]:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import resource
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 
@@ -45,9 +47,18 @@ def start(module: str, home: str, limits: Limits, more: Mapping[str, str] = {}, 
 
 def environment(home: str) -> dict[str, str]:
     """What such a process sees of the environment: where Python finds its modules, and nothing of ours."""
+    _settle(home)
     kept = {k: os.environ[k] for k in ("PATH", "LANG", "PYTHONPATH", "VIRTUAL_ENV") if k in os.environ}
     return {**kept, "HOME": home, "TMPDIR": home, "IPYTHONDIR": home, "MPLCONFIGDIR": home,
             "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+
+
+def _settle(home: str) -> None:
+    """Matplotlib looks for all fonts of the machine when it finds no list of them: give it a copy of ours."""
+    from matplotlib import font_manager, get_cachedir
+
+    for fonts in Path(get_cachedir()).glob(f"fontlist-v{font_manager.FontManager.__version__}.json"):
+        shutil.copy(fonts, home)
 
 
 def _confine(limits: Limits) -> None:
@@ -118,8 +129,7 @@ def _why(status: int | None, complaints: IO[bytes]) -> str:
     complaints.seek(0)
     said = complaints.read(1 << 20).decode(errors="replace").strip().splitlines()
     if status is not None and status < 0:
-        name = signal.Signals(-status).name
-        return (f"The notebook's process crashed ({name}). XLA does that when devices wait for each other in a "
+        return (f"The notebook's process crashed ({signal.strsignal(-status)}). XLA does that when devices wait for each other in a "
                 "collective which not all of them reach, or when memory runs out.")
     return ("The notebook's process ended before it came here: something in it left Python (`exit`, `os._exit`), or "
             "asked for more memory than it may use." + (f" Its last words: {said[-1][:300]}" if said else ""))

@@ -1,0 +1,53 @@
+# The table of contents. Each target sets up what it needs; the work is done in grader/.
+
+PYTHON ?= python3
+VENV := .venv
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+READY := $(VENV)/.ready
+LESSONS := $(wildcard solutions/*/*.md)
+GRADER := $(shell find grader -name '*.py')
+
+.DEFAULT_GOAL := help
+.PHONY: help grade feedback test lab course bench lint lock clean
+
+help:  ## Show what each target is for
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+grade: $(READY) .cache/course  ## Grade submitted/ (or a demo class): gradebook.db, grades.csv, feedback/
+	grader class
+
+feedback: $(READY) .cache/course  ## Write the feedback pages anew, from what is graded
+	grader feedback
+
+test: $(READY)  ## Run every test, the solution notebooks against their stored outputs included
+	pytest
+	pytest --nbval-lax --nbval-cell-timeout=120 -p no:cacheprovider solutions
+
+lab: $(READY) .cache/course  ## Open JupyterLab on course/, with 8 devices and nbgrader ready
+	grader lab
+
+course: .cache/course  ## Build course/ from solutions/
+
+bench: $(READY) .cache/course  ## Compare with stock nbgrader, in one run
+	python bench/bench.py
+
+lint: $(READY)  ## Check style
+	ruff check grader tests bench solutions
+
+lock: $(READY)  ## Pin all packages anew in requirements.lock
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --custom-compile-command "make lock" --upgrade --quiet --output-file requirements.lock
+
+clean:  ## Remove what was made here, but not what was handed in
+	rm -rf $(VENV) .cache dist autograded feedback grades.csv .pytest_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.cache/course: $(READY) $(LESSONS) $(GRADER) nbgrader_config.py
+	grader build
+	@mkdir -p .cache && touch $@
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
