@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from grader.answers import Problem, asks, from_json, to_json
 from grader.check import Mark
 from grader.classroom.handin import registered
 from grader.classroom.judging import Judge, Judged, present, shared_judge
-from grader.classroom.notebook import answer_expression, checked, restore
+from grader.classroom.notebook import answer_expression, checked, checks, restore
 from grader.classroom.sandbox import Ended, Limits, run
 from grader.exercise import Outcome
 from grader.judge import Verdict
@@ -42,40 +43,48 @@ def grade_notebook(nb: NotebookNode, release: NotebookNode, *, seed: int, judge:
                    limits: Limits = Limits()) -> Graded:
     """Run a hand-in in a worker, judge each exercise of the release, and fill in the check cells."""
     nb = restore(nb, release)
-    outputs, answers, ending = _work(nb, seed, limits)
+    with ThreadPoolExecutor(1) as judging:  # an answer is judged while the notebook goes on
+        judged: dict[str, Future[Judged]] = {}
+
+        def take(name: str, answers: Any) -> None:
+            if name not in judged:
+                judged[name] = judging.submit(_judged, name, answers, seed, judge)
+
+        outputs, ending = _work(nb, seed, limits, take)
     verdicts = []
     for position, cell in enumerate(nb.cells):
         if cell.cell_type != "code":
             continue
         cell.execution_count = None
-        if not (name := checked(cell)):
+        if name := checked(cell):
+            result = judged[name].result() if name in judged else _unreached(name, ending)
+            cell.outputs = _outputs(result)
+            verdicts.append(result.verdict)
+        else:
             cell.outputs = outputs.get(position, [])
-            continue
-        judged = _judged(name, answers.get(name), seed, judge, ending)
-        cell.outputs = _outputs(judged)
-        verdicts.append(judged.verdict)
     return Graded(nb, tuple(verdicts))
 
 
-def _work(nb: NotebookNode, seed: int, limits: Limits) -> tuple[dict[int, list], dict[str, Any], str]:
-    """Outputs by cell, answers (JSON) by exercise, and why the worker ended early ("" when it did not)."""
+def _work(nb: NotebookNode, seed: int, limits: Limits,
+          take: Callable[[str, Any], None]) -> tuple[dict[int, list], str]:
+    """Outputs by cell, and why the worker ended early ("" when it did not). `take` gets each check's answers."""
     code = [k for k, cell in enumerate(nb.cells) if cell.cell_type == "code"]
     job = {"cell_seconds": limits.cell_seconds, "steps": [_step(nb.cells[k], seed) for k in code]}
+    expected = set(checks(nb))
     outputs: dict[int, list] = {}
-    answers: dict[str, Any] = {}
     try:
         for line in run("grader.classroom.worker", json.dumps(job), limits):
             message = _read(line)
+            number, name = message.get("cell"), message.get("check")
             if message.get("end") is True:
                 break
-            number = message.get("cell")
             if isinstance(number, int) and 0 <= number < len(code):
                 outputs[code[number]] = _readable(message.get("outputs"))
-            elif isinstance(message.get("check"), str):
-                answers.setdefault(message["check"], message.get("answers"))
+            elif isinstance(name, str) and name in expected:
+                take(name, message.get("answers"))
     except Ended as why:
-        return outputs, answers, str(why)
-    return outputs, answers, ""
+        return outputs, str(why)
+    return outputs, ""
 
 
 def _read(line: str) -> dict[str, Any]:
@@ -105,17 +114,19 @@ def _readable(outputs: Any) -> list[NotebookNode]:
     return nb.cells[0].outputs
 
 
-def _judged(name: str, answers: Any, seed: int, judge: Judge, ending: str) -> Judged:
+def _unreached(name: str, ending: str) -> Judged:
+    words = f"This check was never reached. {ending}"
+    return present(Verdict(name, (Outcome(name, "answered", 0.0, find(name).points, words=words),)))
+
+
+def _judged(name: str, answers: Any, seed: int, judge: Judge) -> Judged:
     exercise = find(name)
-    if answers is None:
-        return present(Verdict(name, (Outcome(name, "answered", 0.0, exercise.points,
-                                              words=f"This check was never reached. {ending}"),)))
+    count = len(exercise.draw_cases(seed, thorough=True))
     try:
-        count = len(exercise.draw_cases(seed, thorough=True))
         if not isinstance(answers, list) or len(answers) != count:
             raise ValueError(f"{count} answers are due")
         from_json(answers)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         answers = to_json([Problem("refused", message=f"The answer cannot be read: {error}.")] * count)
     return judge(exercise, seed, answers)
 

@@ -107,7 +107,8 @@ def unreadable(hand_in: HandIn) -> str:
 
 def _key(hand_in: HandIn) -> str:
     """What a mark depends on: the hand-in, the release, and the grader."""
-    files = [handin.find(hand_in.at("submitted").parent, hand_in.lesson), hand_in.root / "course" / hand_in.lesson / f"{hand_in.lesson}.ipynb",
+    files = [handin.find(hand_in.at("submitted").parent, hand_in.lesson),
+             hand_in.root / "course" / hand_in.lesson / f"{hand_in.lesson}.ipynb",
              *sorted(Path(__file__).parents[1].rglob("*.py"))]
     return hashlib.sha256(b"".join(hashlib.sha256(f.read_bytes()).digest() for f in files)).hexdigest()
 
@@ -126,7 +127,8 @@ def _row(hand_in: HandIn) -> Row:
 def outcomes(hand_in: HandIn) -> list[tuple[str, list[Outcome]]]:
     """What each check of an autograded notebook came to."""
     nb = nbformat.read(hand_in.at("autograded"), 4)
-    return [(checked(cell), [Outcome(**o) for output in cell.outputs for o in output.get("metadata", {}).get("grader", [])])
+    return [(checked(cell), [Outcome(**o) for output in cell.outputs
+                             for o in output.get("metadata", {}).get("grader", [])])
             for cell in nb.cells if checked(cell)]
 
 

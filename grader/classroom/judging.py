@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from grader.answers import from_json
-from grader.classroom.sandbox import Limits, kill, read_lines, start
+from grader.classroom.sandbox import Limits, confine, kill, read_lines, start
 from grader.exercise import Exercise, Outcome
 from grader.judge import Verdict, judge
 from grader.lessons import find
@@ -115,6 +115,7 @@ def answer(exercise: str, seed: int, answers: Any) -> dict[str, Any]:
 def main() -> None:
     from grader.devices import eight_devices
 
+    confine()
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # nothing but replies goes out
     eight_devices()

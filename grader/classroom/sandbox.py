@@ -7,6 +7,7 @@ The seam where stronger walls go: everything that runs students' code or student
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import selectors
@@ -17,9 +18,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
+
+LIMITS = "GRADER_LIMITS"
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,11 @@ class Ended(Exception):
     """The process ended before its work did; the text says why, for a student to read."""
 
 
-def start(module: str, home: str, limits: Limits, more: Mapping[str, str] = {}, **streams: Any) -> subprocess.Popen:
-    """Start `python -m module` within limits, in a session of its own, at home in `home`."""
-    return subprocess.Popen([sys.executable, "-m", module], cwd=home, env={**environment(home), **more},
-                            start_new_session=True, preexec_fn=lambda: _confine(limits), stdout=subprocess.PIPE,
-                            **streams)
+def start(module: str, home: str, limits: Limits, more: Mapping[str, str], **streams: Any) -> subprocess.Popen:
+    """Start `python -m module` in a session of its own, at home in `home`. It begins with `confine()`."""
+    wanted = {**environment(home), **more, LIMITS: json.dumps(asdict(limits))}
+    return subprocess.Popen([sys.executable, "-m", module], cwd=home, env=wanted, start_new_session=True,
+                            stdout=subprocess.PIPE, **streams)
 
 
 def environment(home: str) -> dict[str, str]:
@@ -61,7 +64,9 @@ def _settle(home: str) -> None:
         shutil.copy(fonts, home)
 
 
-def _confine(limits: Limits) -> None:
+def confine() -> None:
+    """What a started process does first: it can lower these limits afterwards, and not raise them."""
+    limits = Limits(**json.loads(os.environ.pop(LIMITS)))
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
     resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file, limits.file))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -129,7 +134,7 @@ def _why(status: int | None, complaints: IO[bytes]) -> str:
     complaints.seek(0)
     said = complaints.read(1 << 20).decode(errors="replace").strip().splitlines()
     if status is not None and status < 0:
-        return (f"The notebook's process crashed ({signal.strsignal(-status)}). XLA does that when devices wait for each other in a "
-                "collective which not all of them reach, or when memory runs out.")
+        return (f"The notebook's process crashed ({signal.strsignal(-status)}). XLA does that when devices wait for "
+                "each other in a collective which not all of them reach, or when memory runs out.")
     return ("The notebook's process ended before it came here: something in it left Python (`exit`, `os._exit`), or "
             "asked for more memory than it may use." + (f" Its last words: {said[-1][:300]}" if said else ""))

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from grader.classroom.recorder import Recorder, Stream, make_shell
+from grader.classroom.sandbox import confine
 
 AGAIN = 1.0  # seconds after which code that swallowed its TimeoutError is interrupted again
 
@@ -72,6 +73,7 @@ def open_wire() -> TextIO:
 
 
 def main() -> None:
+    confine()
     job = json.load(sys.stdin)
     recorder = Recorder()
     shell = make_shell(recorder)
