@@ -55,8 +55,13 @@ class Judge:
 
     def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
         """Judge answers in their JSON form on the cases of this seed."""
+        question = {"exercise": exercise.name, "seed": seed, "answers": answers}
         try:
-            reply = self._ask({"exercise": exercise.name, "seed": seed, "answers": answers})
+            try:
+                reply = self._ask(question)
+            except (EOFError, BrokenPipeError):
+                self.close()  # it may have been something else that ended it: ask a fresh one
+                reply = self._ask(question)
         except TimeoutError:
             self.close()
             return lost(exercise, f"It did not come to an end within {self.seconds:g} seconds, on arrays of a few "
@@ -81,8 +86,10 @@ class Judge:
         raise EOFError
 
     def close(self) -> int:
-        """Kill the process; returns how it had ended, if it had."""
+        """End the process, if there is one; returns how it had ended by itself, if it had."""
         process, self.process = self.process, None
+        if process is None:
+            return 0
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(1)  # a process that dies closes its pipes a moment before its status is known
         return kill(process)

@@ -1,0 +1,46 @@
+"""A course with one small lesson, for the tests of the classroom."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+
+LESSON = "01_mini"
+HERE = Path(__file__).parent
+LIMITS = "\nc.JudgedExecute.cell_seconds = 2\nc.JudgedExecute.seconds = 20\n"
+
+
+def make_course(root: Path) -> Path:
+    """The sources of the small course in `root`, with short limits."""
+    shutil.copytree(HERE / "fixtures" / LESSON, root / "solutions" / LESSON)
+    configuration = (HERE.parent / "nbgrader_config.py").read_text()
+    (root / "nbgrader_config.py").write_text(configuration + LIMITS)
+    return root
+
+
+def solved(root: Path) -> NotebookNode:
+    return nbformat.read(root / "solutions" / LESSON / f"{LESSON}.ipynb", 4)
+
+
+def released(root: Path) -> NotebookNode:
+    return nbformat.read(root / "course" / LESSON / f"{LESSON}.ipynb", 4)
+
+
+def with_cell(nb: NotebookNode, source: str, at: int = 2) -> NotebookNode:
+    """The notebook with one more code cell, by default behind the imports."""
+    nb.cells.insert(at, new_code_cell(source))
+    return nb
+
+
+def position(nb: NotebookNode, grade_id: str) -> int:
+    return next(k for k, c in enumerate(nb.cells) if c.metadata.get("nbgrader", {}).get("grade_id") == grade_id)
+
+
+def edited(nb: NotebookNode, grade_id: str, change: Callable[[NotebookNode], object]) -> NotebookNode:
+    change(nb.cells[position(nb, grade_id)])
+    return nb

@@ -1,0 +1,120 @@
+"""Reading programs: every collective, its axes, its bytes, and how often it runs."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+import grader
+from grader.communication import ring_bytes
+from grader.program import aval, make_mesh
+
+MESH = {"x": 4, "y": 2}
+
+
+def report(body, spec=P("x", "y"), out=P(None), mesh=MESH):
+    """The report on a shard_map of `body` over a 16 × 32 float32 array."""
+    m = make_mesh(mesh)
+    mapped = jax.shard_map(body, mesh=m, in_specs=spec, out_specs=out, check_vma=False)
+    return grader.communication(mapped, aval((16, 32), jnp.float32, spec, m))
+
+
+def only(found):
+    (collective,) = found.collectives
+    return collective
+
+
+BLOCK = 4 * 16 * 4  # a block of 4 × 16 float32, in bytes
+
+
+@pytest.mark.parametrize("body, kind, axes, sent", [
+    (lambda a: lax.psum(a, "x"), "all_reduce", ("x",), 2 * BLOCK * 3 // 4),
+    (lambda a: lax.psum(a, "y"), "all_reduce", ("y",), BLOCK),
+    (lambda a: lax.psum(a, ("x", "y")), "all_reduce", ("x", "y"), 2 * BLOCK * 7 // 8),
+    (lambda a: lax.pmax(a, "y"), "all_reduce", ("y",), BLOCK),
+    (lambda a: lax.all_gather(a, "x", tiled=True), "all_gather", ("x",), 3 * BLOCK),
+    (lambda a: lax.psum_scatter(a, "x", tiled=True), "reduce_scatter", ("x",), BLOCK * 3 // 4),
+    (lambda a: lax.all_to_all(a, "x", 1, 0, tiled=True), "all_to_all", ("x",), BLOCK * 3 // 4),
+    (lambda a: lax.ppermute(a, "y", [(0, 1), (1, 0)]), "collective_permute", ("y",), BLOCK),
+])
+def test_kind_axes_and_bytes_of_each_collective(body, kind, axes, sent):
+    found = only(report(body))
+    assert (found.kind, found.axes, found.operand, found.bytes) == (kind, axes, (4, 16), BLOCK)
+    assert found.bytes_sent == sent and found.times == 1
+
+
+def shift(axis, n):
+    return lambda k, c: lax.ppermute(c, axis, [(i, (i + 1) % n) for i in range(n)])
+
+
+def test_a_collective_in_a_loop_of_seven_counts_seven():
+    found = only(report(lambda a: lax.fori_loop(0, 7, shift("x", 4), a)))
+    assert (found.times, found.bytes_sent) == (7, 7 * BLOCK)
+
+
+def test_loops_in_loops_and_called_functions_are_multiplied():
+    def body(a):
+        inner = jax.jit(lambda c: lax.fori_loop(1, 6, shift("x", 4), c))
+        return lax.scan(lambda c, _: (inner(c), None), a, None, length=3)[0]
+    assert only(report(body)).times == 15
+
+
+@pytest.mark.parametrize("body", [
+    lambda a: lax.cond(lax.axis_index("x") == 0, lambda c: lax.psum(c, "y"), lambda c: c, a),
+    lambda a: lax.while_loop(lambda c: c.sum() < 9, lambda c: lax.psum(c, "y"), a),
+])
+def test_what_is_known_only_at_run_time_is_not_counted_as_known(body):
+    assert only(report(body)).times is None
+
+
+def test_dtypes_take_their_bytes():
+    found = only(report(lambda a: lax.psum(a.astype(jnp.bfloat16), "y")))
+    assert (found.dtype, found.bytes) == ("bf16", BLOCK // 2)
+
+
+def test_specs_and_manual_axes_are_read():
+    (region,) = report(lambda a: lax.psum(a, "y"), out=P("x", None)).structure.manual
+    assert region.axes == ("x", "y")
+    assert region.in_specs == (P("x", "y"),)
+    assert tuple(region.out_specs[0]) == ("x", None)
+
+
+def test_operands_that_do_not_lie_as_in_specs_say_are_counted():
+    mesh = make_mesh(MESH)
+    mapped = jax.shard_map(lambda a: a, mesh=mesh, in_specs=P(None, "y"), out_specs=P(None, "y"))
+    found = only(grader.communication(mapped, aval((16, 32), jnp.float32, P("x", "y"), mesh)))
+    assert found.implicit and found.kind == "all_gather" and found.axes == ("x",)
+    assert found.bytes_sent == 3 * BLOCK
+
+
+def test_without_shard_map_the_compilers_choice_is_read():
+    mesh = make_mesh(MESH)
+    found = grader.communication(jnp.matmul, aval((16, 32), jnp.float32, P(None, "x"), mesh),
+                                 aval((32, 24), jnp.float32, P("x", None), mesh))
+    assert found.by_compiler
+    assert [(c.kind, c.axes) for c in found.collectives] == [("all_reduce", ("x",))]
+    assert found.flops >= 2 * 16 * 8 * 24 and found.peak_bytes > 0
+
+
+def test_flops_are_per_device_and_loops_count():
+    body = lambda a: lax.fori_loop(0, 5, lambda k, c: (c @ c.T) @ c, a)  # noqa: E731
+    assert report(body, out=P("x", "y")).flops >= 5 * (2 * 4 * 16 * 4 + 2 * 4 * 4 * 16)
+
+
+def test_the_report_reads_well():
+    assert repr(report(lambda a: lax.psum(a, "x"))).splitlines()[:4] == [
+        "mesh: x=4 × y=2",
+        "shard_map over x, y: P('x', 'y') → P(None, None)",
+        "collectives (as written):",
+        "  all_reduce of f32[4,16] over x: 384 B sent per device",
+    ]
+
+
+def test_a_plain_function_on_one_device_says_so():
+    found = grader.communication(lambda a: a + 1, jnp.ones(3))
+    assert "one device" in repr(found) and found.bytes_sent == 0
+
+
+def test_nobody_sends_anything_to_itself():
+    assert all(ring_bytes(kind, 100, 1) == 0 for kind in ("all_gather", "all_reduce", "collective_permute"))

@@ -1,0 +1,168 @@
+"""The ladder, the signatures, and what must never be fooled."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from grader.answers import Problem, Value, asks, collect, from_json, to_json
+from grader.judge import judge
+from grader.lessons import EXERCISES, find
+from grader.signatures import signature
+
+INS = (P(None, "x"), P("x", None))
+
+
+def verdict(body, ins=INS, out=P(), name="case3"):
+    def answer(a, b, *, mesh):
+        return jax.shard_map(body, mesh=mesh, in_specs=ins, out_specs=out, check_vma=False)(a, b)
+    return on(answer, name)
+
+
+def on(answer, name="case3", thorough=True):
+    exercise = EXERCISES[name]
+    cases = exercise.draw_cases(11, thorough=thorough)
+    return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+
+
+def test_zeros_with_the_right_layout_earn_nothing():
+    found = verdict(lambda a, b: jnp.zeros((a.shape[0], b.shape[1])))
+    assert found.points == 0 and found.failure.check == "values"
+    assert "all zeros" in found.words
+
+
+def test_a_claimed_replication_is_checked_on_every_device():
+    """Device 0 has the truth, the others something else; NumPy would show device 0's."""
+    def body(a, b):
+        c = lax.psum(a @ b, "x")
+        return jnp.where(lax.axis_index("x") == 0, c, c + 1)
+    found = verdict(body)
+    assert found.points == 0 and "wrong on device" in found.words and "device 0." not in found.words
+
+
+def test_rungs_after_the_first_miss_are_not_tried():
+    found = verdict(lambda a, b: a @ b)
+    assert [o.check for o in found.outcomes] == ["runs", "shape", "values", "layout", "communication", "work"]
+    assert [o.passed for o in found.outcomes] == [True, True, False, False, False, False]
+    assert all(o.words.startswith("Not tried") for o in found.outcomes[3:])
+
+
+def test_gathering_everything_and_multiplying_everywhere_is_found_out():
+    def body(a, b):
+        return lax.all_gather(a, "x", axis=1, tiled=True) @ lax.all_gather(b, "x", axis=0, tiled=True)
+    found = verdict(body)
+    assert found.failure.check == "communication" and 0 < found.points < found.worth
+    assert "where" in found.words and "B are enough" in found.words
+
+
+def test_work_that_is_not_divided_is_found_out():
+    def body(a, b):
+        c = lax.psum(a @ b, "x")
+        return c + 0 * sum((a * k) @ b for k in range(1, 8))
+    found = verdict(body)
+    assert found.failure.check == "work" and found.points == 3
+    assert "FLOPs" in found.words
+
+
+def test_specs_that_make_the_compiler_move_data_are_found_out():
+    found = verdict(lambda a, b: a @ b, ins=(P(), P()))
+    assert found.failure.check == "communication" and "in_specs" in found.words
+
+
+def test_leaving_it_all_to_the_compiler_is_found_out():
+    found = on(lambda a, b, *, mesh: jax.lax.with_sharding_constraint(
+        a @ b, jax.sharding.NamedSharding(mesh, P())))
+    assert found.failure.check == "communication" and "jax.shard_map" in found.words
+
+
+def test_a_program_that_may_wait_for_ever_is_not_run():
+    def body(a, b):
+        return lax.cond(lax.axis_index("x") == 0, lambda c: lax.psum(c, "x"), lambda c: c, a @ b)
+    found = verdict(body)
+    assert found.failure.check == "runs" and "waiting for ever" in found.words
+
+
+@pytest.mark.parametrize("answer, words", [
+    (..., "still the starter"),
+    (None, "still the starter"),
+    (lambda a, b, *, mesh: None, "still the starter"),
+    (lambda a, b, *, mesh: ..., "still the starter"),
+    (42, "should be a function"),
+    (lambda a, b: a, "keep the parameters"),
+    (lambda a, b, *, mesh: jnp.nope, "AttributeError"),
+    (lambda a, b, *, mesh: (a, b), "should return 1 array"),
+    (lambda a, b, *, mesh: a, "should have shape"),
+    (lambda a, b, *, mesh: "text", "TypeError"),
+])
+def test_answers_of_every_wrong_kind_get_a_clear_word(answer, words):
+    found = on(answer)
+    assert found.points == 0 and words in found.words and "Traceback" not in found.words
+
+
+def test_an_unknown_axis_is_said_in_plain_words():
+    found = verdict(lambda a, b: lax.psum(a @ b, "z"))
+    assert found.failure.check == "runs" and "axis" in found.words
+
+
+def blocks_for(signed):
+    wanted = [np.arange(1, 7, dtype=np.float32).reshape(2, 3) + 10 * k for k in range(8)]
+    return signature(signed(wanted), wanted, {"x": 4, "y": 2})
+
+
+@pytest.mark.parametrize("signed, words", [
+    (lambda w: [4 * b for b in w], "exactly 4 times too large"),
+    (lambda w: [2 * b for b in w], "the 2 devices along y"),
+    (lambda w: [8 * b for b in w], "all 8 devices"),
+    (lambda w: [b / 4 for b in w], "exactly 1/4"),
+    (lambda w: w[1:] + w[:1], "device 0 holds what belongs on device 1"),
+    (lambda w: [w[0]] + [np.zeros_like(b) for b in w[1:]], "device 1 is all zeros"),
+    (lambda w: [w[0]] + [b + 1 for b in w[1:]], "Only device 0 came out right"),
+    (lambda w: [b + 1 for b in w], ""),
+])
+def test_signatures(signed, words):
+    assert words in blocks_for(signed) if words else blocks_for(signed) == ""
+
+
+def test_transposed_square_blocks_are_named():
+    wanted = [np.arange(9.0).reshape(3, 3) + k for k in range(4)]
+    assert "transpose" in signature([w.T for w in wanted], wanted, {"x": 4})
+
+
+def test_answers_cross_the_wire_and_nothing_else_does():
+    exercise = EXERCISES["case3"]
+    cases = exercise.draw_cases(1)
+    asked = asks(exercise, cases)
+    assert from_json(to_json(asked)) == asked
+    answers = collect("program", asked, exercise.mistakes[0].wrong)
+    assert from_json(to_json(answers)) == answers
+    odd = [Value([np.arange(3.0), {"a": (1, 2.5)}, float("inf")]), Problem("error", "E", "m", ("float32[2]",))]
+    again = from_json(to_json(odd))
+    assert again[1] == odd[1] and again[0].value[1] == {"a": (1, 2.5)} and again[0].value[2] == float("inf")
+    for forged in ({"__reduce__": []}, {"program": "%%"}, {"array": "AAAA"}, {"a": 1, "b": 2}, {"value": {"x": 1}}):
+        with pytest.raises(ValueError):
+            from_json(forged)
+
+
+def test_values_are_not_among_what_a_worker_is_told():
+    exercise = EXERCISES["case3"]
+    case = exercise.draw_cases(1)[0]
+    told = repr(to_json(asks(exercise, [case])))
+    assert "array" not in told and str(case.arguments["a"].value[0, 0]) + "," not in told
+
+
+def test_an_unknown_exercise_names_its_neighbours():
+    with pytest.raises(LookupError, match="Did you mean case3"):
+        find("case_3")
+
+
+def test_cases_are_fresh_and_without_zeros_or_equal_lengths():
+    exercise = EXERCISES["case3"]
+    one, other = exercise.draw_cases(1, thorough=True), exercise.draw_cases(2, thorough=True)
+    assert [tuple(c.mesh.values()) for c in one] == [(4, 2), (2, 4), (8, 1), (1, 8), (4, 2)]
+    for case in one[:-1]:
+        (i, j), (_, k) = case.arguments["a"].value.shape, case.arguments["b"].value.shape
+        assert len({i, j, k}) == 3 and case.arguments["a"].value.all()
+    assert len({n for a in one[-1].arguments.values() for n in a.value.shape}) == 1
+    assert not np.array_equal(one[0].arguments["a"].value[:16, :16], other[0].arguments["a"].value[:16, :16])

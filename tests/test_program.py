@@ -1,0 +1,67 @@
+"""Programs: traced once, carried as bytes, without prints and without callbacks."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from grader.program import Program, Refused, aval, make_mesh, put, trace
+
+MESH = {"x": 4, "y": 2}
+
+
+def sharded_sum(a, *, noisy=False):
+    def body(block):
+        if noisy:
+            jax.debug.print("block {}", block.sum())
+            jax.debug.callback(lambda x: None, block)
+        return jax.lax.psum(block.sum(), "x")
+    return jax.shard_map(body, mesh=make_mesh(MESH), in_specs=P("x"), out_specs=P())(a)
+
+
+def argument():
+    return put(np.arange(1, 17, dtype=np.float32), P("x"), make_mesh(MESH))
+
+
+def test_a_program_survives_as_bytes_and_runs():
+    program = trace(sharded_sum, aval((16,), jnp.float32, P("x"), make_mesh(MESH)))
+    again = Program(bytes(program.artefact))
+    result = again.run(argument())
+    assert result.sharding.num_devices == 8
+    assert {float(s.data) for s in result.addressable_shards} == {136.0}
+
+
+def test_debug_prints_are_left_out(capfd):
+    def noisy(a):
+        jax.debug.print("outside {}", a.sum())
+        return {"total": sharded_sum(a, noisy=True), "loop": jax.lax.fori_loop(0, 3, add_and_print, a.sum())}
+
+    def add_and_print(k, total):
+        jax.debug.print("turn {}", k)
+        return total + 1
+
+    result = trace(noisy, argument()).run(argument())
+    assert float(result["total"]) == 136.0 and float(result["loop"]) == 139.0
+    out, err = capfd.readouterr()
+    assert "outside" not in out + err and "turn" not in out + err and "block" not in out + err
+
+
+@pytest.mark.parametrize("callback", ["pure", "io"])
+def test_host_callbacks_are_refused_by_name(callback):
+    shape = jax.ShapeDtypeStruct((16,), jnp.float32)
+    call = {"pure": jax.pure_callback, "io": jax.experimental.io_callback}[callback]
+    with pytest.raises(Refused, match=f"`{callback}_callback`.*not a program of the devices alone"):
+        trace(lambda a: call(lambda x: x, shape, a), argument())
+
+
+def test_what_the_function_raises_passes_through():
+    with pytest.raises(ZeroDivisionError):
+        trace(lambda a: a / (1 // 0), argument())
+
+
+def test_pytrees_go_in_and_come_out():
+    program = trace(lambda tree: {"twice": 2 * tree["a"], "both": (tree["a"], tree["b"])},
+                    {"a": argument(), "b": argument()})
+    out = program.run({"a": argument(), "b": argument()})
+    assert np.array_equal(out["twice"], 2 * np.arange(1, 17)) and len(out["both"]) == 2
