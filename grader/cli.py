@@ -63,6 +63,15 @@ def class_() -> None:
 
 
 @app.command()
+def feedback() -> None:
+    """Write the feedback pages anew, from what is graded."""
+    from grader.classroom.grade import write_feedback
+
+    for page in write_feedback(root_of(Path.cwd())):
+        out.print(f"wrote {page}")
+
+
+@app.command()
 def grade(paths: Annotated[list[Path], typer.Argument(help="Notebooks, or folders of hand-ins.")],
           as_json: Annotated[bool, typer.Option("--json", help="Write JSON records to standard output.")] = False,
           seed: Annotated[int, typer.Option(help="Seed of the cases; drawn anew when negative.")] = -1) -> None:

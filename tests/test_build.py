@@ -1,132 +1,100 @@
-"""solutions/ -> course/: the same bytes every time, and no solution among them."""
+"""The build: reproducible to the byte, and leaking nothing."""
 
-import re
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
-import jupytext
-import mini
 import nbformat
 import pytest
 
-from grader.classroom.build import build, execute, lessons, pair, stale
-from grader.classroom.notebook import checks, solution_lines
-from grader.lessons import find
+from grader.classroom.build import build, lessons, stale
+from grader.classroom.notebook import answer_expression, checked, checks, restore, solution_lines
+from grader.lessons import EXERCISES
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory) -> Path:
-    root = mini.make_course(tmp_path_factory.mktemp("course"))
-    build(root)
-    return root
+def solved(root):
+    return {p.stem: nbformat.read(p.with_suffix(".ipynb"), 4) for p in lessons(root)}
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+@pytest.fixture
+def released(root):
+    return nbformat.read(root / "course/07_matmul/07_matmul.ipynb", 4)
 
 
-def test_building_twice_changes_no_byte(course):
-    before = files(course / "course") | files(course / "solutions")
-    build(course)
-    assert files(course / "course") | files(course / "solutions") == before
-
-
-def test_another_folder_and_gradebook_build_the_same_bytes(course, tmp_path):
-    build(mini.make_course(tmp_path))
-    assert files(tmp_path / "course") == files(course / "course")
-
-
-def test_the_course_in_the_repository_is_what_its_solutions_build(root):
+def test_course_is_what_solutions_build(root):
     assert stale(root) == []
 
 
-def test_stale_names_what_was_touched(course, tmp_path):
-    build(mini.make_course(tmp_path))
-    with (tmp_path / "course" / mini.LESSON / f"{mini.LESSON}.md").open("a") as file:
-        file.write("An edit in the wrong place.\n")
-    assert stale(tmp_path) == [f"course/{mini.LESSON}/{mini.LESSON}.md"]
+def test_building_twice_changes_no_byte(root, tmp_path):
+    shutil.copytree(root / "solutions", tmp_path / "solutions")
+    shutil.copy(root / "nbgrader_config.py", tmp_path)
 
-
-def test_the_release_has_nothing_but_the_students_files(course):
-    assert list(files(course / "course")) == [f"{mini.LESSON}/{mini.LESSON}.{kind}" for kind in ("ipynb", "md")]
-
-
-def test_cells_are_marked_for_nbgrader(course):
-    nb = mini.released(course)
-    assert checks(nb) == ["block_matmul", "case3"]
-    assert [cell.id for cell in nb.cells] == [f"01-{k:03}" for k in range(len(nb.cells))]
-    check = nb.cells[mini.position(nb, "check_case3")]
-    answer = nb.cells[mini.position(nb, "answer_case3")]
-    assert check.metadata.nbgrader.points == find("case3").points
-    assert (check.metadata.nbgrader.grade, check.metadata.nbgrader.locked) == (True, True)
-    assert (answer.metadata.nbgrader.solution, answer.metadata.nbgrader.locked) == (True, False)
-    assert answer.source == "def case3(a, b, *, mesh):\n    ..."
-    assert all(not cell.outputs and cell.execution_count is None for cell in nb.cells if cell.cell_type == "code")
-
-
-def test_check_cells_of_the_solution_are_compared_by_nbval(course):
-    nb = mini.solved(course)
-    assert nb.cells[mini.position(nb, "check_case3")].metadata.tags == ["nbval-check-output"]
-
-
-def test_the_students_text_is_the_released_notebook(course):
-    text = jupytext.read(course / "course" / mini.LESSON / f"{mini.LESSON}.md")
-    assert [c.source for c in text.cells] == [c.source for c in mini.released(course).cells]
-
-
-def test_stored_outputs_stay_until_their_cell_changes(tmp_path):
-    (source,) = lessons(mini.make_course(tmp_path))
-    notebook = pair(source)
-    execute(notebook)
-    stored = notebook.read_bytes()
-    assert b"4 of 4 points" in stored
-    assert pair(source).read_bytes() == stored
-    execute(notebook)
-    assert notebook.read_bytes() == stored, "running again stores the same outputs"
-    source.write_text(source.read_text().replace("add_the_parts", "all_parts"))
-    nb = nbformat.read(pair(source), 4)
-    assert nb.cells[mini.position(nb, "answer_case3")].outputs == []
-    assert nb.cells[mini.position(nb, "check_block_matmul")].outputs
-
-
-# No line of a solution may reach a student, in the course or in the wheel.
+    def contents():
+        return {p: p.read_bytes() for d in ("course", "solutions") for p in sorted((tmp_path / d).rglob("*")) if p.is_file()}
+    build(tmp_path)
+    once = contents()
+    build(tmp_path)
+    assert contents() == once
+    assert sorted(p.name for p in (tmp_path / "course/07_matmul").iterdir()) == ["07_matmul.ipynb", "07_matmul.md"]
 
 
 @pytest.fixture(scope="module")
-def secret_lines(root) -> list[str]:
-    """The lines of all solutions which stand nowhere else in their lesson."""
-    secret = []
-    for source in lessons(root):
-        nb = jupytext.read(source)
-        shown = "\n".join(re.sub(r"### BEGIN SOLUTION\n.*?### END SOLUTION", "", c.source, flags=re.S) for c in nb.cells)
-        secret += [line for line in solution_lines(nb) if line not in shown]
-    assert len(secret) > 40
-    return secret
+def wheel(root, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=root, check=True,
+                   capture_output=True, timeout=120)
+    (file,) = folder.glob("*.whl")
+    return file
 
 
-def test_no_solution_line_stands_in_the_course(root, secret_lines):
-    for path in (root / "course").rglob("*"):
-        if path.is_file():
-            text = path.read_text()
-            assert "BEGIN SOLUTION" not in text
-            assert [line for line in secret_lines if line in text] == [], path
+def test_no_line_of_a_solution_stands_in_the_course(root, solved):
+    course = "\n".join(p.read_text() for p in sorted((root / "course").rglob("*")) if p.is_file())
+    lines = [line for nb in solved.values() for line in solution_lines(nb)]
+    assert len(lines) > 40
+    assert [line for line in lines if line in course or line.replace('"', '\\"') in course] == []
 
 
-def test_no_solution_line_stands_in_the_wheel(root, secret_lines, tmp_path):
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-                   cwd=root, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
+def test_no_line_of_a_solution_and_no_file_of_the_instructor_is_in_the_wheel(solved, wheel):
     with zipfile.ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            assert not name.startswith(("solutions", "tests"))
-            text = archive.read(name).decode()
-            assert [line for line in secret_lines if line in text] == [], name
+        names = archive.namelist()
+        text = "\n".join(archive.read(n).decode() for n in names if n.endswith((".py", ".md", ".txt", "METADATA")))
+    assert all(n.startswith(("grader/", "grader-")) for n in names)
+    assert "grader/check.py" in names
+    assert [line for nb in solved.values() for line in solution_lines(nb) if line in text] == []
 
 
-def test_the_leak_test_would_find_a_leak(course):
-    lines = list(solution_lines(mini.solved(course)))
-    assert 'return jax.lax.psum(a_columns @ b_rows, "x")' in lines
-    source = (course / "solutions" / mini.LESSON / f"{mini.LESSON}.md").read_text()
-    assert all(line in source for line in lines)
+def test_no_trace_of_a_solution_mark_or_a_path_is_released(root):
+    for file in (root / "course").rglob("*"):
+        if file.is_file():
+            text = file.read_text()
+            assert "SOLUTION" not in text and str(root) not in text and str(Path.home()) not in text
+
+
+def test_cells_have_stable_ids_and_checks_their_points(released):
+    assert [c.id for c in released.cells] == [f"07-{k:03}" for k in range(len(released.cells))]
+    marks = {checked(c): c.metadata.nbgrader for c in released.cells if checked(c)}
+    assert {name: m.points for name, m in marks.items()} == {n: EXERCISES[n].points for n in marks}
+    assert set(marks) == set(EXERCISES)
+    assert all(m.locked and m.grade and not m.solution for m in marks.values())
+
+
+def test_every_check_hands_over_the_answer_of_its_name(released):
+    for cell in released.cells:
+        if name := checked(cell):
+            assert answer_expression(cell.source) == name
+            assert "nbval-check-output" in cell.metadata.tags
+
+
+def test_restoring_undoes_what_was_done_to_checks(released):
+    nb = nbformat.from_dict(released)
+    nb.cells = list(nb.cells)
+    position = {checked(c): k for k, c in enumerate(nb.cells)}
+    nb.cells[position["case3"]].source = "4.0"
+    nb.cells.append(nbformat.from_dict({**nb.cells[position["case2_gather"]]}))
+    del nb.cells[position["two_axis"]]
+    again = restore(nb, nbformat.reads(nbformat.writes(released), 4))
+    assert sorted(filter(None, map(checked, again.cells))) == sorted(checks(released))
+    assert checks(again)[-1] == "two_axis"

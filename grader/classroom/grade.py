@@ -94,6 +94,14 @@ def _graded(api: NbGraderAPI, hand_in: HandIn) -> Row:
     return _row(hand_in)
 
 
+def write_feedback(root: Path) -> Iterator[Path]:
+    """Write every graded hand-in's feedback page anew, with what a person has since added in Formgrader."""
+    api = nbgrader(root)
+    for hand_in in found(root):
+        if hand_in.at("autograded").exists() and api.generate_feedback(hand_in.lesson, hand_in.student, force=True)["success"]:
+            yield hand_in.at("feedback", ".html").relative_to(root)
+
+
 def unreadable(hand_in: HandIn) -> str:
     """Why a hand-in cannot be graded; "" when it can."""
     if not (hand_in.root / "course" / hand_in.lesson / f"{hand_in.lesson}.ipynb").exists():
@@ -167,4 +175,7 @@ def show(rows: list[Row], console: Console) -> None:
 def _missed(hand_in: HandIn) -> str:
     missed = [(name, next(o for o in found if not o.passed)) for name, found in outcomes(hand_in)
               if any(not o.passed for o in found)]
+    blank = [name for name, outcome in missed if outcome.check == "answered"]
+    if len(blank) > 5:
+        missed = [m for m in missed if m[0] not in blank] + [(f"{len(blank)} exercises", missed[0][1])]
     return ", ".join(f"{name}: {o.mistake or o.check}" for name, o in missed) or "nothing"

@@ -87,7 +87,7 @@ def _moving(left: str, wanted: str, c: int, n: int) -> float:
 
 
 def _least(costs):
-    return min(costs, key=costs.get)
+    return min(costs, key=lambda strategy: costs[strategy])
 
 
 cheapest = Exercise("cheapest", points=4, form="function",

@@ -1,0 +1,188 @@
+"""Hand-ins of every kind: each gets its marks or a clear word, and the class goes on."""
+
+import json
+import shutil
+import sqlite3
+
+import nbformat
+import pytest
+from rich.console import Console
+
+from grader.classroom.execute import grade_notebook
+from grader.classroom.grade import grade_class, outcomes
+from grader.classroom.judging import Judge
+from grader.classroom.notebook import checked
+from grader.classroom.sandbox import Limits
+
+QUICK = Limits(cell_seconds=4, seconds=40)
+RIGHT = """def case3(a, b, *, mesh):
+    def go(p, q):
+        return jax.lax.psum(p @ q, "x")
+    return jax.shard_map(go, mesh=mesh, in_specs=(P(None, "x"), P("x")), out_specs=P())(a, b)"""
+HALVES = """def case3(a, b, *, mesh):
+    def go(p, q):
+        c = jax.lax.while_loop(lambda c: (c == c).all(), lambda c: c * 0, p @ q)
+        return jax.lax.psum(c, "x")
+    return jax.shard_map(go, mesh=mesh, in_specs=(P(None, "x"), P("x")), out_specs=P(), check_vma=False)(a, b)"""
+
+
+@pytest.fixture(scope="module")
+def small(root):
+    """The lesson cut down to two exercises, so that a hand-in takes seconds."""
+    nb = nbformat.read(root / "course/07_matmul/07_matmul.ipynb", 4)
+    names = {"case3", "local_shapes"}
+    first = next(c for c in nb.cells if c.cell_type == "code")
+    nb.cells = [first, *(c for c in nb.cells if c.metadata.get("answer") in names or checked(c) in names)]
+    return nb
+
+
+@pytest.fixture(scope="module")
+def judge():
+    judge = Judge(seconds=12)
+    yield judge
+    judge.close()
+
+
+def hand_in(small, source):
+    nb = nbformat.reads(nbformat.writes(small), 4)
+    for cell in nb.cells:
+        if cell.metadata.get("answer") == "case3":
+            cell.source = source
+    return nb
+
+
+def graded(small, source, judge, limits=QUICK):
+    done = grade_notebook(hand_in(small, source), small, seed=3, judge=judge, limits=limits)
+    nbformat.validate(done.notebook)
+    for cell in done.notebook.cells:
+        if checked(cell):  # what nbgrader reads: one number within the marks, and nothing on stderr
+            *_, last = cell.outputs
+            assert last.output_type == "execute_result"
+            assert 0 <= float(last.data["text/plain"]) <= cell.metadata.nbgrader.points
+            assert [o.output_type for o in cell.outputs] == ["display_data", "execute_result"]
+    return {v.exercise: v for v in done.verdicts}, done.notebook
+
+
+@pytest.mark.parametrize("source, points, words", [
+    (RIGHT, 4, ""),
+    ("...", 0, "There is no `case3`"),
+    ("import grader\ngrader.check = check = lambda *a: 4.0", 0, "There is no `case3`"),
+    ("import warnings, sys\nwarnings.warn('hm')\nprint('x', file=sys.stderr)\n" + RIGHT, 4, ""),
+    ("while True: pass", 0, "There is no `case3`"),
+    ("import os; os._exit(0)", 0, "never reached"),
+    ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", 0, "never reached"),
+    ("raise SystemExit", 0, "There is no `case3`"),
+    ("x = bytearray(40 << 30)\n" + RIGHT, 0, "There is no `case3`"),
+    (HALVES, 0, "did not come to an end"),
+    ("case3 = type('Odd', (), {'__call__': lambda *a, **k: exit()})()", 0, "SystemExit"),
+], ids=["right", "starter", "forged", "warned", "endless", "left", "crashed", "exit", "memory", "endless-program", "odd"])
+def test_one_notebook(small, judge, source, points, words):
+    verdicts, _ = graded(small, source, judge)
+    assert verdicts["case3"].points == points
+    assert words in verdicts["case3"].words
+
+
+def test_what_was_answered_before_a_hang_is_kept(small, judge):
+    """C code that no signal interrupts; only SIGKILL ends it."""
+    nb = hand_in(small, RIGHT)
+    nb.cells.append(nbformat.v4.new_code_cell("import ctypes; ctypes.CDLL(None).pause() or ctypes.CDLL(None).sleep(999)"))
+    done = grade_notebook(nb, small, seed=3, judge=judge, limits=Limits(cell_seconds=999, seconds=20))
+    assert {v.exercise: v.points for v in done.verdicts}["case3"] == 4
+
+
+def test_a_hundred_megabytes_of_print_are_cut(small, judge):
+    verdicts, nb = graded(small, "print('x' * 100_000_000)\nfor _ in range(10): print('y' * 10_000_000)\n" + RIGHT, judge)
+    assert verdicts["case3"].points == 4
+    text = nbformat.writes(nb)
+    assert len(text) < 2_000_000 and "The rest is left out" in text
+
+
+def test_what_cells_show_is_kept(small, judge):
+    shown = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nprint('said')\n" + RIGHT + "\n1 + 1"
+    _, nb = graded(small, shown, judge)
+    cell = next(c for c in nb.cells if c.metadata.get("answer") == "case3")
+    kinds = {o.output_type for o in cell.outputs}
+    assert {"stream", "execute_result", "display_data"} <= kinds
+    assert any("image/png" in o.get("data", {}) for o in cell.outputs)
+
+
+@pytest.fixture(scope="module")
+def class_folder(root, tmp_path_factory, small):
+    """A course with the small lesson and a class of good and broken hand-ins, graded once."""
+    folder = tmp_path_factory.mktemp("class")
+    shutil.copy(root / "nbgrader_config.py", folder)
+    source = nbformat.read(root / "solutions/07_matmul/07_matmul.ipynb", 4)
+    keep = {c.id for c in small.cells}
+    import jupytext
+
+    source.cells = [c for c in source.cells if c.id in keep]
+    for cell in source.cells:
+        cell.metadata = {k: v for k, v in cell.metadata.items() if k in ("answer", "check")}
+    lesson = folder / "solutions/07_matmul"
+    lesson.mkdir(parents=True)
+    jupytext.write(source, lesson / "07_matmul.md", fmt="md:myst")
+
+    def submit(student, text, name="07_matmul.ipynb"):
+        file = folder / "submitted" / student / "07_matmul" / name
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+
+    from grader.classroom.build import build
+
+    (release,) = build(folder)
+    untouched = nbformat.read(release, 4)
+    good = hand_in(untouched, RIGHT)
+    submit("good", nbformat.writes(good))
+    submit("untouched", nbformat.writes(untouched))
+    submit("renamed", nbformat.writes(good), name="my homework.ipynb")
+    submit("garbage", "this is not JSON")
+    submit("binary", "\x00\x01")
+    doubled = nbformat.reads(nbformat.writes(good), 4)
+    doubled.cells += [nbformat.from_dict({**c, "id": f"again{k}"}) for k, c in enumerate(doubled.cells) if checked(c)]
+    submit("doubled", nbformat.writes(doubled))
+    deleted = nbformat.reads(nbformat.writes(good), 4)
+    deleted.cells = [c for c in deleted.cells if not checked(c)]
+    submit("deleted", nbformat.writes(deleted))
+    rows = grade_class(folder, Console(quiet=True))
+    return folder, {row.hand_in.student: row for row in rows}
+
+
+def test_each_gets_marks_or_a_clear_word(class_folder):
+    _, rows = class_folder
+    assert {s: r.points.get("case3") for s, r in rows.items()} == {
+        "good": 4, "untouched": 0, "doubled": 4, "deleted": 4, "renamed": None, "garbage": None, "binary": None}
+    assert "rename it" in rows["renamed"].problem and "my homework.ipynb" in rows["renamed"].problem
+    assert "is not a notebook" in rows["garbage"].problem and "is not a notebook" in rows["binary"].problem
+
+
+def test_gradebook_csv_and_feedback_agree(class_folder):
+    folder, rows = class_folder
+    with sqlite3.connect(folder / "gradebook.db") as book:
+        assert book.execute("select count(*) from submitted_assignment").fetchone()[0] == 4
+    table = (folder / "grades.csv").read_text().splitlines()
+    assert len(table) == 1 + len(rows) and table[0].startswith("student,lesson,points,max,")
+    page = (folder / "feedback/untouched/07_matmul/07_matmul.html").read_text()
+    assert "border-left:4px solid" in page and "is still the starter" in page
+    assert [name for name, _ in outcomes(rows["good"].hand_in)] == ["local_shapes", "case3"]
+
+
+def test_what_has_not_changed_is_not_graded_again(class_folder):
+    folder, _ = class_folder
+    before = (folder / "autograded/good/07_matmul/07_matmul.ipynb").stat().st_mtime_ns
+    grade_class(folder, Console(quiet=True))
+    assert (folder / "autograded/good/07_matmul/07_matmul.ipynb").stat().st_mtime_ns == before
+
+
+def test_nbgraders_own_command_uses_our_execute(class_folder):
+    """What Formgrader's button runs, too."""
+    import subprocess
+    import sys
+    from pathlib import Path
+
+    folder, _ = class_folder
+    done = subprocess.run([str(Path(sys.executable).parent / "nbgrader"), "autograde", "07_matmul", "--student", "good",
+                           "--force"], cwd=folder, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr[-2000:]
+    nb = nbformat.read(folder / "autograded/good/07_matmul/07_matmul.ipynb", 4)
+    records = [json.dumps(o.metadata) for c in nb.cells if checked(c) for o in c.outputs if o.get("metadata")]
+    assert len(records) == 2 and all("grader" in r for r in records)

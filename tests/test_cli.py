@@ -1,0 +1,62 @@
+"""The commands: results on standard output, trouble in words and exit status 2."""
+
+import json
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+
+def grader(*args, cwd, seconds=200):
+    return subprocess.run([sys.executable, "-m", "grader.cli", *map(str, args)], cwd=cwd, capture_output=True, text=True,
+                          timeout=seconds)
+
+
+def test_help_fits_a_screen_and_names_every_command(root):
+    done = grader("--help", cwd=root)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) <= 30
+    assert all(word in done.stdout for word in ("build", "class", "grade", "lab", "feedback"))
+
+
+def test_grade_prints_json_records_for_a_folder(root, tmp_path):
+    file = tmp_path / "sofia" / "07_matmul" / "07_matmul.ipynb"
+    file.parent.mkdir(parents=True)
+    nb = nbformat.read(root / "course/07_matmul/07_matmul.ipynb", 4)
+    for cell in nb.cells:
+        if cell.metadata.get("answer") == "local_shapes":
+            cell.source = "local_shapes = {'A[I_X, J]': (2, 32)}"
+    nbformat.write(nb, file)
+    done = grader("grade", tmp_path, "--json", "--seed", 1, cwd=root)
+    assert done.returncode == 0, done.stderr
+    records = json.loads(done.stdout)
+    assert len(records) == 18 and {r["student"] for r in records} == {"sofia"}
+    (shapes,) = [r for r in records if r["exercise"] == "local_shapes"]
+    assert shapes["mistake"] == "divided_by_all_devices" and shapes["max"] == 2 and shapes["points"] == 0
+    assert set(shapes) == {"student", "notebook", "exercise", "points", "max", "mistake", "message"}
+
+
+@pytest.mark.parametrize("content, words", [
+    (None, "there is no such file or folder"),
+    ("not json", "not a notebook"),
+    ('{"a": 1}', "not a notebook"),
+    (nbformat.writes(nbformat.v4.new_notebook()), "none of the course's exercises"),
+])
+def test_what_cannot_be_graded_is_said_with_status_2(root, tmp_path, content, words):
+    file = tmp_path / "x.ipynb"
+    if content is not None:
+        file.write_text(content)
+    done = grader("grade", file, cwd=root)
+    assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
+    assert "x.ipynb" in done.stderr
+
+
+def test_an_empty_folder_and_a_wrong_place_are_said(root, tmp_path):
+    done = grader("grade", tmp_path, cwd=root)
+    assert done.returncode == 2 and "no notebook" in done.stderr
+    done = grader("class", cwd=tmp_path)
+    assert done.returncode == 2 and "no nbgrader_config.py" in done.stderr
+
+
+def test_a_wrong_option_is_status_2(root):
+    assert grader("grade", "--nope", cwd=root).returncode == 2

@@ -1,0 +1,72 @@
+"""Pictures: the facts they are drawn from, their text, and that something is drawn."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from grader import draw
+from grader.blocks import blocks, blocks_of
+from grader.program import make_mesh, put
+
+MESH = {"x": 4, "y": 2}
+
+
+@pytest.mark.parametrize("spec", [P("x", "y"), P("y", "x"), P(None, "x"), P(("x", "y")), P(("y", "x")), P(),
+                                  P("x"), P(None, ("y", "x"))])
+def test_hypothetical_blocks_are_those_of_jax(spec):
+    value = np.arange(16 * 8).reshape(16, 8)
+    thought, real = blocks((16, 8), spec, MESH, value=value), blocks_of(put(value, spec, make_mesh(MESH)))
+    assert thought.indices == real.indices
+    assert all(map(np.array_equal, thought.values, real.values))
+
+
+def test_the_order_of_a_tuple_axis_is_seen():
+    one, other = (blocks((8,), P(order), MESH) for order in (("x", "y"), ("y", "x")))
+    assert [i[0].start for i in one.indices] == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert [i[0].start for i in other.indices] == [0, 4, 1, 5, 2, 6, 3, 7]
+
+
+def test_text_says_who_holds_what():
+    assert draw.text(blocks((4, 6), P("y"), MESH, partial_over=("x",))) == (
+        "4×6 over x=4, y=2, parts of a sum over x\n"
+        "  [0:2, 0:6] on devices 0, 2, 4, 6\n"
+        "  [2:4, 0:6] on devices 1, 3, 5, 7")
+
+
+def test_lengths_that_cannot_be_cut_say_so():
+    with pytest.raises(ValueError, match="10 entries cannot be cut into 4 equal parts over x"):
+        blocks((10,), P("x"), MESH)
+
+
+@pytest.mark.parametrize("shape", [(), (8,), (4, 6), (2, 4, 6)])
+def test_every_rank_up_to_three_is_drawn(shape):
+    held = blocks(shape, P(), MESH, value=np.arange(np.prod(shape, dtype=int)).reshape(shape))
+    for picture in (draw.shards(held, "title"), draw.devices(held)):
+        assert picture._repr_png_().startswith(b"\x89PNG") and len(picture.png()) < 100_000
+        assert "devices 0, 1, 2" in repr(picture)
+
+
+def test_what_differs_is_framed():
+    expected = blocks((4, 2), P("x"), MESH, value=np.ones((4, 2)))
+    found = blocks((4, 2), P("x"), MESH, value=np.ones((4, 2)) + (np.arange(4) == 1)[:, None])
+    titles = {ax.get_title(): ax.spines["top"].get_visible() for ax in draw.compare(expected, found).figure.axes[8:]}
+    assert [t for t, framed in titles.items() if framed] == ["device 2", "device 3"]
+
+
+def test_a_picture_is_the_same_every_time():
+    held = blocks((4, 2), P("x"), MESH, value=np.ones((4, 2)))
+    assert draw.devices(held).png() == draw.devices(held).png()
+
+
+def test_matmul_and_real_arrays():
+    a = put(np.ones((4, 8), np.float32), P(None, "y"), make_mesh(MESH))
+    picture = draw.matmul(a, a.T, blocks((4, 4), P(), MESH, partial_over=("y",)))
+    assert "Σ y" in picture.figure.axes[2].get_title() and picture.png()
+
+
+def test_other_things_are_refused_in_words():
+    with pytest.raises(TypeError, match="a jax.Array or of Blocks, not of a list"):
+        draw.shards([1, 2])
+    assert "one device" in draw.text(jax.device_put(jnp.ones(3), jax.devices()[0]))

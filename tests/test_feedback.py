@@ -1,0 +1,68 @@
+"""Cards and texts of verdicts; and what `check` shows and returns."""
+
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+
+import grader
+from grader import feedback
+from grader.blocks import blocks
+from grader.exercise import Outcome
+from grader.judge import Verdict
+from grader.lessons import EXERCISES
+
+HOSTILE = "<script>alert(1)</script> `<b>x</b>`"
+
+
+def verdict(words="", **more):
+    return Verdict("case3", (Outcome("case3", "runs", 0, 0), Outcome("case3", "values", 0 if words else 2, 2, words=words),
+                             Outcome("case3", "work", 0 if words else 2, 2, words="Not tried" if words else "")), **more)
+
+
+def test_a_pass_is_short():
+    assert feedback.text(verdict()) == "case3: 4 of 4 points\n✓ runs  ✓ values  ✓ work"
+    assert "Right." in feedback.card(verdict())
+
+
+def test_a_miss_shows_the_ladder_the_words_and_the_case():
+    shown = feedback.text(verdict("It is wrong.", where="mesh x=4"))
+    assert shown == "case3: 0 of 4 points\n✓ runs  ✗ values  · work\n\nIt is wrong.\nIn the case: mesh x=4"
+
+
+def test_a_students_text_cannot_become_html():
+    card = feedback.card(verdict(HOSTILE, where=HOSTILE))
+    assert "<script" not in card and "<b>" not in card and "<code>&lt;b&gt;x&lt;/b&gt;</code>" in card
+
+
+def test_a_picture_is_shown_where_there_is_one():
+    one, other = (blocks((4, 2), P("x"), {"x": 4}, value=np.full((4, 2), k)) for k in (1, 2))
+    assert 'src="data:image/png;base64,' in feedback.card(verdict("wrong", expected=one, found=other))
+
+
+def test_check_prints_in_a_terminal_and_returns_the_points(capfd):
+    forgot = EXERCISES["case3"].mistakes[0].wrong
+    mark = grader.check("case3", forgot)
+    out, err = capfd.readouterr()
+    assert mark == 0 and repr(mark) == "0.0" and err == ""
+    assert out.startswith("case3: 0 of 4 points") and "Which collective adds the parts up" in out
+
+
+def test_a_warning_in_the_students_code_costs_nothing(capfd):
+    import os
+    import sys
+    import warnings
+
+    def block_matmul(A, B):
+        warnings.warn("hm", stacklevel=1)
+        print("noise", file=sys.stderr)
+        os.write(2, b"deeper noise")
+        return EXERCISES["block_matmul"].reference(A, B)
+
+    assert repr(grader.check("block_matmul", block_matmul)) == "2.0"
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["case_3", "", "nothing like it"])
+def test_an_unknown_name_is_said_and_not_raised(name, capsys):
+    assert grader.check(name, ...) == 0
+    assert "There is no exercise named" in capsys.readouterr().out

@@ -1,0 +1,270 @@
+"""One notebook at a time: run in a worker, judged outside it. What goes wrong costs only what it must."""
+
+from __future__ import annotations
+
+import jax
+import mini
+import nbformat
+import pytest
+
+from grader.answers import asks, collect, to_json
+from grader.classroom import recorder
+from grader.classroom.build import build
+from grader.classroom.execute import Graded, grade_notebook
+from grader.classroom.judging import Judge
+from grader.classroom.notebook import checked
+from grader.classroom.sandbox import Limits
+from grader.lessons import find
+
+QUICK = Limits(cell_seconds=2, seconds=30)
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    root = mini.make_course(tmp_path_factory.mktemp("course"))
+    build(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def judge():
+    judge = Judge()
+    yield judge
+    judge.close()
+
+
+@pytest.fixture
+def solved(course):
+    return mini.solved(course)
+
+
+@pytest.fixture
+def graded(course, judge):
+    def grade(nb, limits: Limits = QUICK) -> Graded:
+        return grade_notebook(nb, mini.released(course), seed=11, judge=judge, limits=limits)
+    return grade
+
+
+def points(result: Graded) -> dict[str, float]:
+    return {verdict.exercise: verdict.points for verdict in result.verdicts}
+
+
+def words(result: Graded, exercise: str) -> str:
+    return next(verdict.words for verdict in result.verdicts if verdict.exercise == exercise)
+
+
+def outputs_of(result: Graded, source: str) -> list:
+    return next(cell.outputs for cell in result.notebook.cells if cell.source == source)
+
+
+FULL = {"block_matmul": 2.0, "case3": 4.0}
+ONLY_BLOCKS = {"block_matmul": 2.0, "case3": 0.0}
+NONE = {"block_matmul": 0.0, "case3": 0.0}
+
+
+def test_the_solution_earns_everything(graded, solved):
+    result = graded(solved)
+    assert points(result) == FULL
+    card, mark = next(cell.outputs for cell in result.notebook.cells if checked(cell) == "case3")
+    assert "4 of 4 points" in card.data["text/html"]
+    assert (mark.output_type, mark.data["text/plain"]) == ("execute_result", "4.0")
+    nbformat.validate(result.notebook)
+
+
+def test_the_untouched_release_earns_nothing(graded, course):
+    result = graded(mini.released(course))
+    assert points(result) == NONE
+    assert "still the starter" in words(result, "case3")
+
+
+# What a notebook may do without harm to its marks.
+
+
+@pytest.mark.parametrize("source", [
+    "raise ValueError('one cell fails')",
+    "import sys; sys.exit(3)",
+    "exit()",
+    "raise KeyboardInterrupt",
+    "while True: pass",
+    "import warnings, sys; warnings.warn('careful'); print('careful', file=sys.stderr)",
+    "import os\nif os.fork() == 0:\n    import time; time.sleep(1000)",
+    "import subprocess; subprocess.Popen(['sleep', '1000'])",
+    "import threading, time; threading.Thread(target=lambda: time.sleep(1000)).start()",
+    "hoard = bytearray(64 << 30)",
+    "def broken(:",
+    "import os; os.close(1); os.close(2)",
+])
+def test_marks_survive(graded, solved, source):
+    assert points(graded(mini.with_cell(solved, source))) == FULL
+
+
+def test_a_cell_that_swallows_its_interruption_is_interrupted_again(graded, solved):
+    source = "for _ in range(2):\n    try:\n        while True: sum(range(9))\n    except Exception: print('swallowed')"
+    result = graded(mini.with_cell(solved, source), Limits(cell_seconds=1, seconds=30))
+    assert points(result) == FULL
+    assert outputs_of(result, source)[0].text.count("swallowed") == 2
+
+
+def test_a_notebook_that_never_ends_keeps_what_came_before(graded, solved):
+    endless = "while True:\n    try:\n        while True: sum(range(9))\n    except BaseException: pass"
+    result = graded(mini.with_cell(solved, endless, at=mini.position(solved, "answer_case3")),
+                    Limits(cell_seconds=1, seconds=8))
+    assert points(result) == ONLY_BLOCKS
+    assert "never reached" in words(result, "case3")
+    assert "still running after 8 seconds" in words(result, "case3")
+
+
+@pytest.mark.parametrize(("source", "said"), [
+    ("import os; os._exit(0)", "left Python"),
+    ("import os; os.abort()", "crashed"),
+    ("import os; os.kill(os.getpid(), 9)", "crashed (Killed)"),
+])
+def test_a_process_that_ends_early_is_told_so(graded, solved, source, said):
+    result = graded(mini.with_cell(solved, source, at=mini.position(solved, "answer_case3")))
+    assert points(result) == ONLY_BLOCKS
+    assert said in words(result, "case3")
+
+
+def test_output_is_cut_with_a_line_that_says_so(graded, solved):
+    source = "print('x' * 100_000_000)\nfor k in range(100_000): print(k)"
+    result = graded(mini.with_cell(solved, source))
+    assert points(result) == FULL
+    (output,) = outputs_of(result, source)
+    assert len(output.text) < recorder.LIMIT + 200
+    assert output.text.endswith(recorder.CUT)
+
+
+def test_displays_and_figures_are_kept(graded, solved):
+    source = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\n7 * 6"
+    picture, result = outputs_of(graded(mini.with_cell(solved, source)), source)
+    assert picture.data["image/png"].startswith("iVBOR")
+    assert result.data["text/plain"] == "42"
+
+
+# Forging. The marks come from the judge, and it sees only what an answer does.
+
+FORGERIES = [
+    "import grader\ngrader.check = lambda *a: 4.0\ncheck = lambda *a: 4.0",
+    "import grader.judge\ngrader.judge.judge = lambda *a: None",
+    "import grader.answers\ngrader.answers.collect = lambda form, asked, given: [None] * len(asked)",
+    "import grader.answers\ngrader.answers.to_json = lambda value: 4.0",
+    """import os, json
+for fd in range(3, 40):
+    try:
+        os.write(fd, b'\\n' + json.dumps({"check": "case3", "answers": 4.0}).encode() + b'\\n')
+    except OSError:
+        pass""",
+]
+
+
+@pytest.mark.parametrize("source", FORGERIES)
+def test_forging_earns_nothing(graded, course, source):
+    assert points(graded(mini.with_cell(mini.released(course), source))) == NONE
+
+
+def test_noise_on_the_wire_costs_nothing(graded, solved):
+    noise = r'''import os
+for fd in range(3, 40):
+    try:
+        os.write(fd, b'[1,2\n{"check": 3}\n[]\n5\n{"cell": true}\n{"cell": 1, "outputs": 7}\n{"cell": 1.5}\n')
+    except OSError:
+        pass'''
+    assert points(graded(mini.with_cell(solved, noise))) == FULL
+
+
+def test_the_worker_is_told_no_seed_and_no_values(graded, solved):
+    source = "import inspect, sys\nprint(sys._getframe().f_back and [f.frame.f_locals.keys() for f in inspect.stack()])"
+    text = outputs_of(graded(mini.with_cell(solved, source)), source)[0].text
+    assert "job" in text and "seed" not in text
+
+
+# Check cells are those of the release, whatever the hand-in's look like.
+
+
+def test_a_deleted_check_is_put_back_behind_its_answer(graded, solved):
+    place = mini.position(solved, "check_block_matmul")
+    del solved.cells[place]
+    result = graded(solved)
+    assert points(result) == FULL
+    assert checked(result.notebook.cells[place]) == "block_matmul"
+
+
+def test_a_copied_check_counts_once(graded, solved):
+    place = mini.position(solved, "check_case3")
+    solved.cells.insert(place, nbformat.from_dict({**solved.cells[place], "id": "copied"}))
+    assert points(graded(solved)) == FULL
+
+
+def test_an_edited_check_is_undone(graded, course):
+    nb = mini.edited(mini.released(course), "check_case3", lambda cell: cell.update(source="4.0"))
+    assert points(graded(nb)) == NONE
+
+
+@pytest.mark.parametrize("marks", [
+    None, "text", [], {"grade_id": 7}, {"grade_id": "check_case3", "grade": True, "points": 1000},
+    {"grade_id": "check_other", "grade": True, "points": 1, "schema_version": 1},
+])
+def test_a_check_with_other_marks_gets_its_own_back(graded, solved, marks):
+    nb = mini.edited(solved, "check_case3", lambda cell: cell.metadata.update(nbgrader=marks))
+    assert points(graded(nb)) == FULL
+
+
+def test_a_check_turned_into_text_is_put_back(graded, solved):
+    def turn(cell):
+        cell.cell_type = "markdown"
+        del cell["outputs"], cell["execution_count"]
+    assert points(graded(mini.edited(solved, "check_case3", turn))) == FULL
+
+
+# The judge's process can be lost too.
+
+
+def _answers(name: str, seed: int, given) -> list:
+    exercise = find(name)
+    return to_json(collect(exercise.form, asks(exercise, exercise.draw_cases(seed, thorough=True)), given))
+
+
+def never_ends(a, b, *, mesh):
+    return jax.lax.while_loop(lambda c: c[0, 0] == c[0, 0], lambda c: c + 1, a @ b)
+
+
+def right(a, b, *, mesh):
+    return jax.shard_map(lambda a, b: jax.lax.psum(a @ b, "x"), mesh=mesh, check_vma=False,
+                         in_specs=(jax.P(None, "x"), jax.P("x", None)), out_specs=jax.P())(a, b)
+
+
+def test_a_program_that_never_ends_is_stopped_and_the_next_is_judged():
+    judge = Judge(seconds=6)
+    try:
+        stuck = judge(find("case3"), 3, _answers("case3", 3, never_ends)).verdict
+        assert stuck.points == 0
+        assert "did not come to an end within 6 seconds" in stuck.words
+        assert judge(find("case3"), 3, _answers("case3", 3, right)).verdict.points == 4
+    finally:
+        judge.close()
+
+
+def test_a_judge_that_was_killed_meanwhile_costs_nobody_anything(judge):
+    question = find("case3"), 3, _answers("case3", 3, right)
+    assert judge(*question).verdict.points == 4
+    judge.process.kill()
+    assert judge(*question).verdict.points == 4
+
+
+def test_a_program_that_crashes_the_judge_is_told_so(judge, monkeypatch):
+    def crash(question):
+        judge.process.send_signal(6)
+        judge.process.wait()
+        raise EOFError
+    assert judge(find("case3"), 3, _answers("case3", 3, right)).verdict.points == 4
+    started = judge.process
+    monkeypatch.setattr(judge, "_ask", lambda question: (setattr(judge, "process", judge.process or started),
+                                                         crash(question)))
+    verdict = judge(find("case3"), 3, []).verdict
+    assert (verdict.points, verdict.worth) == (0, 4)
+    assert "wait for each other" in verdict.words
+
+
+def test_answers_that_make_no_sense_get_a_message_not_a_crash(judge):
+    verdict = judge(find("case3"), 3, [{"program": "AAAA"}] * 5).verdict
+    assert verdict.points == 0 and verdict.words
