@@ -14,11 +14,12 @@ from jax.extend import backend
 
 POOL = 32  # threads; 16 were enough in every trial
 
-# A collective that not every device reaches would wait for ever. XLA can end the process instead.
+# A collective that not every device reaches would wait for ever. XLA can end the process instead. An older
+# XLA ends the process over a flag it does not know: seen on 0.7.2, fine from 0.10 on.
 TIMEOUTS = {
     "--xla_cpu_collective_call_warn_stuck_timeout_seconds": 20,
     "--xla_cpu_collective_call_terminate_timeout_seconds": 60,
-}
+} if jax.__version_info__ >= (0, 10) else {}
 
 
 class TooFewDevices(RuntimeError):
@@ -54,9 +55,7 @@ def prepare(count: int = 8) -> None:
     """Set what a backend reads when it starts. Does nothing useful once one has started."""
     os.environ["NPROC"] = str(max(POOL, int(os.environ.get("NPROC", 0) or 0)))
     flags = os.environ.get("XLA_FLAGS", "")
-    # An older XLA ends the process over a flag it does not know: seen on 0.7.2, fine from 0.10 on.
-    known = TIMEOUTS if jax.__version_info__ >= (0, 10) else {}
-    added = [f"{flag}={seconds}" for flag, seconds in known.items() if flag not in flags]
+    added = [f"{flag}={seconds}" for flag, seconds in TIMEOUTS.items() if flag not in flags]
     os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *added])
     if "xla_force_host_platform_device_count" not in flags:
         jax.config.update("jax_num_cpu_devices", count)

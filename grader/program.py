@@ -15,7 +15,9 @@ from typing import Any
 
 import jax
 from jax import export
+from jax._src.interpreters.mlir import make_ir_context  # the only way to a context with JAX's dialects
 from jax.extend import core
+from jax.extend.mlir import ir
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -33,6 +35,14 @@ class Program:
     @cached_property
     def exported(self) -> export.Exported:
         return export.deserialize(bytearray(self.artefact))
+
+    @cached_property
+    def text(self) -> str:
+        """The StableHLO alone, without names and places in its author's source: equal for equal programs."""
+        with make_ir_context():
+            module = ir.Module.parse(self.exported.mlir_module())
+            module.operation.attributes["sym_name"] = ir.StringAttr.get("program")
+            return module.operation.get_asm(enable_debug_info=False)
 
     @cached_property
     def _jitted(self) -> Callable[..., Any]:

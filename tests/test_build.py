@@ -6,11 +6,12 @@ import sys
 import zipfile
 from pathlib import Path
 
+import mini
 import nbformat
 import pytest
 
-from grader.classroom.build import build, lessons, stale
-from grader.classroom.notebook import answer_expression, checked, checks, restore, solution_lines
+from grader.classroom.build import build, execute, lessons, pair, stale
+from grader.classroom.notebook import answer_expression, checked, checks, grade_id, restore, solution_lines
 from grader.lessons import EXERCISES
 
 
@@ -33,7 +34,8 @@ def test_building_twice_changes_no_byte(root, tmp_path):
     shutil.copy(root / "nbgrader_config.py", tmp_path)
 
     def contents():
-        return {p: p.read_bytes() for d in ("course", "solutions") for p in sorted((tmp_path / d).rglob("*")) if p.is_file()}
+        files = (p for d in ("course", "solutions") for p in sorted((tmp_path / d).rglob("*")) if p.is_file())
+        return {p: p.read_bytes() for p in files}
     build(tmp_path)
     once = contents()
     build(tmp_path)
@@ -95,6 +97,35 @@ def test_restoring_undoes_what_was_done_to_checks(released):
     nb.cells[position["case3"]].source = "4.0"
     nb.cells.append(nbformat.from_dict({**nb.cells[position["case2_gather"]]}))
     del nb.cells[position["two_axis"]]
-    again = restore(nb, nbformat.reads(nbformat.writes(released), 4))
-    assert sorted(filter(None, map(checked, again.cells))) == sorted(checks(released))
-    assert checks(again)[-1] == "two_axis"
+    release = nbformat.reads(nbformat.writes(released), 4)
+    again = restore(nb, release)
+    assert list(filter(None, map(checked, again.cells))) == checks(release)
+    assert [c.source for c in again.cells if checked(c)] == [c.source for c in release.cells if checked(c)]
+
+
+def test_a_check_without_its_answer_is_put_back_at_the_end(released):
+    names = {"answer_case3", "check_case3"}
+    nb = nbformat.from_dict(released)
+    nb.cells = [c for c in nb.cells if c.metadata.get("nbgrader", {}).get("grade_id") not in names]
+    assert checks(restore(nb, released))[-1] == "case3"
+
+
+def test_stored_outputs_stay_until_their_cell_changes(tmp_path):
+    (source,) = lessons(mini.make_course(tmp_path))
+    notebook = pair(source)
+    execute(notebook)
+    stored = notebook.read_bytes()
+    assert b"4 of 4 points" in stored
+    assert pair(source).read_bytes() == stored
+    execute(notebook)
+    assert notebook.read_bytes() == stored, "running again stores the same outputs"
+    source.write_text(source.read_text().replace("add_the_parts", "all_parts"))
+    outputs = {grade_id(c): c.outputs for c in nbformat.read(pair(source), 4).cells if grade_id(c)}
+    assert outputs["answer_case3"] == [] and outputs["check_block_matmul"]
+
+
+def test_stale_names_what_was_touched(tmp_path):
+    build(mini.make_course(tmp_path))
+    with (tmp_path / "course" / mini.LESSON / f"{mini.LESSON}.md").open("a") as file:
+        file.write("An edit in the wrong place.\n")
+    assert stale(tmp_path) == [f"course/{mini.LESSON}/{mini.LESSON}.md"]

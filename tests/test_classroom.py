@@ -86,7 +86,7 @@ def test_what_was_answered_before_a_hang_is_kept(small, judge):
     """C code that no signal interrupts; only SIGKILL ends it."""
     nb = hand_in(small, RIGHT)
     nb.cells.append(nbformat.v4.new_code_cell("import ctypes; ctypes.CDLL(None).pause() or ctypes.CDLL(None).sleep(999)"))
-    done = grade_notebook(nb, small, seed=3, judge=judge, limits=Limits(cell_seconds=999, seconds=20))
+    done = grade_notebook(nb, small, seed=3, judge=judge, limits=Limits(cell_seconds=999, seconds=8))
     assert {v.exercise: v.points for v in done.verdicts}["case3"] == 4
 
 
@@ -124,7 +124,7 @@ def class_folder(root, tmp_path_factory, small):
 
     def submit(student, text, name="07_matmul.ipynb"):
         file = folder / "submitted" / student / "07_matmul" / name
-        file.parent.mkdir(parents=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
     from grader.classroom.build import build
@@ -137,6 +137,9 @@ def class_folder(root, tmp_path_factory, small):
     submit("renamed", nbformat.writes(good), name="my homework.ipynb")
     submit("garbage", "this is not JSON")
     submit("binary", "\x00\x01")
+    submit("empty", "")
+    submit("two", nbformat.writes(good), name="a.ipynb")
+    submit("two", nbformat.writes(good), name="b.ipynb")
     doubled = nbformat.reads(nbformat.writes(good), 4)
     doubled.cells += [nbformat.from_dict({**c, "id": f"again{k}"}) for k, c in enumerate(doubled.cells) if checked(c)]
     submit("doubled", nbformat.writes(doubled))
@@ -150,15 +153,17 @@ def class_folder(root, tmp_path_factory, small):
 def test_each_gets_marks_or_a_clear_word(class_folder):
     _, rows = class_folder
     assert {s: r.points.get("case3") for s, r in rows.items()} == {
-        "good": 4, "untouched": 0, "doubled": 4, "deleted": 4, "renamed": None, "garbage": None, "binary": None}
-    assert "rename it" in rows["renamed"].problem and "my homework.ipynb" in rows["renamed"].problem
+        "good": 4, "untouched": 0, "doubled": 4, "deleted": 4, "renamed": 4, "garbage": None, "binary": None,
+        "empty": None, "two": None}
+    assert "07_matmul.ipynb is empty" in rows["empty"].problem
+    assert "Which of these is the hand-in? a.ipynb, b.ipynb" in rows["two"].problem
     assert "is not a notebook" in rows["garbage"].problem and "is not a notebook" in rows["binary"].problem
 
 
 def test_gradebook_csv_and_feedback_agree(class_folder):
     folder, rows = class_folder
     with sqlite3.connect(folder / "gradebook.db") as book:
-        assert book.execute("select count(*) from submitted_assignment").fetchone()[0] == 4
+        assert book.execute("select count(*) from submitted_assignment").fetchone()[0] == 5
     table = (folder / "grades.csv").read_text().splitlines()
     assert len(table) == 1 + len(rows) and table[0].startswith("student,lesson,points,max,")
     page = (folder / "feedback/untouched/07_matmul/07_matmul.html").read_text()

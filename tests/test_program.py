@@ -65,3 +65,12 @@ def test_pytrees_go_in_and_come_out():
                     {"a": argument(), "b": argument()})
     out = program.run({"a": argument(), "b": argument()})
     assert np.array_equal(out["twice"], 2 * np.arange(1, 17)) and len(out["both"]) == 2
+
+
+def test_the_text_of_a_program_does_not_depend_on_its_spelling():
+    def one(a):
+        return sharded_sum(a)
+
+    text = trace(one, argument()).text
+    assert trace(lambda b: sharded_sum(b), argument()).text == text
+    assert trace(lambda b: 2 * sharded_sum(b), argument()).text != text

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from nbgrader.coursedir import CourseDirectory
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from sqlalchemy.exc import SAWarning
 
 from grader.classroom import handin
 from grader.classroom.build import build, configuration, nbgrader
@@ -56,6 +58,7 @@ def grade_class(root: Path, console: Console) -> list[Row]:
         build(root)
     hand_ins = list(found(root)) or _demo(root, console)
     api = nbgrader(root)
+    warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader's own, and nobody's concern here
     try:
         steps = track(hand_ins, "Grading", console=console, transient=True, disable=not console.is_terminal)
         rows = [_graded(api, hand_in) for hand_in in steps]
@@ -98,7 +101,8 @@ def write_feedback(root: Path) -> Iterator[Path]:
     """Write every graded hand-in's feedback page anew, with what a person has since added in Formgrader."""
     api = nbgrader(root)
     for hand_in in found(root):
-        if hand_in.at("autograded").exists() and api.generate_feedback(hand_in.lesson, hand_in.student, force=True)["success"]:
+        graded = hand_in.at("autograded").exists()
+        if graded and api.generate_feedback(hand_in.lesson, hand_in.student, force=True)["success"]:
             yield hand_in.at("feedback", ".html").relative_to(root)
 
 

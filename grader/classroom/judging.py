@@ -17,8 +17,9 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from grader.answers import from_json
+from grader.answers import Answer, fingerprint, from_json
 from grader.classroom.sandbox import Limits, confine, kill, read_lines, start
+from grader.devices import TIMEOUTS, eight_devices
 from grader.exercise import Exercise, Outcome
 from grader.judge import Verdict, judge
 from grader.lessons import find
@@ -76,7 +77,7 @@ class Judge:
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
         if self.process is None:
-            flags = {"XLA_FLAGS": STUCK} if knows_timeouts() else {}
+            flags = {"XLA_FLAGS": STUCK} if TIMEOUTS else {}
             self.process = start("grader.classroom.judging", self.home.name, Limits(), {"MPLBACKEND": "agg", **flags},
                                  stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.process.stdin.write(json.dumps(question).encode() + b"\n")
@@ -101,27 +102,30 @@ def shared_judge() -> Judge:
     return Judge()
 
 
-def knows_timeouts() -> bool:
-    import jax
-
-    return jax.__version_info__ >= (0, 10)  # see grader.devices
-
-
 def lost(exercise: Exercise, words: str) -> Judged:
     return present(Verdict(exercise.name, (Outcome(exercise.name, "runs", 0.0, exercise.points, words=words),)))
 
 
+_GIVEN: dict[tuple[str, int, str], dict[str, Any]] = {}
+
+
 def answer(exercise: str, seed: int, answers: Any) -> dict[str, Any]:
-    """The verdict on these answers, with its card, as JSON types."""
+    """The verdict on these answers, with its card, as JSON types. The same program is judged once."""
+    given = from_json(answers)
+    key = exercise, seed, fingerprint(given)
+    if key not in _GIVEN:
+        _GIVEN[key] = _judged(exercise, seed, given)
+    return _GIVEN[key]
+
+
+def _judged(exercise: str, seed: int, given: list[Answer]) -> dict[str, Any]:
     asked = find(exercise)
-    judged = present(judge(asked, asked.draw_cases(seed, thorough=True), from_json(answers)))
+    judged = present(judge(asked, asked.draw_cases(seed, thorough=True), given))
     return {"outcomes": [asdict(o) for o in judged.verdict.outcomes], "where": judged.verdict.where,
             "html": judged.html, "text": judged.text}
 
 
 def main() -> None:
-    from grader.devices import eight_devices
-
     confine()
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # nothing but replies goes out

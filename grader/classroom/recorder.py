@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from typing import Any
 
 LIMIT = 1 << 20  # characters of output that a notebook may show
@@ -91,6 +92,7 @@ def make_shell(recorder: Recorder) -> Any:
     InteractiveShell.displayhook_class = Hook
     shell = InteractiveShell.instance()
     shell.history_manager.enabled = False
+    shell.ask_exit = sys.exit  # `exit()` in a cell ends that cell
     shell._showtraceback = lambda kind, value, lines: recorder.add({
         "output_type": "error", "ename": getattr(kind, "__name__", str(kind)), "evalue": str(value)[:2000],
         "traceback": [line[:4000] for line in lines]})
