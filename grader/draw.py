@@ -24,7 +24,6 @@ from grader.blocks import Blocks, blocks, blocks_of
 # Okabe and Ito's palette, made paler: told apart by everyone, and dark text stays readable on it.
 COLOURS = ("#a6cfe8", "#f5d08a", "#a5d9c4", "#f2b49b", "#d9b8d4", "#f6efa0", "#9db9d6", "#cfcfcf")
 INK, WRONG = "#222222", "#c0392b"
-SHOWN = 96  # entries at most that are written out
 
 
 @dataclass(frozen=True)
@@ -77,11 +76,11 @@ def devices(array: Any, title: str = "") -> Picture:
 def compare(expected: Blocks, found: Blocks) -> Picture:
     """Device by device, what it should hold and what it does; what differs is framed in red."""
     figure = Figure()
-    left, right = figure.subfigures(1, 2, wspace=0.06)
+    (w, h), (v, g) = _size(expected), _size(found)
+    figure.set_size_inches(w + v + 0.5, max(h, g))
+    left, _, right = figure.subfigures(1, 3, width_ratios=[w, 0.5, v])
     _draw_devices(left, expected, "should hold")
     _draw_devices(right, found, "holds", against=expected)
-    (w, h), (v, g) = _size(expected), _size(found)
-    figure.set_size_inches(2 * max(w, v) + 0.3, max(h, g))
     return Picture(figure, f"should hold\n{text(expected)}\nholds\n{text(found)}")
 
 
@@ -187,25 +186,51 @@ def _mesh_grid(held: Blocks) -> tuple[int, int]:
     return (1, sizes[0]) if len(sizes) == 1 else (sizes[0], math.prod(sizes[1:]))
 
 
+def _labels(value: np.ndarray | None, index: Sequence[tuple[int, int]]) -> list[list[str]]:
+    """What is written into a block: its values, its first corner when they are many, or its place."""
+    if value is None or value.ndim > 2 or not value.size:
+        return [[_region(index)]]
+    block = value.reshape(_grid_shape(value.shape))
+    rows, columns = (n if n <= most else most - 1 for n, most in zip(block.shape, (3, 4), strict=True))
+    labels = [[f"{entry:.5g}" for entry in row[:columns]] + ["…"] * (columns < block.shape[1]) for row in block[:rows]]
+    return labels + [["…"] * len(labels[0])] * (rows < block.shape[0])
+
+
+def _all_labels(held: Blocks) -> list[list[list[str]]]:
+    values = held.values or [None] * len(held.indices)
+    return [_labels(None if value is None else np.asarray(value), [(s.start, s.stop) for s in index])
+            for value, index in zip(values, held.indices, strict=True)]
+
+
+def _cell(held: Blocks) -> tuple[float, float]:
+    """Inches one device takes: wide and high enough for what is written in it."""
+    labels = _all_labels(held)
+    widest = max(len(entry) for block in labels for row in block for entry in row)
+    columns, rows = max(len(block[0]) for block in labels), max(len(block) for block in labels)
+    return max(0.8, columns * (0.065 * widest + 0.12)), max(0.35, 0.19 * rows + 0.06)
+
+
+HEADING, GAP = 0.34, 0.24  # inches above the grid, and above each device for its name
+
+
 def _size(held: Blocks) -> tuple[float, float]:
     """Inches a device grid takes."""
     rows, columns = _mesh_grid(held)
-    block = [s.stop - s.start for s in held.indices[0]] or [1]
-    high, wide = _grid_shape(block)
-    tight = 0.24 if math.prod(block) * rows * columns <= SHOWN * 4 else 0.1
-    return columns * min(2.4, max(0.95, tight * wide + 0.3)), rows * min(2.0, max(0.7, tight * high + 0.4)) + 0.4
+    wide, high = _cell(held)
+    return columns * (wide + 0.1), rows * (high + GAP) + HEADING
 
 
 def _draw_devices(figure: Any, held: Blocks, title: str, against: Blocks | None = None) -> None:
     rows, columns = _mesh_grid(held)
+    (wide, high), (_, height) = _cell(held), _size(held)
     if isinstance(figure, Figure):
         figure.set_size_inches(*_size(held))
-    grid = figure.subplots(rows, columns, squeeze=False, gridspec_kw={"wspace": 0.12, "hspace": 0.55})
+    grid = figure.subplots(rows, columns, squeeze=False, gridspec_kw={
+        "left": 0.02, "right": 0.98, "bottom": 0.02, "top": 1 - (HEADING + GAP) / height,
+        "wspace": 0.1 / wide, "hspace": GAP / high})
     colours = {index: COLOURS[k % len(COLOURS)] for k, index in enumerate(_holders(held))}
-    for device, (ax, index) in enumerate(zip(grid.flat, held.indices, strict=True)):
-        key = tuple((s.start, s.stop) for s in index)
-        value = None if held.values is None else np.asarray(held.values[device])
-        _draw_block(ax, key, value, colours[key])
+    for device, (ax, index, labels) in enumerate(zip(grid.flat, held.indices, _all_labels(held), strict=True)):
+        _draw_block(ax, labels, colours[tuple((s.start, s.stop) for s in index)])
         sigma = " Σ" if held.partial_over else ""
         wrong = against is not None and not _same(held, against, device)
         ax.set_title(f"device {device}{sigma}", fontsize=7.5, pad=3, color=WRONG if wrong else INK)
@@ -214,7 +239,7 @@ def _draw_devices(figure: Any, held: Blocks, title: str, against: Blocks | None 
             side.set_edgecolor(WRONG)
             side.set_linewidth(2)
     if title:
-        figure.suptitle(title, fontsize=10, color=INK, y=1.0 + 0.06 / rows)
+        figure.suptitle(title, fontsize=10, color=INK, y=1 - 0.02 / height, va="top")
 
 
 def _same(one: Blocks, other: Blocks, device: int) -> bool:
@@ -224,14 +249,12 @@ def _same(one: Blocks, other: Blocks, device: int) -> bool:
     return x.shape == y.shape and bool(np.allclose(x, y, rtol=1e-5, atol=1e-5 * max(1e-30, float(np.abs(y).max(initial=0)))))
 
 
-def _draw_block(ax: Axes, index: Sequence[tuple[int, int]], value: np.ndarray | None, colour: str) -> None:
-    high, wide = _grid_shape([b - a for a, b in index])
+def _draw_block(ax: Axes, labels: list[list[str]], colour: str) -> None:
+    high, wide = len(labels), len(labels[0])
     ax.add_patch(Rectangle((0, 0), wide, high, facecolor=colour))
-    if value is not None and value.size <= 16 and value.ndim <= 2:
-        for (row, column), entry in np.ndenumerate(value.reshape(high, wide)):
-            ax.text(column + 0.5, row + 0.5, f"{entry:.4g}", ha="center", va="center", fontsize=6.5, color=INK)
-    else:
-        ax.text(wide / 2, high / 2, _region(index), ha="center", va="center", fontsize=6.5, color=INK)
+    for row, entries in enumerate(labels):
+        for column, entry in enumerate(entries):
+            ax.text(column + 0.5, row + 0.5, entry, ha="center", va="center", fontsize=7, color=INK)
     ax.set_xlim(0, wide)
     ax.set_ylim(high, 0)
     ax.set_xticks([])

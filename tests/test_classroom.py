@@ -75,7 +75,8 @@ def graded(small, source, judge, limits=QUICK):
     ("x = bytearray(40 << 30)\n" + RIGHT, 0, "There is no `case3`"),
     (HALVES, 0, "did not come to an end"),
     ("case3 = type('Odd', (), {'__call__': lambda *a, **k: exit()})()", 0, "SystemExit"),
-], ids=["right", "starter", "forged", "warned", "endless", "left", "crashed", "exit", "memory", "endless-program", "odd"])
+], ids=["right", "starter", "forged", "warned", "endless", "left", "crashed", "exit", "memory", "endless-program",
+        "odd"])
 def test_one_notebook(small, judge, source, points, words):
     verdicts, _ = graded(small, source, judge)
     assert verdicts["case3"].points == points
@@ -85,13 +86,15 @@ def test_one_notebook(small, judge, source, points, words):
 def test_what_was_answered_before_a_hang_is_kept(small, judge):
     """C code that no signal interrupts; only SIGKILL ends it."""
     nb = hand_in(small, RIGHT)
-    nb.cells.append(nbformat.v4.new_code_cell("import ctypes; ctypes.CDLL(None).pause() or ctypes.CDLL(None).sleep(999)"))
+    stuck = "import ctypes; ctypes.CDLL(None).pause() or ctypes.CDLL(None).sleep(999)"
+    nb.cells.append(nbformat.v4.new_code_cell(stuck))
     done = grade_notebook(nb, small, seed=3, judge=judge, limits=Limits(cell_seconds=999, seconds=8))
     assert {v.exercise: v.points for v in done.verdicts}["case3"] == 4
 
 
 def test_a_hundred_megabytes_of_print_are_cut(small, judge):
-    verdicts, nb = graded(small, "print('x' * 100_000_000)\nfor _ in range(10): print('y' * 10_000_000)\n" + RIGHT, judge)
+    much = "print('x' * 100_000_000)\nfor _ in range(10): print('y' * 10_000_000)\n"
+    verdicts, nb = graded(small, much + RIGHT, judge)
     assert verdicts["case3"].points == 4
     text = nbformat.writes(nb)
     assert len(text) < 2_000_000 and "The rest is left out" in text
@@ -146,6 +149,10 @@ def class_folder(root, tmp_path_factory, small):
     deleted = nbformat.reads(nbformat.writes(good), 4)
     deleted.cells = [c for c in deleted.cells if not checked(c)]
     submit("deleted", nbformat.writes(deleted))
+    old = nbformat.reads(nbformat.writes(good), 4)
+    for cell in old.cells:
+        cell.metadata["nbgrader"] = {"schema_version": 1, "grade_id": "check_case3", "points": 1000, "grade": True}
+    submit("oldmarks", nbformat.writes(old))
     rows = grade_class(folder, Console(quiet=True))
     return folder, {row.hand_in.student: row for row in rows}
 
@@ -153,8 +160,8 @@ def class_folder(root, tmp_path_factory, small):
 def test_each_gets_marks_or_a_clear_word(class_folder):
     _, rows = class_folder
     assert {s: r.points.get("case3") for s, r in rows.items()} == {
-        "good": 4, "untouched": 0, "doubled": 4, "deleted": 4, "renamed": 4, "garbage": None, "binary": None,
-        "empty": None, "two": None}
+        "good": 4, "untouched": 0, "doubled": 4, "deleted": 4, "renamed": 4, "oldmarks": 4,
+        "garbage": None, "binary": None, "empty": None, "two": None}
     assert "07_matmul.ipynb is empty" in rows["empty"].problem
     assert "Which of these is the hand-in? a.ipynb, b.ipynb" in rows["two"].problem
     assert "is not a notebook" in rows["garbage"].problem and "is not a notebook" in rows["binary"].problem
@@ -163,7 +170,7 @@ def test_each_gets_marks_or_a_clear_word(class_folder):
 def test_gradebook_csv_and_feedback_agree(class_folder):
     folder, rows = class_folder
     with sqlite3.connect(folder / "gradebook.db") as book:
-        assert book.execute("select count(*) from submitted_assignment").fetchone()[0] == 5
+        assert book.execute("select count(*) from submitted_assignment").fetchone()[0] == 6
     table = (folder / "grades.csv").read_text().splitlines()
     assert len(table) == 1 + len(rows) and table[0].startswith("student,lesson,points,max,")
     page = (folder / "feedback/untouched/07_matmul/07_matmul.html").read_text()
@@ -179,15 +186,18 @@ def test_what_has_not_changed_is_not_graded_again(class_folder):
 
 
 def test_nbgraders_own_command_uses_our_execute(class_folder):
-    """What Formgrader's button runs, too."""
+    """What Formgrader's button runs, too. Broken hand-ins are told of, and stop nobody else's."""
     import subprocess
     import sys
     from pathlib import Path
 
     folder, _ = class_folder
-    done = subprocess.run([str(Path(sys.executable).parent / "nbgrader"), "autograde", "07_matmul", "--student", "good",
-                           "--force"], cwd=folder, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr[-2000:]
+    shutil.rmtree(folder / "autograded")
+    done = subprocess.run([str(Path(sys.executable).parent / "nbgrader"), "autograde", "07_matmul"], cwd=folder,
+                          capture_output=True, text=True, timeout=200)
+    assert done.returncode == 1 and "'garbage'" in done.stderr
+    assert {p.parts[-3] for p in folder.glob("autograded/*/*/07_matmul.ipynb")} == {
+        "good", "untouched", "renamed", "doubled", "deleted", "oldmarks"}
     nb = nbformat.read(folder / "autograded/good/07_matmul/07_matmul.ipynb", 4)
     records = [json.dumps(o.metadata) for c in nb.cells if checked(c) for o in c.outputs if o.get("metadata")]
     assert len(records) == 2 and all("grader" in r for r in records)

@@ -111,7 +111,8 @@ def stale(root: Path) -> list[str]:
 
 
 def _differences(here: Path, fresh: Path) -> list[str]:
-    names = sorted({p.relative_to(d) for d in (here, fresh) for p in d.rglob("*") if p.is_file()})
+    names = sorted({p.relative_to(d) for d in (here, fresh) for p in d.rglob("*")
+                    if p.is_file() and not {".ipynb_checkpoints", "__pycache__"} & set(p.parts)})
     same = (not (here / n).exists() or not (fresh / n).exists() or not filecmp.cmp(here / n, fresh / n, shallow=False)
             for n in names)
     return [f"{here.name}/{name}" for name, differs in zip(names, same, strict=True) if differs]

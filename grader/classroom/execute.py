@@ -7,6 +7,7 @@ the form that nbgrader reads.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 from collections.abc import Callable
@@ -73,15 +74,15 @@ def _work(nb: NotebookNode, seed: int, limits: Limits,
     expected = set(checks(nb))
     outputs: dict[int, list] = {}
     try:
-        for line in run("grader.classroom.worker", json.dumps(job), limits):
-            message = _read(line)
-            number, name = message.get("cell"), message.get("check")
-            if message.get("end") is True:
-                break
-            if isinstance(number, int) and 0 <= number < len(code):
-                outputs[code[number]] = _readable(message.get("outputs"))
-            elif isinstance(name, str) and name in expected:
-                take(name, message.get("answers"))
+        with contextlib.closing(run("grader.classroom.worker", json.dumps(job), limits)) as lines:
+            for message in map(_read, lines):
+                number, name = message.get("cell"), message.get("check")
+                if message.get("end") is True:
+                    break
+                if isinstance(number, int) and 0 <= number < len(code):
+                    outputs[code[number]] = _readable(message.get("outputs"))
+                elif isinstance(name, str) and name in expected:
+                    take(name, message.get("answers"))
     except Ended as why:
         return outputs, str(why)
     return outputs, ""

@@ -68,30 +68,36 @@ def answer_expression(source: str) -> str:
 def restore(nb: NotebookNode, release: NotebookNode) -> NotebookNode:
     """A hand-in with the marks of the release and no others, and its check cells each once, word for word.
 
-    Copies of a marked cell are ordinary cells, edited check cells are undone, and missing ones are put back
-    behind their answer, or at the end where that is gone too.
+    No code of the student's is lost: copies of a marked cell and edited check cells stay as ordinary cells.
+    What is missing then is put back behind them, else behind its answer, else at the end.
     """
     nb = nbformat.from_dict(nb)
     originals = {grade_id(cell): cell for cell in release.cells if grade_id(cell)}
+    kept: set[str] = set()
     place: dict[str, int] = {}
     for position, cell in enumerate(nb.cells):
         name = grade_id(cell)
         cell.metadata.pop("nbgrader", None)
-        original = originals.get(name)
-        if original is None or name in place or original.cell_type != cell.cell_type:
-            continue
-        place[name] = position
-        cell.metadata.nbgrader = nbformat.from_dict(original.metadata.nbgrader)
-        if checked(original):
-            cell.source = original.source
-    missing = [cell for name, cell in originals.items() if checked(cell) and name not in place]
-    for cell in sorted(missing, key=lambda cell: _behind(cell, place, nb), reverse=True):
-        nb.cells.insert(_behind(cell, place, nb), nbformat.from_dict({**cell, "outputs": [], "execution_count": None}))
+        if name in originals:
+            place[_exercise(name)] = position
+            if name not in kept and _intact(cell, originals[name]):
+                kept.add(name)
+                cell.metadata.nbgrader = nbformat.from_dict(originals[name].metadata.nbgrader)
+    missing = [(place.get(_exercise(name), len(nb.cells) - 1) + 1, cell)
+               for name, cell in originals.items() if checked(cell) and name not in kept]
+    for shift, (position, cell) in enumerate(sorted(missing, key=lambda m: m[0])):
+        fresh = nbformat.from_dict({**cell, "outputs": [], "execution_count": None})
+        nb.cells.insert(position + shift, fresh)
     return nb
 
 
-def _behind(check: NotebookNode, place: dict[str, int], nb: NotebookNode) -> int:
-    return place.get(ANSWER + checked(check), len(nb.cells) - 1) + 1
+def _exercise(name: str) -> str:
+    return name.removeprefix(CHECK).removeprefix(ANSWER)
+
+
+def _intact(cell: NotebookNode, original: NotebookNode) -> bool:
+    same_text = cell.source == original.source or not checked(original)
+    return cell.cell_type == original.cell_type and same_text
 
 
 def solution_lines(nb: NotebookNode) -> Iterable[str]:

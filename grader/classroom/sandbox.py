@@ -67,9 +67,11 @@ def _settle(home: str) -> None:
 def confine() -> None:
     """What a started process does first: it can lower these limits afterwards, and not raise them."""
     limits = Limits(**json.loads(os.environ.pop(LIMITS)))
-    resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file, limits.file))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for kind, wanted in ((resource.RLIMIT_AS, limits.memory), (resource.RLIMIT_FSIZE, limits.file),
+                         (resource.RLIMIT_CORE, 0)):
+        _, most = resource.getrlimit(kind)
+        value = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(kind, (value, value))
 
 
 def kill(process: subprocess.Popen) -> int:

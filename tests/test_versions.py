@@ -1,0 +1,44 @@
+"""The students' side on the oldest JAX supported and on the newest that installs, each in an environment of its own."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SUITE = ["test_program.py", "test_communication.py", "test_judge.py", "test_draw.py", "test_feedback.py", "test_matmul.py"]
+QUICKLY = "not mistake or spelling"  # the mistakes' own tests take minutes; they run on the locked JAX
+NEEDED = ["matplotlib", "flatbuffers", "nbformat", "pytest", "pytest-timeout"]
+OLDEST, NEWEST = "jax==0.7.2", "jax"
+
+
+def uv(*args: str) -> subprocess.CompletedProcess:
+    return subprocess.run(["uv", *args], capture_output=True, text=True, timeout=240)
+
+
+def newer_python() -> str:
+    """The newest Python on this machine: JAX 0.11 and later want 3.12."""
+    for version in (">=3.13", ">=3.12"):
+        found = uv("python", "find", "--no-project", "--no-python-downloads", "--system", version)
+        if found.returncode == 0:
+            return found.stdout.strip()
+    return sys.executable
+
+
+@pytest.mark.skipif(shutil.which("uv") is None, reason="needs uv, which `make test` installs")
+@pytest.mark.parametrize("jax, python", [(OLDEST, lambda: sys.executable), (NEWEST, newer_python)], ids=["oldest", "newest"])
+def test_the_students_side_runs_there(jax, python, root, tmp_path):
+    made = uv("venv", "--quiet", "--python", python(), str(tmp_path / "env"))
+    assert made.returncode == 0, made.stderr
+    there = str(tmp_path / "env" / "bin" / "python")
+    installed = uv("pip", "install", "--quiet", "--python", there, jax, *NEEDED)
+    if installed.returncode:
+        pytest.skip(f"{jax} cannot be installed here: {installed.stderr.strip().splitlines()[-1]}")
+    tests = [str(root / "tests" / name) for name in SUITE]
+    done = subprocess.run([there, "-m", "pytest", "-k", QUICKLY, "-p", "no:cacheprovider", *tests], cwd=root, text=True,
+                          capture_output=True, timeout=280, env={"PATH": os.environ["PATH"], "PYTHONPATH": str(root),
+                                                                  "HOME": str(Path.home()), "PYTHONDONTWRITEBYTECODE": "1"})
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout, done.stdout[-500:]
