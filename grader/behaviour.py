@@ -97,34 +97,35 @@ def same_value(found: Any, expected: Any) -> bool:
     return close(found, expected)
 
 
-def explain(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], failing: int) -> Mistake | None:
-    """The mistake that behaves as the answer does on the failing case, and best on the others too."""
-    alike = [m for m in exercise.mistakes if _alike(exercise, m, cases[failing], answers[failing])]
-    if len(alike) < 2:
-        return alike[0] if alike else None
-    others = [k for k in range(len(cases)) if k != failing]
-    return max(alike, key=lambda m: sum(_alike(exercise, m, cases[k], answers[k]) for k in others))
+def explain(exercise: Exercise, cases: Sequence[Case], found: Sequence[Answer | Execution],
+            failing: int) -> Mistake | None:
+    """The mistake that behaves as what was found on the failing case.
+
+    If several do, the one that also communicates as what was found on the other cases; programs are not run
+    for that, since a student waits.
+    """
+    alike = [m for m in exercise.mistakes if _alike(exercise, m, cases[failing], found[failing], running=True)]
+    for k in range(len(cases)):
+        if len(alike) > 1 and k != failing:
+            alike = [m for m in alike if _alike(exercise, m, cases[k], found[k], running=False)] or alike
+    return alike[0] if alike else None
 
 
-def _alike(exercise: Exercise, mistake: Mistake, case: Case, answer: Answer) -> bool:
+def _alike(exercise: Exercise, mistake: Mistake, case: Case, found: Answer | Execution, *, running: bool) -> bool:
     if exercise.form == "table":
-        return isinstance(answer, Value) and same_value(answer.value, _wrong_entry(mistake, case))
-    return any(_behaves_like(answer, other, case) for other in _answers_of(exercise, mistake, case))
+        return isinstance(found, Value) and same_value(found.value, mistake.wrong(**case.arguments))
+    return any(_behaves_like(found, other, case, running) for other in _answers_of(exercise, mistake, case))
 
 
-def _behaves_like(answer: Answer, other: Answer, case: Case) -> bool:
-    match answer, other:
+def _behaves_like(found: Answer | Execution, other: Answer, case: Case, running: bool) -> bool:
+    match found, other:
         case Problem(), Problem():
-            return _gist(answer) == _gist(other)
+            return _gist(found) == _gist(other)
         case Value(), Value():
-            return same_value(answer.value, other.value)
-        case Program(), Program():
-            return _same_program(Execution(answer, case), Execution(other, case))
+            return same_value(found.value, other.value)
+        case Execution(), Program():
+            return _same_program(found, Execution(other, case), running)
     return False
-
-
-def _wrong_entry(mistake: Mistake, case: Case) -> Any:
-    return mistake.wrong(**case.arguments)
 
 
 def _answers_of(exercise: Exercise, mistake: Mistake, case: Case) -> Iterator[Answer]:
@@ -133,9 +134,11 @@ def _answers_of(exercise: Exercise, mistake: Mistake, case: Case) -> Iterator[An
         yield collect(exercise.form, [ask], spelled)[0]
 
 
-def _same_program(one: Execution, other: Execution) -> bool:
+def _same_program(one: Execution, other: Execution, running: bool) -> bool:
     if one.shapes != other.shapes or _moves(one.structure) != _moves(other.structure):
         return False
+    if not running:
+        return True
     if one.may_wait_for_ever or other.may_wait_for_ever:
         return one.may_wait_for_ever == other.may_wait_for_ever
     return all(_same_blocks(a, b) for a, b in zip(one.results, other.results, strict=True))

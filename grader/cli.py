@@ -34,7 +34,8 @@ def root_of(start: Path) -> Path:
 
 @app.command()
 def build(execute: Annotated[bool, typer.Option(help="Also run the solution notebooks and store outputs.")] = False,
-          check: Annotated[bool, typer.Option(help="Change nothing; fail when course/ is out of date.")] = False) -> None:
+          check: Annotated[bool, typer.Option(help="Change nothing; fail when course/ is out of date.")] = False,
+          ) -> None:
     """Build course/ from solutions/."""
     from grader.classroom import build as room
 

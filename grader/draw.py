@@ -19,6 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from grader.behaviour import close
 from grader.blocks import Blocks, blocks, blocks_of
 
 # Okabe and Ito's palette, made paler: told apart by everyone, and dark text stays readable on it.
@@ -36,7 +37,8 @@ class Picture:
     def png(self) -> bytes:
         file = io.BytesIO()
         FigureCanvasAgg(self.figure)
-        self.figure.savefig(file, format="png", dpi=100, bbox_inches="tight", facecolor="white", metadata={"Software": None})
+        self.figure.savefig(file, format="png", dpi=100, bbox_inches="tight", facecolor="white",
+                            metadata={"Software": None})
         return file.getvalue()
 
     def _repr_png_(self) -> bytes:
@@ -68,19 +70,17 @@ def shards(array: Any, title: str = "") -> Picture:
 def devices(array: Any, title: str = "") -> Picture:
     """The grid of devices, each with the block it holds: rows are the mesh's first axis."""
     held = _blocks(array)
-    figure = Figure()
-    _draw_devices(figure, held, title)
+    figure, ax = _sheet(*_size(held))
+    _draw_devices(ax, held, title)
     return Picture(figure, "\n".join(filter(None, [title, text(held)])))
 
 
 def compare(expected: Blocks, found: Blocks) -> Picture:
     """Device by device, what it should hold and what it does; what differs is framed in red."""
-    figure = Figure()
     (w, h), (v, g) = _size(expected), _size(found)
-    figure.set_size_inches(w + v + 0.5, max(h, g))
-    left, _, right = figure.subfigures(1, 3, width_ratios=[w, 0.5, v])
-    _draw_devices(left, expected, "should hold")
-    _draw_devices(right, found, "holds", against=expected)
+    figure, ax = _sheet(w + v + 0.5, max(h, g))
+    _draw_devices(ax, expected, "should hold")
+    _draw_devices(ax, found, "holds", left=w + 0.5, against=expected)
     return Picture(figure, f"should hold\n{text(expected)}\nholds\n{text(found)}")
 
 
@@ -217,48 +217,48 @@ def _size(held: Blocks) -> tuple[float, float]:
     """Inches a device grid takes."""
     rows, columns = _mesh_grid(held)
     wide, high = _cell(held)
-    return columns * (wide + 0.1), rows * (high + GAP) + HEADING
+    return columns * (wide + 0.1), rows * (high + GAP) + HEADING + 0.05
 
 
-def _draw_devices(figure: Any, held: Blocks, title: str, against: Blocks | None = None) -> None:
-    rows, columns = _mesh_grid(held)
-    (wide, high), (_, height) = _cell(held), _size(held)
-    if isinstance(figure, Figure):
-        figure.set_size_inches(*_size(held))
-    grid = figure.subplots(rows, columns, squeeze=False, gridspec_kw={
-        "left": 0.02, "right": 0.98, "bottom": 0.02, "top": 1 - (HEADING + GAP) / height,
-        "wspace": 0.1 / wide, "hspace": GAP / high})
+def _draw_devices(ax: Axes, held: Blocks, title: str, left: float = 0.0, against: Blocks | None = None) -> None:
+    """Draw the grid into `ax`, whose units are inches from the top left, starting at `left`."""
+    _, columns = _mesh_grid(held)
+    wide, high = _cell(held)
     colours = {index: COLOURS[k % len(COLOURS)] for k, index in enumerate(_holders(held))}
-    for device, (ax, index, labels) in enumerate(zip(grid.flat, held.indices, _all_labels(held), strict=True)):
-        _draw_block(ax, labels, colours[tuple((s.start, s.stop) for s in index)])
-        sigma = " Σ" if held.partial_over else ""
+    ax.text(left + _size(held)[0] / 2, HEADING / 2, title, ha="center", va="center", fontsize=10, color=INK)
+    for device, (index, labels) in enumerate(zip(held.indices, _all_labels(held), strict=True)):
+        row, column = divmod(device, columns)
+        x, y = left + 0.05 + column * (wide + 0.1), HEADING + GAP + row * (high + GAP)
         wrong = against is not None and not _same(held, against, device)
-        ax.set_title(f"device {device}{sigma}", fontsize=7.5, pad=3, color=WRONG if wrong else INK)
-        for side in ax.spines.values():
-            side.set_visible(wrong)
-            side.set_edgecolor(WRONG)
-            side.set_linewidth(2)
-    if title:
-        figure.suptitle(title, fontsize=10, color=INK, y=1 - 0.02 / height, va="top")
+        name = f"device {device}{' Σ' * bool(held.partial_over)}"
+        ax.text(x + wide / 2, y - 0.05, name, ha="center", va="bottom", fontsize=7.5, color=WRONG if wrong else INK)
+        ax.add_patch(Rectangle((x, y), wide, high, facecolor=colours[tuple((s.start, s.stop) for s in index)],
+                               edgecolor=WRONG if wrong else "white", linewidth=2, gid=name if wrong else None))
+        _write(ax, labels, x, y, wide / len(labels[0]), high / len(labels))
+
+
+def _write(ax: Axes, labels: list[list[str]], x: float, y: float, wide: float, high: float) -> None:
+    for row, entries in enumerate(labels):
+        for column, entry in enumerate(entries):
+            ax.text(x + (column + 0.5) * wide, y + (row + 0.5) * high, entry, ha="center", va="center", fontsize=7,
+                    color=INK)
+
+
+def _sheet(wide: float, high: float) -> tuple[Figure, Axes]:
+    """A figure with one invisible axes over all of it, its units inches from the top left."""
+    figure = Figure(figsize=(wide, high))
+    ax = figure.add_axes((0, 0, 1, 1))
+    ax.set_xlim(0, wide)
+    ax.set_ylim(high, 0)
+    ax.axis("off")
+    return figure, ax
 
 
 def _same(one: Blocks, other: Blocks, device: int) -> bool:
     if one.indices[device] != other.indices[device] or one.values is None or other.values is None:
         return one.indices[device] == other.indices[device]
     x, y = np.asarray(one.values[device]), np.asarray(other.values[device])
-    return x.shape == y.shape and bool(np.allclose(x, y, rtol=1e-5, atol=1e-5 * max(1e-30, float(np.abs(y).max(initial=0)))))
-
-
-def _draw_block(ax: Axes, labels: list[list[str]], colour: str) -> None:
-    high, wide = len(labels), len(labels[0])
-    ax.add_patch(Rectangle((0, 0), wide, high, facecolor=colour))
-    for row, entries in enumerate(labels):
-        for column, entry in enumerate(entries):
-            ax.text(column + 0.5, row + 0.5, entry, ha="center", va="center", fontsize=7, color=INK)
-    ax.set_xlim(0, wide)
-    ax.set_ylim(high, 0)
-    ax.set_xticks([])
-    ax.set_yticks([])
+    return close(x, y)
 
 
 __all__ = ["Blocks", "Picture", "blocks", "blocks_of", "compare", "devices", "matmul", "shards", "text"]

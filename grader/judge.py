@@ -25,7 +25,7 @@ from grader.behaviour import Execution, blocks_by_device, close, explain, same_v
 from grader.blocks import Blocks, blocks, blocks_of
 from grader.errors import in_plain_words
 from grader.exercise import Array, Case, Exercise, Outcome
-from grader.program import make_mesh
+from grader.program import Program, make_mesh
 from grader.signatures import signature
 
 # What each rung of a program's ladder is worth, as a share of the exercise's points.
@@ -106,9 +106,9 @@ def unanswered(exercise: Exercise, problem: Problem) -> Verdict:
 
 
 def _judge_program(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
-    runs = [None if isinstance(a, Problem) else Execution(a, case) for case, a in zip(cases, answers, strict=True)]
+    runs = [Execution(a, case) if isinstance(a, Program) else a for case, a in zip(cases, answers, strict=True)]
     rungs: dict[str, Callable[[int], Miss | None]] = {
-        "runs": lambda k: _runs(runs[k], answers[k]),
+        "runs": lambda k: _runs(runs[k]),
         "shape": lambda k: _shape(runs[k], _expected(exercise, cases[k])),
         "values": lambda k: _values(runs[k], _expected(exercise, cases[k])),
         "layout": lambda k: _layout(runs[k]),
@@ -120,7 +120,7 @@ def _judge_program(exercise: Exercise, cases: Sequence[Case], answers: Sequence[
         worth = exercise.points * LADDER[check]
         failing, miss = next(((k, m) for k in range(len(cases)) if (m := rung(k))), (0, None))
         if miss:
-            named = explain(exercise, cases, answers, failing)
+            named = explain(exercise, cases, runs, failing)
             words = named.words if named else _signature(exercise, cases[failing], runs[failing], check)
             missed = Outcome(exercise.name, check, 0.0, worth, named.name if named else "",
                              "\n\n".join(filter(None, (miss.words, words))))
@@ -146,9 +146,11 @@ def _specs(case: Case) -> list[P]:
     return [case.out] if isinstance(case.out, P) else list(case.out)
 
 
-def _runs(run: Execution | None, answer: Answer) -> Miss | None:
-    if isinstance(answer, Problem):
-        return Miss(in_plain_words(answer))
+def _runs(run: Execution | Answer) -> Miss | None:
+    if isinstance(run, Problem):
+        return Miss(in_plain_words(run))
+    if not isinstance(run, Execution):
+        return Miss("The answer should be a program: a function of arrays.")
     if run.may_wait_for_ever:
         which = next(c for c in run.structure.collectives if c.times is None)
         return Miss(f"The {which.kind} over {', '.join(which.axes)} stands in a branch, or in a loop without a "
@@ -255,8 +257,8 @@ def _work(run: Execution) -> Miss | None:
                 f"{needed:,} are its share. Who multiplies what that another device multiplies too?")
 
 
-def _signature(exercise: Exercise, case: Case, run: Execution | None, check: str) -> str:
-    if check != "values" or run is None:
+def _signature(exercise: Exercise, case: Case, run: Execution | Answer, check: str) -> str:
+    if check != "values":
         return ""
     found = [block for _, block in blocks_by_device(run.results[0])]
     whole = _expected(exercise, case)[0]
@@ -309,7 +311,7 @@ def _judge_table(exercise: Exercise, cases: Sequence[Case], answers: Sequence[An
     """Every row is tried and earns its share; the first wrong one is explained."""
     share = exercise.points / len(cases)
     outcomes: list[Outcome] = []
-    for k, (case, answer) in enumerate(zip(cases, answers, strict=True)):
+    for k, case in enumerate(cases):
         words, name = _row(exercise, cases, answers, k)
         outcomes.append(Outcome(exercise.name, case.key, 0.0 if words else share, share, name, words))
     if all(isinstance(a, Problem) and a.kind in ("starter", "missing") for a in answers):

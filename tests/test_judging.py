@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import jax
 import pytest
 
@@ -49,16 +51,18 @@ def test_a_judge_that_was_killed_meanwhile_costs_nobody_anything(judge):
     assert judge(*question).verdict.points == 4
 
 
-def test_a_program_that_crashes_the_judge_is_told_so(judge, monkeypatch):
-    def crash(question):
-        judge.process.send_signal(6)
-        judge.process.wait()
+class Aborting(Judge):
+    """Ends as XLA ends a process in which a collective waits too long."""
+
+    def _ask(self, question):
+        super()._ask(question)
+        self.process.send_signal(signal.SIGABRT)
+        self.process.wait()
         raise EOFError
-    assert judge(find("case3"), 3, _answers("case3", 3, right)).verdict.points == 4
-    started = judge.process
-    monkeypatch.setattr(judge, "_ask", lambda question: (setattr(judge, "process", judge.process or started),
-                                                         crash(question)))
-    verdict = judge(find("case3"), 3, []).verdict
+
+
+def test_a_program_that_ends_the_judge_is_told_why():
+    verdict = Aborting()(find("case3"), 3, _answers("case3", 3, right)).verdict
     assert (verdict.points, verdict.worth) == (0, 4)
     assert "wait for each other" in verdict.words
 

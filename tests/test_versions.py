@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SUITE = ["test_program.py", "test_communication.py", "test_judge.py", "test_draw.py", "test_feedback.py", "test_matmul.py"]
+SUITE = [f"test_{room}.py" for room in ("program", "communication", "judge", "draw", "feedback", "matmul")]
 QUICKLY = "not mistake or spelling"  # the mistakes' own tests take minutes; they run on the locked JAX
 NEEDED = ["matplotlib", "flatbuffers", "nbformat", "pytest", "pytest-timeout"]
 OLDEST, NEWEST = "jax==0.7.2", "jax"
@@ -28,7 +28,8 @@ def newer_python() -> str:
 
 
 @pytest.mark.skipif(shutil.which("uv") is None, reason="needs uv, which `make test` installs")
-@pytest.mark.parametrize("jax, python", [(OLDEST, lambda: sys.executable), (NEWEST, newer_python)], ids=["oldest", "newest"])
+@pytest.mark.parametrize("jax, python", [(OLDEST, lambda: sys.executable), (NEWEST, newer_python)],
+                         ids=["oldest", "newest"])
 def test_the_students_side_runs_there(jax, python, root, tmp_path):
     made = uv("venv", "--quiet", "--python", python(), str(tmp_path / "env"))
     assert made.returncode == 0, made.stderr
@@ -37,8 +38,9 @@ def test_the_students_side_runs_there(jax, python, root, tmp_path):
     if installed.returncode:
         pytest.skip(f"{jax} cannot be installed here: {installed.stderr.strip().splitlines()[-1]}")
     tests = [str(root / "tests" / name) for name in SUITE]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(root), "HOME": str(Path.home()),
+                   "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([there, "-m", "pytest", "-k", QUICKLY, "-p", "no:cacheprovider", *tests], cwd=root, text=True,
-                          capture_output=True, timeout=280, env={"PATH": os.environ["PATH"], "PYTHONPATH": str(root),
-                                                                  "HOME": str(Path.home()), "PYTHONDONTWRITEBYTECODE": "1"})
+                          capture_output=True, timeout=280, env=environment)
     assert done.returncode == 0, done.stdout[-3000:]
     assert " passed" in done.stdout, done.stdout[-500:]

@@ -109,8 +109,8 @@ def _(draw):
 
 def _instance(draw):
     i, j, k = (int(2 ** draw.rng.integers(4, 11)) * int(draw.rng.integers(1, 4)) for _ in range(3))
-    return dict(case=int(draw.rng.integers(2, 5)), wanted=str(draw.rng.choice(WANTED)), i=i, j=j, k=k,
-                n=int(draw.rng.choice([2, 4, 8])), itemsize={x: int(draw.rng.choice([1, 2, 4])) for x in "ABC"})
+    return {"case": int(draw.rng.integers(2, 5)), "wanted": str(draw.rng.choice(WANTED)), "i": i, "j": j, "k": k,
+            "n": int(draw.rng.choice([2, 4, 8])), "itemsize": {x: int(draw.rng.choice([1, 2, 4])) for x in "ABC"}}
 
 
 def _with(given, **changed):
