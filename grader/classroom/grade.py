@@ -182,4 +182,5 @@ def _missed(hand_in: HandIn) -> str:
     blank = [name for name, outcome in missed if outcome.check == "answered"]
     if len(blank) > 5:
         missed = [m for m in missed if m[0] not in blank] + [(f"{len(blank)} exercises", missed[0][1])]
-    return ", ".join(f"{name}: {o.mistake or o.check}" for name, o in missed) or "nothing"
+    said = {"answered": "no answer"}
+    return ", ".join(f"{name}: {o.mistake or said.get(o.check, o.check)}" for name, o in missed) or "nothing"
