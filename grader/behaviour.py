@@ -7,53 +7,72 @@ a wrong answer finds the mistake that explains it.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from grader.answers import Answer, Problem, Value, asks, collect
+from grader.blocks import Blocks, blocks_of
 from grader.communication import Structure, flops, structure
 from grader.exercise import Array, Case, Exercise, Mistake
 from grader.program import Program, make_mesh, put
 
 
 @dataclass(frozen=True)
-class Execution:
-    """A program on one case. Each part is worked out when it is first asked for."""
+class Result:
+    """One array that a program returned: who holds what, how it lies, and whether that is as was asked."""
 
-    program: Program
-    case: Case
+    held: Blocks
+    layout: str
+    as_asked: bool
+
+    @property
+    def claims_copies(self) -> bool:
+        """Whether every device is said to hold the whole."""
+        whole = tuple(slice(0, n) for n in self.held.shape)
+        return len(self.held.indices) > 1 and all(index == whole for index in self.held.indices)
+
+
+class Execution:
+    """A program on one case. Each part is worked out when it is first asked for.
+
+    This one works them out here; the classroom's asks a process that may not survive it. `shapes`,
+    `structure` and `ran` are all that a subclass has to give.
+    """
+
+    def __init__(self, program: Program, case: Case):
+        self.program, self.case = program, case
 
     @cached_property
-    def inputs(self) -> list[jax.Array]:
-        mesh = make_mesh(self.case.mesh)
-        return [put(a.value, a.spec, mesh) for a in self.case.arguments.values() if isinstance(a, Array)]
+    def shapes(self) -> list[tuple[int, ...]]:
+        return [tuple(aval.shape) for aval in self.program.exported.out_avals]
 
     @cached_property
     def structure(self) -> Structure:
         return structure(self.program)
 
     @cached_property
-    def compiled(self) -> jax.stages.Compiled:
-        return self.program.compile(*self.inputs)
-
-    @cached_property
-    def results(self) -> list[jax.Array]:
-        return jax.tree.leaves(jax.block_until_ready(self.compiled(*self.inputs)))
-
-    @cached_property
-    def flops(self) -> int:
-        return flops(self.compiled, self.structure)
+    def ran(self) -> tuple[list[Result], int]:
+        """The results, and the FLOPs of one device."""
+        given = [a for a in self.case.arguments.values() if isinstance(a, Array)]
+        return execute(self.program, self.case.mesh, given, specs(self.case), self.structure)
 
     @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        return [tuple(aval.shape) for aval in self.program.exported.out_avals]
+    def results(self) -> list[Result]:
+        return self.ran[0]
+
+    @property
+    def flops(self) -> int:
+        return self.ran[1]
 
     @property
     def may_wait_for_ever(self) -> bool:
@@ -61,14 +80,30 @@ class Execution:
         return any(c.times is None for c in self.structure.collectives)
 
 
-def blocks_by_device(array: jax.Array) -> list[tuple[tuple[slice, ...], np.ndarray]]:
-    """Per device, in the order of device ids: the part of the whole it claims to hold, and what it holds."""
-    shards = sorted(array.addressable_shards, key=lambda shard: shard.device.id)
-    return [(_explicit(shard.index, array.shape), np.asarray(shard.data)) for shard in shards]
+def specs(case: Case) -> list[P]:
+    """The layouts asked of a case's results."""
+    return [case.out] if isinstance(case.out, P) else list(case.out)
 
 
-def _explicit(index: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[slice, ...]:
-    return tuple(slice(*i.indices(n)[:2]) for i, n in zip(index, shape, strict=True))
+def execute(program: Program, sizes: Mapping[str, int], given: Sequence[Array], wanted: Sequence[P],
+            written: Structure) -> tuple[list[Result], int]:
+    """Run a program on a mesh of these sizes: its results against the layouts wanted, and FLOPs per device."""
+    mesh = make_mesh(sizes)
+    inputs = [put(a.value, a.spec, mesh) for a in given]
+    compiled = program.compile(*inputs)
+    arrays = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
+    asked = [NamedSharding(mesh, spec) for spec in wanted] + [None] * (len(arrays) - len(wanted))
+    return [_result(a, w, sizes) for a, w in zip(arrays, asked, strict=False)], flops(compiled, written)
+
+
+def _result(array: jax.Array, wanted: NamedSharding | None, sizes: Mapping[str, int]) -> Result:
+    as_asked = wanted is not None and array.sharding.is_equivalent_to(wanted, array.ndim)
+    return Result(blocks_of(array, sizes), spelled(getattr(array.sharding, "spec", array.sharding)), as_asked)
+
+
+def spelled(spec: Any) -> str:
+    """A layout as one writes it: P('x', None)."""
+    return f"P({', '.join(map(repr, spec))})" if isinstance(spec, P) else str(spec)
 
 
 def close(found: Any, expected: Any) -> bool:
@@ -114,24 +149,26 @@ def explain(exercise: Exercise, cases: Sequence[Case], found: Sequence[Answer | 
 def _alike(exercise: Exercise, mistake: Mistake, case: Case, found: Answer | Execution, *, running: bool) -> bool:
     if exercise.form == "table":
         return isinstance(found, Value) and same_value(found.value, mistake.wrong(**case.arguments))
-    return any(_behaves_like(found, other, case, running) for other in _answers_of(exercise, mistake, case))
+    return any(_behaves_like(found, other, running) for other in _mistaken(exercise, mistake, case))
 
 
-def _behaves_like(found: Answer | Execution, other: Answer, case: Case, running: bool) -> bool:
+def _behaves_like(found: Answer | Execution, other: Answer | Execution, running: bool) -> bool:
     match found, other:
         case Problem(), Problem():
             return _gist(found) == _gist(other)
         case Value(), Value():
             return same_value(found.value, other.value)
-        case Execution(), Program():
-            return _same_program(found, Execution(other, case), running)
+        case Execution(), Execution():
+            return _same_program(found, other, running)
     return False
 
 
-def _answers_of(exercise: Exercise, mistake: Mistake, case: Case) -> Iterator[Answer]:
+@functools.lru_cache(maxsize=1024)
+def _mistaken(exercise: Exercise, mistake: Mistake, case: Case) -> tuple[Answer | Execution, ...]:
+    """What a mistake answers to a case, however it is spelled. Kept: a class makes it again and again."""
     (ask,) = asks(exercise, [case])
-    for spelled in mistake.spellings():
-        yield collect(exercise.form, [ask], spelled)[0]
+    found = (collect(exercise.form, [ask], spelled)[0] for spelled in mistake.spellings())
+    return tuple(Execution(answer, case) if isinstance(answer, Program) else answer for answer in found)
 
 
 def _same_program(one: Execution, other: Execution, running: bool) -> bool:
@@ -141,7 +178,7 @@ def _same_program(one: Execution, other: Execution, running: bool) -> bool:
         return True
     if one.may_wait_for_ever or other.may_wait_for_ever:
         return one.may_wait_for_ever == other.may_wait_for_ever
-    return all(_same_blocks(a, b) for a, b in zip(one.results, other.results, strict=True))
+    return all(_same_blocks(a.held, b.held) for a, b in zip(one.results, other.results, strict=True))
 
 
 def _moves(found: Structure) -> Counter[tuple[str, tuple[str, ...], int]]:
@@ -149,9 +186,8 @@ def _moves(found: Structure) -> Counter[tuple[str, tuple[str, ...], int]]:
     return Counter((c.kind, c.axes, c.bytes_sent) for c in found.collectives if c.group > 1)
 
 
-def _same_blocks(a: jax.Array, b: jax.Array) -> bool:
-    pairs = zip(blocks_by_device(a), blocks_by_device(b), strict=True)
-    return all(here == there and close(x, y) for (here, x), (there, y) in pairs)
+def _same_blocks(a: Blocks, b: Blocks) -> bool:
+    return a.indices == b.indices and all(map(close, a.values, b.values))
 
 
 def _gist(problem: Problem) -> tuple[str, str, tuple[str, ...]]:

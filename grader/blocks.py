@@ -28,6 +28,11 @@ class Blocks:
     values: tuple[np.ndarray, ...] | None = None
     partial_over: tuple[str, ...] = ()
 
+    @property
+    def entries(self) -> int:
+        """How many entries the first device holds."""
+        return math.prod(part.stop - part.start for part in self.indices[0])
+
 
 def blocks(shape: tuple[int, ...], spec: P, mesh: Any, value: Any = None,
            partial_over: tuple[str, ...] = ()) -> Blocks:

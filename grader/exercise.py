@@ -32,7 +32,7 @@ class Array:
     spec: P
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """One thing an answer is tried on.
 
@@ -151,12 +151,13 @@ class Exercise:
         self.mistakes.append(Mistake(wrong.__name__, words, wrong))
         return wrong
 
-    def draw_cases(self, seed: int = 0, *, thorough: bool = False) -> list[Case]:
+    @functools.lru_cache  # noqa: B019 - exercises live as long as the process
+    def draw_cases(self, seed: int = 0, *, thorough: bool = False) -> tuple[Case, ...]:
         """The cases of one run: a few for the notebook, every mesh and more sizes for grading."""
         if self.drawn is None:
             raise ValueError(f"{self.name} has no cases: decorate a function with @{self.name}.cases")
         rng = np.random.default_rng([seed, *self.name.encode()])
-        return [case for draw in self._rounds(rng, thorough) for case in _listed(self.drawn(draw))]
+        return tuple(case for draw in self._rounds(rng, thorough) for case in _listed(self.drawn(draw)))
 
     def _rounds(self, rng: np.random.Generator, thorough: bool) -> list[Draw]:
         if self.form != "program":

@@ -10,22 +10,20 @@ the first difference and nothing more.
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
 
 from grader.answers import Answer, Problem, Value
-from grader.behaviour import Execution, blocks_by_device, close, explain, same_value
-from grader.blocks import Blocks, blocks, blocks_of
+from grader.behaviour import Execution, Result, close, explain, same_value, specs, spelled
+from grader.blocks import Blocks, blocks
 from grader.errors import in_plain_words
 from grader.exercise import Array, Case, Exercise, Outcome
-from grader.program import Program, make_mesh
+from grader.program import Program
 from grader.signatures import signature
 
 # What each rung of a program's ladder is worth, as a share of the exercise's points.
@@ -81,14 +79,20 @@ class Miss:
     found: Blocks | None = None
 
 
-def judge(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
-    """Judge the answers of one student to the cases of one exercise, in the same order."""
+def judge(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer],
+          executed: Callable[[Program, Case], Execution] = Execution) -> Verdict:
+    """Judge the answers of one student to the cases of one exercise, in the same order.
+
+    `executed` says where programs are read and run: by default here.
+    """
     if len(cases) != len(answers):
         raise ValueError(f"{exercise.name}: {len(cases)} cases, but {len(answers)} answers")
     if isinstance(answers[0], Problem) and answers[0].kind in ("missing", "starter") and exercise.form != "table":
         return unanswered(exercise, answers[0])
-    return {"program": _judge_program, "function": _judge_function, "table": _judge_table}[exercise.form](
-        exercise, cases, answers)
+    if exercise.form == "program":
+        runs = [executed(a, case) if isinstance(a, Program) else a for case, a in zip(cases, answers, strict=True)]
+        return _judge_program(exercise, cases, runs)
+    return {"function": _judge_function, "table": _judge_table}[exercise.form](exercise, cases, answers)
 
 
 def unanswered(exercise: Exercise, problem: Problem) -> Verdict:
@@ -105,13 +109,12 @@ def unanswered(exercise: Exercise, problem: Problem) -> Verdict:
 # Programs
 
 
-def _judge_program(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
-    runs = [Execution(a, case) if isinstance(a, Program) else a for case, a in zip(cases, answers, strict=True)]
+def _judge_program(exercise: Exercise, cases: Sequence[Case], runs: Sequence[Execution | Answer]) -> Verdict:
     rungs: dict[str, Callable[[int], Miss | None]] = {
         "runs": lambda k: _runs(runs[k]),
         "shape": lambda k: _shape(runs[k], _expected(exercise, cases[k])),
         "values": lambda k: _values(runs[k], _expected(exercise, cases[k])),
-        "layout": lambda k: _layout(runs[k]),
+        "layout": lambda k: _layout(runs[k], _expected(exercise, cases[k])),
         "communication": lambda k: _communication(runs[k]),
         "work": lambda k: _work(runs[k]),
     }
@@ -137,13 +140,10 @@ def _not_tried(exercise: Exercise, missed: str) -> list[Outcome]:
             for c in rest]
 
 
+@functools.lru_cache(maxsize=1024)
 def _expected(exercise: Exercise, case: Case) -> list[np.ndarray]:
     plain = [a.value if isinstance(a, Array) else a for a in case.arguments.values()]
     return [np.asarray(leaf) for leaf in jax.tree.leaves(exercise.reference(*plain))]
-
-
-def _specs(case: Case) -> list[P]:
-    return [case.out] if isinstance(case.out, P) else list(case.out)
 
 
 def _runs(run: Execution | Answer) -> Miss | None:
@@ -179,19 +179,18 @@ def _result_names(results: Sequence[Any]) -> list[str]:
 
 
 def _values(run: Execution, expected: list[np.ndarray]) -> Miss | None:
-    for name, array, whole in zip(_result_names(expected), run.results, expected, strict=True):
-        for device, (index, block) in enumerate(blocks_by_device(array)):
+    for name, result, whole in zip(_result_names(expected), run.results, expected, strict=True):
+        for device, (index, block) in enumerate(zip(result.held.indices, result.held.values, strict=True)):
             if not close(block, whole[index]):
-                return Miss(_first_difference(name, array, device, index, block, whole[index]),
-                            *_pictures(run, expected))
+                return Miss(_first_difference(name, result, device, whole[index]), *_pictures(run, expected))
     return None
 
 
-def _first_difference(name: str, array: jax.Array, device: int, index: tuple[slice, ...],
-                      block: np.ndarray, wanted: np.ndarray) -> str:
+def _first_difference(name: str, result: Result, device: int, wanted: np.ndarray) -> str:
+    index, block = result.held.indices[device], result.held.values[device]
     scale = float(np.max(np.abs(wanted), initial=0.0))
     at = tuple(int(i) for i in np.argwhere(~np.isclose(block, wanted, rtol=1e-5, atol=1e-5 * max(scale, 1e-30)))[0])
-    claimed = " (its copy of the whole)" if array.is_fully_replicated and array.sharding.num_devices > 1 else ""
+    claimed = " (its copy of the whole)" if result.claims_copies else ""
     return (f"{name} is wrong on device {device}. It holds {_region(index)}{claimed}; in that block entry "
             f"{list(at)} should be {_number(wanted[at])}, and it is {_number(block[at])}.")
 
@@ -205,28 +204,18 @@ def _number(value: Any) -> str:
 
 
 def _pictures(run: Execution, expected: list[np.ndarray]) -> tuple[Blocks, Blocks]:
-    (spec, *_), (whole, *_), (array, *_) = _specs(run.case), expected, run.results
-    return blocks(whole.shape, spec, dict(run.case.mesh), value=whole), blocks_of(array, dict(run.case.mesh))
+    (spec, *_), (whole, *_), (result, *_) = specs(run.case), expected, run.results
+    return blocks(whole.shape, spec, dict(run.case.mesh), value=whole), result.held
 
 
-def _layout(run: Execution) -> Miss | None:
-    mesh = make_mesh(run.case.mesh)
-    for name, array, spec in zip(_result_names(run.results), run.results, _specs(run.case), strict=True):
-        if not array.sharding.is_equivalent_to(NamedSharding(mesh, spec), array.ndim):
-            held = math.prod(array.sharding.shard_shape(array.shape))
-            due = math.prod(NamedSharding(mesh, spec).shard_shape(array.shape))
-            return Miss(f"{name} has the right values, but does not lie as it should: {_spec(spec)} was wanted, "
-                        f"{due} entries on each device; yours lies {_spec(_spec_of(array))}, {held} on each.",
-                        *_pictures(run, [np.asarray(a) for a in run.results]))
+def _layout(run: Execution, expected: list[np.ndarray]) -> Miss | None:
+    for name, result, spec, whole in zip(_result_names(expected), run.results, specs(run.case), expected, strict=True):
+        if not result.as_asked:
+            due = blocks(whole.shape, spec, run.case.mesh)
+            return Miss(f"{name} has the right values, but does not lie as it should: {spelled(spec)} was wanted, "
+                        f"{due.entries} entries on each device; yours lies {result.layout}, {result.held.entries} "
+                        "on each.", *_pictures(run, expected))
     return None
-
-
-def _spec_of(array: jax.Array) -> Any:
-    return getattr(array.sharding, "spec", array.sharding)
-
-
-def _spec(spec: Any) -> str:
-    return f"P({', '.join(map(repr, spec))})" if isinstance(spec, P) else str(spec)
 
 
 def _communication(run: Execution) -> Miss | None:
@@ -250,7 +239,7 @@ def _work(run: Execution) -> Miss | None:
     if needed is None:
         return None
     # Adding up partial sums, a bias or a relu costs a few operations per entry: not what is asked here.
-    local = sum(math.prod(a.sharding.shard_shape(a.shape)) for a in run.results)
+    local = sum(result.held.entries for result in run.results)
     if run.flops <= 1.5 * needed + 4 * local:
         return None
     return Miss(f"The result is right, but the work is not divided: each device computes {run.flops:,} FLOPs where "
@@ -260,16 +249,14 @@ def _work(run: Execution) -> Miss | None:
 def _signature(exercise: Exercise, case: Case, run: Execution | Answer, check: str) -> str:
     if check != "values":
         return ""
-    found = [block for _, block in blocks_by_device(run.results[0])]
-    whole = _expected(exercise, case)[0]
-    wanted = [whole[index] for index, _ in blocks_by_device(run.results[0])]
-    return signature(found, wanted, case.mesh)
+    held, whole = run.results[0].held, _expected(exercise, case)[0]
+    return signature(held.values, [whole[index] for index in held.indices], case.mesh)
 
 
 def describe(case: Case) -> str:
     """A case in one line: the mesh, and every array's shape and layout."""
     mesh = " × ".join(f"{name}={size}" for name, size in case.mesh.items())
-    arrays = [f"{name}: {'×'.join(map(str, a.value.shape))} {_spec(a.spec)}"
+    arrays = [f"{name}: {'×'.join(map(str, a.value.shape))} {spelled(a.spec)}"
               for name, a in case.arguments.items() if isinstance(a, Array)]
     return "; ".join(filter(None, [f"mesh {mesh}" if mesh else "", *arrays]))
 

@@ -7,17 +7,16 @@ the function's author runs after `trace`.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import jax
 from jax import export
-from jax._src.interpreters.mlir import make_ir_context  # the only way to a context with JAX's dialects
 from jax.extend import core
-from jax.extend.mlir import ir
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -28,21 +27,16 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Program:
-    """A traced function as the bytes of `jax.export`: shapes, shardings and operations, no Python."""
+    """A traced function as the bytes of `jax.export`: shapes, shardings and operations, no Python.
+
+    The bytes name no place in their author's source: programs that do the same in the same order are equal.
+    """
 
     artefact: bytes
 
     @cached_property
     def exported(self) -> export.Exported:
         return export.deserialize(bytearray(self.artefact))
-
-    @cached_property
-    def text(self) -> str:
-        """The StableHLO alone, without names and places in its author's source: equal for equal programs."""
-        with make_ir_context():
-            module = ir.Module.parse(self.exported.mlir_module())
-            module.operation.attributes["sym_name"] = ir.StringAttr.get("program")
-            return module.operation.get_asm(enable_debug_info=False)
 
     @cached_property
     def _jitted(self) -> Callable[..., Any]:
@@ -80,7 +74,7 @@ def trace(fn: Callable[..., Any], *args: Any) -> Program:
     Debug prints and debug callbacks are left out. Host callbacks raise `Refused`, as does a result
     that is no array; whatever `fn` itself raises passes through.
     """
-    jitted = jax.jit(fn)
+    jitted = jax.jit(_named_alike(fn))
     traced = jitted.trace(*args)
     names = _primitives(traced.jaxpr)
     if callbacks := sorted(name for name in names if _is_host_callback(name)):
@@ -90,7 +84,26 @@ def trace(fn: Callable[..., Any], *args: Any) -> Program:
         )
     if any(_is_debug(name) for name in names):
         jitted = _without_debug(traced)
-    return Program(bytes(export.export(jitted)(*args).serialize()))
+    with _without_places():
+        return Program(bytes(export.export(jitted)(*args).serialize()))
+
+
+def _named_alike(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function under one name for all: a program's bytes hold the name."""
+    def program(*args: Any) -> Any:
+        return fn(*args)
+    return program
+
+
+@contextlib.contextmanager
+def _without_places() -> Iterator[None]:
+    """Lower to operations that do not know which line of which file they stem from."""
+    before = jax.config.jax_traceback_in_locations_limit
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_traceback_in_locations_limit", before)
 
 
 def _is_debug(primitive: str) -> bool:
