@@ -19,13 +19,14 @@ c.CourseDirectory.course_id = "many_devices"
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "course"
 # nbgrader copies whatever lies beside the notebook: the source with its solutions must not be among it.
-c.CourseDirectory.ignore = ["*.md", "*.py", "*.pyc", "__pycache__", ".ipynb_checkpoints"]
+c.CourseDirectory.ignore = ["*.md", "*.py", "*.pyc", "*.zip", "__pycache__", ".ipynb_checkpoints"]
 
 # The stub is all that stands for a solution, and says by itself that there is something to do.
 c.ClearSolutions.code_stub = {"python": "..."}
 
 # A hand-in under another name is found, and gets the release's marks whatever happened to its own.
 c.Autograde.pre_convert_hook = "grader.classroom.handin.adopt"
+c.Autograde.exporter_class = "grader.classroom.handin.Reader"
 c.Autograde.sanitize_preprocessors = [
     "grader.classroom.handin.Restore",
     ClearOutput,

@@ -42,6 +42,14 @@ class Result:
         return len(self.held.indices) > 1 and all(index == whole for index in self.held.indices)
 
 
+class Failed(Exception):
+    """A program that JAX or XLA refused to read or to run: `kind` names their error, the text is their message."""
+
+    def __init__(self, kind: str, message: str):
+        super().__init__(message)
+        self.kind = kind
+
+
 class Execution:
     """A program on one case. Each part is worked out when it is first asked for.
 
@@ -54,7 +62,7 @@ class Execution:
 
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
-        return [tuple(aval.shape) for aval in self.program.exported.out_avals]
+        return shapes(self.program)
 
     @cached_property
     def structure(self) -> Structure:
@@ -62,9 +70,16 @@ class Execution:
 
     @cached_property
     def ran(self) -> tuple[list[Result], int]:
-        """The results, and the FLOPs of one device."""
-        given = [a for a in self.case.arguments.values() if isinstance(a, Array)]
-        return execute(self.program, self.case.mesh, given, specs(self.case), self.structure)
+        """The results, and the FLOPs of one device. Raises Failed."""
+        try:
+            return execute(self.program, self.case.mesh, self.given, specs(self.case), self.structure)
+        except Exception as error:  # XLA's own refusals
+            raise Failed(type(error).__name__, str(error)) from error
+
+    @property
+    def given(self) -> list[Array]:
+        """The arrays that the program is run on."""
+        return [a for a in self.case.arguments.values() if isinstance(a, Array)]
 
     @property
     def results(self) -> list[Result]:
@@ -78,6 +93,11 @@ class Execution:
     def may_wait_for_ever(self) -> bool:
         """Whether some collective stands where not every device need come by: it must not be run."""
         return any(c.times is None for c in self.structure.collectives)
+
+
+def shapes(program: Program) -> list[tuple[int, ...]]:
+    """The shapes of a program's results."""
+    return [tuple(aval.shape) for aval in program.exported.out_avals]
 
 
 def specs(case: Case) -> list[P]:

@@ -52,17 +52,6 @@ def build(execute: Annotated[bool, typer.Option(help="Also run the solution note
         out.print(f"built {notebook.relative_to(root)}")
 
 
-@app.command("class")
-def class_() -> None:
-    """Grade everything in submitted/: gradebook, grades.csv, feedback."""
-    from grader.classroom.grade import grade_class, show
-
-    rows = grade_class(root_of(Path.cwd()), out)
-    show(rows, out)
-    if any(row.problem for row in rows):
-        raise typer.Exit(1)
-
-
 @app.command()
 def feedback() -> None:
     """Write the feedback pages anew, from what is graded."""
@@ -73,13 +62,49 @@ def feedback() -> None:
 
 
 @app.command()
-def grade(paths: Annotated[list[Path], typer.Argument(help="Notebooks, or folders of hand-ins.")],
-          as_json: Annotated[bool, typer.Option("--json", help="Write JSON records to standard output.")] = False,
-          seed: Annotated[int, typer.Option(help="Seed of the cases; drawn anew when negative.")] = -1) -> None:
-    """Judge notebooks without a gradebook; print marks and messages."""
+def grade(paths: Annotated[list[Path] | None, typer.Argument(
+              help="Notebooks, or folders of them. Without: the whole class, everything in submitted/.")] = None,
+          workers: Annotated[int, typer.Option(help="How many hand-ins at once.")] = max(1, os.cpu_count() or 1),
+          again: Annotated[list[str] | None, typer.Option(
+              help="A student to grade anew although nothing has changed. May be repeated.")] = None,
+          details: Annotated[bool, typer.Option(help="A line for each hand-in as it is graded.")] = False,
+          scheduler: Annotated[str, typer.Option(
+              help="Run hand-ins on a Dask cluster: its scheduler's address, tcp://HOST:PORT.")] = "",
+          without_walls: Annotated[bool, typer.Option(
+              help="Grade although what a hand-in could do to this machine is not held back.")] = False,
+          as_json: Annotated[bool, typer.Option("--json", help="With PATHS: JSON records on standard output.")] = False,
+          seed: Annotated[int, typer.Option(help="With PATHS: the cases' seed; drawn anew when negative.")] = -1,
+          ) -> None:
+    """Grade the class: gradebook, grades.csv, feedback. Or, with PATHS, judge notebooks and print marks."""
+    from grader.classroom import walls
+
+    if without_walls:
+        os.environ[walls.WITHOUT] = "1"
+    try:
+        if paths:
+            _grade_files(paths, as_json, secrets.randbits(32) if seed < 0 else seed)
+        else:
+            _grade_class(workers, again or [], details, scheduler)
+    except walls.NoWalls as lacking:
+        raise Trouble(str(lacking)) from None
+
+
+def _grade_class(workers: int, again: list[str], details: bool, scheduler: str) -> None:
+    from grader.classroom.grade import How, Stopped, grade_class, show
+
+    try:
+        rows = grade_class(root_of(Path.cwd()), out, How(max(1, workers), again, details, scheduler))
+    except Stopped as word:
+        err.print(str(word), soft_wrap=True)
+        raise typer.Exit(130) from None
+    show(rows, out)
+    if any(row.problem or row.attention for row in rows):
+        raise typer.Exit(1)
+
+
+def _grade_files(paths: list[Path], as_json: bool, seed: int) -> None:
     from grader.classroom.loose import grade_files
 
-    seed = secrets.randbits(32) if seed < 0 else seed
     records, problems = [], []
     for result in grade_files(paths, root_of(Path.cwd()), seed):
         if result.problem:
@@ -97,6 +122,27 @@ def grade(paths: Annotated[list[Path], typer.Argument(help="Notebooks, or folder
         print(json.dumps(records, indent=1))
     if problems:
         raise Trouble("\n".join(problems))
+
+
+@app.command()
+def collect(archive: Annotated[Path, typer.Argument(help="The zip that your learning platform made.")],
+            lesson: Annotated[str, typer.Argument(help="The lesson that was handed in, such as 07_matmul.")],
+            replace: Annotated[bool, typer.Option(help="Also where another notebook lies already.")] = False) -> None:
+    """Lay a zip of hand-ins (Moodle, Canvas, Blackboard, Brightspace) into submitted/STUDENT/LESSON/."""
+    from grader.classroom.archive import Unreadable
+    from grader.classroom.intake import unpack
+
+    root = root_of(Path.cwd())
+    if not (root / "course" / lesson).is_dir():
+        raise Trouble(f"There is no lesson {lesson} in course/.")
+    try:
+        taken = unpack(archive, lesson, root / "submitted", replace)
+    except Unreadable as why:
+        raise Trouble(str(why)) from None
+    for one in taken:
+        out.print(escape(f"{one.student or archive.name}: {one.problem or one.note or 'taken'}"), soft_wrap=True)
+    if any(one.problem for one in taken):
+        raise typer.Exit(1)
 
 
 @app.command()

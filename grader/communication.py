@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,10 @@ KINDS = {
     "stablehlo.collective_broadcast": "collective_broadcast",
 }
 COLLECTIVES = tuple(KINDS.values())
+
+# What JAX itself calls by name on a CPU: layout annotations, top-k, and LAPACK's routines. The rest may be anything.
+OURS = re.compile(r"Sharding|SPMD\w+Shape|annotate_device_placement|LayoutConstraint|xla\.sdy\.\w+|mhlo\.topk|"
+                  r"lapack_\w+_ffi")
 
 
 def ring_bytes(kind: str, operand_bytes: float, devices: int) -> float:
@@ -97,13 +102,15 @@ class Manual:
 class Structure:
     """What a program's text says: its mesh, its shard_maps, its collectives, its matmuls' FLOPs.
 
-    `dot_flops` counts the matmuls inside the shard_maps, per device, loops multiplied out.
+    `dot_flops` counts the matmuls inside the shard_maps, per device, loops multiplied out. `foreign` names
+    what it calls that is no operation of the devices, wherever in the text.
     """
 
     mesh: Mapping[str, int]
     manual: tuple[Manual, ...]
     collectives: tuple[Collective, ...]
     dot_flops: int
+    foreign: tuple[str, ...] = ()
 
     @property
     def bytes_sent(self) -> int:
@@ -200,10 +207,11 @@ class _Walk:
         self.collectives: list[Collective] = []
         self.manual: list[Manual] = []
         self.dot_flops = 0
+        self.foreign = tuple(sorted({name for op in top for name in _called_by_name(op) if not OURS.fullmatch(name)}))
         self.function("main", 1)
 
     def structure(self) -> Structure:
-        return Structure(self.mesh, tuple(self.manual), tuple(self.collectives), self.dot_flops)
+        return Structure(self.mesh, tuple(self.manual), tuple(self.collectives), self.dot_flops, self.foreign)
 
     def function(self, name: str, times: int | None) -> None:
         self.regions(self.functions[name], times)
@@ -273,6 +281,16 @@ class _Walk:
         named = stablehlo.ReplicaGroupMeshAxesAttr(groups)  # JAX 0.12 writes mesh axes here
         mesh = self.meshes[ir.FlatSymbolRefAttr(named.mesh).value]
         return _groups_of([stablehlo.AxisRefAttr(a) for a in named.axes], mesh)
+
+
+def _called_by_name(op: ir.Operation) -> Iterator[str]:
+    """The targets of all custom calls in an operation, at any depth, reached or not."""
+    if op.name == "stablehlo.custom_call":
+        yield ir.StringAttr(op.attributes["call_target_name"]).value
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from _called_by_name(inner.operation)
 
 
 def _name(op: ir.Operation) -> str:

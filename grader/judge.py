@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from grader.answers import Answer, Problem, Value
-from grader.behaviour import Execution, Result, close, explain, same_value, specs, spelled
+from grader.behaviour import Execution, Failed, Result, close, explain, same_value, specs, spelled
 from grader.blocks import Blocks, blocks
 from grader.errors import in_plain_words
 from grader.exercise import Array, Case, Exercise, Outcome
@@ -151,16 +151,26 @@ def _runs(run: Execution | Answer) -> Miss | None:
         return Miss(in_plain_words(run))
     if not isinstance(run, Execution):
         return Miss("The answer should be a program: a function of arrays.")
+    try:
+        return _waits(run) or _calls_out(run) or (run.ran and None)
+    except Failed as error:
+        return Miss(in_plain_words(Problem("error", error.kind, str(error))))
+
+
+def _waits(run: Execution) -> Miss | None:
     if run.may_wait_for_ever:
         which = next(c for c in run.structure.collectives if c.times is None)
         return Miss(f"The {which.kind} over {', '.join(which.axes)} stands in a branch, or in a loop without a "
                     "fixed number of turns. A device that does not come by leaves the others waiting for ever, so "
                     "this was not run. Let every device call it, and choose between results with jnp.where.")
-    try:
-        _ = run.results
-    except Exception as error:  # XLA's own refusals
-        return Miss(in_plain_words(Problem("error", type(error).__name__, str(error))))
     return None
+
+
+def _calls_out(run: Execution) -> Miss | None:
+    if not (foreign := run.structure.foreign):
+        return None
+    return Miss(f"The program calls `{foreign[0]}`, which is no operation of the devices but code outside of them, so "
+                "this was not run. Compute with jax.numpy and jax.lax.")
 
 
 def _shape(run: Execution, expected: list[np.ndarray]) -> Miss | None:

@@ -16,7 +16,7 @@ def grader(*args, cwd, seconds=200):
 def test_help_fits_a_screen_and_names_every_command(root):
     done = grader("--help", cwd=root)
     assert done.returncode == 0 and len(done.stdout.splitlines()) <= 30
-    assert all(word in done.stdout for word in ("build", "class", "grade", "lab", "feedback"))
+    assert all(word in done.stdout for word in ("build", "collect", "grade", "lab", "feedback"))
 
 
 def test_grade_prints_json_records_for_a_folder(root, tmp_path):
@@ -54,7 +54,7 @@ def test_what_cannot_be_graded_is_said_with_status_2(root, tmp_path, content, wo
 def test_an_empty_folder_and_a_wrong_place_are_said(root, tmp_path):
     done = grader("grade", tmp_path, cwd=root)
     assert done.returncode == 2 and "no notebook" in done.stderr
-    done = grader("class", cwd=tmp_path)
+    done = grader("grade", cwd=tmp_path)
     assert done.returncode == 2 and "no nbgrader_config.py" in done.stderr
 
 

@@ -1,10 +1,12 @@
-"""The judge's process runs students' programs: it may hang or die, and costs only the program that did it."""
+"""Evaluators run students' programs: one may hang or die, and that costs only the program that did it."""
 
 from __future__ import annotations
 
+import contextlib
 import signal
 
 import jax
+import psutil
 import pytest
 
 from grader.answers import asks, collect, to_json
@@ -44,27 +46,41 @@ def test_a_program_that_never_ends_is_stopped_and_the_next_is_judged():
         judge.close()
 
 
-def test_a_judge_that_was_killed_meanwhile_costs_nobody_anything(judge):
+def test_an_evaluator_that_was_killed_between_two_answers_costs_nobody_anything(judge):
     question = find("case3"), 3, _answers("case3", 3, right)
     assert judge(*question).verdict.points == 4
-    judge.process.kill()
+    judge.evaluators.process.kill()
+    judge.evaluators.process.wait()
     assert judge(*question).verdict.points == 4
 
 
-class Aborting(Judge):
-    """Ends as XLA ends a process in which a collective waits too long."""
+class Dying(Judge):
+    """Its evaluator ends while it works, by this signal."""
 
-    def _ask(self, question):
-        super()._ask(question)
-        self.process.send_signal(signal.SIGABRT)
-        self.process.wait()
-        raise EOFError
+    signal = signal.SIGABRT
+
+    def _with_an_evaluator(self, *question):
+        fork = self.evaluators.fork
+
+        @contextlib.contextmanager
+        def doomed():
+            with fork() as one:
+                template = psutil.Process(self.evaluators.process.pid).children(recursive=True)[0]
+                (child,) = template.children()
+                child.send_signal(self.signal)
+                yield one
+        self.evaluators.fork = doomed
+        return super()._with_an_evaluator(*question)
 
 
-def test_a_program_that_ends_the_judge_is_told_why():
-    verdict = Aborting()(find("case3"), 3, _answers("case3", 3, right)).verdict
+@pytest.mark.parametrize("sent, words", [(signal.SIGABRT, "wait for each other"), (signal.SIGKILL, "very much memory")])
+def test_a_program_that_ends_its_evaluator_is_told_why(sent, words):
+    judge = Dying()
+    judge.signal = sent
+    verdict = judge(find("case3"), 3, _answers("case3", 3, right)).verdict
+    judge.close()
     assert (verdict.points, verdict.worth) == (0, 4)
-    assert "wait for each other" in verdict.words
+    assert words in verdict.words
 
 
 def test_answers_that_make_no_sense_get_a_message_not_a_crash(judge):

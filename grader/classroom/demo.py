@@ -10,7 +10,7 @@ import inspect
 import re
 import textwrap
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import nbformat
@@ -22,6 +22,7 @@ from grader.exercise import Exercise, Mistake
 from grader.lessons import find
 
 Edit = Callable[[NotebookNode], None]
+IMPORTS = "import jax, jax.numpy as jnp\nfrom jax import lax\nfrom jax.sharding import PartitionSpec as P"
 
 
 def make_class(root: Path, lesson: str, folder: Path) -> list[Path]:
@@ -74,16 +75,18 @@ def mistake_source(exercise: Exercise, mistake: Mistake) -> str:
         right = {c.key: exercise.reference(**c.arguments) for c in cases}
         wrong = {c.key: mistake.wrong(**c.arguments) for c in cases}
         return f"{exercise.name} = {({k: right[k] if v is None else v for k, v in wrong.items()})!r}"
-    module = inspect.getmodule(mistake.wrong)
-    return f"{_imports(mistake.wrong, module)}\n\n{_renamed(mistake.wrong, exercise.name)}"
+    return "\n\n".join([IMPORTS, *_needed(mistake.wrong), _renamed(mistake.wrong, exercise.name)])
 
 
-def _imports(function: Callable, module: types.ModuleType) -> str:
-    needed = sorted(n for n in _names(function.__code__) if n in vars(module))
-    own = [n for n in needed if getattr(vars(module)[n], "__module__", module.__name__) == module.__name__]
-    given = "import jax, jax.numpy as jnp\nfrom jax import lax\nfrom jax.sharding import PartitionSpec as P"
-    mine = [n for n in own if n not in ("jax", "jnp", "lax", "P")]
-    return given + (f"\nfrom {module.__name__} import {', '.join(mine)}" if mine else "")
+def _needed(function: Callable) -> Iterator[str]:
+    """The source of what a function uses of its own module, as a student would write it above."""
+    module = inspect.getmodule(function)
+    for name in sorted(_names(function.__code__) & vars(module).keys()):
+        value = vars(module)[name]
+        if inspect.isfunction(value) and value.__module__ == module.__name__:
+            yield from (*_needed(value), inspect.getsource(value).rstrip())
+        elif not inspect.ismodule(value) and getattr(value, "__module__", "") != "builtins" and not callable(value):
+            yield f"{name} = {value!r}"
 
 
 def _names(code: types.CodeType) -> set[str]:

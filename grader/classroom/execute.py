@@ -1,18 +1,17 @@
 """A notebook in, the executed and judged notebook out; and the nbgrader preprocessor that does it.
 
-The student's code runs in a worker, which hands out programs and values; the judge, another process,
-decides on them; here the two are only brought together, and the verdicts written into the check cells in
-the form that nbgrader reads.
+The student's code runs in a worker, which hands out programs and values; the judge decides on them
+elsewhere; here the two are only brought together, and the verdicts written into the check cells in the form
+that nbgrader reads. What a run said and what a verdict was are kept by content.
 """
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import json
-import secrets
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -24,12 +23,29 @@ from traitlets import Float, Integer
 from grader.answers import Problem, asks, from_json, to_json
 from grader.check import Mark
 from grader.classroom.handin import registered
-from grader.classroom.judging import Judge, Judged, present, shared_judge
-from grader.classroom.notebook import answer_expression, checked, checks, restore
-from grader.classroom.sandbox import Ended, Limits, run
+from grader.classroom.judging import Judge, Judged, kept, present, shared_judge, unkept
+from grader.classroom.limits import Limits
+from grader.classroom.notebook import answer_expression, checked, restore
+from grader.classroom.sandbox import Ended, Template
+from grader.classroom.store import FOLDER, Store, key, version
 from grader.exercise import Outcome
 from grader.judge import Verdict
 from grader.lessons import find
+
+# What a run's answers and outputs depend on, and what a verdict does, besides what they are given.
+RUNS = ("__init__.py", "answers.py", "blocks.py", "communication.py", "devices.py", "draw.py", "notation.py",
+        "program.py", "classroom/recorder.py", "classroom/worker.py", "classroom/withheld.py")
+VERDICTS = ("*.py", "lessons/*.py", "classroom/evaluator.py", "classroom/judging.py", "classroom/wire.py")
+UNREACHED = "reached"  # the check of an outcome when its notebook did not come that far
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a hand-in's own code came to: answers by exercise, outputs by code cell, and why it ended early."""
+
+    answers: dict[str, Any]
+    outputs: dict[int, list[Any]]
+    ending: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,52 +56,87 @@ class Graded:
     verdicts: tuple[Verdict, ...]
 
 
-def grade_notebook(nb: NotebookNode, release: NotebookNode, *, seed: int, judge: Judge,
-                   limits: Limits = Limits()) -> Graded:
-    """Run a hand-in in a worker, judge each exercise of the release, and fill in the check cells."""
+def grade_notebook(nb: NotebookNode, release: NotebookNode, *, seed: int, judge: Judge, limits: Limits = Limits(),
+                   store: Store | None = None) -> Graded:
+    """Run a hand-in in a worker, judge each exercise of the release, and fill in the check cells.
+
+    What `store` has of it is not done again.
+    """
     nb = restore(nb, release)
-    with ThreadPoolExecutor(1) as judging:  # an answer is judged while the notebook goes on
-        judged: dict[str, Future[Judged]] = {}
-
-        def take(name: str, answers: Any) -> None:
-            if name not in judged:
-                judged[name] = judging.submit(_judged, name, answers, seed, judge)
-
-        outputs, ending = _work(nb, seed, limits, take)
+    run = perform(steps(nb, seed), limits, store or Store(None))
     verdicts = []
-    for position, cell in enumerate(nb.cells):
+    number = -1
+    for cell in nb.cells:
         if cell.cell_type != "code":
             continue
+        number += 1
         cell.execution_count = None
         if name := checked(cell):
-            result = judged[name].result() if name in judged else _unreached(name, ending)
+            result = _judged(name, run, seed, judge, store or Store(None))
             cell.outputs = _outputs(result)
             verdicts.append(result.verdict)
         else:
-            cell.outputs = outputs.get(position, [])
+            cell.outputs = _readable(run.outputs.get(number, []))
     return Graded(nb, tuple(verdicts))
 
 
-def _work(nb: NotebookNode, seed: int, limits: Limits,
-          take: Callable[[str, Any], None]) -> tuple[dict[int, list], str]:
-    """Outputs by cell, and why the worker ended early ("" when it did not). `take` gets each check's answers."""
-    code = [k for k, cell in enumerate(nb.cells) if cell.cell_type == "code"]
-    job = {"cell_seconds": limits.cell_seconds, "steps": [_step(nb.cells[k], seed) for k in code]}
-    expected = set(checks(nb))
+# Running
+
+
+@functools.cache
+def workers() -> Template:
+    """The template from which this process forks its workers."""
+    return Template("worker")
+
+
+def steps(nb: NotebookNode, seed: int) -> list[dict[str, Any]]:
+    """What a worker does with a notebook, code cell by code cell."""
+    return [_step(cell.source, checked(cell), seed) for cell in nb.cells if cell.cell_type == "code"]
+
+
+def _step(source: str, name: str, seed: int) -> dict[str, Any]:
+    if not name:
+        return {"source": source}
+    return {"check": name, "expression": answer_expression(source), **_asked(name, seed)}
+
+
+@functools.lru_cache
+def _asked(name: str, seed: int) -> dict[str, Any]:
+    exercise = find(name)
+    return {"form": exercise.form, "asks": to_json(asks(exercise, exercise.draw_cases(seed, thorough=True)))}
+
+
+def perform(todo: list[dict[str, Any]], limits: Limits, store: Store) -> Run:
+    """Do the steps in a worker, unless that is done already."""
+    name = run_key(todo, limits)
+    if (before := store.get("runs", name)) is None:
+        before = asdict(_performed(todo, limits))
+        store.put("runs", name, before)
+    return Run(before["answers"], {int(k): v for k, v in before["outputs"].items()}, before["ending"])
+
+
+def run_key(todo: list[dict[str, Any]], limits: Limits) -> str:
+    return key(version(*RUNS), todo, limits.cell_seconds, limits.seconds)
+
+
+def _performed(todo: list[dict[str, Any]], limits: Limits) -> Run:
+    expected = {step["check"] for step in todo if "check" in step}
+    answers: dict[str, Any] = {}
     outputs: dict[int, list] = {}
     try:
-        with contextlib.closing(run("grader.classroom.worker", json.dumps(job), limits)) as lines:
-            for message in map(_read, lines):
+        with workers().fork(limits) as fork:
+            fork.write(json.dumps({"cell_seconds": limits.cell_seconds, "steps": todo}))
+            for message in map(_read, fork.lines()):
                 number, name = message.get("cell"), message.get("check")
                 if message.get("end") is True:
                     break
-                if isinstance(number, int) and 0 <= number < len(code):
-                    outputs[code[number]] = _readable(message.get("outputs"))
+                if isinstance(number, int) and 0 <= number < len(todo):
+                    outputs[number] = message.get("outputs")
                 elif isinstance(name, str) and name in expected:
-                    take(name, message.get("answers"))
+                    answers.setdefault(name, message.get("answers"))
     except Ended as why:
-        return outputs, str(why)
-    return outputs, ""
+        return Run(answers, outputs, str(why))
+    return Run(answers, outputs)
 
 
 def _read(line: str) -> dict[str, Any]:
@@ -95,14 +146,6 @@ def _read(line: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return message if isinstance(message, dict) else {}
-
-
-def _step(cell: NotebookNode, seed: int) -> dict[str, Any]:
-    if not (name := checked(cell)):
-        return {"source": cell.source}
-    exercise = find(name)
-    asked = asks(exercise, exercise.draw_cases(seed, thorough=True))
-    return {"check": name, "form": exercise.form, "expression": answer_expression(cell.source), "asks": to_json(asked)}
 
 
 def _readable(outputs: Any) -> list[NotebookNode]:
@@ -115,21 +158,35 @@ def _readable(outputs: Any) -> list[NotebookNode]:
     return nb.cells[0].outputs
 
 
-def _unreached(name: str, ending: str) -> Judged:
-    words = f"This check was never reached. {ending}"
-    return present(Verdict(name, (Outcome(name, "answered", 0.0, find(name).points, words=words),)))
+# Judging
 
 
-def _judged(name: str, answers: Any, seed: int, judge: Judge) -> Judged:
-    exercise = find(name)
-    count = len(exercise.draw_cases(seed, thorough=True))
+def _judged(name: str, run: Run, seed: int, judge: Judge, store: Store) -> Judged:
+    if name not in run.answers:
+        words = f"This check was never reached. {run.ending}"
+        return present(Verdict(name, (Outcome(name, UNREACHED, 0.0, find(name).points, words=words),)))
+    answers = _checked(name, run.answers[name], seed)
+    place = verdict_key(name, seed, answers)
+    if (before := store.get("verdicts", place)) is None:
+        before = kept(judge(find(name), seed, answers))
+        store.put("verdicts", place, before)
+    return unkept(before)
+
+
+def verdict_key(name: str, seed: int, answers: Any) -> str:
+    return key(version(*VERDICTS), name, seed, answers)
+
+
+def _checked(name: str, answers: Any, seed: int) -> Any:
+    """The answers, if they are answers, as many as there are cases."""
+    count = len(find(name).draw_cases(seed, thorough=True))
     try:
         if not isinstance(answers, list) or len(answers) != count:
             raise ValueError(f"{count} answers are due")
         from_json(answers)
     except (ValueError, RecursionError) as error:
-        answers = to_json([Problem("refused", message=f"The answer cannot be read: {error}.")] * count)
-    return judge(exercise, seed, answers)
+        return to_json([Problem("refused", message=f"The answer cannot be read: {error}.")] * count)
+    return answers
 
 
 def _outputs(judged: Judged) -> list[NotebookNode]:
@@ -146,19 +203,19 @@ class JudgedExecute(NbGraderPreprocessor):
 
     cell_seconds = Float(60, help="Seconds that one cell may take.").tag(config=True)
     seconds = Float(300, help="Seconds that one notebook may take.").tag(config=True)
-    seed = Integer(-1, help="Seed of the cases; drawn anew for every run when negative.").tag(config=True)
+    seed = Integer(-1, help="Seed of the cases; drawn once for each lesson, and kept, when negative.").tag(config=True)
     judge: Callable[..., Any] = staticmethod(shared_judge)
 
+    @property
+    def limits(self) -> Limits:
+        return Limits(cell_seconds=self.cell_seconds, seconds=self.seconds)
+
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        limits = Limits(cell_seconds=self.cell_seconds, seconds=self.seconds)
-        seed = self.seed if self.seed >= 0 else run_seed()
-        graded = grade_notebook(nb, registered(resources["nbgrader"]), seed=seed, judge=self.judge(), limits=limits)
-        return graded.notebook, resources
+        where = resources["nbgrader"]
+        store = Store(Path(self.config.CourseDirectory.get("root") or ".") / FOLDER)
+        return self.graded(nb, registered(where), where["assignment"], store).notebook, resources
 
-
-_SEED = secrets.randbits(32)
-
-
-def run_seed() -> int:
-    """The secret seed of this run: the same for all students of a class."""
-    return _SEED
+    def graded(self, nb: NotebookNode, release: NotebookNode, lesson: str, store: Store) -> Graded:
+        """The hand-in to a lesson, run and judged, as far as `store` has not kept it."""
+        seed = self.seed if self.seed >= 0 else store.seed(lesson)
+        return grade_notebook(nb, release, seed=seed, judge=self.judge(), limits=self.limits, store=store)

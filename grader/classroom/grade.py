@@ -1,71 +1,73 @@
-"""A whole class: every hand-in through nbgrader's own pipeline, marks in its gradebook, feedback for each.
+"""A whole class: every hand-in through nbgrader's own pipeline, several at once; marks, feedback, and a table.
 
-What has not changed since it was graded is not graded again.
+What has not changed since it was graded is not graded again, so a run that was stopped, or killed, goes on
+where it was.
 """
 
 from __future__ import annotations
 
 import csv
-import hashlib
-import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import connection
 from pathlib import Path
 
-import nbformat
 from nbgrader.api import Gradebook
-from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from rich.console import Console
-from rich.progress import track
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
-from sqlalchemy.exc import SAWarning
 
-from grader.classroom import handin
-from grader.classroom.build import build, configuration, nbgrader
+from grader.classroom import walls
+from grader.classroom.build import build, configuration, lessons, nbgrader
 from grader.classroom.demo import make_class
-from grader.classroom.judging import shared_judge
-from grader.classroom.notebook import checked
-from grader.exercise import Outcome
+from grader.classroom.record import HandIn, Row, outcomes, record
+
+PATIENCE = 3  # how often in a row the graders' processes may die before somebody has to look
 
 
 @dataclass(frozen=True)
-class HandIn:
-    """One student's notebook for one lesson, where nbgrader expects it."""
+class How:
+    """How a class is graded: by how many processes, whose hand-ins anew in any case, with a line for each or not."""
 
-    root: Path
-    student: str
-    lesson: str
-
-    def at(self, step: str, suffix: str = ".ipynb") -> Path:
-        return self.root / step / self.student / self.lesson / f"{self.lesson}{suffix}"
+    workers: int = max(1, os.cpu_count() or 1)
+    again: Collection[str] = ()
+    details: bool = False
+    scheduler: str = ""
 
 
-@dataclass(frozen=True)
-class Row:
-    """A hand-in's marks: points by exercise out of nbgrader's gradebook, or the problem with it."""
-
-    hand_in: HandIn
-    points: dict[str, float] = field(default_factory=dict)
-    worth: dict[str, float] = field(default_factory=dict)
-    problem: str = ""
+class Stopped(Exception):
+    """Somebody stopped the run; the text says how far it came."""
 
 
-def grade_class(root: Path, console: Console) -> list[Row]:
+def grade_class(root: Path, console: Console, how: How = How()) -> list[Row]:
     """Grade everything in `submitted/` (or a demo class, if there is nothing) and write feedback and grades.csv."""
-    if not (root / "gradebook.db").exists():
+    if not _registered(root):
         console.print("Building course/ and the gradebook …")
         build(root)
     hand_ins = list(found(root)) or _demo(root, console)
-    api = nbgrader(root)
-    warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader's own, and nobody's concern here
-    try:
-        steps = track(hand_ins, "Grading", console=console, transient=True, disable=not console.is_terminal)
-        rows = [_graded(api, hand_in) for hand_in in steps]
-    finally:
-        shared_judge().close()
+    if how.scheduler:
+        from grader.classroom.cluster import run_ahead
+
+        run_ahead(hand_ins, how.scheduler, console)
+    rows = _graded(hand_ins, how, console)
     write_csv(rows, root / "grades.csv")
     return rows
+
+
+def _registered(root: Path) -> bool:
+    """Whether the gradebook knows every lesson."""
+    config = configuration(root)
+    with Gradebook(CourseDirectory(config=config).db_url) as book:
+        known = {assignment.name for assignment in book.assignments if assignment.notebooks}
+    return known >= {source.stem for source in lessons(root)}
 
 
 def found(root: Path) -> Iterator[HandIn]:
@@ -82,19 +84,71 @@ def _demo(root: Path, console: Console) -> list[HandIn]:
     return list(found(root))
 
 
-def _graded(api: NbGraderAPI, hand_in: HandIn) -> Row:
-    if problem := unreadable(hand_in):
-        return Row(hand_in, problem=problem)
-    key = _key(hand_in)
-    stamp = hand_in.at("feedback", ".graded")
-    if not (stamp.exists() and stamp.read_text() == key):
-        for step in (api.autograde, api.generate_feedback):
-            result = step(hand_in.lesson, hand_in.student, force=True)
-            if not result["success"]:
-                last = (result.get("error") or result.get("log") or "").strip().splitlines()
-                return Row(hand_in, problem=f"nbgrader stopped: {last[-1] if last else 'it gave no reason'}")
-        stamp.write_text(key)
-    return _row(hand_in)
+def _graded(hand_ins: Sequence[HandIn], how: How, console: Console) -> list[Row]:
+    """A row for each hand-in, in their order. Processes that die are replaced."""
+    rows: dict[HandIn, Row] = {}
+    deaths = 0
+    with _progress(console) as progress:
+        bar = progress.add_task("Grading", total=len(hand_ins), rate="")
+        while left := [hand_in for hand_in in hand_ins if hand_in not in rows]:
+            before = len(rows)
+            try:
+                for row in _side_by_side(left, how):
+                    rows[row.hand_in] = row
+                    progress.update(bar, advance=1, rate=_rate(progress.tasks[0].speed))
+                    if how.details:
+                        progress.console.print(_line(row), highlight=False)
+            except BrokenProcessPool:
+                deaths = 1 if len(rows) > before else deaths + 1
+                if deaths == PATIENCE:
+                    rows |= {hand_in: Row(hand_in, problem="The process that graded it died, several times. Is there "
+                                          "too little memory for so many --workers?") for hand_in in left}
+            except KeyboardInterrupt:
+                raise Stopped(f"Stopped. {len(rows)} of {len(hand_ins)} hand-ins are graded; what is done is kept. Run "
+                              "the same command again to go on.") from None
+    return [rows[hand_in] for hand_in in hand_ins]
+
+
+def _side_by_side(hand_ins: Sequence[HandIn], how: How) -> Iterator[Row]:
+    """Rows as they are ready, from processes of which each grades one hand-in after the other."""
+    count = min(how.workers, len(hand_ins))
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_begin)
+    try:
+        waiting: list[Future[Row]] = [pool.submit(record, h, h.student in how.again) for h in hand_ins]
+        for future in as_completed(waiting):
+            yield future.result()
+    except BaseException:
+        for child in multiprocessing.active_children():
+            child.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    """A grading process leaves Ctrl-C to the one that started it, and ends when that one has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
+
+
+def _end_with(parent) -> None:
+    connection.wait([parent.sentinel])
+    os._exit(1)
+
+
+def _progress(console: Console) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
+               TimeRemainingColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _rate(speed: float | None) -> str:
+    return f"{60 * speed:.0f} a minute" if speed else ""
+
+
+def _line(row: Row) -> str:
+    marks = row.problem or f"{_total(row.points):g} / {_total(row.worth):g}"
+    return escape(f"{row.hand_in.student}  {row.hand_in.lesson}  {marks}")
 
 
 def write_feedback(root: Path) -> Iterator[Path]:
@@ -104,44 +158,6 @@ def write_feedback(root: Path) -> Iterator[Path]:
         graded = hand_in.at("autograded").exists()
         if graded and api.generate_feedback(hand_in.lesson, hand_in.student, force=True)["success"]:
             yield hand_in.at("feedback", ".html").relative_to(root)
-
-
-def unreadable(hand_in: HandIn) -> str:
-    """Why a hand-in cannot be graded; "" when it can."""
-    if not (hand_in.root / "course" / hand_in.lesson / f"{hand_in.lesson}.ipynb").exists():
-        return f"There is no lesson {hand_in.lesson} in course/."
-    try:
-        handin.read(handin.find(hand_in.at("submitted").parent, hand_in.lesson))
-    except handin.Unreadable as why:
-        return str(why)
-    return ""
-
-
-def _key(hand_in: HandIn) -> str:
-    """What a mark depends on: the hand-in, the release, and the grader."""
-    files = [handin.find(hand_in.at("submitted").parent, hand_in.lesson),
-             hand_in.root / "course" / hand_in.lesson / f"{hand_in.lesson}.ipynb",
-             *sorted(Path(__file__).parents[1].rglob("*.py"))]
-    return hashlib.sha256(b"".join(hashlib.sha256(f.read_bytes()).digest() for f in files)).hexdigest()
-
-
-def _row(hand_in: HandIn) -> Row:
-    with Gradebook(CourseDirectory(config=configuration(hand_in.root)).db_url) as book:
-        submission = book.find_submission(hand_in.lesson, hand_in.student)
-        grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
-        order = [name for name, _ in outcomes(hand_in)]
-        points = {g.name.removeprefix("check_"): g.score for g in grades}
-        worth = {g.name.removeprefix("check_"): g.max_score for g in grades}
-    names = [*order, *(n for n in points if n not in order)]
-    return Row(hand_in, {n: points[n] for n in names}, {n: worth[n] for n in names})
-
-
-def outcomes(hand_in: HandIn) -> list[tuple[str, list[Outcome]]]:
-    """What each check of an autograded notebook came to."""
-    nb = nbformat.read(hand_in.at("autograded"), 4)
-    return [(checked(cell), [Outcome(**o) for output in cell.outputs
-                             for o in output.get("metadata", {}).get("grader", [])])
-            for cell in nb.cells if checked(cell)]
 
 
 def write_csv(rows: list[Row], target: Path) -> None:
@@ -160,20 +176,43 @@ def _total(points: dict[str, float]) -> float:
 
 
 def show(rows: list[Row], console: Console) -> None:
-    """The class as a table: marks, the mistakes that were named, and where the feedback lies."""
+    """The class as a table: marks, the mistakes that were named, what moved, and who needs a person."""
     table = Table("student", "lesson", "points", "what went wrong", title="Marks")
     for row in rows:
+        name, lesson = escape(row.hand_in.student), escape(row.hand_in.lesson)
         if row.problem:
-            table.add_row(row.hand_in.student, row.hand_in.lesson, "—", f"[red]{row.problem}[/red]")
+            table.add_row(name, lesson, "—", f"[red]{escape(row.problem)}[/red]")
         else:
-            table.add_row(row.hand_in.student, row.hand_in.lesson,
-                          f"{_total(row.points):g} / {_total(row.worth):g}", _missed(row.hand_in))
+            table.add_row(name, lesson, f"{_total(row.points):g} / {_total(row.worth):g}", _missed(row.hand_in))
     console.print(table)
-    example = next((r.hand_in for r in rows if not r.problem), None)
-    if example:
+    _show_moves(rows, console)
+    _show_attention(rows, console)
+    if example := next((r.hand_in for r in rows if not r.problem), None):
         console.print(f"Feedback: feedback/STUDENT/LESSON/LESSON.html, for example "
-                      f"{example.at('feedback', '.html').relative_to(example.root)}\n"
-                      "Marks: grades.csv, and nbgrader's gradebook.db (`make lab`, then Formgrader)")
+                      f"{escape(str(example.at('feedback', '.html').relative_to(example.root)))}\n"
+                      "Marks: grades.csv, and nbgrader's gradebook (`make lab`, then Formgrader)")
+
+
+def _show_moves(rows: Sequence[Row], console: Console) -> None:
+    if not (moved := [row for row in rows if row.moved]):
+        return
+    table = Table("student", "lesson", "before", "now", "exercises", title="Moved since the last grading")
+    for row in moved:
+        changes = ", ".join(f"{name} {was:g} → {now:g}" for name, (was, now) in row.moved.items())
+        table.add_row(escape(row.hand_in.student), row.hand_in.lesson, f"{_total(row.before):g}",
+                      f"{_total(row.points):g}", changes)
+    console.print(table)
+
+
+def _show_attention(rows: Sequence[Row], console: Console) -> None:
+    for row in rows:
+        if row.problem or row.attention:
+            reasons = "; ".join(row.attention) or "it could not be graded"
+            console.print(f"[yellow]A person should look at[/yellow] {escape(row.hand_in.student)}, "
+                          f"{row.hand_in.lesson}: {escape(reasons)}.", soft_wrap=True, highlight=False)
+    if (lacking := walls.unprotected()) and os.environ.get(walls.WITHOUT):
+        console.print(f"[yellow]Graded without all walls.[/yellow] What was not protected:\n{escape(lacking)}",
+                      soft_wrap=True, highlight=False)
 
 
 def _missed(hand_in: HandIn) -> str:

@@ -1,80 +1,111 @@
 """What a student hands in: finding it, reading it, and giving it back the release's marks.
 
-Everything here is nbgrader's own extension points: a hook before a conversion, and the first preprocessor
-of Autograde, so that its command line and Formgrader's button behave as `make grade` does.
+Everything here is nbgrader's own extension points: a hook before a conversion, its exporter, and the first
+preprocessor of Autograde, so that its command line and Formgrader's button behave as `make grade` does.
+No file of a student's is ever changed; a link beside it is all that may be added.
 """
 
 from __future__ import annotations
 
 import logging
-from pathlib import Path
+import os
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-import nbformat
+from nbconvert.exporters import NotebookExporter
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 
+from grader.classroom.archive import Unreadable, hidden, listed, shown
 from grader.classroom.notebook import restore
+from grader.classroom.reading import read
 
+__all__ = ["Reader", "Restore", "Unreadable", "adopt", "find", "named", "read", "registered"]
 log = logging.getLogger(__name__)
 
 
-class Unreadable(Exception):
-    """A hand-in that is no notebook; the text says what is wrong with it and what to do."""
-
-
-def read(path: Path) -> NotebookNode:
-    """The notebook in this file. Raises Unreadable, whatever the file holds."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Unreadable(f"{path.name} is not UTF-8 text, as a notebook is. Ask for the .ipynb file.") from error
-    if not text.strip():
-        raise Unreadable(f"{path.name} is empty. Ask for the saved notebook.")
-    try:
-        nb = nbformat.reads(text, as_version=4)
-        nbformat.validate(nb)
-    except nbformat.ValidationError as error:
-        raise Unreadable(f"{path.name} is JSON, but no notebook: {error.message.splitlines()[0][:200]}") from error
-    except RecursionError as error:
-        raise Unreadable(f"{path.name} is nested too deeply to be a notebook.") from error
-    except Exception as error:  # nbformat raises of all sorts
-        said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise Unreadable(f"{path.name} is not a notebook: {said}") from error
-    return nb
-
-
 def find(folder: Path, lesson: str) -> Path:
-    """The one notebook that a student handed in for a lesson, under whatever name."""
-    right = folder / f"{lesson}.ipynb"
-    if right.exists():
+    """The one notebook that a student handed in for a lesson, under whatever name; or the one zip, for one in it.
+
+    The lesson's own name goes before others, what lies on top before what lies deeper, a notebook before a zip.
+    """
+    files = _files(folder, f"{lesson}.ipynb")
+    notebooks = [path for path in files if path.suffix.lower() == ".ipynb"]
+    on_top = [path for path in notebooks if path.parent == folder]
+    candidates = on_top or notebooks or [path for path in files if path.suffix.lower() == ".zip"]
+    exact = [path for path in candidates if path.name == f"{lesson}.ipynb"]
+    chosen = exact if len(exact) == 1 else candidates
+    if len(chosen) == 1:
+        return chosen[0]
+    names = listed(path.relative_to(folder) for path in candidates or files)
+    if chosen:
+        raise Unreadable(f"Which of these is the hand-in? {names}. Name it {lesson}.ipynb.")
+    raise Unreadable(f"There is no notebook in {shown(folder.name)}: {lesson}.ipynb is due, and found is {names}.")
+
+
+def _files(folder: Path, right: str) -> list[Path]:
+    """What was handed in. Links are refused: they could lead anywhere, and nbgrader would follow them."""
+    for place in (folder.parent, folder):
+        if place.is_symlink():
+            raise Unreadable(f"{shown(place.name)} is a link to another folder. Put the hand-in itself in its place.")
+    try:
+        os.listdir(folder)  # rglob would say nothing of a folder that it may not read
+        inside = sorted(folder.rglob("*"))
+        for path in inside:
+            if path.is_symlink() and not _stand_in(path, folder / right):
+                raise Unreadable(f"{shown(path.relative_to(folder))} is a link to {shown(os.readlink(path))}, and not "
+                                 "followed. Ask for the file itself, and remove the link.")
+        return [path for path in inside if path.is_file() and not path.is_symlink()
+                and not hidden(PurePosixPath(path.relative_to(folder)))]
+    except (OSError, RuntimeError) as error:
+        raise Unreadable(f"The folder {shown(folder.name)} cannot be read: "
+                         f"{getattr(error, 'strerror', None) or error}.") from error
+
+
+def _stand_in(path: Path, right: Path) -> bool:
+    """Whether a link is one that `named` made: the lesson's name for a file in the same folder."""
+    target = Path(os.readlink(path))
+    return path == right and not target.is_absolute() and path.resolve().is_relative_to(right.parent.resolve())
+
+
+def named(folder: Path, lesson: str) -> Path:
+    """The hand-in under the lesson's name, by which nbgrader looks for it: itself, or a link beside it."""
+    notebook, right = find(folder, lesson), folder / f"{lesson}.ipynb"
+    if notebook == right:
         return right
-    found = sorted(path for path in folder.glob("*.ipynb"))
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise Unreadable(f"There is no notebook in {folder.name}: {lesson}.ipynb is due.")
-    names = ", ".join(path.name for path in found)
-    raise Unreadable(f"Which of these is the hand-in? {names}. Name it {lesson}.ipynb.")
+    target = str(notebook.relative_to(folder))
+    try:
+        if right.is_symlink() and os.readlink(right) == target:
+            return right
+        right.unlink(missing_ok=True)  # a link to what was handed in before
+        right.symlink_to(target)
+    except OSError as error:
+        raise Unreadable(f"{shown(target)} cannot be given the name {right.name} by a link ({error.strerror}). Rename "
+                         "it, or make its folder writable and free of that name.") from error
+    log.warning("%s is taken for %s", shown(target), right.name)
+    return right
 
 
 def adopt(assignment: str, student: str, notebooks: list[str]) -> None:
-    """nbgrader's hook: a lone notebook under another name is graded as the lesson's, by a link to it."""
+    """nbgrader's hook: a lone notebook under another name is graded as the lesson's."""
     if not notebooks:
         return
     folder = Path(notebooks[0]).parent
     try:
-        notebook = find(folder, folder.name)
+        notebooks[:] = [str(named(folder, folder.name))]
     except Unreadable as why:
         log.error("%s", why)
-        return
-    right = folder / f"{folder.name}.ipynb"
-    if notebook != right:
-        log.warning("%s is taken for %s", notebook.name, right.name)
-        right.symlink_to(notebook.name)
-        notebooks[:] = [str(right)]
+
+
+class Reader(NotebookExporter):
+    """nbgrader's way to a notebook, by ours: so what only `read` can read is graded, with nothing rewritten."""
+
+    def from_filename(self, filename: str, resources: Any = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        path = Path(filename)
+        resources = {**(resources or {}), "metadata": {"name": path.stem, "path": str(path.parent)}}
+        return self.from_notebook_node(read(path), resources, **options)
 
 
 class Restore(NbGraderPreprocessor):

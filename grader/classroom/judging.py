@@ -1,33 +1,36 @@
-"""The judge in a process of its own: it runs students' programs, so it may hang or die, and be replaced.
+"""The judge: it decides, in this process; what a student's program does is told it by an evaluator.
 
-`Judge` is the side that asks; `main` the side that answers, one JSON line for one JSON line.
+An evaluator is a process behind the walls that a program may crash, hang or fill; it is forked afresh for
+every answer, so that no program is near another's.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import os
 import signal
-import subprocess
-import sys
-import tempfile
-import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from grader.answers import Answer, fingerprint, from_json
-from grader.classroom.sandbox import Limits, confine, kill, read_lines, start
+from grader.answers import Answer, from_json
+from grader.behaviour import Execution, Failed, Result, specs
+from grader.classroom import wire
+from grader.classroom.limits import Limits
+from grader.classroom.sandbox import Ended, Fork, Template
+from grader.communication import Structure
 from grader.devices import TIMEOUTS, eight_devices
-from grader.exercise import Exercise, Outcome
+from grader.exercise import Case, Exercise, Outcome
 from grader.judge import Verdict, judge
-from grader.lessons import find
+from grader.program import Program
 
-SECONDS = 90.0  # for one exercise: compiling and running it on every case, and drawing the card
+SECONDS = 60.0  # for one exercise: compiling and running it on every case
+OUR_FAULT = "grader"  # the check of an outcome when judging itself failed
 DEADLOCK = ("It brought the devices down: they wait for each other, because a collective is not reached by all of "
             "them. Every device must run the same collectives in the same order.")
-CRASH = "Running it on eight devices ended the process that judges it. Does it need very much memory?"
+CRASH = "Running it on eight devices ended the process that ran it. Does it need very much memory?"
 STUCK = "--xla_cpu_collective_call_warn_stuck_timeout_seconds=2 --xla_cpu_collective_call_terminate_timeout_seconds=5"
 
 
@@ -46,98 +49,100 @@ def present(verdict: Verdict) -> Judged:
     return Judged(verdict, feedback.card(verdict), feedback.text(verdict))
 
 
+def kept(judged: Judged) -> dict[str, Any]:
+    """What is kept of it, as JSON types: all but the blocks behind the picture."""
+    return {"exercise": judged.verdict.exercise, "outcomes": [asdict(o) for o in judged.verdict.outcomes],
+            "where": judged.verdict.where, "html": judged.html, "text": judged.text}
+
+
+def unkept(record: dict[str, Any]) -> Judged:
+    outcomes = tuple(Outcome(**outcome) for outcome in record["outcomes"])
+    return Judged(Verdict(record["exercise"], outcomes, record["where"]), record["html"], record["text"])
+
+
+class Told(Execution):
+    """A program on one case, as an evaluator tells of it. Raises Failed, or Ended when the evaluator is gone."""
+
+    def __init__(self, program: Program, case: Case, ask: Callable[[dict[str, Any]], dict[str, Any]]):
+        super().__init__(program, case)
+        self.ask = ask
+
+    @cached_property
+    def _read(self) -> dict[str, Any]:
+        return self.ask(wire.question(self.program))
+
+    @cached_property
+    def shapes(self) -> list[tuple[int, ...]]:
+        return wire.shapes_in(self._read["shapes"])
+
+    @cached_property
+    def structure(self) -> Structure:
+        return wire.structure_in(self._read["structure"])
+
+    @cached_property
+    def ran(self) -> tuple[list[Result], int]:
+        reply = self.ask({**wire.question(self.program), **wire.run_of(self.case.mesh, self.given, specs(self.case))})
+        return [wire.result_in(r) for r in reply["results"]], wire.count_in(reply["flops"])
+
+
 class Judge:
-    """A judging process, started when first needed and again whenever it had to be killed."""
+    """Judges answers in their JSON form on the cases of a seed."""
 
     def __init__(self, seconds: float = SECONDS):
-        self.seconds = seconds
-        self.process: subprocess.Popen[bytes] | None = None
-        self.home = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        flags = STUCK if TIMEOUTS else ""
+        self.evaluators = Template("evaluator", limits=replace(Limits(), seconds=seconds), flags=flags)
 
     def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
-        """Judge answers in their JSON form on the cases of this seed."""
-        question = {"exercise": exercise.name, "seed": seed, "answers": answers}
+        eight_devices()  # for references and mistakes, which are ours
         try:
-            try:
-                reply = self._ask(question)
-            except (EOFError, BrokenPipeError):
-                self.close()  # it may have been something else that ended it: ask a fresh one
-                reply = self._ask(question)
-        except TimeoutError:
-            self.close()
-            return lost(exercise, f"It did not come to an end within {self.seconds:g} seconds, on arrays of a few "
-                                  "hundred entries. Is there a loop that does not end?")
-        except (EOFError, BrokenPipeError):
-            return lost(exercise, DEADLOCK if self.close() == -signal.SIGABRT else CRASH)
-        if "error" in reply:
-            return lost(exercise, f"The grader itself failed on this answer, which is not your fault: "
-                                  f"{reply['error']} Please tell your instructor.")
-        outcomes = tuple(Outcome(**outcome) for outcome in reply["outcomes"])
-        return Judged(Verdict(exercise.name, outcomes, reply["where"]), reply["html"], reply["text"])
+            given = from_json(answers)
+            if any(isinstance(answer, Program) for answer in given):
+                return self._with_an_evaluator(exercise, seed, given)
+            return present(judge(exercise, exercise.draw_cases(seed, thorough=True), given))
+        except Exception as error:  # a mistake of ours: the class goes on
+            return lost(exercise, OUR_FAULT, f"The grader itself failed on this answer, which is not your fault: "
+                        f"{type(error).__name__}: {error} Please tell your instructor.")
 
-    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        if self.process is None:
-            flags = {"XLA_FLAGS": STUCK} if TIMEOUTS else {}
-            self.process = start("grader.classroom.judging", self.home.name, Limits(), {"MPLBACKEND": "agg", **flags},
-                                 stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self.process.stdin.write(json.dumps(question).encode() + b"\n")
-        self.process.stdin.flush()
-        for line in read_lines(self.process.stdout, time.monotonic() + self.seconds, Limits()):
-            return json.loads(line)
-        raise EOFError
+    def _with_an_evaluator(self, exercise: Exercise, seed: int, given: list[Answer]) -> Judged:
+        try:
+            with self.evaluators.fork() as fork:
+                ask = functools.partial(_ask, fork)
+                return present(judge(exercise, exercise.draw_cases(seed, thorough=True), given,
+                                     lambda program, case: Told(program, case, ask)))
+        except Ended as end:
+            return lost(exercise, "runs", _why(end, self.evaluators.limits))
 
-    def close(self) -> int:
-        """End the process, if there is one; returns how it had ended by itself, if it had."""
-        process, self.process = self.process, None
-        if process is None:
-            return 0
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(1)  # a process that dies closes its pipes a moment before its status is known
-        return kill(process)
+    def close(self) -> None:
+        self.evaluators.kill()
+
+
+def _ask(fork: Fork, question: dict[str, Any]) -> dict[str, Any]:
+    fork.write(json.dumps(question))
+    try:
+        reply = json.loads(next(fork.lines()))
+        if "raised" in reply:
+            kind, message = map(str, reply["raised"])
+            raise Failed(kind[:100], message[:4000])
+        return reply
+    except (ValueError, TypeError, RecursionError) as error:
+        raise Ended(f"The evaluator answered what it never answers: {error}") from error
+
+
+def _why(end: Ended, limits: Limits) -> str:
+    if end.late:
+        return (f"It did not come to an end within {limits.seconds:g} seconds, on arrays of a few hundred entries. Is "
+                "there a loop that does not end?")
+    if end.status is None:
+        return str(end)
+    aborted = os.WIFSIGNALED(end.status) and os.WTERMSIG(end.status) == signal.SIGABRT
+    return DEADLOCK if aborted else CRASH
 
 
 @functools.cache
 def shared_judge() -> Judge:
-    """The judge of this run: starting one takes seconds, so a class shares it."""
+    """The judge of this process: starting its evaluator takes seconds, so a class shares it."""
     return Judge()
 
 
-def lost(exercise: Exercise, words: str) -> Judged:
-    return present(Verdict(exercise.name, (Outcome(exercise.name, "runs", 0.0, exercise.points, words=words),)))
-
-
-_GIVEN: dict[tuple[str, int, str], dict[str, Any]] = {}
-
-
-def answer(exercise: str, seed: int, answers: Any) -> dict[str, Any]:
-    """The verdict on these answers, with its card, as JSON types. The same program is judged once."""
-    given = from_json(answers)
-    key = exercise, seed, fingerprint(given)
-    if key not in _GIVEN:
-        _GIVEN[key] = _judged(exercise, seed, given)
-    return _GIVEN[key]
-
-
-def _judged(exercise: str, seed: int, given: list[Answer]) -> dict[str, Any]:
-    asked = find(exercise)
-    judged = present(judge(asked, asked.draw_cases(seed, thorough=True), given))
-    return {"outcomes": [asdict(o) for o in judged.verdict.outcomes], "where": judged.verdict.where,
-            "html": judged.html, "text": judged.text}
-
-
-def main() -> None:
-    confine()
-    replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # nothing but replies goes out
-    eight_devices()
-    for line in sys.stdin:
-        try:
-            reply = answer(**json.loads(line))
-        except Exception as error:  # a mistake of ours: the class goes on
-            reply = {"error": f"{type(error).__name__}: {error}"}
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
-
-
-if __name__ == "__main__":
-    main()
+def lost(exercise: Exercise, check: str, words: str) -> Judged:
+    return present(Verdict(exercise.name, (Outcome(exercise.name, check, 0.0, exercise.points, words=words),)))

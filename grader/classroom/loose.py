@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
+from grader.classroom import handin
+from grader.classroom.archive import hidden
 from grader.classroom.execute import grade_notebook
 from grader.classroom.judging import Judge
 from grader.classroom.notebook import checks
@@ -41,16 +43,15 @@ def _notebooks(path: Path) -> list[Path | Result]:
         return [Result(str(path), problem=f"{path}: there is no such file or folder.")]
     if path.is_file():
         return [path]
-    inside = sorted(p for p in path.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+    inside = sorted(p for p in path.rglob("*.ipynb") if not hidden(PurePosixPath(p.relative_to(path))))
     return inside or [Result(str(path), problem=f"{path}: there is no notebook (*.ipynb) in this folder.")]
 
 
 def _graded(file: Path, releases: Sequence[NotebookNode], judge: Judge, seed: int) -> Result:
     try:
-        nb = nbformat.read(file, 4)
-    except Exception as error:  # nbformat raises many kinds; each means the same here
-        return Result(str(file), problem=f"{file}: not a notebook ({str(error).splitlines()[0][:120]}). "
-                                         "Ask for the .ipynb file itself.")
+        nb = handin.read(file)
+    except handin.Unreadable as why:
+        return Result(str(file), problem=f"{file}: {why}")
     named = set(checks(nb))
     release = max(releases, key=lambda r: len(named & set(checks(r))), default=None)
     if release is None or not named & set(checks(release)):

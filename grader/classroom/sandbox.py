@@ -1,7 +1,9 @@
-"""Running a process that must not be trusted to end, to stay small, or to be quiet.
+"""Warm processes behind walls, and the forks of them that do the work.
 
-The seam where stronger walls go: everything that runs students' code or students' programs is started by
-`start`, in a session of its own that is killed whole.
+Importing JAX takes seconds, so a **template** does it once and then forks, in milliseconds, one process for
+every run. What a fork says comes over a pipe, line by line, and is limited in time and length; everything
+it says is untrusted. When a fork is not done in time, or grows too large, its whole template is killed with
+all that is in it, and the next run starts a new one.
 """
 
 from __future__ import annotations
@@ -9,134 +11,218 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
-import selectors
-import shutil
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
 
-LIMITS = "GRADER_LIMITS"
+import psutil
 
+from grader.classroom import walls
+from grader.classroom.limits import Limits
 
-@dataclass(frozen=True)
-class Limits:
-    """What a hand-in may use. Times in seconds, sizes in bytes."""
-
-    cell_seconds: float = 60
-    seconds: float = 300
-    memory: int = 8 << 30  # address space: JAX with eight devices takes 2 GiB before it holds an array
-    file: int = 64 << 20
-    line: int = 32 << 20
-    lines: int = 256 << 20
+START = 120.0  # seconds that a template may take to import JAX on a slow, busy machine
+LEAVE = 5.0  # seconds that a fork may take to end when it has said all
+TICK = 0.1  # seconds between two looks at a fork's memory
 
 
 class Ended(Exception):
-    """The process ended before its work did; the text says why, for a student to read."""
+    """A run ended before its work did. The text says why, for a student to read.
 
-
-def start(module: str, home: str, limits: Limits, more: Mapping[str, str], **streams: Any) -> subprocess.Popen:
-    """Start `python -m module` in a session of its own, at home in `home`. It begins with `confine()`."""
-    wanted = {**environment(home), **more, LIMITS: json.dumps(asdict(limits))}
-    return subprocess.Popen([sys.executable, "-m", module], cwd=home, env=wanted, start_new_session=True,
-                            stdout=subprocess.PIPE, **streams)
-
-
-def environment(home: str) -> dict[str, str]:
-    """What such a process sees of the environment: where Python finds its modules, and nothing of ours."""
-    _settle(home)
-    kept = {k: os.environ[k] for k in ("PATH", "LANG", "PYTHONPATH", "VIRTUAL_ENV") if k in os.environ}
-    return {**kept, "HOME": home, "TMPDIR": home, "IPYTHONDIR": home, "MPLCONFIGDIR": home,
-            "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
-
-
-def _settle(home: str) -> None:
-    """Matplotlib looks for all fonts of the machine when it finds no list of them: give it a copy of ours."""
-    from matplotlib import font_manager, get_cachedir
-
-    for fonts in Path(get_cachedir()).glob(f"fontlist-v{font_manager.FontManager.__version__}.json"):
-        shutil.copy(fonts, home)
-
-
-def confine() -> None:
-    """What a started process does first: it can lower these limits afterwards, and not raise them."""
-    limits = Limits(**json.loads(os.environ.pop(LIMITS)))
-    for kind, wanted in ((resource.RLIMIT_AS, limits.memory), (resource.RLIMIT_FSIZE, limits.file),
-                         (resource.RLIMIT_CORE, 0)):
-        _, most = resource.getrlimit(kind)
-        value = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-        resource.setrlimit(kind, (value, value))
-
-
-def kill(process: subprocess.Popen) -> int:
-    """Kill a process and what it started; returns how it ended (negative: the signal that ended it)."""
-    ended = process.poll()
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for stream in filter(None, (process.stdin, process.stdout)):
-        with contextlib.suppress(OSError):
-            stream.close()
-    return process.returncode if ended is None else ended
-
-
-def run(module: str, job: str, limits: Limits) -> Iterator[str]:
-    """Give `job` to `python -m module` and yield the lines it writes, until the caller has enough.
-
-    Raises Ended when there are no more, after `limits.seconds`, or after too much output. When the caller
-    stops or this ends, the process and whatever it left running are killed.
+    `status` is how the process ended, as waitpid gives it, where that is known; `late` says that time was over.
     """
-    with (tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home, tempfile.TemporaryFile("w+") as given,
-          tempfile.TemporaryFile() as complaints):
-        given.write(job)
-        given.seek(0)
-        process = start(module, home, limits, {"MPLBACKEND": "module://matplotlib_inline.backend_inline"},
-                        stdin=given, stderr=complaints)
+
+    def __init__(self, words: str, status: int | None = None, late: bool = False):
+        super().__init__(words)
+        self.status, self.late = status, late
+
+
+class Template:
+    """A warm process that forks; started when first needed, and again whenever it had to be killed.
+
+    `entry` names the module whose `warm()` runs once in the template, and whose `main(job, wire)` in each fork.
+    """
+
+    def __init__(self, entry: str, *, limits: Limits = Limits(), compiled: Path | None = None,
+                 flags: str = ""):
+        self.entry, self.limits, self.compiled, self.flags = entry, limits, compiled, flags
+        self.process: subprocess.Popen[bytes] | None = None
+        self.control: socket.socket | None = None
+        self.home: tempfile.TemporaryDirectory[str] | None = None
+
+    @contextlib.contextmanager
+    def fork(self, limits: Limits | None = None) -> Iterator[Fork]:
+        """A new process of this template, for the length of a `with` block."""
+        self._start()
+        limits = limits or self.limits
+        (job_in, job), (wire, wire_out) = os.pipe(), os.pipe()
+        with tempfile.TemporaryFile() as complaints:
+            try:
+                socket.send_fds(self.control, [json.dumps(asdict(limits)).encode()],
+                                [job_in, wire_out, complaints.fileno()])
+            except OSError:
+                self.kill()
+                raise
+            finally:
+                os.close(job_in)
+                os.close(wire_out)
+            fork = Fork(self, limits, job, wire, complaints)
+            try:
+                yield fork
+            finally:
+                fork.close()
+
+    def _start(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            return
+        self.kill()
+        ours, theirs = socket.socketpair()
+        guarded = walls.standing()
+        inside = [sys.executable, "-m", "grader.classroom.template", self.entry, str(theirs.fileno())]
+        self.home = tempfile.TemporaryDirectory(prefix="grader-", ignore_cleanup_errors=True)
+        environment = self._environment(walls.HOME if guarded else self.home.name, guarded)
+        with tempfile.TemporaryFile() as complaints, theirs:
+            self.process = subprocess.Popen(
+                walls.command(inside, environment, home_bytes=self.limits.home, compiled=self.compiled)
+                if guarded else inside, env={"PATH": os.environ.get("PATH", "")} if guarded else environment,
+                cwd=self.home.name, pass_fds=[theirs.fileno()], start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaints)
+            theirs.close()
+            self.control = ours
+            ours.settimeout(START)
+            with contextlib.suppress(OSError):
+                if ours.recv(16) == b"ready":
+                    return
+            complaints.seek(0)
+            last = complaints.read()[-2000:].decode(errors="replace").strip()
+        self.kill()
+        raise RuntimeError(f"The process that {self.entry}s are forked from did not start: {last or 'it said nothing'}")
+
+    def _environment(self, home: str, guarded: bool) -> dict[str, str]:
+        """All that is known inside of the environment: where Python finds its modules, and nothing of ours."""
+        cached = {"JAX_COMPILATION_CACHE_DIR": walls.CACHE if guarded else str(self.compiled),
+                  "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "1000000"} if self.compiled else {}
+        where = walls.SIDE if guarded else os.pathsep.join(
+            [str(walls.GRADER.parent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        return {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONPATH": where, "HOME": home, "TMPDIR": home,
+                "IPYTHONDIR": home, "MPLCONFIGDIR": home, "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+                "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0",
+                "XLA_FLAGS": self.flags, "GRADER_SECCOMP": "1" if guarded else "", **cached}
+
+    def status(self) -> int | None:
+        """How the last fork ended, once it has; None when the template does not say so in time."""
         try:
-            yield from read_lines(process.stdout, time.monotonic() + limits.seconds, limits)
-        except TimeoutError:
-            raise Ended(f"The notebook was still running after {limits.seconds:g} seconds and was stopped.") from None
-        else:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(1)
-            raise Ended(_why(process.poll(), complaints))
-        finally:
-            kill(process)
+            self.control.settimeout(LEAVE)
+            said = self.control.recv(64)
+            return int(said) if said else None
+        except (OSError, ValueError):
+            return None
+
+    def resident(self) -> int:
+        """Bytes of memory of the largest process behind these walls."""
+        sizes = [0]
+        with contextlib.suppress(psutil.Error):
+            for process in psutil.Process(self.process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    sizes.append(process.memory_info().rss)
+        return max(sizes)
+
+    def kill(self) -> None:
+        """End the template and everything in it, at once."""
+        process, self.process = self.process, None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if self.control is not None:
+            self.control.close()
+            self.control = None
+        if self.home is not None:
+            self.home.cleanup()
+            self.home = None
 
 
-def read_lines(stream: IO[bytes], deadline: float, limits: Limits) -> Iterator[str]:
-    """The lines of a pipe as they come, until it is closed. TimeoutError at the deadline, Ended on a flood."""
-    pieces: list[bytes] = []
-    received = pending = 0
-    with selectors.DefaultSelector() as waiting:
-        waiting.register(stream, selectors.EVENT_READ)
+class Fork:
+    """One run: what is written to it, what it says, and its end."""
+
+    def __init__(self, template: Template, limits: Limits, job: int, wire: int, complaints):
+        self.template, self.limits, self.complaints = template, limits, complaints
+        self.job, self.wire = job, wire
+        self.deadline = time.monotonic() + limits.seconds
+        self.pieces: list[bytes] = []
+        self.received = self.pending = 0
+        self.over = False
+        os.set_blocking(job, False)
+
+    def write(self, line: str) -> None:
+        """Give it a line. Raises Ended if it does not take it in time."""
+        left = memoryview(line.encode() + b"\n")
+        while left:
+            if not select.select([], [self.job], [], max(0.0, self.deadline - time.monotonic()))[1]:
+                raise self._late()
+            try:
+                left = left[os.write(self.job, left):]
+            except BrokenPipeError:
+                raise self._gone() from None
+
+    def lines(self) -> Iterator[str]:
+        """What it says, line by line, until the caller has enough. Raises Ended when there is no more."""
         while True:
-            left = deadline - time.monotonic()
-            if left <= 0 or not waiting.select(left):
-                raise TimeoutError
-            if not (chunk := os.read(stream.fileno(), 1 << 20)):
-                return
-            received, pending = received + len(chunk), pending + len(chunk)
-            pieces.append(chunk)
+            chunk = self._read()
+            self.received, self.pending = self.received + len(chunk), self.pending + len(chunk)
+            self.pieces.append(chunk)
             if b"\n" in chunk:
-                *complete, rest = b"".join(pieces).split(b"\n")
-                pieces, pending = [rest], len(rest)
+                *complete, rest = b"".join(self.pieces).split(b"\n")
+                self.pieces, self.pending = [rest], len(rest)
                 yield from (line.decode(errors="replace") for line in complete)
-            if received > limits.lines or pending > limits.line:
+            if self.received > self.limits.lines or self.pending > self.limits.line:
+                self.template.kill()
                 raise Ended("The notebook answered with more than an answer can be, and was stopped.")
 
+    def _read(self) -> bytes:
+        while not select.select([self.wire], [], [], TICK)[0]:
+            if time.monotonic() > self.deadline:
+                raise self._late()
+            if self.template.resident() > self.limits.memory:
+                self.template.kill()
+                raise Ended(f"It took more than the {self.limits.memory >> 20:,} MiB of memory that there are for it, "
+                            "and was stopped. The exercises need a few; is an array much larger than it should be?")
+        if chunk := os.read(self.wire, 1 << 20):
+            return chunk
+        raise self._gone()
 
-def _why(status: int | None, complaints: IO[bytes]) -> str:
-    complaints.seek(0)
-    said = complaints.read(1 << 20).decode(errors="replace").strip().splitlines()
-    if status is not None and status < 0:
-        return (f"The notebook's process crashed ({signal.strsignal(-status)}). XLA does that when devices wait for "
-                "each other in a collective which not all of them reach, or when memory runs out.")
-    return ("The notebook's process ended before it came here: something in it left Python (`exit`, `os._exit`), or "
-            "asked for more memory than it may use." + (f" Its last words: {said[-1][:300]}" if said else ""))
+    def _late(self) -> Ended:
+        self.template.kill()
+        return Ended(f"The notebook was still running after {self.limits.seconds:g} seconds and was stopped.",
+                     late=True)
+
+    def _gone(self) -> Ended:
+        status = self._end()
+        self.complaints.seek(0)
+        said = self.complaints.read(1 << 20).decode(errors="replace").strip().splitlines()
+        if status is not None and os.WIFSIGNALED(status):
+            return Ended(f"The notebook's process crashed ({signal.strsignal(os.WTERMSIG(status))}). XLA does that "
+                         "when devices wait for each other in a collective which not all of them reach, or when "
+                         "memory runs out.", status)
+        return Ended("The notebook's process ended before it came here: something in it left Python (`exit`, "
+                     "`os._exit`), or asked for more memory than it may use."
+                     + (f" Its last words: {said[-1][:300]}" if said else ""), status)
+
+    def close(self) -> None:
+        """Let it end, or end it. Nothing of it is left afterwards."""
+        os.close(self.job)
+        os.close(self.wire)
+        if not self.over and self.template.process is not None:
+            self._end()
+
+    def _end(self) -> int | None:
+        self.over = True
+        if (status := self.template.status()) is None:
+            self.template.kill()
+        return status

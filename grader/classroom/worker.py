@@ -1,23 +1,43 @@
 """Run a student's notebook, and answer for each check what `grader.answers.collect` makes of it.
 
-The only file that runs in the same process as students' code. It is given, on standard input, the cells
-and what each check asks (never a program's values, seeds or expected results), and writes one JSON line for
-every cell and every check as soon as it has it, so that what hangs later loses nothing.
+The only file that runs in the same process as students' code. It is given the cells and what each check
+asks (never a program's values, seeds or expected results), and writes one JSON line for every cell and
+every check as soon as it has it, so that what hangs later loses nothing.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
 import json
-import os
 import signal
 import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from grader.classroom.recorder import Recorder, Stream, make_shell
-from grader.classroom.sandbox import confine
+import PIL.Image
 
+from grader.classroom.recorder import Recorder, Stream, make_shell
+
+WARM = ("IPython.core.magics", "IPython.core.oinspect", "jax.numpy", "jax.experimental.multihost_utils",
+        "jaxlib.mlir.dialects.mhlo", "matplotlib.pyplot", "matplotlib.backends.backend_agg", "numpy.ctypeslib",
+        "numpy.testing", "matplotlib_inline.backend_inline", "scipy.linalg", "grader.check", "grader.draw",
+        "grader.feedback")
 AGAIN = 1.0  # seconds after which code that swallowed its TimeoutError is interrupted again
+
+
+def warm() -> None:
+    """Import what lessons use, and what JAX, matplotlib and IPython import when they are first used."""
+    _shell()  # matplotlib shows figures in the shell that it finds when it is imported
+    for name in WARM:
+        importlib.import_module(name)
+    PIL.Image.init()
+
+
+@functools.cache
+def _shell() -> tuple[Any, Recorder]:
+    recorder = Recorder()
+    return make_shell(recorder), recorder
 
 
 def timed(seconds: float, action: Callable[[], Any]) -> Any:
@@ -59,30 +79,16 @@ def answers(shell: Any, form: str, asked: Any, expression: str, seconds: float) 
         return [Problem("error", type(error).__name__, str(error)[:4000])] * len(asked)
 
 
-def open_wire() -> TextIO:
-    """The only way out: standard output becomes the wire, and whatever else is written goes nowhere.
-
-    A process that a student's code forks does not inherit it, so nobody waits for that one to end.
-    """
-    wire = os.dup(1)
-    os.register_at_fork(after_in_child=lambda: os.close(wire))
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nowhere, descriptor)
-    return os.fdopen(wire, "w")
-
-
-def main() -> None:
-    confine()
-    job = json.load(sys.stdin)
-    recorder = Recorder()
-    shell = make_shell(recorder)
+def main(given: TextIO, wire: TextIO) -> None:
+    """Run the job that is the first line of `given`."""
+    job = json.loads(given.readline())
+    given.close()
+    shell, recorder = _shell()
 
     from grader.answers import from_json, to_json
     from grader.devices import eight_devices
 
     eight_devices()
-    wire = open_wire()
     sys.stdout, sys.stderr = Stream(recorder, "stdout"), Stream(recorder, "stderr")
 
     def say(message: dict[str, Any]) -> None:
@@ -97,8 +103,3 @@ def main() -> None:
             recorder.take()
             say({"check": step["check"], "answers": to_json(found)})
     say({"end": True})
-    os._exit(0)  # students' threads and exit handlers are not waited for
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,129 @@
+"""A zip from a stranger, read without harm.
+
+Nothing is ever unpacked: an entry is read into memory when it is wanted, within limits, and its path is never
+used to write. So a path that leads outside, a link, or a bomb is a sentence to its reader and nothing more.
+"""
+
+from __future__ import annotations
+
+import io
+import stat
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+LARGEST = 200_000_000  # bytes of one file, packed or not
+TOTAL = 4_000_000_000  # bytes of all that is taken from one archive
+MOST_ENTRIES = 20_000
+ENTRY = b"PK\x01\x02"  # each entry of a zip has one such line in the directory at its end
+
+
+class Unreadable(Exception):
+    """A hand-in that cannot be read; the text says what is wrong with it and what to do."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file in an archive."""
+
+    path: PurePosixPath
+    info: zipfile.ZipInfo
+
+
+class Archive:
+    """The files in a zip that somebody meant to be there, and what is wrong with the others."""
+
+    def __init__(self, source: Path | bytes, name: str) -> None:
+        self.name = name
+        if isinstance(source, bytes) and source.count(ENTRY) > MOST_ENTRIES:
+            raise Unreadable(_too_many(name, source.count(ENTRY)))  # before Python makes an object of each
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source)
+            infos = self._zip.infolist()
+        except Exception as error:  # zipfile raises of all sorts for what is damaged
+            raise Unreadable(f"{name} is no zip, or a damaged one ({_said(error)}). Fetch or ask for it again, as a "
+                             "zip.") from error
+        if len(infos) > MOST_ENTRIES:
+            raise Unreadable(_too_many(name, len(infos)))
+        self.entries: list[Entry] = []
+        self.problems: list[str] = []
+        for info in infos:
+            self._sort(info)
+
+    def _sort(self, info: zipfile.ZipInfo) -> None:
+        said = _name(info).replace("\\", "/")  # zips made on Windows
+        path = PurePosixPath(said)
+        if said.endswith("/") or not path.parts:
+            return
+        if path.is_absolute() or ".." in path.parts or ":" in path.parts[0][1:2]:
+            self.problems.append(f"{shown(said)} in {self.name} leads outside the archive: left out.")
+        elif stat.S_ISLNK(info.external_attr >> 16):
+            self.problems.append(f"{shown(said)} in {self.name} is a link, not a file: left out.")
+        elif not hidden(path):
+            self.entries.append(Entry(path, info))
+
+    def read(self, entry: Entry) -> bytes:
+        """The bytes of an entry; Unreadable when there are too many, or none to be had."""
+        where = f"{shown(entry.path.name)} in {self.name}"
+        if entry.info.flag_bits & 1:
+            raise Unreadable(f"{where} is encrypted. Ask for it without a password.")
+        if entry.info.file_size > LARGEST:
+            raise Unreadable(f"{where} is {megabytes(entry.info.file_size)} unpacked; at most {megabytes(LARGEST)} "
+                             "are read. Ask for the notebook with its outputs cleared.")
+        try:
+            with self._zip.open(entry.info) as file:
+                return file.read(LARGEST)
+        except Exception as error:  # zipfile and its decompressors raise of all sorts, too
+            raise Unreadable(f"{where} is damaged ({_said(error)}). Fetch or ask for it again.") from error
+
+
+def lone_notebook(data: bytes, name: str) -> tuple[str, bytes]:
+    """The name and the bytes of the one notebook in a zip that was handed in for a notebook."""
+    archive = Archive(data, name)
+    notebooks = [entry for entry in archive.entries if entry.path.suffix.lower() == ".ipynb"]
+    if len(notebooks) > 1:
+        raise Unreadable(f"Which of these in {name} is the hand-in? {listed(e.path for e in notebooks)}. "
+                         "Put that one beside it, under the lesson's name.")
+    if not notebooks:
+        found = archive.problems[0] if archive.problems else f"Found: {listed(e.path for e in archive.entries)}."
+        raise Unreadable(f"There is no notebook in {name}. {found} Ask for the .ipynb file.")
+    return f"{shown(notebooks[0].path.name)} in {name}", archive.read(notebooks[0])
+
+
+def hidden(path: PurePosixPath) -> bool:
+    """Whether a file is a system's own (.ipynb_checkpoints, ._name, __MACOSX), and none that was handed in."""
+    return any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
+
+
+def shown(name: object) -> str:
+    """A file's name as one line of a message, whatever characters are in it."""
+    text = "".join(c if c.isprintable() else "?" for c in str(name))
+    return text if len(text) <= 100 else f"{text[:60]}…{text[-30:]}"
+
+
+def listed(names: object) -> str:
+    """Some names, and how many more there are."""
+    names = sorted(shown(name) for name in names)
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "") or "nothing"
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"
+
+
+def _name(info: zipfile.ZipInfo) -> str:
+    """Many programs write UTF-8 names without saying so; zipfile then reads them as a DOS code page."""
+    if info.flag_bits & 0x800:
+        return info.filename
+    try:
+        return info.filename.encode("cp437").decode("utf-8")
+    except UnicodeError:
+        return info.filename
+
+
+def _too_many(name: str, count: int) -> str:
+    return f"{name} holds {count:,} files; at most {MOST_ENTRIES:,} are looked at. Pack the hand-ins alone."
+
+
+def _said(error: Exception) -> str:
+    return shown(str(error).splitlines()[0] if str(error) else type(error).__name__)

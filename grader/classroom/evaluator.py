@@ -1,0 +1,44 @@
+"""Read and run students' programs: the process that one of them may crash, hang or fill.
+
+No Python of a student's runs here, and nothing is decided here: it is asked about programs, one JSON line
+after the other, and says what they are made of and what they put on every device.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any, TextIO
+
+from grader.classroom import wire
+
+
+def warm() -> None:
+    """Import what running a program needs."""
+    for name in ("grader.behaviour", "scipy.linalg", "numpy.ctypeslib", "jaxlib.mlir.dialects.mhlo"):
+        importlib.import_module(name)
+
+
+def main(questions: TextIO, replies: TextIO) -> None:
+    """Answer questions until there are no more."""
+    from grader.devices import eight_devices
+
+    eight_devices()
+    for line in questions:
+        replies.write(json.dumps(_reply(json.loads(line))) + "\n")
+        replies.flush()
+
+
+def _reply(question: dict[str, Any]) -> dict[str, Any]:
+    from grader.behaviour import execute, shapes
+    from grader.communication import structure
+
+    program = wire.program(question["program"])
+    try:
+        written = structure(program)
+        if "given" not in question:
+            return {"shapes": shapes(program), "structure": wire.structure_out(written)}
+        results, flops = execute(program, *wire.inputs(question), written)
+        return {"results": [wire.result_out(r) for r in results], "flops": flops}
+    except Exception as error:  # XLA's own refusals, and whatever an odd artefact may lead to
+        return {"raised": [type(error).__name__, str(error)[:4000]]}

@@ -1,0 +1,33 @@
+"""What a run may use, and how a process binds itself to it."""
+
+from __future__ import annotations
+
+import os
+import resource
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Times in seconds, sizes in bytes."""
+
+    cell_seconds: float = 60
+    seconds: float = 300
+    memory: int = 3 << 30  # resident, as seen from outside
+    addresses: int = 12 << 30  # JAX with eight devices takes 2 GiB of them before it holds an array
+    home: int = 256 << 20
+    file: int = 64 << 20
+    files: int = 512  # open at once
+    line: int = 32 << 20
+    lines: int = 256 << 20  # all that a run may say
+
+
+def confine(limits: Limits) -> None:
+    """What a process does before it runs code that is not ours: it can lower these limits, and not raise them."""
+    processor = int(limits.seconds * (os.cpu_count() or 1)) + 10
+    for kind, wanted in ((resource.RLIMIT_AS, limits.addresses), (resource.RLIMIT_FSIZE, limits.file),
+                         (resource.RLIMIT_NOFILE, limits.files), (resource.RLIMIT_CPU, processor),
+                         (resource.RLIMIT_CORE, 0)):
+        _, most = resource.getrlimit(kind)
+        value = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(kind, (value, value))

@@ -1,0 +1,149 @@
+"""One hand-in: graded, written into nbgrader's gradebook by nbgrader itself, and its feedback page.
+
+What is in the gradebook already, with the same verdicts, is left alone; what a person has written there
+(grades, comments) stays in any case.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import nbformat
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.apps.api import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
+from sqlalchemy.exc import SAWarning
+
+from grader.classroom import handin
+from grader.classroom.build import configuration, nbgrader
+from grader.classroom.execute import UNREACHED, Graded, JudgedExecute
+from grader.classroom.judging import OUR_FAULT
+from grader.classroom.notebook import checked
+from grader.classroom.store import FOLDER, Store, key, write
+from grader.exercise import Outcome
+
+TRIES = 3  # of a step of nbgrader's, when another process has the gradebook locked
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """One student's notebook for one lesson, where nbgrader expects it."""
+
+    root: Path
+    student: str
+    lesson: str
+
+    def at(self, step: str, suffix: str = ".ipynb") -> Path:
+        return self.root / step / self.student / self.lesson / f"{self.lesson}{suffix}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A hand-in's marks: points by exercise out of nbgrader's gradebook, or the problem with it.
+
+    `before` holds the points of an earlier grading that this one replaced; `attention` says for which
+    reasons a person should look at it.
+    """
+
+    hand_in: HandIn
+    points: dict[str, float] = field(default_factory=dict)
+    worth: dict[str, float] = field(default_factory=dict)
+    problem: str = ""
+    before: dict[str, float] = field(default_factory=dict)
+    attention: tuple[str, ...] = ()
+
+    @property
+    def moved(self) -> dict[str, tuple[float, float]]:
+        """Exercise to points before and now, where they differ."""
+        return {name: (self.before[name], now) for name, now in self.points.items()
+                if name in self.before and self.before[name] != now}
+
+
+def record(hand_in: HandIn, again: bool = False) -> Row:
+    """Grade a hand-in as far as that has not been done; `again` does it anew in any case."""
+    try:
+        graded, stamp = _graded(hand_in, again)
+    except handin.Unreadable as why:
+        return Row(hand_in, problem=str(why))
+    done = hand_in.at("feedback", ".graded")
+    before = _row(hand_in)
+    if before and done.exists() and done.read_text() == stamp:
+        return before
+    done.unlink(missing_ok=True)
+    api = _api(hand_in.root)
+    for step in (api.autograde, api.generate_feedback):
+        if problem := _said(step, hand_in):
+            return Row(hand_in, problem=f"nbgrader stopped: {problem}")
+    write(done, stamp.encode())
+    row = _row(hand_in)
+    return Row(hand_in, row.points, row.worth, before=before.points if before else {}, attention=row.attention)
+
+
+def _graded(hand_in: HandIn, again: bool) -> tuple[Graded, str]:
+    """The hand-in, run and judged, and the content of all that its record holds."""
+    config = configuration(hand_in.root)
+    where = {"db_url": CourseDirectory(config=config).db_url, "notebook": hand_in.lesson, "assignment": hand_in.lesson}
+    nb = handin.read(handin.named(hand_in.at("submitted").parent, hand_in.lesson))
+    try:
+        release = handin.registered(where)
+    except MissingEntry:
+        raise handin.Unreadable(f"There is no lesson {hand_in.lesson} in course/.") from None
+    graded = JudgedExecute(config=config).graded(nb, release, hand_in.lesson, Store(hand_in.root / FOLDER, anew=again))
+    content = [[[c.cell_type, c.source, c.metadata.get("nbgrader")] for c in one.cells] for one in (nb, release)]
+    return graded, key(content, [asdict(outcome) for verdict in graded.verdicts for outcome in verdict.outcomes])
+
+
+@functools.cache
+def _api(root: Path) -> NbGraderAPI:
+    warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader's own, and nobody's concern here
+    return nbgrader(root)
+
+
+def _said(step, hand_in: HandIn) -> str:
+    """Why a step of nbgrader's failed; "" when it did not."""
+    for _ in range(TRIES):
+        result = step(hand_in.lesson, hand_in.student, force=True)
+        if result["success"]:
+            return ""
+        lines = (result.get("error") or result.get("log") or "it gave no reason").strip().splitlines()
+        if "locked" not in lines[-1]:
+            break
+    return lines[-1]
+
+
+def _row(hand_in: HandIn) -> Row | None:
+    """What the gradebook says of a hand-in that has been recorded."""
+    if not hand_in.at("autograded").exists():
+        return None
+    with Gradebook(CourseDirectory(config=configuration(hand_in.root)).db_url) as book:
+        try:
+            submission = book.find_submission(hand_in.lesson, hand_in.student)
+        except MissingEntry:
+            return None
+        grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
+        found = {g.name.removeprefix("check_"): (g.score, g.max_score) for g in grades}
+        waiting = sorted(g.name.removeprefix("check_") for g in grades if g.needs_manual_grade)
+    judged = outcomes(hand_in)
+    names = [*(n for n, _ in judged if n in found), *(n for n in found if n not in dict(judged))]
+    return Row(hand_in, {n: found[n][0] for n in names}, {n: found[n][1] for n in names},
+               attention=tuple(_attention(judged, waiting)))
+
+
+def _attention(judged: list[tuple[str, list[Outcome]]], waiting: list[str]) -> list[str]:
+    first = {name: next((o for o in of_one if not o.passed), None) for name, of_one in judged}
+    cut = [name for name, outcome in first.items() if outcome and outcome.check == UNREACHED]
+    ours = [name for name, outcome in first.items() if outcome and outcome.check == OUR_FAULT]
+    return [*([f"it stopped before {cut[0]}"] if cut else []),
+            *(f"the grader failed on {name}" for name in ours),
+            *(f"a grade by hand of {name} is to be looked at again" for name in waiting)]
+
+
+def outcomes(hand_in: HandIn) -> list[tuple[str, list[Outcome]]]:
+    """What each check of an autograded notebook came to."""
+    nb = nbformat.read(hand_in.at("autograded"), 4)
+    return [(checked(cell), [Outcome(**o) for output in cell.outputs
+                             for o in output.get("metadata", {}).get("grader", [])])
+            for cell in nb.cells if checked(cell)]

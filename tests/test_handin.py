@@ -1,0 +1,163 @@
+"""Which file of a folder is the hand-in, under what name nbgrader sees it, and that nothing is changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+
+import mini
+import nbformat
+import pytest
+from handins import cell, everything, packed, text, why
+from nbgrader.api import Gradebook
+
+from grader.classroom.build import build, nbgrader
+from grader.classroom.handin import adopt, find, named, read
+from grader.classroom.judging import shared_judge
+
+LESSON = "07_matmul"
+NAME = f"{LESSON}.ipynb"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "submitted" / "ada" / LESSON
+    place.mkdir(parents=True)
+    return place
+
+
+@pytest.fixture
+def put(folder):
+    def write(content, name=NAME):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return folder / name
+    return write
+
+
+# Which file it is.
+
+
+@pytest.mark.parametrize("names, found", [
+    ([NAME], NAME),
+    (["my homework.ipynb"], "my homework.ipynb"),
+    (["Übung\n数 [1].ipynb"], "Übung\n数 [1].ipynb"),
+    (["X.IPYNB"], "X.IPYNB"),
+    ([NAME, f"{LESSON} (1).ipynb"], NAME),
+    ([f"{LESSON} (1).ipynb"], f"{LESSON} (1).ipynb"),
+    ([f"._{NAME}", ".hidden.ipynb", "work.ipynb", ".ipynb_checkpoints/work-checkpoint.ipynb"], "work.ipynb"),
+    (["my folder/work.ipynb", "data.csv"], "my folder/work.ipynb"),
+    (["homework.zip", "work.ipynb"], "work.ipynb"),
+    (["homework.zip", "report.pdf"], "homework.zip"),
+], ids=lambda value: None)
+def test_the_hand_in_is_found_and_named(folder, put, names, found):
+    for name in names:
+        put(packed({"x/work.ipynb": text()}) if name.endswith(".zip") else text(), name)
+    before = everything(folder)
+    assert find(folder, LESSON) == folder / found
+    for _ in "twice":
+        assert named(folder, LESSON) == folder / NAME
+        assert read(folder / NAME).cells[0].source == "x = 1"
+        assert find(folder, LESSON) == folder / found
+    assert everything(folder) == before
+
+
+def test_which_of_two(folder, put):
+    put(text(), "a.ipynb")
+    put(text(), "b.ipynb")
+    assert why(find, folder, LESSON) == f"Which of these is the hand-in? a.ipynb, b.ipynb. Name it {NAME}."
+
+
+def test_none(folder, put):
+    assert why(find, folder, LESSON).endswith(f"{NAME} is due, and found is nothing.")
+    put("x", "report.pdf")
+    os.mkfifo(folder / "pipe.ipynb")
+    (folder / NAME).mkdir()
+    assert why(find, folder, LESSON).endswith("found is report.pdf.")
+    assert "cannot be read: No such file" in why(find, folder / "none", LESSON)
+    put(text(), "a.ipynb")
+    assert "a.ipynb cannot be given the name 07_matmul.ipynb by a link" in why(named, folder, LESSON)
+
+
+def test_a_link_made_for_an_older_hand_in_is_made_anew(folder, put):
+    put(text(), "a.ipynb")
+    named(folder, LESSON)
+    (folder / "a.ipynb").unlink()
+    put(cell(source="new"), "b.ipynb")
+    assert read(named(folder, LESSON)).cells[0].source == "new"
+    put(text(), "c.ipynb")
+    assert "Which of these is the hand-in? b.ipynb, c.ipynb" in why(named, folder, LESSON)
+
+
+def test_links_are_not_followed(folder, put, tmp_path):
+    outside = tmp_path / "other.ipynb"
+    outside.write_text(text())
+    (folder / NAME).symlink_to(outside)
+    assert f"{NAME} is a link to {outside}, and not followed" in why(find, folder, LESSON)
+    assert "is a link to a file outside the hand-in" in why(read, folder / NAME)
+    (folder / NAME).unlink()
+    put(text())
+    (folder / "data").symlink_to("/etc")
+    assert "data is a link to /etc, and not followed" in why(find, folder, LESSON)
+    student = folder.parents[1] / "bob"
+    student.symlink_to(folder.parent)
+    assert "bob is a link to another folder" in why(find, student / LESSON, LESSON)
+
+
+def test_a_folder_that_cannot_be_written(folder, put, monkeypatch):
+    put(text(), "a.ipynb")
+
+    def refuse(self, target, target_is_directory=False):
+        raise PermissionError(13, "Permission denied")
+    monkeypatch.setattr(pathlib.Path, "symlink_to", refuse)  # root may write everywhere
+    said = why(named, folder, LESSON)
+    assert "a.ipynb cannot be given the name 07_matmul.ipynb by a link (Permission denied)" in said
+    notebooks = [str(folder / "a.ipynb")]
+    adopt(LESSON, "ada", notebooks)  # nbgrader goes on, with what it has
+    assert notebooks == [str(folder / "a.ipynb")]
+
+
+# A zip handed in for a notebook.
+
+
+@pytest.mark.parametrize("content, words", [
+    (packed({"a.ipynb": text(), "b/c.ipynb": text()}), "Which of these in homework.zip is the hand-in? a.ipynb, b/c"),
+    (packed({"report.pdf": ""}), "There is no notebook in homework.zip. Found: report.pdf."),
+    (packed({"../a.ipynb": text()}), "../a.ipynb in homework.zip leads outside the archive"),
+    (packed({"a.ipynb": b" " * 201_000_000}), "a.ipynb in homework.zip is 201 MB unpacked; at most 200 MB"),
+    (packed({"a.ipynb": text()})[:60], "homework.zip is no zip, or a damaged one"),
+    (packed({"a.ipynb": "x"}), "a.ipynb in homework.zip is not a notebook: JSON is due"),
+], ids=["two", "none", "outside", "bomb", "damaged", "no-notebook"])
+def test_zips_that_are_not_read(put, content, words):
+    assert words in why(read, put(content, "homework.zip"))
+
+
+# And the whole way: nbgrader grades what only we can read, and the hand-ins stay as they are.
+
+
+def test_nbgrader_grades_what_it_could_not_read(tmp_path):
+    mini.make_course(tmp_path)
+    build(tmp_path)
+    solved = json.loads(nbformat.writes(mini.solved(tmp_path)))
+    right = f"{mini.LESSON}.ipynb"
+    sheets = [{"metadata": {}, "cells": [{**c, "input": c["source"], "outputs": [], "language": "python"}
+                                         for c in solved["cells"]]}]
+    loud = [{**c, "outputs": [{"output_type": "stream", "name": "stdout", "text": "x" * 50_000_000}]}
+            if c["cell_type"] == "code" else c for c in solved["cells"]]
+    files = {"utf16": (right, text(solved).encode("utf-16")),
+             "old": (right, text(metadata={}, nbformat=3, worksheets=sheets, cells=None).encode()),
+             "loud": ("my work.ipynb", text(solved, cells=loud[:3] + solved["cells"][3:]).encode()),
+             "zip": ("homework.zip", packed({"work.ipynb": text(solved)}))}
+    api = nbgrader(tmp_path)
+    for student, (name, content) in files.items():
+        folder = tmp_path / "submitted" / student / mini.LESSON
+        folder.mkdir(parents=True)
+        (folder / name).write_bytes(content)
+        named(folder, mini.LESSON)
+        done = api.autograde(mini.LESSON, student)
+        assert done["success"], done
+        assert (folder / name).read_bytes() == content
+    shared_judge().close()
+    with Gradebook(f"sqlite:///{tmp_path}/gradebook.db") as book:
+        assert {s.student.id: s.score for s in book.assignment_submissions(mini.LESSON)} == dict.fromkeys(files, 6.0)

@@ -1,0 +1,210 @@
+"""What platforms pack: each student's newest notebook in its place, safely, and a line for each that has none."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import zipfile
+
+import pytest
+from handins import cell, everything, packed, text
+
+from grader.classroom import archive as archive_room
+from grader.classroom.handin import find, read
+from grader.classroom.intake import safe, unpack
+
+LESSON = "07_matmul"
+NAME = f"{LESSON}.ipynb"
+OURS = text().encode()
+
+
+@pytest.fixture
+def take(tmp_path):
+    """Unpack these files; returns (what is in submitted/, the lines)."""
+    def run(files, replace=False):
+        outer = tmp_path / "class.zip"
+        outer.write_bytes(files if isinstance(files, bytes) else packed(files))
+        before = {k: v for k, v in everything(tmp_path).items() if not k.startswith("submitted/")}
+        taken = unpack(outer, LESSON, tmp_path / "submitted", replace)
+        after = everything(tmp_path)
+        assert {k: v for k, v in after.items() if not k.startswith("submitted/")} == before
+        assert not [name for name in after if ".part-" in name]
+        return {k.removeprefix("submitted/"): v for k, v in after.items() if k not in before}, taken
+    return run
+
+
+def at(*students):
+    return {f"{student}/{LESSON}/{NAME}" for student in students}
+
+
+@pytest.mark.parametrize("names, students", [
+    (["Ada Lovelace_123456_assignsubmission_file_/07_matmul.ipynb",
+      "Alan Turing_123457_assignsubmission_file/my work.ipynb"], ["Ada_Lovelace", "Alan_Turing"]),
+    (["Ada Lovelace_123456_assignsubmission_file_07_matmul.ipynb"], ["Ada_Lovelace"]),
+    (["Ada Lovelace_1_assignsubmission_file_/a.ipynb", "Ada Lovelace_2_assignsubmission_file_/a.ipynb"],
+     ["Ada_Lovelace_1", "Ada_Lovelace_2"]),
+    (["lovelaceada_LATE_12345_67890_07_matmul-1.ipynb", "turingalan_12346_67891_hw.ipynb"],
+     ["lovelaceada", "turingalan"]),
+    (["07 matmul_alovelace_attempt_2024-01-01-10-00-00_07_matmul.ipynb",
+      "07 matmul_alovelace_attempt_2024-01-01-10-00-00.txt", "07 matmul_at_attempt_2024-01-01-10-00-00_x.ipynb"],
+     ["alovelace", "at"]),
+    (["12345-67890 - Ada Lovelace - Jan 1, 2024 1000 AM/07_matmul.ipynb", "index.html"], ["Ada_Lovelace"]),
+    (["ada/07_matmul/07_matmul.ipynb", "ada/03_sum/03_sum.ipynb", "bob/03_sum/03_sum.ipynb"], ["ada"]),
+    (["submitted/ada/07_matmul/x.ipynb", "submitted/bob/07_matmul/x.ipynb"], ["ada", "bob"]),
+    (["ada/x.ipynb", "ada/data.csv", "bob/x.ipynb", "__MACOSX/bob/._x.ipynb", "bob/.ipynb_checkpoints/x.ipynb"],
+     ["ada", "bob"]),
+    (["download/ada/x.ipynb", "download/bob/x.ipynb"], ["ada", "bob"]),
+    (["07_matmul/ada/x.ipynb"], ["ada"]),
+    (["class/lovelaceada_1_2_x.ipynb", "class/turingalan_3_4_x.ipynb"], ["lovelaceada", "turingalan"]),
+    (["Jürgen Groß/x.ipynb", "李 雷/x.ipynb", "a b/x.ipynb", "a_b/x.ipynb"],
+     ["Jürgen_Groß", "李_雷", "a_b_a_b", "a_b_a_b_2"]),
+], ids=["moodle", "moodle-flat", "moodle-namesakes", "canvas", "blackboard", "brightspace", "nbgrader", "submitted",
+        "folders", "download", "exchange", "canvas-folder", "unicode"])
+def test_layouts(take, names, students):
+    written, taken = take(dict.fromkeys(names, OURS))
+    assert written == dict.fromkeys(at(*students), OURS)
+    assert sorted(t.student for t in taken) == sorted(students) and not any(t.problem for t in taken)
+
+
+@pytest.mark.parametrize("files, note", [
+    ({"t_al_attempt_2024-01-01-10-00-00_07_matmul.ipynb": "old", "t_al_attempt_2024-01-02-09-00-00_x.ipynb": OURS},
+     "the newest of 2 attempts (2024-01-02-09-00-00)"),
+    ({"t_al_attempt_2024-01-01-10-00-00_07_matmul.ipynb": "old",
+      "t_al_attempt_2024-01-02-09-00-00_x.zip": packed({"x.ipynb": OURS})}, "the newest of 2 attempts"),
+    ({"al_1_20_07_matmul-2.ipynb": OURS, "al_1_10_07_matmul.ipynb": "old", "al_1_30_07_matmul-1.ipynb": "old"},
+     "the newest of 3 files of this name"),
+    ({"1-2 - al - Jan 1, 2024 1000 AM/x.ipynb": "old", "1-2 - al - Jan 1, 2024 930 PM/x.ipynb": OURS},
+     "the newest of 2 attempts (2024-01-01 21:30:00)"),
+    ({"al/07_matmul.ipynb": OURS, "al/scratch.ipynb": "other"}, ""),
+], ids=["blackboard", "blackboard-zip", "canvas", "brightspace", "by-name"])
+def test_the_newest_attempt_is_taken_and_said(take, files, note):
+    written, (taken,) = take(files)
+    assert written == {f"al/{LESSON}/{NAME}": OURS}
+    assert taken.note.startswith(note)
+
+
+def test_a_zip_of_a_students_is_opened_once(take):
+    written, taken = take({"ada/hw.zip": packed({"hw/work.ipynb": OURS, "__MACOSX/._work.ipynb": "x"}),
+                           "bob/hw.zip": packed({"deeper.zip": packed({"a.ipynb": OURS})}),
+                           "eve/hw.zip": b"PK\x03\x04 not really"})
+    assert set(written) == at("ada")
+    assert "There is no notebook among what was handed in: hw.zip" in taken[1].problem
+    assert "hw.zip is no zip, or a damaged one" in taken[2].problem
+
+
+def test_several_that_could_be_it_are_all_laid_down_for_a_person_to_choose(take, tmp_path):
+    written, taken = take({"ada/a.ipynb": OURS, "ada/b/a.ipynb": OURS})
+    assert set(written) == {f"ada/{LESSON}/1_a.ipynb", f"ada/{LESSON}/2_a.ipynb"}
+    assert "Each of these could be the hand-in: a.ipynb, b/a.ipynb" in taken[-1].problem
+    with pytest.raises(archive_room.Unreadable, match="Which of these"):
+        find(tmp_path / "submitted/ada" / LESSON, LESSON)
+
+
+def test_none_is_forgotten(take, tmp_path):
+    written, taken = take({"ada/report.pdf": "x", "whose.ipynb": OURS, "bob/x.ipynb": OURS})
+    assert set(written) == at("bob")
+    assert [(t.student, t.problem) for t in taken] == [
+        ("", "Whose is whose.ipynb? Put it in a folder of the student's name."),
+        ("ada", "There is no notebook among what was handed in: report.pdf."), ("bob", "")]
+    with pytest.raises(archive_room.Unreadable, match="There is no notebook"):  # a line when the class is graded, too
+        find(tmp_path / "submitted/ada" / LESSON, LESSON)
+
+
+def test_what_is_there_stays_unless_told(take):
+    take({"ada/x.ipynb": OURS})
+    _, (again,) = take({"ada/x.ipynb": OURS})
+    assert again.file and again.note == "was there already, the same"
+    new = cell(source="new").encode()
+    written, (other,) = take({"ada/x.ipynb": new})
+    assert written[f"ada/{LESSON}/{NAME}"] == OURS
+    assert "is there already and differs from the archive's: it was left as it is" in other.problem
+    written, (told,) = take({"ada/x.ipynb": new}, replace=True)
+    assert written[f"ada/{LESSON}/{NAME}"] == new and told.note == "replaced what was there"
+
+
+def test_notebooks_are_laid_down_byte_for_byte(take, tmp_path):
+    odd = text().encode("utf-16")
+    written, _ = take({"ada/x.ipynb": odd})
+    file = tmp_path / f"submitted/ada/{LESSON}/{NAME}"
+    assert written[f"ada/{LESSON}/{NAME}"] == odd and stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert read(file).cells[0].source == "x = 1"
+
+
+# Nothing is written outside, whatever the archive says.
+
+
+@pytest.mark.parametrize("name", ["../../evil/x.ipynb", "/tmp/evil/x.ipynb", "ada/../../x.ipynb", "..\\..\\x.ipynb",
+                                  "C:\\evil\\x.ipynb"])
+def test_paths_that_lead_outside(take, name):
+    written, taken = take({name: OURS, "ada/x.ipynb": OURS})
+    assert set(written) == at("ada")
+    assert "in class.zip leads outside the archive: left out" in taken[0].problem
+
+
+def test_links_in_the_archive_and_on_the_disk(take, tmp_path):
+    link = zipfile.ZipInfo("bob/x.ipynb")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "submitted").mkdir()
+    (tmp_path / "submitted/eve").symlink_to(outside)
+    written, taken = take({link: "/etc/passwd", "ada/x.ipynb": OURS, "eve/x.ipynb": OURS})
+    assert set(written) == at("ada") and not list(outside.iterdir())
+    assert [t.problem[:40] for t in taken if t.problem][0] == "bob/x.ipynb in class.zip is a link, not "
+    assert "is a link to another folder; nothing was written" in taken[-1].problem
+
+
+@pytest.mark.parametrize("name, expected", [
+    ("Ada Lovelace", "Ada_Lovelace"), ("..", "student"), ("", "student"), (".hidden", "hidden"), ("-rf", "rf"),
+    ("a/b\\c\0d\ne", "a_b_c_d_e"), ("a+b[*]?{c}", "a_b_c"), ("x" * 300, "x" * 100), ("ada@uni.edu", "ada@uni.edu"),
+    ("Zoe\u0308", "Zoë"),
+])
+def test_names_of_folders(name, expected):
+    assert safe(name) == expected
+
+
+# Archives that are not what they say.
+
+
+def test_bombs(take, monkeypatch):
+    _, taken = take({"ada/x.ipynb": b"0" * 201_000_000, "bob/x.ipynb": OURS})
+    assert "x.ipynb in class.zip is 201 MB unpacked; at most 200 MB are read" in taken[0].problem
+    assert taken[1].file
+    _, taken = take({"ada/x.zip": packed({"a.ipynb": b"0" * 150_000_000, "b.ipynb": b"0" * 150_000_000})})
+    assert "x.zip holds 300 MB of notebooks" in taken[0].problem
+    monkeypatch.setattr("grader.classroom.intake.TOTAL", 1_000_000)
+    _, (taken,) = take({"ada/x.ipynb": b"0" * 1_000_001})
+    assert "class.zip holds 1 MB of notebooks and zips; at most 1 MB are taken at once" in taken.problem
+    monkeypatch.setattr(archive_room, "MOST_ENTRIES", 10)
+    _, (taken,) = take({f"ada/{k}.ipynb": OURS for k in range(11)})
+    assert "class.zip holds 11 files; at most 10 are looked at" in taken.problem
+    _, (taken,) = take({"ada/x.zip": packed({f"{k}.ipynb": OURS for k in range(11)})})
+    assert "x.zip holds 11 files" in taken.problem
+
+
+def test_a_size_that_lies(take):
+    """The directory says 10 bytes, the data are 100 MB: no more than was said is ever unpacked."""
+    outer = bytearray(packed({"ada/x.ipynb": b"0" * 100_000_000}))
+    directory = outer.rindex(b"PK\x01\x02")
+    outer[directory + 24:directory + 28] = struct.pack("<I", 10)
+    _, (taken,) = take(bytes(outer))
+    assert "x.ipynb in class.zip is damaged" in taken.problem
+
+
+def test_locked_and_damaged(take, tmp_path):
+    outer = bytearray(packed({"ada/x.ipynb": OURS, "bob/x.ipynb": OURS}))
+    directory = outer.index(b"PK\x01\x02")
+    outer[directory + 8] |= 1  # what says that an entry is encrypted
+    written, taken = take(bytes(outer))
+    assert "x.ipynb in class.zip is encrypted. Ask for it without a password." in taken[0].problem
+    assert set(written) == at("bob")
+    outer = bytearray(packed({"ada/x.ipynb": os.urandom(1000), "bob/y.ipynb": OURS}))
+    outer[200:300] = bytes(100)
+    _, taken = take(bytes(outer))
+    assert "x.ipynb in class.zip is damaged" in taken[0].problem and taken[1].problem == ""
+    for content in (b"", b"Rar!\x1a", packed({"a/x.ipynb": OURS})[:-30]):
+        _, (taken,) = take(content)
+        assert "class.zip is no zip, or a damaged one" in taken.problem
+    assert "There are no files in class.zip" in take({})[1][0].problem
+    assert "No such file" in unpack(tmp_path / "none.zip", LESSON, tmp_path / "submitted")[0].problem
