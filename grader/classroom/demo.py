@@ -85,6 +85,8 @@ def _needed(function: Callable) -> Iterator[str]:
         value = vars(module)[name]
         if inspect.isfunction(value) and value.__module__ == module.__name__:
             yield from (*_needed(value), inspect.getsource(value).rstrip())
+        elif inspect.isfunction(value):
+            yield f"from {value.__module__} import {name}"
         elif not inspect.ismodule(value) and getattr(value, "__module__", "") != "builtins" and not callable(value):
             yield f"{name} = {value!r}"
 

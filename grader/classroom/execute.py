@@ -7,8 +7,6 @@ that nbgrader reads. What a run said and what a verdict was are kept by content.
 
 from __future__ import annotations
 
-import functools
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,32 +18,21 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer
 
-from grader.answers import Problem, asks, from_json, to_json
+from grader.answers import Problem, from_json, to_json
 from grader.check import Mark
 from grader.classroom.handin import registered
 from grader.classroom.judging import Judge, Judged, kept, present, shared_judge, unkept
 from grader.classroom.limits import Limits
-from grader.classroom.notebook import answer_expression, checked, restore
-from grader.classroom.sandbox import Ended, Template
+from grader.classroom.notebook import checked, restore
+from grader.classroom.running import Lesson, Run, lesson_of, run
 from grader.classroom.store import FOLDER, Store, key, version
 from grader.exercise import Outcome
 from grader.judge import Verdict
 from grader.lessons import find
 
-# What a run's answers and outputs depend on, and what a verdict does, besides what they are given.
-RUNS = ("__init__.py", "answers.py", "blocks.py", "communication.py", "devices.py", "draw.py", "notation.py",
-        "program.py", "classroom/recorder.py", "classroom/worker.py", "classroom/withheld.py")
+# What a verdict depends on, besides what it is given.
 VERDICTS = ("*.py", "lessons/*.py", "classroom/evaluator.py", "classroom/judging.py", "classroom/wire.py")
 UNREACHED = "reached"  # the check of an outcome when its notebook did not come that far
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a hand-in's own code came to: answers by exercise, outputs by code cell, and why it ended early."""
-
-    answers: dict[str, Any]
-    outputs: dict[int, list[Any]]
-    ending: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,13 +44,14 @@ class Graded:
 
 
 def grade_notebook(nb: NotebookNode, release: NotebookNode, *, seed: int, judge: Judge, limits: Limits = Limits(),
-                   store: Store | None = None) -> Graded:
+                   store: Store | None = None, lesson: Lesson | None = None) -> Graded:
     """Run a hand-in in a worker, judge each exercise of the release, and fill in the check cells.
 
-    What `store` has of it is not done again.
+    What `store` has of it is not done again. With a `lesson`, its worked examples need not be run for everybody.
     """
     nb = restore(nb, release)
-    run = perform(steps(nb, seed), limits, store or Store(None))
+    store = store or Store(None)
+    done = run(nb, seed, limits, store, lesson)
     verdicts = []
     number = -1
     for cell in nb.cells:
@@ -72,80 +60,12 @@ def grade_notebook(nb: NotebookNode, release: NotebookNode, *, seed: int, judge:
         number += 1
         cell.execution_count = None
         if name := checked(cell):
-            result = _judged(name, run, seed, judge, store or Store(None))
+            result = _judged(name, done, seed, judge, store)
             cell.outputs = _outputs(result)
             verdicts.append(result.verdict)
         else:
-            cell.outputs = _readable(run.outputs.get(number, []))
+            cell.outputs = _readable(done.outputs.get(number, []))
     return Graded(nb, tuple(verdicts))
-
-
-# Running
-
-
-@functools.cache
-def workers() -> Template:
-    """The template from which this process forks its workers."""
-    return Template("worker")
-
-
-def steps(nb: NotebookNode, seed: int) -> list[dict[str, Any]]:
-    """What a worker does with a notebook, code cell by code cell."""
-    return [_step(cell.source, checked(cell), seed) for cell in nb.cells if cell.cell_type == "code"]
-
-
-def _step(source: str, name: str, seed: int) -> dict[str, Any]:
-    if not name:
-        return {"source": source}
-    return {"check": name, "expression": answer_expression(source), **_asked(name, seed)}
-
-
-@functools.lru_cache
-def _asked(name: str, seed: int) -> dict[str, Any]:
-    exercise = find(name)
-    return {"form": exercise.form, "asks": to_json(asks(exercise, exercise.draw_cases(seed, thorough=True)))}
-
-
-def perform(todo: list[dict[str, Any]], limits: Limits, store: Store) -> Run:
-    """Do the steps in a worker, unless that is done already."""
-    name = run_key(todo, limits)
-    if (before := store.get("runs", name)) is None:
-        before = asdict(_performed(todo, limits))
-        store.put("runs", name, before)
-    return Run(before["answers"], {int(k): v for k, v in before["outputs"].items()}, before["ending"])
-
-
-def run_key(todo: list[dict[str, Any]], limits: Limits) -> str:
-    return key(version(*RUNS), todo, limits.cell_seconds, limits.seconds)
-
-
-def _performed(todo: list[dict[str, Any]], limits: Limits) -> Run:
-    expected = {step["check"] for step in todo if "check" in step}
-    answers: dict[str, Any] = {}
-    outputs: dict[int, list] = {}
-    try:
-        with workers().fork(limits) as fork:
-            fork.write(json.dumps({"cell_seconds": limits.cell_seconds, "steps": todo}))
-            for message in map(_read, fork.lines()):
-                number, name = message.get("cell"), message.get("check")
-                if message.get("end") is True:
-                    break
-                if isinstance(number, int) and 0 <= number < len(todo):
-                    outputs[number] = message.get("outputs")
-                elif isinstance(name, str) and name in expected:
-                    answers.setdefault(name, message.get("answers"))
-    except Ended as why:
-        return Run(answers, outputs, str(why))
-    return Run(answers, outputs)
-
-
-def _read(line: str) -> dict[str, Any]:
-    """A message of the worker; what is none (students' code may have written it) says nothing."""
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return message if isinstance(message, dict) else {}
 
 
 def _readable(outputs: Any) -> list[NotebookNode]:
@@ -158,14 +78,11 @@ def _readable(outputs: Any) -> list[NotebookNode]:
     return nb.cells[0].outputs
 
 
-# Judging
-
-
-def _judged(name: str, run: Run, seed: int, judge: Judge, store: Store) -> Judged:
-    if name not in run.answers:
-        words = f"This check was never reached. {run.ending}"
+def _judged(name: str, done: Run, seed: int, judge: Judge, store: Store) -> Judged:
+    if name not in done.answers:
+        words = f"This check was never reached. {done.ending}"
         return present(Verdict(name, (Outcome(name, UNREACHED, 0.0, find(name).points, words=words),)))
-    answers = _checked(name, run.answers[name], seed)
+    answers = _checked(name, done.answers[name], seed)
     place = verdict_key(name, seed, answers)
     if (before := store.get("verdicts", place)) is None:
         before = kept(judge(find(name), seed, answers))
@@ -212,10 +129,12 @@ class JudgedExecute(NbGraderPreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         where = resources["nbgrader"]
-        store = Store(Path(self.config.CourseDirectory.get("root") or ".") / FOLDER)
-        return self.graded(nb, registered(where), where["assignment"], store).notebook, resources
+        root = Path(self.config.CourseDirectory.get("root") or ".")
+        return self.graded(nb, registered(where), where["assignment"], root).notebook, resources
 
-    def graded(self, nb: NotebookNode, release: NotebookNode, lesson: str, store: Store) -> Graded:
-        """The hand-in to a lesson, run and judged, as far as `store` has not kept it."""
+    def graded(self, nb: NotebookNode, release: NotebookNode, lesson: str, root: Path, anew: bool = False) -> Graded:
+        """The hand-in to a lesson of the course in `root`, run and judged as far as that has not been done."""
+        store = Store(root / FOLDER, anew)
         seed = self.seed if self.seed >= 0 else store.seed(lesson)
-        return grade_notebook(nb, release, seed=seed, judge=self.judge(), limits=self.limits, store=store)
+        return grade_notebook(nb, release, seed=seed, judge=self.judge(), limits=self.limits, store=store,
+                              lesson=lesson_of(root, lesson))

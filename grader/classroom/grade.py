@@ -88,14 +88,14 @@ def _graded(hand_ins: Sequence[HandIn], how: How, console: Console) -> list[Row]
     """A row for each hand-in, in their order. Processes that die are replaced."""
     rows: dict[HandIn, Row] = {}
     deaths = 0
-    with _progress(console) as progress:
+    with progress_bar(console) as progress:
         bar = progress.add_task("Grading", total=len(hand_ins), rate="")
         while left := [hand_in for hand_in in hand_ins if hand_in not in rows]:
             before = len(rows)
             try:
                 for row in _side_by_side(left, how):
                     rows[row.hand_in] = row
-                    progress.update(bar, advance=1, rate=_rate(progress.tasks[0].speed))
+                    progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
                     if how.details:
                         progress.console.print(_line(row), highlight=False)
             except BrokenProcessPool:
@@ -136,13 +136,13 @@ def _end_with(parent) -> None:
     os._exit(1)
 
 
-def _progress(console: Console) -> Progress:
+def progress_bar(console: Console) -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
                TimeRemainingColumn())
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def _rate(speed: float | None) -> str:
+def a_minute(speed: float | None) -> str:
     return f"{60 * speed:.0f} a minute" if speed else ""
 
 

@@ -19,7 +19,7 @@ from grader.answers import Answer, from_json
 from grader.behaviour import Execution, Failed, Result, specs
 from grader.classroom import wire
 from grader.classroom.limits import Limits
-from grader.classroom.sandbox import Ended, Fork, Template
+from grader.classroom.sandbox import Ended, Fork, Template, steadily
 from grader.communication import Structure
 from grader.devices import TIMEOUTS, eight_devices
 from grader.exercise import Case, Exercise, Outcome
@@ -104,11 +104,14 @@ class Judge:
                         f"{type(error).__name__}: {error} Please tell your instructor.")
 
     def _with_an_evaluator(self, exercise: Exercise, seed: int, given: list[Answer]) -> Judged:
-        try:
+        def decide() -> Judged:
             with self.evaluators.fork() as fork:
                 ask = functools.partial(_ask, fork)
                 return present(judge(exercise, exercise.draw_cases(seed, thorough=True), given,
                                      lambda program, case: Told(program, case, ask)))
+
+        try:
+            return steadily(decide)
         except Ended as end:
             return lost(exercise, "runs", _why(end, self.evaluators.limits))
 

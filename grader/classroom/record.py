@@ -12,17 +12,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from sqlalchemy.exc import SAWarning
+from traitlets.config import Config
 
 from grader.classroom import handin
 from grader.classroom.build import configuration, nbgrader
 from grader.classroom.execute import UNREACHED, Graded, JudgedExecute
 from grader.classroom.judging import OUR_FAULT
 from grader.classroom.notebook import checked
-from grader.classroom.store import FOLDER, Store, key, write
+from grader.classroom.store import key, write
 from grader.exercise import Outcome
 
 TRIES = 3  # of a step of nbgrader's, when another process has the gradebook locked
@@ -85,15 +87,20 @@ def record(hand_in: HandIn, again: bool = False) -> Row:
 def _graded(hand_in: HandIn, again: bool) -> tuple[Graded, str]:
     """The hand-in, run and judged, and the content of all that its record holds."""
     config = configuration(hand_in.root)
+    nb, release = given(hand_in, config)
+    graded = JudgedExecute(config=config).graded(nb, release, hand_in.lesson, hand_in.root, again)
+    content = [[[c.cell_type, c.source, c.metadata.get("nbgrader")] for c in one.cells] for one in (nb, release)]
+    return graded, key(content, [asdict(outcome) for verdict in graded.verdicts for outcome in verdict.outcomes])
+
+
+def given(hand_in: HandIn, config: Config) -> tuple[NotebookNode, NotebookNode]:
+    """What is graded, and the release it is held against. Raises Unreadable."""
     where = {"db_url": CourseDirectory(config=config).db_url, "notebook": hand_in.lesson, "assignment": hand_in.lesson}
     nb = handin.read(handin.named(hand_in.at("submitted").parent, hand_in.lesson))
     try:
-        release = handin.registered(where)
+        return nb, handin.registered(where)
     except MissingEntry:
         raise handin.Unreadable(f"There is no lesson {hand_in.lesson} in course/.") from None
-    graded = JudgedExecute(config=config).graded(nb, release, hand_in.lesson, Store(hand_in.root / FOLDER, anew=again))
-    content = [[[c.cell_type, c.source, c.metadata.get("nbgrader")] for c in one.cells] for one in (nb, release)]
-    return graded, key(content, [asdict(outcome) for verdict in graded.verdicts for outcome in verdict.outcomes])
 
 
 @functools.cache

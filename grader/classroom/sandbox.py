@@ -18,9 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
@@ -30,17 +31,35 @@ from grader.classroom.limits import Limits
 START = 120.0  # seconds that a template may take to import JAX on a slow, busy machine
 LEAVE = 5.0  # seconds that a fork may take to end when it has said all
 TICK = 0.1  # seconds between two looks at a fork's memory
+TRIES = 3  # of a run whose process is killed each time
+T = TypeVar("T")
 
 
 class Ended(Exception):
     """A run ended before its work did. The text says why, for a student to read.
 
-    `status` is how the process ended, as waitpid gives it, where that is known; `late` says that time was over.
+    `status` is how the process ended, as waitpid gives it, where that is known; `late` says that time was over;
+    `killed`, that its process or its template was killed, and not by us.
     """
 
-    def __init__(self, words: str, status: int | None = None, late: bool = False):
+    def __init__(self, words: str, status: int | None = None, late: bool = False, killed: bool = False):
         super().__init__(words)
-        self.status, self.late = status, late
+        self.status, self.late, self.killed = status, late, killed
+
+
+def steadily(work: Callable[[], T]) -> T:
+    """Do the work of a run, and do it again when its process was killed.
+
+    Somebody else may have done that (a person, or a machine that was short of memory), and no hand-in is to pay
+    for it. A run that ends so every time does it itself.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return work()
+        except Ended as end:
+            if not end.killed:
+                raise
+    return work()
 
 
 class Template:
@@ -66,9 +85,11 @@ class Template:
             try:
                 socket.send_fds(self.control, [json.dumps(asdict(limits)).encode()],
                                 [job_in, wire_out, complaints.fileno()])
-            except OSError:
+            except OSError as error:  # it was killed since the last run
                 self.kill()
-                raise
+                os.close(job)
+                os.close(wire)
+                raise Ended(f"The process that runs are forked from was killed ({error}).", killed=True) from error
             finally:
                 os.close(job_in)
                 os.close(wire_out)
@@ -206,13 +227,14 @@ class Fork:
         status = self._end()
         self.complaints.seek(0)
         said = self.complaints.read(1 << 20).decode(errors="replace").strip().splitlines()
+        killed = status is None or os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         if status is not None and os.WIFSIGNALED(status):
             return Ended(f"The notebook's process crashed ({signal.strsignal(os.WTERMSIG(status))}). XLA does that "
                          "when devices wait for each other in a collective which not all of them reach, or when "
-                         "memory runs out.", status)
+                         "memory runs out.", status, killed=killed)
         return Ended("The notebook's process ended before it came here: something in it left Python (`exit`, "
                      "`os._exit`), or asked for more memory than it may use."
-                     + (f" Its last words: {said[-1][:300]}" if said else ""), status)
+                     + (f" Its last words: {said[-1][:300]}" if said else ""), status, killed=killed)
 
     def close(self) -> None:
         """Let it end, or end it. Nothing of it is left afterwards."""

@@ -1,0 +1,104 @@
+"""Which hand-ins may be run slice by slice: only those where it cannot make a difference."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+
+from grader.classroom.limits import Limits
+from grader.classroom.notebook import restore
+from grader.classroom.running import lesson_of, perform, run, steps
+from grader.classroom.slices import Cell, slices
+from grader.classroom.store import Store
+
+IMPORTS = "import jax\nimport jax.numpy as jnp\nimport math\nfrom jax.sharding import PartitionSpec as P"
+EXAMPLE = "mesh = make(jax.devices())\nshow(mesh)"
+
+
+def parts(*own: str, expression: str = "answer"):
+    return slices([Cell(IMPORTS, given=True), Cell("from grader import make, show", given=True),
+                   Cell(EXAMPLE, given=True), *map(Cell, own), Cell(expression, check="answer")])
+
+
+PLAIN = [
+    "def answer(a, b, *, mesh):\n    return jax.jit(lambda a: a @ b)(a)",
+    "@jax.jit\ndef answer(a, n=3, *, spec: P = P('x')) -> jax.Array:\n    return a",
+    "import functools\n@functools.partial(jax.jit, static_argnames='n')\ndef answer(a): return a",
+    "answer = {'a': (4, 32)}\nanswer['b'], answer['c'] = 2 * 3, [1] + [2]",
+    "share = 3 / 4\nanswer = {}\nfor k in ('a', 'b'):\n    answer[k] = share * len(k) * math.prod((2, 3))",
+    "answer = {k: f'C[{k[1:].split()[0]}]' for k in ('I x', 'J y')}",
+    "answer = lambda a: print(a)",
+    "import jax\nimport jax.numpy as jnp\ndef answer(a): return jnp.sin(a)",
+]
+
+
+@pytest.mark.parametrize("own", PLAIN)
+def test_cells_that_only_define_are_run_by_themselves(own):
+    assert parts(own) is not None
+
+
+WHOLE = {
+    "a call": "print(1)\nanswer = 1",
+    "a call in a value": "answer = print(1)",
+    "a call of their own function": "def f(): return 1\nanswer = {'a': f()}",
+    "a call while sorting": "answer = sorted([1], key=print)",
+    "a maker with another meaning": "def P(x): print(x)\nanswer = P(1)",
+    "another meaning of len": "len = print\nanswer = len(1)",
+    "a changed attribute": "jax.lax.psum = None\nanswer = 1",
+    "a changed library": "import jax\njax.config.update('jax_enable_x64', True)\nanswer = 1",
+    "another library": "import os\nanswer = 1",
+    "another library, inside": "def answer():\n    import sys\n    return sys.argv",
+    "everything of a library": "from math import *\nanswer = 1",
+    "a class": "class answer:\n    pass",
+    "a decorator of their own": "def d(f): return f\n@d\ndef answer(): pass",
+    "a call in a default": "def answer(a=print(1)): pass",
+    "a call in an annotation": "def answer(a: print(1)): pass",
+    "globals": "def answer(): return globals()",
+    "a name that is not there": "answer = {'a': nowhere}",
+    "an error of syntax": "def answer(:",
+    "a magic": "%timeit 1\nanswer = 1",
+    "a shell": "!ls\nanswer = 1",
+    "another mesh for the examples": "mesh = 4\nanswer = 1",
+    "another jax for the examples": "import numpy as jax\nanswer = 1",
+    "a changed object of an example's": "mesh['x'] = 5\nanswer = 1",
+    "a while": "while True: pass\nanswer = 1",
+    "a with": "with jax.set_mesh(3): pass\nanswer = 1",
+    "a method that changes": "answer = []\nanswer.append(2)",
+    "an assert": "assert print(1)\nanswer = 1",
+    "a deletion": "answer = {}\ndel answer['a']",
+    "a walrus": "answer = (mesh := 3)",
+}
+
+
+@pytest.mark.parametrize("own", WHOLE.values(), ids=WHOLE.keys())
+def test_whatever_may_do_more_is_run_whole(own):
+    # The example comes after, so that it can be touched by what the cell does.
+    assert slices([Cell(IMPORTS, given=True), Cell("from grader import make, show", given=True), Cell(own),
+                   Cell(EXAMPLE, given=True), Cell("show(mesh)", given=True), Cell("answer", check="answer")]) is None
+
+
+def test_a_slice_holds_all_that_binds_what_it_needs_and_no_more():
+    own = ("size = 4", "other = 5  # nobody needs it", "def helper(a): return a * size", "size = size + 1",
+           "def answer(a): return jnp.sin(helper(a))")
+    assert parts(*own)["answer"] == (IMPORTS, own[0], "def helper(a):\n    return a * size", own[3],
+                                     "def answer(a):\n    return jnp.sin(helper(a))")
+
+
+def test_a_check_sees_what_stands_before_it():
+    found = slices([Cell("answer = 1"), Cell("answer", check="one"), Cell("answer = 2"), Cell("answer", check="two")])
+    assert found == {"one": ("answer = 1",), "two": ("answer = 1", "answer = 2")}
+
+
+def test_equal_slices_are_equal_whatever_their_comments():
+    assert parts("answer = {'a':1} # mine") == parts("\n# hers\nanswer = {'a': 1}")
+
+
+def test_a_solved_lesson_answers_the_same_whole_and_in_slices(root, tmp_path):
+    lesson = lesson_of(root, "07_matmul")
+    nb = restore(nbformat.read(root / "solutions/07_matmul/07_matmul.ipynb", 4), lesson.release)
+    store = Store(tmp_path)
+    sliced, whole = run(nb, 5, Limits(), store, lesson), perform(steps(nb, 5), Limits(), store)
+    assert sliced.answers == whole.answers and len(whole.answers) == 18
+    assert sliced.outputs.keys() < whole.outputs.keys()  # worked examples only: definitions show nothing
+    assert all(whole.outputs[k] == shown for k, shown in sliced.outputs.items())
+    assert len(list((tmp_path / "runs").glob("*/*"))) == 2 + 18  # the release, the solution, and every slice
