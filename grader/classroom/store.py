@@ -22,6 +22,10 @@ FOLDER = ".grading"
 PACKAGE = Path(__file__).parents[1]
 
 
+class Unavailable(Exception):
+    """Something that grading needs is not there; the text says what, and what to do."""
+
+
 def key(*parts: Any) -> str:
     """The content of JSON values, as a name of 64 characters."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -78,6 +82,12 @@ class Store:
 
     def _file(self, kind: str, name: str) -> Path:
         return self.folder / kind / name[:2] / f"{name}.json.gz"
+
+
+@functools.cache
+def kept_in(folder: Path) -> Store:
+    """The store in this folder: one for all who ask."""
+    return Store(folder)
 
 
 def write(target: Path, content: bytes) -> None:

@@ -24,7 +24,6 @@ from pathlib import Path
 GRADER = Path(__file__).parents[1]
 SIDE = "/side"  # where the student's side of grader lies inside
 HOME = "/student"  # the only place to write
-CACHE = "/compiled"  # programs of the lessons, compiled by us
 WITHOUT = "GRADER_WITHOUT_WALLS"
 INSIDE = ("__init__", "evaluator", "limits", "recorder", "template", "walls", "wire", "worker")
 
@@ -99,14 +98,13 @@ def _no_seccomp() -> str:
     return ""
 
 
-def command(inside: Sequence[str], environment: Mapping[str, str] | None = None, *, home_bytes: int = 64 << 20,
-            compiled: Path | None = None) -> list[str]:
+def command(inside: Sequence[str], environment: Mapping[str, str] | None = None, *,
+            home_bytes: int = 64 << 20) -> list[str]:
     """The command that runs `inside` (a command) behind the walls, as process 1 of its own.
 
-    `home_bytes` limits what it can write; `compiled` is shown to it, read-only, under CACHE.
+    `home_bytes` limits what it can write.
     """
-    shown = [*_pairs(_system()), "--ro-bind", str(GRADER), f"{SIDE}/grader", *_hidden(GRADER),
-             *(["--ro-bind", str(compiled), CACHE] if compiled else [])]
+    shown = [*_pairs(_system()), "--ro-bind", str(GRADER), f"{SIDE}/grader", *_hidden(GRADER)]
     variables = [word for name, value in (environment or {}).items() for word in ("--setenv", name, value)]
     return ["bwrap", "--unshare-all", "--unshare-user", "--as-pid-1", "--die-with-parent", "--new-session",
             "--cap-drop", "ALL", "--clearenv", *variables, *shown,

@@ -1,0 +1,55 @@
+"""What a hand-in shows, so that looking at it does no harm.
+
+Feedback pages and Formgrader put a notebook's texts and outputs into web pages, the latter into one that may
+change everybody's marks. So nothing of a student's gets there that a browser would run: outputs are text and
+pictures, and HTML in texts is shown, not obeyed.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+
+PICTURES = ("image/png", "image/jpeg")
+LEFT_OUT = "[This output was neither text nor a picture, and is left out.]"
+TAG = re.compile(r"<(?=[a-zA-Z/!?])")
+SCRIPT = re.compile(r"\b(javascript|vbscript|data)\s*:(?!image/(png|jpeg);)", re.IGNORECASE)
+
+
+def harmless_text(cell: NotebookNode) -> None:
+    """Make a text cell's HTML, and links that would run code, plain text. Changes the cell."""
+    if cell.cell_type != "code":
+        cell.source = SCRIPT.sub(r"\1 :", TAG.sub("&lt;", cell.source))
+
+
+def harmless_outputs(said: Any) -> list[NotebookNode]:
+    """The outputs among what a worker said that a cell has shown, with nothing in them but text and pictures."""
+    return [_output(one) for one in said if isinstance(one, dict)] if isinstance(said, list) else []
+
+
+def _output(said: dict[str, Any]) -> NotebookNode:
+    match said:
+        case {"output_type": "stream", "name": "stdout" | "stderr" as name, "text": str(text)}:
+            return new_output("stream", name=name, text=text)
+        case {"output_type": "error", "ename": str(kind), "evalue": str(value), "traceback": [*lines]}:
+            return new_output("error", ename=kind, evalue=value, traceback=[t for t in lines if isinstance(t, str)])
+        case {"output_type": "execute_result" | "display_data" as kind, "data": dict(data)}:
+            return new_output(kind, _bundle(data))
+    return new_output("stream", name="stderr", text="[What this cell shows cannot be shown.]\n")
+
+
+def _bundle(data: dict[str, Any]) -> dict[str, str]:
+    pictures = {kind: data[kind] for kind in PICTURES if _is_base64(data.get(kind))}
+    text = data.get("text/plain")
+    return {**pictures, "text/plain": text if isinstance(text, str) else LEFT_OUT}
+
+
+def _is_base64(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(base64.b64decode("".join(value.split()), validate=True))
+    except ValueError:
+        return False
