@@ -13,8 +13,8 @@ GRADER := $(shell find grader -name '*.py')
 help:  ## Show what each target is for
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  make %-9s %s\n", $$1, $$2}'
 
-grade: $(READY) .cache/course  ## Grade submitted/ (or a demo class): gradebook.db, grades.csv, feedback/
-	grader grade
+grade: $(READY) .cache/course  ## Grade submitted/ (or a demo class); options in ARGS, such as ARGS=--details
+	grader grade $(ARGS)
 
 feedback: $(READY) .cache/course  ## Write the feedback pages anew, from what is graded
 	grader feedback

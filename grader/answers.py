@@ -231,6 +231,11 @@ def to_json(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} does not cross the wire")
 
 
+def _legible(said: Any) -> str:
+    """A text without characters that steer a terminal, or are none."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in str(said))
+
+
 def from_json(data: Any) -> Any:
     """The inverse of `to_json`. Raises ValueError for anything that `to_json` did not write."""
     if isinstance(data, list):
@@ -250,7 +255,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "program": lambda b: Program(base64.b64decode(b, validate=True)),
     "value": lambda b: Value(from_json(b)),
-    "problem": lambda b: Problem(*map(str, b[:3]), tuple(map(str, b[3:]))),
+    "problem": lambda b: Problem(*map(_legible, b[:3]), tuple(map(_legible, b[3:]))),
     "ask": lambda b: Ask(from_json(b[0]), from_json(b[1]), str(b[2])),
     "layout": lambda b: Layout(tuple(map(int, b[0])), str(b[1]), P(*from_json(b[2]))),
     "dict": lambda b: {str(k): from_json(v) for k, v in b},

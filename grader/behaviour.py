@@ -22,7 +22,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.answers import Answer, Problem, Value, asks, collect
 from grader.blocks import Blocks, blocks_of
-from grader.communication import Structure, flops, structure
+from grader.communication import Structure, compiled_structure, flops, structure
 from grader.exercise import Array, Case, Exercise, Mistake
 from grader.program import Program, make_mesh, put
 
@@ -42,6 +42,15 @@ class Result:
         return len(self.held.indices) > 1 and all(index == whole for index in self.held.indices)
 
 
+@dataclass(frozen=True)
+class Ran:
+    """What running a program came to: its results, and per device its FLOPs and the bytes sent by what was compiled."""
+
+    results: tuple[Result, ...]
+    flops: int
+    bytes_sent: int
+
+
 class Failed(Exception):
     """A program that JAX or XLA refused to read or to run: `kind` names their error, the text is their message."""
 
@@ -54,7 +63,7 @@ class Execution:
     """A program on one case. Each part is worked out when it is first asked for.
 
     This one works them out here; the classroom's asks a process that may not survive it. `shapes`,
-    `structure` and `ran` are all that a subclass has to give.
+    `structure` and `run` are all that a subclass has to give. All of them raise Failed.
     """
 
     def __init__(self, program: Program, case: Case):
@@ -69,8 +78,13 @@ class Execution:
         return structure(self.program)
 
     @cached_property
-    def ran(self) -> tuple[list[Result], int]:
-        """The results, and the FLOPs of one device. Raises Failed."""
+    def ran(self) -> Ran:
+        """What running it came to; what must not be run is not."""
+        if self.may_wait_for_ever or self.structure.foreign:
+            raise Failed("Refused", "it is not to be run")
+        return self.run()
+
+    def run(self) -> Ran:
         try:
             return execute(self.program, self.case.mesh, self.given, specs(self.case), self.structure)
         except Exception as error:  # XLA's own refusals
@@ -82,12 +96,8 @@ class Execution:
         return [a for a in self.case.arguments.values() if isinstance(a, Array)]
 
     @property
-    def results(self) -> list[Result]:
-        return self.ran[0]
-
-    @property
-    def flops(self) -> int:
-        return self.ran[1]
+    def results(self) -> tuple[Result, ...]:
+        return self.ran.results
 
     @property
     def may_wait_for_ever(self) -> bool:
@@ -106,14 +116,15 @@ def specs(case: Case) -> list[P]:
 
 
 def execute(program: Program, sizes: Mapping[str, int], given: Sequence[Array], wanted: Sequence[P],
-            written: Structure) -> tuple[list[Result], int]:
-    """Run a program on a mesh of these sizes: its results against the layouts wanted, and FLOPs per device."""
+            written: Structure) -> Ran:
+    """Run a program on a mesh of these sizes, and hold its results against the layouts wanted."""
     mesh = make_mesh(sizes)
     inputs = [put(a.value, a.spec, mesh) for a in given]
     compiled = program.compile(*inputs)
     arrays = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
     asked = [NamedSharding(mesh, spec) for spec in wanted] + [None] * (len(arrays) - len(wanted))
-    return [_result(a, w, sizes) for a, w in zip(arrays, asked, strict=False)], flops(compiled, written)
+    results = tuple(_result(a, w, sizes) for a, w in zip(arrays, asked, strict=False))
+    return Ran(results, flops(compiled, written), compiled_structure(compiled, written.mesh).bytes_sent)
 
 
 def _result(array: jax.Array, wanted: NamedSharding | None, sizes: Mapping[str, int]) -> Result:
@@ -192,13 +203,16 @@ def _mistaken(exercise: Exercise, mistake: Mistake, case: Case) -> tuple[Answer 
 
 
 def _same_program(one: Execution, other: Execution, running: bool) -> bool:
-    if one.shapes != other.shapes or _moves(one.structure) != _moves(other.structure):
+    try:
+        if one.shapes != other.shapes or _moves(one.structure) != _moves(other.structure):
+            return False
+        if not running:
+            return True
+        if one.may_wait_for_ever or other.may_wait_for_ever:
+            return one.may_wait_for_ever == other.may_wait_for_ever
+        return all(_same_blocks(a.held, b.held) for a, b in zip(one.results, other.results, strict=True))
+    except Failed:
         return False
-    if not running:
-        return True
-    if one.may_wait_for_ever or other.may_wait_for_ever:
-        return one.may_wait_for_ever == other.may_wait_for_ever
-    return all(_same_blocks(a.held, b.held) for a, b in zip(one.results, other.results, strict=True))
 
 
 def _moves(found: Structure) -> Counter[tuple[str, tuple[str, ...], int]]:

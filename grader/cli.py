@@ -77,6 +77,7 @@ def grade(paths: Annotated[list[Path] | None, typer.Argument(
           ) -> None:
     """Grade the class: gradebook, grades.csv, feedback. Or, with PATHS, judge notebooks and print marks."""
     from grader.classroom import walls
+    from grader.classroom.store import Unavailable
 
     if without_walls:
         os.environ[walls.WITHOUT] = "1"
@@ -85,7 +86,7 @@ def grade(paths: Annotated[list[Path] | None, typer.Argument(
             _grade_files(paths, as_json, secrets.randbits(32) if seed < 0 else seed)
         else:
             _grade_class(workers, again or [], details, scheduler)
-    except walls.NoWalls as lacking:
+    except (walls.NoWalls, Unavailable) as lacking:
         raise Trouble(str(lacking)) from None
 
 

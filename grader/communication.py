@@ -232,6 +232,8 @@ class _Walk:
             self.regions(op, None if times is None or turns is None else times * turns)
         elif op.name in ("stablehlo.case", "stablehlo.if"):
             self.regions(op, None)
+        elif op.name == "stablehlo.composite":
+            self.function(ir.FlatSymbolRefAttr(op.attributes["decomposition"]).value, times)
         elif op.name == "sdy.manual_computation":
             self.shard_map(op, times)
         else:

@@ -235,6 +235,11 @@ def _communication(run: Execution) -> Miss | None:
     if implicit := [c for c in run.structure.collectives if c.implicit and c.group > 1]:
         return Miss("The result is right, but in_specs do not describe the operands as they lie, so data move "
                     "before your function begins:\n" + "\n".join(f"- {c}" for c in implicit))
+    # The compiler may write a reduce_scatter or an all_gather as an all_reduce, of twice the bytes; not more.
+    if (hidden := run.ran.bytes_sent) > 2 * run.structure.bytes_sent:
+        return Miss(f"The result is right, but the compiled program sends {hidden:,} B from each device, and what is "
+                    f"written in shard_map sends {run.structure.bytes_sent:,} B: data move before it or behind it, "
+                    "where the compiler chose how. Do the work inside, on operands as they lie.")
     needed, moved = run.case.bytes_sent, run.structure.bytes_sent
     if needed is None or moved <= needed:
         return None
@@ -250,9 +255,9 @@ def _work(run: Execution) -> Miss | None:
         return None
     # Adding up partial sums, a bias or a relu costs a few operations per entry: not what is asked here.
     local = sum(result.held.entries for result in run.results)
-    if run.flops <= 1.5 * needed + 4 * local:
+    if run.ran.flops <= 1.5 * needed + 4 * local:
         return None
-    return Miss(f"The result is right, but the work is not divided: each device computes {run.flops:,} FLOPs where "
+    return Miss(f"The result is right, but the work is not divided: each device computes {run.ran.flops:,} FLOPs where "
                 f"{needed:,} are its share. Who multiplies what that another device multiplies too?")
 
 

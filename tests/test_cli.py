@@ -39,7 +39,7 @@ def test_grade_prints_json_records_for_a_folder(root, tmp_path):
 @pytest.mark.parametrize("content, words", [
     (None, "there is no such file or folder"),
     ("not json", "not a notebook"),
-    ('{"a": 1}', "not a notebook"),
+    ('{"a": 1}', "no notebook: it has no list of cells"),
     (nbformat.writes(nbformat.v4.new_notebook()), "none of the course's exercises"),
 ])
 def test_what_cannot_be_graded_is_said_with_status_2(root, tmp_path, content, words):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import time
 
 import jax
 import psutil
@@ -54,6 +55,13 @@ def test_an_evaluator_that_was_killed_between_two_answers_costs_nobody_anything(
     assert judge(*question).verdict.points == 4
 
 
+def _forked(outermost: psutil.Process) -> psutil.Process | None:
+    """The youngest generation below: what the template has forked, once there is it."""
+    inside = outermost.children(recursive=True)
+    template = next((p for p in [outermost, *inside] if p.name().startswith("python")), None)
+    return next(iter(template.children()), None) if template else None
+
+
 class Dying(Judge):
     """Its evaluator ends while it works, by this signal."""
 
@@ -65,9 +73,10 @@ class Dying(Judge):
         @contextlib.contextmanager
         def doomed():
             with fork() as one:
-                template = psutil.Process(self.evaluators.process.pid).children(recursive=True)[0]
-                (child,) = template.children()
-                child.send_signal(self.signal)
+                bwrap_or_template = psutil.Process(self.evaluators.process.pid)
+                while not (forked := _forked(bwrap_or_template)):
+                    time.sleep(0.01)
+                forked.send_signal(self.signal)
                 yield one
         self.evaluators.fork = doomed
         return super()._with_an_evaluator(*question)

@@ -19,13 +19,49 @@ import jupytext
 import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps.api import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
+from sqlalchemy import make_url
+from sqlalchemy.exc import SQLAlchemyError
 from traitlets.config import Config, PyFileConfigLoader
 
-from grader.classroom.notebook import mark
+from grader.classroom.notebook import grade_id, mark
+from grader.classroom.store import Unavailable
 
 KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
           "language_info": {"name": "python"}}
+
+
+def gradebook(root: Path) -> Gradebook:
+    """nbgrader's gradebook of this course; made whole, or not at all, where there is none yet. Raises Unavailable."""
+    url = CourseDirectory(config=configuration(root)).db_url
+    file = Path(make_url(url).database or "")
+    try:
+        if url.startswith("sqlite:") and not file.exists():
+            with tempfile.TemporaryDirectory(prefix=".new-", dir=file.parent) as beside:
+                fresh = Path(beside) / "gradebook.db"
+                Gradebook(f"sqlite:///{fresh}").close()
+                fresh.replace(file)
+        return Gradebook(url)
+    except (SQLAlchemyError, OSError, ImportError) as error:
+        raise Unavailable(f"The gradebook at {make_url(url)} cannot be opened: {str(error).splitlines()[0]}. Put that "
+                          "right, or change c.CourseDirectory.db_url in nbgrader_config.py.") from error
+
+
+def registered(root: Path) -> bool:
+    """Whether the gradebook knows every lesson with all its marked cells."""
+    with gradebook(root) as book:
+        return all(_is_registered(book, root, source.stem) for source in lessons(root))
+
+
+def _is_registered(book: Gradebook, root: Path, lesson: str) -> bool:
+    try:
+        release = nbformat.read(root / "course" / lesson / f"{lesson}.ipynb", 4)
+        known = {cell.name for cell in book.find_notebook(lesson, lesson).source_cells}
+    except (MissingEntry, OSError, ValueError):  # not there, or not to the end
+        return False
+    return {grade_id(cell) for cell in release.cells if grade_id(cell)} <= known
 
 
 def lessons(root: Path) -> list[Path]:
@@ -36,7 +72,9 @@ def lessons(root: Path) -> list[Path]:
 def configuration(root: Path) -> Config:
     """nbgrader's configuration, read from nbgrader_config.py, for this root."""
     # nbgrader starts `alembic` by name: it lies beside this interpreter.
-    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
+    places = os.environ.get("PATH", "").split(os.pathsep)
+    if (beside := os.path.dirname(sys.executable)) not in places:
+        os.environ["PATH"] = os.pathsep.join([beside, *places])
     config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
     config.CourseDirectory.root = str(root)
     return config
@@ -81,6 +119,7 @@ def execute(notebook: Path) -> None:
 def build(root: Path) -> list[Path]:
     """Build `course/` from `solutions/`; returns the students' notebooks."""
     released = []
+    gradebook(root).close()
     for source in lessons(root):
         pair(source)
         released.append(_release(root, source.stem))

@@ -7,12 +7,13 @@ what is missing: so marks are the same wherever a hand-in ran, and a cluster tha
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import queue
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -30,7 +31,8 @@ from grader.classroom.judging import shared_judge
 from grader.classroom.limits import Limits
 from grader.classroom.record import HandIn, given
 from grader.classroom.running import Lesson, lesson_of
-from grader.classroom.store import FOLDER, Store, version
+from grader.classroom.slices import Cell
+from grader.classroom.store import FOLDER, Store, Unavailable, version
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -41,7 +43,7 @@ LOOK = 0.5  # seconds between two looks at who is there
 AHEAD = 2  # tasks for each of the cluster's threads, so that none waits for the next one
 
 
-class NoCluster(Exception):
+class NoCluster(Unavailable):
     """The cluster cannot be used; the text says why, and what to do."""
 
 
@@ -58,7 +60,7 @@ def run_ahead(hand_ins: Sequence[HandIn], address: str, console: Console) -> Non
     client = _connected(address)
     came, reason = 0, ""
     try:
-        due = [hand_in for hand_in in hand_ins if _is_due(hand_in)]
+        due = list(lacking(hand_ins))
         with progress_bar(console) as progress:
             bar = progress.add_task("On the cluster", total=len(due), rate="")
             for problem in _taken(client, due):
@@ -81,7 +83,8 @@ def _connected(address: str) -> Client:
     except ImportError:
         raise NoCluster("--scheduler needs Dask, which is not installed here. Install it (`pip install distributed`, "
                         "or grader[cluster]), here and on the cluster; or grade without --scheduler.") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is said here
+    for name in ("distributed", "distributed.client"):  # what matters of it is said here
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -134,31 +137,39 @@ class _Complete(Store):
         return result
 
 
-def _is_due(hand_in: HandIn) -> bool:
-    """Whether anything of this hand-in has still to be run or judged. What cannot be read is not."""
-    try:
-        _graded(_given(hand_in), _Complete(hand_in.root / FOLDER))
-    except _Missing:
-        return True
-    except Unreadable:
-        pass
-    return False
+def lacking(hand_ins: Iterable[HandIn]) -> Iterator[HandIn]:
+    """The hand-ins of which something has still to be run or judged. Those that cannot be read are not among them."""
+    store = functools.cache(_Complete)
+    for hand_in in hand_ins:
+        try:
+            grade_notebook(**_material(hand_in), judge=shared_judge(), store=store(hand_in.root / FOLDER))
+        except _Missing:
+            yield hand_in
+        except Unreadable:
+            continue
 
 
-def _given(hand_in: HandIn) -> dict[str, Any]:
-    """All that a hand-in's results follow from, as JSON types."""
+def _material(hand_in: HandIn) -> dict[str, Any]:
+    """All that a hand-in's results follow from, as `grade_notebook` takes it."""
     config = configuration(hand_in.root)
     nb, release = given(hand_in, config)
     how = JudgedExecute(config=config)
     seed = how.seed if how.seed >= 0 else Store(hand_in.root / FOLDER).seed(hand_in.lesson)
-    lesson = lesson_of(hand_in.root, hand_in.lesson)
-    return {"version": version("**/*.py"), "nb": nb, "release": release, "seed": seed, "limits": asdict(how.limits),
-            "lesson": lesson and [_bare(lesson.release), _bare(lesson.solved)]}
+    return {"nb": nb, "release": release, "seed": seed, "limits": how.limits,
+            "lesson": lesson_of(hand_in.root, hand_in.lesson)}
 
 
-def _bare(nb: nbformat.NotebookNode) -> dict[str, Any]:
-    """A notebook without its outputs."""
-    return {**nb, "cells": [{**cell, "outputs": []} if "outputs" in cell else cell for cell in nb.cells]}
+def _packed(material: dict[str, Any]) -> str:
+    lesson = material["lesson"] and asdict(material["lesson"])
+    return json.dumps({**material, "version": version("**/*.py"), "limits": asdict(material["limits"]),
+                       "lesson": lesson})
+
+
+def _unpacked(job: dict[str, Any]) -> dict[str, Any]:
+    lesson = job["lesson"] and Lesson(**{name: tuple(Cell(**cell) for cell in cells)
+                                         for name, cells in job["lesson"].items()})
+    return {"nb": nbformat.from_dict(job["nb"]), "release": nbformat.from_dict(job["release"]), "seed": job["seed"],
+            "limits": Limits(**job["limits"]), "lesson": lesson}
 
 
 def _taken(client: Client, due: Sequence[HandIn]) -> Iterator[str]:
@@ -173,7 +184,7 @@ def _taken(client: Client, due: Sequence[HandIn]) -> Iterator[str]:
             return
         while waiting and len(running) < AHEAD * threads:
             hand_in = waiting.popleft()
-            future = client.submit(work, json.dumps(_given(hand_in)), pure=False)
+            future = client.submit(work, _packed(_material(hand_in)), pure=False)
             running[future] = hand_in
             future.add_done_callback(finished.put)
         try:
@@ -235,20 +246,14 @@ def about() -> dict[str, str]:
     return {"version": version("**/*.py"), "walls": ""}
 
 
-def work(job: str) -> str:
+def work(text: str) -> str:
     """A task: the results of one hand-in, each with its kind and key. Text in, text out."""
     from distributed import get_worker
 
-    asked = json.loads(job)
-    if asked["version"] != version("**/*.py"):
+    job = json.loads(text)
+    if job["version"] != version("**/*.py"):
         raise NoCluster(_other("this address", version("**/*.py")))
     store = _Noted(Path(get_worker().local_directory) / FOLDER)  # it goes when the worker does
-    DESK.submit(_graded, asked, store).result()
-    return json.dumps([[*place, result] for place, result in store.noted.items()])
-
-
-def _graded(asked: dict[str, Any], store: Store) -> None:
-    nb, release = (nbformat.from_dict(asked[name]) for name in ("nb", "release"))
-    lesson = Lesson(*map(nbformat.from_dict, asked["lesson"])) if asked["lesson"] else None
-    grade_notebook(nb, release, seed=asked["seed"], judge=shared_judge(), limits=Limits(**asked["limits"]),
-                   store=store, lesson=lesson)
+    DESK.submit(lambda: grade_notebook(**_unpacked(job), judge=shared_judge(), store=store)).result()
+    noted, store.noted = store.noted, {}  # caches keep stores
+    return json.dumps([[*place, result] for place, result in noted.items()])

@@ -31,12 +31,18 @@ def harmless_outputs(said: Any) -> list[NotebookNode]:
     return [_output(one) for one in said if isinstance(one, dict)] if isinstance(said, list) else []
 
 
+def _text(said: str) -> str:
+    """What can be written to a file: without halves of characters."""
+    return said.encode("utf-8", "replace").decode()
+
+
 def _output(said: dict[str, Any]) -> NotebookNode:
     match said:
         case {"output_type": "stream", "name": "stdout" | "stderr" as name, "text": str(text)}:
-            return new_output("stream", name=name, text=text)
+            return new_output("stream", name=name, text=_text(text))
         case {"output_type": "error", "ename": str(kind), "evalue": str(value), "traceback": [*lines]}:
-            return new_output("error", ename=kind, evalue=value, traceback=[t for t in lines if isinstance(t, str)])
+            shown = [_text(line) for line in lines if isinstance(line, str)]
+            return new_output("error", ename=_text(kind), evalue=_text(value), traceback=shown)
         case {"output_type": "execute_result" | "display_data" as kind, "data": dict(data)}:
             return new_output(kind, _bundle(data))
     return new_output("stream", name="stderr", text="[What this cell shows cannot be shown.]\n")
@@ -45,7 +51,7 @@ def _output(said: dict[str, Any]) -> NotebookNode:
 def _bundle(data: dict[str, Any]) -> dict[str, str]:
     pictures = {kind: data[kind] for kind in PICTURES if _is_base64(data.get(kind))}
     text = data.get("text/plain")
-    return {**pictures, "text/plain": text if isinstance(text, str) else LEFT_OUT}
+    return {**pictures, "text/plain": _text(text) if isinstance(text, str) else LEFT_OUT}
 
 
 def _is_base64(value: Any) -> bool:

@@ -6,11 +6,14 @@ after the other, and says what they are made of and what they put on every devic
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 from typing import Any, TextIO
 
 from grader.classroom import wire
+from grader.communication import Structure, structure
+from grader.program import Program
 
 
 def warm() -> None:
@@ -29,16 +32,19 @@ def main(questions: TextIO, replies: TextIO) -> None:
         replies.flush()
 
 
+@functools.lru_cache(maxsize=4)
+def _read(text: str) -> tuple[Program, Structure]:
+    program = wire.program(text)
+    return program, structure(program)
+
+
 def _reply(question: dict[str, Any]) -> dict[str, Any]:
     from grader.behaviour import execute, shapes
-    from grader.communication import structure
 
-    program = wire.program(question["program"])
     try:
-        written = structure(program)
+        program, written = _read(question["program"])
         if "given" not in question:
             return {"shapes": shapes(program), "structure": wire.structure_out(written)}
-        results, flops = execute(program, *wire.inputs(question), written)
-        return {"results": [wire.result_out(r) for r in results], "flops": flops}
+        return wire.ran_out(execute(program, *wire.inputs(question), written))
     except Exception as error:  # XLA's own refusals, and whatever an odd artefact may lead to
         return {"raised": [type(error).__name__, str(error)[:4000]]}

@@ -6,7 +6,9 @@ where it was.
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import multiprocessing
 import os
 import signal
@@ -18,17 +20,16 @@ from dataclasses import dataclass
 from multiprocessing import connection
 from pathlib import Path
 
-from nbgrader.api import Gradebook
-from nbgrader.coursedir import CourseDirectory
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from grader.classroom import walls
-from grader.classroom.build import build, configuration, lessons, nbgrader
+from grader.classroom.build import build, nbgrader, registered
 from grader.classroom.demo import make_class
 from grader.classroom.record import HandIn, Row, outcomes, record
+from grader.classroom.store import Unavailable, write
 
 PATIENCE = 3  # how often in a row the graders' processes may die before somebody has to look
 
@@ -48,26 +49,27 @@ class Stopped(Exception):
 
 
 def grade_class(root: Path, console: Console, how: How = How()) -> list[Row]:
-    """Grade everything in `submitted/` (or a demo class, if there is nothing) and write feedback and grades.csv."""
-    if not _registered(root):
-        console.print("Building course/ and the gradebook …")
-        build(root)
-    hand_ins = list(found(root)) or _demo(root, console)
-    if how.scheduler:
-        from grader.classroom.cluster import run_ahead
+    """Grade everything in `submitted/` (or a demo class, if there is nothing) and write feedback and grades.csv.
 
-        run_ahead(hand_ins, how.scheduler, console)
-    rows = _graded(hand_ins, how, console)
-    write_csv(rows, root / "grades.csv")
+    Raises Stopped on Ctrl-C, and Unavailable.
+    """
+    try:
+        if not registered(root):
+            console.print("Building course/ and the gradebook …")
+            build(root)
+        hand_ins = list(found(root)) or _demo(root, console)
+        if how.scheduler:
+            from grader.classroom.cluster import run_ahead
+
+            run_ahead(hand_ins, how.scheduler, console)
+        rows = _graded(hand_ins, how, console)
+        write_csv(rows, root / "grades.csv")
+    except KeyboardInterrupt:
+        raise Stopped("Stopped. What is done is kept. Run the same command again to go on.") from None
+    except OSError as error:
+        raise Unavailable(f"{error.strerror or error} ({error.filename or root}). Put that right and run the same "
+                          "command again: what is done is kept.") from error
     return rows
-
-
-def _registered(root: Path) -> bool:
-    """Whether the gradebook knows every lesson."""
-    config = configuration(root)
-    with Gradebook(CourseDirectory(config=config).db_url) as book:
-        known = {assignment.name for assignment in book.assignments if assignment.notebooks}
-    return known >= {source.stem for source in lessons(root)}
 
 
 def found(root: Path) -> Iterator[HandIn]:
@@ -79,6 +81,7 @@ def found(root: Path) -> Iterator[HandIn]:
 
 def _demo(root: Path, console: Console) -> list[HandIn]:
     console.print("There is nothing in submitted/: making a demo class of 12 students.")
+    os.environ.setdefault(walls.WITHOUT, "1")  # where they cannot be built: this class is ours
     for release in sorted((root / "course").glob("*/*.ipynb")):
         make_class(root, release.stem, root / "submitted")
     return list(found(root))
@@ -114,7 +117,8 @@ def _side_by_side(hand_ins: Sequence[HandIn], how: How) -> Iterator[Row]:
     count = min(how.workers, len(hand_ins))
     pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_begin)
     try:
-        waiting: list[Future[Row]] = [pool.submit(record, h, h.student in how.again) for h in hand_ins]
+        with _deaf_to_ctrl_c():
+            waiting: list[Future[Row]] = [pool.submit(record, h, h.student in how.again) for h in hand_ins]
         for future in as_completed(waiting):
             yield future.result()
     except BaseException:
@@ -125,9 +129,18 @@ def _side_by_side(hand_ins: Sequence[HandIn], how: How) -> Iterator[Row]:
         pool.shutdown(cancel_futures=True)
 
 
+@contextlib.contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes started in this block leave Ctrl-C to the one that started them."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _begin() -> None:
-    """A grading process leaves Ctrl-C to the one that started it, and ends when that one has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """A grading process ends when the one that started it has ended."""
     threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
 
 
@@ -163,12 +176,12 @@ def write_feedback(root: Path) -> Iterator[Path]:
 def write_csv(rows: list[Row], target: Path) -> None:
     """One line a hand-in: points and maximum, then a column an exercise; problems in the last column."""
     names = list(dict.fromkeys(name for row in rows for name in row.points))
-    with target.open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["student", "lesson", "points", "max", *names, "problem"])
-        for row in rows:
-            table.writerow([row.hand_in.student, row.hand_in.lesson, _total(row.points), _total(row.worth),
-                            *(row.points.get(name, "") for name in names), row.problem])
+    table = csv.writer(text := io.StringIO())
+    table.writerow(["student", "lesson", "points", "max", *names, "problem"])
+    for row in rows:
+        table.writerow([row.hand_in.student, row.hand_in.lesson, _total(row.points), _total(row.worth),
+                        *(row.points.get(name, "") for name in names), row.problem])
+    write(target, text.getvalue().encode())
 
 
 def _total(points: dict[str, float]) -> float:

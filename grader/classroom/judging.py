@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from grader.answers import Answer, from_json
-from grader.behaviour import Execution, Failed, Result, specs
+from grader.behaviour import Execution, Failed, Ran, specs
 from grader.classroom import wire
 from grader.classroom.limits import Limits
 from grader.classroom.sandbox import Ended, Fork, Template, steadily
@@ -79,10 +79,9 @@ class Told(Execution):
     def structure(self) -> Structure:
         return wire.structure_in(self._read["structure"])
 
-    @cached_property
-    def ran(self) -> tuple[list[Result], int]:
-        reply = self.ask({**wire.question(self.program), **wire.run_of(self.case.mesh, self.given, specs(self.case))})
-        return [wire.result_in(r) for r in reply["results"]], wire.count_in(reply["flops"])
+    def run(self) -> Ran:
+        question = wire.question(self.program)
+        return wire.ran_in(self.ask({**question, **wire.run_of(self.case.mesh, self.given, specs(self.case))}))
 
 
 class Judge:

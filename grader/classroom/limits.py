@@ -18,6 +18,8 @@ class Limits:
     home: int = 256 << 20
     file: int = 64 << 20
     files: int = 512  # open at once
+    made: int = 20_000  # files and folders in its home
+    threads: int = 1000
     line: int = 32 << 20
     lines: int = 256 << 20  # all that a run may say
 

@@ -7,6 +7,8 @@ What is in the gradebook already, with the same verdicts, is left alone; what a 
 from __future__ import annotations
 
 import functools
+import logging
+import re
 import warnings
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -25,6 +27,7 @@ from grader.classroom.execute import UNREACHED, Graded, JudgedExecute
 from grader.classroom.judging import OUR_FAULT
 from grader.classroom.notebook import checked
 from grader.classroom.store import key, write
+from grader.classroom.walls import NoWalls
 from grader.exercise import Outcome
 
 TRIES = 3  # of a step of nbgrader's, when another process has the gradebook locked
@@ -67,12 +70,21 @@ class Row:
 def record(hand_in: HandIn, again: bool = False) -> Row:
     """Grade a hand-in as far as that has not been done; `again` does it anew in any case."""
     try:
-        graded, stamp = _graded(hand_in, again)
+        return _recorded(hand_in, again)
     except handin.Unreadable as why:
         return Row(hand_in, problem=str(why))
-    done = hand_in.at("feedback", ".graded")
-    before = _row(hand_in)
-    if before and done.exists() and done.read_text() == stamp:
+    except NoWalls:
+        raise
+    except Exception as error:  # it is nobody's hand-in that is wrong, and the class goes on
+        return Row(hand_in, problem=f"The grader failed ({type(error).__name__}: {error}). Put that right, and run it "
+                   "again: what is graded is kept.")
+
+
+def _recorded(hand_in: HandIn, again: bool) -> Row:
+    graded, stamp = _graded(hand_in, again)
+    done = hand_in.at("feedback", ".graded")  # written last, so with it all else is whole
+    before = _row(hand_in) if done.exists() else None
+    if before and done.read_text() == stamp:
         return before
     done.unlink(missing_ok=True)
     api = _api(hand_in.root)
@@ -106,6 +118,7 @@ def given(hand_in: HandIn, config: Config) -> tuple[NotebookNode, NotebookNode]:
 @functools.cache
 def _api(root: Path) -> NbGraderAPI:
     warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader's own, and nobody's concern here
+    logging.getLogger("tornado.application").setLevel(logging.CRITICAL)  # where nbgrader says what it also raises
     return nbgrader(root)
 
 
@@ -115,10 +128,12 @@ def _said(step, hand_in: HandIn) -> str:
         result = step(hand_in.lesson, hand_in.student, force=True)
         if result["success"]:
             return ""
-        lines = (result.get("error") or result.get("log") or "it gave no reason").strip().splitlines()
-        if "locked" not in lines[-1]:
+        log = "\n".join((result.get("error", ""), result.get("log", "")))  # the log has the cause
+        if "locked" not in log:
             break
-    return lines[-1]
+    lines = [line for line in log.splitlines() if line.strip()] or ["it gave no reason"]
+    errors = [line for line in lines if re.match(r"[\w.]+(Error|Entry)\b", line)]
+    return (errors or lines)[-1].strip()
 
 
 def _row(hand_in: HandIn) -> Row | None:

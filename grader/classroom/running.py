@@ -15,6 +15,7 @@ from nbformat import NotebookNode
 from grader.answers import asks, to_json
 from grader.classroom.limits import Limits
 from grader.classroom.notebook import answer_expression, checked, grade_id, restore
+from grader.classroom.recorder import LIMIT
 from grader.classroom.sandbox import Ended, Template
 from grader.classroom.slices import Cell, slices
 from grader.classroom.store import Store, key, version
@@ -23,6 +24,7 @@ from grader.lessons import find
 # What a run's answers and outputs depend on, besides what it is given.
 SIDE = ("__init__.py", "answers.py", "blocks.py", "communication.py", "devices.py", "draw.py", "notation.py",
         "program.py", "classroom/recorder.py", "classroom/worker.py", "classroom/withheld.py")
+SHOWN = 2 * LIMIT  # characters of outputs: what a recorder lets through, in JSON
 
 
 @dataclass(frozen=True)
@@ -150,15 +152,18 @@ def _performed(todo: list[dict[str, Any]], limits: Limits) -> Run:
     expected = {step["check"] for step in todo if "check" in step}
     answers: dict[str, Any] = {}
     outputs: dict[int, list] = {}
+    room = SHOWN
     try:
         with workers().fork(limits) as fork:
             fork.write(json.dumps({"cell_seconds": limits.cell_seconds, "steps": todo}))
-            for message in map(_read, fork.lines()):
+            for line in fork.lines():
+                message = _read(line)
                 number, name = message.get("cell"), message.get("check")
                 if message.get("end") is True:
                     break
                 if isinstance(number, int) and 0 <= number < len(todo):
-                    outputs[number] = message.get("outputs")
+                    if (room := room - len(line)) > 0:
+                        outputs[number] = message.get("outputs")
                 elif isinstance(name, str) and name in expected:
                     answers.setdefault(name, message.get("answers"))
     except Ended as why:

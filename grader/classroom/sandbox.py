@@ -30,7 +30,8 @@ from grader.classroom.limits import Limits
 START = 120.0  # seconds that a template may take to import JAX on a slow, busy machine
 LEAVE = 5.0  # seconds that a fork may take to end when it has said all
 TICK = 0.1  # seconds between two looks at a fork's memory
-TRIES = 3  # of a run whose process is killed each time
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # how a template ends when it, or bubblewrap, is killed
+TRIES = 5  # of a run whose process is killed each time
 T = TypeVar("T")
 
 
@@ -115,13 +116,15 @@ class Template:
         ours, theirs = socket.socketpair()
         guarded = walls.standing()
         inside = [sys.executable, "-m", "grader.classroom.template", self.entry, str(theirs.fileno())]
-        self.home = tempfile.TemporaryDirectory(prefix="grader-", ignore_cleanup_errors=True)
-        environment = self._environment(walls.HOME if guarded else self.home.name, guarded)
+        if not guarded:
+            self.home = tempfile.TemporaryDirectory(prefix="grader-", ignore_cleanup_errors=True)
+        home = self.home.name if self.home else walls.HOME
+        environment = self._environment(home, guarded)
         with tempfile.TemporaryFile() as complaints, theirs:
             self.process = subprocess.Popen(
                 walls.command(inside, environment, home_bytes=self.limits.home) if guarded else inside,
                 env={"PATH": os.environ.get("PATH", "")} if guarded else environment,
-                cwd=self.home.name, pass_fds=[theirs.fileno()], start_new_session=True,
+                cwd=self.home.name if self.home else "/", pass_fds=[theirs.fileno()], start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaints)
             theirs.close()
             self.control = ours
@@ -129,12 +132,13 @@ class Template:
             with contextlib.suppress(OSError):
                 if ours.recv(16) == b"ready":
                     return True
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                if self.process.wait(LEAVE) in KILLED:
+                    return False
             complaints.seek(0)
             last = complaints.read()[-2000:].decode(errors="replace").strip()
         self.kill()
-        if last:
-            raise RuntimeError(f"The process that {self.entry}s are forked from did not start: {last}")
-        return False
+        raise RuntimeError(f"The process that {self.entry}s are forked from did not start: {last or 'it said nothing'}")
 
     def _environment(self, home: str, guarded: bool) -> dict[str, str]:
         """All that is known inside of the environment: where Python finds its modules, and nothing of ours."""
@@ -154,14 +158,18 @@ class Template:
         except (OSError, ValueError):
             return None
 
-    def resident(self) -> int:
-        """Bytes of memory of the largest process behind these walls."""
-        sizes = [0]
-        with contextlib.suppress(psutil.Error):
+    def excess(self, limits: Limits) -> str:
+        """What a process of this template has too much of, as seen from outside; "" when it has not."""
+        with contextlib.suppress(psutil.Error, OSError):
             for process in psutil.Process(self.process.pid).children(recursive=True):
-                with contextlib.suppress(psutil.Error):
-                    sizes.append(process.memory_info().rss)
-        return max(sizes)
+                if process.memory_info().rss > limits.memory:
+                    return (f"It took more than the {limits.memory >> 20:,} MiB of memory that there are for it, and "
+                            "was stopped. The exercises need a few; is an array much larger than it should be?")
+                if process.num_threads() > limits.threads:
+                    return f"It had more than {limits.threads:,} threads, and was stopped."
+                if _files_in(f"/proc/{process.pid}/root{walls.HOME}") > limits.made:
+                    return f"It made more than {limits.made:,} files, and was stopped."
+        return ""
 
     def kill(self) -> None:
         """End the template and everything in it, at once."""
@@ -178,13 +186,22 @@ class Template:
             self.home = None
 
 
+def _files_in(home: str) -> int:
+    """How many files and folders there are in a home behind walls; 0 where there is none."""
+    if not os.path.isdir(home):
+        return 0
+    found = os.statvfs(home)
+    return found.f_files - found.f_ffree
+
+
 class Fork:
     """One run: what is written to it, what it says, and its end."""
 
     def __init__(self, template: Template, limits: Limits, job: int, wire: int, complaints):
         self.template, self.limits, self.complaints = template, limits, complaints
         self.job, self.wire = job, wire
-        self.deadline = time.monotonic() + limits.seconds
+        self.looked = time.monotonic()
+        self.deadline = self.looked + limits.seconds
         self.pieces: list[bytes] = []
         self.received = self.pending = 0
         self.over = False
@@ -216,16 +233,25 @@ class Fork:
                 raise Ended("The notebook answered with more than an answer can be, and was stopped.")
 
     def _read(self) -> bytes:
-        while not select.select([self.wire], [], [], TICK)[0]:
-            if time.monotonic() > self.deadline:
-                raise self._late()
-            if self.template.resident() > self.limits.memory:
-                self.template.kill()
-                raise Ended(f"It took more than the {self.limits.memory >> 20:,} MiB of memory that there are for it, "
-                            "and was stopped. The exercises need a few; is an array much larger than it should be?")
-        if chunk := os.read(self.wire, 1 << 20):
-            return chunk
-        raise self._gone()
+        """The next piece, of whatever length. Time and memory are looked at however much it says."""
+        while True:
+            ready, _, _ = select.select([self.wire], [], [], TICK)
+            self._look()
+            if ready:
+                if chunk := os.read(self.wire, 1 << 20):
+                    return chunk
+                raise self._gone()
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now > self.deadline:
+            raise self._late()
+        if now < self.looked + TICK:
+            return
+        self.looked = now
+        if words := self.template.excess(self.limits):
+            self.template.kill()
+            raise Ended(words)
 
     def _late(self) -> Ended:
         self.template.kill()

@@ -109,7 +109,8 @@ def command(inside: Sequence[str], environment: Mapping[str, str] | None = None,
     return ["bwrap", "--unshare-all", "--unshare-user", "--as-pid-1", "--die-with-parent", "--new-session",
             "--cap-drop", "ALL", "--clearenv", *variables, *shown,
             "--proc", "/proc", "--dev", "/dev", "--size", str(home_bytes), "--tmpfs", HOME,
-            "--size", str(home_bytes), "--tmpfs", "/dev/shm", *_tmp(), "--remount-ro", "/dev", "--remount-ro", "/",
+            "--size", str(home_bytes), "--tmpfs", "/dev/shm", *_tmp(), "--remount-ro", "/dev", "--remount-ro", "/proc",
+            "--remount-ro", "/",
             "--chdir", HOME, "--", *inside]
 
 
@@ -136,12 +137,13 @@ def _pairs(paths: Sequence[Path]) -> list[str]:
 
 def _hidden(package: Path) -> list[str]:
     """Only the student's side of grader: no references, no cases, nothing of the classroom but what runs inside."""
-    words = ["--tmpfs", f"{SIDE}/grader/lessons", "--ro-bind", str(package / "classroom/withheld.py"),
-             f"{SIDE}/grader/lessons/__init__.py", "--tmpfs", f"{SIDE}/grader/classroom"]
-    for name in INSIDE:
-        words += ["--ro-bind", str(package / f"classroom/{name}.py"), f"{SIDE}/grader/classroom/{name}.py"]
-    installed = [Path(p, "grader") for p in site.getsitepackages() if Path(p, "grader").is_dir()]
-    return [*words, *(word for path in installed for word in ("--tmpfs", str(path)))]
+    installed = [str(Path(p, "grader")) for p in site.getsitepackages() if Path(p, "grader").is_dir()]
+    empty = [f"{SIDE}/grader/lessons", f"{SIDE}/grader/classroom", *installed]
+    shown = {f"{SIDE}/grader/lessons/__init__.py": package / "classroom/withheld.py",
+             **{f"{SIDE}/grader/classroom/{name}.py": package / f"classroom/{name}.py" for name in INSIDE}}
+    return [*(word for place in empty for word in ("--tmpfs", place)),
+            *(word for place, path in shown.items() for word in ("--ro-bind", str(path), place)),
+            *(word for place in empty for word in ("--remount-ro", place))]
 
 
 def _tmp() -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.answers import from_json, to_json
-from grader.behaviour import Result
+from grader.behaviour import Ran, Result
 from grader.blocks import Blocks
 from grader.communication import COLLECTIVES, Collective, Manual, Structure
 from grader.exercise import Array
@@ -68,29 +68,41 @@ def _collective(kind: Any, axes: Any, group: Any, operand: Any, dtype: Any, size
                       None if times is None else _count(times), implicit)
 
 
-def result_out(result: Result) -> dict[str, Any]:
+def ran_out(ran: Ran) -> dict[str, Any]:
+    return {"results": list(map(_result_out, ran.results)), "flops": ran.flops, "bytes_sent": ran.bytes_sent}
+
+
+def _plain(block: np.ndarray) -> np.ndarray:
+    return block.astype(np.float32) if block.dtype.kind == "V" else block  # bfloat16 and its like
+
+
+def ran_in(said: Any) -> Ran:
+    with _typed():
+        return Ran(tuple(map(_result_in, said["results"])), _count(said["flops"]), _count(said["bytes_sent"]))
+
+
+def _result_out(result: Result) -> dict[str, Any]:
     held = result.held
     return {"mesh": list(held.mesh.items()), "shape": held.shape, "layout": result.layout[:LONGEST],
             "as_asked": result.as_asked,
-            "blocks": [[[(part.start, part.stop) for part in index], to_json(np.asarray(value))]
+            "blocks": [[[(part.start, part.stop) for part in index], to_json(_plain(value))]
                        for index, value in zip(held.indices, held.values, strict=True)]}
 
 
-def result_in(said: Any) -> Result:
-    with _typed():
-        shape = _shape(said["shape"])
-        blocks = [_block(shape, index, value) for index, value in said["blocks"]]
-        mesh = {_name(n): _count(size) for n, size in said["mesh"]}
-        if not blocks or not isinstance(said["as_asked"], bool):
-            raise ValueError("no block at all")
-        indices, values = zip(*blocks, strict=True)
-        return Result(Blocks(mesh, shape, indices, values), _name(said["layout"]), said["as_asked"])
+def _result_in(said: Any) -> Result:
+    shape = _shape(said["shape"])
+    blocks = [_block(shape, index, value) for index, value in said["blocks"]]
+    mesh = {_name(n): _count(size) for n, size in said["mesh"]}
+    if not blocks or not isinstance(said["as_asked"], bool):
+        raise ValueError("no block at all")
+    indices, values = zip(*blocks, strict=True)
+    return Result(Blocks(mesh, shape, indices, values), _name(said["layout"]), said["as_asked"])
 
 
 def _block(shape: tuple[int, ...], index: Any, value: Any) -> tuple[tuple[slice, ...], np.ndarray]:
     parts = tuple(slice(_count(start), _count(stop)) for start, stop in index)
     array = from_json(value)
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufcV" or len(parts) != len(shape):
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufc" or len(parts) != len(shape):
         raise ValueError("a block is an array of numbers")
     if array.shape != tuple(p.stop - p.start for p in parts) or any(
             p.stop > n for p, n in zip(parts, shape, strict=True)):
@@ -101,10 +113,6 @@ def _block(shape: tuple[int, ...], index: Any, value: Any) -> tuple[tuple[slice,
 def shapes_in(said: Any) -> list[tuple[int, ...]]:
     with _typed():
         return [_shape(shape) for shape in said]
-
-
-def count_in(said: Any) -> int:
-    return _count(said)
 
 
 def _shape(said: Any) -> tuple[int, ...]:
