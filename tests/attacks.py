@@ -339,11 +339,11 @@ ATTACKS = (
     Attack("leave it to the compiler, behind an idle shard_map", FAKE, """
         def case3(a, b, *, mesh):
             return jax.shard_map(lambda c: c, mesh=mesh, in_specs=P(), out_specs=P())(a @ b)
-        """, points_over(2), falls("the same judge, but see `fake a pass` above"), into="case3", walls=False),
+        """, points_over(2), stands("the judge compares with what is compiled"), into="case3", walls=False),
     Attack("move operands unseen, behind a * 1", FAKE, """
         def case3(a, b, *, mesh):
             return jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=P(), out_specs=P())(a * 1, b * 1)
-        """, points_over(2), falls("the same judge, but see `fake a pass` above"), into="case3", walls=False),
+        """, points_over(2), stands("the judge compares with what is compiled"), into="case3", walls=False),
     Attack("collectives out of sight, in a composite", FAKE, """
         def case3(a, b, *, mesh):
             gathered = lambda a: jax.lax.all_gather(a, "x", axis=0, tiled=True)
@@ -352,7 +352,7 @@ ATTACKS = (
                 return jax.lax.psum(a @ jax.lax.dynamic_slice_in_dim(
                     hidden(b), jax.lax.axis_index("x") * b.shape[0], b.shape[0]), "x")
             return jax.shard_map(body, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P())(a, b)
-        """, points_over(3), falls("the same judge, but see `fake a pass` above"), into="case3", walls=False),
+        """, points_over(3), stands("the judge sees them there too"), into="case3", walls=False),
 
     # Steal what decides, or what is private.
     Attack("borrow the reference", STEAL, """
@@ -686,7 +686,7 @@ ATTACKS = (
             answer = []; answer.append(answer)
             return answer
         """, either(broke, undeserved), stands("too much recursion is an error like any other"), into="block_matmul",
-           walls=False),
+           walls=False, slow=True),
     Attack("a dict of a million keys", EXHAUST, """
         def block_matmul(A, B):
             return dict.fromkeys(map(str, range(1_000_000)), 1.0)
@@ -700,7 +700,8 @@ ATTACKS = (
             try:
                 while True: sum(range(9))
             except BaseException: pass
-        """, either(broke, lost), falls("it gives up the whole hand-in"), solved=True, middle=True, seconds=3),
+        """, either(broke, lost), falls("it gives up the whole hand-in"), solved=True, middle=True, seconds=3,
+           slow=True),
     Attack("loop in C, deaf to signals", HANG, "sum(itertools.repeat(0))", either(broke, lost),
            falls("it gives up the whole hand-in"), solved=True, middle=True, seconds=3),
     Attack("take away the alarm", HANG, """
@@ -724,7 +725,8 @@ ATTACKS = (
                     except BaseException: pass
         def case3(a, b, *, mesh):
             Endless()
-        """, either(broke, lost), falls("it gives up the whole hand-in"), solved=True, into="case3", seconds=3),
+        """, either(broke, lost), falls("it gives up the whole hand-in"), solved=True, into="case3", seconds=3,
+           slow=True),
     Attack("crash", HANG, "ctypes.string_at(0)", either(broke, lost), falls("a dead kernel: the hand-in has no marks"),
            solved=True, middle=True),
     Attack("go on after the end", HANG, """
@@ -776,7 +778,7 @@ ATTACKS = (
             try: say("\\n" * 900_000)
             except BaseException: pass
         """, either(broke, lost), falls("it gives up the whole hand-in"), solved=True, middle=True, walls=False,
-           seconds=3),
+           seconds=3, slow=True),
     Attack("memory behind a drip on the wire", EXHAUST, """
         def drip():
             while True: say(""); time.sleep(0.01)
@@ -1350,8 +1352,10 @@ class Warden:
 
     def _left(self) -> list[str]:
         """Files and processes of an attacker's that are still there."""
-        time.sleep(0.1)
-        names = [f"process {p}" for p, name in _processes() if name in ("mallory", "sleep 98765")]
+        for patience in (0, 0.05, 0.3):  # one that has been killed takes a moment to be gone
+            time.sleep(patience)
+            if not (names := [f"process {p}" for p, name in _processes() if name in ("mallory", "sleep 98765")]):
+                break
         for top in (*self.uppers, *(self.room / f for f in ("home", "loot")), Path("/dev/shm"), self.room / "course"):
             names += [str(path).removeprefix(f"{self.room}/") for path in _files(top)
                       if STUDENT not in path.parent.parts and _marked(path)]
@@ -1403,7 +1407,7 @@ class Watch:
 
     @staticmethod
     def _now() -> tuple[int, int, int]:
-        """Memory (each page once), processes and threads of the whole lab."""
+        """Memory, processes and threads of the whole lab."""
         memory = count = threads = 0
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError, StopIteration):
@@ -1412,7 +1416,7 @@ class Watch:
                     continue
                 count += 1
                 threads += int(re.search(r"Threads:\t(\d+)", status)[1])
-                memory += int(re.search(r"Pss:\s+(\d+)", (process / "smaps_rollup").read_text())[1]) << 10
+                memory += sum(map(int, re.findall(r"Rss(?:Anon|Shmem):\s+(\d+)", status))) << 10
         return memory, count, threads
 
     def most(self) -> dict[str, int]:

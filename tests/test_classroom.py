@@ -10,9 +10,9 @@ from rich.console import Console
 
 from grader.classroom.execute import grade_notebook
 from grader.classroom.grade import grade_class
-from grader.classroom.record import outcomes
 from grader.classroom.judging import Judge
 from grader.classroom.notebook import checked
+from grader.classroom.record import outcomes
 from grader.classroom.sandbox import Limits
 
 QUICK = Limits(cell_seconds=4, seconds=40)

@@ -139,7 +139,7 @@ def test_killed_at_twenty_moments(course, undisturbed):
     killer, killed = Killer(course), []
     command, began = classes.start(course), time.monotonic()
     while plan:
-        time.sleep(draw.uniform(0, 8) if plan[0] == "grader" else draw.uniform(0, 1))
+        time.sleep(draw.uniform(0, 8) if plan[0] == "grader" else draw.uniform(0, 0.7))
         hit = killer.kill(command, plan[0], draw)
         if hit:
             killed.append((plan[0], round(time.monotonic() - began, 2)))

@@ -21,7 +21,7 @@ from grader.answers import Problem, from_json, to_json
 from grader.check import Mark
 from grader.classroom.display import harmless_outputs, harmless_text
 from grader.classroom.handin import registered
-from grader.classroom.judging import Judge, Judged, kept, present, shared_judge, unkept
+from grader.classroom.judging import OUR_FAULT, Judge, Judged, kept, present, shared_judge, unkept
 from grader.classroom.limits import Limits
 from grader.classroom.notebook import checked, restore
 from grader.classroom.running import Lesson, Run, code, lesson_of, run
@@ -76,7 +76,10 @@ def _judged(name: str, done: Run, seed: int, judge: Judge, store: Store) -> Judg
     answers = _checked(name, done.answers[name], seed)
     place = verdict_key(name, seed, answers)
     if (before := store.get("verdicts", place)) is None:
-        before = kept(judge(find(name), seed, answers))
+        judged = judge(find(name), seed, answers)
+        if any(outcome.check == OUR_FAULT for outcome in judged.verdict.outcomes):
+            return judged  # not kept: the next run tries again
+        before = kept(judged)
         store.put("verdicts", place, before)
     return unkept(before)
 

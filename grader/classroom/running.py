@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from grader.answers import asks, to_json
 from grader.classroom.limits import Limits
 from grader.classroom.notebook import answer_expression, checked, grade_id, restore
 from grader.classroom.recorder import LIMIT
-from grader.classroom.sandbox import Ended, Template
+from grader.classroom.sandbox import Ended, Template, steadily
 from grader.classroom.slices import Cell, slices
 from grader.classroom.store import Store, key, version
 from grader.lessons import find
@@ -149,26 +149,32 @@ def run_key(todo: list[dict[str, Any]], limits: Limits) -> str:
 
 
 def _performed(todo: list[dict[str, Any]], limits: Limits) -> Run:
-    expected = {step["check"] for step in todo if "check" in step}
-    answers: dict[str, Any] = {}
-    outputs: dict[int, list] = {}
-    room = SHOWN
+    done = Run({}, {})
     try:
-        with workers().fork(limits) as fork:
-            fork.write(json.dumps({"cell_seconds": limits.cell_seconds, "steps": todo}))
-            for line in fork.lines():
-                message = _read(line)
-                number, name = message.get("cell"), message.get("check")
-                if message.get("end") is True:
-                    break
-                if isinstance(number, int) and 0 <= number < len(todo):
-                    if (room := room - len(line)) > 0:
-                        outputs[number] = message.get("outputs")
-                elif isinstance(name, str) and name in expected:
-                    answers.setdefault(name, message.get("answers"))
+        steadily(lambda: _listen(todo, limits, done))
     except Ended as why:
-        return Run(answers, outputs, str(why))
-    return Run(answers, outputs)
+        return replace(done, ending=str(why))
+    return done
+
+
+def _listen(todo: list[dict[str, Any]], limits: Limits, done: Run) -> None:
+    """Take down what a worker says while it does the steps."""
+    done.answers.clear()
+    done.outputs.clear()
+    expected = {step["check"] for step in todo if "check" in step}
+    room = SHOWN
+    with workers().fork(limits) as fork:
+        fork.write(json.dumps({"cell_seconds": limits.cell_seconds, "steps": todo}))
+        for line in fork.lines():
+            message = _read(line)
+            number, name = message.get("cell"), message.get("check")
+            if message.get("end") is True:
+                break
+            if isinstance(number, int) and 0 <= number < len(todo):
+                if (room := room - len(line)) > 0:
+                    done.outputs[number] = message.get("outputs")
+            elif isinstance(name, str) and name in expected:
+                done.answers.setdefault(name, message.get("answers"))
 
 
 def _read(line: str) -> dict[str, Any]:
