@@ -83,7 +83,7 @@ def grade(paths: Annotated[list[Path] | None, typer.Argument(
         os.environ[walls.WITHOUT] = "1"
     try:
         if paths:
-            _grade_files(paths, as_json, secrets.randbits(32) if seed < 0 else seed)
+            _grade_files(paths, as_json, secrets.randbits(128) if seed < 0 else seed)
         else:
             _grade_class(workers, again or [], details, scheduler)
     except (walls.NoWalls, Unavailable) as lacking:

@@ -601,7 +601,9 @@ ATTACKS = (
     Attack("memory that no process shows", EXHAUST, """
         hoard = []
         for k in range(28):
-            hoard.append(mmap.mmap(-1, 50 << 20)); hoard[-1].write(b"x" * (50 << 20))
+            try: hoard.append(mmap.mmap(-1, 50 << 20))
+            except OSError: hoard.append(mmap.mmap(os.open("/dev/zero", os.O_RDWR), 50 << 20))
+            hoard[-1].write(b"x" * (50 << 20))
             hoard[-1].madvise(mmap.MADV_DONTNEED); print("wrote", 50 * (k + 1), "MB")
         """, wrote(1200), falls("nothing limits it"), solved=True, later=True, seconds=24),
     Attack("memory in files without a name", EXHAUST, """

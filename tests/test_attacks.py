@@ -36,9 +36,7 @@ def lab(course):
 
 
 @every
-def test_it_gets_nothing_and_does_no_harm(lab, attack, request):
-    if attack.slow and "slow" not in request.config.option.markexpr:
-        pytest.skip("takes long and is like another: pytest -m slow tests/test_attacks.py")
+def test_it_gets_nothing_and_does_no_harm(lab, attack):
     if attack.walls and OPEN:
         pytest.skip(OPEN)
     if attack.walls and BARE:
@@ -108,9 +106,7 @@ def test_what_looks_at_a_result_sees_when_it_is_bad(judgement, bad):
 
 
 @pytest.fixture(scope="module")
-def stock(course, request):
-    if "slow" not in request.config.option.markexpr:
-        pytest.skip("takes a quarter of an hour: pytest -m slow tests/test_attacks.py")
+def stock(course):
     if BARE:
         pytest.skip(BARE)
     lab = Lab("stock", course)

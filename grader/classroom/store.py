@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = ".grading"
+SECRET = 128  # bits of a seed: too many to find it from the cases that a worker is shown
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -67,11 +68,11 @@ class Store:
     def seed(self, lesson: str) -> int:
         """The secret from which a lesson's cases are drawn: drawn once, and kept, so that marks stay comparable."""
         if self.folder is None:
-            return self.kept.setdefault(("seeds", lesson), secrets.randbits(32))
+            return self.kept.setdefault(("seeds", lesson), secrets.randbits(SECRET))
         file = self.folder / "seeds" / lesson
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists():
-            fresh = _written(file.parent, str(secrets.randbits(32)).encode())
+            fresh = _written(file.parent, str(secrets.randbits(SECRET)).encode())
             try:
                 os.link(fresh, file)  # whoever comes first decides
             except FileExistsError:

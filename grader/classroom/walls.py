@@ -38,6 +38,7 @@ KERNEL = ("mount", "umount2", "pivot_root", "chroot", "unshare", "setns", "open_
 TO_ITSELF = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 ABSENT = ("clone3", "memfd_create", "memfd_secret")  # whoever asks for these knows another way
 CLONE_THREAD = 0x10000
+MAP_TYPE, MAP_SHARED = 0x0F, (0x01, 0x03)  # memory shared with nobody, which no process seems to hold
 PR_SET_DUMPABLE = 4
 
 
@@ -153,9 +154,10 @@ def _tmp() -> list[str]:
 
 def close_behind() -> None:
     """Give up, for ever, the calls above. For a process that has just been forked and has one thread."""
-    from pyseccomp import ALLOW, ERRNO, MASKED_EQ, NE, Arg, SyscallFilter
+    from pyseccomp import ALLOW, ERRNO, KILL_PROCESS, MASKED_EQ, NE, Arg, Attr, SyscallFilter
 
     filter_ = SyscallFilter(ALLOW)
+    filter_.set_attr(Attr.ACT_BADARCH, KILL_PROCESS)
 
     def refuse(names: Sequence[str], error: int, *conditions: Arg) -> None:
         for name in names:
@@ -169,6 +171,8 @@ def close_behind() -> None:
     refuse(("clone",), eperm, Arg(0, MASKED_EQ, CLONE_THREAD, 0))
     refuse(TO_ITSELF, eperm, Arg(0, NE, os.getpid()))
     refuse(("prlimit64",), eperm, Arg(0, NE, 0))
+    for shared in MAP_SHARED:
+        refuse(("mmap",), eperm, Arg(3, MASKED_EQ, MAP_TYPE, shared))
     refuse(ABSENT, enosys)
     filter_.load()
 
