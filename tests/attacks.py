@@ -774,7 +774,7 @@ ATTACKS = (
             try: say(""); time.sleep(0.02)
             except BaseException: pass
         """, either(broke, lost), falls("it gives up the whole hand-in"), solved=True, middle=True, walls=False,
-           seconds=3),
+           seconds=3, slow=True),
     Attack("empty lines without end", HANG, """
         while True:
             try: say("\\n" * 900_000)
@@ -787,7 +787,7 @@ ATTACKS = (
         threading.Thread(target=drip, daemon=True).start()
         hoard = []
         for _ in range(60): hoard.append(np.ones(5 << 20)); time.sleep(0.02)
-        """, grew, falls("nothing limits it"), solved=True, later=True),
+        """, grew, falls("nothing limits it"), solved=True, later=True, slow=True),
     Attack("a million small outputs on the wire", FORGE, """
         small = {"output_type": "stream", "name": "stdout", "text": "x"}
         for _ in range(4): say({"cell": 0, "outputs": [small] * 250_000})
@@ -919,7 +919,7 @@ ATTACKS = (
                 k = jax.lax.while_loop(lambda k: k >= 0, lambda k: (k + 1) % 7, jnp.int32(0))
                 return jax.lax.psum(a @ b, "x") + k
             return jax.shard_map(body, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P())(a, b)
-        """, crashed, falls("it gives up the whole hand-in"), solved=True, into="case3", later=True, seconds=6),
+        """, crashed, falls("it gives up the whole hand-in"), solved=True, into="case3", later=True, seconds=6, slow=True),
     Attack("a collective that not all reach", CRASH, """
         def case3(a, b, *, mesh):
             def body(a, b):
@@ -959,7 +959,7 @@ ATTACKS = (
         deliver(lambda artefact: rewritten(artefact, ending("func.call @f0(INPUT) : (TYPE) -> TYPE",
                 "".join(pair % (k, k + 1, k + 1) for k in range(60)) + last)))
         """, crashed, stands("the cell's time is over, and nothing else is lost"),
-           solved=True, middle=True, later=True, walls=False, seconds=8),
+           solved=True, middle=True, later=True, walls=False, seconds=8, slow=True),
     Attack("ten thousand operations", CRASH, """
         many = "".join(f"%m{k + 1} = stablehlo.add %m{k}, %m{k} : TYPE\\n" for k in range(10_000))
         deliver(lambda artefact: rewritten(artefact, ending("func.call @f(INPUT) : (TYPE) -> TYPE",

@@ -178,6 +178,7 @@ def test_ctrl_c_stops_cleanly_and_the_next_run_goes_on(course, undisturbed):
     assert classes.results(course) == undisturbed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(walls.missing()), reason="bubblewrap, which makes the small disk, cannot be used here")
 def test_a_full_disk_is_said_and_the_next_run_goes_on(course, undisturbed, tmp_path):
     """On a small file system with room for some of the results; then some is made."""
