@@ -20,7 +20,7 @@ feedback: $(READY) .cache/course  ## Write the feedback pages anew, from what is
 	grader feedback
 
 test: $(READY)  ## Run every test, the solution notebooks against their stored outputs included
-	pytest -n 3 --dist loadfile
+	pytest -n 3 --dist loadfile --no-loadscope-reorder
 	pytest --nbval-lax --nbval-cell-timeout=120 -p no:cacheprovider solutions
 
 lab: $(READY) .cache/course  ## Open JupyterLab on course/, with 8 devices and nbgrader ready

@@ -919,7 +919,8 @@ ATTACKS = (
                 k = jax.lax.while_loop(lambda k: k >= 0, lambda k: (k + 1) % 7, jnp.int32(0))
                 return jax.lax.psum(a @ b, "x") + k
             return jax.shard_map(body, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P())(a, b)
-        """, crashed, falls("it gives up the whole hand-in"), solved=True, into="case3", later=True, seconds=6, slow=True),
+        """, crashed, falls("it gives up the whole hand-in"), solved=True, into="case3", later=True, seconds=6,
+        slow=True),
     Attack("a collective that not all reach", CRASH, """
         def case3(a, b, *, mesh):
             def body(a, b):

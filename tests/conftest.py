@@ -21,3 +21,11 @@ def root() -> Path:
 
 def pytest_addoption(parser):
     parser.addoption("--rewrite-goldens", action="store_true", help="write the reviewed sentences anew")
+
+
+# Files that take minutes: `make test` runs several files at once, and none of these should be left to the end.
+LONG = ("test_nothing_lost", "test_attacks", "test_cluster", "test_gradebook", "test_versions")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.stem not in LONG)
