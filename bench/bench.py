@@ -28,7 +28,6 @@ from nbgrader.api import Gradebook
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
-from traitlets.config import Config
 
 from grader.classroom import record, running
 from grader.classroom.build import build, nbgrader
@@ -39,9 +38,9 @@ from grader.classroom.limits import Limits
 from grader.classroom.notebook import restore
 
 ROOT = Path(__file__).parents[1]
-STOCK = ["Execute", "IgnorePattern", "ClearMetadataPreprocessor", "LimitOutput", "SaveAutoGrades",
-         "AssignLatePenalties", "CheckCellMetadata"]
-SANITIZE = ["ClearOutput", "DeduplicateIds", "OverwriteKernelspec", "OverwriteCells", "CheckCellMetadata"]
+sys.path.insert(0, str(ROOT / "tests"))
+from stock import configuration as nbgraders_own  # noqa: E402
+
 GiB = 1 << 30
 
 
@@ -66,20 +65,6 @@ def course(folder: Path, lesson: str, notebooks: Iterator[nbformat.NotebookNode]
         target.parent.mkdir(parents=True)
         nbformat.write(nb, target)
     return folder
-
-
-def stock_configuration() -> Config:
-    """What nbgrader does out of the box, but for a longer time limit a cell."""
-    from nbconvert.preprocessors import ClearMetadataPreprocessor
-    from nbgrader import preprocessors
-
-    config = Config()
-    config.Autograde.autograde_preprocessors = [getattr(preprocessors, n, ClearMetadataPreprocessor) for n in STOCK]
-    config.Autograde.sanitize_preprocessors = [getattr(preprocessors, name) for name in SANITIZE]
-    config.Autograde.exporter_class = "nbconvert.exporters.NotebookExporter"
-    config.Autograde.pre_convert_hook = None
-    config.Execute.timeout = 120
-    return config
 
 
 @contextlib.contextmanager
@@ -117,7 +102,7 @@ def _proportional(process: psutil.Process) -> int:
 def stock(folder: Path, lesson: str, students: list[str], console: Console) -> tuple[Timed, Timed]:
     """nbgrader's autograde, one student after the other; and then its generate_feedback."""
     api = nbgrader(folder)
-    api.update_config(stock_configuration())
+    api.update_config(nbgraders_own(seconds=120))
     graded, pages = Timed("stock nbgrader autograde", len(students)), Timed("  its generate_feedback", len(students))
     for result, step in ((graded, api.autograde), (pages, api.generate_feedback)):
         with watched(result), Progress(console=console, transient=True, disable=not console.is_terminal) as progress:

@@ -130,16 +130,12 @@ def collect(archive: Annotated[Path, typer.Argument(help="The zip that your lear
             lesson: Annotated[str, typer.Argument(help="The lesson that was handed in, such as 07_matmul.")],
             replace: Annotated[bool, typer.Option(help="Also where another notebook lies already.")] = False) -> None:
     """Lay a zip of hand-ins (Moodle, Canvas, Blackboard, Brightspace) into submitted/STUDENT/LESSON/."""
-    from grader.classroom.archive import Unreadable
     from grader.classroom.intake import unpack
 
     root = root_of(Path.cwd())
     if not (root / "course" / lesson).is_dir():
         raise Trouble(f"There is no lesson {lesson} in course/.")
-    try:
-        taken = unpack(archive, lesson, root / "submitted", replace)
-    except Unreadable as why:
-        raise Trouble(str(why)) from None
+    taken = unpack(archive, lesson, root / "submitted", replace)
     for one in taken:
         out.print(escape(f"{one.student or archive.name}: {one.problem or one.note or 'taken'}"), soft_wrap=True)
     if any(one.problem for one in taken):

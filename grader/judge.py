@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -334,9 +334,3 @@ def _row(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], k
             hint = named.words if named else "Do the experiment: what does each device hold, and what does it lack?"
             return f"{cases[k].key}: not {_short(value)}. {hint}", named.name if named else ""
     return f"{cases[k].key}: the answer should be a plain value.", ""
-
-
-def with_words(verdict: Verdict, words: str) -> Verdict:
-    """The same verdict, worth nothing, with other words (for what went wrong around the judge)."""
-    worth = verdict.worth
-    return replace(verdict, outcomes=(Outcome(verdict.exercise, "runs", 0.0, worth, words=words),))

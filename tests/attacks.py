@@ -1127,21 +1127,12 @@ class _Stock:
     """nbgrader as it comes, but for a shorter time limit a cell."""
 
     def __init__(self, course: Path):
-        from nbconvert.preprocessors import ClearMetadataPreprocessor
-        from nbgrader import preprocessors as nb
-        from traitlets.config import Config
+        import stock
 
         from grader.classroom.build import nbgrader
 
-        self.course, self.api, config = course, nbgrader(course), Config()
-        config.Autograde.pre_convert_hook = None
-        config.Autograde.sanitize_preprocessors = [nb.ClearOutput, nb.DeduplicateIds, nb.OverwriteKernelspec,
-                                                   nb.OverwriteCells, nb.CheckCellMetadata]
-        config.Autograde.autograde_preprocessors = [
-            nb.Execute, nb.IgnorePattern, ClearMetadataPreprocessor, nb.LimitOutput, nb.SaveAutoGrades,
-            nb.AssignLatePenalties, nb.CheckCellMetadata]
-        config.Execute.timeout = 8
-        self.api.update_config(config)
+        self.course, self.api = course, nbgrader(course)
+        self.api.update_config(stock.configuration(seconds=8))
 
     def graded(self, nb: NotebookNode, student: str, _: float) -> dict[str, Any]:
         import nbformat

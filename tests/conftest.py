@@ -19,6 +19,18 @@ def root() -> Path:
     return ROOT
 
 
+@pytest.fixture(scope="module")
+def course(tmp_path_factory) -> Path:
+    """The small course of `mini`, built."""
+    import mini  # not above: the student's side is tested where there is no nbgrader
+
+    from grader.classroom.build import build
+
+    root = mini.make_course(tmp_path_factory.mktemp("course"))
+    build(root)
+    return root
+
+
 def pytest_addoption(parser):
     parser.addoption("--rewrite-goldens", action="store_true", help="write the reviewed sentences anew")
 

@@ -7,25 +7,16 @@ from collections import Counter
 from dataclasses import replace
 
 import attacks
-import mini
 import pytest
 from attacks import ATTACKS, FULL, Attack, Lab, Result
 
 from grader.classroom import walls
-from grader.classroom.build import build
 
 BARE = Lab.missing()
 OPEN = "; ".join(walls.missing())
 every = pytest.mark.parametrize("attack", [
     pytest.param(attack, id=attack.name.replace(" ", "_"), marks=[pytest.mark.slow] * attack.slow)
     for attack in ATTACKS])
-
-
-@pytest.fixture(scope="module")
-def course(tmp_path_factory):
-    root = mini.make_course(tmp_path_factory.mktemp("course"))
-    build(root)
-    return root
 
 
 @pytest.fixture(scope="module")

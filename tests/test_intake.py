@@ -29,7 +29,7 @@ def take(tmp_path):
         taken = unpack(outer, LESSON, tmp_path / "submitted", replace)
         after = everything(tmp_path)
         assert {k: v for k, v in after.items() if not k.startswith("submitted/")} == before
-        assert not [name for name in after if ".part-" in name]
+        assert not [name for name in after if ".part-" in name or ".new-" in name]
         return {k.removeprefix("submitted/"): v for k, v in after.items() if k not in before}, taken
     return run
 

@@ -7,20 +7,12 @@ import nbformat
 import pytest
 
 from grader.classroom import recorder
-from grader.classroom.build import build
 from grader.classroom.execute import Graded, grade_notebook
 from grader.classroom.judging import Judge
 from grader.classroom.notebook import checked
 from grader.classroom.sandbox import Limits
 
 QUICK = Limits(cell_seconds=2, seconds=30)
-
-
-@pytest.fixture(scope="module")
-def course(tmp_path_factory):
-    root = mini.make_course(tmp_path_factory.mktemp("course"))
-    build(root)
-    return root
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from grader.classroom.handin import Unreadable
 from grader.classroom.judging import shared_judge
 from grader.classroom.limits import Limits
 from grader.classroom.record import HandIn, given
-from grader.classroom.running import Lesson, lesson_of
+from grader.classroom.running import Lesson
 from grader.classroom.slices import Cell
 from grader.classroom.store import FOLDER, Store, Unavailable, version
 
@@ -153,10 +153,7 @@ def _material(hand_in: HandIn) -> dict[str, Any]:
     """All that a hand-in's results follow from, as `grade_notebook` takes it."""
     config = configuration(hand_in.root)
     nb, release = given(hand_in, config)
-    how = JudgedExecute(config=config)
-    seed = how.seed if how.seed >= 0 else Store(hand_in.root / FOLDER).seed(hand_in.lesson)
-    return {"nb": nb, "release": release, "seed": seed, "limits": how.limits,
-            "lesson": lesson_of(hand_in.root, hand_in.lesson)}
+    return {"nb": nb, "release": release, **JudgedExecute(config=config).how(hand_in.lesson, hand_in.root)}
 
 
 def _packed(material: dict[str, Any]) -> str:

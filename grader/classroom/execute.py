@@ -129,6 +129,9 @@ class JudgedExecute(NbGraderPreprocessor):
     def graded(self, nb: NotebookNode, release: NotebookNode, lesson: str, root: Path, anew: bool = False) -> Graded:
         """The hand-in to a lesson of the course in `root`, run and judged as far as that has not been done."""
         store = Store(root / FOLDER, anew=True) if anew else kept_in(root / FOLDER)
-        seed = self.seed if self.seed >= 0 else store.seed(lesson)
-        return grade_notebook(nb, release, seed=seed, judge=self.judge(), limits=self.limits, store=store,
-                              lesson=lesson_of(root, lesson))
+        return grade_notebook(nb, release, judge=self.judge(), store=store, **self.how(lesson, root))
+
+    def how(self, lesson: str, root: Path) -> dict[str, Any]:
+        """By what the hand-ins to a lesson are graded, as `grade_notebook` takes it."""
+        seed = self.seed if self.seed >= 0 else kept_in(root / FOLDER).seed(lesson)
+        return {"seed": seed, "limits": self.limits, "lesson": lesson_of(root, lesson)}

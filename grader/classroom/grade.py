@@ -28,7 +28,7 @@ from rich.table import Table
 from grader.classroom import walls
 from grader.classroom.build import build, nbgrader, registered
 from grader.classroom.demo import make_class
-from grader.classroom.record import HandIn, Row, outcomes, record
+from grader.classroom.record import HandIn, Row, record
 from grader.classroom.store import Unavailable, write
 
 PATIENCE = 3  # how often in a row the graders' processes may die before somebody has to look
@@ -196,7 +196,7 @@ def show(rows: list[Row], console: Console) -> None:
         if row.problem:
             table.add_row(name, lesson, "—", f"[red]{escape(row.problem)}[/red]")
         else:
-            table.add_row(name, lesson, f"{_total(row.points):g} / {_total(row.worth):g}", _missed(row.hand_in))
+            table.add_row(name, lesson, f"{_total(row.points):g} / {_total(row.worth):g}", row.missed)
     console.print(table)
     _show_moves(rows, console)
     _show_attention(rows, console)
@@ -226,13 +226,3 @@ def _show_attention(rows: Sequence[Row], console: Console) -> None:
     if (lacking := walls.unprotected()) and os.environ.get(walls.WITHOUT):
         console.print(f"[yellow]Graded without all walls.[/yellow] What was not protected:\n{escape(lacking)}",
                       soft_wrap=True, highlight=False)
-
-
-def _missed(hand_in: HandIn) -> str:
-    missed = [(name, next(o for o in found if not o.passed)) for name, found in outcomes(hand_in)
-              if any(not o.passed for o in found)]
-    blank = [name for name, outcome in missed if outcome.check == "answered"]
-    if len(blank) > 5:
-        missed = [m for m in missed if m[0] not in blank] + [(f"{len(blank)} exercises", missed[0][1])]
-    said = {"answered": "no answer"}
-    return ", ".join(f"{name}: {o.mistake or said.get(o.check, o.check)}" for name, o in missed) or "nothing"

@@ -8,9 +8,7 @@ without a time ends the whole run. What it makes of a class, STUDENT/LESSON/LESS
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
-import tempfile
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -20,6 +18,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from grader.classroom.archive import LARGEST, TOTAL, Archive, Unreadable, listed, megabytes, shown
+from grader.classroom.store import write
 
 # Archives of platforms: the student's name; a key that tells two of one name apart; when; and the file.
 MOODLE = re.compile(r"(?:[^/]+/)?(?P<name>[^/]+?)_(?P<key>\d+)_assignsubmission_[a-z]+_?/?(?P<file>.+)")
@@ -214,13 +213,6 @@ def _write(data: bytes, target: Path, replace: bool) -> str:
     if there and not replace:
         raise Unreadable(f"{target} is there already and differs from the archive's: it was left as it is. Take the "
                          "archive's with --replace.")
-    handle, part = tempfile.mkstemp(prefix=".part-", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(part, 0o644)  # mkstemp's are for its owner alone
-        os.replace(part, target)
-    except BaseException:
-        os.unlink(part)
-        raise
+    write(target, data)
+    target.chmod(0o644)  # a new file is its owner's alone
     return "replaced what was there" if there else ""

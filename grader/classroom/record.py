@@ -10,19 +10,19 @@ import functools
 import logging
 import re
 import warnings
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import MissingEntry
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
 from grader.classroom import handin
-from grader.classroom.build import configuration, nbgrader
+from grader.classroom.build import configuration, gradebook, nbgrader
 from grader.classroom.execute import UNREACHED, Graded, JudgedExecute
 from grader.classroom.judging import OUR_FAULT
 from grader.classroom.notebook import checked
@@ -49,8 +49,8 @@ class HandIn:
 class Row:
     """A hand-in's marks: points by exercise out of nbgrader's gradebook, or the problem with it.
 
-    `before` holds the points of an earlier grading that this one replaced; `attention` says for which
-    reasons a person should look at it.
+    `before` holds the points of an earlier grading that this one replaced; `missed` names what went wrong;
+    `attention` says for which reasons a person should look at it.
     """
 
     hand_in: HandIn
@@ -58,6 +58,7 @@ class Row:
     worth: dict[str, float] = field(default_factory=dict)
     problem: str = ""
     before: dict[str, float] = field(default_factory=dict)
+    missed: str = ""
     attention: tuple[str, ...] = ()
 
     @property
@@ -92,8 +93,7 @@ def _recorded(hand_in: HandIn, again: bool) -> Row:
         if problem := _said(step, hand_in):
             return Row(hand_in, problem=f"nbgrader stopped: {problem}")
     write(done, stamp.encode())
-    row = _row(hand_in)
-    return Row(hand_in, row.points, row.worth, before=before.points if before else {}, attention=row.attention)
+    return replace(_row(hand_in), before=before.points if before else {})
 
 
 def _graded(hand_in: HandIn, again: bool) -> tuple[Graded, str]:
@@ -140,7 +140,7 @@ def _row(hand_in: HandIn) -> Row | None:
     """What the gradebook says of a hand-in that has been recorded."""
     if not hand_in.at("autograded").exists():
         return None
-    with Gradebook(CourseDirectory(config=configuration(hand_in.root)).db_url) as book:
+    with gradebook(hand_in.root) as book:
         try:
             submission = book.find_submission(hand_in.lesson, hand_in.student)
         except MissingEntry:
@@ -151,7 +151,18 @@ def _row(hand_in: HandIn) -> Row | None:
     judged = outcomes(hand_in)
     names = [*(n for n, _ in judged if n in found), *(n for n in found if n not in dict(judged))]
     return Row(hand_in, {n: found[n][0] for n in names}, {n: found[n][1] for n in names},
-               attention=tuple(_attention(judged, waiting)))
+               missed=_missed(judged), attention=tuple(_attention(judged, waiting)))
+
+
+def _missed(judged: list[tuple[str, list[Outcome]]]) -> str:
+    """The mistakes that were named, exercise by exercise; many that were left open in one."""
+    missed = [(name, next(o for o in found if not o.passed)) for name, found in judged
+              if any(not o.passed for o in found)]
+    blank = [name for name, outcome in missed if outcome.check == "answered"]
+    if len(blank) > 5:
+        missed = [m for m in missed if m[0] not in blank] + [(f"{len(blank)} exercises", missed[0][1])]
+    said = {"answered": "no answer"}
+    return ", ".join(f"{name}: {o.mistake or said.get(o.check, o.check)}" for name, o in missed) or "nothing"
 
 
 def _attention(judged: list[tuple[str, list[Outcome]]], waiting: list[str]) -> list[str]:

@@ -97,7 +97,7 @@ def write(target: Path, content: bytes) -> None:
     fresh = _written(target.parent, content)
     try:
         fresh.replace(target)
-    except OSError:
+    except BaseException:
         fresh.unlink(missing_ok=True)
         raise
 
@@ -110,7 +110,7 @@ def _written(folder: Path, content: bytes) -> Path:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-    except OSError:
+    except BaseException:
         os.unlink(name)
         raise
     return Path(name)
