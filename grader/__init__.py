@@ -4,5 +4,6 @@ from grader import draw
 from grader.check import check
 from grader.communication import communication
 from grader.devices import eight_devices
+from grader.review import review
 
-__all__ = ["check", "communication", "draw", "eight_devices"]
+__all__ = ["check", "communication", "draw", "eight_devices", "review"]

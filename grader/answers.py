@@ -23,9 +23,11 @@ from typing import Any, Literal
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Array, Case, Exercise, Form
+from grader.placed import OnDevices, OnMesh, built, observed_array, observed_mesh
 from grader.program import Program, Refused, aval, make_mesh, trace
 
 
@@ -45,6 +47,7 @@ class Ask:
     mesh: Mapping[str, int]
     arguments: Mapping[str, Any]
     key: str = ""
+    explicit: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,8 @@ Answer = Program | Value | Problem
 
 def asks(exercise: Exercise, cases: Sequence[Case]) -> list[Ask]:
     """What the cases of an exercise ask, in their order."""
-    return [Ask(case.mesh, {name: _unvalued(v) for name, v in case.arguments.items()}, case.key)
-            for case in cases]
+    return [Ask(case.mesh, {name: _unvalued(v) for name, v in case.arguments.items()},
+                case.key, case.explicit) for case in cases]
 
 
 def _unvalued(argument: Any) -> Any:
@@ -130,7 +133,7 @@ class _Unfinished(NotImplementedError):
 
 def _program(given: Any, ask: Ask) -> Answer:
     _must_be_callable(given)
-    mesh = make_mesh(ask.mesh)
+    mesh = make_mesh(ask.mesh, explicit=ask.explicit)
     avals = [aval(a.shape, a.dtype, a.spec, mesh) for a in ask.arguments.values()]
 
     @functools.wraps(given)
@@ -157,8 +160,8 @@ def _whole_tracebacks() -> Iterator[None]:
 
 def _function(given: Any, ask: Ask) -> Answer:
     _must_be_callable(given)
-    result = given(**copy.deepcopy(ask.arguments))  # it may change what it is given
-    return Problem("starter") if result is None or result is ... else Value(_plain(result))
+    result = given(**built(copy.deepcopy(dict(ask.arguments))))  # it may change what it is given
+    return Problem("starter") if result is None or result is ... else Value(plain(result))
 
 
 def _entry(given: Any, ask: Ask) -> Answer:
@@ -166,7 +169,7 @@ def _entry(given: Any, ask: Ask) -> Answer:
         raise Refused(f"The answer should be a dict with a key for every row; it is a {type(given).__name__}.")
     if ask.key not in given or given[ask.key] is None or given[ask.key] is ...:
         return Problem("starter")
-    return Value(_plain(given[ask.key]))
+    return Value(plain(given[ask.key]))
 
 
 def _must_be_callable(given: Any) -> None:
@@ -174,22 +177,26 @@ def _must_be_callable(given: Any) -> None:
         raise Refused(f"The answer should be a function; it is a {type(given).__name__}.")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The value in types that cross the wire; refuses what has no such form."""
     if isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, Mesh):
+        return observed_mesh(value)
+    if isinstance(value, jax.Array):
+        return observed_array(value)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, P):
         return tuple(value)
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (set, frozenset)):
-        return sorted(map(_plain, value))
+        return sorted(map(plain, value))
     if isinstance(value, list):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, tuple):
-        return tuple(_plain(v) for v in value)
+        return tuple(plain(v) for v in value)
     array = np.asarray(value)
     if array.dtype.kind not in "biufc":
         raise Refused(f"The answer holds a {type(value).__name__}, which is neither a number, text nor array.")
@@ -213,7 +220,12 @@ def to_json(value: Any) -> Any:
         case Problem():
             return {"problem": [value.kind, value.error, value.message, *value.operands]}
         case Ask():
-            return {"ask": [to_json(dict(value.mesh)), to_json(dict(value.arguments)), value.key]}
+            return {"ask": [to_json(dict(value.mesh)), to_json(dict(value.arguments)), value.key, value.explicit]}
+        case OnMesh():
+            return {"mesh": [to_json(dict(value.sizes)), value.explicit, list(value.order)]}
+        case OnDevices():
+            return {"laid": [to_json(value.value), to_json(value.mesh), to_json(tuple(value.spec)),
+                             [[k, to_json(block)] for k, block in value.instead.items()]]}
         case Layout():
             return {"layout": [list(value.shape), value.dtype, to_json(tuple(value.spec))]}
         case Mapping():
@@ -256,7 +268,10 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "program": lambda b: Program(base64.b64decode(b, validate=True)),
     "value": lambda b: Value(from_json(b)),
     "problem": lambda b: Problem(*map(_legible, b[:3]), tuple(map(_legible, b[3:]))),
-    "ask": lambda b: Ask(from_json(b[0]), from_json(b[1]), str(b[2])),
+    "ask": lambda b: Ask(from_json(b[0]), from_json(b[1]), str(b[2]), bool(b[3])),
+    "mesh": lambda b: OnMesh(from_json(b[0]), bool(b[1]), tuple(map(int, b[2]))),
+    "laid": lambda b: OnDevices(from_json(b[0]), from_json(b[1]), P(*from_json(b[2])),
+                                {int(k): from_json(block) for k, block in b[3]}),
     "layout": lambda b: Layout(tuple(map(int, b[0])), str(b[1]), P(*from_json(b[2]))),
     "dict": lambda b: {str(k): from_json(v) for k, v in b},
     "tuple": lambda b: tuple(map(from_json, b)),

@@ -20,9 +20,9 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.answers import Answer, Problem, Value, asks, collect
+from grader.answers import Answer, Problem, Value, asks, collect, plain
 from grader.blocks import Blocks, blocks_of
-from grader.communication import Structure, compiled_structure, flops, structure
+from grader.communication import Collective, Structure, compiled_structure, flops, structure
 from grader.exercise import Array, Case, Exercise, Mistake
 from grader.program import Program, make_mesh, put
 
@@ -44,11 +44,16 @@ class Result:
 
 @dataclass(frozen=True)
 class Ran:
-    """What running a program came to: its results, and per device its FLOPs and the bytes sent by what was compiled."""
+    """What running a program came to: its results, each device's FLOPs, and the collectives of what was compiled."""
 
     results: tuple[Result, ...]
     flops: int
-    bytes_sent: int
+    compiled: tuple[Collective, ...]
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that each device sends."""
+        return sum(c.bytes_sent for c in self.compiled)
 
 
 class Failed(Exception):
@@ -124,7 +129,7 @@ def execute(program: Program, sizes: Mapping[str, int], given: Sequence[Array], 
     arrays = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
     asked = [NamedSharding(mesh, spec) for spec in wanted] + [None] * (len(arrays) - len(wanted))
     results = tuple(_result(a, w, sizes) for a, w in zip(arrays, asked, strict=False))
-    return Ran(results, flops(compiled, written), compiled_structure(compiled, written.mesh).bytes_sent)
+    return Ran(results, flops(compiled, written), compiled_structure(compiled, written.mesh).collectives)
 
 
 def _result(array: jax.Array, wanted: NamedSharding | None, sizes: Mapping[str, int]) -> Result:
@@ -163,6 +168,16 @@ def same_value(found: Any, expected: Any) -> bool:
     return close(found, expected)
 
 
+def same_answer(exercise: Exercise, case: Case, one: Any, other: Any) -> bool:
+    """Whether two values answer a case alike: `exercise.same` decides where there is one."""
+    if exercise.same is None:
+        return same_value(one, plain(other))
+    try:
+        return bool(exercise.same(one, other, **case.arguments))
+    except Exception:  # a student's value may have any form
+        return False
+
+
 def explain(exercise: Exercise, cases: Sequence[Case], found: Sequence[Answer | Execution],
             failing: int) -> Mistake | None:
     """The mistake that behaves as what was found on the failing case.
@@ -179,16 +194,18 @@ def explain(exercise: Exercise, cases: Sequence[Case], found: Sequence[Answer | 
 
 def _alike(exercise: Exercise, mistake: Mistake, case: Case, found: Answer | Execution, *, running: bool) -> bool:
     if exercise.form == "table":
-        return isinstance(found, Value) and same_value(found.value, mistake.wrong(**case.arguments))
-    return any(_behaves_like(found, other, running) for other in _mistaken(exercise, mistake, case))
+        wrong = mistake.wrong(**case.arguments)
+        return isinstance(found, Value) and wrong is not None and same_answer(exercise, case, found.value, wrong)
+    return any(_behaves_like(exercise, case, found, other, running) for other in _mistaken(exercise, mistake, case))
 
 
-def _behaves_like(found: Answer | Execution, other: Answer | Execution, running: bool) -> bool:
+def _behaves_like(exercise: Exercise, case: Case, found: Answer | Execution, other: Answer | Execution,
+                  running: bool) -> bool:
     match found, other:
         case Problem(), Problem():
             return _gist(found) == _gist(other)
         case Value(), Value():
-            return same_value(found.value, other.value)
+            return same_answer(exercise, case, found.value, other.value)
         case Execution(), Execution():
             return _same_program(found, other, running)
     return False

@@ -143,6 +143,17 @@ def collect(archive: Annotated[Path, typer.Argument(help="The zip that your lear
 
 
 @app.command()
+def coverage() -> None:
+    """Show which rows of the checklist are taught, and where."""
+    from grader.classroom import coverage as room
+
+    rows = room.checklist()
+    out.print(room.table(rows))
+    if wrong := room.problems(rows, root_of(Path.cwd())):
+        raise Trouble("The checklist is wrong: " + "; ".join(wrong) + ".")
+
+
+@app.command()
 def lab() -> None:
     """Open JupyterLab on course/, with 8 devices and nbgrader ready."""
     from grader.devices import POOL

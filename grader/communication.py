@@ -224,7 +224,7 @@ class _Walk:
 
     def visit(self, op: ir.Operation, times: int | None) -> None:
         if op.name in KINDS:
-            self.collectives.append(self.collective(op, times))
+            self.collectives += self.one_per_operand(op, times)
         elif op.name == "func.call":
             self.function(ir.FlatSymbolRefAttr(op.attributes["callee"]).value, times)
         elif op.name == "stablehlo.while":
@@ -263,15 +263,15 @@ class _Walk:
             yield Collective("all_gather" if axes else "all_to_all", over, group, tuple(local),
                              str(kind.element_type), math.prod(local) * _width(kind), implicit=True)
 
-    def collective(self, op: ir.Operation, times: int | None) -> Collective:
-        types = [ir.RankedTensorType(operand.type) for operand in op.operands]
-        size = sum(math.prod(t.shape) * _width(t) for t in types)
+    def one_per_operand(self, op: ir.Operation, times: int | None) -> Iterator[Collective]:
+        """A collective of several arrays at once, into which a compiler merges several, counts as these."""
         groups = self.groups(op)
         axes = _axes_along(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
         group = math.prod(self.mesh[a] for a in axes) if permute else len(groups[0])
-        return Collective(KINDS[op.name], axes, group, tuple(types[0].shape),
-                          str(types[0].element_type), size, times)
+        for kind in (ir.RankedTensorType(operand.type) for operand in op.operands):
+            yield Collective(KINDS[op.name], axes, group, tuple(kind.shape), str(kind.element_type),
+                             math.prod(kind.shape) * _width(kind), times)
 
     def groups(self, op: ir.Operation) -> list[list[int]]:
         """The devices that take part together, by their position in the mesh."""

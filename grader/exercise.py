@@ -32,6 +32,15 @@ class Array:
     spec: P
 
 
+@dataclass(frozen=True)
+class Move:
+    """A collective that the compiler may put into a program: its kind, its mesh axes, each device's operand."""
+
+    kind: str
+    axes: tuple[str, ...]
+    operand: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """One thing an answer is tried on.
@@ -39,7 +48,8 @@ class Case:
     `mesh` maps axis names to sizes, in order. `out` is the layout that the result must have (one
     spec, or a tuple of them for a tuple of results). `bytes_sent` is what the best program sends
     per device, by the ring algorithm; `flops` what one device computes when the work is divided.
-    `key` names the entry of a table that this case asks about.
+    `key` names the entry of a table that this case asks about. `explicit` gives the mesh Explicit axes.
+    `moves` is for a program that is left to the compiler: what it may send, and nothing else.
     """
 
     arguments: Mapping[str, Any]
@@ -48,6 +58,8 @@ class Case:
     bytes_sent: int | None = None
     flops: int | None = None
     key: str = ""
+    explicit: bool = False
+    moves: tuple[Move, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -126,8 +138,12 @@ class Exercise:
     Forms of the answer:
 
     * `"program"`: a function of the case's arrays and a keyword `mesh`; it is traced, never run;
-    * `"function"`: a function of plain Python and NumPy values; it is called once per case;
+    * `"function"`: a function of plain Python and NumPy values, and of meshes and arrays that lie on devices
+      (`grader.placed`); it is called once per case. Where the reference raises ValueError, so must the answer;
     * `"table"`: a dict from each case's `key` to the option chosen; `reference` does the experiment.
+
+    A program is written with shard_map, unless it is left to the compiler (`by_compiler`). `same`, where equal
+    is too much to ask, says whether two values are the same answer: `same(one, other, **arguments)`.
     """
 
     name: str
@@ -137,6 +153,8 @@ class Exercise:
     mistakes: list[Mistake] = field(default_factory=list)
     mesh_shapes: tuple[tuple[int, ...], ...] = ((4, 2), (2, 4), (8, 1), (1, 8))
     drawn: Callable[[Draw], Iterator[Case] | Case] | None = None
+    by_compiler: bool = False
+    same: Callable[..., bool] | None = None
 
     def cases(self, draw: Callable[[Draw], Any]) -> Callable[[Draw], Any]:
         """Decorator: the function that yields (or returns) cases for one `Draw`."""

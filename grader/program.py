@@ -51,11 +51,12 @@ class Program:
         return jax.block_until_ready(self._jitted(*arrays))
 
 
-def make_mesh(sizes: Mapping[str, int]) -> Mesh:
-    """A mesh with these axes (name -> size) over the first devices, all axes `Auto`."""
+def make_mesh(sizes: Mapping[str, int], *, explicit: bool = False) -> Mesh:
+    """A mesh with these axes (name -> size) over the first devices, all of them `Auto`, or all `Explicit`."""
     shape, names = tuple(sizes.values()), tuple(sizes)
     devices = jax.devices()[: math.prod(shape)]
-    return jax.make_mesh(shape, names, axis_types=(AxisType.Auto,) * len(names), devices=devices)
+    kind = AxisType.Explicit if explicit else AxisType.Auto
+    return jax.make_mesh(shape, names, axis_types=(kind,) * len(names), devices=devices)
 
 
 def aval(shape: tuple[int, ...], dtype: Any, spec: P, mesh: Mesh) -> jax.ShapeDtypeStruct:

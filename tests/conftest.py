@@ -1,6 +1,7 @@
 """Every test in this process sees eight devices; walls stand wherever they can be built."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,11 @@ LONG = ("test_nothing_lost", "test_attacks", "test_cluster", "test_gradebook", "
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.stem not in LONG)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item) -> str:
+    """What one process tests: a file, or one lesson's exercises."""
+    lesson = re.search(r"\[(\d\d_\w+)", item.name)
+    return lesson[1] if lesson and item.path.stem == "test_exercises" else item.path.stem

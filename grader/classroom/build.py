@@ -28,6 +28,7 @@ from traitlets.config import Config, PyFileConfigLoader
 
 from grader.classroom.notebook import grade_id, mark
 from grader.classroom.store import Unavailable
+from grader.review import SEED
 
 KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
           "language_info": {"name": "python"}}
@@ -111,7 +112,7 @@ def execute(notebook: Path) -> None:
     """Run a solution notebook in a real kernel and store its outputs, without times or places."""
     nb = nbformat.read(notebook, 4)
     NotebookClient(nb, timeout=120, kernel_name="python3", record_timing=False,
-                   resources={"metadata": {"path": str(notebook.parent)}}).execute()
+                   resources={"metadata": {"path": str(notebook.parent)}}).execute(env={**os.environ, SEED: "0"})
     nb.metadata = nbformat.from_dict(KERNEL)
     _write(nb, notebook)
 

@@ -112,7 +112,7 @@ def all_alternatives(file: Path) -> dict[str, list[str]]:
     for name, function in vars(load(file)).items():
         exercise, _, how = name.partition("__")
         if exercise and how and inspect.isfunction(function):
-            prelude = file.read_text().split('"""', 2)[2].split("\n\n\ndef case", 1)[0]
+            prelude = re.split(r"\n\n\ndef \w+__", file.read_text().split('"""', 2)[2], maxsplit=1)[0]
             found.setdefault(exercise, []).append(f"{prelude}\n\n{_renamed(function, exercise)}")
     return found
 

@@ -48,8 +48,11 @@ def structure_out(found: Structure) -> dict[str, Any]:
     return {"mesh": list(found.mesh.items()), "dot_flops": found.dot_flops, "foreign": list(found.foreign),
             "manual": [[m.axes, *([to_json(tuple(s)) for s in specs] for specs in (m.in_specs, m.out_specs))]
                        for m in found.manual],
-            "collectives": [[c.kind, c.axes, c.group, c.operand, c.dtype, c.bytes, c.times, c.implicit]
-                            for c in found.collectives]}
+            "collectives": _collectives_out(found.collectives)}
+
+
+def _collectives_out(found: Sequence[Collective]) -> list[Any]:
+    return [[c.kind, c.axes, c.group, c.operand, c.dtype, c.bytes, c.times, c.implicit] for c in found]
 
 
 def structure_in(said: Any) -> Structure:
@@ -69,7 +72,8 @@ def _collective(kind: Any, axes: Any, group: Any, operand: Any, dtype: Any, size
 
 
 def ran_out(ran: Ran) -> dict[str, Any]:
-    return {"results": list(map(_result_out, ran.results)), "flops": ran.flops, "bytes_sent": ran.bytes_sent}
+    return {"results": list(map(_result_out, ran.results)), "flops": ran.flops,
+            "compiled": _collectives_out(ran.compiled)}
 
 
 def _plain(block: np.ndarray) -> np.ndarray:
@@ -78,7 +82,8 @@ def _plain(block: np.ndarray) -> np.ndarray:
 
 def ran_in(said: Any) -> Ran:
     with _typed():
-        return Ran(tuple(map(_result_in, said["results"])), _count(said["flops"]), _count(said["bytes_sent"]))
+        return Ran(tuple(map(_result_in, said["results"])), _count(said["flops"]),
+                   tuple(_collective(*c) for c in said["compiled"]))
 
 
 def _result_out(result: Result) -> dict[str, Any]:

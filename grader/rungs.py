@@ -1,0 +1,224 @@
+"""The ladder of a program: it runs; its shape; its values on every device; its layout; its communication; its work.
+
+Each rung is tried on every case, and after the first miss the rest are not tried, so that a student hears
+one thing at a time and zeros with a right layout earn nothing. A missed rung is then named: by the mistake
+that behaves the same, else by a general signature, else by the first difference and nothing more.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from grader.answers import Answer, Problem
+from grader.behaviour import Execution, Failed, Result, close, explain, specs, spelled
+from grader.blocks import Blocks, blocks
+from grader.communication import Collective
+from grader.errors import in_plain_words
+from grader.exercise import Array, Case, Exercise, Move, Outcome
+from grader.signatures import signature
+from grader.verdict import Miss, Verdict
+
+# What each rung of a program's ladder is worth, as a share of the exercise's points.
+LADDER = {"runs": 0.0, "shape": 0.0, "values": 0.5, "layout": 0.0, "communication": 0.25, "work": 0.25}
+
+
+def judge_program(exercise: Exercise, cases: Sequence[Case], runs: Sequence[Execution | Answer]) -> Verdict:
+    rungs: dict[str, Callable[[int], Miss | None]] = {
+        "runs": lambda k: _runs(runs[k]),
+        "shape": lambda k: _shape(runs[k], _expected(exercise, cases[k])),
+        "values": lambda k: _values(runs[k], _expected(exercise, cases[k])),
+        "layout": lambda k: _layout(runs[k], _expected(exercise, cases[k])),
+        "communication": lambda k: (_by_compiler if exercise.by_compiler else _communication)(runs[k]),
+        "work": lambda k: _work(runs[k]),
+    }
+    outcomes: list[Outcome] = []
+    for check, rung in rungs.items():
+        worth = exercise.points * LADDER[check]
+        failing, miss = next(((k, m) for k in range(len(cases)) if (m := rung(k))), (0, None))
+        if miss:
+            named = explain(exercise, cases, runs, failing)
+            words = named.words if named else _signature(exercise, cases[failing], runs[failing], check)
+            missed = Outcome(exercise.name, check, 0.0, worth, named.name if named else "",
+                             "\n\n".join(filter(None, (miss.words, words))))
+            outcomes.append(missed)
+            outcomes += _not_tried(exercise, check)
+            return Verdict(exercise.name, tuple(outcomes), describe(cases[failing]), miss.expected, miss.found)
+        outcomes.append(Outcome(exercise.name, check, worth, worth))
+    return Verdict(exercise.name, tuple(outcomes))
+
+
+def _not_tried(exercise: Exercise, missed: str) -> list[Outcome]:
+    rest = list(LADDER)[list(LADDER).index(missed) + 1:]
+    return [Outcome(exercise.name, c, 0.0, exercise.points * LADDER[c], words=f"Not tried: “{missed}” comes first.")
+            for c in rest]
+
+
+@functools.lru_cache(maxsize=1024)
+def _expected(exercise: Exercise, case: Case) -> list[np.ndarray]:
+    plain = [a.value if isinstance(a, Array) else a for a in case.arguments.values()]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(exercise.reference(*plain))]
+
+
+def _runs(run: Execution | Answer) -> Miss | None:
+    if isinstance(run, Problem):
+        return Miss(in_plain_words(run))
+    if not isinstance(run, Execution):
+        return Miss("The answer should be a program: a function of arrays.")
+    try:
+        return _waits(run) or _calls_out(run) or (run.ran and None)
+    except Failed as error:
+        return Miss(in_plain_words(Problem("error", error.kind, str(error))))
+
+
+def _waits(run: Execution) -> Miss | None:
+    if run.may_wait_for_ever:
+        which = next(c for c in run.structure.collectives if c.times is None)
+        return Miss(f"The {which.kind} over {', '.join(which.axes)} stands in a branch, or in a loop without a "
+                    "fixed number of turns. A device that does not come by leaves the others waiting for ever, so "
+                    "this was not run. Let every device call it, and choose between results with jnp.where.")
+    return None
+
+
+def _calls_out(run: Execution) -> Miss | None:
+    if not (foreign := run.structure.foreign):
+        return None
+    return Miss(f"The program calls `{foreign[0]}`, which is no operation of the devices but code outside of them, so "
+                "this was not run. Compute with jax.numpy and jax.lax.")
+
+
+def _shape(run: Execution, expected: list[np.ndarray]) -> Miss | None:
+    wanted, got = [e.shape for e in expected], run.shapes
+    if wanted == got:
+        return None
+    if len(wanted) != len(got):
+        return Miss(f"The function should return {len(wanted)} array(s); it returns {len(got)}.")
+    name, want, have = next((n, w, g) for n, w, g in zip(_result_names(wanted), wanted, got, strict=True) if w != g)
+    return Miss(f"{name} should have shape {want}; yours has {have}.",
+                *_pictures(run, expected) if len(want) == len(have) else ())
+
+
+def _result_names(results: Sequence[Any]) -> list[str]:
+    return ["The result"] if len(results) == 1 else [f"Result {k}" for k in range(len(results))]
+
+
+def _values(run: Execution, expected: list[np.ndarray]) -> Miss | None:
+    for name, result, whole in zip(_result_names(expected), run.results, expected, strict=True):
+        for device, (index, block) in enumerate(zip(result.held.indices, result.held.values, strict=True)):
+            if not close(block, whole[index]):
+                return Miss(_first_difference(name, result, device, whole[index]), *_pictures(run, expected))
+    return None
+
+
+def _first_difference(name: str, result: Result, device: int, wanted: np.ndarray) -> str:
+    index, block = result.held.indices[device], result.held.values[device]
+    scale = float(np.max(np.abs(wanted), initial=0.0))
+    at = tuple(int(i) for i in np.argwhere(~np.isclose(block, wanted, rtol=1e-5, atol=1e-5 * max(scale, 1e-30)))[0])
+    claimed = " (its copy of the whole)" if result.claims_copies else ""
+    return (f"{name} is wrong on device {device}. It holds {_region(index)}{claimed}; in that block entry "
+            f"{list(at)} should be {_number(wanted[at])}, and it is {_number(block[at])}.")
+
+
+def _region(index: tuple[slice, ...]) -> str:
+    return f"[{', '.join(f'{s.start}:{s.stop}' for s in index)}]"
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):.6g}"
+
+
+def _pictures(run: Execution, expected: list[np.ndarray]) -> tuple[Blocks, Blocks]:
+    (spec, *_), (whole, *_), (result, *_) = specs(run.case), expected, run.results
+    return blocks(whole.shape, spec, dict(run.case.mesh), value=whole), result.held
+
+
+def _layout(run: Execution, expected: list[np.ndarray]) -> Miss | None:
+    for name, result, spec, whole in zip(_result_names(expected), run.results, specs(run.case), expected, strict=True):
+        if not result.as_asked:
+            due = blocks(whole.shape, spec, run.case.mesh)
+            return Miss(f"{name} has the right values, but does not lie as it should: {spelled(spec)} was wanted, "
+                        f"{due.entries} entries on each device; yours lies {result.layout}, {result.held.entries} "
+                        "on each.", *_pictures(run, expected))
+    return None
+
+
+def _communication(run: Execution) -> Miss | None:
+    if not run.structure.manual:
+        return Miss("The values are right, but nothing in this program is written per device: the compiler chose "
+                    "who sends what. This exercise asks for that choice: write it with jax.shard_map.")
+    if implicit := [c for c in run.structure.collectives if c.implicit and c.group > 1]:
+        return Miss("The result is right, but in_specs do not describe the operands as they lie, so data move "
+                    "before your function begins:\n" + "\n".join(f"- {c}" for c in implicit))
+    # The compiler may write a reduce_scatter or an all_gather as an all_reduce, of twice the bytes; not more.
+    if (hidden := run.ran.bytes_sent) > 2 * run.structure.bytes_sent:
+        return Miss(f"The result is right, but the compiled program sends {hidden:,} B from each device, and what is "
+                    f"written in shard_map sends {run.structure.bytes_sent:,} B: data move before it or behind it, "
+                    "where the compiler chose how. Do the work inside, on operands as they lie.")
+    needed, moved = run.case.bytes_sent, run.structure.bytes_sent
+    if needed is None or moved <= needed:
+        return None
+    listed = "\n".join(f"- {c}" for c in run.structure.collectives if c.bytes_sent)
+    return Miss(f"The result is right, but each device sends {moved:,} B where {needed:,} B are enough "
+                f"({moved / needed:.2g} times as much):\n{listed}" if needed else
+                f"The result is right, but each device sends {moved:,} B where none need be sent:\n{listed}")
+
+
+def _by_compiler(run: Execution) -> Miss | None:
+    """The compiler's collectives against those that the case allows; a reduce_scatter may stand as an all_reduce."""
+    sent = [c for c in run.ran.compiled if c.group > 1]
+    needed, moved = run.case.bytes_sent, run.ran.bytes_sent
+    odd = [] if run.case.moves is None else [c for c in sent if not any(_is(c, m) for m in run.case.moves)]
+    if not odd and (needed is None or moved <= needed):
+        return None
+    listed = "\n".join(f"- {c}" for c in odd or sent)
+    if odd:
+        allowed = "; ".join(map(_move_in_words, run.case.moves)) or "none at all"
+        return Miss(f"The result is right, but the compiler had to send what need not be sent:\n{listed}\n\n"
+                    f"Enough would be: {allowed}.")
+    return Miss(f"The result is right, but the compiled program sends {moved:,} B from each device where {needed:,} B "
+                f"are enough:\n{listed}")
+
+
+def _is(found: Collective, move: Move) -> bool:
+    """Whether this is that move. How a compiler orders the dimensions of what it sends is its own affair."""
+    alike = {found.kind, move.kind} <= {"all_reduce", "reduce_scatter"} or found.kind == move.kind
+    return alike and set(found.axes) == set(move.axes) and _sizes(found.operand) == _sizes(move.operand)
+
+
+def _sizes(shape: Sequence[int]) -> list[int]:
+    return sorted(n for n in shape if n > 1)
+
+
+def _move_in_words(move: Move) -> str:
+    return f"{move.kind} of [{','.join(map(str, move.operand))}] over {', '.join(move.axes)}"
+
+
+def _work(run: Execution) -> Miss | None:
+    needed = run.case.flops
+    if needed is None:
+        return None
+    # Adding up partial sums, a bias or a relu costs a few operations per entry: not what is asked here.
+    local = sum(result.held.entries for result in run.results)
+    if run.ran.flops <= 1.5 * needed + 4 * local:
+        return None
+    return Miss(f"The result is right, but the work is not divided: each device computes {run.ran.flops:,} FLOPs where "
+                f"{needed:,} are its share. Who multiplies what that another device multiplies too?")
+
+
+def _signature(exercise: Exercise, case: Case, run: Execution | Answer, check: str) -> str:
+    if check != "values":
+        return ""
+    held, whole = run.results[0].held, _expected(exercise, case)[0]
+    return signature(held.values, [whole[index] for index in held.indices], case.mesh)
+
+
+def describe(case: Case) -> str:
+    """A case in one line: the mesh, and every array's shape and layout."""
+    mesh = " × ".join(f"{name}={size}" for name, size in case.mesh.items())
+    arrays = [f"{name}: {'×'.join(map(str, a.value.shape))} {spelled(a.spec)}"
+              for name, a in case.arguments.items() if isinstance(a, Array)]
+    return "; ".join(filter(None, [f"mesh {mesh}" if mesh else "", *arrays]))

@@ -1,0 +1,69 @@
+"""What the judge says of one answer, and what it says of one that is not there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.answers import Problem
+from grader.blocks import Blocks
+from grader.exercise import Exercise, Outcome
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge says of one answer.
+
+    `outcomes` has one record per check. `where` describes the case in which a check was missed;
+    `expected` and `found` say who should hold what in that case, and who does, where that helps.
+    """
+
+    exercise: str
+    outcomes: tuple[Outcome, ...]
+    where: str = ""
+    expected: Blocks | None = None
+    found: Blocks | None = None
+
+    @property
+    def points(self) -> float:
+        return round(sum(o.points for o in self.outcomes), 2)
+
+    @property
+    def worth(self) -> float:
+        return round(sum(o.worth for o in self.outcomes), 2)
+
+    @property
+    def failure(self) -> Outcome | None:
+        """The first check that was missed."""
+        return next((o for o in self.outcomes if not o.passed), None)
+
+    @property
+    def passed(self) -> bool:
+        return self.failure is None
+
+    @property
+    def mistake(self) -> str:
+        return self.failure.mistake if self.failure else ""
+
+    @property
+    def words(self) -> str:
+        return self.failure.words if self.failure else ""
+
+
+@dataclass(frozen=True)
+class Miss:
+    """Why a rung was missed in one case."""
+
+    words: str
+    expected: Blocks | None = None
+    found: Blocks | None = None
+
+
+def unanswered(exercise: Exercise, problem: Problem) -> Verdict:
+    """The verdict on an answer that is not there."""
+    words = {
+        "missing": f"There is no `{exercise.name}`: the cell that defines it did not run to its end, or the "
+                   "name was changed.",
+        "starter": f"`{exercise.name}` is still the starter. Replace the `...` by your own code, "
+                   "run the cell, then run this check again.",
+    }.get(problem.kind, problem.message)
+    return Verdict(exercise.name, (Outcome(exercise.name, "answered", 0.0, exercise.points, words=words),))

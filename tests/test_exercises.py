@@ -1,0 +1,128 @@
+"""The exercises of every lesson, four ways: solved, mistaken, solved otherwise, untouched."""
+
+import functools
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from grader.answers import asks, collect
+from grader.classroom.build import lessons
+from grader.classroom.demo import all_alternatives
+from grader.judge import judge
+from grader.lessons import EXERCISES
+
+ROOT = Path(__file__).parents[1]
+LESSONS = [source.stem for source in lessons(ROOT)]
+
+
+@functools.cache
+def setting(lesson: str) -> str:
+    """The imports and the mesh that every answer of a lesson may use: its first code cell."""
+    notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", 4)
+    return next(cell.source for cell in notebook.cells if cell.cell_type == "code")
+
+
+@functools.cache
+def answered(folder: str, lesson: str) -> dict[str, object]:
+    """What the answer cells of a notebook define, by name."""
+    space: dict[str, object] = {}
+    exec(setting(lesson), space)
+    for cell in nbformat.read(ROOT / folder / lesson / f"{lesson}.ipynb", 4).cells:
+        if cell.metadata.get("answer"):
+            exec(cell.source, space)
+    return space
+
+
+def asked(lesson: str) -> list[str]:
+    """The names of a lesson's exercises, in the order of the notebook."""
+    notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", 4)
+    return [cell.metadata["answer"] for cell in notebook.cells if cell.metadata.get("answer")]
+
+
+LESSON_OF = {name: lesson for lesson in LESSONS for name in asked(lesson)}
+PAIRS = [pytest.param(lesson, EXERCISES[name], id=f"{lesson}-{name}") for name, lesson in LESSON_OF.items()]
+MISTAKES = [pytest.param(lesson, EXERCISES[name], mistake, id=f"{lesson}-{name}-{mistake.name}")
+            for name, lesson in LESSON_OF.items() for mistake in EXERCISES[name].mistakes]
+ALTERNATIVES = [pytest.param(lesson, name, source, id=f"{lesson}-{name}-{k}") for lesson in LESSONS
+                for name, sources in all_alternatives(ROOT / "solutions" / lesson / "alternatives.py").items()
+                for k, source in enumerate(sources)]
+
+
+def verdict(exercise, answer, seed=7, thorough=False):
+    cases = exercise.draw_cases(seed, thorough=thorough)
+    return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+
+
+def test_every_exercise_stands_in_a_lesson():
+    assert set(LESSON_OF) == set(EXERCISES)
+
+
+@pytest.mark.parametrize("lesson, exercise", PAIRS)
+def test_the_model_solution_earns_everything(lesson, exercise):
+    for seed, thorough in ((0, False), (3, True)):
+        found = verdict(exercise, answered("solutions", lesson)[exercise.name], seed, thorough)
+        assert found.passed, found.words
+        assert found.points == found.worth == exercise.points
+
+
+@pytest.mark.parametrize("lesson, name, source", ALTERNATIVES)
+def test_a_right_solution_written_differently_earns_everything(lesson, name, source):
+    space: dict[str, object] = {}
+    exec(setting(lesson), space)
+    exec(source, space)
+    found = verdict(EXERCISES[name], space[name], thorough=True)
+    assert found.passed, found.words
+    assert found.points == EXERCISES[name].points
+
+
+def mistaken(exercise, mistake):
+    """The answer that makes a mistake: for a table, every row that the mistake is about."""
+    if exercise.form != "table":
+        return mistake.wrong
+    cases = exercise.draw_cases()
+    wrong = {c.key: mistake.wrong(**c.arguments) for c in cases}
+    return {c.key: exercise.reference(**c.arguments) if wrong[c.key] is None else wrong[c.key] for c in cases}
+
+
+@pytest.mark.parametrize("lesson, exercise, mistake", MISTAKES)
+def test_a_mistake_is_rejected_by_its_own_name_and_words(lesson, exercise, mistake):
+    found = verdict(exercise, mistaken(exercise, mistake))
+    assert found.points < exercise.points
+    assert found.mistake == mistake.name
+    assert mistake.words in found.words
+
+
+@pytest.mark.parametrize("lesson, exercise, mistake", [p for p in MISTAKES if len(p.values[2].spellings()) > 1])
+def test_a_mistake_is_rejected_with_shard_maps_check_on_too(lesson, exercise, mistake):
+    for spelled in mistake.spellings():
+        found = verdict(exercise, spelled)
+        assert found.points < exercise.points
+        assert found.mistake in {m.name for m in exercise.mistakes}
+
+
+@pytest.mark.parametrize("lesson, exercise", PAIRS)
+def test_the_untouched_starter_fails_politely(lesson, exercise):
+    found = verdict(exercise, answered("course", lesson)[exercise.name])
+    assert found.points == 0 and found.worth == exercise.points
+    assert "still the starter" in found.words
+    assert "Traceback" not in found.words
+
+
+def test_no_two_mistakes_of_an_exercise_say_the_same():
+    for exercise in EXERCISES.values():
+        said = [m.words for m in exercise.mistakes]
+        assert len(set(said)) == len(said)
+        assert said, f"{exercise.name} knows no mistake"
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_every_sentence_to_a_student_is_as_reviewed(lesson, request):
+    """The golden file is the reviewed prose; `pytest --rewrite-goldens` writes it anew."""
+    golden = Path(__file__).parent / "goldens" / f"{lesson}.json"
+    words = {name: {m.name: m.words for m in EXERCISES[name].mistakes} for name in asked(lesson)}
+    if request.config.getoption("--rewrite-goldens"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(json.dumps(words, indent=1, ensure_ascii=False) + "\n")
+    assert json.loads(golden.read_text()) == words
