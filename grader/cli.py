@@ -33,7 +33,9 @@ def root_of(start: Path) -> Path:
 
 
 @app.command()
-def build(execute: Annotated[bool, typer.Option(help="Also run the solution notebooks and store outputs.")] = False,
+def build(names: Annotated[list[str] | None, typer.Argument(
+              help="Lessons, such as 07_matmul. Without: all of them.", show_default=False)] = None,
+          execute: Annotated[bool, typer.Option(help="Also run the solution notebooks and store outputs.")] = False,
           check: Annotated[bool, typer.Option(help="Change nothing; fail when course/ is out of date.")] = False,
           ) -> None:
     """Build course/ from solutions/."""
@@ -45,10 +47,13 @@ def build(execute: Annotated[bool, typer.Option(help="Also run the solution note
             raise Trouble("Out of date: " + ", ".join(outdated) + ". Run `make course` and commit what changes.")
         out.print("course/ is what solutions/ builds.")
         return
+    known = [source.stem for source in room.lessons(root)]
+    if unknown := sorted(set(names or []) - set(known)):
+        raise Trouble(f"There is no lesson {', '.join(unknown)} in solutions/; there are {', '.join(known)}.")
     if execute:
-        for source in room.lessons(root):
+        for source in room.lessons(root, names):
             room.execute(room.pair(source))
-    for notebook in room.build(root):
+    for notebook in room.build(root, names):
         out.print(f"built {notebook.relative_to(root)}")
 
 

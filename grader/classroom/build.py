@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 import jupytext
@@ -65,9 +66,10 @@ def _is_registered(book: Gradebook, root: Path, lesson: str) -> bool:
     return {grade_id(cell) for cell in release.cells if grade_id(cell)} <= known
 
 
-def lessons(root: Path) -> list[Path]:
-    """The sources of all lessons, in order."""
-    return sorted(p for p in (root / "solutions").glob("*/*.md") if p.stem == p.parent.name)
+def lessons(root: Path, names: Collection[str] | None = None) -> list[Path]:
+    """The sources of all lessons, or of those named, in order."""
+    found = sorted(p for p in (root / "solutions").glob("*/*.md") if p.stem == p.parent.name)
+    return [p for p in found if not names or p.stem in names]
 
 
 def configuration(root: Path) -> Config:
@@ -117,11 +119,11 @@ def execute(notebook: Path) -> None:
     _write(nb, notebook)
 
 
-def build(root: Path) -> list[Path]:
-    """Build `course/` from `solutions/`; returns the students' notebooks."""
+def build(root: Path, names: Collection[str] | None = None) -> list[Path]:
+    """Build `course/` from `solutions/`, or the lessons named; returns the students' notebooks."""
     released = []
     gradebook(root).close()
-    for source in lessons(root):
+    for source in lessons(root, names):
         pair(source)
         released.append(_release(root, source.stem))
     return released
