@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SUITE = [f"test_{room}.py" for room in ("program", "communication", "judge", "draw", "feedback", "matmul")]
+SUITE = [f"test_{room}.py" for room in ("program", "communication", "judge", "draw", "feedback", "exercises")]
 QUICKLY = "not mistake or spelling"  # the mistakes' own tests take minutes; they run on the locked JAX
 NEEDED = ["matplotlib", "flatbuffers", "nbformat", "pytest", "pytest-timeout"]
 OLDEST, NEWEST = "jax==0.7.2", "jax"
