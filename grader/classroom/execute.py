@@ -31,7 +31,7 @@ from grader.judge import Verdict
 from grader.lessons import find
 
 # What a verdict depends on, besides what it is given.
-VERDICTS = ("*.py", "lessons/*.py", "classroom/evaluator.py", "classroom/judging.py", "classroom/wire.py")
+VERDICTS = ("*.py", "draw/*.py", "lessons/*.py", "classroom/evaluator.py", "classroom/judging.py", "classroom/wire.py")
 UNREACHED = "reached"  # the check of an outcome when its notebook did not come that far
 
 

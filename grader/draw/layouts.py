@@ -1,51 +1,23 @@
 """Pictures of distributed arrays: who holds which block, with its values, its copies and its partial sums.
 
-Every picture is drawn from `Blocks`, which are facts; the same facts have a text form. A picture shows
-itself in a notebook, and its `repr` is that text.
+Every picture is drawn from `Blocks`, which are facts; the same facts have a text form.
 """
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from grader.behaviour import close
-from grader.blocks import Blocks, blocks, blocks_of
-
-# Okabe and Ito's palette, made paler: told apart by everyone, and dark text stays readable on it.
-COLOURS = ("#a6cfe8", "#f5d08a", "#a5d9c4", "#f2b49b", "#d9b8d4", "#f6efa0", "#9db9d6", "#cfcfcf")
-INK, WRONG = "#222222", "#c0392b"
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A drawn figure: PNG in a notebook, plain facts everywhere else."""
-
-    figure: Figure
-    facts: str
-
-    def png(self) -> bytes:
-        file = io.BytesIO()
-        FigureCanvasAgg(self.figure)
-        self.figure.savefig(file, format="png", dpi=100, bbox_inches="tight", facecolor="white",
-                            metadata={"Software": None})
-        return file.getvalue()
-
-    def _repr_png_(self) -> bytes:
-        return self.png()
-
-    def __repr__(self) -> str:
-        return self.facts
+from grader.blocks import Blocks, blocks_of
+from grader.draw.picture import COLOURS, INK, WRONG, Picture, sheet
 
 
 def shards(array: Any, title: str = "") -> Picture:
@@ -70,7 +42,7 @@ def shards(array: Any, title: str = "") -> Picture:
 def devices(array: Any, title: str = "") -> Picture:
     """The grid of devices, each with the block it holds: rows are the mesh's first axis."""
     held = _blocks(array)
-    figure, ax = _sheet(*_size(held))
+    figure, ax = sheet(*_size(held))
     _draw_devices(ax, held, title)
     return Picture(figure, "\n".join(filter(None, [title, text(held)])))
 
@@ -78,7 +50,7 @@ def devices(array: Any, title: str = "") -> Picture:
 def compare(expected: Blocks, found: Blocks) -> Picture:
     """Device by device, what it should hold and what it does; what differs is framed in red."""
     (w, h), (v, g) = _size(expected), _size(found)
-    figure, ax = _sheet(w + v + 0.5, max(h, g))
+    figure, ax = sheet(w + v + 0.5, max(h, g))
     _draw_devices(ax, expected, "should hold")
     _draw_devices(ax, found, "holds", left=w + 0.5, against=expected)
     return Picture(figure, f"should hold\n{text(expected)}\nholds\n{text(found)}")
@@ -244,21 +216,9 @@ def _write(ax: Axes, labels: list[list[str]], x: float, y: float, wide: float, h
                     color=INK)
 
 
-def _sheet(wide: float, high: float) -> tuple[Figure, Axes]:
-    """A figure with one invisible axes over all of it, its units inches from the top left."""
-    figure = Figure(figsize=(wide, high))
-    ax = figure.add_axes((0, 0, 1, 1))
-    ax.set_xlim(0, wide)
-    ax.set_ylim(high, 0)
-    ax.axis("off")
-    return figure, ax
-
-
 def _same(one: Blocks, other: Blocks, device: int) -> bool:
     if one.indices[device] != other.indices[device] or one.values is None or other.values is None:
         return one.indices[device] == other.indices[device]
     x, y = np.asarray(one.values[device]), np.asarray(other.values[device])
     return close(x, y)
 
-
-__all__ = ["Blocks", "Picture", "blocks", "blocks_of", "compare", "devices", "matmul", "shards", "text"]
