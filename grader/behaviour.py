@@ -194,7 +194,7 @@ def explain(exercise: Exercise, cases: Sequence[Case], found: Sequence[Answer | 
 
 def _alike(exercise: Exercise, mistake: Mistake, case: Case, found: Answer | Execution, *, running: bool) -> bool:
     if exercise.form == "table":
-        wrong = mistake.wrong(**case.arguments)
+        wrong = _wrong_entry(mistake, case)
         return isinstance(found, Value) and wrong is not None and same_answer(exercise, case, found.value, wrong)
     return any(_behaves_like(exercise, case, found, other, running) for other in _mistaken(exercise, mistake, case))
 
@@ -209,6 +209,12 @@ def _behaves_like(exercise: Exercise, case: Case, found: Answer | Execution, oth
         case Execution(), Execution():
             return _same_program(found, other, running)
     return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _wrong_entry(mistake: Mistake, case: Case) -> Any:
+    """What a mistake says in a row of a table; None where it is about another."""
+    return mistake.wrong(**case.arguments)
 
 
 @functools.lru_cache(maxsize=1024)
