@@ -22,9 +22,11 @@ from jax.sharding import PartitionSpec as P
 
 from grader.answers import Answer, Problem, Value, asks, collect, plain
 from grader.blocks import Blocks, blocks_of
-from grader.communication import Collective, Structure, compiled_structure, flops, structure
+from grader.communication import flops
 from grader.exercise import Array, Case, Exercise, Mistake
 from grader.program import Program, make_mesh, put
+from grader.structure import Collective, Structure
+from grader.walk import compiled_structure, structure
 
 
 @dataclass(frozen=True)
