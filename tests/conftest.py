@@ -9,6 +9,7 @@ import pytest
 from grader.classroom.walls import WITHOUT
 from grader.devices import eight_devices
 
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"  # each runs once
 eight_devices()
 os.environ.setdefault(WITHOUT, "1")
 ROOT = Path(__file__).parents[1]
