@@ -276,7 +276,8 @@ def took_the_place_for_the_number(shape, spec, mesh):
 
 @shard_table.mistake
 def keyed_by_the_device_itself(shape, spec, mesh):
-    """The keys are the devices themselves. Asked for are their numbers, `device.id`."""
+    """The slices are right, but the keys are the devices themselves. Asked for are their numbers, `device.id`: a table
+    of these can be read, and compared with another, without the devices."""
     right = _table(shape, spec, mesh, _part(mesh.shape))
     return {device: right[device.id] for device in mesh.devices.flat}
 
@@ -326,7 +327,8 @@ def divided_among_all(shape, itemsize, spec, axis_sizes):
 
 @bytes_held.mistake
 def counted_entries(shape, itemsize, spec, axis_sizes):
-    """You counted entries. `itemsize` says how many bytes one of them takes."""
+    """The first two numbers count entries of the array. Asked for are bytes: what does `itemsize` say, and which of the
+    three numbers does it change?"""
     one, left = _held(shape, 1, spec, axis_sizes)
     return one, one * math.prod(axis_sizes.values()), math.prod(left)
 

@@ -237,19 +237,22 @@ def cut_over_the_first_axis_only(question):
 
 @memory.mistake
 def forgot_four_bytes(question):
-    """You counted entries. `w` is float32, and each of its entries takes four bytes."""
+    """That is the number of entries. `w` is float32: into how many bytes do 32 bits go, and so how much memory does each
+    of its entries take?"""
     return MEMORY[question]() / 4 if question.startswith("w") else None
 
 
 @memory.mistake
 def took_four_bytes_for_int8(question):
-    """You counted four bytes an entry. `q` is int8, of one byte each."""
+    """Four bytes an entry would be right for float32 or int32. What does the 8 in int8 count, and how many bytes is
+    that?"""
     return MEMORY[question]() * 4 if question.startswith("q") else None
 
 
 @memory.mistake
 def took_a_megabyte_for_a_mebibyte(question):
-    """You divided by a million. A MiB is 1024 · 1024 bytes."""
+    """You divided by a million: that gives megabytes, MB. A mebibyte, MiB, is 1024 · 1024 bytes, and with lengths that
+    are powers of two it comes out whole."""
     return MEMORY[question]() * MEBI / 1e6 if "MiB" in question else None
 
 
