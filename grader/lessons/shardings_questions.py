@@ -237,7 +237,7 @@ def cut_over_the_first_axis_only(question):
 
 @memory.mistake
 def forgot_four_bytes(question):
-    """That is the number of entries. `w` is float32: into how many bytes do 32 bits go, and so how much memory does each
+    """That is the number of entries. `w` is float32: how many bytes are 32 bits, and so how much memory does each
     of its entries take?"""
     return MEMORY[question]() / 4 if question.startswith("w") else None
 
