@@ -188,7 +188,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, P):
-        return tuple(value)
+        return tuple(entry if entry is None else plain(entry) for entry in value)
+    if isinstance(value, slice):
+        return _spelled(value)
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (set, frozenset)):
@@ -201,6 +203,12 @@ def plain(value: Any) -> Any:
     if array.dtype.kind not in "biufc":
         raise Refused(f"The answer holds a {type(value).__name__}, which is neither a number, text nor array.")
     return array
+
+
+def _spelled(part: slice) -> str:
+    """A slice as it stands between brackets: 0:4, or : for all."""
+    ends = [part.start, part.stop, *([] if part.step in (None, 1) else [part.step])]
+    return ":".join("" if end is None else str(end) for end in ends)
 
 
 # JSON forms: plain types only, so that reading one can build nothing but these.
@@ -221,6 +229,8 @@ def to_json(value: Any) -> Any:
             return {"problem": [value.kind, value.error, value.message, *value.operands]}
         case Ask():
             return {"ask": [to_json(dict(value.mesh)), to_json(dict(value.arguments)), value.key, value.explicit]}
+        case P():  # a tuple on an older JAX
+            return {"spec": to_json([*value])}
         case OnMesh():
             return {"mesh": [to_json(dict(value.sizes)), value.explicit, list(value.order)]}
         case OnDevices():
@@ -272,6 +282,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "mesh": lambda b: OnMesh(from_json(b[0]), bool(b[1]), tuple(map(int, b[2]))),
     "laid": lambda b: OnDevices(from_json(b[0]), from_json(b[1]), P(*from_json(b[2])),
                                 {int(k): from_json(block) for k, block in b[3]}),
+    "spec": lambda b: P(*from_json(b)),
     "layout": lambda b: Layout(tuple(map(int, b[0])), str(b[1]), P(*from_json(b[2]))),
     "dict": lambda b: {str(k): from_json(v) for k, v in b},
     "tuple": lambda b: tuple(map(from_json, b)),

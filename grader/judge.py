@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from grader.answers import Answer, Problem, Value, plain
-from grader.behaviour import Execution, close, explain, same_answer
+from grader.behaviour import Execution, close, explain, same_answer, same_value
 from grader.errors import in_plain_words
 from grader.exercise import Case, Exercise, Outcome
 from grader.placed import HELD, built, difference
@@ -58,7 +58,18 @@ def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
         return ""
     if isinstance(expected, Mapping) and HELD in expected:
         return f"Called with {_called_with(case)}: {difference(answer.value, expected, close)}"
+    if differs := _first_entry(exercise, case, answer.value, expected):
+        return f"Called with {_called_with(case)}: {differs}"
     return f"Called with {_called_with(case)}, it should return {_short(expected)}; it returns {_short(answer.value)}."
+
+
+def _first_entry(exercise: Exercise, case: Case, found: Any, expected: Any) -> str:
+    """In words, the first entry of a dict that is not as it should be; "" where no dict with these keys came."""
+    if not isinstance(expected, Mapping) or not isinstance(found, Mapping) or found.keys() != expected.keys():
+        return ""
+    wrong = [k for k, due in expected.items() if not same_value(found[k], due)
+             and not same_answer(exercise, case, {k: found[k]}, {k: due})]
+    return f"entry {wrong[0]} should be {_short(expected[wrong[0]])}; it is {_short(found[wrong[0]])}." if wrong else ""
 
 
 @functools.lru_cache(maxsize=1024)

@@ -78,7 +78,7 @@ def built(argument: Any) -> Any:
     """The real thing, for a description of one; anything else as it is, lists and dicts item by item."""
     if isinstance(argument, (OnMesh, OnDevices)):
         return argument.built()
-    if isinstance(argument, (list, tuple)):
+    if isinstance(argument, (list, tuple)) and not isinstance(argument, P):  # a spec is a tuple on an older JAX
         return type(argument)(map(built, argument))
     if isinstance(argument, Mapping):
         return {key: built(value) for key, value in argument.items()}
