@@ -153,7 +153,9 @@ def _device(ax: Axes, x: float, y: float, device: int, colour: str, edge: str = 
 
 def _name_axes(ax: Axes, held: Grid) -> None:
     """Along rows and columns, `name = place`; the planes' places above them."""
-    names, small = list(held.sizes), {"fontsize": 8, "color": "#555555", "va": "center"}
+    names = list(held.sizes)
+    plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # a link may pass behind a name
+    small = {"fontsize": 8, "color": "#555555", "va": "center", "bbox": plate}
     rows, columns = _rows_and_columns(held)
     for column in range(columns):
         x, y = _at(held, [0] * (held.ids.ndim - 1) + [column])

@@ -309,6 +309,13 @@ def gave_one_name_for_two_axes(n_data, n_model, explicit):
 
 
 @make_training_mesh.mistake
+def shrank_the_mesh(n_data, n_model, explicit):
+    """There are too few devices, and you made a smaller mesh. A program that counts on sixteen would then run on
+    eight, and nobody would notice. What does `jax.make_mesh` do when you leave it alone?"""
+    return _training_mesh(min(n_data, len(jax.devices()) // n_model), n_model, explicit)
+
+
+@make_training_mesh.mistake
 def made_a_single_axis(n_data, n_model, explicit):
     """You made a single axis of all the devices. "data" and "model" are two axes, so that one can speak of the
     devices along each of them. What shape has a grid with two axes?"""
