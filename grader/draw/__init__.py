@@ -2,7 +2,9 @@
 
 from grader.blocks import Blocks, blocks, blocks_of
 from grader.draw.gallery import specs
+from grader.draw.grids import groups, mesh, route
 from grader.draw.layouts import compare, devices, matmul, shards, text
 from grader.draw.picture import Picture
 
-__all__ = ["Blocks", "Picture", "blocks", "blocks_of", "compare", "devices", "matmul", "shards", "specs", "text"]
+__all__ = ["Blocks", "Picture", "blocks", "blocks_of", "compare", "devices", "groups", "matmul", "mesh",
+           "route", "shards", "specs", "text"]
