@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from grader.behaviour import spelled
 from grader.blocks import blocks
-from grader.draw.layouts import _draw_whole, text
+from grader.draw.layouts import draw_whole, text
 from grader.draw.picture import INK, Picture
 
 ACROSS, WIDE, GAP, HEADING = 4, 1.8, 0.35, 0.5  # panels in a row; inches of a panel, between panels, above each of them
@@ -34,7 +34,7 @@ def specs(shape: tuple[int, ...], specs: Sequence[P], mesh: Any, title: str = ""
     for ax in panels.flat[len(laid):]:
         ax.axis("off")
     for ax, (name, held) in zip(panels.flat, laid, strict=False):
-        _draw_whole(ax, held, ())
+        draw_whole(ax, held, ())
         ax.set_title(name, fontsize=9.5, color=INK)
     if title:
         figure.suptitle(title, fontsize=11, color=INK, y=1 + HEADING / tall, va="center")

@@ -30,12 +30,15 @@ def shards(array: Any, title: str = "") -> Picture:
     planes = _planes(held)
     axes = figure.subplots(1, len(planes), squeeze=False)[0]
     rows, columns = _grid_shape(held.shape)
-    figure.set_size_inches(len(planes) * _inches(columns) + 0.3, _inches(rows) + (0.35 if title else 0.1))
+    wide, high, gap = _inches(columns), _inches(rows), 0.3
+    figure.set_size_inches(len(planes) * (wide + gap) - gap, high)
+    figure.subplots_adjust(left=0, right=1, bottom=0, top=1, wspace=gap / wide)
     for ax, (name, plane) in zip(axes, planes, strict=True):
-        _draw_whole(ax, held, plane)
+        draw_whole(ax, held, plane)
         ax.set_title(name, fontsize=9, color=INK)
     if title:
-        figure.suptitle(title, fontsize=11, color=INK, y=1.04)
+        above = 0.18 + 0.18 * (len(planes) > 1)  # inches: clear of the ticks, and of the slices' names
+        figure.suptitle(title, fontsize=11, color=INK, y=1 + above / high, va="bottom")
     return Picture(figure, "\n".join(filter(None, [title, text(held)])))
 
 
@@ -64,7 +67,7 @@ def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
     figure = Figure(figsize=(sum(widths) + 1.2, height + 0.5))
     axes = figure.subplots(1, 3, width_ratios=widths)
     for ax, held, name in zip(axes, parts, ("A", "B", "C"), strict=True):
-        _draw_whole(ax, held, ())
+        draw_whole(ax, held, ())
         ax.set_title(name + (f"  Σ {', '.join(held.partial_over)}" if held.partial_over else ""), fontsize=11)
     for left, sign in zip(axes[1:], ("·", "="), strict=True):
         left.annotate(sign, (-0.12, 0.5), xycoords="axes fraction", fontsize=18, ha="right", va="center")
@@ -127,7 +130,7 @@ def _planes(held: Blocks) -> list[tuple[str, tuple[int, ...]]]:
     return [(f"[{', '.join(map(str, k))}]", k) for k in leading]
 
 
-def _draw_whole(ax: Axes, held: Blocks, plane: tuple[int, ...]) -> None:
+def draw_whole(ax: Axes, held: Blocks, plane: tuple[int, ...]) -> None:
     rows, columns = _grid_shape(held.shape)
     holders = _holders(held)
     for colour, (index, who) in enumerate(holders.items()):
