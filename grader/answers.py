@@ -129,7 +129,7 @@ def _array_types(frame: types.FrameType) -> tuple[str, ...]:
     count = code.co_argcount + bool(code.co_flags & inspect.CO_VARARGS)
     given = jax.tree.leaves([frame.f_locals.get(name) for name in code.co_varnames[:count]])
     return tuple(f"{x.dtype}[{','.join(map(str, x.shape))}]" for x in given
-                 if hasattr(x, "shape") and hasattr(x, "dtype"))
+                 if isinstance(getattr(x, "shape", None), tuple) and hasattr(x, "dtype"))
 
 
 class _Unfinished(NotImplementedError):

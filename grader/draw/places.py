@@ -16,6 +16,7 @@ from matplotlib.patches import Rectangle
 
 from grader.draw.picture import COLOURS, INK, Picture, sheet
 
+Part = tuple[tuple[int, int], ...]
 HOST = "host"
 FAINT = "#bbbbbb"
 
@@ -24,12 +25,12 @@ FAINT = "#bbbbbb"
 class Row:
     """One array: its name, whether it may be moved, and by place the part that lies there, with its values.
 
-    A place is a device's number, or `HOST` for an array of NumPy's.
+    A place is a device's number, or `HOST` for an array of NumPy's; a part has a start and a stop in each dimension.
     """
 
     name: str
     kind: str
-    parts: Mapping[int | str, tuple[str, np.ndarray]]
+    parts: Mapping[int | str, tuple[Part, np.ndarray]]
 
 
 def placement(**arrays: Any) -> Picture:
@@ -55,34 +56,37 @@ def text(row: Row) -> str:
     lines = [f"{row.name} ({row.kind})"]
     for place, (part, values) in row.parts.items():
         where = HOST if place == HOST else f"device {place}"
-        lines.append(f"  {where}: {part} = {' '.join(map(_number, values.flat))}" if values.size <= 4
-                     else f"  {where}: {part}")
+        few = f" = {' '.join(map(_number, values.flat))}" if values.size <= 4 else ""
+        lines.append(f"  {where}: {_region(part)}{few}")
     return "\n".join(lines)
 
 
 def _row(name: str, array: Any) -> Row:
     if isinstance(array, np.ndarray):
-        return Row(name, "NumPy", {HOST: (_region([slice(None)] * array.ndim, array.shape), array)})
+        return Row(name, "NumPy", {HOST: (_part([slice(None)] * array.ndim, array.shape), array)})
     if not isinstance(array, jax.Array):
         raise TypeError(f"{name} should be a jax.Array or a NumPy array; it is a {type(array).__name__}")
     number = {device: k for k, device in enumerate(jax.devices())}
-    held = {number[s.device]: (_region(s.index, array.shape), np.asarray(s.data)) for s in array.addressable_shards}
+    held = {number[s.device]: (_part(s.index, array.shape), np.asarray(s.data)) for s in array.addressable_shards}
     return Row(name, "committed" if array.committed else "uncommitted", dict(sorted(held.items())))
 
 
-def _region(index: Sequence[slice], shape: Sequence[int]) -> str:
-    bounds = (part.indices(length)[:2] for part, length in zip(index, shape, strict=True))
-    return f"[{', '.join(f'{start}:{stop}' for start, stop in bounds)}]"
+def _part(index: Sequence[slice], shape: Sequence[int]) -> Part:
+    return tuple(part.indices(length)[:2] for part, length in zip(index, shape, strict=True))
+
+
+def _region(part: Part) -> str:
+    return f"[{', '.join(f'{start}:{stop}' for start, stop in part)}]"
 
 
 def _number(value: Any) -> str:
     return f"{value:.5g}"
 
 
-def _label(part: str, values: np.ndarray) -> str:
+def _label(part: Part, values: np.ndarray) -> str:
     """What is written into a block: its values where they are few, else its place in the whole."""
     if values.size > 8 or values.ndim > 2:
-        return part
+        return _region(part)
     lines = values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values.reshape(-1, min(values.size, 4) or 1)
     return "\n".join(" ".join(map(_number, line)) for line in lines)
 
@@ -97,7 +101,7 @@ def _draw_row(ax: Axes, row: Row, places: Sequence[int | str], left: float, top:
               high: float) -> None:
     ax.text(left - 0.1, top + high / 2 - 0.07, row.name, ha="right", va="center", fontsize=9, weight="bold", color=INK)
     ax.text(left - 0.1, top + high / 2 + 0.1, row.kind, ha="right", va="center", fontsize=7, color="#666666")
-    parts = dict.fromkeys(part for part, _ in row.parts.values())
+    parts = sorted({part for part, _ in row.parts.values()})  # a part keeps its colour, whoever holds it
     colours = {part: COLOURS[k % len(COLOURS)] for k, part in enumerate(parts)}
     for column, place in enumerate(places):
         x = left + column * (wide + 0.06)

@@ -258,7 +258,7 @@ def layouts_must_agree(row):
 
 
 @will_it_run.mistake
-def every_put_commits_(row):
+def a_put_without_a_place_binds(row):
     """Only a `device_put` that says *where* commits."""
     return _believed(row, "error", "whole + jax.device_put(v)")
 

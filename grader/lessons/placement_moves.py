@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 import jax
@@ -204,7 +205,7 @@ def moved_x_first(x, w1, w2):
 
 
 @two_stage.mistake
-def through_numpy_(x, w1, w2):
+def activations_through_numpy(x, w1, w2):
     """The activations went down to the host and up again. On real chips that is the slowest way there is, and
     it makes Python wait for the first stage."""
     return stage(w2, jax.device_put(np.asarray(stage(w1, x)), NamedSharding(w2.sharding.mesh, P("x"))))
@@ -430,9 +431,14 @@ def _what_must_agree():
 
 
 def _leads_to_other_devices():
-    ways = {"device_put": "jax.device_put(front_explicit, there_explicit)",
-            "reshard": "jax.sharding.reshard(front_explicit, there_explicit)"}
-    return " and ".join(name for name, row in ways.items() if _runs(row) == "runs")
+    """Who brings a result there. (JAX 0.7's reshard raises nothing here, and leaves the array where it was.)"""
+    front, there = _lab()["front_explicit"], _lab()["there_explicit"]
+    arrived = []
+    for name, way in {"device_put": jax.device_put, "reshard": jax.sharding.reshard}.items():
+        with contextlib.suppress(ValueError):
+            if way(front, there).devices() == there.device_set:
+                arrived.append(name)
+    return " and ".join(arrived)
 
 
 CLAIMS = {"policy": _where_it_runs, "message": _shape_in_the_message, "same_devices": _what_must_agree,
@@ -470,7 +476,8 @@ def devices_are_a_set(row):
 
 @placement_claims.mistake
 def reshard_leads_anywhere(row):
-    """`reshard` is an operation of a program, and a program has one list of devices. Try it."""
+    """`reshard` is an operation of a program, and a program has one list of devices. Try it, and look at the
+    `.devices()` of what comes out."""
     return _believed(row, "device_put and reshard", "other_devices")
 
 
