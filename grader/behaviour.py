@@ -207,7 +207,8 @@ def _behaves_like(exercise: Exercise, case: Case, found: Answer | Execution, oth
         case Problem(), Problem():
             return _gist(found) == _gist(other)
         case Value(), Value():
-            return same_answer(exercise, case, found.value, other.value)
+            same_way = bool(found.uploaded) == bool(other.uploaded)
+            return same_way and same_answer(exercise, case, found.value, other.value)
         case Execution(), Execution():
             return _same_program(found, other, running)
     return False
@@ -252,4 +253,5 @@ def _same_blocks(a: Blocks, b: Blocks) -> bool:
 def _gist(problem: Problem) -> tuple[str, str, tuple[str, ...]]:
     """An error without the names that differ from one spelling of a program to the next."""
     first = problem.message.strip().splitlines()[0] if problem.message.strip() else ""
-    return problem.error, re.sub(r"<[^>]*>|at \S+:\d+|function \S+|\w+ at ", "·", first), problem.operands
+    names = r"<[^>]*>|at \S+:\d+|function \S+|\w+ at |argument \S+ of .+? with"
+    return problem.error, re.sub(names, "·", first), problem.operands

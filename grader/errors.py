@@ -37,6 +37,12 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     ("ValueError", r"out_specs.*(too long|rank)|which is too long|has length \d+ .*rank",
      "A spec has more entries than the block has dimensions. Did a collective drop a dimension (`tiled=True` keeps "
      "it), or did you sum a dimension away?"),
+    ("ValueError", r"incompatible devices",
+     "The operands are committed to different devices, or to the same ones in another order, and JAX moves nothing "
+     "that is committed. Which of them did you mean to move, and to where?"),
+    ("RuntimeError", r"Array has been deleted|deleted or donated",
+     "The array's memory was given away or freed: by `delete()`, by donation, or through another array that is the "
+     "same memory under another name."),
     ("TracerBoolConversionError", r"",
      "A Python `if` cannot look at a value that only the devices know. Use jnp.where, or compute it from static "
      "shapes."),

@@ -5,6 +5,7 @@ from grader.draw.gallery import specs
 from grader.draw.grids import groups, mesh, route
 from grader.draw.layouts import compare, devices, matmul, shards, text
 from grader.draw.picture import Picture
+from grader.draw.places import placement
 
 __all__ = ["Blocks", "Picture", "blocks", "blocks_of", "compare", "devices", "groups", "matmul", "mesh",
-           "route", "shards", "specs", "text"]
+           "placement", "route", "shards", "specs", "text"]
