@@ -43,6 +43,15 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     ("RuntimeError", r"Array has been deleted|deleted or donated",
      "The array's memory was given away or freed: by `delete()`, by donation, or through another array that is the "
      "same memory under another name."),
+    ("ValueError", r"must refer to an axis marked as manual",
+     "With axis_names, in_specs and out_specs speak of these axes only. The others are left to the compiler, and the "
+     "array may stay cut along them without being said."),
+    ("ValueError", r"pytree structure error",
+     "The specs and what they describe are different trees. in_specs are a tuple with an entry for each argument; one "
+     "spec may stand for a whole list or dict of arrays."),
+    ("TypeError", r"carry input and carry output must have equal types",
+     "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along which "
+     "axes a value may differ between devices. Give the start the type that the loop ends with (`jax.lax.pcast`)."),
     ("TracerBoolConversionError", r"",
      "A Python `if` cannot look at a value that only the devices know. Use jnp.where, or compute it from static "
      "shapes."),

@@ -104,15 +104,19 @@ class _Walk:
         ins, outs = (_shardings(op.attributes[side]) for side in ("in_shardings", "out_shardings"))
         self.manual.append(Manual(axes, ins, outs))
         for operand, spec in zip(op.operands, ins, strict=True):
-            self.collectives += self.moved_to_fit(operand, spec)
+            self.collectives += self.moved_to_fit(operand, spec, axes)
         self.regions(op, times, meanwhile)
 
-    def moved_to_fit(self, operand: ir.Value, wanted: P) -> Iterator[Collective]:
-        """What the compiler must gather when an argument does not lie as in_specs want it."""
+    def moved_to_fit(self, operand: ir.Value, wanted: P, manual: tuple[str, ...]) -> Iterator[Collective]:
+        """What the compiler must gather when an argument does not lie as in_specs want it.
+
+        in_specs speak of the manual axes; along the others an argument stays as it is.
+        """
         if not (held := _argument_spec(operand)):
             return
         kind = ir.RankedTensorType(operand.type)
         local = [n // _parts(part, self.mesh) for n, part in zip(kind.shape, held, strict=True)]
+        held = [tuple(a for a in part if a in manual) for part in held]
         axes = tuple(a for part in held for a in part if a not in _flat(wanted))
         moved = any(a in _flat(held) and _dim(held, a) != _dim(wanted, a) for a in _flat(wanted))
         if axes or moved:

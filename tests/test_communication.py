@@ -90,6 +90,17 @@ def test_operands_that_do_not_lie_as_in_specs_say_are_counted():
     assert found.bytes_sent == 3 * BLOCK
 
 
+def test_what_lies_along_the_compilers_axes_stays_there():
+    """Manual along x only: in_specs do not speak of y, so an array that is cut along y is not gathered."""
+    mesh = make_mesh(MESH)
+    given = aval((16, 32), jnp.float32, P("x", "y"), mesh)
+    along_x = jax.shard_map(lambda a: a - lax.pmean(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x"),
+                            axis_names={"x"})
+    assert only(grader.communication(along_x, given)).kind == "all_reduce"
+    across = jax.shard_map(lambda a: a, mesh=mesh, in_specs=P(None, "x"), out_specs=P(None, "x"), axis_names={"x"})
+    assert only(grader.communication(across, given)).implicit
+
+
 def test_without_shard_map_the_compilers_choice_is_read():
     mesh = make_mesh(MESH)
     found = grader.communication(jnp.matmul, aval((16, 32), jnp.float32, P(None, "x"), mesh),
