@@ -48,7 +48,7 @@ def _picture(steps: Mapping[str, Step], name: str, columns: int = 1) -> Picture:
     figure, ax = sheet(wide * min(columns, len(sizes)), sum(heights))
     for number, (title, step) in enumerate(steps.items()):
         _draw(ax, step, title, name, wide * (number % columns), sum(heights[:number // columns]))
-    facts = [_facts(step, ", ".join(filter(None, [title, name]))) for title, step in steps.items()]
+    facts = [_facts(step, title or name) for title, step in steps.items()]
     return Picture(figure, "\n".join(facts))
 
 
@@ -59,7 +59,7 @@ def _facts(step: Step, name: str) -> str:
 
 
 def _written(block: np.ndarray) -> str:
-    return " ".join(np.array2string(block, separator=", ", max_line_width=1000).split())
+    return " ".join(np.array2string(block, separator=", ", max_line_width=1000).split()).replace("[ ", "[")
 
 
 def _grid(block: np.ndarray) -> np.ndarray:
