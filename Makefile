@@ -8,7 +8,7 @@ LESSONS := $(wildcard solutions/*/*.md)
 GRADER := $(shell find grader -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help grade feedback test lab course coverage bench lint lock clean
+.PHONY: help grade feedback test slow lab course coverage bench lint lock clean
 
 help:  ## Show what each target is for
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -22,6 +22,9 @@ feedback: $(READY) .cache/course  ## Write the feedback pages anew, from what is
 test: $(READY)  ## Run every test, the solution notebooks against their stored outputs included
 	pytest -n 3 --dist loadgroup --no-loadscope-reorder
 	pytest -n 2 --dist loadfile --nbval-lax --nbval-cell-timeout=120 -p no:cacheprovider solutions
+
+slow: $(READY)  ## Run the long tests that `make test` leaves out: twenty kills, look-alike attacks, a full disk
+	pytest -m slow
 
 lab: $(READY) .cache/course  ## Open JupyterLab on course/, with 8 devices and nbgrader ready
 	grader lab

@@ -44,3 +44,6 @@ c.Autograde.autograde_preprocessors = [
     SaveAutoGrades,
     AssignLatePenalties,
 ]
+
+# What all pages share is rendered once.
+c.GenerateFeedback.exporter_class = "grader.classroom.page.Page"

@@ -99,6 +99,11 @@ def _proportional(process: psutil.Process) -> int:
         return 0
 
 
+def said(result: Timed, console: Console) -> None:
+    """A line as soon as there is something to say: a whole run takes long."""
+    console.print(f"{result.name}: {result.count} hand-ins in {result.seconds:.1f} s")
+
+
 def stock(folder: Path, lesson: str, students: list[str], console: Console) -> tuple[Timed, Timed]:
     """nbgrader's autograde, one student after the other; and then its generate_feedback."""
     api = nbgrader(folder)
@@ -108,6 +113,7 @@ def stock(folder: Path, lesson: str, students: list[str], console: Console) -> t
         with watched(result), Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             for student in progress.track(students, description=result.name):
                 step(lesson, student, force=True)
+        said(result, console)
     with Gradebook(api.coursedir.db_url) as book:
         graded.marks = {student: book.find_submission(lesson, student).score for student in students}
     return graded, pages
@@ -121,7 +127,8 @@ def ours(name: str, folder: Path, workers: int, console: Console) -> Timed:
     build(folder)
     result = Timed(name, len(list((folder / "submitted").iterdir())))
     with watched(result):
-        rows = grade_class(folder, console, How(workers=workers))
+        rows = grade_class(folder, Console(quiet=True), How(workers=workers))
+    said(result, console)
     result.marks = {row.hand_in.student: round(sum(row.points.values()), 2) for row in rows}
     return result
 
@@ -176,19 +183,19 @@ def main() -> None:
     options.add_argument("--lesson", default="07_matmul")
     chosen = options.parse_args()
     warnings.filterwarnings("ignore")
-    console, quiet, lesson = Console(), Console(quiet=True), chosen.lesson
+    console, lesson = Console(), chosen.lesson
     with tempfile.TemporaryDirectory() as scratch:
         folder = course(Path(scratch, "class"), lesson, hand_ins(ROOT, lesson, chosen.n))
         students = sorted(p.name for p in (folder / "submitted").iterdir())
         graded, pages = stock(folder, lesson, students[: chosen.stock], console)
-        rows = [graded, pages, ours("ours, 1 worker", folder, 1, quiet), ours("ours, 2 workers", folder, 2, quiet)]
+        rows = [graded, pages, ours("ours, 1 worker", folder, 1, console), ours("ours, 2 workers", folder, 2, console)]
         rows.append(_again("  the same, nothing changed", folder))
         each = bare(folder, lesson, students[:10])
         spent = where_time_goes(folder, lesson, students[:20])
         other = course(Path(scratch, "unlike"), lesson, hand_ins(ROOT, lesson, chosen.n, alike=False))
-        rows.append(ours("ours, 2 workers, no two spelled alike", other, 2, quiet))
+        rows.append(ours("ours, 2 workers, no two spelled alike", other, 2, console))
         rows += [ours(f"ours, 2 workers, {count}", course(Path(scratch, str(count)), lesson,
-                      hand_ins(ROOT, lesson, count, seed=1)), 2, quiet) for count in chosen.growth]
+                      hand_ins(ROOT, lesson, count, seed=1)), 2, console) for count in chosen.growth]
         shared_judge().close()
     show(rows, each, spent, console)
     check(graded, rows, console)

@@ -22,9 +22,11 @@ from jax.sharding import PartitionSpec as P
 
 from grader.answers import Answer, Problem, Value, asks, collect, plain
 from grader.blocks import Blocks, blocks_of
-from grader.communication import Collective, Structure, compiled_structure, flops, structure
+from grader.communication import flops
 from grader.exercise import Array, Case, Exercise, Mistake
 from grader.program import Program, make_mesh, put
+from grader.structure import Collective, Structure
+from grader.walk import compiled_structure, structure
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,7 @@ def explain(exercise: Exercise, cases: Sequence[Case], found: Sequence[Answer | 
 
 def _alike(exercise: Exercise, mistake: Mistake, case: Case, found: Answer | Execution, *, running: bool) -> bool:
     if exercise.form == "table":
-        wrong = mistake.wrong(**case.arguments)
+        wrong = _wrong_entry(mistake, case)
         return isinstance(found, Value) and wrong is not None and same_answer(exercise, case, found.value, wrong)
     return any(_behaves_like(exercise, case, found, other, running) for other in _mistaken(exercise, mistake, case))
 
@@ -209,6 +211,12 @@ def _behaves_like(exercise: Exercise, case: Case, found: Answer | Execution, oth
         case Execution(), Execution():
             return _same_program(found, other, running)
     return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _wrong_entry(mistake: Mistake, case: Case) -> Any:
+    """What a mistake says in a row of a table; None where it is about another."""
+    return mistake.wrong(**case.arguments)
 
 
 @functools.lru_cache(maxsize=1024)

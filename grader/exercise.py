@@ -50,6 +50,8 @@ class Case:
     per device, by the ring algorithm; `flops` what one device computes when the work is divided.
     `key` names the entry of a table that this case asks about. `explicit` gives the mesh Explicit axes.
     `moves` is for a program that is left to the compiler: what it may send, and nothing else.
+    `turns` bounds how often each kind of collective may run in a program with shard_map, kinds not named not at
+    all; `meanwhile` is how many FLOPs of matmuls must be free to run beside every one of them.
     """
 
     arguments: Mapping[str, Any]
@@ -60,6 +62,8 @@ class Case:
     key: str = ""
     explicit: bool = False
     moves: tuple[Move, ...] | None = None
+    turns: Mapping[str, int] | None = None
+    meanwhile: int = 0
 
 
 @dataclass(frozen=True)

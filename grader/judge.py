@@ -6,6 +6,7 @@ row by row.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -60,8 +61,9 @@ def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
     return f"Called with {_called_with(case)}, it should return {_short(expected)}; it returns {_short(answer.value)}."
 
 
+@functools.lru_cache(maxsize=1024)
 def _expected(exercise: Exercise, case: Case) -> Any:
-    """What the reference makes of a case, or the ValueError that it raises."""
+    """What the reference makes of a case, or the ValueError that it raises. Kept: a class asks again and again."""
     try:
         return plain(exercise.reference(**built(dict(case.arguments))))
     except ValueError as error:
@@ -102,7 +104,7 @@ def _row(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], k
             return f"{cases[k].key}: no answer yet.", ""
         case Problem() as problem:
             return in_plain_words(problem), ""
-        case Value(value) if same_answer(exercise, cases[k], value, plain(exercise.reference(**cases[k].arguments))):
+        case Value(value) if same_answer(exercise, cases[k], value, _expected(exercise, cases[k])):
             return "", ""
         case Value(value):
             named = explain(exercise, cases, answers, k)

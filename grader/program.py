@@ -1,7 +1,7 @@
 """A student's function as a program: traced once, carried as bytes, run anywhere there are devices.
 
 `trace` turns a function of arrays into a `Program`, an artefact of `jax.export`. Values and structure
-come from the same bytes: `Program.run` executes them, `grader.communication` reads them. No Python of
+come from the same bytes: `Program.run` executes them, `grader.walk` reads them. No Python of
 the function's author runs after `trace`.
 """
 

@@ -17,10 +17,10 @@ import numpy as np
 from grader.answers import Answer, Problem
 from grader.behaviour import Execution, Failed, Result, close, explain, specs, spelled
 from grader.blocks import Blocks, blocks
-from grader.communication import Collective
 from grader.errors import in_plain_words
 from grader.exercise import Array, Case, Exercise, Move, Outcome
 from grader.signatures import signature
+from grader.structure import Collective
 from grader.verdict import Miss, Verdict
 
 # What each rung of a program's ladder is worth, as a share of the exercise's points.
@@ -158,6 +158,39 @@ def _communication(run: Execution) -> Miss | None:
         return Miss(f"The result is right, but the compiled program sends {hidden:,} B from each device, and what is "
                     f"written in shard_map sends {run.structure.bytes_sent:,} B: data move before it or behind it, "
                     "where the compiler chose how. Do the work inside, on operands as they lie.")
+    return _too_many(run) or _too_much(run) or _alone(run)
+
+
+def _too_many(run: Execution) -> Miss | None:
+    """More turns of a kind of collective than the case allows."""
+    allowed, sent = run.case.turns, _sent(run)
+    if allowed is None:
+        return None
+    turns = {kind: sum(c.times for c in sent if c.kind == kind) for kind in {c.kind for c in sent}}
+    if all(count <= allowed.get(kind, 0) for kind, count in turns.items()):
+        return None
+    enough = ", ".join(f"{kind} × {count}" for kind, count in allowed.items()) or "none"
+    listed = "\n".join(f"- {c}" for c in sent)
+    return Miss(f"The result is right, but these collectives are not the ones asked for, or too many:\n{listed}\n\n"
+                f"Enough: {enough}.")
+
+
+def _sent(run: Execution) -> list[Collective]:
+    """The collectives by which a device really sends something."""
+    return [c for c in run.structure.collectives if c.group > 1]
+
+
+def _alone(run: Execution) -> Miss | None:
+    """A collective during which the devices have nothing to multiply."""
+    idle = next((c for c in _sent(run) if c.meanwhile < run.case.meanwhile), None)
+    if idle is None:
+        return None
+    return Miss(f"The result is right, but during this transfer there is too little to compute:\n- {idle}\n\n"
+                f"Products of {idle.meanwhile:,} FLOPs neither wait for it nor it for them; {run.case.meanwhile:,} "
+                "should. What a device holds already it can multiply while the next block is on its way.")
+
+
+def _too_much(run: Execution) -> Miss | None:
     needed, moved = run.case.bytes_sent, run.structure.bytes_sent
     if needed is None or moved <= needed:
         return None

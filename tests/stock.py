@@ -17,5 +17,6 @@ def configuration(seconds: int) -> Config:
     config.Autograde.autograde_preprocessors = [
         nb.Execute, nb.IgnorePattern, ClearMetadataPreprocessor, nb.LimitOutput, nb.SaveAutoGrades,
         nb.AssignLatePenalties, nb.CheckCellMetadata]
+    config.GenerateFeedback.exporter_class = "nbconvert.exporters.HTMLExporter"
     config.Execute.timeout = seconds
     return config

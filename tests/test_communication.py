@@ -1,5 +1,7 @@
 """Reading programs: every collective, its axes, its bytes, and how often it runs."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -7,8 +9,8 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import grader
-from grader.communication import ring_bytes
 from grader.program import aval, make_mesh
+from grader.structure import ring_bytes
 
 MESH = {"x": 4, "y": 2}
 
@@ -118,3 +120,40 @@ def test_a_plain_function_on_one_device_says_so():
 
 def test_nobody_sends_anything_to_itself():
     assert all(ring_bytes(kind, 100, 1) == 0 for kind in ("all_gather", "all_reduce", "collective_permute"))
+
+
+def ring(a, b, *, first, looped=False):
+    """Products of blocks of `a` that go round on 4 devices: all of them `first`, or one during each product."""
+    there = [(k, (k + 1) % 4) for k in range(4)]
+    if first:
+        blocks = [a]
+        for _ in range(3):
+            blocks.append(lax.ppermute(blocks[-1], "x", there))
+        return jnp.concatenate(blocks) @ b
+
+    def step(_, carried):
+        block, total = carried
+        return lax.ppermute(block, "x", there), total + jnp.matmul(block, b)
+
+    carried = (a, jnp.zeros((a.shape[0], b.shape[1])))
+    if looped:
+        return lax.fori_loop(0, 3, step, carried)[1]
+    for k in range(3):
+        carried = step(k, carried)
+    return carried[1]
+
+
+@pytest.mark.parametrize("how, meanwhile", [
+    ({"first": True}, [0, 0, 0]),
+    ({"first": False}, [192, 2 * 192]),  # its own product, and those before it; the last block goes nowhere
+    ({"first": False, "looped": True}, [192]),
+])
+def test_what_can_be_computed_during_a_transfer_is_counted(how, meanwhile):
+    mesh = make_mesh({"x": 4})
+    specs = P("x"), P(None, "x")
+    mapped = jax.shard_map(functools.partial(ring, **how), mesh=mesh, in_specs=specs, out_specs=P(None, "x"),
+                           check_vma=False)
+    found = grader.communication(mapped, aval((16, 8), jnp.float32, specs[0], mesh),
+                                 aval((8, 12), jnp.float32, specs[1], mesh))
+    assert {c.kind for c in found.collectives} == {"collective_permute"}
+    assert [c.meanwhile for c in found.collectives] == meanwhile

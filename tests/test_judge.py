@@ -1,5 +1,7 @@
 """The ladder, the signatures, and what must never be fooled."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -64,6 +66,27 @@ def test_work_that_is_not_divided_is_found_out():
     found = verdict(body)
     assert found.failure.check == "work" and found.points == 3
     assert "FLOPs" in found.words
+
+
+def limited(**limits):
+    """The exercise case3 with one more demand on its communication."""
+    exercise = EXERCISES["case3"]
+    return exercise, [replace(case, bytes_sent=None, **limits) for case in exercise.draw_cases(11)]
+
+
+@pytest.mark.parametrize("limits, words", [
+    ({"turns": {"all_reduce": 1}}, ""),
+    ({"turns": {"collective_permute": 3}}, "Enough: collective_permute × 3"),
+    ({"turns": {}}, "Enough: none"),
+    ({"meanwhile": 1}, "Products of 0 FLOPs neither wait for it nor it for them; 1 should"),
+])
+def test_turns_and_what_runs_meanwhile_can_be_asked(limits, words):
+    exercise, cases = limited(**limits)
+
+    def answer(a, b, *, mesh):
+        return jax.shard_map(lambda a, b: lax.psum(a @ b, "x"), mesh=mesh, in_specs=INS, out_specs=P())(a, b)
+    found = judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+    assert found.passed == (not words) and words in found.words
 
 
 def test_specs_that_make_the_compiler_move_data_are_found_out():

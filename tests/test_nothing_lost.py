@@ -21,6 +21,7 @@ from grader.classroom.build import build
 
 SEED = 5100  # the first two moments fall in the start, while the gradebook is made
 KILLS = {"grader": 3, "pool": 2, "worker": 8, "evaluator": 7}  # the kinds of process, and how often one is killed
+FEW = {"grader": 1, "pool": 1, "worker": 2, "evaluator": 2}  # enough for every day
 GONE = 20.0  # seconds in which all that the grader started has to end after it; an import may have to end first
 
 
@@ -132,9 +133,10 @@ def forget(root) -> None:
         stamp.unlink()
 
 
-def test_killed_at_twenty_moments(course, undisturbed):
+@pytest.mark.parametrize("kills", [FEW, pytest.param(KILLS, marks=pytest.mark.slow)], ids=["six", "twenty"])
+def test_killed_at_random_moments(course, undisturbed, kills):
     draw = random.Random(SEED)
-    plan = [wanted for wanted, count in KILLS.items() for _ in range(count)]
+    plan = [wanted for wanted, count in kills.items() for _ in range(count)]
     draw.shuffle(plan)
     killer, killed = Killer(course), []
     command, began = classes.start(course), time.monotonic()
@@ -155,7 +157,7 @@ def test_killed_at_twenty_moments(course, undisturbed):
     print(SEED, killed)
     assert "Traceback" not in said and not left, (SEED, killed, said, left)
     assert classes.results(course) == undisturbed, (SEED, killed, said)
-    assert len(killed) == 20
+    assert len(killed) == sum(kills.values())
 
 
 def test_ctrl_c_stops_cleanly_and_the_next_run_goes_on(course, undisturbed):

@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from grader.answers import plain
 from grader.classroom.notebook import checked
 from grader.devices import eight_devices
 from grader.exercise import Exercise, Mistake
@@ -72,9 +73,10 @@ def mistake_source(exercise: Exercise, mistake: Mistake) -> str:
     """An answer cell that makes this mistake."""
     if exercise.form == "table":
         cases = exercise.draw_cases()
-        right = {c.key: exercise.reference(**c.arguments) for c in cases}
         wrong = {c.key: mistake.wrong(**c.arguments) for c in cases}
-        return f"{exercise.name} = {({k: right[k] if v is None else v for k, v in wrong.items()})!r}"
+        answers = {c.key: plain(exercise.reference(**c.arguments) if wrong[c.key] is None else wrong[c.key])
+                   for c in cases}
+        return f"{exercise.name} = {answers!r}"
     return "\n\n".join([IMPORTS, *_needed(mistake.wrong), _renamed(mistake.wrong, exercise.name)])
 
 

@@ -12,8 +12,9 @@ import json
 from typing import Any, TextIO
 
 from grader.classroom import wire
-from grader.communication import Structure, structure
 from grader.program import Program
+from grader.structure import Structure
+from grader.walk import structure
 
 
 def warm() -> None:

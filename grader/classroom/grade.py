@@ -31,6 +31,7 @@ from grader.classroom.demo import make_class
 from grader.classroom.record import HandIn, Row, record
 from grader.classroom.store import Unavailable, write
 
+DEMO = "07_matmul"  # the lesson that a demo class hands in
 PATIENCE = 3  # how often in a row the graders' processes may die before somebody has to look
 
 
@@ -82,8 +83,8 @@ def found(root: Path) -> Iterator[HandIn]:
 def _demo(root: Path, console: Console) -> list[HandIn]:
     console.print("There is nothing in submitted/: making a demo class of 12 students.")
     os.environ.setdefault(walls.WITHOUT, "1")  # where they cannot be built: this class is ours
-    for release in sorted((root / "course").glob("*/*.ipynb")):
-        make_class(root, release.stem, root / "submitted")
+    released = sorted(notebook.stem for notebook in (root / "course").glob("*/*.ipynb"))
+    make_class(root, DEMO if DEMO in released else released[0], root / "submitted")
     return list(found(root))
 
 

@@ -20,11 +20,11 @@ from grader.behaviour import Execution, Failed, Ran, specs
 from grader.classroom import wire
 from grader.classroom.limits import Limits
 from grader.classroom.sandbox import Ended, Fork, Template, steadily
-from grader.communication import Structure
 from grader.devices import TIMEOUTS, eight_devices
 from grader.exercise import Case, Exercise, Outcome
 from grader.judge import Verdict, judge
 from grader.program import Program
+from grader.structure import Structure
 
 SECONDS = 60.0  # for one exercise: compiling and running it on every case
 OUR_FAULT = "grader"  # the check of an outcome when judging itself failed

@@ -17,9 +17,9 @@ from jax.sharding import PartitionSpec as P
 from grader.answers import from_json, to_json
 from grader.behaviour import Ran, Result
 from grader.blocks import Blocks
-from grader.communication import COLLECTIVES, Collective, Manual, Structure
 from grader.exercise import Array
 from grader.program import Program
+from grader.structure import COLLECTIVES, Collective, Manual, Structure
 
 MOST = 1 << 62  # bytes or FLOPs that any count may say
 LONGEST = 400  # characters of a name or layout
@@ -52,7 +52,8 @@ def structure_out(found: Structure) -> dict[str, Any]:
 
 
 def _collectives_out(found: Sequence[Collective]) -> list[Any]:
-    return [[c.kind, c.axes, c.group, c.operand, c.dtype, c.bytes, c.times, c.implicit] for c in found]
+    return [[c.kind, c.axes, c.group, c.operand, c.dtype, c.bytes, c.times, c.implicit, c.meanwhile]
+            for c in found]
 
 
 def structure_in(said: Any) -> Structure:
@@ -64,11 +65,11 @@ def structure_in(said: Any) -> Structure:
 
 
 def _collective(kind: Any, axes: Any, group: Any, operand: Any, dtype: Any, size: Any, times: Any,
-                implicit: Any) -> Collective:
+                implicit: Any, meanwhile: Any) -> Collective:
     if kind not in COLLECTIVES or not isinstance(implicit, bool):
         raise ValueError("no such collective")
     return Collective(kind, _names(axes), _count(group), _shape(operand), _name(dtype), _count(size),
-                      None if times is None else _count(times), implicit)
+                      None if times is None else _count(times), implicit, _count(meanwhile))
 
 
 def ran_out(ran: Ran) -> dict[str, Any]:

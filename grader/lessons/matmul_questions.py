@@ -11,10 +11,11 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.blocks import blocks
-from grader.communication import ring_bytes, structure
 from grader.exercise import Case, Exercise
 from grader.notation import factors, parse
 from grader.program import aval, make_mesh, put, trace
+from grader.structure import ring_bytes
+from grader.walk import structure
 
 MESH = {"x": 4, "y": 2}  # the mesh of the lesson's questions, axes X and Y in the notation
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.communication import ring_bytes
 from grader.review import Question
+from grader.structure import ring_bytes
 
 LESSON = "07_matmul"
 

@@ -1,0 +1,67 @@
+"""A student's feedback page: nbconvert's, with what is the same on every page made once.
+
+The hand-ins of a class share the lesson's text, most of its code, and the templates: for two hundred of
+them, rendering these again and again takes longer than running students' code.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from jinja2 import BytecodeCache, Environment, pass_context
+from jinja2.bccache import Bucket
+from nbconvert.exporters import HTMLExporter
+from nbconvert.filters import Highlight2HTML
+from traitlets import default
+
+
+class Page(HTMLExporter):
+    """nbconvert's HTMLExporter, which renders no markdown and no code cell twice in a process."""
+
+    @default("filters")
+    def _filters_default(self) -> dict[str, Any]:
+        return {"highlight_code": _highlighted}
+
+    @pass_context
+    def markdown2html(self, context: Any, source: str) -> str:
+        if context.get("cell", {}).get("attachments"):
+            return super().markdown2html(context, source)
+        return _rendered(source)
+
+    def _create_environment(self) -> Environment:
+        environment = super()._create_environment()
+        environment.bytecode_cache = _TEMPLATES
+        return environment
+
+
+@functools.lru_cache(maxsize=4096)
+def _rendered(source: str) -> str:
+    return HTMLExporter().markdown2html({}, source)
+
+
+def _highlighted(source: str, language: str | None = None, metadata: Any = None) -> str:
+    """nbconvert's filter of this name. What it says of a cell's metadata concerns other languages than Python."""
+    return _coloured(source)
+
+
+@functools.lru_cache(maxsize=4096)
+def _coloured(source: str) -> str:
+    return Highlight2HTML(pygments_lexer="python")(source)
+
+
+class _Kept(BytecodeCache):
+    """Compiled templates, for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self.kept:
+            bucket.bytecode_from_string(self.kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self.kept[bucket.key] = bucket.bytecode_to_string()
+
+
+_TEMPLATES = _Kept()

@@ -1,0 +1,98 @@
+"""What a program's text says, as plain facts: its shard_maps, its collectives, and what they send.
+
+Bytes sent per device follow the ring algorithm on n devices (Thakur, Rabenseifner and Gropp,
+"Optimization of collective communication operations in MPICH", 2005): see `ring_bytes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jax.sharding import PartitionSpec as P
+
+KINDS = {
+    "stablehlo.all_reduce": "all_reduce",
+    "stablehlo.all_gather": "all_gather",
+    "stablehlo.reduce_scatter": "reduce_scatter",
+    "stablehlo.all_to_all": "all_to_all",
+    "stablehlo.collective_permute": "collective_permute",
+    "stablehlo.collective_broadcast": "collective_broadcast",
+}
+COLLECTIVES = tuple(KINDS.values())
+
+def ring_bytes(kind: str, operand_bytes: float, devices: int) -> float:
+    """Bytes one device sends in one collective on a ring of `devices`, given its operand's bytes.
+
+    With b bytes of operand per device and n devices: all_gather (n-1)·b; reduce_scatter and
+    all_to_all (n-1)/n·b; all_reduce 2(n-1)/n·b (it is a reduce_scatter and an all_gather);
+    a permute or broadcast b. On one device nothing is sent.
+    """
+    if devices <= 1:
+        return 0.0
+    share = (devices - 1) / devices
+    factor = {"all_gather": devices - 1, "reduce_scatter": share, "all_to_all": share, "all_reduce": 2 * share}
+    return operand_bytes * factor.get(kind, 1)
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective of a program.
+
+    `operand` is the shape held by each device before it, `bytes` that shape's size in bytes, `axes` the
+    mesh axes it runs over (() when its groups follow none), `group` how many devices take part together.
+    `times` counts turns of the loops around it; None means that this is only known at run time (a
+    branch, or a loop without fixed length). `implicit`: nobody wrote it; the compiler moves data so that
+    an operand fits shard_map's in_specs. `meanwhile`: FLOPs of the matmuls that neither wait for it nor it for
+    them, so that a device may compute them while it sends (in one turn of a loop).
+    """
+
+    kind: str
+    axes: tuple[str, ...]
+    group: int
+    operand: tuple[int, ...]
+    dtype: str
+    bytes: int
+    times: int | None = 1
+    implicit: bool = False
+    meanwhile: int = 0
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes each device sends, all turns together, by the ring algorithm."""
+        return round(ring_bytes(self.kind, self.bytes, self.group) * (1 if self.times is None else self.times))
+
+    def __str__(self) -> str:
+        turns = "" if self.times == 1 else f" × {'?' if self.times is None else self.times}"
+        shape = f"{self.dtype}[{','.join(map(str, self.operand))}]"
+        over = f" over {', '.join(self.axes)}" if self.axes else ""
+        note = " (implicit, to fit in_specs)" if self.implicit else ""
+        return f"{self.kind} of {shape}{over}{turns}: {self.bytes_sent:,} B sent per device{note}"
+
+
+@dataclass(frozen=True)
+class Manual:
+    """One shard_map: the axes it is manual over, and the specs of what goes in and out."""
+
+    axes: tuple[str, ...]
+    in_specs: tuple[P, ...]
+    out_specs: tuple[P, ...]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What a program's text says: its mesh, its shard_maps, its collectives, its matmuls' FLOPs.
+
+    `dot_flops` counts the matmuls inside the shard_maps, per device, loops multiplied out. `foreign` names
+    what it calls that is no operation of the devices, wherever in the text.
+    """
+
+    mesh: Mapping[str, int]
+    manual: tuple[Manual, ...]
+    collectives: tuple[Collective, ...]
+    dot_flops: int
+    foreign: tuple[str, ...] = ()
+
+    @property
+    def bytes_sent(self) -> int:
+        return sum(c.bytes_sent for c in self.collectives)

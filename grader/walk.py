@@ -1,0 +1,312 @@
+"""Reading programs: StableHLO, walked through MLIR's Python bindings, becomes a `Structure`."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src.interpreters.mlir import make_ir_context  # the only way to a context with JAX's dialects
+from jax._src.lib import _jax
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import sdy, stablehlo
+from jax.sharding import PartitionSpec as P
+
+from grader.program import Program
+from grader.structure import KINDS, Collective, Manual, Structure
+
+# What JAX itself calls by name on a CPU: layout annotations, top-k, and LAPACK's routines. The rest may be anything.
+OURS = re.compile(r"Sharding|SPMD\w+Shape|annotate_device_placement|LayoutConstraint|xla\.sdy\.\w+|mhlo\.topk|"
+                  r"lapack_\w+_ffi")
+
+
+def structure(program: Program) -> Structure:
+    """Read a program's text: every collective in the order of execution, and every shard_map."""
+    with make_ir_context():
+        return _Walk(ir.Module.parse(program.exported.mlir_module())).structure()
+
+
+def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -> Structure:
+    """Read what the compiler made of a program; `mesh` names the axes of its device groups."""
+    (module,) = compiled.runtime_executable().hlo_modules()
+    text = _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
+    with make_ir_context():
+        return _Walk(ir.Module.parse(text), mesh).structure()
+
+
+class _Walk:
+    """One walk through a module, calls followed, turns of loops multiplied."""
+
+    def __init__(self, module: ir.Module, mesh: Mapping[str, int] | None = None):
+        top = [op.operation for op in module.body.operations]
+        self.functions = {_name(op): op for op in top if op.name == "func.func"}
+        self.meshes = {_name(op): _axes_of(op) for op in top if op.name == "sdy.mesh"}
+        self.mesh = dict(mesh) if mesh is not None else next(iter(self.meshes.values()), {})
+        self.collectives: list[Collective] = []
+        self.manual: list[Manual] = []
+        self.dot_flops = 0
+        self.foreign = tuple(sorted({name for op in top for name in _called_by_name(op) if not OURS.fullmatch(name)}))
+        self.regions(self.functions["main"], 1, 0)
+
+    def structure(self) -> Structure:
+        return Structure(self.mesh, tuple(self.manual), tuple(self.collectives), self.dot_flops, self.foreign)
+
+    def regions(self, op: ir.Operation, times: int | None, meanwhile: int) -> None:
+        for block in _blocks(op):
+            ops = [inner.operation for inner in block.operations]
+            for inner, free in zip(ops, self.independent_flops(ops), strict=True):
+                self.visit(inner, times, meanwhile + free)
+
+    def visit(self, op: ir.Operation, times: int | None, meanwhile: int) -> None:
+        if op.name in KINDS:
+            self.collectives += self.one_per_operand(op, times, meanwhile)
+        elif callee := _callee(op):
+            self.regions(self.functions[callee], times, meanwhile)
+        elif op.name == "stablehlo.while":
+            turns = _trip_count(op)
+            self.regions(op, None if times is None or turns is None else times * turns, meanwhile)
+        elif op.name in ("stablehlo.case", "stablehlo.if"):
+            self.regions(op, None, meanwhile)
+        elif op.name == "sdy.manual_computation":
+            self.shard_map(op, times, meanwhile)
+        else:
+            if op.name == "stablehlo.dot_general" and self.manual:
+                self.dot_flops += _dot_flops(op) * (times or 1)
+            self.regions(op, times, meanwhile)
+
+    def independent_flops(self, ops: list[ir.Operation]) -> list[int]:
+        """For each operation of a block: FLOPs of the matmuls that neither wait for it nor it for them."""
+        flops = [self.flops(op) for op in ops]
+        if not any(flops):
+            return flops
+        made = {result: k for k, op in enumerate(ops) for result in op.results}
+        before: list[int] = []  # for each operation those it waits for, as bits
+        for op in ops:
+            direct = {made[value] for value in _used(op) if value in made}
+            before.append(functools.reduce(lambda bits, k: bits | before[k] | 1 << k, direct, 0))
+        return [sum(f for j, f in enumerate(flops) if f and j != k and not (before[k] >> j | before[j] >> k) & 1)
+                for k in range(len(ops))]
+
+    def flops(self, op: ir.Operation) -> int:
+        """FLOPs of the matmuls in an operation, in what it calls, and in one turn of its loops."""
+        if op.name == "stablehlo.dot_general":
+            return _dot_flops(op)
+        inside = self.functions[callee] if (callee := _callee(op)) else op
+        return sum(self.flops(inner.operation) for block in _blocks(inside) for inner in block.operations)
+
+    def shard_map(self, op: ir.Operation, times: int | None, meanwhile: int) -> None:
+        axes = tuple(str(a) for a in sdy.ManualAxesAttr(op.attributes["manual_axes"]))
+        ins, outs = (_shardings(op.attributes[side]) for side in ("in_shardings", "out_shardings"))
+        self.manual.append(Manual(axes, ins, outs))
+        for operand, spec in zip(op.operands, ins, strict=True):
+            self.collectives += self.moved_to_fit(operand, spec)
+        self.regions(op, times, meanwhile)
+
+    def moved_to_fit(self, operand: ir.Value, wanted: P) -> Iterator[Collective]:
+        """What the compiler must gather when an argument does not lie as in_specs want it."""
+        if not (held := _argument_spec(operand)):
+            return
+        kind = ir.RankedTensorType(operand.type)
+        local = [n // _parts(part, self.mesh) for n, part in zip(kind.shape, held, strict=True)]
+        axes = tuple(a for part in held for a in part if a not in _flat(wanted))
+        moved = any(a in _flat(held) and _dim(held, a) != _dim(wanted, a) for a in _flat(wanted))
+        if axes or moved:
+            over = axes or tuple(a for a in _flat(held) if _dim(held, a) != _dim(wanted, a))
+            group = math.prod(self.mesh[a] for a in over)
+            yield Collective("all_gather" if axes else "all_to_all", over, group, tuple(local),
+                             str(kind.element_type), math.prod(local) * _width(kind), implicit=True)
+
+    def one_per_operand(self, op: ir.Operation, times: int | None, meanwhile: int) -> Iterator[Collective]:
+        """A collective of several arrays at once, into which a compiler merges several, counts as these."""
+        groups = self.groups(op)
+        axes = _axes_along(groups, self.mesh)
+        permute = op.name == "stablehlo.collective_permute"
+        group = math.prod(self.mesh[a] for a in axes) if permute else len(groups[0])
+        for kind in (ir.RankedTensorType(operand.type) for operand in op.operands):
+            yield Collective(KINDS[op.name], axes, group, tuple(kind.shape), str(kind.element_type),
+                             math.prod(kind.shape) * _width(kind), times, meanwhile=meanwhile)
+
+    def groups(self, op: ir.Operation) -> list[list[int]]:
+        """The devices that take part together, by their position in the mesh."""
+        if "source_target_pairs" in op.attributes:
+            return np.array(ir.DenseIntElementsAttr(op.attributes["source_target_pairs"])).tolist()
+        groups = op.attributes["replica_groups"]
+        if isinstance(groups, ir.DenseElementsAttr):
+            return np.array(ir.DenseIntElementsAttr(groups)).tolist()
+        named = stablehlo.ReplicaGroupMeshAxesAttr(groups)  # JAX 0.12 writes mesh axes here
+        mesh = self.meshes[ir.FlatSymbolRefAttr(named.mesh).value]
+        return _groups_of([stablehlo.AxisRefAttr(a) for a in named.axes], mesh)
+
+
+def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
+    for region in op.regions:
+        yield from region.blocks
+
+
+def _callee(op: ir.Operation) -> str:
+    """The function of the module that an operation stands for; "" for one that is itself."""
+    attribute = {"func.call": "callee", "stablehlo.composite": "decomposition"}.get(op.name)
+    return ir.FlatSymbolRefAttr(op.attributes[attribute]).value if attribute else ""
+
+
+def _used(op: ir.Operation) -> Iterator[ir.Value]:
+    """The values that an operation needs, those inside its regions included."""
+    yield from op.operands
+    for block in _blocks(op):
+        for inner in block.operations:
+            yield from _used(inner.operation)
+
+
+def _called_by_name(op: ir.Operation) -> Iterator[str]:
+    """The targets of all custom calls in an operation, at any depth, reached or not."""
+    if op.name == "stablehlo.custom_call":
+        yield ir.StringAttr(op.attributes["call_target_name"]).value
+    for block in _blocks(op):
+        for inner in block.operations:
+            yield from _called_by_name(inner.operation)
+
+
+def _name(op: ir.Operation) -> str:
+    return ir.StringAttr(op.attributes["sym_name"]).value
+
+
+def _axes_of(op: ir.Operation) -> dict[str, int]:
+    axes = [sdy.MeshAxisAttr(a) for a in sdy.MeshAttr(op.attributes["mesh"]).axes]
+    return {a.name: a.size for a in axes}
+
+
+def _width(kind: ir.RankedTensorType) -> int:
+    """Bytes of one element (a truth value takes one)."""
+    element = kind.element_type
+    if isinstance(element, ir.ComplexType) or str(element).startswith("complex"):
+        return 2 * _bits(ir.ComplexType(element).element_type) // 8
+    return max(1, _bits(element) // 8)
+
+
+def _bits(element: ir.Type) -> int:
+    return int("".join(itertools.takewhile(str.isdigit, str(element).lstrip("abcdefghijklmnopqrstuvwxyz"))))
+
+
+def _groups_of(refs: list[Any], mesh: Mapping[str, int]) -> list[list[int]]:
+    """Device groups along axes (or parts of axes) of a mesh, other coordinates held fixed."""
+    shape: list[int] = []
+    along: list[int] = []
+    for name, size in mesh.items():
+        parts = [r.sub_axis_info for r in refs if r.name == name]
+        infos = [sdy.SubAxisInfoAttr(i) if i is not None else None for i in parts]
+        cuts = sorted({1, size} | {c for i in infos if i for c in (i.pre_size, i.pre_size * i.size)})
+        for low, high in itertools.pairwise(cuts):
+            if any(i is None or i.pre_size <= low and high <= i.pre_size * i.size for i in infos):
+                along.append(len(shape))
+            shape.append(high // low)
+    ids = np.arange(math.prod(shape)).reshape(shape)
+    ids = np.moveaxis(ids, along, range(ids.ndim - len(along), ids.ndim))
+    return ids.reshape(-1, math.prod(shape[k] for k in along)).tolist()
+
+
+def _axes_along(groups: list[list[int]], mesh: Mapping[str, int]) -> tuple[str, ...]:
+    """The mesh axes along which the members of each group differ."""
+    ids = np.unravel_index(np.arange(math.prod(mesh.values())), tuple(mesh.values()))
+    places = np.stack(ids, axis=-1) if mesh else np.zeros((1, 0), int)
+    differ = np.zeros(len(mesh), bool)
+    for group in groups:
+        differ |= (places[group] != places[group[0]]).any(axis=0)
+    return tuple(name for name, moved in zip(mesh, differ, strict=True) if moved)
+
+
+def _shardings(attribute: ir.Attribute) -> tuple[P, ...]:
+    values = sdy.TensorShardingPerValueAttr(attribute)
+    return tuple(P(*(d[0] if len(d) == 1 else d or None for d in _dims(s))) for s in values.shardings)
+
+
+def _dims(sharding: ir.Attribute) -> list[tuple[str, ...]]:
+    dims = sdy.TensorShardingAttr(sharding).dimension_shardings
+    return [tuple(sdy.AxisRefAttr(a).name for a in sdy.DimensionShardingAttr(d).axes) for d in dims]
+
+
+def _argument_spec(value: ir.Value) -> list[tuple[str, ...]] | None:
+    """How an argument of main lies on the mesh, per dimension; None for any other value."""
+    if not _is_argument(value):
+        return None
+    argument = ir.BlockArgument(value)
+    owner = argument.owner.owner
+    if owner.operation.name != "func.func" or "arg_attrs" not in owner.operation.attributes:
+        return None
+    attributes = ir.DictAttr(ir.ArrayAttr(owner.operation.attributes["arg_attrs"])[argument.arg_number])
+    return _dims(attributes["sdy.sharding"]) if "sdy.sharding" in attributes else None
+
+
+def _flat(spec: Any) -> tuple[str, ...]:
+    return tuple(a for part in spec for a in _parts_of(part))
+
+
+def _parts_of(part: Any) -> tuple[str, ...]:
+    return () if part is None else (part,) if isinstance(part, str) else tuple(part)
+
+
+def _dim(spec: Any, axis: str) -> int:
+    return next(k for k, part in enumerate(spec) if axis in _parts_of(part))
+
+
+def _parts(part: Any, mesh: Mapping[str, int]) -> int:
+    return math.prod(mesh[a] for a in _parts_of(part))
+
+
+def _dot_flops(op: ir.Operation) -> int:
+    """2 · (entries of the result) · (length contracted), per device."""
+    dims = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    lhs = ir.RankedTensorType(op.operands[0].type)
+    contracted = math.prod(lhs.shape[k] for k in dims.lhs_contracting_dimensions)
+    return 2 * contracted * math.prod(ir.RankedTensorType(op.results[0].type).shape)
+
+
+def _trip_count(op: ir.Operation) -> int | None:
+    """Turns of a loop `while i < constant` that counts up by a constant; None for any other."""
+    condition, body = (region.blocks[0] for region in op.regions)
+    returned = _made_by(_last(condition).operands[0], "stablehlo.compare")
+    if returned is None or "LT" not in str(returned.attributes["comparison_direction"]):
+        return None
+    counter, limit = returned.operands
+    if not _is_argument(counter):
+        return None
+    position = ir.BlockArgument(counter).arg_number
+    added = _made_by(_last(body).operands[position], "stablehlo.add")
+    if added is None:
+        return None
+    first, last = _constant(op.operands[position]), _constant(_through(limit, op))
+    steps = [v for v in added.operands if not (_is_argument(v) and ir.BlockArgument(v).arg_number == position)]
+    step = _constant(_through(steps[0], op)) if len(steps) == 1 else None
+    if None in (first, last, step) or step <= 0:
+        return None
+    return max(0, math.ceil((last - first) / step))
+
+
+def _last(block: ir.Block) -> ir.Operation:
+    return list(block.operations)[-1].operation
+
+
+def _is_argument(value: ir.Value) -> bool:
+    by_hand = getattr(ir.BlockArgument, "isinstance", None)  # old bindings do not downcast values
+    return by_hand(value) if by_hand else isinstance(value, ir.BlockArgument)
+
+
+def _through(value: ir.Value, loop: ir.Operation) -> ir.Value:
+    """A value carried into a loop, seen from outside (the constants of old exporters)."""
+    return loop.operands[ir.BlockArgument(value).arg_number] if _is_argument(value) else value
+
+
+def _made_by(value: ir.Value, name: str) -> ir.Operation | None:
+    if _is_argument(value):
+        return None
+    op = ir.OpResult(value).owner
+    return op.operation if op.operation.name == name else None
+
+
+def _constant(value: ir.Value) -> int | None:
+    made = _made_by(value, "stablehlo.constant")
+    return None if made is None else int(np.array(ir.DenseIntElementsAttr(made.attributes["value"])).item())
