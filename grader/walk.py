@@ -34,9 +34,33 @@ def structure(program: Program) -> Structure:
 def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -> Structure:
     """Read what the compiler made of a program; `mesh` names the axes of its device groups."""
     (module,) = compiled.runtime_executable().hlo_modules()
-    text = _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
+    text = _jax.mlir.hlo_to_stablehlo(_numbered(module).as_serialized_hlo_module_proto())
     with make_ir_context():
         return _Walk(ir.Module.parse(text), mesh).structure()
+
+
+# The groups of an all-to-all by mesh axes, as XLA writes them from JAX 0.10 on: MLIR refuses to read that.
+BY_AXES = re.compile(r"( all-to-all\(.*?replica_groups=)mesh\[([^\]]*)\] \{([^}]*)\}")
+
+
+def _numbered(module: Any) -> Any:
+    """The compiled module, the groups of its all-to-alls by device numbers."""
+    text = module.to_string()
+    numbered = BY_AXES.sub(lambda found: found[1] + _numbers(found[2], found[3]), text)
+    if numbered == text:
+        return module
+    from jaxlib import _hlo  # where this is needed
+
+    return _hlo.hlo_module_from_text(numbered)
+
+
+def _numbers(mesh: str, axes: str) -> str:
+    """Device groups such as {{0,1},{2,3}}, for a mesh 'a'=2,'b'=2 and axes 'b' (or parts of axes, as 'b':(1)2)."""
+    sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", mesh)}
+    parts = [(name, int(before or 1), int(size or sizes[name]))
+             for name, before, size in re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", axes)]
+    groups = _groups_along(parts, sizes)
+    return f"{{{','.join('{' + ','.join(map(str, group)) + '}' for group in groups)}}}"
 
 
 class _Walk:
@@ -127,6 +151,12 @@ class _Walk:
         axes = _axes_along(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
         group = math.prod(self.mesh[a] for a in axes) if permute else len(groups[0])
+        if op.name == "mhlo.all_to_all" and len(op.operands) > 1:
+            piece = ir.RankedTensorType(op.operands[0].type)
+            whole = _joined(tuple(piece.shape), len(op.operands))
+            yield Collective(KINDS[op.name], axes, group, whole, str(piece.element_type),
+                             math.prod(whole) * _width(piece), times, meanwhile=meanwhile)
+            return
         for kind in (ir.RankedTensorType(operand.type) for operand in op.operands):
             yield Collective(KINDS[op.name], axes, group, tuple(kind.shape), str(kind.element_type),
                              math.prod(kind.shape) * _width(kind), times, meanwhile=meanwhile)
@@ -192,16 +222,30 @@ def _bits(element: ir.Type) -> int:
     return int("".join(itertools.takewhile(str.isdigit, str(element).lstrip("abcdefghijklmnopqrstuvwxyz"))))
 
 
+def _joined(piece: tuple[int, ...], pieces: int) -> tuple[int, ...]:
+    """The block whose pieces these are: the compiler cuts a dimension into one of length 1, and the rest behind it."""
+    at = piece.index(1) if 1 in piece[:-1] else None
+    return (pieces, *piece) if at is None else (*piece[:at], pieces * piece[at + 1], *piece[at + 2:])
+
+
 def _groups_of(refs: list[Any], mesh: Mapping[str, int]) -> list[list[int]]:
     """Device groups along axes (or parts of axes) of a mesh, other coordinates held fixed."""
+    parts = []
+    for ref in refs:
+        info = sdy.SubAxisInfoAttr(ref.sub_axis_info) if ref.sub_axis_info is not None else None
+        parts.append((ref.name, info.pre_size, info.size) if info else (ref.name, 1, mesh[ref.name]))
+    return _groups_along(parts, mesh)
+
+
+def _groups_along(parts: list[tuple[str, int, int]], mesh: Mapping[str, int]) -> list[list[int]]:
+    """The same, for parts of axes: the name, how many stand before the part, and its own size."""
     shape: list[int] = []
     along: list[int] = []
     for name, size in mesh.items():
-        parts = [r.sub_axis_info for r in refs if r.name == name]
-        infos = [sdy.SubAxisInfoAttr(i) if i is not None else None for i in parts]
-        cuts = sorted({1, size} | {c for i in infos if i for c in (i.pre_size, i.pre_size * i.size)})
+        spans = [(before, before * length) for axis, before, length in parts if axis == name]
+        cuts = sorted({1, size} | {cut for span in spans for cut in span})
         for low, high in itertools.pairwise(cuts):
-            if any(i is None or i.pre_size <= low and high <= i.pre_size * i.size for i in infos):
+            if any(first <= low and high <= last for first, last in spans):
                 along.append(len(shape))
             shape.append(high // low)
     ids = np.arange(math.prod(shape)).reshape(shape)

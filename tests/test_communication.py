@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import grader
@@ -97,6 +98,15 @@ def test_without_shard_map_the_compilers_choice_is_read():
     assert found.by_compiler
     assert [(c.kind, c.axes) for c in found.collectives] == [("all_reduce", ("x",))]
     assert found.flops >= 2 * 16 * 8 * 24 and found.peak_bytes > 0
+
+
+@pytest.mark.parametrize("axis, size", [("x", 4), ("y", 2)])
+def test_an_exchange_that_the_compiler_chose_is_read_as_one(axis, size):
+    mesh = make_mesh(MESH)
+    columns = jax.jit(lambda a: a * 2, out_shardings=NamedSharding(mesh, P(None, axis)))
+    found = only(grader.communication(columns, aval((16, 32), jnp.float32, P(axis, None), mesh)))
+    assert (found.kind, found.axes, found.operand) == ("all_to_all", (axis,), (16 // size, 32))
+    assert found.bytes_sent == 16 * 32 * 4 // size * (size - 1) // size
 
 
 def test_flops_are_per_device_and_loops_count():

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.communication import ring_bytes
 from grader.exercise import Case, Exercise
+from grader.structure import ring_bytes
 
 FLOAT = 4  # bytes of a float32
 ROWS, COLUMNS = P("x", None), P(None, "x")
@@ -32,9 +32,8 @@ gather_columns = Exercise("gather_columns", points=4, reference=lambda a: a)
 def _(draw):
     mesh = draw.mesh("x", "y")
     n = mesh["x"]
-    for rows, columns in (draw.lengths(2, divisible_by=8), (n, n)):  # and one column on each device
-        a = draw.array(rows, columns, spec=COLUMNS)
-        yield Case({"a": a}, mesh, P(), sent("all_gather", rows * columns // n, n))
+    rows, columns = (n, n) if draw.square else draw.lengths(2, divisible_by=8)
+    return Case({"a": draw.array(rows, columns, spec=COLUMNS)}, mesh, P(), sent("all_gather", rows * columns // n, n))
 
 
 @gather_columns.mistake
@@ -107,41 +106,41 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     n = mesh["x"]
     rows, columns = draw.lengths(2, divisible_by=8)
-    for i in (n, rows):  # one row on each device, where untiled runs too; then several
-        parts = draw.array(n, i, columns, spec=PARTS)
-        yield Case({"parts": parts}, mesh, ROWS, sent("reduce_scatter", i * columns, n))
+    i = n if draw.square else rows  # with one row for each device, untiled runs too
+    parts = draw.array(n, i, columns, spec=PARTS)
+    return Case({"parts": parts}, mesh, ROWS, sent("reduce_scatter", i * columns, n))
 
 
 @sum_and_split.mistake
-def split_untiled(parts, *, mesh, check_vma=False):
+def split_untiled(parts, *, mesh):
     """Without `tiled=True`, psum_scatter wants the scattered dimension to be exactly as long as the axis has
     devices, and then drops it: each share loses a dimension. What does `tiled=True` do instead?"""
-    return device_map(lambda p: lax.psum_scatter(p[0], "x"), mesh, PARTS, ROWS, check_vma)(parts)
+    return device_map(lambda p: lax.psum_scatter(p[0], "x"), mesh, PARTS, ROWS)(parts)
 
 
 @sum_and_split.mistake
-def split_untiled_and_put_back(parts, *, mesh, check_vma=False):
+def split_untiled_and_put_back(parts, *, mesh):
     """With one row for each device this works: the untiled psum_scatter drops the rows' dimension, and you put it
     back. With more rows than devices it stops. Which argument cuts a dimension of any length into equal shares?"""
-    return device_map(lambda p: lax.psum_scatter(p[0], "x")[None], mesh, PARTS, ROWS, check_vma)(parts)
+    return device_map(lambda p: lax.psum_scatter(p[0], "x")[None], mesh, PARTS, ROWS)(parts)
 
 
 @sum_and_split.mistake
-def split_columns(parts, *, mesh, check_vma=False):
+def split_columns(parts, *, mesh):
     """The sum was scattered along dimension 1, and out_specs put the shares one under the other. Each device
     should keep some *rows*: which dimension is that?"""
     def body(p):
         return lax.psum_scatter(p[0], "x", scatter_dimension=1, tiled=True)
-    return device_map(body, mesh, PARTS, ROWS, check_vma)(parts)
+    return device_map(body, mesh, PARTS, ROWS)(parts)
 
 
 @sum_and_split.mistake
-def summed_twice(parts, *, mesh, check_vma=False):
+def summed_twice(parts, *, mesh):
     """Every entry is too large by the number of devices along x. After a psum all devices hold the same sum, and
     psum_scatter adds these equal copies up again. Which of the two is one too many?"""
     def body(p):
         return lax.psum_scatter(lax.psum(p[0], "x"), "x", tiled=True)
-    return device_map(body, mesh, PARTS, ROWS, check_vma)(parts)
+    return device_map(body, mesh, PARTS, ROWS)(parts)
 
 
 @sum_and_split.mistake
@@ -154,31 +153,31 @@ def promised_copies(parts, *, mesh, check_vma=False):
 
 
 @sum_and_split.mistake
-def summed_all_and_sliced(parts, *, mesh, check_vma=False):
+def summed_all_and_sliced(parts, *, mesh):
     """The values are right. But every device received the whole sum and threw away all but its share. Which
     collective stops half-way, and sends half as much?"""
     def body(p):
         whole = lax.psum(p[0], "x")
         rows = whole.shape[0] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(whole, lax.axis_index("x") * rows, rows)
-    return device_map(body, mesh, PARTS, ROWS, check_vma)(parts)
+    return device_map(body, mesh, PARTS, ROWS)(parts)
 
 
 @sum_and_split.mistake
-def kept_its_own_rows(parts, *, mesh, check_vma=False):
+def kept_its_own_rows(parts, *, mesh):
     """Each device kept its rows of its *own* part: nothing was sent, and nothing added. The result needs these
     rows of every device's part. Which collective adds across devices while it deals out?"""
     def body(p):
         rows = p.shape[1] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(p[0], lax.axis_index("x") * rows, rows)
-    return device_map(body, mesh, PARTS, ROWS, check_vma)(parts)
+    return device_map(body, mesh, PARTS, ROWS)(parts)
 
 
 @sum_and_split.mistake
-def kept_the_whole_sum(parts, *, mesh, check_vma=False):
+def kept_the_whole_sum(parts, *, mesh):
     """Every device holds the whole sum, and out_specs stack these copies one under the other. out_specs put
     blocks together; they do not cut. Which collective adds up *and* deals out?"""
-    return device_map(lambda p: lax.psum(p[0], "x"), mesh, PARTS, ROWS, check_vma)(parts)
+    return device_map(lambda p: lax.psum(p[0], "x"), mesh, PARTS, ROWS)(parts)
 
 
 # x[I_X, J] → x[I, J_X]: from rows to columns, by one exchange.
@@ -199,42 +198,42 @@ def _exchange(split, concat, tiled=True):
 
 
 @reshard_rows_to_cols.mistake
-def split_and_concat_swapped(x, *, mesh, check_vma=False):
+def split_and_concat_swapped(x, *, mesh):
     """The two axes of the all_to_all are swapped. A device holds some rows and gives *columns* of them away: along
     which dimension does it split? What arrives are other rows: along which dimension do they belong together?"""
-    return device_map(_exchange(0, 1), mesh, ROWS, COLUMNS, check_vma)(x)
+    return device_map(_exchange(0, 1), mesh, ROWS, COLUMNS)(x)
 
 
 @reshard_rows_to_cols.mistake
-def columns_called_rows(x, *, mesh, check_vma=False):
+def columns_called_rows(x, *, mesh):
     """The exchange is right, and every device holds whole columns. But out_specs call its block rows, and stack
     the blocks one under the other. Which dimension is cut now?"""
-    return device_map(_exchange(1, 0), mesh, ROWS, ROWS, check_vma)(x)
+    return device_map(_exchange(1, 0), mesh, ROWS, ROWS)(x)
 
 
 @reshard_rows_to_cols.mistake
-def gathered_and_sliced(x, *, mesh, check_vma=False):
+def gathered_and_sliced(x, *, mesh):
     """The values are right. But every device received the whole array and kept only its columns. A device needs
     one piece from each of the others, no more: which collective sends just these?"""
     def body(rows):
         whole = lax.all_gather(rows, "x", axis=0, tiled=True)
         width = rows.shape[1] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(whole, lax.axis_index("x") * width, width, 1)
-    return device_map(body, mesh, ROWS, COLUMNS, check_vma)(x)
+    return device_map(body, mesh, ROWS, COLUMNS)(x)
 
 
 @reshard_rows_to_cols.mistake
-def exchanged_untiled(x, *, mesh, check_vma=False):
+def exchanged_untiled(x, *, mesh):
     """Without `tiled=True`, all_to_all wants the split dimension to be exactly as long as the axis has devices,
     and makes a new dimension for the pieces. Tiled, it cuts any multiple into equal pieces and joins them."""
-    return device_map(_exchange(1, 0, tiled=False), mesh, ROWS, COLUMNS, check_vma)(x)
+    return device_map(_exchange(1, 0, tiled=False), mesh, ROWS, COLUMNS)(x)
 
 
 @reshard_rows_to_cols.mistake
-def only_said_columns(x, *, mesh, check_vma=False):
+def only_said_columns(x, *, mesh):
     """Nothing was sent: out_specs call the rows columns and put the blocks side by side, which makes an array of
     another shape. out_specs describe what the devices hold; they move nothing."""
-    return device_map(lambda x: x, mesh, ROWS, COLUMNS, check_vma)(x)
+    return device_map(lambda x: x, mesh, ROWS, COLUMNS)(x)
 
 
 @reshard_rows_to_cols.mistake
@@ -258,52 +257,52 @@ def _(draw):
 
 
 @distributed_transpose.mistake
-def turned_in_place(x, *, mesh, check_vma=False):
+def turned_in_place(x, *, mesh):
     """The values are right, and nothing was sent: rows of x are columns of its transpose, so the result lies cut
     by columns. Here it is wanted cut by rows. What remains to be done is the exercise before this one."""
-    return device_map(lambda x: x.T, mesh, ROWS, COLUMNS, check_vma)(x)
+    return device_map(lambda x: x.T, mesh, ROWS, COLUMNS)(x)
 
 
 @distributed_transpose.mistake
-def turned_and_stacked(x, *, mesh, check_vma=False):
+def turned_and_stacked(x, *, mesh):
     """Each device transposed its own rows, and out_specs put the blocks one under the other. A row of the
     transpose has entries from every device: which collective brings them together?"""
-    return device_map(lambda x: x.T, mesh, ROWS, ROWS, check_vma)(x)
+    return device_map(lambda x: x.T, mesh, ROWS, ROWS)(x)
 
 
 @distributed_transpose.mistake
-def blocks_moved_not_turned(x, *, mesh, check_vma=False):
+def blocks_moved_not_turned(x, *, mesh):
     """The blocks went to the right places, but inside each one rows are still rows: in the transpose of a matrix
     of blocks, every block is transposed too. What is left for each device to do with what it received?"""
-    return device_map(_exchange(1, 1), mesh, ROWS, ROWS, check_vma)(x)
+    return device_map(_exchange(1, 1), mesh, ROWS, ROWS)(x)
 
 
 @distributed_transpose.mistake
-def turned_but_not_moved(x, *, mesh, check_vma=False):
+def turned_but_not_moved(x, *, mesh):
     """Each block was transposed where it was. In the transpose of a matrix of blocks, the blocks also change
     places: what device 1 holds of device 0's columns must go there. Which collective exchanges pieces?"""
     def body(x):
         pieces = jnp.split(x, mesh.shape["x"], axis=1)
         return jnp.concatenate([piece.T for piece in pieces], axis=1)
-    return device_map(body, mesh, ROWS, ROWS, check_vma)(x)
+    return device_map(body, mesh, ROWS, ROWS)(x)
 
 
 @distributed_transpose.mistake
-def exchanged_not_turned(x, *, mesh, check_vma=False):
+def exchanged_not_turned(x, *, mesh):
     """After the exchange every device holds whole columns of x, and there you stopped. A column of x is a row of
     its transpose: what turns the one into the other, on each device alone?"""
-    return device_map(_exchange(1, 0), mesh, ROWS, ROWS, check_vma)(x)
+    return device_map(_exchange(1, 0), mesh, ROWS, ROWS)(x)
 
 
 @distributed_transpose.mistake
-def gathered_and_turned(x, *, mesh, check_vma=False):
+def gathered_and_turned(x, *, mesh):
     """The values are right. But every device received the whole array to keep a few columns of it. A device needs
     one piece from each of the others, no more: which collective sends just these?"""
     def body(rows):
         whole = lax.all_gather(rows, "x", axis=0, tiled=True)
         width = rows.shape[1] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(whole, lax.axis_index("x") * width, width, 1).T
-    return device_map(body, mesh, ROWS, ROWS, check_vma)(x)
+    return device_map(body, mesh, ROWS, ROWS)(x)
 
 
 # sum of parts[N_X, I, J], times w[J, K], whole on every device: the work belongs between the halves of a psum.

@@ -11,9 +11,9 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.buffers import Puzzle, after, named, over, puzzle, ran
-from grader.communication import structure
 from grader.exercise import Case, Exercise
 from grader.program import aval, make_mesh, trace
+from grader.walk import structure
 
 LINE, GRID, MESH = {"x": 4}, {"x": 2, "y": 2}, {"x": 4, "y": 2}
 
