@@ -39,28 +39,40 @@ def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -
         return _Walk(ir.Module.parse(text), mesh).structure()
 
 
-# The groups of an all-to-all by mesh axes, as XLA writes them from JAX 0.10 on: MLIR refuses to read that.
-BY_AXES = re.compile(r"( all-to-all\(.*?replica_groups=)mesh\[([^\]]*)\] \{([^}]*)\}")
+# Groups of devices by the axes of a mesh, whose devices may come in another order: XLA writes them so from JAX 0.10 on.
+# MLIR refuses to read that of an all-to-all, and elsewhere forgets the order.
+BY_AXES = re.compile(r"(?<=replica_groups=)mesh\[([^\]]*)\](?:, device_ids=\(\[([\d,]+)\](?:T\(([\d,]+)\))?\))?"
+                     r" \{([^}]*)\}")
 
 
 def _numbered(module: Any) -> Any:
-    """The compiled module, the groups of its all-to-alls by device numbers."""
+    """A compiled module, the groups of its collectives by device numbers."""
     text = module.to_string()
-    numbered = BY_AXES.sub(lambda found: found[1] + _numbers(found[2], found[3]), text)
+    numbered = BY_AXES.sub(lambda found: _numbers(*found.groups(default="")), text)
     if numbered == text:
         return module
-    from jaxlib import _hlo  # where this is needed
+    from jaxlib import _hlo  # as old as the notation
 
     return _hlo.hlo_module_from_text(numbered)
 
 
-def _numbers(mesh: str, axes: str) -> str:
-    """Device groups such as {{0,1},{2,3}}, for a mesh 'a'=2,'b'=2 and axes 'b' (or parts of axes, as 'b':(1)2)."""
+def _numbers(mesh: str, dimensions: str, turned: str, axes: str) -> str:
+    """Groups such as {{0,2},{1,3}} for a mesh 'a'=2,'b'=2, its axes 'a' (or a part of one: 'a':(1)2), and its order.
+
+    The order is that of numbers counted through `dimensions` that were then `turned`, as np.transpose does.
+    """
     sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", mesh)}
     parts = [(name, int(before or 1), int(size or sizes[name]))
              for name, before, size in re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", axes)]
-    groups = _groups_along(parts, sizes)
+    order = np.arange(math.prod(sizes.values()))
+    if dimensions:
+        order = order.reshape(_integers(dimensions)).transpose(_integers(turned) or None).ravel()
+    groups = order[np.array(_groups_along(parts, sizes))].tolist()
     return f"{{{','.join('{' + ','.join(map(str, group)) + '}' for group in groups)}}}"
+
+
+def _integers(listed: str) -> list[int]:
+    return [int(number) for number in listed.split(",") if number]
 
 
 class _Walk:
