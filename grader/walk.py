@@ -163,15 +163,13 @@ class _Walk:
         axes = _axes_along(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
         group = math.prod(self.mesh[a] for a in axes) if permute else len(groups[0])
-        if op.name == "mhlo.all_to_all" and len(op.operands) > 1:
-            piece = ir.RankedTensorType(op.operands[0].type)
-            whole = _joined(tuple(piece.shape), len(op.operands))
-            yield Collective(KINDS[op.name], axes, group, whole, str(piece.element_type),
-                             math.prod(whole) * _width(piece), times, meanwhile=meanwhile)
-            return
-        for kind in (ir.RankedTensorType(operand.type) for operand in op.operands):
-            yield Collective(KINDS[op.name], axes, group, tuple(kind.shape), str(kind.element_type),
-                             math.prod(kind.shape) * _width(kind), times, meanwhile=meanwhile)
+        kinds = [ir.RankedTensorType(operand.type) for operand in op.operands]
+        shapes = [tuple(kind.shape) for kind in kinds]
+        if op.name == "mhlo.all_to_all" and len(shapes) == group:  # one operand for each piece of a block
+            shapes = [_joined(shapes[0], group)]
+        for kind, shape in zip(kinds, shapes, strict=False):
+            yield Collective(KINDS[op.name], axes, group, shape, str(kind.element_type),
+                             math.prod(shape) * _width(kind), times, meanwhile=meanwhile)
 
     def groups(self, op: ir.Operation) -> list[list[int]]:
         """The devices that take part together, by their position in the mesh."""

@@ -273,9 +273,9 @@ def took_the_other_axis(collective):
 
 @partners.mistake
 def counted_in_a_row(collective):
-    """Devices are counted row by row: 4 and 5 have the same x. Along x, device 5 stands between those two numbers
-    away from it."""
-    return {"psum over x": [4, 5, 6, 7], "ppermute +1 over x": [4]}.get(collective)
+    """Devices are counted row by row through the mesh, so neighbours in number are neighbours along *y*. By how much
+    does a device's number change with one step along x?"""
+    return [4, 5, 6, 7] if collective == "psum over x" else None
 
 
 @partners.mistake
@@ -448,7 +448,7 @@ def expected_another_kind(collective):
     return _only(collective, "nothing", "all_to_all", "ppermute")
 
 
-# Choosing: a situation in words, its blocks before and after in NumPy, and the collective that does it.
+# Choosing: what each situation makes of sample blocks, in NumPy, and the collective that does the same.
 
 
 def _copies(whole):
@@ -468,15 +468,15 @@ def _pieces(blocks):
 
 
 SITUATIONS = {
-    "each device has some rows of a weight matrix; for the next layer all need the whole": _everything,
-    "each device has a gradient from its own examples; all need the sum": lambda b: _copies(np.sum(b, axis=0)),
-    "the same gradients, but each device updates only its share of the weights": _shares,
-    "each device has tokens for the experts on all devices; every expert's tokens must get to it": _pieces,
-    "an array is cut by rows and should be cut by columns": _pieces,
-    "each device needs the last row that its left neighbour holds": lambda b: list(np.roll(b, 1, axis=0)),
-    "each device has the largest logit of its part; all need the largest of all": lambda b: _copies(np.max(b, axis=0)),
-    "each device has the mean loss of an equally large batch; all need the mean": lambda b: _copies(np.mean(b, axis=0)),
-    "a device needs to know which block of the array it holds": lambda b: list(np.arange(len(b))),
+    "weights": _everything,
+    "gradient": lambda b: _copies(np.sum(b, axis=0)),
+    "shares": _shares,
+    "tokens": _pieces,
+    "columns": _pieces,
+    "neighbour": lambda b: list(np.roll(b, 1, axis=0)),
+    "largest": lambda b: _copies(np.max(b, axis=0)),
+    "loss": lambda b: _copies(np.mean(b, axis=0)),
+    "block": lambda b: list(np.arange(len(b))),
 }
 
 
