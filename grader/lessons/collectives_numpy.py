@@ -152,7 +152,7 @@ def always_scattered_rows(blocks, scatter_dimension):
 @psum_scatter_ref.mistake
 def scattered_backwards(blocks, scatter_dimension):
     """The shares are right, their owners are not: device 0 keeps the first share, device 1 the second."""
-    return np.split(sum(blocks), len(blocks), scatter_dimension)[::-1]
+    return np.array_split(sum(blocks), len(blocks), scatter_dimension)[::-1]
 
 
 all_to_all_ref = Exercise("all_to_all_ref", points=2, form="function", same=_alike,
@@ -211,19 +211,15 @@ def _(draw):
 @ppermute_ref.mistake
 def kept_what_nobody_sent(blocks, perm):
     """A device to which nobody sends kept its own block. JAX gives it *zeros*: what it had is not carried over."""
-    held = list(blocks)
-    for source, destination in perm:
-        held[destination] = blocks[source]
-    return held
+    sender = {to: by for by, to in perm}
+    return [blocks[sender.get(k, k)] for k in range(len(blocks))]
 
 
 @ppermute_ref.mistake
 def read_pairs_backwards(blocks, perm):
     """The pairs were read backwards. Each is (source, destination): who sends comes first."""
-    held = [np.zeros_like(block) for block in blocks]
-    for source, destination in perm:
-        held[source] = blocks[destination]
-    return held
+    sender = dict(perm)
+    return [blocks[sender[k]] if k in sender else np.zeros_like(blocks[k]) for k in range(len(blocks))]
 
 
 @ppermute_ref.mistake
@@ -231,9 +227,9 @@ def overwrote_while_sending(blocks, perm):
     """The blocks were replaced one after the other, and a block that had just arrived was sent on. All devices send
     at the same time: what they held *before*."""
     held = list(blocks)
-    for source, destination in perm:
-        held[destination] = held[source]
-    reached = {destination for _, destination in perm}
+    for by, to in perm:
+        held[to] = held[by]
+    reached = {to for _, to in perm}
     return [block if k in reached else np.zeros_like(block) for k, block in enumerate(held)]
 
 
