@@ -217,7 +217,8 @@ def kept_what_nobody_sent(blocks, perm):
 
 @ppermute_ref.mistake
 def read_pairs_backwards(blocks, perm):
-    """The pairs were read backwards. Each is (source, destination): who sends comes first."""
+    """The pairs were read backwards. Each is (source, destination): who sends comes first, who receives comes
+    second."""
     sender = dict(perm)
     return [blocks[sender[k]] if k in sender else np.zeros_like(blocks[k]) for k in range(len(blocks))]
 

@@ -287,7 +287,7 @@ def let_everyone_take_part(collective):
 
 @partners.mistake
 def left_itself_out(collective):
-    """A device takes part in its own sum."""
+    """A device takes part in its own sum: its block is one of those that are added. Who else is in its group?"""
     return [d for d in _whose(collective) if d != 5] if collective.startswith("psum") else None
 
 
@@ -338,7 +338,7 @@ def _only(collective, value, *names):
 
 @block_bytes_sent.mistake
 def counted_numbers(collective):
-    """You counted numbers. A float32 takes four bytes."""
+    """You counted numbers, as if each took one byte. How many bytes does a float32 take?"""
     return _bytes_of(collective) // 4 or None
 
 
@@ -369,13 +369,14 @@ def went_all_the_way(collective):
 
 @block_bytes_sent.mistake
 def scaled_the_shift(collective):
-    """A shift sends one block, once, however many devices there are."""
+    """That is what leaves a device when the pieces of its block go to different places. A shift sends the whole block
+    to one place, however many devices there are."""
     return _only(collective, 24, "ppermute +1")
 
 
 @block_bytes_sent.mistake
 def asked_around(collective):
-    """No device has to ask for its own number: nothing travels."""
+    """Each device knows its own number from the start. Whom would it have to ask, and what would travel?"""
     return _only(collective, 4, "axis_index")
 
 
