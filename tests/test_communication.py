@@ -1,11 +1,13 @@
 """Reading programs: every collective, its axes, its bytes, and how often it runs."""
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import grader
@@ -108,6 +110,23 @@ def test_without_shard_map_the_compilers_choice_is_read():
     assert found.by_compiler
     assert [(c.kind, c.axes) for c in found.collectives] == [("all_reduce", ("x",))]
     assert found.flops >= 2 * 16 * 8 * 24 and found.peak_bytes > 0
+
+
+@pytest.mark.parametrize("axes", ["x", "y", ("x", "y"), ("y", "x")])
+def test_an_exchange_that_the_compiler_chose_is_read_as_one(axes):
+    mesh = make_mesh(MESH)
+    n = math.prod(MESH[axis] for axis in axes)
+    columns = jax.jit(lambda a: a * 2, out_shardings=NamedSharding(mesh, P(None, axes)))
+    found = only(grader.communication(columns, aval((16, 32), jnp.float32, P(axes, None), mesh)))
+    assert (found.kind, set(found.axes), found.operand) == ("all_to_all", set(axes), (16 // n, 32))
+    assert found.bytes_sent == 16 * 32 * 4 // n * (n - 1) // n
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_groups_that_the_compiler_counts_in_another_order_are_read(axis):
+    mesh = make_mesh({"x": 2, "y": 2, "z": 2})
+    total = jax.jit(lambda a: a.sum(0), out_shardings=NamedSharding(mesh, P()))
+    assert only(grader.communication(total, aval((8, 3), jnp.float32, P(axis), mesh))).axes == (axis,)
 
 
 def test_flops_are_per_device_and_loops_count():
