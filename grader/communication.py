@@ -34,8 +34,9 @@ KINDS = {
     "stablehlo.all_to_all": "all_to_all",
     "stablehlo.collective_permute": "collective_permute",
     "stablehlo.collective_broadcast": "collective_broadcast",
+    "mhlo.all_to_all": "all_to_all",  # of several operands, one for each device: the form XLA compiles to
 }
-COLLECTIVES = tuple(KINDS.values())
+COLLECTIVES = tuple(dict.fromkeys(KINDS.values()))
 
 # What JAX itself calls by name on a CPU: layout annotations, top-k, and LAPACK's routines. The rest may be anything.
 OURS = re.compile(r"Sharding|SPMD\w+Shape|annotate_device_placement|LayoutConstraint|xla\.sdy\.\w+|mhlo\.topk|"
@@ -191,9 +192,45 @@ def structure(program: Program) -> Structure:
 def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -> Structure:
     """Read what the compiler made of a program; `mesh` names the axes of its device groups."""
     (module,) = compiled.runtime_executable().hlo_modules()
-    text = _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
+    text = _jax.mlir.hlo_to_stablehlo(_with_listed_groups(module).as_serialized_hlo_module_proto())
     with make_ir_context():
         return _Walk(ir.Module.parse(text), mesh).structure()
+
+
+# Device groups as XLA writes them in terms of a mesh: mesh['a'=2,'b'=4], device_ids=([2,2,2]T(0,2,1)) {'b':(2)2}
+NAMED_GROUPS = re.compile(r"replica_groups=mesh\[([^]]*)\](?:, device_ids=\(\[([\d,]*)\](?:T\(([\d,]*)\))?\))? \{([^}]*)\}")
+
+
+def _with_listed_groups(module: Any) -> Any:
+    """The module with its device groups written out: MLIR's reader refuses an all_to_all whose groups name mesh axes."""
+    if not NAMED_GROUPS.search(module.to_string()):
+        return module
+    from jaxlib import _hlo  # as old as the named groups
+
+    return _hlo.hlo_module_from_text(NAMED_GROUPS.sub(_listed_groups, module.to_string(_parsable(_hlo))))
+
+
+def _parsable(hlo: Any) -> Any:
+    options = hlo.HloPrintOptions()
+    options.print_large_constants, options.print_metadata = True, False
+    return options
+
+
+def _listed_groups(found: re.Match[str]) -> str:
+    sizes, tiles, order, axes = found.groups()
+    mesh = {name: int(n) for name, n in re.findall(r"'(\w+)'=(\d+)", sizes)}
+    parts = re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", axes)
+    along = [(name, int(before or 1), int(size or mesh[name])) for name, before, size in parts]
+    ids = np.arange(math.prod(mesh.values()))
+    if tiles:
+        ids = ids.reshape(_numbers(tiles))
+        ids = (ids.transpose(_numbers(order)) if order else ids).reshape(-1)
+    groups = (",".join(str(ids[k]) for k in group) for group in _groups_of(along, mesh))
+    return f"replica_groups={{{','.join(f'{{{group}}}' for group in groups)}}}"
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(n) for n in text.split(",")]
 
 
 class _Walk:
@@ -269,7 +306,13 @@ class _Walk:
         axes = _axes_along(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
         group = math.prod(self.mesh[a] for a in axes) if permute else len(groups[0])
-        for kind in (ir.RankedTensorType(operand.type) for operand in op.operands):
+        kinds = [ir.RankedTensorType(operand.type) for operand in op.operands]
+        if op.name == "mhlo.all_to_all":  # one array, dealt out
+            shape = (len(kinds), *kinds[0].shape)
+            yield Collective(KINDS[op.name], axes, group, shape, str(kinds[0].element_type),
+                             math.prod(shape) * _width(kinds[0]), times)
+            return
+        for kind in kinds:
             yield Collective(KINDS[op.name], axes, group, tuple(kind.shape), str(kind.element_type),
                              math.prod(kind.shape) * _width(kind), times)
 
@@ -282,7 +325,15 @@ class _Walk:
             return np.array(ir.DenseIntElementsAttr(groups)).tolist()
         named = stablehlo.ReplicaGroupMeshAxesAttr(groups)  # JAX 0.12 writes mesh axes here
         mesh = self.meshes[ir.FlatSymbolRefAttr(named.mesh).value]
-        return _groups_of([stablehlo.AxisRefAttr(a) for a in named.axes], mesh)
+        return _groups_of([_part_of_axis(stablehlo.AxisRefAttr(a), mesh) for a in named.axes], mesh)
+
+
+def _part_of_axis(ref: Any, mesh: Mapping[str, int]) -> tuple[str, int, int]:
+    """An axis, or a part of one: its name, the size of what goes before the part, and the part's size."""
+    if ref.sub_axis_info is None:
+        return ref.name, 1, mesh[ref.name]
+    part = sdy.SubAxisInfoAttr(ref.sub_axis_info)
+    return ref.name, part.pre_size, part.size
 
 
 def _called_by_name(op: ir.Operation) -> Iterator[str]:
@@ -316,21 +367,20 @@ def _bits(element: ir.Type) -> int:
     return int("".join(itertools.takewhile(str.isdigit, str(element).lstrip("abcdefghijklmnopqrstuvwxyz"))))
 
 
-def _groups_of(refs: list[Any], mesh: Mapping[str, int]) -> list[list[int]]:
-    """Device groups along axes (or parts of axes) of a mesh, other coordinates held fixed."""
+def _groups_of(along: list[tuple[str, int, int]], mesh: Mapping[str, int]) -> list[list[int]]:
+    """Device groups along axes, or parts of axes, of a mesh, other coordinates held fixed."""
     shape: list[int] = []
-    along: list[int] = []
+    inside: list[int] = []
     for name, size in mesh.items():
-        parts = [r.sub_axis_info for r in refs if r.name == name]
-        infos = [sdy.SubAxisInfoAttr(i) if i is not None else None for i in parts]
-        cuts = sorted({1, size} | {c for i in infos if i for c in (i.pre_size, i.pre_size * i.size)})
+        parts = [(before, before * part) for axis, before, part in along if axis == name]
+        cuts = sorted({1, size} | {cut for part in parts for cut in part})
         for low, high in itertools.pairwise(cuts):
-            if any(i is None or i.pre_size <= low and high <= i.pre_size * i.size for i in infos):
-                along.append(len(shape))
+            if any(start <= low and high <= stop for start, stop in parts):
+                inside.append(len(shape))
             shape.append(high // low)
     ids = np.arange(math.prod(shape)).reshape(shape)
-    ids = np.moveaxis(ids, along, range(ids.ndim - len(along), ids.ndim))
-    return ids.reshape(-1, math.prod(shape[k] for k in along)).tolist()
+    ids = np.moveaxis(ids, inside, range(ids.ndim - len(inside), ids.ndim))
+    return ids.reshape(-1, math.prod(shape[k] for k in inside)).tolist()
 
 
 def _axes_along(groups: list[list[int]], mesh: Mapping[str, int]) -> tuple[str, ...]:

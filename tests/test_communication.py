@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import grader
-from grader.communication import ring_bytes
+from grader.communication import NAMED_GROUPS, _listed_groups, ring_bytes
 from grader.program import aval, make_mesh
 
 MESH = {"x": 4, "y": 2}
@@ -118,3 +119,35 @@ def test_a_plain_function_on_one_device_says_so():
 
 def test_nobody_sends_anything_to_itself():
     assert all(ring_bytes(kind, 100, 1) == 0 for kind in ("all_gather", "all_reduce", "collective_permute"))
+
+
+def moved(sizes, held, wanted):
+    """What the compiler sends to lay a 16 × 24 float32 array otherwise."""
+    mesh = make_mesh(sizes)
+    def move(a):
+        return lax.with_sharding_constraint(a, NamedSharding(mesh, wanted))
+    return grader.communication(move, aval((16, 24), jnp.float32, held, mesh)).collectives
+
+
+@pytest.mark.parametrize("sizes", [{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}])
+def test_an_all_to_all_that_the_compiler_chose_is_read_and_counted_once(sizes):
+    (found,) = moved(sizes, P("x", None), P(None, "x"))
+    n = sizes["x"]
+    assert (found.kind, found.axes, found.group, found.bytes) == ("all_to_all", ("x",), n, 16 * 24 * 4 // n)
+    assert found.bytes_sent == (n - 1) * found.bytes // n
+
+
+def test_an_all_to_all_over_a_part_of_an_axis_is_read():
+    exchanged, passed_on = moved(MESH, P("x", "y"), P("y", "x"))
+    assert (exchanged.kind, exchanged.axes, exchanged.group) == ("all_to_all", ("x",), 2)
+    assert (passed_on.kind, set(passed_on.axes)) == ("collective_permute", {"x", "y"})
+
+
+@pytest.mark.parametrize("named, groups", [
+    ("mesh['a'=4,'b'=2] {'a'}", "{0,2,4,6},{1,3,5,7}"),
+    ("mesh['a'=4,'b'=2] {'a','b'}", "{0,1,2,3,4,5,6,7}"),
+    ("mesh['a'=2,'b'=4] {'b':(2)2}", "{0,1},{2,3},{4,5},{6,7}"),
+    ("mesh['a'=2,'b'=4], device_ids=([2,2,2]T(0,2,1)) {'b':(2)2}", "{0,2},{1,3},{4,6},{5,7}"),
+])
+def test_groups_named_by_mesh_axes_are_written_out(named, groups):
+    assert NAMED_GROUPS.sub(_listed_groups, f"replica_groups={named}, x") == f"replica_groups={{{groups}}}, x"
