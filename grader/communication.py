@@ -198,11 +198,12 @@ def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -
 
 
 # Device groups as XLA writes them in terms of a mesh: mesh['a'=2,'b'=4], device_ids=([2,2,2]T(0,2,1)) {'b':(2)2}
-NAMED_GROUPS = re.compile(r"replica_groups=mesh\[([^]]*)\](?:, device_ids=\(\[([\d,]*)\](?:T\(([\d,]*)\))?\))? \{([^}]*)\}")
+NAMED_GROUPS = re.compile(r"replica_groups=mesh\[([^]]*)\](?:, device_ids=\(\[([\d,]*)\](?:T\(([\d,]*)\))?\))?"
+                          r" \{([^}]*)\}")
 
 
 def _with_listed_groups(module: Any) -> Any:
-    """The module with its device groups written out: MLIR's reader refuses an all_to_all whose groups name mesh axes."""
+    """The module with its device groups written out: MLIR refuses an all_to_all whose groups name mesh axes."""
     if not NAMED_GROUPS.search(module.to_string()):
         return module
     from jaxlib import _hlo  # as old as the named groups
