@@ -138,8 +138,9 @@ def _(draw: Draw) -> Case:
 
 
 def _hidden(x, W1, b1, W2, b2):
-    hidden = jax.nn.relu(x @ W1 + b1)
-    return jax.nn.relu(hidden @ W2 + b2)
+    for W, b in ((W1, b1), (W2, b2)):
+        x = jax.nn.relu(x @ W + b)
+    return x
 
 
 @fix_types.mistake

@@ -490,13 +490,16 @@ def refused_to_finish(step):
 # A mesh over one half of the devices.
 
 
-def _half(second, sizes):
-    chosen = jax.devices()[4:8] if second else jax.devices()[:4]
-    types = (AxisType.Explicit,) * len(sizes)
-    return jax.make_mesh(tuple(sizes.values()), tuple(sizes), axis_types=types, devices=chosen)
+def _half(second):
+    return jax.devices()[4:8] if second else jax.devices()[:4]
 
 
-half_mesh = Exercise("half_mesh", points=2, reference=_half, form="function")
+def _mesh(sizes, devices, kind=AxisType.Explicit):
+    return jax.make_mesh(tuple(sizes.values()), tuple(sizes), axis_types=(kind,) * len(sizes), devices=devices)
+
+
+half_mesh = Exercise("half_mesh", points=2, form="function",
+                     reference=lambda second, sizes: _mesh(sizes, _half(second)))
 
 
 @half_mesh.cases
@@ -505,10 +508,6 @@ def _(draw):
         yield Case({"second": second, "sizes": {"x": 4}})
         yield Case({"second": second, "sizes": {"x": 2, "y": 2}})
         yield Case({"second": second, "sizes": {"rows": 1, "columns": 4}})
-
-
-def _mesh(sizes, devices, kind=AxisType.Explicit):
-    return jax.make_mesh(tuple(sizes.values()), tuple(sizes), axis_types=(kind,) * len(sizes), devices=devices)
 
 
 @half_mesh.mistake
@@ -521,7 +520,7 @@ def always_the_first_half(second, sizes):
 def auto_by_habit(second, sizes):
     """The right devices, but on Auto axes: the mesh of the earlier lessons, which is also what `Mesh(devices, names)`
     gives. Here the types of the axes have to be said."""
-    return _mesh(sizes, jax.devices()[4:8] if second else jax.devices()[:4], AxisType.Auto)
+    return _mesh(sizes, _half(second), AxisType.Auto)
 
 
 @half_mesh.mistake
@@ -533,12 +532,10 @@ def every_other_device(second, sizes):
 @half_mesh.mistake
 def one_type_for_all_axes(second, sizes):
     """`axis_types` has one entry, and the mesh may have several axes. Every axis has a type of its own."""
-    return jax.make_mesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Explicit,),
-                         devices=jax.devices()[4:8] if second else jax.devices()[:4])
+    return jax.make_mesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Explicit,), devices=_half(second))
 
 
 @half_mesh.mistake
 def kept_one_axis(second, sizes):
     """The four devices were put into one row. `sizes` says how many lie along each axis, and the axes' names."""
-    return jax.make_mesh((4,), (next(iter(sizes)),), axis_types=(AxisType.Explicit,),
-                         devices=jax.devices()[4:8] if second else jax.devices()[:4])
+    return _mesh({next(iter(sizes)): 4}, _half(second))
