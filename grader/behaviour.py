@@ -230,20 +230,32 @@ def _mistaken(exercise: Exercise, mistake: Mistake, case: Case) -> tuple[Answer 
 
 def _same_program(one: Execution, other: Execution, running: bool) -> bool:
     try:
-        if one.shapes != other.shapes or _moves(one.structure) != _moves(other.structure):
+        if one.shapes != other.shapes or _moves(one.structure.collectives) != _moves(other.structure.collectives):
             return False
         if not running:
             return True
         if one.may_wait_for_ever or other.may_wait_for_ever:
             return one.may_wait_for_ever == other.may_wait_for_ever
+        by_compiler = not (one.structure.manual or other.structure.manual)
+        if by_compiler and _moves(one.ran.compiled) != _moves(other.ran.compiled):
+            return False
         return all(_same_blocks(a.held, b.held) for a, b in zip(one.results, other.results, strict=True))
     except Failed:
-        return False
+        return running and (refused := _refusal(one)) is not None and refused == _refusal(other)
 
 
-def _moves(found: Structure) -> Counter[tuple[str, tuple[str, ...], int]]:
+def _refusal(run: Execution) -> tuple[str, str] | None:
+    """How JAX or XLA refused to read or run a program: the error, and the first line of its message."""
+    try:
+        run.structure, run.ran  # noqa: B018 - worked out when they are asked for
+    except Failed as error:
+        return error.kind, str(error).partition("\n")[0]
+    return None
+
+
+def _moves(found: Sequence[Collective]) -> Counter[tuple[str, tuple[str, ...], int]]:
     """The communication as a multiset; what a single device says to itself does not count."""
-    return Counter((c.kind, c.axes, c.bytes_sent) for c in found.collectives if c.group > 1)
+    return Counter((c.kind, c.axes, c.bytes_sent) for c in found if c.group > 1)
 
 
 def _same_blocks(a: Blocks, b: Blocks) -> bool:

@@ -8,6 +8,7 @@ that behaves the same, else by a general signature, else by the first difference
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -217,9 +218,10 @@ def _by_compiler(run: Execution) -> Miss | None:
 
 
 def _is(found: Collective, move: Move) -> bool:
-    """Whether this is that move. How a compiler orders the dimensions of what it sends is its own affair."""
+    """Whether this is that move. How a compiler orders and splits the dimensions of what it sends is its own affair."""
     alike = {found.kind, move.kind} <= {"all_reduce", "reduce_scatter"} or found.kind == move.kind
-    return alike and set(found.axes) == set(move.axes) and _sizes(found.operand) == _sizes(move.operand)
+    size = math.prod if found.kind == "all_to_all" else _sizes
+    return alike and set(found.axes) == set(move.axes) and size(found.operand) == size(move.operand)
 
 
 def _sizes(shape: Sequence[int]) -> list[int]:

@@ -48,7 +48,7 @@ BY_AXES = re.compile(r"(?<=replica_groups=)mesh\[([^\]]*)\](?:, device_ids=\(\[(
 def _numbered(module: Any) -> Any:
     """A compiled module, the groups of its collectives by device numbers."""
     text = module.to_string()
-    numbered = BY_AXES.sub(lambda found: _numbers(*found.groups(default="")), text)
+    numbered = BY_AXES.sub(numbers_for, text)
     if numbered == text:
         return module
     from jaxlib import _hlo  # as old as the notation
@@ -56,11 +56,12 @@ def _numbered(module: Any) -> Any:
     return _hlo.hlo_module_from_text(numbered)
 
 
-def _numbers(mesh: str, dimensions: str, turned: str, axes: str) -> str:
+def numbers_for(found: re.Match[str]) -> str:
     """Groups such as {{0,2},{1,3}} for a mesh 'a'=2,'b'=2, its axes 'a' (or a part of one: 'a':(1)2), and its order.
 
     The order is that of numbers counted through `dimensions` that were then `turned`, as np.transpose does.
     """
+    mesh, dimensions, turned, axes = found.groups(default="")
     sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", mesh)}
     parts = [(name, int(before or 1), int(size or sizes[name]))
              for name, before, size in re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", axes)]

@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 import grader
 from grader.program import aval, make_mesh
 from grader.structure import ring_bytes
+from grader.walk import BY_AXES, numbers_for
 
 MESH = {"x": 4, "y": 2}
 
@@ -187,3 +188,35 @@ def test_what_can_be_computed_during_a_transfer_is_counted(how, meanwhile):
                                  aval((8, 12), jnp.float32, specs[1], mesh))
     assert {c.kind for c in found.collectives} == {"collective_permute"}
     assert [c.meanwhile for c in found.collectives] == meanwhile
+
+
+def moved(sizes, held, wanted):
+    """What the compiler sends to lay a 16 × 24 float32 array otherwise."""
+    mesh = make_mesh(sizes)
+    def move(a):
+        return lax.with_sharding_constraint(a, NamedSharding(mesh, wanted))
+    return grader.communication(move, aval((16, 24), jnp.float32, held, mesh)).collectives
+
+
+@pytest.mark.parametrize("sizes", [{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}])
+def test_an_all_to_all_that_the_compiler_chose_is_read_and_counted_once(sizes):
+    (found,) = moved(sizes, P("x", None), P(None, "x"))
+    n = sizes["x"]
+    assert (found.kind, found.axes, found.group, found.bytes) == ("all_to_all", ("x",), n, 16 * 24 * 4 // n)
+    assert found.bytes_sent == (n - 1) * found.bytes // n
+
+
+def test_an_all_to_all_over_a_part_of_an_axis_is_read():
+    exchanged, passed_on = moved(MESH, P("x", "y"), P("y", "x"))
+    assert (exchanged.kind, exchanged.axes, exchanged.group) == ("all_to_all", ("x",), 2)
+    assert (passed_on.kind, set(passed_on.axes)) == ("collective_permute", {"x", "y"})
+
+
+@pytest.mark.parametrize("named, groups", [
+    ("mesh['a'=4,'b'=2] {'a'}", "{0,2,4,6},{1,3,5,7}"),
+    ("mesh['a'=4,'b'=2] {'a','b'}", "{0,1,2,3,4,5,6,7}"),
+    ("mesh['a'=2,'b'=4] {'b':(2)2}", "{0,1},{2,3},{4,5},{6,7}"),
+    ("mesh['a'=2,'b'=4], device_ids=([2,2,2]T(0,2,1)) {'b':(2)2}", "{0,2},{1,3},{4,6},{5,7}"),
+])
+def test_groups_named_by_mesh_axes_are_written_out(named, groups):
+    assert BY_AXES.sub(numbers_for, f"replica_groups={named}, x") == f"replica_groups={{{groups}}}, x"
