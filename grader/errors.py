@@ -49,8 +49,9 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
      "`check_vma=False` once you are sure.)"),
     ("TypeError|ValueError", r"dot_general requires contracting dimensions|contracting dim\w* .*(shape|size)|"
                              r"matmul.*(mismatch|contract)|Incompatible shapes for dot|dot_general.*shape",
-     "Inside shard_map each device sees only its own blocks, and these two do not fit: one is a slice of the "
-     "contracting dimension, the other is not the same slice. Which collective brings them together?"),
+     "These two do not fit along the dimension that is summed over. Inside shard_map each device sees only its own "
+     "blocks: one may be a slice of that dimension, and the other not the same slice. Which collective would bring "
+     "them together?"),
     ("ValueError", r"evenly divisible|divisible by|not divisible|IndivisibleError",
      "A dimension cannot be cut into that many equal parts. Which dimension did you mean to split, and over which "
      "axis?"),
