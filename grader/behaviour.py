@@ -207,7 +207,7 @@ def _behaves_like(exercise: Exercise, case: Case, found: Answer | Execution, oth
         case Value(), Value():
             return same_answer(exercise, case, found.value, other.value)
         case Execution(), Execution():
-            return _same_program(found, other, running)
+            return _same_program(found, other, running, exercise.by_compiler)
     return False
 
 
@@ -219,22 +219,24 @@ def _mistaken(exercise: Exercise, mistake: Mistake, case: Case) -> tuple[Answer 
     return tuple(Execution(answer, case) if isinstance(answer, Program) else answer for answer in found)
 
 
-def _same_program(one: Execution, other: Execution, running: bool) -> bool:
+def _same_program(one: Execution, other: Execution, running: bool, by_compiler: bool) -> bool:
     try:
-        if one.shapes != other.shapes or _moves(one.structure) != _moves(other.structure):
+        if one.shapes != other.shapes or _moves(one.structure.collectives) != _moves(other.structure.collectives):
             return False
         if not running:
             return True
         if one.may_wait_for_ever or other.may_wait_for_ever:
             return one.may_wait_for_ever == other.may_wait_for_ever
+        if by_compiler and _moves(one.ran.compiled) != _moves(other.ran.compiled):
+            return False
         return all(_same_blocks(a.held, b.held) for a, b in zip(one.results, other.results, strict=True))
     except Failed:
         return False
 
 
-def _moves(found: Structure) -> Counter[tuple[str, tuple[str, ...], int]]:
+def _moves(collectives: Sequence[Collective]) -> Counter[tuple[str, tuple[str, ...], int]]:
     """The communication as a multiset; what a single device says to itself does not count."""
-    return Counter((c.kind, c.axes, c.bytes_sent) for c in found.collectives if c.group > 1)
+    return Counter((c.kind, c.axes, c.bytes_sent) for c in collectives if c.group > 1)
 
 
 def _same_blocks(a: Blocks, b: Blocks) -> bool:

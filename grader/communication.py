@@ -1,8 +1,8 @@
 """What a program says over the wire: its collectives, their axes and bytes, and what each device does.
 
 `communication(fn, *args)` reports on any JAX function. Under `shard_map` the collectives are read from
-the traced StableHLO, as their author wrote them; without it the compiler chooses, so they are read from
-the compiled program. Both are walked through MLIR's Python bindings.
+the traced StableHLO, as their author wrote them, through MLIR's Python bindings; without it the compiler
+chooses, so they are read from the compiled program (`grader.hlo`).
 
 Bytes sent per device follow the ring algorithm on n devices (Thakur, Rabenseifner and Gropp,
 "Optimization of collective communication operations in MPICH", 2005): see `ring_bytes`.
@@ -20,11 +20,11 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src.interpreters.mlir import make_ir_context  # the only way to a context with JAX's dialects
-from jax._src.lib import _jax
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import sdy, stablehlo
 from jax.sharding import PartitionSpec as P
 
+from grader import hlo
 from grader.program import Program, trace
 
 KINDS = {
@@ -190,20 +190,41 @@ def structure(program: Program) -> Structure:
 
 def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -> Structure:
     """Read what the compiler made of a program; `mesh` names the axes of its device groups."""
-    (module,) = compiled.runtime_executable().hlo_modules()
-    text = _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
-    with make_ir_context():
-        return _Walk(ir.Module.parse(text), mesh).structure()
+    found = (c for sent in hlo.sent(compiled.as_text()) for c in _from_compiled(sent, mesh))
+    return Structure(mesh, (), tuple(found), 0)
+
+
+def _from_compiled(sent: hlo.Sent, mesh: Mapping[str, int]) -> Iterator[Collective]:
+    """A collective of several arrays at once, into which a compiler merges several, counts as these."""
+    everyone = tuple(range(math.prod(mesh.values())))
+    groups = [list(group) for group in sent.groups or (everyone,)]
+    axes = _axes_along(groups, mesh)
+    group = math.prod(mesh[a] for a in axes) if sent.kind == "collective_permute" else len(groups[0])
+    for element, shape in sent.operands:
+        yield Collective(sent.kind, axes, group, shape, _mlir_name(element), math.prod(shape) * _hlo_width(element),
+                         sent.times)
+
+
+def _mlir_name(element: str) -> str:
+    """XLA's name of an element's type as StableHLO spells it: s32 is i32, pred is i1."""
+    complex_kinds = {"c64": "complex<f32>", "c128": "complex<f64>", "pred": "i1"}
+    return complex_kinds.get(element) or re.sub(r"^s(?=\d)", "i", re.sub(r"^u(?=\d)", "ui", element))
+
+
+def _hlo_width(element: str) -> int:
+    """Bytes of one element (a truth value takes one)."""
+    bits = re.search(r"\d+", element)
+    return max(1, int(bits[0]) // 8) if bits else 1
 
 
 class _Walk:
     """One walk through a module, calls followed, turns of loops multiplied."""
 
-    def __init__(self, module: ir.Module, mesh: Mapping[str, int] | None = None):
+    def __init__(self, module: ir.Module):
         top = [op.operation for op in module.body.operations]
         self.functions = {_name(op): op for op in top if op.name == "func.func"}
         self.meshes = {_name(op): _axes_of(op) for op in top if op.name == "sdy.mesh"}
-        self.mesh = dict(mesh) if mesh is not None else next(iter(self.meshes.values()), {})
+        self.mesh = next(iter(self.meshes.values()), {})
         self.collectives: list[Collective] = []
         self.manual: list[Manual] = []
         self.dot_flops = 0
@@ -264,7 +285,7 @@ class _Walk:
                              str(kind.element_type), math.prod(local) * _width(kind), implicit=True)
 
     def one_per_operand(self, op: ir.Operation, times: int | None) -> Iterator[Collective]:
-        """A collective of several arrays at once, into which a compiler merges several, counts as these."""
+        """A collective of several arrays at once counts as these."""
         groups = self.groups(op)
         axes = _axes_along(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from grader.answers import Answer, Problem, Value, plain
-from grader.behaviour import Execution, close, explain, same_answer
+from grader.behaviour import Execution, close, explain, same_answer, same_value
 from grader.errors import in_plain_words
 from grader.exercise import Case, Exercise, Outcome
 from grader.placed import HELD, built, difference
@@ -55,9 +55,33 @@ def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
         return "The answer should be a plain value."
     if same_answer(exercise, case, answer.value, expected):
         return ""
-    if isinstance(expected, Mapping) and HELD in expected:
-        return f"Called with {_called_with(case)}: {difference(answer.value, expected, close)}"
+    if _lies_on_devices(expected):
+        return f"Called with {_called_with(case)}: {_first_difference(answer.value, expected)}"
     return f"Called with {_called_with(case)}, it should return {_short(expected)}; it returns {_short(answer.value)}."
+
+
+def _lies_on_devices(value: Any) -> bool:
+    """Whether a result is an array over several devices, or holds one."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return isinstance(value, Mapping) and HELD in value or any(map(_lies_on_devices, inner))
+
+
+def _first_difference(found: Any, expected: Any) -> str:
+    """In words, where a result that lies on devices, or holds what does, first differs from what is expected."""
+    if isinstance(expected, Mapping) and HELD in expected:
+        return difference(found, expected, close)
+    kind = Mapping if isinstance(expected, Mapping) else (list, tuple)
+    if not isinstance(found, kind) or len(found) != len(expected):
+        return f"it should return {len(expected)} things, and returns {_short(found)}."
+    keys = expected if isinstance(expected, Mapping) else range(len(expected))
+    for key in keys:
+        if isinstance(found, Mapping) and key not in found:
+            return f"{key!r} is missing."
+        if not same_value(found[key], expected[key]):
+            said = (_first_difference(found[key], expected[key]) if _lies_on_devices(expected[key]) else
+                    f"it should be {_short(expected[key])}, and is {_short(found[key])}.")
+            return f"result {key!r}: {said}"
+    return "it differs."
 
 
 def _expected(exercise: Exercise, case: Case) -> Any:
