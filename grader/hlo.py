@@ -90,7 +90,7 @@ def _followed(name: str, computations: Mapping[str, list[_Line]], times: int | N
         elif not line.operation.endswith(("-done", "-update")):  # they name what their start has named
             turns = _turns(line)
             inner = None if times is None or turns is None else times * turns
-            for called in re.findall(r"%([\w.-]+)", line.attributes):
+            for called in re.findall(r"%([\w.-]+)", _unquoted(line.attributes)):
                 if called in computations:
                     yield from _followed(called, computations, inner)
 
@@ -108,7 +108,12 @@ def _sent(line: _Line, kind: str, types: Mapping[str, str], times: int | None) -
     if kind == "all_to_all" and len(shapes) > 1:  # one piece for each device, as so many operands
         (element, piece), *_ = shapes
         shapes = [(element, (len(shapes), *(n for n in piece if n > 1)))]
-    return Sent(kind, _groups(line.attributes), tuple(shapes), times)
+    return Sent(kind, _groups(_unquoted(line.attributes)), tuple(shapes), times)
+
+
+def _unquoted(attributes: str) -> str:
+    """Attributes without what is quoted in them, which may be any text of the program's author."""
+    return re.sub(r'"(?:[^"\\]|\\.)*"', '""', attributes)
 
 
 def _shapes(kind: str) -> list[Shape]:

@@ -50,6 +50,20 @@ def test_every_way_to_write_groups(written, expected):
     assert groups(written) == expected
 
 
+def test_quoted_text_says_nothing():
+    assert groups('replica_groups=[4,2]<=[8], metadata={op_name="source_target_pairs={{0,0}} \\" calls=%main.1"}') == Y
+
+
+def test_a_scope_of_the_authors_hides_nothing():
+    laid = aval((16, 32), jnp.float32, P("x"), make_mesh(MESH))
+
+    def summed(v):
+        with jax.named_scope('"}, source_target_pairs={{0,0}}, replica_groups={{0}}'):
+            return v.sum(0)
+    (found,) = communication(summed, laid).collectives
+    assert (found.kind, found.axes, found.group) == ("all_reduce", ("x",), 4)
+
+
 def test_an_unknown_way_is_no_silence():
     with pytest.raises(ValueError, match="cannot read who takes part"):
         groups("replica_groups=new<4>")

@@ -158,7 +158,7 @@ steer = Exercise("steer", points=5, by_compiler=True,
 @steer.cases
 def _(draw):
     mesh, (rows, inner, out) = draw.mesh("data", "model"), draw.lengths(3, divisible_by=8)
-    hidden = 4 * out  # narrower than the result, it might be gathered: fewer bytes, but the second product for everybody
+    hidden = 4 * out  # were it narrow, a compiler might gather it and let everybody compute the second product
     arrays = {"x": draw.array(rows, inner, spec=P("data")), "w1": draw.array(inner, hidden, spec=P()),
               "w2": draw.array(hidden, out, spec=P())}
     share, parts = rows // mesh["data"], mesh["model"]

@@ -99,7 +99,7 @@ def _a_copy_lies_as_its_original() -> bool:
 CLAIMS = {
     "jit compiles one program for all layouts": _one_program_for_all_layouts,
     "values depend on the layout": _values_depend_on_layout,
-    "elementwise operations send nothing": _elementwise_sends_nothing,
+    "an elementwise operation on one array sends nothing": _elementwise_sends_nothing,
     "every matmul sends something": _matmul_always_sends,
     "operands that lie differently are an error": _different_layouts_are_an_error,
     "a constraint can divide work before it": _a_constraint_divides_the_work_before_it,
@@ -128,7 +128,7 @@ def layouts_change_values(claim):
 @who_decides.mistake
 def everything_communicates(claim):
     """For one entry of sin(v) a device needs one entry of v, in the same place. Does it hold that entry?"""
-    return _at(claim, {"elementwise operations send nothing": False})
+    return _at(claim, {"an elementwise operation on one array sends nothing": False})
 
 
 @who_decides.mistake
