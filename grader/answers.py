@@ -190,7 +190,7 @@ def _must_be_callable(given: Any) -> None:
 
 def plain(value: Any) -> Any:
     """The value in types that cross the wire; refuses what has no such form."""
-    if isinstance(value, (bool, int, float, str)):
+    if value is None or isinstance(value, (bool, int, float, str)):  # None: an entry of a spec
         return value
     if isinstance(value, Mesh):
         return observed_mesh(value)

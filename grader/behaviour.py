@@ -210,7 +210,7 @@ def _behaves_like(exercise: Exercise, case: Case, found: Answer | Execution, oth
             same_way = bool(found.uploaded) == bool(other.uploaded)
             return same_way and same_answer(exercise, case, found.value, other.value)
         case Execution(), Execution():
-            return _same_program(found, other, running)
+            return _same_program(found, other, running, exercise.by_compiler)
     return False
 
 
@@ -228,7 +228,7 @@ def _mistaken(exercise: Exercise, mistake: Mistake, case: Case) -> tuple[Answer 
     return tuple(Execution(answer, case) if isinstance(answer, Program) else answer for answer in found)
 
 
-def _same_program(one: Execution, other: Execution, running: bool) -> bool:
+def _same_program(one: Execution, other: Execution, running: bool, by_compiler: bool) -> bool:
     try:
         if one.shapes != other.shapes or _moves(one.structure.collectives) != _moves(other.structure.collectives):
             return False
@@ -236,7 +236,6 @@ def _same_program(one: Execution, other: Execution, running: bool) -> bool:
             return True
         if one.may_wait_for_ever or other.may_wait_for_ever:
             return one.may_wait_for_ever == other.may_wait_for_ever
-        by_compiler = not (one.structure.manual or other.structure.manual)
         if by_compiler and _moves(one.ran.compiled) != _moves(other.ran.compiled):
             return False
         return all(_same_blocks(a.held, b.held) for a, b in zip(one.results, other.results, strict=True))

@@ -1,6 +1,7 @@
 """Pictures of distributed arrays, one room a kind of picture; each is drawn from plain facts."""
 
 from grader.blocks import Blocks, blocks, blocks_of
+from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
 from grader.draw.gallery import specs
 from grader.draw.grids import groups, mesh, route
@@ -8,5 +9,5 @@ from grader.draw.layouts import compare, devices, matmul, shards, text
 from grader.draw.picture import Picture
 from grader.draw.places import placement
 
-__all__ = ["Blocks", "Picture", "blocks", "blocks_of", "buffers", "collective", "compare", "devices", "groups",
-           "matmul", "mesh", "placement", "route", "shards", "specs", "text"]
+__all__ = ["Blocks", "Picture", "blocks", "blocks_of", "buffers", "change", "collective", "compare", "devices",
+           "groups", "matmul", "mesh", "placement", "route", "shards", "specs", "text"]
