@@ -10,10 +10,8 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.answers import Problem, Value, asks, collect, from_json, to_json
-from grader.exercise import Case, Exercise
 from grader.judge import judge
 from grader.lessons import EXERCISES, find
-from grader.placed import OnDevices, OnMesh
 from grader.signatures import signature
 
 INS = (P(None, "x"), P("x", None))
@@ -202,21 +200,3 @@ def test_cases_are_fresh_and_without_zeros_or_equal_lengths():
         assert len({i, j, k}) == 3 and case.arguments["a"].value.all()
     assert len({n for a in one[-1].arguments.values() for n in a.value.shape}) == 1
     assert not np.array_equal(one[0].arguments["a"].value[:16, :16], other[0].arguments["a"].value[:16, :16])
-
-
-@pytest.mark.parametrize("change, words", [
-    (lambda a, n: (a, n + 1), "result 1: it should be 8, and is 9."),
-    (lambda a, n: (jax.device_put(a, jax.devices()[0]), n), "result 0: it should lie on several devices"),
-    (lambda a, n: (2 * a, n), "result 0: device 0 holds [0:2, 0:4], as it should, but the values there are wrong."),
-    (lambda a, n: a, "it should return 2 things"),
-])
-def test_an_array_on_devices_among_other_results_is_said_where_it_differs(change, words):
-    def reference(v):
-        return v + 1, v.shape[0]
-    made = Exercise("placed", points=1, reference=reference, form="function")
-    value = np.arange(1, 33, dtype=np.float32).reshape(8, 4)
-    made.cases(lambda draw: Case({"v": OnDevices(value, OnMesh({"x": 4, "y": 2}), P("x"))}))
-    cases = made.draw_cases()
-    right, wrong = (judge(made, cases, collect("function", asks(made, cases), f))
-                    for f in (reference, lambda v: change(*reference(v))))
-    assert right.passed and words in wrong.words

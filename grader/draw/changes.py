@@ -12,7 +12,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from grader.blocks import Blocks
 from grader.communication import Report
-from grader.draw.layouts import _blocks, _draw_whole, _grid_shape, _inches, text
+from grader.draw.layouts import as_blocks, draw_whole, grid_shape, inches, text
 from grader.draw.picture import INK, Picture
 
 BETWEEN = 2.3  # inches for the arrow and what stands on it
@@ -41,14 +41,14 @@ def change(before: Any, after: Any, between: Any = (), title: str = "", device: 
       title: stands above the picture.
       device: frame what this device holds before and after.
     """
-    facts = changed(_blocks(before), _blocks(after), between)
-    widths = [_inches(_grid_shape(held.shape)[1]) for held in (facts.before, facts.after)]
-    height = max(_inches(_grid_shape(held.shape)[0]) for held in (facts.before, facts.after))
+    facts = changed(as_blocks(before), as_blocks(after), between)
+    widths = [inches(grid_shape(held.shape)[1]) for held in (facts.before, facts.after)]
+    height = max(inches(grid_shape(held.shape)[0]) for held in (facts.before, facts.after))
     high = max(height, 0.22 * len(facts.between) + 0.9) + 0.4
     figure = Figure(figsize=(sum(widths) + BETWEEN + 0.4, high))
     left, middle, right = figure.subplots(1, 3, width_ratios=[widths[0], BETWEEN, widths[1]])
     for ax, held, name in ((left, facts.before, "before"), (right, facts.after, "after")):
-        _draw_whole(ax, held, ())
+        draw_whole(ax, held, ())
         ax.set_title(name, fontsize=10, color=INK)
         if device is not None:
             _frame_device(ax, held, device)
