@@ -21,6 +21,8 @@ from typing import Any, Literal
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
+from grader.devices import eight_devices
+
 Form = Literal["program", "function", "table"]
 
 
@@ -181,6 +183,7 @@ class Exercise:
         """The cases of one run: a few for the notebook, every mesh and more sizes for grading."""
         if self.drawn is None:
             raise ValueError(f"{self.name} has no cases: decorate a function with @{self.name}.cases")
+        eight_devices()  # some cases are made by experiments
         rng = np.random.default_rng([seed, *self.name.encode()])
         return tuple(case for draw in self._rounds(rng, thorough) for case in _listed(self.drawn(draw)))
 
