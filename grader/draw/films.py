@@ -160,10 +160,10 @@ def _at(middle: tuple[float, float], radius: float, angle: float) -> tuple[float
 
 def _pixels(figure: Any) -> Image.Image:
     canvas = FigureCanvasAgg(figure)
-    figure.set_dpi(80)
+    figure.set_dpi(76)
     figure.set_facecolor("white")
     canvas.draw()
-    return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy()).quantize(64)
+    return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy()).quantize(32)
 
 
 def _cell(facts: Film) -> tuple[float, float]:

@@ -457,8 +457,9 @@ def halved_the_steps(a, b, *, mesh):
 
 @bidirectional.mistake
 def sent_whole_blocks(a, b, *, mesh):
-    """The result is right, but whole blocks travel: all of them one way, or, with an even number of devices, one more up
-    than down. One link then carries more than its half. Cut each block in two, and send the halves opposite ways."""
+    """The result is right, but whole blocks travel: all of them one way, or, with an even number of devices, one more
+    up than down. One link then carries more than its half. Cut each block in two, and send the halves opposite
+    ways."""
     return _gather(a, b, mesh)
 
 
