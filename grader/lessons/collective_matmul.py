@@ -378,7 +378,7 @@ def looped_ahead(a, b, *, mesh):
 @with_fori_loop.mistake
 def written_out(a, b, *, mesh):
     """A Python `for` is run while the program is traced: it writes every step out, and the program grows with the
-    number of devices. `jax.lax.fori_loop` writes the step once."""
+    number of devices. `jax.lax.fori_loop`, not unrolled, writes the step once."""
     return _gather(a, b, mesh)
 
 

@@ -95,7 +95,8 @@ def followed_the_other_way(step):
 
 @sum_schedule.mistake
 def always_at_home(step):
-    """At every step, each device works on a block of its own that goes home later; only at step 3 is that block d."""
+    """That keeps every device on its own block. But it works on all blocks, one a step: the one whose sum has just
+    come. When does its own come by?"""
     return _round(1, 0)
 
 
