@@ -42,7 +42,7 @@ def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -
 
 
 class _Node(NamedTuple):
-    """An operation of a block, and those of the block that it waits for, as bits."""
+    """An operation of a block, and the nodes that it waits for: a bit for each."""
 
     op: ir.Operation
     waits: int
@@ -67,7 +67,8 @@ class _Walk:
 
     def regions(self, op: ir.Operation, times: int | None, meanwhile: Fraction) -> None:
         for block in _blocks(op):
-            nodes = self.nodes(block, {})
+            nodes: list[_Node] = []
+            self.enter(block, {}, nodes)
             for node, own in zip(nodes, self.beside(nodes), strict=True):
                 self.visit(node.op, times, meanwhile + own)
 
@@ -86,19 +87,10 @@ class _Walk:
                 self.dot_flops += _dot_flops(op) * (times or 1)
             self.regions(op, times, meanwhile)
 
-    def nodes(self, block: ir.Block, given: dict[ir.Value, int]) -> list[_Node]:
-        """The operations of a block, each with those it waits for; calls are replaced by what they call.
-
-        `given` are the block's arguments, as far as anything has to be waited for to have them.
-        """
-        nodes: list[_Node] = []
-        self.enter(block, given, nodes)
-        return nodes
-
     def enter(self, block: ir.Block, waits: dict[ir.Value, int], nodes: list[_Node]) -> list[int]:
-        """Add a block's operations to `nodes`; returns what each of its results waits for.
+        """Add a block's operations to `nodes`, calls replaced by what they call; returns what its results wait for.
 
-        What is waited for is a number with a bit for each node.
+        `waits` says what values wait for, as a number with a bit for each node; a value not in it waits for nothing.
         """
         for op in (inner.operation for inner in block.operations):
             needed = [waits.get(value, 0) for value in _used(op)]
