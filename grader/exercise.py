@@ -51,7 +51,8 @@ class Case:
     `key` names the entry of a table that this case asks about. `explicit` gives the mesh Explicit axes.
     `moves` is for a program that is left to the compiler: what it may send, and nothing else.
     `turns` bounds how often each kind of collective may run in a program with shard_map, kinds not named not at
-    all; `meanwhile` is how many FLOPs of matmuls must be free to run beside every one of them.
+    all; `steps` bounds how many of them may wait for one another, one after the other; `meanwhile` is how many
+    FLOPs of matmuls must be free to run beside every one of them. An argument that is no array comes by keyword.
     """
 
     arguments: Mapping[str, Any]
@@ -63,6 +64,7 @@ class Case:
     explicit: bool = False
     moves: tuple[Move, ...] | None = None
     turns: Mapping[str, int] | None = None
+    steps: int | None = None
     meanwhile: int = 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 from jax.sharding import PartitionSpec as P
 
 KINDS = {
@@ -44,7 +45,8 @@ class Collective:
     `times` counts turns of the loops around it; None means that this is only known at run time (a
     branch, or a loop without fixed length). `implicit`: nobody wrote it; the compiler moves data so that
     an operand fits shard_map's in_specs. `meanwhile`: FLOPs of the matmuls that neither wait for it nor it for
-    them, so that a device may compute them while it sends (in one turn of a loop).
+    them, so that a device may compute them while it sends (in one turn of a loop). `visits`: where `times` is
+    None, how often each device comes by, if the text says so.
     """
 
     kind: str
@@ -56,6 +58,7 @@ class Collective:
     times: int | None = 1
     implicit: bool = False
     meanwhile: int = 0
+    visits: tuple[int, ...] | None = None
 
     @property
     def bytes_sent(self) -> int:
@@ -84,7 +87,8 @@ class Structure:
     """What a program's text says: its mesh, its shard_maps, its collectives, its matmuls' FLOPs.
 
     `dot_flops` counts the matmuls inside the shard_maps, per device, loops multiplied out. `foreign` names
-    what it calls that is no operation of the devices, wherever in the text.
+    what it calls that is no operation of the devices, wherever in the text. `steps` is the length of the longest
+    chain of collectives that wait for one another, loops multiplied out.
     """
 
     mesh: Mapping[str, int]
@@ -92,7 +96,26 @@ class Structure:
     collectives: tuple[Collective, ...]
     dot_flops: int
     foreign: tuple[str, ...] = ()
+    steps: int = 0
+
+    def waiting(self, found: Collective) -> tuple[int, int] | None:
+        """Two devices of which the first would wait in a collective for the second for ever, if the text says so."""
+        along = [list(self.mesh).index(axis) for axis in found.axes]
+        if found.visits is None or not along:
+            return None
+        numbers = np.arange(len(found.visits)).reshape(tuple(self.mesh.values()))
+        groups = np.moveaxis(numbers, along, range(-len(along), 0)).reshape(-1, found.group)
+        for group in groups.tolist():
+            least, most = (extreme(group, key=lambda device: found.visits[device]) for extreme in (min, max))
+            if found.visits[least] < found.visits[most]:
+                return most, least
+        return None
 
     @property
     def bytes_sent(self) -> int:
         return sum(c.bytes_sent for c in self.collectives)
+
+
+def times(count: int) -> str:
+    """How often, in words."""
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -7,6 +7,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.program import Program
 from grader.structure import KINDS, Collective, Manual, Structure
+from grader.turns import Known, Numbers, callee_of, is_argument, only
 
 # What JAX itself calls by name on a CPU: layout annotations, top-k, and LAPACK's routines. The rest may be anything.
 OURS = re.compile(r"Sharding|SPMD\w+Shape|annotate_device_placement|LayoutConstraint|xla\.sdy\.\w+|mhlo\.topk|"
@@ -39,6 +41,22 @@ def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -
         return _Walk(ir.Module.parse(text), mesh).structure()
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a walk is: how often the program comes by there, each device for itself, and what runs meanwhile."""
+
+    times: int | None
+    visits: Numbers
+    meanwhile: int
+    known: Known
+
+    def often(self, turns: Numbers) -> _Place:
+        """A place inside, where each device goes so often for every time it comes by here."""
+        alike = only(turns)
+        return replace(self, times=None if self.times is None or alike is None else self.times * alike,
+                       visits=None if self.visits is None or turns is None else self.visits * turns)
+
+
 class _Walk:
     """One walk through a module, calls followed, turns of loops multiplied."""
 
@@ -51,33 +69,64 @@ class _Walk:
         self.manual: list[Manual] = []
         self.dot_flops = 0
         self.foreign = tuple(sorted({name for op in top for name in _called_by_name(op) if not OURS.fullmatch(name)}))
-        self.regions(self.functions["main"], 1, 0)
+        devices, main = math.prod(self.mesh.values()), self.functions["main"]
+        known = Known(devices, self.functions)
+        self.regions(main, _Place(1, np.ones(devices, int), 0, known))
+        self.steps = self.chain(main, known)
 
     def structure(self) -> Structure:
-        return Structure(self.mesh, tuple(self.manual), tuple(self.collectives), self.dot_flops, self.foreign)
+        return Structure(self.mesh, tuple(self.manual), tuple(self.collectives), self.dot_flops, self.foreign,
+                         self.steps)
 
-    def regions(self, op: ir.Operation, times: int | None, meanwhile: int) -> None:
+    def regions(self, op: ir.Operation, place: _Place) -> None:
         for block in _blocks(op):
-            ops = [inner.operation for inner in block.operations]
-            for inner, free in zip(ops, self.independent_flops(ops), strict=True):
-                self.visit(inner, times, meanwhile + free)
+            self.block(block, place)
 
-    def visit(self, op: ir.Operation, times: int | None, meanwhile: int) -> None:
+    def block(self, block: ir.Block, place: _Place) -> None:
+        ops = [inner.operation for inner in block.operations]
+        for inner, free in zip(ops, self.independent_flops(ops), strict=True):
+            self.visit(inner, replace(place, meanwhile=place.meanwhile + free))
+
+    def visit(self, op: ir.Operation, place: _Place) -> None:
         if op.name in KINDS:
-            self.collectives += self.one_per_operand(op, times, meanwhile)
-        elif callee := _callee(op):
-            self.regions(self.functions[callee], times, meanwhile)
+            self.collectives += self.one_per_operand(op, place)
+        elif callee := callee_of(op):
+            function = self.functions[callee]
+            self.regions(function, replace(place, known=place.known.inside(function, op.operands)))
         elif op.name == "stablehlo.while":
-            turns = _trip_count(op)
-            self.regions(op, None if times is None or turns is None else times * turns, meanwhile)
+            self.regions(op, place.often(place.known.turns(op)))
         elif op.name in ("stablehlo.case", "stablehlo.if"):
-            self.regions(op, None, meanwhile)
+            chosen = place.known.branch(op)
+            for number, block in enumerate(_blocks(op)):
+                taken = None if chosen is None else chosen == number
+                self.block(block, replace(place.often(taken), times=None))
         elif op.name == "sdy.manual_computation":
-            self.shard_map(op, times, meanwhile)
+            self.shard_map(op, place)
         else:
             if op.name == "stablehlo.dot_general" and self.manual:
-                self.dot_flops += _dot_flops(op) * (times or 1)
-            self.regions(op, times, meanwhile)
+                self.dot_flops += _dot_flops(op) * (place.times or 1)
+            self.regions(op, place)
+
+    def chain(self, op: ir.Operation, known: Known) -> int:
+        """The most collectives in an operation that wait for one another, one after the other."""
+        if op.name in KINDS:
+            return int(self.talks(op))
+        if callee := callee_of(op):
+            function = self.functions[callee]
+            return self.chain(function, known.inside(function, op.operands))
+        turns = only(known.turns(op)) if op.name == "stablehlo.while" else 1
+        return (turns or 1) * max((self.longest(block, known) for block in _blocks(op)), default=0)
+
+    def longest(self, block: ir.Block, known: Known) -> int:
+        behind: dict[ir.Value, int] = {}  # for each value the collectives that it has waited for
+        for op in (inner.operation for inner in block.operations):
+            waited = max((behind[v] for v in _used(op) if v in behind), default=0) + self.chain(op, known)
+            behind.update(dict.fromkeys(op.results, waited))
+        return max(behind.values(), default=0)
+
+    def talks(self, op: ir.Operation) -> bool:
+        """Whether a collective is between several devices."""
+        return any(len(set(group)) > 1 for group in self.groups(op))
 
     def independent_flops(self, ops: list[ir.Operation]) -> list[int]:
         """For each operation of a block: FLOPs of the matmuls that neither wait for it nor it for them."""
@@ -96,16 +145,16 @@ class _Walk:
         """FLOPs of the matmuls in an operation, in what it calls, and in one turn of its loops."""
         if op.name == "stablehlo.dot_general":
             return _dot_flops(op)
-        inside = self.functions[callee] if (callee := _callee(op)) else op
+        inside = self.functions[callee] if (callee := callee_of(op)) else op
         return sum(self.flops(inner.operation) for block in _blocks(inside) for inner in block.operations)
 
-    def shard_map(self, op: ir.Operation, times: int | None, meanwhile: int) -> None:
+    def shard_map(self, op: ir.Operation, place: _Place) -> None:
         axes = tuple(str(a) for a in sdy.ManualAxesAttr(op.attributes["manual_axes"]))
         ins, outs = (_shardings(op.attributes[side]) for side in ("in_shardings", "out_shardings"))
         self.manual.append(Manual(axes, ins, outs))
         for operand, spec in zip(op.operands, ins, strict=True):
             self.collectives += self.moved_to_fit(operand, spec)
-        self.regions(op, times, meanwhile)
+        self.regions(op, place)
 
     def moved_to_fit(self, operand: ir.Value, wanted: P) -> Iterator[Collective]:
         """What the compiler must gather when an argument does not lie as in_specs want it."""
@@ -121,15 +170,17 @@ class _Walk:
             yield Collective("all_gather" if axes else "all_to_all", over, group, tuple(local),
                              str(kind.element_type), math.prod(local) * _width(kind), implicit=True)
 
-    def one_per_operand(self, op: ir.Operation, times: int | None, meanwhile: int) -> Iterator[Collective]:
+    def one_per_operand(self, op: ir.Operation, place: _Place) -> Iterator[Collective]:
         """A collective of several arrays at once, into which a compiler merges several, counts as these."""
         groups = self.groups(op)
         axes = _axes_along(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
         group = math.prod(self.mesh[a] for a in axes) if permute else len(groups[0])
+        visits = None if place.times is not None or place.visits is None else tuple(map(int, place.visits))
         for kind in (ir.RankedTensorType(operand.type) for operand in op.operands):
             yield Collective(KINDS[op.name], axes, group, tuple(kind.shape), str(kind.element_type),
-                             math.prod(kind.shape) * _width(kind), times, meanwhile=meanwhile)
+                             math.prod(kind.shape) * _width(kind), place.times, meanwhile=place.meanwhile,
+                             visits=visits)
 
     def groups(self, op: ir.Operation) -> list[list[int]]:
         """The devices that take part together, by their position in the mesh."""
@@ -146,12 +197,6 @@ class _Walk:
 def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
     for region in op.regions:
         yield from region.blocks
-
-
-def _callee(op: ir.Operation) -> str:
-    """The function of the module that an operation stands for; "" for one that is itself."""
-    attribute = {"func.call": "callee", "stablehlo.composite": "decomposition"}.get(op.name)
-    return ir.FlatSymbolRefAttr(op.attributes[attribute]).value if attribute else ""
 
 
 def _used(op: ir.Operation) -> Iterator[ir.Value]:
@@ -231,7 +276,7 @@ def _dims(sharding: ir.Attribute) -> list[tuple[str, ...]]:
 
 def _argument_spec(value: ir.Value) -> list[tuple[str, ...]] | None:
     """How an argument of main lies on the mesh, per dimension; None for any other value."""
-    if not _is_argument(value):
+    if not is_argument(value):
         return None
     argument = ir.BlockArgument(value)
     owner = argument.owner.owner
@@ -263,50 +308,3 @@ def _dot_flops(op: ir.Operation) -> int:
     lhs = ir.RankedTensorType(op.operands[0].type)
     contracted = math.prod(lhs.shape[k] for k in dims.lhs_contracting_dimensions)
     return 2 * contracted * math.prod(ir.RankedTensorType(op.results[0].type).shape)
-
-
-def _trip_count(op: ir.Operation) -> int | None:
-    """Turns of a loop `while i < constant` that counts up by a constant; None for any other."""
-    condition, body = (region.blocks[0] for region in op.regions)
-    returned = _made_by(_last(condition).operands[0], "stablehlo.compare")
-    if returned is None or "LT" not in str(returned.attributes["comparison_direction"]):
-        return None
-    counter, limit = returned.operands
-    if not _is_argument(counter):
-        return None
-    position = ir.BlockArgument(counter).arg_number
-    added = _made_by(_last(body).operands[position], "stablehlo.add")
-    if added is None:
-        return None
-    first, last = _constant(op.operands[position]), _constant(_through(limit, op))
-    steps = [v for v in added.operands if not (_is_argument(v) and ir.BlockArgument(v).arg_number == position)]
-    step = _constant(_through(steps[0], op)) if len(steps) == 1 else None
-    if None in (first, last, step) or step <= 0:
-        return None
-    return max(0, math.ceil((last - first) / step))
-
-
-def _last(block: ir.Block) -> ir.Operation:
-    return list(block.operations)[-1].operation
-
-
-def _is_argument(value: ir.Value) -> bool:
-    by_hand = getattr(ir.BlockArgument, "isinstance", None)  # old bindings do not downcast values
-    return by_hand(value) if by_hand else isinstance(value, ir.BlockArgument)
-
-
-def _through(value: ir.Value, loop: ir.Operation) -> ir.Value:
-    """A value carried into a loop, seen from outside (the constants of old exporters)."""
-    return loop.operands[ir.BlockArgument(value).arg_number] if _is_argument(value) else value
-
-
-def _made_by(value: ir.Value, name: str) -> ir.Operation | None:
-    if _is_argument(value):
-        return None
-    op = ir.OpResult(value).owner
-    return op.operation if op.operation.name == name else None
-
-
-def _constant(value: ir.Value) -> int | None:
-    made = _made_by(value, "stablehlo.constant")
-    return None if made is None else int(np.array(ir.DenseIntElementsAttr(made.attributes["value"])).item())
