@@ -6,6 +6,8 @@ Bytes sent per device follow the ring algorithm on n devices (Thakur, Rabenseifn
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -44,9 +46,10 @@ class Collective:
     mesh axes it runs over (() when its groups follow none), `group` how many devices take part together.
     `times` counts turns of the loops around it; None means that this is only known at run time (a
     branch, or a loop without fixed length). `implicit`: nobody wrote it; the compiler moves data so that
-    an operand fits shard_map's in_specs. `meanwhile`: FLOPs of the matmuls that neither wait for it nor it for
-    them, so that a device may compute them while it sends (in one turn of a loop). `visits`: where `times` is
-    None, how often each device comes by, if the text says so.
+    an operand fits shard_map's in_specs. `meanwhile`: FLOPs of matmuls that a device may compute while it sends, in
+    one turn: they neither wait for the transfer nor it for them, and each is counted for one transfer only. `shift`:
+    by how many places along its axis a permute moves every block, counted upwards; 0 where they do not move alike.
+    `visits`: where `times` is None, how often each device comes by, if the text says so.
     """
 
     kind: str
@@ -58,6 +61,7 @@ class Collective:
     times: int | None = 1
     implicit: bool = False
     meanwhile: int = 0
+    shift: int = 0
     visits: tuple[int, ...] | None = None
 
     @property
@@ -100,12 +104,13 @@ class Structure:
 
     def waiting(self, found: Collective) -> tuple[int, int] | None:
         """Two devices of which the first would wait in a collective for the second for ever, if the text says so."""
-        along = [list(self.mesh).index(axis) for axis in found.axes]
-        if found.visits is None or not along:
+        devices, names = math.prod(self.mesh.values()), list(self.mesh)
+        if found.visits is None or len(found.visits) != devices or not {*found.axes} <= {*names}:
             return None
-        numbers = np.arange(len(found.visits)).reshape(tuple(self.mesh.values()))
-        groups = np.moveaxis(numbers, along, range(-len(along), 0)).reshape(-1, found.group)
-        for group in groups.tolist():
+        numbers = np.arange(devices).reshape(tuple(self.mesh.values()))
+        along = [names.index(axis) for axis in found.axes]
+        together = np.moveaxis(numbers, along, range(-len(along), 0))
+        for group in together.reshape(-1, math.prod(self.mesh[axis] for axis in found.axes)).tolist():
             least, most = (extreme(group, key=lambda device: found.visits[device]) for extreme in (min, max))
             if found.visits[least] < found.visits[most]:
                 return most, least
@@ -114,6 +119,15 @@ class Structure:
     @property
     def bytes_sent(self) -> int:
         return sum(c.bytes_sent for c in self.collectives)
+
+    @property
+    def bytes_one_way(self) -> int:
+        """The most bytes that each device sends to one and the same neighbour, in permutes."""
+        ways: Counter[tuple[tuple[str, ...], int]] = Counter()
+        for c in self.collectives:
+            if c.kind == "collective_permute":
+                ways[c.axes, c.shift] += c.bytes_sent
+        return max(ways.values(), default=0)
 
 
 def times(count: int) -> str:

@@ -6,9 +6,10 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,6 +19,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import sdy, stablehlo
 from jax.sharding import PartitionSpec as P
 
+from grader.overlap import fair_shares
 from grader.program import Program
 from grader.structure import KINDS, Collective, Manual, Structure
 from grader.turns import Known, Numbers, callee_of, is_argument, only
@@ -41,13 +43,21 @@ def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -
         return _Walk(ir.Module.parse(text), mesh).structure()
 
 
+class _Node(NamedTuple):
+    """An operation of a block, those of the block that it waits for, as bits, and the numbers known there."""
+
+    op: ir.Operation
+    waits: int
+    known: Known
+
+
 @dataclass(frozen=True)
 class _Place:
     """Where a walk is: how often the program comes by there, each device for itself, and what runs meanwhile."""
 
     times: int | None
     visits: Numbers
-    meanwhile: int
+    meanwhile: Fraction
     known: Known
 
     def often(self, turns: Numbers) -> _Place:
@@ -70,9 +80,9 @@ class _Walk:
         self.dot_flops = 0
         self.foreign = tuple(sorted({name for op in top for name in _called_by_name(op) if not OURS.fullmatch(name)}))
         devices, main = math.prod(self.mesh.values()), self.functions["main"]
-        known = Known(devices, self.functions)
-        self.regions(main, _Place(1, np.ones(devices, int), 0, known))
-        self.steps = self.chain(main, known)
+        self.anywhere = Known(devices, self.functions)
+        self.regions(main, _Place(1, np.ones(devices, int), Fraction(0), self.anywhere))
+        self.steps = self.chain(main, self.anywhere)
 
     def structure(self) -> Structure:
         return Structure(self.mesh, tuple(self.manual), tuple(self.collectives), self.dot_flops, self.foreign,
@@ -83,16 +93,13 @@ class _Walk:
             self.block(block, place)
 
     def block(self, block: ir.Block, place: _Place) -> None:
-        ops = [inner.operation for inner in block.operations]
-        for inner, free in zip(ops, self.independent_flops(ops), strict=True):
-            self.visit(inner, replace(place, meanwhile=place.meanwhile + free))
+        nodes = self.nodes(block, place.known)
+        for node, own in zip(nodes, self.beside(nodes), strict=True):
+            self.visit(node.op, replace(place, meanwhile=place.meanwhile + own, known=node.known))
 
     def visit(self, op: ir.Operation, place: _Place) -> None:
         if op.name in KINDS:
             self.collectives += self.one_per_operand(op, place)
-        elif callee := callee_of(op):
-            function = self.functions[callee]
-            self.regions(function, replace(place, known=place.known.inside(function, op.operands)))
         elif op.name == "stablehlo.while":
             self.regions(op, place.often(place.known.turns(op)))
         elif op.name in ("stablehlo.case", "stablehlo.if"):
@@ -108,45 +115,73 @@ class _Walk:
             self.regions(op, place)
 
     def chain(self, op: ir.Operation, known: Known) -> int:
-        """The most collectives in an operation that wait for one another, one after the other."""
+        """The most transfers in an operation that wait for one another, all turns of its loops together."""
         if op.name in KINDS:
-            return int(self.talks(op))
-        if callee := callee_of(op):
-            function = self.functions[callee]
-            return self.chain(function, known.inside(function, op.operands))
+            return self.transfers(op)
         turns = only(known.turns(op)) if op.name == "stablehlo.while" else 1
-        return (turns or 1) * max((self.longest(block, known) for block in _blocks(op)), default=0)
+        return (turns or 1) * max((self.longest(self.nodes(block, known)) for block in _blocks(op)), default=0)
 
-    def longest(self, block: ir.Block, known: Known) -> int:
-        behind: dict[ir.Value, int] = {}  # for each value the collectives that it has waited for
-        for op in (inner.operation for inner in block.operations):
-            waited = max((behind[v] for v in _used(op) if v in behind), default=0) + self.chain(op, known)
-            behind.update(dict.fromkeys(op.results, waited))
+    def longest(self, nodes: Sequence[_Node]) -> int:
+        behind: dict[int, int] = {}  # for each node with transfers: how many have then run, one after the other
+        for k, node in enumerate(nodes):
+            if own := self.chain(node.op, node.known):
+                behind[k] = own + max((n for j, n in behind.items() if node.waits >> j & 1), default=0)
         return max(behind.values(), default=0)
 
-    def talks(self, op: ir.Operation) -> bool:
-        """Whether a collective is between several devices."""
-        return any(len(set(group)) > 1 for group in self.groups(op))
+    def nodes(self, block: ir.Block, known: Known) -> list[_Node]:
+        """The operations of a block, each with those it waits for; calls are replaced by what they call."""
+        nodes: list[_Node] = []
+        self.enter(block, {}, known, nodes)
+        return nodes
 
-    def independent_flops(self, ops: list[ir.Operation]) -> list[int]:
-        """For each operation of a block: FLOPs of the matmuls that neither wait for it nor it for them."""
-        flops = [self.flops(op) for op in ops]
-        if not any(flops):
-            return flops
-        made = {result: k for k, op in enumerate(ops) for result in op.results}
-        before: list[int] = []  # for each operation those it waits for, as bits
-        for op in ops:
-            direct = {made[value] for value in _used(op) if value in made}
-            before.append(functools.reduce(lambda bits, k: bits | before[k] | 1 << k, direct, 0))
-        return [sum(f for j, f in enumerate(flops) if f and j != k and not (before[k] >> j | before[j] >> k) & 1)
-                for k in range(len(ops))]
+    def enter(self, block: ir.Block, waits: dict[ir.Value, int], known: Known, nodes: list[_Node]) -> list[int]:
+        """Add a block's operations to `nodes`; returns what each of its results waits for.
+
+        What is waited for is a number with a bit for each node.
+        """
+        for op in (inner.operation for inner in block.operations):
+            needed = [waits.get(value, 0) for value in _used(op)]
+            if callee := callee_of(op):
+                function = self.functions[callee]
+                (inside,) = _blocks(function)
+                given = dict(zip(inside.arguments, needed, strict=True))
+                made = self.enter(inside, given, known.inside(function, op.operands), nodes)
+            else:
+                nodes.append(_Node(op, functools.reduce(int.__or__, needed, 0), known))
+                made = [nodes[-1].waits | 1 << len(nodes) - 1] * len(op.results)
+            waits |= zip(op.results, made, strict=True)
+        return needed
+
+    def beside(self, nodes: Sequence[_Node]) -> list[Fraction]:
+        """For each node the FLOPs of matmuls that can run beside one turn of the transfers in it.
+
+        A matmul can run beside a transfer if neither waits for the other; it counts once, for one of those beside
+        which it can run.
+        """
+        flops = {k: f for k, node in enumerate(nodes) if (f := self.flops(node.op))}
+        transfers = {k: n for k, node in enumerate(nodes) if (n := self.transfers(node.op))}
+        free = {k: [j for j in flops if j != k and not (nodes[k].waits >> j | nodes[j].waits >> k) & 1]
+                for k in transfers}
+        shares = fair_shares(flops, transfers, free)
+        return [shares.get(k, Fraction(0)) for k in range(len(nodes))]
 
     def flops(self, op: ir.Operation) -> int:
-        """FLOPs of the matmuls in an operation, in what it calls, and in one turn of its loops."""
+        """FLOPs of the matmuls in an operation, all turns of its loops together (one, where that is not known)."""
         if op.name == "stablehlo.dot_general":
             return _dot_flops(op)
+        return self.total(self.flops, op)
+
+    def transfers(self, op: ir.Operation) -> int:
+        """How many transfers run in an operation, all turns of its loops together."""
+        if op.name in KINDS:
+            return int(any(len(set(group)) > 1 for group in self.groups(op)))
+        return self.total(self.transfers, op)
+
+    def total(self, count: Callable[[ir.Operation], int], op: ir.Operation) -> int:
+        """A count over what stands inside an operation, and in what it calls."""
         inside = self.functions[callee] if (callee := callee_of(op)) else op
-        return sum(self.flops(inner.operation) for block in _blocks(inside) for inner in block.operations)
+        turns = only(self.anywhere.turns(op)) if op.name == "stablehlo.while" else 1
+        return (turns or 1) * sum(count(inner.operation) for block in _blocks(inside) for inner in block.operations)
 
     def shard_map(self, op: ir.Operation, place: _Place) -> None:
         axes = tuple(str(a) for a in sdy.ManualAxesAttr(op.attributes["manual_axes"]))
@@ -176,11 +211,12 @@ class _Walk:
         axes = _axes_along(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
         group = math.prod(self.mesh[a] for a in axes) if permute else len(groups[0])
+        shift = _shift(groups, axes, self.mesh) if permute else 0
         visits = None if place.times is not None or place.visits is None else tuple(map(int, place.visits))
         for kind in (ir.RankedTensorType(operand.type) for operand in op.operands):
             yield Collective(KINDS[op.name], axes, group, tuple(kind.shape), str(kind.element_type),
-                             math.prod(kind.shape) * _width(kind), place.times, meanwhile=place.meanwhile,
-                             visits=visits)
+                             math.prod(kind.shape) * _width(kind), place.times, meanwhile=int(place.meanwhile),
+                             shift=shift, visits=visits)
 
     def groups(self, op: ir.Operation) -> list[list[int]]:
         """The devices that take part together, by their position in the mesh."""
@@ -262,6 +298,16 @@ def _axes_along(groups: list[list[int]], mesh: Mapping[str, int]) -> tuple[str, 
     for group in groups:
         differ |= (places[group] != places[group[0]]).any(axis=0)
     return tuple(name for name, moved in zip(mesh, differ, strict=True) if moved)
+
+
+def _shift(pairs: list[list[int]], axes: tuple[str, ...], mesh: Mapping[str, int]) -> int:
+    """By how many places along its axis a permute moves every block; 0 if not all alike, or along no single axis."""
+    if len(axes) != 1:
+        return 0
+    size = mesh[axes[0]]
+    places = np.unravel_index(np.array(pairs), tuple(mesh.values()))[list(mesh).index(axes[0])]
+    moved = {int(m) for m in (places[:, 1] - places[:, 0]) % size}
+    return moved.pop() if len(moved) == 1 else 0
 
 
 def _shardings(attribute: ir.Attribute) -> tuple[P, ...]:
