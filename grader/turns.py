@@ -100,9 +100,10 @@ class Known:
         """Turns of a loop `while i < limit` that counts up by a fixed step."""
         condition, body = (region.blocks[0] for region in op.regions)
         returned = _made_by(last(condition).operands[0], "stablehlo.compare")
-        if returned is None or _direction(returned) != "LT" or not is_argument(returned.operands[0]):
+        counted = _as_it_was(returned.operands[0]) if returned is not None else None
+        if counted is None or _direction(returned) != "LT" or not is_argument(counted):
             return None
-        counter = ir.BlockArgument(returned.operands[0])
+        counter = ir.BlockArgument(counted)
         if counter.owner != condition:
             return None
         added = _made_by(last(body).operands[counter.arg_number], "stablehlo.add")
@@ -129,6 +130,12 @@ def callee_of(op: ir.Operation) -> str:
 
 def last(block: ir.Block) -> ir.Operation:
     return list(block.operations)[-1].operation
+
+
+def _as_it_was(value: ir.Value) -> ir.Value:
+    """What a value was before it was converted to the type it had already."""
+    made = _made_by(value, "stablehlo.convert")
+    return made.operands[0] if made is not None and made.operands[0].type == value.type else value
 
 
 def _made_by(value: ir.Value, name: str) -> ir.Operation | None:
