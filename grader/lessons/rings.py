@@ -344,9 +344,9 @@ def stopped_half_way(x, *, mesh):
 
 @ring_all_reduce.mistake
 def took_its_share_for_another(x, *, mesh):
-    """The parts of the sum are right and each stands one place off. The first round began with the device's own
-    part, so its sum ended up one device further; the second round took it for that device's own. Which part does a
-    device hold after the first round?"""
+    """The parts of the sum are right and each stands one place off. The first round began with the device's own part,
+    so its sum ended on the device before; the second round took it for that device's own. Which part does a device
+    hold after the first round?"""
     return reduce_ring(x, mesh, first=0)
 
 

@@ -350,8 +350,8 @@ def ignored_the_order(calls):
 
 @who_waits.mistake
 def named_those_who_are_missing(calls):
-    """You returned the devices that do not come. They have gone on, or are done; those that did come are the ones
-    that wait."""
+    """You returned the devices that do not come: they are done, and wait for nobody. Who stands in a collective that
+    not all have come to?"""
     waiting = _left_waiting(calls)
     return {d: next(iter(waiting.values())) for d in range(len(calls)) if waiting and d not in waiting}
 
