@@ -7,8 +7,11 @@ gets as much as possible, then the next, and so on (max-min fairness).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+
+MANY = 20_000  # pairs of a transfer and a product: beyond, the fairest way would take seconds to find
 
 
 def fair_shares(products: Mapping[int, int], transfers: Mapping[int, int],
@@ -21,8 +24,11 @@ def fair_shares(products: Mapping[int, int], transfers: Mapping[int, int],
       beside: for each transfer the products that may run beside it.
 
     Each round finds the largest share that all transfers left can have at once, and those that keep it from being
-    larger: these are settled, together with every product that could be theirs.
+    larger: these are settled, together with every product that could be theirs. In very large programs each product
+    is dealt out evenly instead, which may leave the worst-off transfer with less than it could have.
     """
+    if sum(map(len, beside.values())) > MANY:
+        return _even_shares(products, transfers, beside)
     shares: dict[int, Fraction] = {}
     left, unused = dict(transfers), dict(products)
     while left:
@@ -32,6 +38,14 @@ def fair_shares(products: Mapping[int, int], transfers: Mapping[int, int],
             unused.pop(taken, None)
         left = {t: turns for t, turns in left.items() if t not in tight}
     return shares
+
+
+def _even_shares(products: Mapping[int, int], transfers: Mapping[int, int],
+                 beside: Mapping[int, Sequence[int]]) -> dict[int, Fraction]:
+    turns: Counter[int] = Counter()  # beside each product
+    for t, those in beside.items():
+        turns.update(dict.fromkeys(those, transfers[t]))
+    return {t: sum((Fraction(products[p], turns[p]) for p in those), Fraction(0)) for t, those in beside.items()}
 
 
 def _tightest(transfers: Mapping[int, int], products: Mapping[int, int],

@@ -1,9 +1,14 @@
 """Pictures of distributed arrays, one room a kind of picture; each is drawn from plain facts."""
 
 from grader.blocks import Blocks, blocks, blocks_of
+from grader.draw.changes import change
+from grader.draw.collectives import buffers, collective
 from grader.draw.films import Film, film, ring, turning
+from grader.draw.gallery import specs
+from grader.draw.grids import groups, mesh, route
 from grader.draw.layouts import compare, devices, matmul, shards, text
 from grader.draw.picture import Picture
+from grader.draw.places import placement
 
-__all__ = ["Blocks", "Film", "Picture", "blocks", "blocks_of", "compare", "devices", "film", "matmul", "ring", "shards",
-           "text", "turning"]
+__all__ = ["Blocks", "Film", "Picture", "blocks", "blocks_of", "buffers", "change", "collective", "compare", "devices",
+           "film", "groups", "matmul", "mesh", "placement", "ring", "route", "shards", "specs", "text", "turning"]

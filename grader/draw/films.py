@@ -116,7 +116,7 @@ class Movie(Picture):
     """A picture that moves three times round, then stands still: an animated PNG. On paper its first frame stays."""
 
     frames: tuple[Image.Image, ...] = ()
-    milliseconds: int = 140
+    milliseconds: int = 180
 
     def png(self) -> bytes:
         file = io.BytesIO()
@@ -128,7 +128,7 @@ class Movie(Picture):
 def turning(facts: Film, title: str = "") -> Movie:
     """The devices in a circle: each works on its block while a copy is already on its way to the next."""
     scenes = [(t, moved) for t in range(len(facts.holds))
-              for moved in ([k / 6 for k in range(7)] if facts.sent(t) else [0.0] * 5)]
+              for moved in ([k / 5 for k in range(6)] if facts.sent(t) else [0.0] * 5)]
     figures = [_scene(facts, title, *scene) for scene in scenes]
     return Movie(figures[0], "\n".join(filter(None, [title, strip(facts)])), tuple(map(_pixels, figures)))
 
@@ -160,10 +160,10 @@ def _at(middle: tuple[float, float], radius: float, angle: float) -> tuple[float
 
 def _pixels(figure: Any) -> Image.Image:
     canvas = FigureCanvasAgg(figure)
-    figure.set_dpi(80)
+    figure.set_dpi(90)
     figure.set_facecolor("white")
     canvas.draw()
-    return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy()).quantize(64)
+    return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy()).quantize(24)
 
 
 def _cell(facts: Film) -> tuple[float, float]:

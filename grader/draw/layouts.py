@@ -25,23 +25,26 @@ def shards(array: Any, title: str = "") -> Picture:
 
     `array` is a jax.Array or `Blocks`. Copies of a block share a colour; rank 3 is drawn slice by slice.
     """
-    held = _blocks(array)
+    held = as_blocks(array)
     figure = Figure(figsize=(0.6, 0.6))
     planes = _planes(held)
     axes = figure.subplots(1, len(planes), squeeze=False)[0]
-    rows, columns = _grid_shape(held.shape)
-    figure.set_size_inches(len(planes) * _inches(columns) + 0.3, _inches(rows) + (0.35 if title else 0.1))
+    rows, columns = grid_shape(held.shape)
+    wide, high, gap = inches(columns), inches(rows), 0.3
+    figure.set_size_inches(len(planes) * (wide + gap) - gap, high)
+    figure.subplots_adjust(left=0, right=1, bottom=0, top=1, wspace=gap / wide)
     for ax, (name, plane) in zip(axes, planes, strict=True):
-        _draw_whole(ax, held, plane)
+        draw_whole(ax, held, plane)
         ax.set_title(name, fontsize=9, color=INK)
     if title:
-        figure.suptitle(title, fontsize=11, color=INK, y=1.04)
+        above = 0.18 + 0.18 * (len(planes) > 1)  # inches: clear of the ticks, and of the slices' names
+        figure.suptitle(title, fontsize=11, color=INK, y=1 + above / high, va="bottom")
     return Picture(figure, "\n".join(filter(None, [title, text(held)])))
 
 
 def devices(array: Any, title: str = "") -> Picture:
     """The grid of devices, each with the block it holds: rows are the mesh's first axis."""
-    held = _blocks(array)
+    held = as_blocks(array)
     figure, ax = sheet(*_size(held))
     _draw_devices(ax, held, title)
     return Picture(figure, "\n".join(filter(None, [title, text(held)])))
@@ -58,13 +61,13 @@ def compare(expected: Blocks, found: Blocks) -> Picture:
 
 def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
     """A · B = C in a row, each coloured by who holds what."""
-    parts = [_blocks(x) for x in (a, b, c)]
-    widths = [_inches(_grid_shape(p.shape)[1]) for p in parts]
-    height = max(_inches(_grid_shape(p.shape)[0]) for p in parts)
+    parts = [as_blocks(x) for x in (a, b, c)]
+    widths = [inches(grid_shape(p.shape)[1]) for p in parts]
+    height = max(inches(grid_shape(p.shape)[0]) for p in parts)
     figure = Figure(figsize=(sum(widths) + 1.2, height + 0.5))
     axes = figure.subplots(1, 3, width_ratios=widths)
     for ax, held, name in zip(axes, parts, ("A", "B", "C"), strict=True):
-        _draw_whole(ax, held, ())
+        draw_whole(ax, held, ())
         ax.set_title(name + (f"  Σ {', '.join(held.partial_over)}" if held.partial_over else ""), fontsize=11)
     for left, sign in zip(axes[1:], ("·", "="), strict=True):
         left.annotate(sign, (-0.12, 0.5), xycoords="axes fraction", fontsize=18, ha="right", va="center")
@@ -76,7 +79,7 @@ def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
 
 def text(array: Any) -> str:
     """Who holds what, one line a block: the devices, and the part of the whole."""
-    held = _blocks(array)
+    held = as_blocks(array)
     size = "×".join(map(str, held.shape)) or "scalar"
     mesh = ", ".join(f"{name}={n}" for name, n in held.mesh.items())
     partial = f", parts of a sum over {', '.join(held.partial_over)}" if held.partial_over else ""
@@ -86,7 +89,7 @@ def text(array: Any) -> str:
     return "\n".join(lines)
 
 
-def _blocks(array: Any) -> Blocks:
+def as_blocks(array: Any) -> Blocks:
     if isinstance(array, Blocks):
         return array
     if isinstance(array, jax.Array):
@@ -109,11 +112,11 @@ def _devices_in_words(holders: Sequence[int]) -> str:
     return f"device{'s' * (len(holders) > 1)} {', '.join(map(str, holders))}"
 
 
-def _grid_shape(shape: Sequence[int]) -> tuple[int, int]:
+def grid_shape(shape: Sequence[int]) -> tuple[int, int]:
     return ((1, 1), (1, *shape), tuple(shape))[len(shape)] if len(shape) <= 2 else tuple(shape[-2:])
 
 
-def _inches(length: int) -> float:
+def inches(length: int) -> float:
     return min(4.2, max(1.1, 0.34 * length))
 
 
@@ -127,8 +130,8 @@ def _planes(held: Blocks) -> list[tuple[str, tuple[int, ...]]]:
     return [(f"[{', '.join(map(str, k))}]", k) for k in leading]
 
 
-def _draw_whole(ax: Axes, held: Blocks, plane: tuple[int, ...]) -> None:
-    rows, columns = _grid_shape(held.shape)
+def draw_whole(ax: Axes, held: Blocks, plane: tuple[int, ...]) -> None:
+    rows, columns = grid_shape(held.shape)
     holders = _holders(held)
     for colour, (index, who) in enumerate(holders.items()):
         if any(not start <= k < stop for k, (start, stop) in zip(plane, index, strict=False)):
@@ -162,7 +165,7 @@ def _labels(value: np.ndarray | None, index: Sequence[tuple[int, int]]) -> list[
     """What is written into a block: its values, its first corner when they are many, or its place."""
     if value is None or value.ndim > 2 or not value.size:
         return [[_region(index)]]
-    block = value.reshape(_grid_shape(value.shape))
+    block = value.reshape(grid_shape(value.shape))
     rows, columns = (n if n <= most else most - 1 for n, most in zip(block.shape, (3, 4), strict=True))
     labels = [[f"{entry:.5g}" for entry in row[:columns]] + ["…"] * (columns < block.shape[1]) for row in block[:rows]]
     return labels + [["…"] * len(labels[0])] * (rows < block.shape[0])

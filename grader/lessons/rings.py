@@ -312,11 +312,11 @@ def reduce_ring(x, mesh, first=1, gathers=True, adds=False):
     def body(row):
         part = _parts(row, n)
         total = _scatter(part, n, first=first)
-        whole = jnp.zeros((n, *total.shape), total.dtype).at[_me()].set(total)
+        filled = jnp.zeros((n, *total.shape), total.dtype).at[_me()].set(total)
         for k in range(1, n if gathers else 1):
             total = _pass(total, n) + (part(_me() - k) if adds else 0)
-            whole = whole.at[(_me() - k) % n].set(total)
-        return whole.reshape(-1)
+            filled = filled.at[(_me() - k) % n].set(total)
+        return filled.reshape(-1)
     return on_ring(body, x, mesh, ROW, P())
 
 
@@ -383,8 +383,8 @@ def _with_edges(x, mesh, edges):
     """The stencil, with the entries before and behind the block that `edges(block, n)` gives."""
     def body(block):
         before, behind = edges(block, mesh.shape["x"])
-        wide = jnp.concatenate([before, block, behind])
-        return wide[:-2] + 2 * block + 4 * wide[2:]
+        longer = jnp.concatenate([before, block, behind])
+        return longer[:-2] + 2 * block + 4 * longer[2:]
     return on_ring(body, x, mesh, CUT, CUT)
 
 
@@ -446,16 +446,16 @@ def both_ways(x, mesh, forward=0, backward=0, back=-1, sign=1):
     n = mesh.shape["x"]
 
     def body(block):
-        whole = jnp.zeros((n, *block.shape), block.dtype).at[_me()].set(block)
+        filled = jnp.zeros((n, *block.shape), block.dtype).at[_me()].set(block)
         one = other = block
         for k in range(1, n):
             if k <= n // 2 + forward:
                 one = _pass(one, n)
-                whole = whole.at[(_me() - k) % n].set(one)
+                filled = filled.at[(_me() - k) % n].set(one)
             if k <= (n - 1) // 2 + backward:
                 other = _pass(other, n, back)
-                whole = whole.at[(_me() + sign * k) % n].set(other)
-        return whole.reshape(-1, block.shape[1])
+                filled = filled.at[(_me() + sign * k) % n].set(other)
+        return filled.reshape(-1, block.shape[1])
     return on_ring(body, x, mesh, ROW, P())
 
 

@@ -1,0 +1,200 @@
+"""Pictures of a mesh: its devices in a grid with named axes, the groups along an axis, and the wires beneath.
+
+Drawn from `Grid`, which is facts: axis names and sizes, and the ids of the devices row by row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+
+from grader.draw.picture import COLOURS, INK, Picture, sheet
+
+ACROSS, DOWN, RADIUS = 0.68, 0.56, 0.19  # inches from device to device, and a device's radius
+LEFT, TOP, BETWEEN = 0.75, 0.62, 0.55  # inches for the names of the axes, and from one plane to the next
+WIRE = "#9a9a9a"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Devices in a grid: the sizes of its axes in order, the devices' ids, and the ids of those left out."""
+
+    sizes: Mapping[str, int]
+    ids: np.ndarray
+    left_out: tuple[int, ...] = ()
+
+    def groups(self, axes: Sequence[str]) -> list[tuple[int, ...]]:
+        """The devices that differ only in their place along `axes`: one group a line."""
+        names = list(self.sizes)
+        if unknown := [axis for axis in axes if axis not in names]:
+            raise ValueError(f"the mesh has no axis {unknown[0]!r}; its axes are {', '.join(names)}")
+        last = [names.index(axis) for axis in axes]
+        moved = np.moveaxis(self.ids, last, range(self.ids.ndim - len(last), self.ids.ndim))
+        return [tuple(map(int, line)) for line in moved.reshape(-1, math.prod(self.sizes[a] for a in axes))]
+
+
+def grid(mesh: Any) -> Grid:
+    """The grid of a Mesh, or of axis names to sizes, whose devices are then numbered row by row."""
+    if isinstance(mesh, Grid):
+        return mesh
+    if not isinstance(mesh, Mesh):
+        sizes = dict(mesh)
+        return Grid(sizes, np.arange(math.prod(sizes.values())).reshape(tuple(sizes.values())))
+    ids = np.array([device.id for device in mesh.devices.flat]).reshape(mesh.devices.shape)
+    return Grid(dict(mesh.shape), ids, tuple(d.id for d in jax.devices() if d.id not in ids))
+
+
+def mesh(mesh: Any, title: str = "") -> Picture:
+    """The devices of a mesh, by id, in its grid; rank 3 is drawn plane by plane.
+
+    `mesh` is a Mesh, or a dict of axis names and sizes. Devices that the mesh leaves out stand below, in grey.
+    """
+    held = grid(mesh)
+    colours = dict.fromkeys(map(int, held.ids.flat), COLOURS[0])
+    return Picture(_drawn(held, colours, (), title), "\n".join(filter(None, [title, _grid_in_words(held)])))
+
+
+def groups(mesh: Any, axis: str | Sequence[str], title: str = "") -> Picture:
+    """The groups of devices along one axis, or along several: a colour each, neighbours linked."""
+    held, axes = grid(mesh), (axis,) if isinstance(axis, str) else tuple(axis)
+    lines = held.groups(axes)
+    colours = {device: COLOURS[k % len(COLOURS)] for k, line in enumerate(lines) for device in line}
+    heading = f"along {', '.join(axes)}: {len(lines)} group{'s' * (len(lines) > 1)} of {len(lines[0])}"
+    facts = [title, heading, *(f"  {', '.join(map(str, line))}" for line in lines)]
+    return Picture(_drawn(held, colours, axes, title or heading), "\n".join(filter(None, facts)))
+
+
+def route(coords: Mapping[int, Sequence[int]], order: Sequence[int], title: str = "") -> Picture:
+    """Chips where they stand, wired to the chips beside them, and the ring that visits devices in this order.
+
+    `coords` gives each device its place (column, row); devices in one place are cores of one chip.
+    """
+    places = {device: tuple(coords[device])[:2] for device in order}
+    steps = [(a, b, links(places[a], places[b])) for a, b in zip(order, [*order[1:], order[0]], strict=True)]
+    facts = [title, *(f"  {a} → {b}: {n} link{'s' * (n != 1)}" for a, b, n in steps),
+             f"  longest step: {max(n for *_, n in steps)}"]
+    return Picture(_drawn_route(places, steps, title), "\n".join(filter(None, facts)))
+
+
+def links(one: Sequence[int], other: Sequence[int]) -> int:
+    """The wires from one chip to another in a grid without wrap-around."""
+    return sum(abs(a - b) for a, b in zip(one, other, strict=True))
+
+
+def _grid_in_words(held: Grid) -> str:
+    *leading, last = held.sizes
+    lines = [f"{', '.join(f'{name}={size}' for name, size in held.sizes.items())}; each line runs along {last}"]
+    for place in np.ndindex(*held.ids.shape[:-1]):
+        prefix = ", ".join(f"{name}={k}" for name, k in zip(leading, place, strict=True))
+        lines.append(f"  {prefix}{': ' * bool(prefix)}{' '.join(map(str, held.ids[place]))}")
+    return "\n".join([*lines, *([f"  left out: {' '.join(map(str, held.left_out))}"] if held.left_out else [])])
+
+
+def _rows_and_columns(held: Grid) -> tuple[int, int]:
+    return (1, *held.ids.shape)[-2:]
+
+
+def _at(held: Grid, place: Sequence[int]) -> tuple[float, float]:
+    """Where a device is drawn: rows and columns are the last two axes, planes side by side the others."""
+    row, column = (0, *place)[-2:]
+    plane = int(np.ravel_multi_index(place[:-2], held.ids.shape[:-2])) if len(place) > 2 else 0
+    wide = (_rows_and_columns(held)[1] - 1) * ACROSS + 2 * RADIUS + BETWEEN
+    return LEFT + plane * wide + column * ACROSS, TOP + row * DOWN
+
+
+def _drawn(held: Grid, colours: Mapping[int, str], axes: Sequence[str], title: str):
+    rows, columns = _rows_and_columns(held)
+    right = _at(held, [n - 1 for n in held.ids.shape])[0] + 2 * RADIUS
+    below = len(held.left_out) > 0
+    needed = max(LEFT + (len(held.left_out) + 1) * 2.4 * RADIUS + 0.9 if below else 0.0, 0.075 * len(title) + 0.2)
+    figure, ax = sheet(max(right, needed), TOP + (rows - 1) * DOWN + 2 * RADIUS + 0.6 * below)
+    ax.text(0.05, 0.12, title, fontsize=10, color=INK, va="center")
+    for one, other, far in _links(held, axes):
+                _link(ax, _at(held, one), _at(held, other), colours[int(held.ids[one])], far)
+    for place in np.ndindex(*held.ids.shape):
+        _device(ax, *_at(held, place), int(held.ids[place]), colours[int(held.ids[place])])
+    _name_axes(ax, held)
+    for k, device in enumerate(held.left_out):
+        _device(ax, LEFT + k * 2.4 * RADIUS, TOP + rows * DOWN + 0.1, device, "#eeeeee", edge="#bbbbbb")
+    if below:
+        ax.text(LEFT + (len(held.left_out) - 0.3) * 2.4 * RADIUS, TOP + rows * DOWN + 0.1, "left out", fontsize=8,
+                color="#777777", va="center")
+    return figure
+
+
+def _links(held: Grid, axes: Sequence[str]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], bool]]:
+    """Neighbours along the axes, and whether they stand in different planes."""
+    for axis in axes:
+        k = list(held.sizes).index(axis)
+        for place in np.ndindex(*held.ids.shape):
+            if place[k] + 1 < held.ids.shape[k]:
+                yield place, (*place[:k], place[k] + 1, *place[k + 1:]), k < held.ids.ndim - 2
+
+
+def _link(ax: Axes, one: tuple[float, float], other: tuple[float, float], colour: str, far: bool) -> None:
+    dark = tuple(0.62 * part for part in to_rgb(colour))
+    ax.add_patch(FancyArrowPatch(one, other, arrowstyle="-", linewidth=2.2, color=dark, zorder=1, gid="link",
+                                 connectionstyle=f"arc3,rad={-0.3 if far else 0}", shrinkA=0, shrinkB=0))
+
+
+def _device(ax: Axes, x: float, y: float, device: int, colour: str, edge: str = INK) -> None:
+    ax.add_patch(Circle((x, y), RADIUS, facecolor=colour, edgecolor=edge, zorder=2, gid=f"device {device}"))
+    ax.text(x, y, str(device), ha="center", va="center", fontsize=9, color=INK if edge == INK else "#777777", zorder=3)
+
+
+def _name_axes(ax: Axes, held: Grid) -> None:
+    """Along rows and columns, `name = place`; the planes' places above them."""
+    names = list(held.sizes)
+    plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # a link may pass behind a name
+    small = {"fontsize": 8, "color": "#555555", "va": "center", "bbox": plate}
+    rows, columns = _rows_and_columns(held)
+    for column in range(columns):
+        x, y = _at(held, [0] * (held.ids.ndim - 1) + [column])
+        ax.text(x, y - RADIUS - 0.1, f"{names[-1]}={column}", ha="center", **small)
+    for row in range(rows if held.ids.ndim > 1 else 0):
+        x, y = _at(held, [0] * (held.ids.ndim - 2) + [row, 0])
+        ax.text(x - RADIUS - 0.08, y, f"{names[-2]}={row}", ha="right", **small)
+    for plane in np.ndindex(*held.ids.shape[:-2]) if held.ids.ndim > 2 else ():
+        x, _ = _at(held, [*plane, 0, 0])
+        label = ", ".join(f"{name}={k}" for name, k in zip(names, plane, strict=False))
+        ax.text(x + (columns - 1) * ACROSS / 2, TOP + (rows - 1) * DOWN + RADIUS + 0.12, label, ha="center", **small)
+
+
+CHIP, APART = 0.62, 1.5  # inches: a core's share of a chip's width, and from chip to chip
+
+
+def _drawn_route(places: Mapping[int, tuple[int, ...]], steps: Sequence[tuple[int, int, int]], title: str):
+    chips = sorted(set(places.values()))
+    cores = {chip: sorted(d for d in places if places[d] == chip) for chip in chips}
+    wide = CHIP * max(map(len, cores.values()))
+    apart = max(APART, wide + 0.5)
+    corner = {chip: (0.2 + chip[0] * apart, 0.45 + chip[1] * 1.1) for chip in chips}
+    figure, ax = sheet(max(0.4 + max(x for x, _ in chips) * apart + wide, 0.075 * len(title) + 0.2),
+                       0.6 + max(y for _, y in chips) * 1.1 + CHIP)
+    ax.text(0.05, 0.15, title, fontsize=10, color=INK, va="center")
+    for chip in chips:
+        x, y = corner[chip]
+        for beside in ((chip[0] + 1, chip[1]), (chip[0], chip[1] + 1)):
+            if beside in corner:
+                ends = [(px + wide / 2, py + CHIP / 2) for px, py in (corner[chip], corner[beside])]
+                ax.plot(*zip(*ends, strict=True), color=WIRE, linewidth=6, alpha=0.35, zorder=0, solid_capstyle="butt")
+        ax.add_patch(FancyBboxPatch((x, y), wide, CHIP, boxstyle="round,pad=0.04", facecolor="#f4f4f4", edgecolor=WIRE,
+                                    zorder=0.5))
+    middle = {d: (corner[places[d]][0] + wide * (k + 0.5) / len(line), corner[places[d]][1] + CHIP / 2)
+              for line in cores.values() for k, d in enumerate(line)}
+    for a, b, n in steps:
+        ax.add_patch(FancyArrowPatch(middle[a], middle[b], arrowstyle="-|>", mutation_scale=11, linewidth=1.8, zorder=4,
+                                     color="#c0392b" if n > 1 else "#2f6f9f", shrinkA=15, shrinkB=15, gid="step",
+                                     connectionstyle="arc3,rad=0.17"))
+    for device, (x, y) in middle.items():
+        _device(ax, x, y, device, COLOURS[0])
+    return figure

@@ -1,0 +1,123 @@
+"""What lesson 01 does on its own: cells in an order, stand-ins for TPU cores, recorded listings, questions."""
+
+import inspect
+import itertools
+import re
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from test_exercises import verdict
+
+from grader.lessons import EXERCISES, devices_and_meshes, meshes
+from grader.review import review
+from grader.reviews import MAKERS
+from grader.reviews import devices_and_meshes as asked_later
+
+LESSON = "01_devices_and_meshes"
+
+
+@pytest.fixture(scope="module")
+def text(root):
+    return (root / "solutions" / LESSON / f"{LESSON}.md").read_text()
+
+
+RIGHT = {"config": list("ABCDE"), "flag": list("ABCDE")}
+
+
+@pytest.mark.parametrize("scheme, order", [
+    ("config", ["B", "A", "C", "E", "D"]), ("config", "A, C, E, B, D"), ("flag", ["B", "A", "C", "D", "E"]),
+    ("flag", "acbed"), ("flag", ("A", "F", "C", "B", "D", "E")),
+])
+def test_any_order_that_ends_with_eight_devices_is_right(scheme, order):
+    assert verdict(EXERCISES["setup_cells"], RIGHT | {scheme: order}).passed
+
+
+@pytest.mark.parametrize("scheme, order, mistake", [
+    ("config", "ABDCE", "configured_after_first_use"), ("config", "BADCE", "configured_after_first_use"),
+    ("config", "ABDEC", "guard_came_first"), ("config", "AECBD", "guard_came_first"),
+    ("config", "CABDE", "used_before_import"), ("config", "ADBCE", "used_before_import"),
+    ("config", "ACBD", "left_a_cell_out"), ("config", "AB", "left_a_cell_out"),
+    ("config", "ABXDE", "wrote_no_order"), ("config", ["A", "A", "B", "C", "D", "E"], "wrote_no_order"),
+    ("config", 3, "wrote_no_order"), ("config", {"A": 1}, "wrote_no_order"),
+    ("flag", "BDACE", "flag_after_first_use"), ("flag", "ABFDCE", "flag_after_first_use"),
+    ("flag", "FABED", "used_before_import"), ("flag", "AFBED", "set_another_variable"),
+    ("flag", "BEDAC", "guard_came_first"), ("flag", "ABDE", "left_a_cell_out"),
+])
+def test_a_wrong_order_is_told_what_became_of_it(scheme, order, mistake):
+    found = verdict(EXERCISES["setup_cells"], RIGHT | {scheme: order})
+    assert found.mistake == mistake and found.points == 1
+
+
+def test_the_lesson_shows_the_cells_that_are_run(text):
+    for cells in devices_and_meshes.CELLS.values():
+        assert "\n".join(f"{key}   {source}" for key, source in cells.items()) in text
+
+
+def test_the_lesson_shows_what_is_asked_about(text):
+    assert devices_and_meshes.TPU_BOARD in text and meshes.PROCESS_0_OF_2 in text
+    for name in ("read_devices", "array_facts", "mesh_or_error", "topology_order", "axis_type", "local_and_global"):
+        assert all(f'"{case.key}": ...' in text or f"'{case.key}': ..." in text for case in
+                   EXERCISES[name].draw_cases()), name
+
+
+def test_the_calls_in_the_tables_are_those_that_are_tried():
+    tried = inspect.getsource(devices_and_meshes)
+    for call in devices_and_meshes.TRIALS:
+        assert f"lambda: {call}," in tried
+
+
+def test_jax_orders_eight_cores_of_a_tpu_v3_as_its_documentation_says():
+    assert [core.id for core in meshes._tpu_v3((8,))] == [0, 1, 2, 3, 6, 7, 4, 5]
+
+
+def test_a_ring_in_that_order_never_needs_two_wires():
+    coords = {k: device["coords"][:2] for k, device in devices_and_meshes.TPU_DEVICES.items()}
+    assert meshes._longest(coords, [core.id for core in meshes._tpu_v3((8,))]) == 1
+    assert meshes._longest(coords, range(8)) == 2
+
+
+@pytest.mark.slow
+def test_two_processes_say_what_was_recorded(text, tmp_path):
+    program = re.search(r"# two.py\n(.*?)\n```", text, re.DOTALL)[1]
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        program = program.replace("29517", str(free.getsockname()[1]))
+    (tmp_path / "two.py").write_text(program)
+    running = [subprocess.Popen([sys.executable, "two.py", str(k)], cwd=tmp_path, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL) for k in (0, 1)]
+    try:
+        said = [process.communicate(timeout=120)[0].strip() for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    assert said == [meshes.PROCESS_0_OF_2, meshes.PROCESS_0_OF_2.replace("process 0 of", "process 1 of")]
+
+
+@pytest.mark.parametrize("maker", [m for lesson in ("00_numpy", LESSON) for m in MAKERS[lesson]],
+                         ids=lambda maker: maker.__name__)
+def test_a_review_question_varies_and_knows_its_answer(maker):
+    questions = [maker(np.random.default_rng(seed)) for seed in range(20)]
+    assert len({q.ask for q in questions}) > 5
+    for question in questions:
+        assert question.accepts(question.answer) and question.why.endswith(".")
+        assert not question.accepts("no idea")
+    assert len({str(q.answer) for q in questions}) > 1
+
+
+def test_a_group_holds_its_device_and_is_as_long_as_the_axis():
+    for seed in range(20):
+        question = asked_later.group_of_a_device(np.random.default_rng(seed))
+        device, axis = int(re.search(r"device (\d+) ", question.ask)[1]), re.search(r"over '(\w+)'", question.ask)[1]
+        sizes, names = (eval(part) for part in re.search(r"make_mesh\((\(.*?\)), (\(.*?\))\)", question.ask).groups())
+        assert device in question.answer and len(question.answer) == dict(zip(names, sizes, strict=True))[axis]
+
+
+def test_the_first_lesson_begins_with_three_questions_of_numpy():
+    made = {maker(np.random.default_rng(seed)).ask[:8] for maker in MAKERS["00_numpy"] for seed in range(20)}
+    for seed in range(10):
+        questions = review(LESSON, seed=seed).questions
+        assert len(questions) == 3 and all(q.ask[:8] in made for q in questions)
+        assert all(a.ask != b.ask for a, b in itertools.combinations(questions, 2))
