@@ -115,7 +115,7 @@ _one_at_a_time = Lock()
 
 def _ask(questions: list[Any]) -> list[dict[str, Any]]:
     with _one_at_a_time:
-        server = _server()
+        server = _server(os.getpid())
         try:
             server.stdin.write(json.dumps(questions) + "\n")
             server.stdin.flush()
@@ -127,8 +127,8 @@ def _ask(questions: list[Any]) -> list[dict[str, Any]]:
 
 
 @functools.cache
-def _server() -> subprocess.Popen:
-    """The server, until this process ends: it ends with its standard input."""
+def _server(asker: int) -> subprocess.Popen:
+    """The server of a process (a fork needs its own), until that ends: it ends with its standard input."""
     path = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     env = {**os.environ, "XLA_FLAGS": FLAGS, "PYTHONPATH": os.pathsep.join(path)}
     return subprocess.Popen([sys.executable, "-m", "grader.trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -113,8 +113,10 @@ class Known:
         first, limit, step = self(op.operands[counter.arg_number]), self(returned.operands[1]), self(steps[0])
         if first is None or limit is None or step is None or (step <= 0).any():
             return None
-        first, limit, step = (n.astype(object) for n in (first, limit, step))  # no overflow
-        return np.maximum(0, -((first - limit) // step))
+        most = np.iinfo(limit.dtype).max
+        first, limit, step = (n.astype(object) for n in (first, limit, step))  # whole numbers of any size
+        turns = np.maximum(0, -((first - limit) // step))
+        return turns if (first + turns * step <= most).all() else None  # else the counter turns over
 
 
 def is_argument(value: ir.Value) -> bool:

@@ -38,6 +38,7 @@ def branch(condition):
 @pytest.mark.parametrize("body, visits, waiting", [
     (branch(lambda x: me() == 0), (1, 1, 0, 0, 0, 0, 0, 0), (0, 2)),
     (branch(lambda x: (me() * 2 + 1 > 4) | (me("y") != 0)), (0, 1, 0, 1, 1, 1, 1, 1), (4, 0)),
+    (branch(lambda x: jnp.array(True) & (me() != 1)), (1, 1, 0, 0, 1, 1, 1, 1), (0, 2)),
     (branch(lambda x: me("y") == 0), (1, 0) * 4, None),  # along x all or none come by
     (turning(lambda: me() + 1), (1, 1, 2, 2, 3, 3, 4, 4), (6, 0)),
     (turning(lambda: 2 * me("y") + 3, step=2), (2, 3) * 4, None),
@@ -55,7 +56,8 @@ def test_how_often_each_device_comes_by_and_who_waits(body, visits, waiting):
     branch(lambda x: x[0] > 0),
     lambda x: lax.while_loop(lambda c: c[0] < c[1], lambda c: (c[0] + 1, c[1] - me(), up(c[2])), (0, 9, x))[2],
     turning(lambda: lax.pmax(me() + 1, "x")),
-], ids=["a branch on data", "a limit that moves", "a limit from a collective"])
+    turning(lambda: jnp.int8(127), step=jnp.int8(100), start=jnp.int8(0)),
+], ids=["a branch on data", "a limit that moves", "a limit from a collective", "a counter that turns over"])
 def test_what_the_text_does_not_say_is_not_guessed(body):
     assert all(c.times is None and c.visits is None for c in read(body).collectives if c.kind != "all_reduce")
     assert any(c.times is None for c in read(body).collectives)
