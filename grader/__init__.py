@@ -5,5 +5,6 @@ from grader.check import check
 from grader.communication import communication
 from grader.devices import eight_devices
 from grader.review import review
+from grader.trial import trial
 
-__all__ = ["check", "communication", "draw", "eight_devices", "review"]
+__all__ = ["check", "communication", "draw", "eight_devices", "review", "trial"]

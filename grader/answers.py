@@ -139,11 +139,12 @@ class _Unfinished(NotImplementedError):
 def _program(given: Any, ask: Ask) -> Answer:
     _must_be_callable(given)
     mesh = make_mesh(ask.mesh, explicit=ask.explicit)
-    avals = [aval(a.shape, a.dtype, a.spec, mesh) for a in ask.arguments.values()]
+    avals = [aval(a.shape, a.dtype, a.spec, mesh) for a in ask.arguments.values() if isinstance(a, Layout)]
+    fixed = {name: copy.deepcopy(a) for name, a in ask.arguments.items() if not isinstance(a, Layout)}
 
     @functools.wraps(given)
     def finished(*arrays: Any) -> Any:
-        result = given(*arrays, mesh=mesh)
+        result = given(*arrays, **fixed, mesh=mesh)
         if result is None or result is ...:
             raise _Unfinished
         return result

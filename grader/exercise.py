@@ -53,8 +53,10 @@ class Case:
     `key` names the entry of a table that this case asks about. `explicit` gives the mesh Explicit axes.
     `moves` is for a program that is left to the compiler: what it may send, and nothing else.
     `turns` bounds how often each kind of collective may run in a program with shard_map, kinds not named not at
-    all, and `written` how often it may stand in the text; `meanwhile` is how many FLOPs of matmuls must be free to
-    run beside every turn of every one of them; `one_way` is how many bytes permutes may send to one neighbour.
+    all, and `written` how often it may stand in the text; `steps` bounds how many of them may wait for one another,
+    one after the other; `meanwhile` is how many FLOPs of matmuls must be free to run beside every turn of every one
+    of them; `one_way` is how many bytes permutes may send to one neighbour.
+    An argument of a program that is no array is passed to it by keyword.
     """
 
     arguments: Mapping[str, Any]
@@ -67,6 +69,7 @@ class Case:
     moves: tuple[Move, ...] | None = None
     turns: Mapping[str, int] | None = None
     written: Mapping[str, int] | None = None
+    steps: int | None = None
     meanwhile: int = 0
     one_way: int | None = None
 

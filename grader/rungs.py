@@ -22,7 +22,7 @@ from grader.blocks import Blocks, blocks
 from grader.errors import in_plain_words
 from grader.exercise import Array, Case, Exercise, Move, Outcome
 from grader.signatures import signature
-from grader.structure import Collective
+from grader.structure import Collective, times
 from grader.verdict import Miss, Verdict
 
 # What each rung of a program's ladder is worth, as a share of the exercise's points.
@@ -78,12 +78,24 @@ def _runs(run: Execution | Answer) -> Miss | None:
 
 
 def _waits(run: Execution) -> Miss | None:
-    if run.may_wait_for_ever:
-        which = next(c for c in run.structure.collectives if c.times is None)
-        return Miss(f"The {which.kind} over {', '.join(which.axes)} stands in a branch, or in a loop without a "
-                    "fixed number of turns. A device that does not come by leaves the others waiting for ever, so "
-                    "this was not run. Let every device call it, and choose between results with jnp.where.")
-    return None
+    if not run.may_wait_for_ever:
+        return None
+    unsure = [c for c in run.structure.collectives if c.times is None]
+    told = next(((c, *pair) for c in unsure if (pair := run.structure.waiting(c))), None)
+    return Miss((_who_waits(*told) if told else
+                 f"The {unsure[0].kind}{_over(unsure[0])} stands in a branch, or in a loop without a fixed number of "
+                 "turns. A device that does not come by leaves the others waiting for ever, so this was not run.")
+                + " Let every device call it, and choose between results with jnp.where.")
+
+
+def _who_waits(found: Collective, waiting: int, missing: int) -> str:
+    return (f"Device {waiting} calls the {found.kind}{_over(found)} {times(found.visits[waiting])}, device {missing} "
+            f"{times(found.visits[missing])}: it stands in a branch, or in a loop, and each device decides for "
+            f"itself. Device {waiting} would be left waiting for ever for device {missing}, so this was not run.")
+
+
+def _over(found: Collective) -> str:
+    return f" over {', '.join(found.axes)}" if found.axes else ""
 
 
 def _calls_out(run: Execution) -> Miss | None:
@@ -160,7 +172,8 @@ def _communication(run: Execution) -> Miss | None:
         return Miss(f"The result is right, but the compiled program sends {hidden:,} B from each device, and what is "
                     f"written in shard_map sends {run.structure.bytes_sent:,} B: data move before it or behind it, "
                     "where the compiler chose how. Do the work inside, on operands as they lie.")
-    return _too_many(run) or _too_much(run) or _one_way(run) or _alone(run) or _written_out(run)
+    return (_too_many(run) or _too_much(run) or _one_way(run) or _too_slow(run) or _alone(run)
+            or _written_out(run))
 
 
 def _too_many(run: Execution) -> Miss | None:
@@ -175,6 +188,15 @@ def _too_many(run: Execution) -> Miss | None:
     listed = "\n".join(f"- {c}" for c in sent)
     return Miss(f"The result is right, but these collectives are not the ones asked for, or too many:\n{listed}\n\n"
                 f"Enough: {enough}.")
+
+
+def _too_slow(run: Execution) -> Miss | None:
+    """Transfers that wait for one another more often than the case allows."""
+    steps, allowed = run.structure.steps, run.case.steps
+    if allowed is None or steps <= allowed:
+        return None
+    return Miss(f"The result is right, but {steps} transfers wait for one another, one after the other; a chain of "
+                f"{allowed} is enough. Which of them could be under way at the same time?")
 
 
 def _sent(run: Execution) -> list[Collective]:
@@ -289,8 +311,9 @@ def _signature(exercise: Exercise, case: Case, run: Execution | Answer, check: s
 
 
 def describe(case: Case) -> str:
-    """A case in one line: the mesh, and every array's shape and layout."""
+    """A case in one line: the mesh, every array's shape and layout, and what else is given."""
     mesh = " × ".join(f"{name}={size}" for name, size in case.mesh.items())
     arrays = [f"{name}: {'×'.join(map(str, a.value.shape))} {spelled(a.spec)}"
               for name, a in case.arguments.items() if isinstance(a, Array)]
-    return "; ".join(filter(None, [f"mesh {mesh}" if mesh else "", *arrays]))
+    others = [f"{name}={a!r}" for name, a in case.arguments.items() if not isinstance(a, Array)]
+    return "; ".join(filter(None, [f"mesh {mesh}" if mesh else "", *arrays, *others]))

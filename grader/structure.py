@@ -6,10 +6,12 @@ Bytes sent per device follow the ring algorithm on n devices (Thakur, Rabenseifn
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 from jax.sharding import PartitionSpec as P
 
 KINDS = {
@@ -48,6 +50,7 @@ class Collective:
     an operand fits shard_map's in_specs. `meanwhile`: FLOPs of matmuls that a device may compute while it sends, in
     one turn: they neither wait for the transfer nor it for them, and each is counted for one transfer only. `shift`:
     by how many places along its axis a permute moves every block, counted upwards; 0 where they do not move alike.
+    `visits`: where `times` is None, how often each device comes by, if the text says so.
     """
 
     kind: str
@@ -60,6 +63,7 @@ class Collective:
     implicit: bool = False
     meanwhile: int = 0
     shift: int = 0
+    visits: tuple[int, ...] | None = None
 
     @property
     def bytes_sent(self) -> int:
@@ -88,7 +92,8 @@ class Structure:
     """What a program's text says: its mesh, its shard_maps, its collectives, its matmuls' FLOPs.
 
     `dot_flops` counts the matmuls inside the shard_maps, per device, loops multiplied out. `foreign` names
-    what it calls that is no operation of the devices, wherever in the text.
+    what it calls that is no operation of the devices, wherever in the text. `steps` is the length of the longest
+    chain of collectives that wait for one another, loops multiplied out.
     """
 
     mesh: Mapping[str, int]
@@ -96,6 +101,21 @@ class Structure:
     collectives: tuple[Collective, ...]
     dot_flops: int
     foreign: tuple[str, ...] = ()
+    steps: int = 0
+
+    def waiting(self, found: Collective) -> tuple[int, int] | None:
+        """Two devices of which the first would wait in a collective for the second for ever, if the text says so."""
+        devices, names = math.prod(self.mesh.values()), list(self.mesh)
+        if found.visits is None or len(found.visits) != devices or not {*found.axes} <= {*names}:
+            return None
+        numbers = np.arange(devices).reshape(tuple(self.mesh.values()))
+        along = [names.index(axis) for axis in found.axes]
+        together = np.moveaxis(numbers, along, range(-len(along), 0))
+        for group in together.reshape(-1, math.prod(self.mesh[axis] for axis in found.axes)).tolist():
+            least, most = (extreme(group, key=lambda device: found.visits[device]) for extreme in (min, max))
+            if found.visits[least] < found.visits[most]:
+                return most, least
+        return None
 
     @property
     def bytes_sent(self) -> int:
@@ -109,3 +129,8 @@ class Structure:
             if c.kind == "collective_permute":
                 ways[c.axes, c.shift] += c.bytes_sent
         return max(ways.values(), default=0)
+
+
+def times(count: int) -> str:
+    """How often, in words."""
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -7,6 +7,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from jax.sharding import PartitionSpec as P
 from grader.overlap import fair_shares
 from grader.program import Program
 from grader.structure import KINDS, Collective, Manual, Structure
+from grader.turns import Known, Numbers, callee_of, is_argument, only
 
 # What JAX itself calls by name on a CPU: layout annotations, top-k, and LAPACK's routines. The rest may be anything.
 OURS = re.compile(r"Sharding|SPMD\w+Shape|annotate_device_placement|LayoutConstraint|xla\.sdy\.\w+|mhlo\.topk|"
@@ -79,10 +81,27 @@ def _integers(listed: str) -> list[int]:
 
 
 class _Node(NamedTuple):
-    """An operation of a block, and the nodes that it waits for: a bit for each."""
+    """An operation of a block, those of the block that it waits for, as bits, and the numbers known there."""
 
     op: ir.Operation
     waits: int
+    known: Known
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a walk is: how often the program comes by there, each device for itself, and what runs meanwhile."""
+
+    times: int | None
+    visits: Numbers
+    meanwhile: Fraction
+    known: Known
+
+    def often(self, turns: Numbers) -> _Place:
+        """A place inside, where each device goes so often for every time it comes by here."""
+        alike = only(turns)
+        return replace(self, times=None if self.times is None or alike is None else self.times * alike,
+                       visits=None if self.visits is None or turns is None else self.visits * turns)
 
 
 class _Walk:
@@ -97,45 +116,75 @@ class _Walk:
         self.manual: list[Manual] = []
         self.dot_flops = 0
         self.foreign = tuple(sorted({name for op in top for name in _called_by_name(op) if not OURS.fullmatch(name)}))
-        self.regions(self.functions["main"], 1, Fraction(0))
+        devices, main = math.prod(self.mesh.values()), self.functions["main"]
+        self.anywhere = Known(devices, self.functions)
+        self.regions(main, _Place(1, np.ones(devices, int), Fraction(0), self.anywhere))
+        self.steps = self.chain(main, self.anywhere)
 
     def structure(self) -> Structure:
-        return Structure(self.mesh, tuple(self.manual), tuple(self.collectives), self.dot_flops, self.foreign)
+        return Structure(self.mesh, tuple(self.manual), tuple(self.collectives), self.dot_flops, self.foreign,
+                         self.steps)
 
-    def regions(self, op: ir.Operation, times: int | None, meanwhile: Fraction) -> None:
+    def regions(self, op: ir.Operation, place: _Place) -> None:
         for block in _blocks(op):
-            nodes: list[_Node] = []
-            self.enter(block, {}, nodes)
-            for node, own in zip(nodes, self.beside(nodes), strict=True):
-                self.visit(node.op, times, meanwhile + own)
+            self.block(block, place)
 
-    def visit(self, op: ir.Operation, times: int | None, meanwhile: Fraction) -> None:
+    def block(self, block: ir.Block, place: _Place) -> None:
+        nodes = self.nodes(block, place.known)
+        for node, own in zip(nodes, self.beside(nodes), strict=True):
+            self.visit(node.op, replace(place, meanwhile=place.meanwhile + own, known=node.known))
+
+    def visit(self, op: ir.Operation, place: _Place) -> None:
         if op.name in KINDS:
-            self.collectives += self.one_per_operand(op, times, int(meanwhile))
+            self.collectives += self.one_per_operand(op, place)
         elif op.name == "stablehlo.while":
-            turns = _trip_count(op)
-            self.regions(op, None if times is None or turns is None else times * turns, meanwhile)
+            self.regions(op, place.often(place.known.turns(op)))
         elif op.name in ("stablehlo.case", "stablehlo.if"):
-            self.regions(op, None, meanwhile)
+            chosen = place.known.branch(op)
+            for number, block in enumerate(_blocks(op)):
+                taken = None if chosen is None else chosen == number
+                self.block(block, replace(place.often(taken), times=None))
         elif op.name == "sdy.manual_computation":
-            self.shard_map(op, times, meanwhile)
+            self.shard_map(op, place)
         else:
             if op.name == "stablehlo.dot_general" and self.manual:
-                self.dot_flops += _dot_flops(op) * (times or 1)
-            self.regions(op, times, meanwhile)
+                self.dot_flops += _dot_flops(op) * (place.times or 1)
+            self.regions(op, place)
 
-    def enter(self, block: ir.Block, waits: dict[ir.Value, int], nodes: list[_Node]) -> list[int]:
-        """Add a block's operations to `nodes`, calls replaced by what they call; returns what its results wait for.
+    def chain(self, op: ir.Operation, known: Known) -> int:
+        """The most transfers in an operation that wait for one another, all turns of its loops together."""
+        if op.name in KINDS:
+            return self.transfers(op)
+        turns = only(known.turns(op)) if op.name == "stablehlo.while" else 1
+        return (turns or 1) * max((self.longest(self.nodes(block, known)) for block in _blocks(op)), default=0)
 
-        `waits` says what values wait for, as a number with a bit for each node; a value not in it waits for nothing.
+    def longest(self, nodes: Sequence[_Node]) -> int:
+        behind: dict[int, int] = {}  # for each node with transfers: how many have then run, one after the other
+        for k, node in enumerate(nodes):
+            if own := self.chain(node.op, node.known):
+                behind[k] = own + max((n for j, n in behind.items() if node.waits >> j & 1), default=0)
+        return max(behind.values(), default=0)
+
+    def nodes(self, block: ir.Block, known: Known) -> list[_Node]:
+        """The operations of a block, each with those it waits for; calls are replaced by what they call."""
+        nodes: list[_Node] = []
+        self.enter(block, {}, known, nodes)
+        return nodes
+
+    def enter(self, block: ir.Block, waits: dict[ir.Value, int], known: Known, nodes: list[_Node]) -> list[int]:
+        """Add a block's operations to `nodes`; returns what each of its results waits for.
+
+        What is waited for is a number with a bit for each node.
         """
         for op in (inner.operation for inner in block.operations):
             needed = [waits.get(value, 0) for value in _used(op)]
-            if callee := _callee(op):
-                (inside,) = _blocks(self.functions[callee])
-                made = self.enter(inside, dict(zip(inside.arguments, needed, strict=True)), nodes)
+            if callee := callee_of(op):
+                function = self.functions[callee]
+                (inside,) = _blocks(function)
+                given = dict(zip(inside.arguments, needed, strict=True))
+                made = self.enter(inside, given, known.inside(function, op.operands), nodes)
             else:
-                nodes.append(_Node(op, functools.reduce(int.__or__, needed, 0)))
+                nodes.append(_Node(op, functools.reduce(int.__or__, needed, 0), known))
                 made = [nodes[-1].waits | 1 << len(nodes) - 1] * len(op.results)
             waits |= zip(op.results, made, strict=True)
         return needed
@@ -167,17 +216,17 @@ class _Walk:
 
     def total(self, count: Callable[[ir.Operation], int], op: ir.Operation) -> int:
         """A count over what stands inside an operation, and in what it calls."""
-        inside = self.functions[callee] if (callee := _callee(op)) else op
-        turns = (_trip_count(op) or 1) if op.name == "stablehlo.while" else 1
-        return turns * sum(count(inner.operation) for block in _blocks(inside) for inner in block.operations)
+        inside = self.functions[callee] if (callee := callee_of(op)) else op
+        turns = only(self.anywhere.turns(op)) if op.name == "stablehlo.while" else 1
+        return (turns or 1) * sum(count(inner.operation) for block in _blocks(inside) for inner in block.operations)
 
-    def shard_map(self, op: ir.Operation, times: int | None, meanwhile: Fraction) -> None:
+    def shard_map(self, op: ir.Operation, place: _Place) -> None:
         axes = tuple(str(a) for a in sdy.ManualAxesAttr(op.attributes["manual_axes"]))
         ins, outs = (_shardings(op.attributes[side]) for side in ("in_shardings", "out_shardings"))
         self.manual.append(Manual(axes, ins, outs))
         for operand, spec in zip(op.operands, ins, strict=True):
             self.collectives += self.moved_to_fit(operand, spec, axes)
-        self.regions(op, times, meanwhile)
+        self.regions(op, place)
 
     def moved_to_fit(self, operand: ir.Value, wanted: P, manual: tuple[str, ...]) -> Iterator[Collective]:
         """What the compiler must gather when an argument does not lie as in_specs want it.
@@ -197,20 +246,22 @@ class _Walk:
             yield Collective("all_gather" if axes else "all_to_all", over, group, tuple(local),
                              str(kind.element_type), math.prod(local) * _width(kind), implicit=True)
 
-    def one_per_operand(self, op: ir.Operation, times: int | None, meanwhile: int) -> Iterator[Collective]:
+    def one_per_operand(self, op: ir.Operation, place: _Place) -> Iterator[Collective]:
         """A collective of several arrays at once, into which a compiler merges several, counts as these."""
         groups = self.groups(op)
         axes = _axes_along(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
         group = math.prod(self.mesh[a] for a in axes) if permute else len(groups[0])
         shift = _shift(groups, axes, self.mesh) if permute else 0
+        visits = None if place.times is not None or place.visits is None else tuple(map(int, place.visits))
         kinds = [ir.RankedTensorType(operand.type) for operand in op.operands]
         shapes = [tuple(kind.shape) for kind in kinds]
         if op.name == "mhlo.all_to_all" and len(shapes) == group:  # one operand for each piece of a block
             shapes = [_joined(shapes[0], group)]
         for kind, shape in zip(kinds, shapes, strict=False):
             yield Collective(KINDS[op.name], axes, group, shape, str(kind.element_type),
-                             math.prod(shape) * _width(kind), times, meanwhile=meanwhile, shift=shift)
+                             math.prod(shape) * _width(kind), place.times, meanwhile=int(place.meanwhile),
+                             shift=shift, visits=visits)
 
     def groups(self, op: ir.Operation) -> list[list[int]]:
         """The devices that take part together, by their position in the mesh."""
@@ -227,12 +278,6 @@ class _Walk:
 def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
     for region in op.regions:
         yield from region.blocks
-
-
-def _callee(op: ir.Operation) -> str:
-    """The function of the module that an operation stands for; "" for one that is itself."""
-    attribute = {"func.call": "callee", "stablehlo.composite": "decomposition"}.get(op.name)
-    return ir.FlatSymbolRefAttr(op.attributes[attribute]).value if attribute else ""
 
 
 def _used(op: ir.Operation) -> Iterator[ir.Value]:
@@ -336,7 +381,7 @@ def _dims(sharding: ir.Attribute) -> list[tuple[str, ...]]:
 
 def _argument_spec(value: ir.Value) -> list[tuple[str, ...]] | None:
     """How an argument of main lies on the mesh, per dimension; None for any other value."""
-    if not _is_argument(value):
+    if not is_argument(value):
         return None
     argument = ir.BlockArgument(value)
     owner = argument.owner.owner
@@ -368,50 +413,3 @@ def _dot_flops(op: ir.Operation) -> int:
     lhs = ir.RankedTensorType(op.operands[0].type)
     contracted = math.prod(lhs.shape[k] for k in dims.lhs_contracting_dimensions)
     return 2 * contracted * math.prod(ir.RankedTensorType(op.results[0].type).shape)
-
-
-def _trip_count(op: ir.Operation) -> int | None:
-    """Turns of a loop `while i < constant` that counts up by a constant; None for any other."""
-    condition, body = (region.blocks[0] for region in op.regions)
-    returned = _made_by(_last(condition).operands[0], "stablehlo.compare")
-    if returned is None or "LT" not in str(returned.attributes["comparison_direction"]):
-        return None
-    counter, limit = returned.operands
-    if not _is_argument(counter):
-        return None
-    position = ir.BlockArgument(counter).arg_number
-    added = _made_by(_last(body).operands[position], "stablehlo.add")
-    if added is None:
-        return None
-    first, last = _constant(op.operands[position]), _constant(_through(limit, op))
-    steps = [v for v in added.operands if not (_is_argument(v) and ir.BlockArgument(v).arg_number == position)]
-    step = _constant(_through(steps[0], op)) if len(steps) == 1 else None
-    if None in (first, last, step) or step <= 0:
-        return None
-    return max(0, math.ceil((last - first) / step))
-
-
-def _last(block: ir.Block) -> ir.Operation:
-    return list(block.operations)[-1].operation
-
-
-def _is_argument(value: ir.Value) -> bool:
-    by_hand = getattr(ir.BlockArgument, "isinstance", None)  # old bindings do not downcast values
-    return by_hand(value) if by_hand else isinstance(value, ir.BlockArgument)
-
-
-def _through(value: ir.Value, loop: ir.Operation) -> ir.Value:
-    """A value carried into a loop, seen from outside (the constants of old exporters)."""
-    return loop.operands[ir.BlockArgument(value).arg_number] if _is_argument(value) else value
-
-
-def _made_by(value: ir.Value, name: str) -> ir.Operation | None:
-    if _is_argument(value):
-        return None
-    op = ir.OpResult(value).owner
-    return op.operation if op.operation.name == name else None
-
-
-def _constant(value: ir.Value) -> int | None:
-    made = _made_by(value, "stablehlo.constant")
-    return None if made is None else int(np.array(ir.DenseIntElementsAttr(made.attributes["value"])).item())

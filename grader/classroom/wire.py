@@ -45,14 +45,16 @@ def inputs(asked: Mapping[str, Any]) -> tuple[dict[str, int], list[Array], list[
 
 
 def structure_out(found: Structure) -> dict[str, Any]:
-    return {"mesh": list(found.mesh.items()), "dot_flops": found.dot_flops, "foreign": list(found.foreign),
+    return {"mesh": list(found.mesh.items()), "dot_flops": found.dot_flops,
+            "foreign": list(found.foreign), "steps": found.steps,
             "manual": [[m.axes, *([to_json(tuple(s)) for s in specs] for specs in (m.in_specs, m.out_specs))]
                        for m in found.manual],
             "collectives": _collectives_out(found.collectives)}
 
 
 def _collectives_out(found: Sequence[Collective]) -> list[Any]:
-    return [[c.kind, c.axes, c.group, c.operand, c.dtype, c.bytes, c.times, c.implicit, c.meanwhile, c.shift]
+    return [[c.kind, c.axes, c.group, c.operand, c.dtype, c.bytes, c.times, c.implicit, c.meanwhile, c.shift,
+             c.visits]
             for c in found]
 
 
@@ -61,15 +63,16 @@ def structure_in(said: Any) -> Structure:
         return Structure({_name(n): _count(size) for n, size in said["mesh"]},
                          tuple(Manual(_names(axes), _specs(ins), _specs(outs)) for axes, ins, outs in said["manual"]),
                          tuple(_collective(*c) for c in said["collectives"]), _count(said["dot_flops"]),
-                         _names(said["foreign"]))
+                         _names(said["foreign"]), _count(said["steps"]))
 
 
 def _collective(kind: Any, axes: Any, group: Any, operand: Any, dtype: Any, size: Any, times: Any,
-                implicit: Any, meanwhile: Any, shift: Any) -> Collective:
+                implicit: Any, meanwhile: Any, shift: Any, visits: Any) -> Collective:
     if kind not in COLLECTIVES or not isinstance(implicit, bool):
         raise ValueError("no such collective")
     return Collective(kind, _names(axes), _count(group), _shape(operand), _name(dtype), _count(size),
-                      None if times is None else _count(times), implicit, _count(meanwhile), _count(shift))
+                      None if times is None else _count(times), implicit, _count(meanwhile), _count(shift),
+                      None if visits is None else _shape(visits))
 
 
 def ran_out(ran: Ran) -> dict[str, Any]:
