@@ -98,7 +98,7 @@ def halo__by_places(x, *, mesh):
     return go(x)
 
 
-def bidirectional__in_a_loop(x, *, mesh):
+def gather_both_ways__in_a_loop(x, *, mesh):
     """Both streams in one loop; with an even number of devices one more step up."""
     n = mesh.shape["x"]
     up, down = [(d, (d + 1) % n) for d in range(n)], [(d, (d - 1) % n) for d in range(n)]
@@ -119,7 +119,7 @@ def bidirectional__in_a_loop(x, *, mesh):
     return go(x)
 
 
-def bidirectional__halves(x, *, mesh):
+def gather_both_ways__halves(x, *, mesh):
     """The block of the device opposite comes in two parts, one from each side: both directions carry as much."""
     n = mesh.shape["x"]
     up, down = [(d, (d + 1) % n) for d in range(n)], [(d, (d - 1) % n) for d in range(n)]
