@@ -17,6 +17,8 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from grader.sketch import Sketch
+
 HELD = "held"  # the key of what was observed of an array that lies on several devices
 
 
@@ -76,7 +78,7 @@ class OnDevices:
 
 def built(argument: Any) -> Any:
     """The real thing, for a description of one; anything else as it is, lists and dicts item by item."""
-    if isinstance(argument, (OnMesh, OnDevices)):
+    if isinstance(argument, (OnMesh, OnDevices, Sketch)):
         return argument.built()
     if isinstance(argument, (list, tuple)) and not isinstance(argument, P):  # a spec is a tuple on an older JAX
         return type(argument)(map(built, argument))

@@ -1,10 +1,11 @@
 """Pictures of distributed arrays, one room a kind of picture; each is drawn from plain facts."""
 
 from grader.blocks import Blocks, blocks, blocks_of
+from grader.draw.bars import bars, bytes_sent
 from grader.draw.gallery import specs
 from grader.draw.grids import groups, mesh, route
 from grader.draw.layouts import compare, devices, matmul, shards, text
 from grader.draw.picture import Picture
 
-__all__ = ["Blocks", "Picture", "blocks", "blocks_of", "compare", "devices", "groups", "matmul", "mesh",
-           "route", "shards", "specs", "text"]
+__all__ = ["Blocks", "Picture", "bars", "blocks", "blocks_of", "bytes_sent", "compare", "devices", "groups", "matmul",
+           "mesh", "route", "shards", "specs", "text"]
