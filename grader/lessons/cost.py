@@ -91,14 +91,15 @@ def all_to_all_like_a_gather(kind, shape, dtype, n):
 
 @collective_bytes.mistake
 def counted_bits(kind, shape, dtype, n):
-    """That is eight times too much: the number in `float32` counts bits. `jnp.dtype(dtype).itemsize` counts
-    bytes."""
+    """That is eight times too much: the 32 of `float32` counts bits, and a byte has eight of them. Where does
+    JAX say how many bytes an entry of a dtype takes?"""
     return 8 * _sent(kind, shape, dtype, n)
 
 
 @collective_bytes.mistake
 def counted_elements(kind, shape, dtype, n):
-    """You counted entries. How many bytes does one take? `jnp.dtype(dtype).itemsize` says it for every dtype."""
+    """You counted entries, and bytes are asked for. A link does not care how many numbers it carries: how many
+    bytes does one take? `jnp.dtype(dtype).itemsize` says it for every dtype."""
     return _sent(kind, shape, dtype, n) / jnp.dtype(dtype).itemsize
 
 
@@ -473,7 +474,8 @@ def summed_the_whole_batch(how, b, d, f, x, y):
 
 @layer_bytes.mistake
 def bytes_of_float32(how, b, d, f, x, y):
-    """You counted four bytes an entry. These arrays are bfloat16."""
+    """You counted four bytes an entry, as for float32. These arrays, gradients included, are bfloat16: how many
+    bytes does an entry of those take?"""
     return _layer(how, b, d, f, x, y, width=4)
 
 

@@ -198,7 +198,8 @@ def one_step_too_many(stages, microbatches):
 
 @bubble.mistake
 def busy_part(stages, microbatches):
-    """That is the part of the time in which a stage works. Which part is left?"""
+    """That is the part of the table in which a stage works. The bubble is what is left of it: the places with a
+    dot."""
     return microbatches / (stages + microbatches - 1)
 
 

@@ -74,13 +74,15 @@ SIZES = "MiB of a float32[8192,8192]", "bytes of A on one device"
 
 @before_you_measure.mistake
 def entries_for_bytes(row):
-    """That is the number of entries. A float32 takes four bytes."""
+    """That is the number of entries, and bytes are asked for. How many of them does one float32 take? (The name
+    says it in bits.)"""
     return _times(row, *SIZES, "bytes sent by one device", factor=1 / 4)
 
 
 @before_you_measure.mistake
 def bits_for_bytes(row):
-    """That counts bits: the 32 of `float32`. A byte has eight."""
+    """That counts bits: the 32 of `float32` are bits, and eight of these make a byte. How many bytes has an entry
+    then?"""
     return _times(row, *SIZES, "bytes sent by one device", factor=8)
 
 
@@ -105,7 +107,8 @@ def one_flop_for_two(row):
 
 @before_you_measure.mistake
 def all_reduce_in_one_pass(row):
-    """You counted one pass over C. An all_reduce is a reduce_scatter and then an all_gather."""
+    """You counted one pass over C. An all_reduce is two collectives, one after the other: one adds up and deals
+    out, one brings all shares to everybody."""
     return _times(row, "bytes sent by one device", factor=1 / 2)
 
 
@@ -313,7 +316,8 @@ def slow_over_fast_reversed(row):
 
 @speedups.mistake
 def not_per_device(row):
-    """That is the speed-up. Efficiency compares it with the best that eight devices could do."""
+    """That is the speed-up. Efficiency compares it with the best that eight devices could do: how many times
+    faster would that be?"""
     return ONE / EIGHT if row == "gradients: efficiency" else None
 
 
@@ -325,19 +329,21 @@ def percent_for_parts(row):
 
 @speedups.mistake
 def parts_for_percent(row):
-    """That is a part of 1, and percent are asked for."""
+    """That is a part of 1, as an efficiency would be, and percent are asked for: parts of a hundred."""
     return (EIGHT - TENSOR) / EIGHT if row == "tensor parallelism: percent saved" else None
 
 
 @speedups.mistake
 def milliseconds_saved(row):
-    """Those are the milliseconds. Of which time are they how many percent?"""
+    """Those are the milliseconds that were saved, and percent are asked for. Percent of which time, the one before
+    or the one after?"""
     return EIGHT - TENSOR if row == "tensor parallelism: percent saved" else None
 
 
 @speedups.mistake
 def best_possible(row):
-    """That is what eight devices would take at best. How much longer did they take?"""
+    """That is what eight devices would take at best, an eighth of the time of one. How much longer than that did
+    they really take?"""
     return ONE / 8 if row == "gradients: ms that eight devices lose" else None
 
 
