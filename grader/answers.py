@@ -27,7 +27,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Array, Case, Exercise, Form
-from grader.placed import OnDevices, OnMesh, built, observed_array, observed_mesh
+from grader.placed import HELD, Observed, OnDevices, OnMesh, built, observed_array, observed_mesh, uploaded
 from grader.program import Program, Refused, aval, make_mesh, trace
 from grader.sketch import Sketch
 
@@ -49,13 +49,18 @@ class Ask:
     arguments: Mapping[str, Any]
     key: str = ""
     explicit: bool = False
+    on_devices: bool = False
 
 
 @dataclass(frozen=True)
 class Value:
-    """A plain result: numbers, strings, NumPy arrays, and lists, tuples and dicts of them."""
+    """A plain result: numbers, strings, NumPy arrays, and lists, tuples and dicts of them.
+
+    `uploaded` is the type of an array that came up from the host on the way, if that was looked for.
+    """
 
     value: Any
+    uploaded: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ Answer = Program | Value | Problem
 def asks(exercise: Exercise, cases: Sequence[Case]) -> list[Ask]:
     """What the cases of an exercise ask, in their order."""
     return [Ask(case.mesh, {name: _unvalued(v) for name, v in case.arguments.items()},
-                case.key, case.explicit) for case in cases]
+                case.key, case.explicit, exercise.on_devices) for case in cases]
 
 
 def _unvalued(argument: Any) -> Any:
@@ -125,7 +130,7 @@ def _array_types(frame: types.FrameType) -> tuple[str, ...]:
     count = code.co_argcount + bool(code.co_flags & inspect.CO_VARARGS)
     given = jax.tree.leaves([frame.f_locals.get(name) for name in code.co_varnames[:count]])
     return tuple(f"{x.dtype}[{','.join(map(str, x.shape))}]" for x in given
-                 if hasattr(x, "shape") and hasattr(x, "dtype"))
+                 if isinstance(getattr(x, "shape", None), tuple) and hasattr(x, "dtype"))
 
 
 class _Unfinished(NotImplementedError):
@@ -161,8 +166,14 @@ def _whole_tracebacks() -> Iterator[None]:
 
 def _function(given: Any, ask: Ask) -> Answer:
     _must_be_callable(given)
-    result = given(**built(copy.deepcopy(dict(ask.arguments))))  # it may change what it is given
-    return Problem("starter") if result is None or result is ... else Value(plain(result))
+    result = given(**_built(ask))
+    if result is None or result is ...:
+        return Problem("starter")
+    return Value(plain(result), uploaded(functools.partial(given, **_built(ask))) if ask.on_devices else "")
+
+
+def _built(ask: Ask) -> dict[str, Any]:
+    return built(copy.deepcopy(dict(ask.arguments)))  # a function may change what it is given
 
 
 def _entry(given: Any, ask: Ask) -> Answer:
@@ -180,7 +191,7 @@ def _must_be_callable(given: Any) -> None:
 
 def plain(value: Any) -> Any:
     """The value in types that cross the wire; refuses what has no such form."""
-    if isinstance(value, (bool, int, float, str)):
+    if value is None or isinstance(value, (bool, int, float, str)):  # None: an entry of a spec
         return value
     if isinstance(value, Mesh):
         return observed_mesh(value)
@@ -192,7 +203,11 @@ def plain(value: Any) -> Any:
         return tuple(entry if entry is None else plain(entry) for entry in value)
     if isinstance(value, slice):
         return _spelled(value)
+    if isinstance(value, Observed):
+        return value
     if isinstance(value, Mapping):
+        if HELD in value:
+            raise Refused(f"The answer holds a dict with the key {HELD!r}, which has a meaning of its own here.")
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (set, frozenset)):
         return sorted(map(plain, value))
@@ -225,11 +240,13 @@ def to_json(value: Any) -> Any:
         case Program():
             return {"program": base64.b64encode(value.artefact).decode()}
         case Value():
-            return {"value": to_json(value.value)}
+            return {"uploaded": [value.uploaded, to_json(value.value)]} if value.uploaded else {
+                "value": to_json(value.value)}
         case Problem():
             return {"problem": [value.kind, value.error, value.message, *value.operands]}
         case Ask():
-            return {"ask": [to_json(dict(value.mesh)), to_json(dict(value.arguments)), value.key, value.explicit]}
+            return {"ask": [to_json(dict(value.mesh)), to_json(dict(value.arguments)), value.key, value.explicit,
+                            value.on_devices]}
         case P():  # a tuple on an older JAX
             return {"spec": to_json([*value])}
         case OnMesh():
@@ -281,7 +298,8 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "program": lambda b: Program(base64.b64decode(b, validate=True)),
     "value": lambda b: Value(from_json(b)),
     "problem": lambda b: Problem(*map(_legible, b[:3]), tuple(map(_legible, b[3:]))),
-    "ask": lambda b: Ask(from_json(b[0]), from_json(b[1]), str(b[2]), bool(b[3])),
+    "uploaded": lambda b: Value(from_json(b[1]), _legible(b[0])),
+    "ask": lambda b: Ask(from_json(b[0]), from_json(b[1]), str(b[2]), bool(b[3]), bool(b[4])),
     "mesh": lambda b: OnMesh(from_json(b[0]), bool(b[1]), tuple(map(int, b[2]))),
     "laid": lambda b: OnDevices(from_json(b[0]), from_json(b[1]), P(*from_json(b[2])),
                                 {int(k): from_json(block) for k, block in b[3]}),

@@ -207,9 +207,10 @@ def _behaves_like(exercise: Exercise, case: Case, found: Answer | Execution, oth
         case Problem(), Problem():
             return _gist(found) == _gist(other)
         case Value(), Value():
-            return same_answer(exercise, case, found.value, other.value)
+            same_way = bool(found.uploaded) == bool(other.uploaded)
+            return same_way and same_answer(exercise, case, found.value, other.value)
         case Execution(), Execution():
-            return _same_program(found, other, running)
+            return _same_program(found, other, running, exercise.by_compiler)
     return False
 
 
@@ -227,29 +228,50 @@ def _mistaken(exercise: Exercise, mistake: Mistake, case: Case) -> tuple[Answer 
     return tuple(Execution(answer, case) if isinstance(answer, Program) else answer for answer in found)
 
 
-def _same_program(one: Execution, other: Execution, running: bool) -> bool:
+def _same_program(one: Execution, other: Execution, running: bool, by_compiler: bool) -> bool:
     try:
-        if one.shapes != other.shapes or _moves(one.structure) != _moves(other.structure):
+        if one.shapes != other.shapes or _moves(one.structure.collectives) != _moves(other.structure.collectives):
             return False
         if not running:
             return True
         if one.may_wait_for_ever or other.may_wait_for_ever:
             return one.may_wait_for_ever == other.may_wait_for_ever
+        if by_compiler and _moves(one.ran.compiled) != _moves(other.ran.compiled):
+            return False
         return all(_same_blocks(a.held, b.held) for a, b in zip(one.results, other.results, strict=True))
     except Failed:
-        return False
+        return running and (refused := _refusal(one)) is not None and refused == _refusal(other)
 
 
-def _moves(found: Structure) -> Counter[tuple[str, tuple[str, ...], int]]:
+def _refusal(run: Execution) -> tuple[str, str] | None:
+    """How JAX or XLA refused to read or run a program: the error, and the first line of its message."""
+    try:
+        run.structure, run.ran  # noqa: B018 - worked out when they are asked for
+    except Failed as error:
+        return error.kind, str(error).partition("\n")[0]
+    return None
+
+
+def _moves(found: Sequence[Collective]) -> Counter[tuple[str, tuple[str, ...], int]]:
     """The communication as a multiset; what a single device says to itself does not count."""
-    return Counter((c.kind, c.axes, c.bytes_sent) for c in found.collectives if c.group > 1)
+    return Counter((c.kind, c.axes, c.bytes_sent) for c in found if c.group > 1)
 
 
 def _same_blocks(a: Blocks, b: Blocks) -> bool:
-    return a.indices == b.indices and all(map(close, a.values, b.values))
+    return a.indices == b.indices and all(map(_same_numbers, a.values, b.values))
+
+
+def _same_numbers(one: np.ndarray, other: np.ndarray) -> bool:
+    """Close, and infinite or no number in the same places: a wrong program may overflow, or divide 0 by 0."""
+    if one.shape != other.shape:
+        return False
+    odd = ~np.isfinite(other)
+    alike = np.array_equal(one[odd], other[odd], equal_nan=True)
+    return alike and close(np.where(odd, 0, one), np.where(odd, 0, other))
 
 
 def _gist(problem: Problem) -> tuple[str, str, tuple[str, ...]]:
     """An error without the names that differ from one spelling of a program to the next."""
     first = problem.message.strip().splitlines()[0] if problem.message.strip() else ""
-    return problem.error, re.sub(r"<[^>]*>|at \S+:\d+|function \S+|\w+ at ", "·", first), problem.operands
+    names = r"<[^>]*>|at \S+:\d+|function \S+|\w+ at |argument \S+ of .+? with"
+    return problem.error, re.sub(names, "·", first), problem.operands

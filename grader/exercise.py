@@ -146,8 +146,10 @@ class Exercise:
       (`grader.placed`); it is called once per case. Where the reference raises ValueError, so must the answer;
     * `"table"`: a dict from each case's `key` to the option chosen; `reference` does the experiment.
 
-    A program is written with shard_map, unless it is left to the compiler (`by_compiler`). `same`, where equal
-    is too much to ask, says whether two values are the same answer: `same(one, other, **arguments)`.
+    A program is written with shard_map, unless it is left to the compiler (`by_compiler`). A function that is
+    `on_devices` may bring no array up from the host: what it is given lies on devices, and stays there.
+    `same`, where equal is too much to ask, says whether two values are the same answer:
+    `same(one, other, **arguments)`.
     """
 
     name: str
@@ -158,6 +160,7 @@ class Exercise:
     mesh_shapes: tuple[tuple[int, ...], ...] = ((4, 2), (2, 4), (8, 1), (1, 8))
     drawn: Callable[[Draw], Iterator[Case] | Case] | None = None
     by_compiler: bool = False
+    on_devices: bool = False
     same: Callable[..., bool] | None = None
 
     def cases(self, draw: Callable[[Draw], Any]) -> Callable[[Draw], Any]:

@@ -14,7 +14,7 @@ from grader.answers import Answer, Problem, Value, plain
 from grader.behaviour import Execution, close, explain, same_answer, same_value
 from grader.errors import in_plain_words
 from grader.exercise import Case, Exercise, Outcome
-from grader.placed import HELD, built, difference
+from grader.placed import built, difference, lies_on_devices
 from grader.program import Program
 from grader.rungs import judge_program
 from grader.verdict import Verdict, unanswered
@@ -55,12 +55,18 @@ def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
     if not isinstance(answer, Value):
         return "The answer should be a plain value."
     if same_answer(exercise, case, answer.value, expected):
-        return ""
-    if isinstance(expected, Mapping) and HELD in expected:
+        return _by_way_of_the_host(answer) if answer.uploaded else ""
+    if lies_on_devices(expected):
         return f"Called with {_called_with(case)}: {difference(answer.value, expected, close)}"
     if differs := _first_entry(exercise, case, answer.value, expected):
         return f"Called with {_called_with(case)}: {differs}"
     return f"Called with {_called_with(case)}, it should return {_short(expected)}; it returns {_short(answer.value)}."
+
+
+def _by_way_of_the_host(answer: Value) -> str:
+    return (f"The result lies where it should, but it came by way of the host: `{answer.uploaded}` was put on devices "
+            "from there. Either NumPy stood in between, or `device_put` had to cut the array into other blocks for "
+            "other devices, which it does on the host.")
 
 
 def _first_entry(exercise: Exercise, case: Case, found: Any, expected: Any) -> str:

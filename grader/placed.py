@@ -8,7 +8,8 @@ who holds what.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.sketch import Sketch
 
-HELD = "held"  # the key of what was observed of an array that lies on several devices
+HELD = "held by device"  # the key of what was observed of an array that lies on several devices
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,10 @@ def built(argument: Any) -> Any:
     return argument
 
 
+class Observed(dict[str, Any]):
+    """What was observed of an array on several devices: a dict that no answer can make up."""
+
+
 def observed_array(array: jax.Array) -> Any:
     """An array as NumPy's where one device holds it; else, by device, the part it holds and the values there."""
     shards = array.addressable_shards
@@ -94,7 +99,22 @@ def observed_array(array: jax.Array) -> Any:
         return np.asarray(array)
     number = {device: k for k, device in enumerate(jax.devices())}
     held = {number[s.device]: {_part(s.index, array.shape): np.asarray(s.data)} for s in shards}
-    return {HELD: {f"device {k}": held[k] for k in sorted(held)}}
+    return Observed({HELD: {f"device {k}": held[k] for k in sorted(held)}})
+
+
+def uploaded(call: Callable[[], Any]) -> str:
+    """The type of the first array that comes up from the host while `call` runs, as float32[8,6]; "" for none.
+
+    A CPU's memory is the host's, so that a way *down* is nothing that JAX could notice there; the way up is one on
+    every platform. A single number, as the 2 of `2 * x`, comes up too: it is let pass, with whatever comes after it.
+    """
+    try:
+        with jax.transfer_guard_host_to_device("disallow_explicit"):
+            call()
+    except Exception as error:  # JAX's own error has another class in every version
+        found = re.search(r"Disallowed host-to-device transfer: aval=ShapedArray\((\w+\[[^\]]+\])", str(error))
+        return found[1] if found else ""
+    return ""
 
 
 def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:
@@ -110,20 +130,92 @@ def observed_mesh(mesh: Mesh) -> dict[str, Any]:
             "axis_types": [str(kind).rpartition(".")[2] for kind in mesh.axis_types]}
 
 
+def lies_on_devices(value: Any) -> bool:
+    """Whether an array that lies on several devices was observed here, or anywhere inside."""
+    if isinstance(value, Mapping):
+        return HELD in value or any(map(lies_on_devices, value.values()))
+    return isinstance(value, (list, tuple)) and any(map(lies_on_devices, value))
+
+
 def difference(found: Any, expected: Any, close: Any) -> str:
-    """In words, the first difference of two observed arrays that lie on several devices; "" when there is none."""
-    if not isinstance(found, Mapping) or HELD not in found:
-        return "it should lie on several devices; it lies on one, or is no jax.Array."
-    lies, should = found[HELD], expected[HELD]
+    """In words, the first difference of two observed results, arrays on several devices among them; "" when none."""
+    return _difference(found, expected, close, "it")
+
+
+def _difference(found: Any, expected: Any, close: Any, name: str) -> str:
+    if isinstance(expected, Mapping) and HELD in expected:
+        return _array_difference(found, expected[HELD], close, name)
+    if isinstance(expected, Mapping):
+        if not isinstance(found, Mapping) or HELD in found or found.keys() != expected.keys():
+            return f"{name} should be a dict with the keys {', '.join(expected)}; it is {_kind(found)}."
+        return _first(_difference(found[k], v, close, f"{name}[{k!r}]") for k, v in expected.items())
+    if isinstance(expected, (list, tuple)):
+        if not isinstance(found, (list, tuple)) or len(found) != len(expected):
+            return f"{name} should be {_kind(expected)}; it is {_kind(found)}."
+        return _first(_difference(f, e, close, f"{name}[{k}]") for k, (f, e) in
+                      enumerate(zip(found, expected, strict=True)))
+    plain_enough = not isinstance(found, (Mapping, list, tuple, str)) and not isinstance(expected, str)
+    if found is expected or (close(found, expected) if plain_enough else found == expected):
+        return ""
+    return f"{name} should be {expected!r:.80}; it is {found!r:.80}."
+
+
+def _array_difference(found: Any, should: Mapping[str, Any], close: Any, name: str) -> str:
+    if not _is_observed(found):
+        return f"{name} should lie on {_listed(should)}; it is {_kind(found)}."
+    lies = found[HELD]
     if lies.keys() != should.keys():
-        return f"it should lie on {_listed(should)}; it lies on {_listed(lies)}."
+        return f"{name} should lie on {_listed(should)}; it lies on {_listed(lies)}."
     for device, due in should.items():
         ((part, block),), ((other, theirs),) = due.items(), lies[device].items()
         if part != other:
-            return f"{device} should hold {part}; it holds {other}."
+            return f"{_on(device, name)} should hold {part}; it holds {other}."
         if not close(theirs, block):
-            return f"{device} holds {part}, as it should, but the values there are wrong."
+            wrong = _wrong_values(theirs, device, should, close)
+            return f"{_on(device, name)} holds {part}, as it should, but {wrong}."
     return ""
+
+
+def _wrong_values(theirs: np.ndarray, device: str, should: Mapping[str, Any], close: Any) -> str:
+    ((_, block),) = should[device].items()
+    if theirs.shape != block.shape:
+        return f"a block of shape {theirs.shape} in place of one of {block.shape}"
+    for other, due in should.items():
+        if other != device and all(close(theirs, values) for values in due.values()):
+            return f"the values there are those that belong on {other}"
+    odd = np.argwhere([not close(one, due) for one, due in zip(theirs.flat, block.flat, strict=True)])
+    at = np.unravel_index(int(odd[0, 0]) if len(odd) else 0, block.shape)
+    return f"entry {[int(i) for i in at]} there is {_number(theirs[at])} and should be {_number(block[at])}"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if np.issubdtype(np.asarray(value).dtype, np.floating) else str(value)
+
+
+def _on(device: str, name: str) -> str:
+    return device if name == "it" else f"{name}: {device}"
+
+
+def _is_observed(value: Any) -> bool:
+    """Whether this is what `observed_array` says of an array on several devices: it may come from anywhere."""
+    held = value.get(HELD) if isinstance(value, Mapping) and len(value) == 1 else None
+    return isinstance(held, Mapping) and len(held) > 0 and all(
+        isinstance(part, Mapping) and len(part) == 1 and all(isinstance(block, np.ndarray) for block in part.values())
+        for part in held.values())
+
+
+def _first(differences: Iterator[str]) -> str:
+    return next(filter(None, differences), "")
+
+
+def _kind(value: Any) -> str:
+    if _is_observed(value):
+        return f"an array on {_listed(value[HELD])}"
+    if isinstance(value, (list, tuple)):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, np.ndarray):
+        return "an array on one device, or NumPy's on the host"
+    return "a dict" if isinstance(value, Mapping) else f"{value!r:.80}"
 
 
 def _listed(devices: Any) -> str:

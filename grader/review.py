@@ -80,6 +80,11 @@ def _said(question: Question, given: Any) -> str:
     return f"✗ Not {given!r}, but {question.answer!r}. {question.why}"
 
 
+def fresh(seed: int | None = None) -> np.random.Generator:
+    """A generator that is new every time; with a seed, or while a lesson is built, the same again."""
+    return np.random.default_rng(seed if seed is not None else int(os.environ.get(SEED, secrets.randbits(32))))
+
+
 def review(lesson: str, count: int = 3, seed: int | None = None) -> Review:
     """Fresh questions for a lesson, from those before it: the last one, the one before, and an older one.
 
@@ -90,8 +95,7 @@ def review(lesson: str, count: int = 3, seed: int | None = None) -> Review:
     """
     from grader.reviews import MAKERS  # here, so that `import grader` stays quick
 
-    chosen = seed if seed is not None else int(os.environ.get(SEED, secrets.randbits(32)))
-    rng = np.random.default_rng(chosen)
+    rng = fresh(seed)
     earlier = sorted((name for name in MAKERS if name < lesson), reverse=True)
     if not earlier:
         return Review(())

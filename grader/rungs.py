@@ -8,7 +8,8 @@ that behaves the same, else by a general signature, else by the first difference
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -202,32 +203,47 @@ def _too_much(run: Execution) -> Miss | None:
 
 def _by_compiler(run: Execution) -> Miss | None:
     """The compiler's collectives against those that the case allows; a reduce_scatter may stand as an all_reduce."""
-    sent = [c for c in run.ran.compiled if c.group > 1]
-    needed, moved = run.case.bytes_sent, run.ran.bytes_sent
-    odd = [] if run.case.moves is None else [c for c in sent if not any(_is(c, m) for m in run.case.moves)]
-    if not odd and (needed is None or moved <= needed):
+    case, sent = run.case, [c for c in run.ran.compiled if c.group > 1]
+    if case.moves is not None and (odd := [c for c in sent if not any(_is(c, m, case.mesh) for m in case.moves)]):
+        return Miss(f"The result is right, but the compiler has to send what need not be sent:\n{_listed(odd)}\n\n"
+                    f"{_allowed(case.moves, case.mesh)}")
+    if case.bytes_sent is None:
         return None
-    listed = "\n".join(f"- {c}" for c in odd or sent)
-    if odd:
-        allowed = "; ".join(map(_move_in_words, run.case.moves)) or "none at all"
-        return Miss(f"The result is right, but the compiler had to send what need not be sent:\n{listed}\n\n"
-                    f"Enough would be: {allowed}.")
-    return Miss(f"The result is right, but the compiled program sends {moved:,} B from each device where {needed:,} B "
-                f"are enough:\n{listed}")
+    if endless := [c for c in sent if c.times is None]:
+        return Miss("The result is right, but nobody can tell how often this is sent: it stands in a branch, or in a "
+                    f"loop whose turns are not known beforehand.\n{_listed(endless)}")
+    if (moved := run.ran.bytes_sent) > case.bytes_sent:
+        return Miss(f"The result is right, but the compiled program sends {moved:,} B from each device where "
+                    f"{case.bytes_sent:,} B are enough:\n{_listed(sent)}")
+    return None
 
 
-def _is(found: Collective, move: Move) -> bool:
+def _is(found: Collective, move: Move, mesh: Mapping[str, int]) -> bool:
     """Whether this is that move. How a compiler orders the dimensions of what it sends is its own affair."""
     alike = {found.kind, move.kind} <= {"all_reduce", "reduce_scatter"} or found.kind == move.kind
-    return alike and set(found.axes) == set(move.axes) and _sizes(found.operand) == _sizes(move.operand)
+    return alike and set(found.axes) == set(_long(move.axes, mesh)) and _as_large(found, move)
 
 
-def _sizes(shape: Sequence[int]) -> list[int]:
-    return sorted(n for n in shape if n > 1)
+def _long(axes: Sequence[str], mesh: Mapping[str, int]) -> list[str]:
+    """The axes along which there are several devices: along the others nothing moves."""
+    return [a for a in axes if mesh[a] > 1]
 
 
-def _move_in_words(move: Move) -> str:
-    return f"{move.kind} of [{','.join(map(str, move.operand))}] over {', '.join(move.axes)}"
+def _as_large(found: Collective, move: Move) -> bool:
+    """The same lengths, in whatever order; of what only changes places, in pieces of any shape, as many entries."""
+    if found.kind in ("all_to_all", "collective_permute"):
+        return math.prod(found.operand) == math.prod(move.operand)
+    return sorted(n for n in found.operand if n > 1) == sorted(n for n in move.operand if n > 1)
+
+
+def _listed(collectives: Sequence[Collective]) -> str:
+    return "\n".join(f"- {c}" for c in collectives)
+
+
+def _allowed(moves: Sequence[Move], mesh: Mapping[str, int]) -> str:
+    said = dict.fromkeys(f"{m.kind} of [{','.join(map(str, m.operand))}] over {', '.join(axes)}"
+                         for m in moves if (axes := _long(m.axes, mesh)))
+    return f"Nothing else need travel than: {'; or '.join(said)}." if said else "Nothing need travel at all."
 
 
 def _work(run: Execution) -> Miss | None:

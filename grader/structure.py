@@ -16,10 +16,11 @@ KINDS = {
     "stablehlo.all_gather": "all_gather",
     "stablehlo.reduce_scatter": "reduce_scatter",
     "stablehlo.all_to_all": "all_to_all",
+    "mhlo.all_to_all": "all_to_all",  # as compilers write it: one operand for each piece
     "stablehlo.collective_permute": "collective_permute",
     "stablehlo.collective_broadcast": "collective_broadcast",
 }
-COLLECTIVES = tuple(KINDS.values())
+COLLECTIVES = tuple(dict.fromkeys(KINDS.values()))
 
 def ring_bytes(kind: str, operand_bytes: float, devices: int) -> float:
     """Bytes one device sends in one collective on a ring of `devices`, given its operand's bytes.

@@ -34,9 +34,46 @@ def structure(program: Program) -> Structure:
 def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -> Structure:
     """Read what the compiler made of a program; `mesh` names the axes of its device groups."""
     (module,) = compiled.runtime_executable().hlo_modules()
-    text = _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
+    text = _jax.mlir.hlo_to_stablehlo(_numbered(module).as_serialized_hlo_module_proto())
     with make_ir_context():
         return _Walk(ir.Module.parse(text), mesh).structure()
+
+
+# Groups of devices by the axes of a mesh, whose devices may come in another order: XLA writes them so from JAX 0.10 on.
+# MLIR refuses to read that of an all-to-all, and elsewhere forgets the order.
+BY_AXES = re.compile(r"(?<=replica_groups=)mesh\[([^\]]*)\](?:, device_ids=\(\[([\d,]+)\](?:T\(([\d,]+)\))?\))?"
+                     r" \{([^}]*)\}")
+
+
+def _numbered(module: Any) -> Any:
+    """A compiled module, the groups of its collectives by device numbers."""
+    text = module.to_string()
+    numbered = BY_AXES.sub(numbers_for, text)
+    if numbered == text:
+        return module
+    from jaxlib import _hlo  # as old as the notation
+
+    return _hlo.hlo_module_from_text(numbered)
+
+
+def numbers_for(found: re.Match[str]) -> str:
+    """Groups such as {{0,2},{1,3}} for a mesh 'a'=2,'b'=2, its axes 'a' (or a part of one: 'a':(1)2), and its order.
+
+    The order is that of numbers counted through `dimensions` that were then `turned`, as np.transpose does.
+    """
+    mesh, dimensions, turned, axes = found.groups(default="")
+    sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", mesh)}
+    parts = [(name, int(before or 1), int(size or sizes[name]))
+             for name, before, size in re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", axes)]
+    order = np.arange(math.prod(sizes.values()))
+    if dimensions:
+        order = order.reshape(_integers(dimensions)).transpose(_integers(turned) or None).ravel()
+    groups = order[np.array(_groups_along(parts, sizes))].tolist()
+    return f"{{{','.join('{' + ','.join(map(str, group)) + '}' for group in groups)}}}"
+
+
+def _integers(listed: str) -> list[int]:
+    return [int(number) for number in listed.split(",") if number]
 
 
 class _Walk:
@@ -104,15 +141,19 @@ class _Walk:
         ins, outs = (_shardings(op.attributes[side]) for side in ("in_shardings", "out_shardings"))
         self.manual.append(Manual(axes, ins, outs))
         for operand, spec in zip(op.operands, ins, strict=True):
-            self.collectives += self.moved_to_fit(operand, spec)
+            self.collectives += self.moved_to_fit(operand, spec, axes)
         self.regions(op, times, meanwhile)
 
-    def moved_to_fit(self, operand: ir.Value, wanted: P) -> Iterator[Collective]:
-        """What the compiler must gather when an argument does not lie as in_specs want it."""
+    def moved_to_fit(self, operand: ir.Value, wanted: P, manual: tuple[str, ...]) -> Iterator[Collective]:
+        """What the compiler must gather when an argument does not lie as in_specs want it.
+
+        in_specs speak of the manual axes; along the others an argument stays as it is.
+        """
         if not (held := _argument_spec(operand)):
             return
         kind = ir.RankedTensorType(operand.type)
         local = [n // _parts(part, self.mesh) for n, part in zip(kind.shape, held, strict=True)]
+        held = [tuple(a for a in part if a in manual) for part in held]
         axes = tuple(a for part in held for a in part if a not in _flat(wanted))
         moved = any(a in _flat(held) and _dim(held, a) != _dim(wanted, a) for a in _flat(wanted))
         if axes or moved:
@@ -127,9 +168,13 @@ class _Walk:
         axes = _axes_along(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
         group = math.prod(self.mesh[a] for a in axes) if permute else len(groups[0])
-        for kind in (ir.RankedTensorType(operand.type) for operand in op.operands):
-            yield Collective(KINDS[op.name], axes, group, tuple(kind.shape), str(kind.element_type),
-                             math.prod(kind.shape) * _width(kind), times, meanwhile=meanwhile)
+        kinds = [ir.RankedTensorType(operand.type) for operand in op.operands]
+        shapes = [tuple(kind.shape) for kind in kinds]
+        if op.name == "mhlo.all_to_all" and len(shapes) == group:  # one operand for each piece of a block
+            shapes = [_joined(shapes[0], group)]
+        for kind, shape in zip(kinds, shapes, strict=False):
+            yield Collective(KINDS[op.name], axes, group, shape, str(kind.element_type),
+                             math.prod(shape) * _width(kind), times, meanwhile=meanwhile)
 
     def groups(self, op: ir.Operation) -> list[list[int]]:
         """The devices that take part together, by their position in the mesh."""
@@ -192,16 +237,30 @@ def _bits(element: ir.Type) -> int:
     return int("".join(itertools.takewhile(str.isdigit, str(element).lstrip("abcdefghijklmnopqrstuvwxyz"))))
 
 
+def _joined(piece: tuple[int, ...], pieces: int) -> tuple[int, ...]:
+    """The block whose pieces these are: the compiler cuts a dimension into one of length 1, and the rest behind it."""
+    at = piece.index(1) if 1 in piece[:-1] else None
+    return (pieces, *piece) if at is None else (*piece[:at], pieces * piece[at + 1], *piece[at + 2:])
+
+
 def _groups_of(refs: list[Any], mesh: Mapping[str, int]) -> list[list[int]]:
     """Device groups along axes (or parts of axes) of a mesh, other coordinates held fixed."""
+    parts = []
+    for ref in refs:
+        info = sdy.SubAxisInfoAttr(ref.sub_axis_info) if ref.sub_axis_info is not None else None
+        parts.append((ref.name, info.pre_size, info.size) if info else (ref.name, 1, mesh[ref.name]))
+    return _groups_along(parts, mesh)
+
+
+def _groups_along(parts: list[tuple[str, int, int]], mesh: Mapping[str, int]) -> list[list[int]]:
+    """The same, for parts of axes: the name, how many stand before the part, and its own size."""
     shape: list[int] = []
     along: list[int] = []
     for name, size in mesh.items():
-        parts = [r.sub_axis_info for r in refs if r.name == name]
-        infos = [sdy.SubAxisInfoAttr(i) if i is not None else None for i in parts]
-        cuts = sorted({1, size} | {c for i in infos if i for c in (i.pre_size, i.pre_size * i.size)})
+        spans = [(before, before * length) for axis, before, length in parts if axis == name]
+        cuts = sorted({1, size} | {cut for span in spans for cut in span})
         for low, high in itertools.pairwise(cuts):
-            if any(i is None or i.pre_size <= low and high <= i.pre_size * i.size for i in infos):
+            if any(first <= low and high <= last for first, last in spans):
                 along.append(len(shape))
             shape.append(high // low)
     ids = np.arange(math.prod(shape)).reshape(shape)

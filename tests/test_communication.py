@@ -1,16 +1,19 @@
 """Reading programs: every collective, its axes, its bytes, and how often it runs."""
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import grader
 from grader.program import aval, make_mesh
 from grader.structure import ring_bytes
+from grader.walk import BY_AXES, numbers_for
 
 MESH = {"x": 4, "y": 2}
 
@@ -90,6 +93,17 @@ def test_operands_that_do_not_lie_as_in_specs_say_are_counted():
     assert found.bytes_sent == 3 * BLOCK
 
 
+def test_what_lies_along_the_compilers_axes_stays_there():
+    """Manual along x only: in_specs do not speak of y, so an array that is cut along y is not gathered."""
+    mesh = make_mesh(MESH)
+    given = aval((16, 32), jnp.float32, P("x", "y"), mesh)
+    along_x = jax.shard_map(lambda a: a - lax.pmean(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x"),
+                            axis_names={"x"})
+    assert only(grader.communication(along_x, given)).kind == "all_reduce"
+    across = jax.shard_map(lambda a: a, mesh=mesh, in_specs=P(None, "x"), out_specs=P(None, "x"), axis_names={"x"})
+    assert only(grader.communication(across, given)).implicit
+
+
 def test_without_shard_map_the_compilers_choice_is_read():
     mesh = make_mesh(MESH)
     found = grader.communication(jnp.matmul, aval((16, 32), jnp.float32, P(None, "x"), mesh),
@@ -97,6 +111,23 @@ def test_without_shard_map_the_compilers_choice_is_read():
     assert found.by_compiler
     assert [(c.kind, c.axes) for c in found.collectives] == [("all_reduce", ("x",))]
     assert found.flops >= 2 * 16 * 8 * 24 and found.peak_bytes > 0
+
+
+@pytest.mark.parametrize("axes", ["x", "y", ("x", "y"), ("y", "x")])
+def test_an_exchange_that_the_compiler_chose_is_read_as_one(axes):
+    mesh = make_mesh(MESH)
+    n = math.prod(MESH[axis] for axis in axes)
+    columns = jax.jit(lambda a: a * 2, out_shardings=NamedSharding(mesh, P(None, axes)))
+    found = only(grader.communication(columns, aval((16, 32), jnp.float32, P(axes, None), mesh)))
+    assert (found.kind, set(found.axes), found.operand) == ("all_to_all", set(axes), (16 // n, 32))
+    assert found.bytes_sent == 16 * 32 * 4 // n * (n - 1) // n
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_groups_that_the_compiler_counts_in_another_order_are_read(axis):
+    mesh = make_mesh({"x": 2, "y": 2, "z": 2})
+    total = jax.jit(lambda a: a.sum(0), out_shardings=NamedSharding(mesh, P()))
+    assert only(grader.communication(total, aval((8, 3), jnp.float32, P(axis), mesh))).axes == (axis,)
 
 
 def test_flops_are_per_device_and_loops_count():
@@ -157,3 +188,35 @@ def test_what_can_be_computed_during_a_transfer_is_counted(how, meanwhile):
                                  aval((8, 12), jnp.float32, specs[1], mesh))
     assert {c.kind for c in found.collectives} == {"collective_permute"}
     assert [c.meanwhile for c in found.collectives] == meanwhile
+
+
+def moved(sizes, held, wanted):
+    """What the compiler sends to lay a 16 × 24 float32 array otherwise."""
+    mesh = make_mesh(sizes)
+    def move(a):
+        return lax.with_sharding_constraint(a, NamedSharding(mesh, wanted))
+    return grader.communication(move, aval((16, 24), jnp.float32, held, mesh)).collectives
+
+
+@pytest.mark.parametrize("sizes", [{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}])
+def test_an_all_to_all_that_the_compiler_chose_is_read_and_counted_once(sizes):
+    (found,) = moved(sizes, P("x", None), P(None, "x"))
+    n = sizes["x"]
+    assert (found.kind, found.axes, found.group, found.bytes) == ("all_to_all", ("x",), n, 16 * 24 * 4 // n)
+    assert found.bytes_sent == (n - 1) * found.bytes // n
+
+
+def test_an_all_to_all_over_a_part_of_an_axis_is_read():
+    exchanged, passed_on = moved(MESH, P("x", "y"), P("y", "x"))
+    assert (exchanged.kind, exchanged.axes, exchanged.group) == ("all_to_all", ("x",), 2)
+    assert (passed_on.kind, set(passed_on.axes)) == ("collective_permute", {"x", "y"})
+
+
+@pytest.mark.parametrize("named, groups", [
+    ("mesh['a'=4,'b'=2] {'a'}", "{0,2,4,6},{1,3,5,7}"),
+    ("mesh['a'=4,'b'=2] {'a','b'}", "{0,1,2,3,4,5,6,7}"),
+    ("mesh['a'=2,'b'=4] {'b':(2)2}", "{0,1},{2,3},{4,5},{6,7}"),
+    ("mesh['a'=2,'b'=4], device_ids=([2,2,2]T(0,2,1)) {'b':(2)2}", "{0,2},{1,3},{4,6},{5,7}"),
+])
+def test_groups_named_by_mesh_axes_are_written_out(named, groups):
+    assert BY_AXES.sub(numbers_for, f"replica_groups={named}, x") == f"replica_groups={{{groups}}}, x"

@@ -58,12 +58,12 @@ def test_every_exercise_stands_in_a_lesson():
     assert set(LESSON_OF) == set(EXERCISES)
 
 
+@pytest.mark.parametrize("seed, thorough", [(0, False), (3, True)], ids=["notebook", "graded"])
 @pytest.mark.parametrize("lesson, exercise", PAIRS)
-def test_the_model_solution_earns_everything(lesson, exercise):
-    for seed, thorough in ((0, False), (3, True)):
-        found = verdict(exercise, answered("solutions", lesson)[exercise.name], seed, thorough)
-        assert found.passed, found.words
-        assert found.points == found.worth == exercise.points
+def test_the_model_solution_earns_everything(lesson, exercise, seed, thorough):
+    found = verdict(exercise, answered("solutions", lesson)[exercise.name], seed, thorough)
+    assert found.passed, found.words
+    assert found.points == found.worth == exercise.points
 
 
 @pytest.mark.parametrize("lesson, name, source", ALTERNATIVES)

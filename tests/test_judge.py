@@ -129,6 +129,17 @@ def test_an_unknown_axis_is_said_in_plain_words():
     assert found.failure.check == "runs" and "axis" in found.words
 
 
+@pytest.mark.parametrize("body, options, words", [
+    (jnp.matmul, {"in_specs": P("x", "y"), "axis_names": {"x"}}, "speak of these axes only"),
+    (jnp.matmul, {"in_specs": list(INS)}, "different trees"),
+    (lambda a, b: lax.fori_loop(0, 3, lambda k, c: c + a @ b, jnp.zeros((a.shape[0], b.shape[1]))), {"in_specs": INS},
+     "come out with the type it went in with"),
+])
+def test_what_shard_map_refuses_is_said_in_plain_words(body, options, words):
+    found = on(lambda a, b, *, mesh: jax.shard_map(body, mesh=mesh, out_specs=P(), **options)(a, b))
+    assert found.failure.check == "runs" and words in found.words
+
+
 def blocks_for(signed):
     wanted = [np.arange(1, 7, dtype=np.float32).reshape(2, 3) + 10 * k for k in range(8)]
     return signature(signed(wanted), wanted, {"x": 4, "y": 2})

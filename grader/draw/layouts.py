@@ -25,12 +25,12 @@ def shards(array: Any, title: str = "") -> Picture:
 
     `array` is a jax.Array or `Blocks`. Copies of a block share a colour; rank 3 is drawn slice by slice.
     """
-    held = _blocks(array)
+    held = as_blocks(array)
     figure = Figure(figsize=(0.6, 0.6))
     planes = _planes(held)
     axes = figure.subplots(1, len(planes), squeeze=False)[0]
-    rows, columns = _grid_shape(held.shape)
-    wide, high, gap = _inches(columns), _inches(rows), 0.3
+    rows, columns = grid_shape(held.shape)
+    wide, high, gap = inches(columns), inches(rows), 0.3
     figure.set_size_inches(len(planes) * (wide + gap) - gap, high)
     figure.subplots_adjust(left=0, right=1, bottom=0, top=1, wspace=gap / wide)
     for ax, (name, plane) in zip(axes, planes, strict=True):
@@ -44,7 +44,7 @@ def shards(array: Any, title: str = "") -> Picture:
 
 def devices(array: Any, title: str = "") -> Picture:
     """The grid of devices, each with the block it holds: rows are the mesh's first axis."""
-    held = _blocks(array)
+    held = as_blocks(array)
     figure, ax = sheet(*_size(held))
     _draw_devices(ax, held, title)
     return Picture(figure, "\n".join(filter(None, [title, text(held)])))
@@ -61,9 +61,9 @@ def compare(expected: Blocks, found: Blocks) -> Picture:
 
 def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
     """A · B = C in a row, each coloured by who holds what."""
-    parts = [_blocks(x) for x in (a, b, c)]
-    widths = [_inches(_grid_shape(p.shape)[1]) for p in parts]
-    height = max(_inches(_grid_shape(p.shape)[0]) for p in parts)
+    parts = [as_blocks(x) for x in (a, b, c)]
+    widths = [inches(grid_shape(p.shape)[1]) for p in parts]
+    height = max(inches(grid_shape(p.shape)[0]) for p in parts)
     figure = Figure(figsize=(sum(widths) + 1.2, height + 0.5))
     axes = figure.subplots(1, 3, width_ratios=widths)
     for ax, held, name in zip(axes, parts, ("A", "B", "C"), strict=True):
@@ -79,7 +79,7 @@ def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
 
 def text(array: Any) -> str:
     """Who holds what, one line a block: the devices, and the part of the whole."""
-    held = _blocks(array)
+    held = as_blocks(array)
     size = "×".join(map(str, held.shape)) or "scalar"
     mesh = ", ".join(f"{name}={n}" for name, n in held.mesh.items())
     partial = f", parts of a sum over {', '.join(held.partial_over)}" if held.partial_over else ""
@@ -89,7 +89,7 @@ def text(array: Any) -> str:
     return "\n".join(lines)
 
 
-def _blocks(array: Any) -> Blocks:
+def as_blocks(array: Any) -> Blocks:
     if isinstance(array, Blocks):
         return array
     if isinstance(array, jax.Array):
@@ -112,11 +112,11 @@ def _devices_in_words(holders: Sequence[int]) -> str:
     return f"device{'s' * (len(holders) > 1)} {', '.join(map(str, holders))}"
 
 
-def _grid_shape(shape: Sequence[int]) -> tuple[int, int]:
+def grid_shape(shape: Sequence[int]) -> tuple[int, int]:
     return ((1, 1), (1, *shape), tuple(shape))[len(shape)] if len(shape) <= 2 else tuple(shape[-2:])
 
 
-def _inches(length: int) -> float:
+def inches(length: int) -> float:
     return min(4.2, max(1.1, 0.34 * length))
 
 
@@ -131,7 +131,7 @@ def _planes(held: Blocks) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def draw_whole(ax: Axes, held: Blocks, plane: tuple[int, ...]) -> None:
-    rows, columns = _grid_shape(held.shape)
+    rows, columns = grid_shape(held.shape)
     holders = _holders(held)
     for colour, (index, who) in enumerate(holders.items()):
         if any(not start <= k < stop for k, (start, stop) in zip(plane, index, strict=False)):
@@ -165,7 +165,7 @@ def _labels(value: np.ndarray | None, index: Sequence[tuple[int, int]]) -> list[
     """What is written into a block: its values, its first corner when they are many, or its place."""
     if value is None or value.ndim > 2 or not value.size:
         return [[_region(index)]]
-    block = value.reshape(_grid_shape(value.shape))
+    block = value.reshape(grid_shape(value.shape))
     rows, columns = (n if n <= most else most - 1 for n, most in zip(block.shape, (3, 4), strict=True))
     labels = [[f"{entry:.5g}" for entry in row[:columns]] + ["…"] * (columns < block.shape[1]) for row in block[:rows]]
     return labels + [["…"] * len(labels[0])] * (rows < block.shape[0])

@@ -1,0 +1,125 @@
+"""What a change of layout looks like: before and after, and what must travel between the devices for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, Rectangle
+
+from grader.blocks import Blocks
+from grader.communication import Report
+from grader.draw.layouts import as_blocks, draw_whole, grid_shape, inches, text
+from grader.draw.picture import INK, Picture
+
+BETWEEN = 2.3  # inches for the arrow and what stands on it
+
+
+@dataclass(frozen=True)
+class Change:
+    """Two layouts, the collectives between them, and for each device how much of what it needs it lacks.
+
+    `arriving` counts, device by device, the entries of the block afterwards that the device did not hold before;
+    it is None where before and after are not the same array.
+    """
+
+    before: Blocks
+    after: Blocks
+    between: tuple[str, ...]
+    arriving: tuple[int, ...] | None
+
+
+def change(before: Any, after: Any, between: Any = (), title: str = "", device: int | None = None) -> Picture:
+    """One layout, an arrow with the collectives between, and the other layout.
+
+    Args:
+      before, after: a jax.Array or `Blocks` each, on the same devices.
+      between: what moves: a text, several, or a report of `grader.communication`.
+      title: stands above the picture.
+      device: frame what this device holds before and after.
+    """
+    facts = changed(as_blocks(before), as_blocks(after), between)
+    widths = [inches(grid_shape(held.shape)[1]) for held in (facts.before, facts.after)]
+    height = max(inches(grid_shape(held.shape)[0]) for held in (facts.before, facts.after))
+    high = max(height, 0.22 * len(facts.between) + 0.9) + 0.4
+    figure = Figure(figsize=(sum(widths) + BETWEEN + 0.4, high))
+    left, middle, right = figure.subplots(1, 3, width_ratios=[widths[0], BETWEEN, widths[1]])
+    for ax, held, name in ((left, facts.before, "before"), (right, facts.after, "after")):
+        draw_whole(ax, held, ())
+        ax.set_title(name, fontsize=10, color=INK)
+        if device is not None:
+            _frame_device(ax, held, device)
+    _draw_arrow(middle, [*facts.between, *_lacking(facts, device)])
+    if title:
+        figure.suptitle(title, fontsize=11, color=INK, y=1.04)
+    return Picture(figure, "\n".join(filter(None, [title, change_text(facts, device)])))
+
+
+def changed(before: Blocks, after: Blocks, between: Any = ()) -> Change:
+    """The facts of a change; `between` as for `change`."""
+    if len(before.indices) != len(after.indices):
+        raise ValueError(f"before lies on {len(before.indices)} devices, after on {len(after.indices)}")
+    if max(len(before.shape), len(after.shape)) > 2:
+        raise ValueError("a change is drawn of arrays with at most two dimensions")
+    alike = before.shape == after.shape and not before.partial_over and not after.partial_over
+    lacking = tuple(_missing(old, new) for old, new in zip(before.indices, after.indices, strict=True))
+    return Change(before, after, _lines(between), lacking if alike else None)
+
+
+def change_text(facts: Change, device: int | None = None) -> str:
+    """The change in words, from top to bottom."""
+    moved = facts.between or ("nothing is sent",)
+    return "\n".join(["before", text(facts.before), *(f"→ {line}" for line in (*moved, *_lacking(facts, device))),
+                      "after", text(facts.after)])
+
+
+def _lines(between: Any) -> tuple[str, ...]:
+    if isinstance(between, str):
+        return (between,)
+    if isinstance(between, Report):
+        return tuple(f"{c.kind} over {', '.join(c.axes)}: {c.bytes_sent:,} B" for c in between.collectives)
+    if isinstance(between, Iterable):
+        return tuple(map(str, between))
+    raise TypeError(f"between two layouts stand texts or a report, not a {type(between).__name__}")
+
+
+def _missing(old: tuple[slice, ...], new: tuple[slice, ...]) -> int:
+    """How many entries of the part `new` are not in the part `old`."""
+    needed, kept = 1, 1
+    for a, b in zip(old, new, strict=True) if len(old) == len(new) else ():
+        needed *= b.stop - b.start
+        kept *= max(0, min(a.stop, b.stop) - max(a.start, b.start))
+    return needed - kept
+
+
+def _lacking(facts: Change, device: int | None) -> tuple[str, ...]:
+    if device is None or facts.arriving is None:
+        return ()
+    part = facts.after.indices[device]
+    needs, lacks = _entries(part), facts.arriving[device]
+    return (f"device {device} needs {needs} entries,", f"{needs - lacks} of them it has, {lacks} arrive")
+
+
+def _entries(part: tuple[slice, ...]) -> int:
+    count = 1
+    for piece in part:
+        count *= piece.stop - piece.start
+    return count
+
+
+def _frame_device(ax: Axes, held: Blocks, device: int) -> None:
+    (top, bottom), (left, right) = ((0, 1), (0, 1), *((s.start, s.stop) for s in held.indices[device]))[-2:]
+    ax.add_patch(Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor=INK, linewidth=2.5,
+                           zorder=4, clip_on=False, gid=f"device {device}"))
+
+
+def _draw_arrow(ax: Axes, lines: list[str]) -> None:
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    ax.axis("off")
+    ax.add_patch(FancyArrowPatch((0.02, 0.5), (0.98, 0.5), arrowstyle="-|>", mutation_scale=18, linewidth=1.6,
+                                 color=INK))
+    ax.text(0.5, 0.56, "\n".join(lines) or "nothing is sent", ha="center", va="bottom", fontsize=8, color=INK)

@@ -1,0 +1,127 @@
+"""A collective as a picture: what every device holds before it, and what it holds afterwards.
+
+Devices are rows. A number afterwards has the colour of the device it came from; one that was made of several
+has a band for each; one that came from nobody is white.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from grader.blocks import blocks_of
+from grader.buffers import Step, ran
+from grader.draw.picture import COLOURS, INK, Picture, sheet
+
+CELL, GAP, LABEL, TITLE = 0.24, 0.1, 0.72, 0.3  # inches: a cell's height, between devices, their names, a heading
+
+
+def collective(body: Callable[[Any], Any], array: jax.Array, name: str) -> Picture:
+    """Run `body` on every device's block of `array`, and draw the blocks before and after.
+
+    Args:
+      body: what one device does with its block, collectives over the array's mesh included.
+      array: lies on a mesh; its blocks have at most two dimensions.
+      name: what stands above the arrow.
+    """
+    held = blocks_of(array)
+    return _picture({"": ran(body, held.values, held.mesh)}, name)
+
+
+def buffers(steps: Mapping[str, tuple[Sequence[Any], Sequence[Any]]], columns: int = 2) -> Picture:
+    """Blocks before and after, by title, without a word of what happened between: questions."""
+    drawn = {title: Step(tuple(map(np.asarray, before)), tuple(map(np.asarray, held)))
+             for title, (before, held) in steps.items()}
+    return _picture(drawn, "?", columns)
+
+
+def _picture(steps: Mapping[str, Step], name: str, columns: int = 1) -> Picture:
+    sizes = [_size(step, title, name) for title, step in steps.items()]
+    rows = [range(start, min(start + columns, len(sizes))) for start in range(0, len(sizes), columns)]
+    wide = max(sizes[k][0] for k in range(len(sizes)))
+    heights = [max(sizes[k][1] for k in row) for row in rows]
+    figure, ax = sheet(wide * min(columns, len(sizes)), sum(heights))
+    for number, (title, step) in enumerate(steps.items()):
+        _draw(ax, step, title, name, wide * (number % columns), sum(heights[:number // columns]))
+    facts = [_facts(step, title or name) for title, step in steps.items()]
+    return Picture(figure, "\n".join(facts))
+
+
+def _facts(step: Step, name: str) -> str:
+    lines = [f"  device {k}: {_written(b)} → {_written(a)}"
+             for k, (b, a) in enumerate(zip(step.before, step.after, strict=True))]
+    return "\n".join([name, *lines])
+
+
+def _written(block: np.ndarray) -> str:
+    return " ".join(np.array2string(block, separator=", ", max_line_width=1000).split()).replace("[ ", "[")
+
+
+def _grid(block: np.ndarray) -> np.ndarray:
+    return block.reshape((1, -1) if block.ndim < 2 else (-1, block.shape[-1]))
+
+
+def _cell(blocks: Sequence[np.ndarray]) -> float:
+    """Inches a number needs."""
+    return max(0.3, 0.075 * max(len(f"{v:g}") for block in blocks for v in block.flat) + 0.12)
+
+
+def _arrow(name: str) -> float:
+    """Inches the arrow needs with its name above it."""
+    return max(0.7, 0.085 * len(name) + 0.2)
+
+
+def _parts(step: Step, name: str) -> tuple[float, float, float]:
+    """Inches of the blocks before, of the arrow, and of the blocks after."""
+    before, held = (max(_grid(b).shape[1] for b in side) * _cell(side) for side in (step.before, step.after))
+    return before, _arrow(name), held
+
+
+def _tall(step: Step) -> float:
+    """Inches of one device's row."""
+    return max(len(_grid(b)) for b in (*step.before, *step.after)) * CELL
+
+
+def _size(step: Step, title: str, name: str) -> tuple[float, float]:
+    return LABEL + sum(_parts(step, name)) + 0.5, TITLE * bool(title) + len(step.before) * (_tall(step) + GAP) + 0.15
+
+
+def _draw(ax: Axes, step: Step, title: str, name: str, left: float, top: float) -> None:
+    before, arrow, _ = _parts(step, name)
+    start, tall = left + LABEL + before, _tall(step)
+    if title:
+        ax.text(left + 0.05, top + TITLE / 2, title, ha="left", va="center", fontsize=10, weight="bold", color=INK)
+        top += TITLE
+    for device, (old, new) in enumerate(zip(step.before, step.after, strict=True)):
+        y = top + device * (tall + GAP) + GAP / 2
+        ax.text(left + LABEL - 0.08, y + tall / 2, f"device {device}", ha="right", va="center", fontsize=8, color=INK)
+        own = np.arange(len(step.before))[:, None] == device
+        _block(ax, old, np.broadcast_to(own, (len(own), old.size)), left + LABEL, y, _cell(step.before), tall)
+        whose = np.zeros((1, new.size), bool) if step.sources is None else step.sources[device].reshape(len(own), -1)
+        _block(ax, new, whose, start + arrow, y, _cell(step.after), tall)
+    middle = top + len(step.before) * (tall + GAP) / 2
+    ax.annotate("", (start + arrow - 0.08, middle), (start + 0.08, middle),
+                arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 1.4})
+    ax.text(start + arrow / 2, middle - 0.09, name, ha="center", va="bottom", fontsize=8.5, color=INK)
+
+
+def _block(ax: Axes, block: np.ndarray, whose: np.ndarray, left: float, top: float, wide: float,
+           tall: float) -> None:
+    """One device's numbers; `whose` says of which devices each is made."""
+    grid = _grid(block)
+    top += (tall - len(grid) * CELL) / 2
+    for place, value in enumerate(grid.flat):
+        row, column = divmod(place, grid.shape[1])
+        x, y = left + column * wide, top + row * CELL
+        makers = np.flatnonzero(whose[:, place])
+        for band, device in enumerate(makers):
+            ax.add_patch(Rectangle((x + band * wide / len(makers), y), wide / len(makers), CELL, linewidth=0,
+                                   facecolor=COLOURS[device % len(COLOURS)]))
+        ax.add_patch(Rectangle((x, y), wide, CELL, facecolor="none", edgecolor="white" if len(makers) else "#bbbbbb",
+                               linewidth=1.2))
+        ax.text(x + wide / 2, y + CELL / 2, f"{value:g}", ha="center", va="center", fontsize=7.5, color=INK)

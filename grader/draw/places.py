@@ -1,0 +1,114 @@
+"""Where arrays are: a column for the host and one for every device, a row for every array.
+
+The picture for arrays on several meshes: it names devices by their own numbers, and shows which hold nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from grader.draw.picture import COLOURS, INK, Picture, sheet
+
+Part = tuple[tuple[int, int], ...]
+HOST = "host"
+FAINT = "#bbbbbb"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One array: its name, whether it may be moved, and by place the part that lies there, with its values.
+
+    A place is a device's number, or `HOST` for an array of NumPy's; a part has a start and a stop in each dimension.
+    """
+
+    name: str
+    kind: str
+    parts: Mapping[int | str, tuple[Part, np.ndarray]]
+
+
+def placement(**arrays: Any) -> Picture:
+    """Which device holds what of several arrays, each given under the name it is to be drawn with.
+
+    The frame of an uncommitted array is dashed: JAX may move it.
+    """
+    rows, places = [_row(name, array) for name, array in arrays.items()], [HOST, *range(len(jax.devices()))]
+    wide, high = _cell(rows)
+    left = 0.3 + 0.085 * max(len(text) for row in rows for text in (row.name, row.kind))
+    figure, ax = sheet(left + len(places) * (wide + 0.06) + 0.05, 0.3 + len(rows) * (high + 0.12))
+    for column, place in enumerate(places):
+        x = left + column * (wide + 0.06)
+        ax.text(x + wide / 2, 0.17, HOST if place == HOST else f"device {place}", ha="center", va="center",
+                fontsize=7.5, color=INK)
+    for number, row in enumerate(rows):
+        _draw_row(ax, row, places, left, 0.3 + number * (high + 0.12), wide, high)
+    return Picture(figure, "\n".join(map(text, rows)))
+
+
+def text(row: Row) -> str:
+    """A row as one line for each part that lies somewhere."""
+    lines = [f"{row.name} ({row.kind})"]
+    for place, (part, values) in row.parts.items():
+        where = HOST if place == HOST else f"device {place}"
+        few = f" = {' '.join(map(_number, values.flat))}" if values.size <= 4 else ""
+        lines.append(f"  {where}: {_region(part)}{few}")
+    return "\n".join(lines)
+
+
+def _row(name: str, array: Any) -> Row:
+    if isinstance(array, np.ndarray):
+        return Row(name, "NumPy", {HOST: (_part([slice(None)] * array.ndim, array.shape), array)})
+    if not isinstance(array, jax.Array):
+        raise TypeError(f"{name} should be a jax.Array or a NumPy array; it is a {type(array).__name__}")
+    number = {device: k for k, device in enumerate(jax.devices())}
+    held = {number[s.device]: (_part(s.index, array.shape), np.asarray(s.data)) for s in array.addressable_shards}
+    return Row(name, "committed" if array.committed else "uncommitted", dict(sorted(held.items())))
+
+
+def _part(index: Sequence[slice], shape: Sequence[int]) -> Part:
+    return tuple(part.indices(length)[:2] for part, length in zip(index, shape, strict=True))
+
+
+def _region(part: Part) -> str:
+    return f"[{', '.join(f'{start}:{stop}' for start, stop in part)}]"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.5g}"
+
+
+def _label(part: Part, values: np.ndarray) -> str:
+    """What is written into a block: its values where they are few, else its place in the whole."""
+    if values.size > 8 or values.ndim > 2:
+        return _region(part)
+    lines = values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values.reshape(-1, min(values.size, 4) or 1)
+    return "\n".join(" ".join(map(_number, line)) for line in lines)
+
+
+def _cell(rows: Sequence[Row]) -> tuple[float, float]:
+    labels = [_label(*held) for row in rows for held in row.parts.values()]
+    widest = max((len(line) for label in labels for line in label.split("\n")), default=0)
+    return max(0.66, 0.068 * widest + 0.14), max(0.36, 0.15 * max((x.count("\n") for x in labels), default=0) + 0.28)
+
+
+def _draw_row(ax: Axes, row: Row, places: Sequence[int | str], left: float, top: float, wide: float,
+              high: float) -> None:
+    ax.text(left - 0.1, top + high / 2 - 0.07, row.name, ha="right", va="center", fontsize=9, weight="bold", color=INK)
+    ax.text(left - 0.1, top + high / 2 + 0.1, row.kind, ha="right", va="center", fontsize=7, color="#666666")
+    parts = sorted({part for part, _ in row.parts.values()})  # a part keeps its colour, whoever holds it
+    colours = {part: COLOURS[k % len(COLOURS)] for k, part in enumerate(parts)}
+    for column, place in enumerate(places):
+        x = left + column * (wide + 0.06)
+        held = row.parts.get(place)
+        loose = held is not None and row.kind == "uncommitted"
+        ax.add_patch(Rectangle((x, top), wide, high, facecolor=colours[held[0]] if held else "white",
+                               edgecolor=INK if loose else "white" if held else FAINT, linewidth=1.2 if loose else 0.6,
+                               linestyle="--" if loose else "-", gid=f"{row.name} on {place}" if held else None))
+        if held:
+            ax.text(x + wide / 2, top + high / 2, _label(*held), ha="center", va="center", fontsize=7, color=INK)

@@ -1,0 +1,78 @@
+"""A change of layout: the facts, their text, and what is drawn."""
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader import communication, draw
+from grader.blocks import blocks
+from grader.draw.changes import changed
+from grader.program import make_mesh, put
+
+MESH = {"x": 4, "y": 2}
+
+
+def layout(spec, shape=(16, 16), **more):
+    return blocks(shape, spec, MESH, **more)
+
+
+@pytest.mark.parametrize("before, after, arriving", [
+    (P("x"), P(None, "x"), 48),
+    (P("x"), P("x", "y"), 0),
+    (P("x", "y"), P(), 224),
+    (P("x"), P("x", None), 0),
+])
+def test_what_must_arrive_follows_from_the_layouts(before, after, arriving):
+    assert changed(layout(before), layout(after)).arriving == (arriving,) * 8
+
+
+def test_devices_may_lack_different_amounts():
+    lacking = changed(layout(P("x", "y")), layout(P("y", "x"))).arriving
+    assert lacking[0] == 16 and max(lacking) == 32 and len(lacking) == 8
+
+
+def test_another_shape_or_a_sum_has_no_such_number():
+    assert changed(layout(P("x")), layout(P(), (16,))).arriving is None
+    assert changed(layout(P(), partial_over=("y",)), layout(P())).arriving is None
+
+
+def test_the_text_reads_from_top_to_bottom():
+    picture = draw.change(layout(P("x"), (8,)), layout(P(), (8,)), "all_gather over x", "a title", device=5)
+    assert repr(picture) == (
+        "a title\nbefore\n8 over x=4, y=2\n  [0:2] on devices 0, 1\n  [2:4] on devices 2, 3\n"
+        "  [4:6] on devices 4, 5\n  [6:8] on devices 6, 7\n→ all_gather over x\n→ device 5 needs 8 entries,\n"
+        "→ 2 of them it has, 6 arrive\nafter\n8 over x=4, y=2\n  [0:8] on devices 0, 1, 2, 3, 4, 5, 6, 7")
+
+
+def test_a_report_says_what_moves_and_real_arrays_are_drawn():
+    mesh = make_mesh(MESH)
+    rows = put(np.arange(256, dtype=np.float32).reshape(16, 16), P("x"), mesh)
+
+    def turned(v):
+        return lax.with_sharding_constraint(v, NamedSharding(mesh, P(None, "x")))
+    picture = draw.change(rows, jax.jit(turned)(rows), communication(turned, rows), device=5)
+    assert "→ all_to_all over x: 192 B" in repr(picture) and "48 arrive" in repr(picture)
+    framed = [patch.get_gid() for ax in picture.figure.axes for patch in ax.patches if patch.get_gid()]
+    assert framed == ["device 5", "device 5"]
+    assert picture.png().startswith(b"\x89PNG") and picture.png() == picture.png()
+
+
+def test_nothing_sent_is_said():
+    assert "→ nothing is sent" in repr(draw.change(layout(P("x")), layout(P("x", "y"))))
+
+
+@pytest.mark.parametrize("before, after, between, words", [
+    (layout(P("x")), blocks((16, 16), P(), {"x": 2}), "", "8 devices, after on 2"),
+    (layout(P(), (2, 2, 2)), layout(P(), (2, 2, 2)), "", "at most two dimensions"),
+])
+def test_what_cannot_be_drawn_is_refused_in_words(before, after, between, words):
+    with pytest.raises(ValueError, match=words):
+        draw.change(before, after, between)
+
+
+def test_what_stands_between_is_text_or_a_report():
+    with pytest.raises(TypeError, match="texts or a report, not a int"):
+        draw.change(layout(P()), layout(P()), 3)

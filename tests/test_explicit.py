@@ -1,0 +1,96 @@
+"""Programs on Explicit meshes: traced with types, judged on Auto ones, and explained."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import NamedSharding, reshard
+from jax.sharding import PartitionSpec as P
+
+from grader.answers import asks, collect, from_json, to_json
+from grader.errors import in_plain_words
+from grader.exercise import Case, Exercise, Move
+from grader.judge import judge
+
+LEFT, RIGHT = P(None, "x"), P("x", None)
+
+
+def exercise(out=P(), moves=None):
+    made = Exercise("product", points=4, reference=lambda a, b: a @ b, by_compiler=True)
+
+    @made.cases
+    def _(draw):
+        mesh = draw.mesh("x", "y")
+        i, j, k = draw.lengths(3, divisible_by=8)
+        arrays = {"a": draw.array(i, j, spec=LEFT), "b": draw.array(j, k, spec=RIGHT)}
+        return Case(arrays, mesh, out, moves=(Move("all_reduce", ("x",), (i, k)),), explicit=True)
+
+    @made.mistake
+    def gathered(a, b, *, mesh):
+        """Both were gathered."""
+        whole = NamedSharding(mesh, P())
+        return reshard(a, whole) @ reshard(b, whole)
+
+    @made.mistake
+    def unfinished(a, b, *, mesh):
+        """The sum was not made."""
+        return jnp.dot(a, b, out_sharding=NamedSharding(mesh, P(unreduced={"x"})))
+
+    return made
+
+
+def verdict(answer, made=None):
+    made = made or exercise()
+    cases = made.draw_cases(0, thorough=True)
+    return judge(made, cases, collect(made.form, from_json(to_json(asks(made, cases))), answer))
+
+
+def product(out):
+    return lambda a, b, *, mesh: jnp.dot(a, b, out_sharding=NamedSharding(mesh, out))
+
+
+@pytest.mark.parametrize("out", [P(), P("x", None), P(None, "x"), P(None, "y"), P("y", "x")])
+def test_a_result_lies_as_its_type_says_on_every_mesh(out):
+    made = exercise(out)
+    found = verdict(product(out), made)
+    assert [o.check for o in found.outcomes if o.passed][:4] == ["runs", "shape", "values", "layout"]
+
+
+def test_the_function_sees_types():
+    seen = set()
+
+    def look(a, b, *, mesh):
+        seen.add(str(jax.typeof(a)).split("@")[1])
+        return product(P())(a, b, mesh=mesh)
+    assert verdict(look).passed and seen == {"x]"}
+
+
+def test_a_program_left_to_the_compiler_is_named_by_what_it_sends():
+    def otherwise(a, b, *, mesh):
+        whole = NamedSharding(mesh, P(None, None))
+        return jnp.einsum("ij,jk->ik", reshard(a, whole), reshard(b, whole))
+    assert verdict(otherwise).mistake == "gathered"
+    assert verdict(product(P())).passed
+
+
+def test_two_programs_that_are_refused_alike_are_the_same():
+    def otherwise(a, b, *, mesh):
+        return jnp.einsum("ij,jk->ik", a, b, out_sharding=NamedSharding(mesh, P(None, None, unreduced={"x"})))
+    found = verdict(otherwise)
+    assert found.points == 0
+    assert found.mistake == "unfinished"
+
+
+@pytest.mark.parametrize("answer, words", [
+    (lambda a, b, *, mesh: a @ b, "out_sharding="),
+    (lambda a, b, *, mesh: jnp.dot(a, b, out_sharding=P()), "NamedSharding(mesh, P(...))"),
+    (lambda a, b, *, mesh: a.T @ a, "give way"),
+    (lambda a, b, *, mesh: b[0], "runs along a dimension"),
+    (lambda a, b, *, mesh: jax.lax.scan(lambda c, row: (c + row.sum(), None), 0.0, b)[0], "runs along a dimension"),
+    (lambda a, b, *, mesh: jax.lax.with_sharding_constraint(a, NamedSharding(mesh, P("x"))), "hint for Auto axes"),
+    (lambda a, b, *, mesh: jax.sharding.auto_axes(jnp.add)(a, a), "out_sharding="),
+    (lambda a, b, *, mesh: jnp.cos(product(P(unreduced={"x"}))(a, b, mesh=mesh)), "a sum that is not made yet"),
+])
+def test_errors_of_types_are_said_in_plain_words(answer, words):
+    made = exercise()
+    (problem,) = collect(made.form, asks(made, made.draw_cases())[:1], answer)
+    assert words in in_plain_words(problem)

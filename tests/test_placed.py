@@ -1,0 +1,212 @@
+"""What is on devices, as facts: building it, seeing it, saying what differs; and answers that mean no good."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.answers import Ask, Problem, Refused, Value, asks, collect, from_json, plain, to_json
+from grader.behaviour import close
+from grader.exercise import Case, Exercise
+from grader.judge import judge
+from grader.placed import HELD, OnDevices, OnMesh, built, difference, lies_on_devices, observed_mesh, uploaded
+
+V = np.arange(8, dtype=np.float32)
+FRONT, REAR = OnMesh({"x": 4}), OnMesh({"x": 4}, order=(4, 5, 6, 7))
+
+
+def across(text):
+    return from_json(json.loads(json.dumps(to_json(text))))
+
+
+def seen(array):
+    """What is observed of an array, after it has crossed the wire."""
+    return across(Value(plain(array))).value
+
+
+def told(found, expected):
+    return difference(seen(found), seen(expected), close)
+
+
+@pytest.mark.parametrize("mesh, devices, text", [
+    (FRONT, [0, 1, 2, 3], "<mesh x=4>"),
+    (REAR, [4, 5, 6, 7], "<mesh x=4 (devices 4, 5, 6, 7)>"),
+    (OnMesh({"x": 2, "y": 2}, explicit=True, order=(7, 0, 3, 1)), [7, 0, 3, 1],
+     "<mesh x=2 × y=2 (Explicit; devices 7, 0, 3, 1)>"),
+])
+def test_a_mesh_is_built_and_observed_as_described(mesh, devices, text):
+    made = across(Ask({}, {"m": mesh})).arguments["m"].built()
+    assert observed_mesh(made)["devices"] == devices and repr(mesh) == text
+    assert made.axis_types[0] is (AxisType.Explicit if mesh.explicit else AxisType.Auto)
+
+
+def test_an_array_is_built_where_it_was_described_and_seen_there():
+    array = across(Ask({}, {"x": OnDevices(V, REAR, P("x"))})).arguments["x"].built()
+    assert array.committed and array.sharding.spec == P("x")
+    assert seen(array)[HELD].keys() == {"device 4", "device 5", "device 6", "device 7"}
+    assert seen(array)[HELD]["device 5"]["[2:4]"].tolist() == [2, 3]
+
+
+def test_an_array_without_a_mesh_is_fresh():
+    array = OnDevices(V).built()
+    assert not array.committed and isinstance(plain(array), np.ndarray)
+
+
+def test_a_replica_that_differs_is_built_and_seen():
+    described = OnDevices(V, REAR, P(), instead={2: V + 1})
+    (array,) = built([across(Ask({}, {"x": described})).arguments["x"]])
+    assert array.is_fully_replicated
+    assert told(array, OnDevices(V, REAR).built()) == (
+        "device 6 holds [0:8], as it should, but entry [0] there is 1 and should be 0.")
+    assert "but for device 2" in repr(described)
+
+
+def test_lists_and_dicts_are_built_item_by_item():
+    made = built({"a": [OnDevices(V), (FRONT, 3)], "b": "text"})
+    assert isinstance(made["a"][0], jax.Array) and made["a"][1][1] == 3 and made["b"] == "text"
+
+
+def lay(value, mesh, *spec):
+    return OnDevices(np.asarray(value), mesh, P(*spec)).built()
+
+
+@pytest.mark.parametrize("found, expected, says", [
+    (lay(V, FRONT, "x"), lay(V, FRONT, "x"), ""),
+    (lay(V, FRONT, "x"), lay(V, REAR, "x"), "it should lie on devices 4, 5, 6, 7; it lies on devices 0, 1, 2, 3."),
+    (jnp.arange(8.0), lay(V, REAR, "x"),
+     "it should lie on devices 4, 5, 6, 7; it is an array on one device, or NumPy's on the host."),
+    (3, lay(V, FRONT, "x"), "it should lie on devices 0, 1, 2, 3; it is 3."),
+    ({"a": 1}, lay(V, FRONT, "x"), "it should lie on devices 0, 1, 2, 3; it is a dict."),
+    (lay(V, FRONT), lay(V, FRONT, "x"), "device 0 should hold [0:2]; it holds [0:8]."),
+    (lay(V, OnMesh({"x": 4}, order=(1, 0, 2, 3)), "x"), lay(V, FRONT, "x"),
+     "device 0 should hold [0:2]; it holds [2:4]."),
+    (lay(V[[0, 1, 4, 5, 4, 5, 6, 7]], FRONT, "x"), lay(V, FRONT, "x"),
+     "device 1 holds [2:4], as it should, but the values there are those that belong on device 2."),
+    (lay(V + (V == 5), FRONT, "x"), lay(V, FRONT, "x"),
+     "device 2 holds [4:6], as it should, but entry [1] there is 6 and should be 5."),
+    (lay(V == 2, FRONT, "x"), lay(V > 4, FRONT, "x"),
+     "device 1 holds [2:4], as it should, but entry [0] there is True and should be False."),
+    ([lay(V, FRONT, "x")], [lay(V, FRONT, "x")] * 2, "it should be a list of 2; it is a list of 1."),
+    (lay(V, FRONT, "x"), [lay(V, FRONT, "x")] * 2, "it should be a list of 2; it is an array on devices 0, 1, 2, 3."),
+    ([lay(V, FRONT, "x"), lay(V, FRONT, "x")], [lay(V, FRONT, "x"), lay(V, REAR, "x")],
+     "it[1] should lie on devices 4, 5, 6, 7; it lies on devices 0, 1, 2, 3."),
+    ({"y": lay(V, FRONT), "n": 2}, {"y": lay(V, FRONT), "n": 3}, "it['n'] should be 3; it is 2."),
+    ({"y": lay(V, FRONT)}, {"z": lay(V, FRONT)}, "it should be a dict with the keys z; it is a dict."),
+])
+def test_the_first_difference_is_said_in_words(found, expected, says):
+    assert told(found, expected) == says
+
+
+def test_bfloat16_on_devices_crosses_and_compares():
+    one, other = lay(jnp.asarray(V, jnp.bfloat16), FRONT, "x"), lay(jnp.asarray(V + 1, jnp.bfloat16), FRONT, "x")
+    assert told(one, one) == "" and "entry [0] there is 1 and should be 0" in told(other, one)
+
+
+def test_what_lies_on_devices_is_found_at_any_depth():
+    assert lies_on_devices(seen([1, {"a": (lay(V, FRONT, "x"),)}]))
+    assert not lies_on_devices(seen([1, {"a": (V, jnp.ones(2))}]))
+
+
+# Answers that mean no good, or cannot.
+
+
+def deleted(x):
+    x.delete()
+    return x
+
+
+def tracer(x):
+    kept = []
+    jax.jit(lambda a: kept.append(a) or a)(x)
+    return kept[0]
+
+
+def nested_in_itself(x):
+    loop = {}
+    loop["loop"] = loop
+    return loop
+
+
+@pytest.mark.parametrize("answer, kind", [
+    (deleted, "error"), (tracer, "error"), (nested_in_itself, "error"),
+    (lambda x: jax.random.key(0), ("error", "refused")), (lambda x: {"held by device": {}}, "refused"),
+    (lambda x: object(), "refused"),
+    (lambda x: jax.sharding.AbstractMesh((2,), ("x",)), "refused"), (lambda x: x.sharding, "refused"),
+    (lambda x: ..., "starter"), (lambda: 1, "error"), (7, "refused"),
+])
+def test_hostile_and_hopeless_answers_become_problems(answer, kind):
+    (found,) = collect("function", [Ask({}, {"x": OnDevices(V, FRONT, P("x"))})], answer)
+    assert isinstance(found, Problem) and found.kind in kind
+    assert across(found) == found
+
+
+@pytest.mark.parametrize("forged", [
+    {HELD: 3}, {HELD: {}}, {HELD: {"device 0": {}}}, {HELD: {"device 0": {"[0:8]": 1}}}, {HELD: {"device 0": 3}},
+    {HELD: {f"device {k}": {"a": V, "b": V} for k in range(4)}}, {HELD: {}, "more": 1},
+    {HELD: {f"device {k}": {f"[{2 * k}:{2 * k + 2}]": np.array("text")} for k in range(4)}},
+])
+def test_a_forged_observation_is_a_wrong_answer_and_no_crash(forged):
+    exercise = Exercise("placed", points=1, reference=lambda x: x + x, form="function")
+    case = Case({"x": OnDevices(V, FRONT, P("x"))})
+    found = judge(exercise, [case], [across(Value(forged))])
+    assert found.points == 0 and "should" in found.words
+
+
+def test_everything_deep_is_refused_or_said_shortly():
+    deep = 1
+    for _ in range(50_000):
+        deep = [deep]
+    (found,) = collect("function", [Ask({}, {})], lambda: deep)
+    assert isinstance(found, Problem) and found.error == "RecursionError"
+    exercise = Exercise("placed", points=1, reference=lambda x: x + x, form="function")
+    case = Case({"x": OnDevices(V, FRONT, P("x"))})
+    huge = Value({str(k): {"a": list(range(10))} for k in range(2000)})
+    assert len(judge(exercise, [case], [huge]).words) < 500
+
+
+# By way of the host.
+
+
+MOVES = {
+    "across": (lambda x: jax.device_put(x, NamedSharding(REAR.built(), P("x"))), ""),
+    "numpy": (lambda x: jax.device_put(np.asarray(x), NamedSharding(REAR.built(), P("x"))), "float32[8]"),
+    "jnp": (lambda x: jnp.asarray(np.asarray(x)), "float32[8]"),
+    "recut": (lambda x: jax.device_put(x, NamedSharding(REAR.built(), P())), "float32[8]"),
+    "turned": (lambda x: jax.device_put(x, NamedSharding(OnMesh({"x": 4}, order=(3, 2, 1, 0)).built(), P("x"))), ""),
+    "number": (lambda x: 2 * x, ""),
+    "raises": (lambda x: 1 / 0, ""),
+    "computes": (lambda x: jax.nn.relu(x @ x), ""),
+}
+
+
+@pytest.mark.parametrize("way", MOVES)
+def test_an_array_that_comes_up_from_the_host_is_noticed(way):
+    move, says = MOVES[way]
+    array = OnDevices(V, FRONT, P("x")).built()
+    assert uploaded(lambda: move(array)) == says
+
+
+@pytest.mark.parametrize("on_devices", [True, False])
+def test_only_exercises_that_ask_for_it_mind_the_host(on_devices):
+    exercise = Exercise("placed", points=1, reference=MOVES["across"][0], form="function", on_devices=on_devices)
+    cases = [Case({"x": OnDevices(V, FRONT, P("x"))})]
+    answers = across(collect("function", across(asks(exercise, cases)), MOVES["numpy"][0]))
+    found = judge(exercise, cases, answers)
+    assert found.passed is not on_devices
+    assert ("`float32[8]` was put on devices from there" in found.words) is on_devices
+
+
+def test_where_it_lies_comes_before_how_it_came():
+    exercise = Exercise("placed", points=1, reference=MOVES["across"][0], form="function", on_devices=True)
+    cases = [Case({"x": OnDevices(V, FRONT, P("x"))})]
+    found = judge(exercise, cases, collect("function", asks(exercise, cases), MOVES["recut"][0]))
+    assert "device 4 should hold [0:2]; it holds [0:8]" in found.words and "host" not in found.words
+
+
+def test_plain_refuses_what_only_looks_observed():
+    with pytest.raises(Refused, match="held by device"):
+        plain([{HELD: {"device 0": {"[0:8]": V}}}])

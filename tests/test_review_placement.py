@@ -1,0 +1,60 @@
+"""Review questions of 03_placement, and that its questions are about the arrays of its notebook."""
+
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+
+from grader.lessons import placement
+from grader.lessons.placement import HOLDERS, INSIDE, MEETINGS, STATUS, TRAVELS
+from grader.lessons.placement_moves import _timetable, timetable
+from grader.reviews import MAKERS
+
+NOTEBOOK = Path(__file__).parents[1] / "solutions" / "03_placement" / "03_placement.ipynb"
+
+
+@pytest.mark.parametrize("maker", MAKERS["03_placement"], ids=lambda maker: maker.__name__)
+def test_every_draw_is_a_fair_question(maker):
+    drawn = [maker(np.random.default_rng(seed)) for seed in range(20)]
+    assert len({q.ask for q in drawn}) > 4
+    for question in drawn:
+        assert question.accepts(question.answer) and question.why and not question.accepts("nonsense")
+    assert len({repr(q.answer) for q in drawn}) > 1, "always the same answer"
+
+
+def test_the_answer_is_the_one_that_why_explains():
+    for maker in MAKERS["03_placement"]:
+        for seed in range(20):
+            q = maker(np.random.default_rng(seed))
+            if maker.__name__ == "may_they_meet":
+                assert (q.answer == "runs") is q.why.startswith("One list")
+            if maker.__name__ == "is_it_committed":
+                assert q.answer is (q.why.startswith("One committed") or q.why.startswith("Today"))
+            if maker.__name__ == "steps_of_a_pipeline":
+                entered, more = (int(word) for word in q.why.replace(".", "").split() if word.isdigit())
+                assert q.answer == entered + more
+
+
+def test_the_notebooks_arrays_are_those_that_the_questions_are_about():
+    space = {}
+    for cell in nbformat.read(NOTEBOOK, 4).cells:
+        if cell.cell_type == "code" and not cell.metadata.get("check"):
+            exec(cell.source, space)
+    lab = placement._lab()
+    for name, array in lab.items():
+        if hasattr(array, "addressable_shards") and name in space:
+            theirs = space[name]
+            assert theirs.sharding == array.sharding and theirs.committed == array.committed, name
+            assert np.array_equal(theirs, array), name
+    for row in (*HOLDERS, *STATUS, *MEETINGS, *INSIDE, *TRAVELS):
+        names = set(compile(row.rpartition(": ")[2] if row.startswith("with") else row, row, "eval").co_names)
+        assert names & set(lab) - {"jax", "jnp", "np", "NamedSharding", "P"} <= set(space), row
+
+
+def test_timetables_follow_the_rule_that_the_hint_gives():
+    table = _timetable(3, 4)
+    assert [[row[step - 1] for step in range(1, 7)] for row in table] == [
+        [1, 2, 3, 4, None, None], [None, 1, 2, 3, 4, None], [None, None, 1, 2, 3, 4]]
+    assert len(_timetable(3, 4, waiting=True)[0]) == 12
+    assert {c.key for c in timetable.draw_cases()} >= {"2 stages, 1 batch: steps"}
