@@ -10,5 +10,5 @@ from grader.draw.layouts import compare, devices, matmul, shards, text
 from grader.draw.picture import Picture
 from grader.draw.places import placement
 
-__all__ = ["Blocks", "Picture", "bars", "blocks", "blocks_of", "buffers", "bytes_sent", "change", "collective", "compare",
-           "devices", "groups", "matmul", "mesh", "placement", "route", "shards", "specs", "text"]
+__all__ = ["Blocks", "Picture", "bars", "blocks", "blocks_of", "buffers", "bytes_sent", "change", "collective",
+           "compare", "devices", "groups", "matmul", "mesh", "placement", "route", "shards", "specs", "text"]
