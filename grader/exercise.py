@@ -21,6 +21,8 @@ from typing import Any, Literal
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
+from grader.devices import eight_devices
+
 Form = Literal["program", "function", "table"]
 
 
@@ -51,7 +53,8 @@ class Case:
     `key` names the entry of a table that this case asks about. `explicit` gives the mesh Explicit axes.
     `moves` is for a program that is left to the compiler: what it may send, and nothing else.
     `turns` bounds how often each kind of collective may run in a program with shard_map, kinds not named not at
-    all; `meanwhile` is how many FLOPs of matmuls must be free to run beside every one of them.
+    all, and `written` how often it may stand in the text; `meanwhile` is how many FLOPs of matmuls must be free to
+    run beside every turn of every one of them; `one_way` is how many bytes permutes may send to one neighbour.
     """
 
     arguments: Mapping[str, Any]
@@ -63,7 +66,9 @@ class Case:
     explicit: bool = False
     moves: tuple[Move, ...] | None = None
     turns: Mapping[str, int] | None = None
+    written: Mapping[str, int] | None = None
     meanwhile: int = 0
+    one_way: int | None = None
 
 
 @dataclass(frozen=True)
@@ -181,6 +186,7 @@ class Exercise:
         """The cases of one run: a few for the notebook, every mesh and more sizes for grading."""
         if self.drawn is None:
             raise ValueError(f"{self.name} has no cases: decorate a function with @{self.name}.cases")
+        eight_devices()  # some cases are made by experiments
         rng = np.random.default_rng([seed, *self.name.encode()])
         return tuple(case for draw in self._rounds(rng, thorough) for case in _listed(self.drawn(draw)))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -159,7 +160,7 @@ def _communication(run: Execution) -> Miss | None:
         return Miss(f"The result is right, but the compiled program sends {hidden:,} B from each device, and what is "
                     f"written in shard_map sends {run.structure.bytes_sent:,} B: data move before it or behind it, "
                     "where the compiler chose how. Do the work inside, on operands as they lie.")
-    return _too_many(run) or _too_much(run) or _alone(run)
+    return _too_many(run) or _too_much(run) or _one_way(run) or _alone(run) or _written_out(run)
 
 
 def _too_many(run: Execution) -> Miss | None:
@@ -181,6 +182,27 @@ def _sent(run: Execution) -> list[Collective]:
     return [c for c in run.structure.collectives if c.group > 1]
 
 
+def _one_way(run: Execution) -> Miss | None:
+    """More bytes to one neighbour than need be."""
+    allowed, moved = run.case.one_way, run.structure.bytes_one_way
+    if allowed is None or moved <= allowed:
+        return None
+    listed = "\n".join(f"- {c}" for c in _sent(run))
+    return Miss(f"The result is right, but each device sends {moved:,} B to one and the same neighbour; {allowed:,} B "
+                f"are enough when the links in both directions are used:\n{listed}")
+
+
+def _written_out(run: Execution) -> Miss | None:
+    """A collective written down turn by turn, where a loop was asked for."""
+    counts = Counter(c.kind for c in _sent(run))
+    allowed = counts if run.case.written is None else run.case.written
+    for kind, count in counts.items():
+        if count > allowed.get(kind, 0):
+            return Miss(f"The result is right, but {kind} stands in the program {count} times, where "
+                        f"{allowed.get(kind, 0)} would do: in a loop it stands there once, on any number of devices.")
+    return None
+
+
 def _alone(run: Execution) -> Miss | None:
     """A collective during which the devices have nothing to multiply."""
     idle = next((c for c in _sent(run) if c.meanwhile < run.case.meanwhile), None)
@@ -188,7 +210,8 @@ def _alone(run: Execution) -> Miss | None:
         return None
     return Miss(f"The result is right, but during this transfer there is too little to compute:\n- {idle}\n\n"
                 f"Products of {idle.meanwhile:,} FLOPs neither wait for it nor it for them; {run.case.meanwhile:,} "
-                "should. What a device holds already it can multiply while the next block is on its way.")
+                "should, and each product counts for one transfer only. What a device "
+                "holds already it can multiply while the next block is on its way.")
 
 
 def _too_much(run: Execution) -> Miss | None:

@@ -6,6 +6,7 @@ Bytes sent per device follow the ring algorithm on n devices (Thakur, Rabenseifn
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -44,8 +45,9 @@ class Collective:
     mesh axes it runs over (() when its groups follow none), `group` how many devices take part together.
     `times` counts turns of the loops around it; None means that this is only known at run time (a
     branch, or a loop without fixed length). `implicit`: nobody wrote it; the compiler moves data so that
-    an operand fits shard_map's in_specs. `meanwhile`: FLOPs of the matmuls that neither wait for it nor it for
-    them, so that a device may compute them while it sends (in one turn of a loop).
+    an operand fits shard_map's in_specs. `meanwhile`: FLOPs of matmuls that a device may compute while it sends, in
+    one turn: they neither wait for the transfer nor it for them, and each is counted for one transfer only. `shift`:
+    by how many places along its axis a permute moves every block, counted upwards; 0 where they do not move alike.
     """
 
     kind: str
@@ -57,6 +59,7 @@ class Collective:
     times: int | None = 1
     implicit: bool = False
     meanwhile: int = 0
+    shift: int = 0
 
     @property
     def bytes_sent(self) -> int:
@@ -97,3 +100,12 @@ class Structure:
     @property
     def bytes_sent(self) -> int:
         return sum(c.bytes_sent for c in self.collectives)
+
+    @property
+    def bytes_one_way(self) -> int:
+        """The most bytes that each device sends to one and the same neighbour, in permutes."""
+        ways: Counter[tuple[tuple[str, ...], int]] = Counter()
+        for c in self.collectives:
+            if c.kind == "collective_permute":
+                ways[c.axes, c.shift] += c.bytes_sent
+        return max(ways.values(), default=0)

@@ -6,8 +6,9 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -17,6 +18,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import sdy, stablehlo
 from jax.sharding import PartitionSpec as P
 
+from grader.overlap import fair_shares
 from grader.program import Program
 from grader.structure import KINDS, Collective, Manual, Structure
 
@@ -76,6 +78,13 @@ def _integers(listed: str) -> list[int]:
     return [int(number) for number in listed.split(",") if number]
 
 
+class _Node(NamedTuple):
+    """An operation of a block, and the nodes that it waits for: a bit for each."""
+
+    op: ir.Operation
+    waits: int
+
+
 class _Walk:
     """One walk through a module, calls followed, turns of loops multiplied."""
 
@@ -88,22 +97,21 @@ class _Walk:
         self.manual: list[Manual] = []
         self.dot_flops = 0
         self.foreign = tuple(sorted({name for op in top for name in _called_by_name(op) if not OURS.fullmatch(name)}))
-        self.regions(self.functions["main"], 1, 0)
+        self.regions(self.functions["main"], 1, Fraction(0))
 
     def structure(self) -> Structure:
         return Structure(self.mesh, tuple(self.manual), tuple(self.collectives), self.dot_flops, self.foreign)
 
-    def regions(self, op: ir.Operation, times: int | None, meanwhile: int) -> None:
+    def regions(self, op: ir.Operation, times: int | None, meanwhile: Fraction) -> None:
         for block in _blocks(op):
-            ops = [inner.operation for inner in block.operations]
-            for inner, free in zip(ops, self.independent_flops(ops), strict=True):
-                self.visit(inner, times, meanwhile + free)
+            nodes: list[_Node] = []
+            self.enter(block, {}, nodes)
+            for node, own in zip(nodes, self.beside(nodes), strict=True):
+                self.visit(node.op, times, meanwhile + own)
 
-    def visit(self, op: ir.Operation, times: int | None, meanwhile: int) -> None:
+    def visit(self, op: ir.Operation, times: int | None, meanwhile: Fraction) -> None:
         if op.name in KINDS:
-            self.collectives += self.one_per_operand(op, times, meanwhile)
-        elif callee := _callee(op):
-            self.regions(self.functions[callee], times, meanwhile)
+            self.collectives += self.one_per_operand(op, times, int(meanwhile))
         elif op.name == "stablehlo.while":
             turns = _trip_count(op)
             self.regions(op, None if times is None or turns is None else times * turns, meanwhile)
@@ -116,27 +124,54 @@ class _Walk:
                 self.dot_flops += _dot_flops(op) * (times or 1)
             self.regions(op, times, meanwhile)
 
-    def independent_flops(self, ops: list[ir.Operation]) -> list[int]:
-        """For each operation of a block: FLOPs of the matmuls that neither wait for it nor it for them."""
-        flops = [self.flops(op) for op in ops]
-        if not any(flops):
-            return flops
-        made = {result: k for k, op in enumerate(ops) for result in op.results}
-        before: list[int] = []  # for each operation those it waits for, as bits
-        for op in ops:
-            direct = {made[value] for value in _used(op) if value in made}
-            before.append(functools.reduce(lambda bits, k: bits | before[k] | 1 << k, direct, 0))
-        return [sum(f for j, f in enumerate(flops) if f and j != k and not (before[k] >> j | before[j] >> k) & 1)
-                for k in range(len(ops))]
+    def enter(self, block: ir.Block, waits: dict[ir.Value, int], nodes: list[_Node]) -> list[int]:
+        """Add a block's operations to `nodes`, calls replaced by what they call; returns what its results wait for.
+
+        `waits` says what values wait for, as a number with a bit for each node; a value not in it waits for nothing.
+        """
+        for op in (inner.operation for inner in block.operations):
+            needed = [waits.get(value, 0) for value in _used(op)]
+            if callee := _callee(op):
+                (inside,) = _blocks(self.functions[callee])
+                made = self.enter(inside, dict(zip(inside.arguments, needed, strict=True)), nodes)
+            else:
+                nodes.append(_Node(op, functools.reduce(int.__or__, needed, 0)))
+                made = [nodes[-1].waits | 1 << len(nodes) - 1] * len(op.results)
+            waits |= zip(op.results, made, strict=True)
+        return needed
+
+    def beside(self, nodes: Sequence[_Node]) -> list[Fraction]:
+        """For each node the FLOPs of matmuls that can run beside one turn of the transfers in it.
+
+        A matmul can run beside a transfer if neither waits for the other; it counts once, for one of those beside
+        which it can run.
+        """
+        flops = {k: f for k, node in enumerate(nodes) if (f := self.flops(node.op))}
+        transfers = {k: n for k, node in enumerate(nodes) if (n := self.transfers(node.op))}
+        free = {k: [j for j in flops if j != k and not (nodes[k].waits >> j | nodes[j].waits >> k) & 1]
+                for k in transfers}
+        shares = fair_shares(flops, transfers, free)
+        return [shares.get(k, Fraction(0)) for k in range(len(nodes))]
 
     def flops(self, op: ir.Operation) -> int:
-        """FLOPs of the matmuls in an operation, in what it calls, and in one turn of its loops."""
+        """FLOPs of the matmuls in an operation, all turns of its loops together (one, where that is not known)."""
         if op.name == "stablehlo.dot_general":
             return _dot_flops(op)
-        inside = self.functions[callee] if (callee := _callee(op)) else op
-        return sum(self.flops(inner.operation) for block in _blocks(inside) for inner in block.operations)
+        return self.total(self.flops, op)
 
-    def shard_map(self, op: ir.Operation, times: int | None, meanwhile: int) -> None:
+    def transfers(self, op: ir.Operation) -> int:
+        """How many transfers run in an operation, all turns of its loops together."""
+        if op.name in KINDS:
+            return int(any(len(set(group)) > 1 for group in self.groups(op)))
+        return self.total(self.transfers, op)
+
+    def total(self, count: Callable[[ir.Operation], int], op: ir.Operation) -> int:
+        """A count over what stands inside an operation, and in what it calls."""
+        inside = self.functions[callee] if (callee := _callee(op)) else op
+        turns = (_trip_count(op) or 1) if op.name == "stablehlo.while" else 1
+        return turns * sum(count(inner.operation) for block in _blocks(inside) for inner in block.operations)
+
+    def shard_map(self, op: ir.Operation, times: int | None, meanwhile: Fraction) -> None:
         axes = tuple(str(a) for a in sdy.ManualAxesAttr(op.attributes["manual_axes"]))
         ins, outs = (_shardings(op.attributes[side]) for side in ("in_shardings", "out_shardings"))
         self.manual.append(Manual(axes, ins, outs))
@@ -168,13 +203,14 @@ class _Walk:
         axes = _axes_along(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
         group = math.prod(self.mesh[a] for a in axes) if permute else len(groups[0])
+        shift = _shift(groups, axes, self.mesh) if permute else 0
         kinds = [ir.RankedTensorType(operand.type) for operand in op.operands]
         shapes = [tuple(kind.shape) for kind in kinds]
         if op.name == "mhlo.all_to_all" and len(shapes) == group:  # one operand for each piece of a block
             shapes = [_joined(shapes[0], group)]
         for kind, shape in zip(kinds, shapes, strict=False):
             yield Collective(KINDS[op.name], axes, group, shape, str(kind.element_type),
-                             math.prod(shape) * _width(kind), times, meanwhile=meanwhile)
+                             math.prod(shape) * _width(kind), times, meanwhile=meanwhile, shift=shift)
 
     def groups(self, op: ir.Operation) -> list[list[int]]:
         """The devices that take part together, by their position in the mesh."""
@@ -276,6 +312,16 @@ def _axes_along(groups: list[list[int]], mesh: Mapping[str, int]) -> tuple[str, 
     for group in groups:
         differ |= (places[group] != places[group[0]]).any(axis=0)
     return tuple(name for name, moved in zip(mesh, differ, strict=True) if moved)
+
+
+def _shift(pairs: list[list[int]], axes: tuple[str, ...], mesh: Mapping[str, int]) -> int:
+    """By how many places along its axis a permute moves every block; 0 if not all alike, or along no single axis."""
+    if len(axes) != 1:
+        return 0
+    size = mesh[axes[0]]
+    places = np.unravel_index(np.array(pairs), tuple(mesh.values()))[list(mesh).index(axes[0])]
+    moved = {int(m) for m in (places[:, 1] - places[:, 0]) % size}
+    return moved.pop() if len(moved) == 1 else 0
 
 
 def _shardings(attribute: ir.Attribute) -> tuple[P, ...]:

@@ -2,6 +2,8 @@
 
 import functools
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -52,6 +54,12 @@ ALTERNATIVES = [pytest.param(lesson, name, source, id=f"{lesson}-{name}-{k}") fo
 def verdict(exercise, answer, seed=7, thorough=False):
     cases = exercise.draw_cases(seed, thorough=thorough)
     return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+
+
+def test_to_import_the_lessons_starts_no_backend():
+    """Whoever imports them may still choose how many devices there are."""
+    code = "import grader.lessons; from grader.devices import _started; assert not _started()"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=120)
 
 
 def test_every_exercise_stands_in_a_lesson():

@@ -52,7 +52,7 @@ def structure_out(found: Structure) -> dict[str, Any]:
 
 
 def _collectives_out(found: Sequence[Collective]) -> list[Any]:
-    return [[c.kind, c.axes, c.group, c.operand, c.dtype, c.bytes, c.times, c.implicit, c.meanwhile]
+    return [[c.kind, c.axes, c.group, c.operand, c.dtype, c.bytes, c.times, c.implicit, c.meanwhile, c.shift]
             for c in found]
 
 
@@ -65,11 +65,11 @@ def structure_in(said: Any) -> Structure:
 
 
 def _collective(kind: Any, axes: Any, group: Any, operand: Any, dtype: Any, size: Any, times: Any,
-                implicit: Any, meanwhile: Any) -> Collective:
+                implicit: Any, meanwhile: Any, shift: Any) -> Collective:
     if kind not in COLLECTIVES or not isinstance(implicit, bool):
         raise ValueError("no such collective")
     return Collective(kind, _names(axes), _count(group), _shape(operand), _name(dtype), _count(size),
-                      None if times is None else _count(times), implicit, _count(meanwhile))
+                      None if times is None else _count(times), implicit, _count(meanwhile), _count(shift))
 
 
 def ran_out(ran: Ran) -> dict[str, Any]:

@@ -4,11 +4,13 @@ from grader.blocks import Blocks, blocks, blocks_of
 from grader.draw.bars import bars, bytes_sent
 from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
+from grader.draw.films import Film, film, ring, turning
 from grader.draw.gallery import specs
 from grader.draw.grids import groups, mesh, route
 from grader.draw.layouts import compare, devices, matmul, shards, text
 from grader.draw.picture import Picture
 from grader.draw.places import placement
 
-__all__ = ["Blocks", "Picture", "bars", "blocks", "blocks_of", "buffers", "bytes_sent", "change", "collective",
-           "compare", "devices", "groups", "matmul", "mesh", "placement", "route", "shards", "specs", "text"]
+__all__ = ["Blocks", "Film", "Picture", "bars", "blocks", "blocks_of", "buffers", "bytes_sent", "change", "collective",
+           "compare", "devices", "film", "groups", "matmul", "mesh", "placement", "ring", "route", "shards", "specs",
+           "text", "turning"]

@@ -1,0 +1,109 @@
+"""What can be computed beside a transfer: each product counted for one transfer, shared out fairly.
+
+That a product is independent of a transfer is not enough: one product cannot hide three transfers. So every
+product's FLOPs are dealt out among the transfers that may run beside it, such that the transfer with the least
+gets as much as possible, then the next, and so on (max-min fairness).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+MANY = 20_000  # pairs of a transfer and a product: beyond, the fairest way would take seconds to find
+
+
+def fair_shares(products: Mapping[int, int], transfers: Mapping[int, int],
+                beside: Mapping[int, Sequence[int]]) -> dict[int, Fraction]:
+    """FLOPs for one turn of each transfer.
+
+    Args:
+      products: each product's FLOPs.
+      transfers: how many turns each transfer takes.
+      beside: for each transfer the products that may run beside it.
+
+    Each round finds the largest share that all transfers left can have at once, and those that keep it from being
+    larger: these are settled, together with every product that could be theirs. In very large programs each product
+    is dealt out evenly instead, which may leave the worst-off transfer with less than it could have.
+    """
+    if sum(map(len, beside.values())) > MANY:
+        return _even_shares(products, transfers, beside)
+    shares: dict[int, Fraction] = {}
+    left, unused = dict(transfers), dict(products)
+    while left:
+        tight, share = _tightest(left, unused, beside)
+        shares |= dict.fromkeys(tight, share)
+        for taken in {p for t in tight for p in beside[t]}:
+            unused.pop(taken, None)
+        left = {t: turns for t, turns in left.items() if t not in tight}
+    return shares
+
+
+def _even_shares(products: Mapping[int, int], transfers: Mapping[int, int],
+                 beside: Mapping[int, Sequence[int]]) -> dict[int, Fraction]:
+    turns: Counter[int] = Counter()  # beside each product
+    for t, those in beside.items():
+        turns.update(dict.fromkeys(those, transfers[t]))
+    return {t: sum((Fraction(products[p], turns[p]) for p in those), Fraction(0)) for t, those in beside.items()}
+
+
+def _tightest(transfers: Mapping[int, int], products: Mapping[int, int],
+              beside: Mapping[int, Sequence[int]]) -> tuple[set[int], Fraction]:
+    """The transfers that have the least to share among them, and the share of each turn."""
+    tight = set(transfers)
+    while True:
+        theirs = {p for t in tight for p in beside[t] if p in products}
+        share = Fraction(sum(products[p] for p in theirs), sum(transfers[t] for t in tight))
+        short = _short(transfers, products, beside, share)
+        if not short:
+            return tight, share
+        tight = short
+
+
+def _short(transfers: Mapping[int, int], products: Mapping[int, int], beside: Mapping[int, Sequence[int]],
+           share: Fraction) -> set[int]:
+    """A set of transfers that cannot have this share each; empty when all of them can. (A maximal flow.)"""
+    room = {p: flops * share.denominator for p, flops in products.items()}
+    given: dict[int, dict[int, int]] = {t: {} for t in transfers}
+    for wanting, turns in transfers.items():
+        wanted = share.numerator * turns
+        while wanted:
+            steps, reached = _path(wanting, room, given, beside)
+            if not steps:
+                return reached
+            wanted -= _pour(steps, room, given, wanted)
+    return set()
+
+
+Step = tuple[int, int, "int | None"]  # a product, the transfer that gets of it, the one that gives it up
+
+
+def _path(start: int, room: Mapping[int, int], given: Mapping[int, Mapping[int, int]],
+          beside: Mapping[int, Sequence[int]]) -> tuple[list[Step], set[int]]:
+    """The way from a transfer to a product with room, over others that would give some up; and who was asked."""
+    came: dict[int, list[Step]] = {start: []}
+    queue, seen = [start], set()
+    for taker in queue:
+        for product in beside[taker]:
+            if product in seen or product not in room:
+                continue
+            seen.add(product)
+            if room[product]:
+                return [(product, taker, None), *came[taker]], set(came)
+            for giver in given:
+                if giver not in came and given[giver].get(product):
+                    came[giver] = [(product, taker, giver), *came[taker]]
+                    queue.append(giver)
+    return [], set(came)
+
+
+def _pour(steps: Sequence[Step], room: dict[int, int], given: dict[int, dict[int, int]], wanted: int) -> int:
+    """Move what can be moved along a path; returns how much."""
+    amount = min([wanted, room[steps[0][0]], *(given[giver][p] for p, _, giver in steps if giver is not None)])
+    room[steps[0][0]] -= amount
+    for product, taker, giver in steps:
+        given[taker][product] = given[taker].get(product, 0) + amount
+        if giver is not None:
+            given[giver][product] -= amount
+    return amount

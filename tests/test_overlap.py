@@ -1,0 +1,177 @@
+"""What runs beside a transfer: products shared out fairly, and programs read for it, in loops and written out."""
+
+import functools
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+import grader
+from grader.answers import asks, collect
+from grader.judge import judge
+from grader.lessons import EXERCISES
+from grader.lessons.collective_matmul import GATHER, _both_ways, _gather, _gathered_by_ring, _send
+from grader.lessons.collective_matmul_questions import PROGRAMS, overlap
+from grader.overlap import fair_shares
+from grader.program import aval, make_mesh, put
+
+N, ROWS, INNER, COLUMNS = 4, 16, 8, 12
+PRODUCT = 2 * (ROWS // N) * (INNER // N) * COLUMNS  # FLOPs of one block by another
+
+
+def least(products, transfers, beside):
+    """The share of the worst-off transfer, by trying every group of transfers (Hall's condition)."""
+    groups = itertools.chain.from_iterable(itertools.combinations(transfers, k) for k in range(1, len(transfers) + 1))
+    return min(Fraction(sum(products[p] for p in {p for t in group for p in beside[t]}),
+                        sum(transfers[t] for t in group)) for group in groups)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_worst_off_transfer_gets_as_much_as_it_can(seed):
+    rng = np.random.default_rng(seed)
+    products = {int(p): int(rng.integers(1, 9)) for p in range(rng.integers(1, 6))}
+    transfers = {100 + t: int(rng.integers(1, 4)) for t in range(rng.integers(1, 6))}
+    beside = {t: [p for p in products if rng.random() < 0.5] for t in transfers}
+    shares = fair_shares(products, transfers, beside)
+    assert shares.keys() == transfers.keys() and min(shares.values()) == least(products, transfers, beside)
+    used = {p for t in transfers for p in beside[t]}
+    assert sum(shares[t] * transfers[t] for t in transfers) == sum(products[p] for p in used)
+
+
+def test_one_product_is_not_counted_twice():
+    assert fair_shares({0: 12}, {1: 1, 2: 1, 3: 1}, {1: [0], 2: [0], 3: [0]}) == {1: 4, 2: 4, 3: 4}
+    assert fair_shares({0: 12, 9: 5}, {1: 1, 2: 2}, {1: [0, 9], 2: [0]}) == {1: Fraction(17, 3), 2: Fraction(17, 3)}
+    assert fair_shares({}, {1: 1}, {1: []}) == {1: 0} and fair_shares({0: 3}, {}, {}) == {}
+
+
+def test_very_large_programs_are_shared_out_evenly_and_soon():
+    products, transfers = dict.fromkeys(range(300), 6), dict.fromkeys(range(1000, 1200), 2)
+    found = fair_shares(products, transfers, dict.fromkeys(transfers, list(products)))
+    assert set(found.values()) == {Fraction(300 * 6, 200 * 2)}
+
+
+def shares(body, ins=GATHER, out=P("x", None)):
+    """(FLOPs beside it, turns) of every collective of a program on a ring of four."""
+    mesh = make_mesh({"x": N})
+    program = jax.shard_map(body, mesh=mesh, in_specs=ins, out_specs=out, check_vma=False)
+    arrays = (aval(shape, jnp.float32, spec, mesh) for shape, spec in zip(((ROWS, INNER), (INNER, COLUMNS)), ins,
+                                                                          strict=True))
+    return [(c.meanwhile, c.times) for c in grader.communication(program, *arrays).collectives]
+
+
+def ring(a, b, step=lambda run: run, unroll=False, send_first=False):
+    """The gathering ring in a loop; `step` may wrap the body."""
+    def product(k, b):
+        return lax.dynamic_slice_in_dim(a, (lax.axis_index("x") - k) % N * b.shape[0], b.shape[0], axis=1) @ b
+
+    def turn(k, carry):
+        total, b = carry
+        if send_first:
+            b = _send(b, N, 1)
+            return total + product(k + 1, b), b
+        return total + product(k, b), _send(b, N, 1)
+
+    start = product(0, b) if send_first else jnp.zeros((a.shape[0], b.shape[1]))
+    total, b = lax.fori_loop(0, N - 1, step(turn), (start, b), unroll=unroll)
+    return total if send_first else total + product(N - 1, b)
+
+
+@pytest.mark.parametrize("how, found", [
+    ({}, [(PRODUCT, 3)]),
+    ({"unroll": True}, [(PRODUCT, 1)] * 3),
+    ({"send_first": True}, [(0, 3)]),  # a turn ends before the next begins
+    ({"send_first": True, "unroll": True}, [(PRODUCT, 1)] * 3),
+    ({"step": jax.jit}, [(PRODUCT, 3)]),
+    ({"step": jax.jit, "send_first": True}, [(0, 3)]),
+    ({"step": jax.jit, "send_first": True, "unroll": True}, [(PRODUCT, 1)] * 3),  # a call is what it calls
+    ({"step": jax.checkpoint}, [(PRODUCT, 3)]),
+])
+def test_rings_in_loops_and_written_out(how, found):
+    assert shares(functools.partial(ring, **how)) == found
+
+
+def test_a_product_before_a_ring_that_only_gathers_hides_one_transfer_in_all():
+    def first(a, b):
+        own = lax.dynamic_slice_in_dim(a, lax.axis_index("x") * b.shape[0], b.shape[0], axis=1) @ b
+        return own + 0 * a @ _gathered_by_ring(b, N)
+    assert shares(first) == [(PRODUCT // 3, 1)] * 3
+
+    def in_a_loop(a, b):
+        own = lax.dynamic_slice_in_dim(a, lax.axis_index("x") * b.shape[0], b.shape[0], axis=1) @ b
+        return own + a[:, :2] @ lax.fori_loop(0, 3, lambda k, c: _send(c, N, 1), b)
+    assert shares(in_a_loop) == [(PRODUCT // 3, 3)]
+
+
+def test_a_loop_of_products_can_run_beside_a_transfer_outside_of_it():
+    def body(a, b):
+        total = lax.fori_loop(0, 5, lambda k, c: c + a[:, :2] @ (b + k), jnp.zeros((ROWS // N, COLUMNS)))
+        return total + _send(b, N, 1).sum()
+    assert shares(body) == [(5 * PRODUCT, 1)]
+
+
+@pytest.mark.parametrize("name, found", {
+    "gather_first": "none", "ring_then_multiply": "none", "multiply_and_send": "all", "send_and_multiply": "all",
+    "send_and_multiply_in_a_loop": "none", "first_one_then_the_rest": "some", "sums_travel": "all",
+    "parts_of_one_product": "none"}.items())
+def test_the_programs_of_the_lesson(name, found):
+    assert overlap(PROGRAMS[name]) == found
+
+
+def test_the_lesson_shows_the_programs_it_asks_about(root):
+    text = (root / "solutions/15_collective_matmul/15_collective_matmul.md").read_text()
+    setting, cell = (next(part.split("```")[0] for part in text.split("{code-cell} ipython3\n")[1:] if word in part)
+                     for word in ("def send(", "def gather_first("))
+    space = {}
+    exec(setting, space)
+    exec(cell, space)
+    mesh, rng = make_mesh({"x": N}), np.random.default_rng(0)
+    a, b = (rng.integers(-9, 9, (16, 16)).astype(np.float32) for _ in range(2))
+    for name, body in PROGRAMS.items():
+        rows = "travel" in name or "parts" in name
+        specs = P(None, "x") if rows else P("x"), P("x")
+        given = put(a, specs[0], mesh), put(b, specs[1], mesh)
+        programs = [jax.jit(jax.shard_map(f, mesh=mesh, in_specs=specs, out_specs=P("x"), check_vma=False))
+                    for f in (body, space[name])]
+        assert all(np.array_equal(f(*given), a @ b) for f in programs)
+        asked, shown = (grader.communication(f, *given).collectives for f in programs)
+        assert asked == shown
+
+
+@pytest.mark.parametrize("by, shift", [(1, 1), (-1, 3), (2, 2)])
+def test_the_way_of_a_permute_is_read(by, shift):
+    mesh = make_mesh({"y": 2, "x": N})
+    program = jax.shard_map(lambda v: _send(v, N, by), mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    (found,) = grader.communication(program, aval((8,), jnp.float32, P("x"), mesh)).collectives
+    assert (found.axes, found.shift) == (("x",), shift)
+
+
+def test_blocks_that_do_not_move_alike_have_no_way():
+    mesh = make_mesh({"x": N})
+    swap = [(0, 1), (1, 0), (2, 2), (3, 3)]
+    program = jax.shard_map(lambda v: lax.ppermute(v, "x", swap), mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    (found,) = grader.communication(program, aval((8,), jnp.float32, P("x"), mesh)).collectives
+    assert found.shift == 0
+
+
+def bidirectional_on(answer, **limits):
+    exercise = EXERCISES["bidirectional"]
+    cases = [replace(case, **limits) for case in exercise.draw_cases(11)[:1]]
+    return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+
+
+@pytest.mark.parametrize("answer, limits, words", [
+    (lambda a, b, *, mesh: _both_ways(a, b, mesh), {}, ""),
+    (lambda a, b, *, mesh: _gather(a, b, mesh), {}, "to one and the same neighbour"),
+    (lambda a, b, *, mesh: _both_ways(a, b, mesh), {"written": {"collective_permute": 2}},
+     "collective_permute stands in the program 6 times, where 2 would do"),
+    (lambda a, b, *, mesh: _gather(a, b, mesh), {"one_way": None}, ""),
+])
+def test_ways_and_loops_can_be_asked(answer, limits, words):
+    found = bidirectional_on(answer, **limits)
+    assert found.passed == (not words) and words in found.words
