@@ -29,6 +29,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Array, Case, Exercise, Form
 from grader.placed import HELD, Observed, OnDevices, OnMesh, built, observed_array, observed_mesh, uploaded
 from grader.program import Program, Refused, aval, make_mesh, trace
+from grader.sketch import Sketch
 
 
 @dataclass(frozen=True)
@@ -254,6 +255,8 @@ def to_json(value: Any) -> Any:
         case OnDevices():
             return {"laid": [to_json(value.value), to_json(value.mesh), to_json(tuple(value.spec)),
                              [[k, to_json(block)] for k, block in value.instead.items()]]}
+        case Sketch():
+            return {"sketch": [to_json(dict(value.sizes)), to_json(value.block), to_json(value.steps), value.checked]}
         case Layout():
             return {"layout": [list(value.shape), value.dtype, to_json(tuple(value.spec))]}
         case Mapping():
@@ -301,6 +304,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "mesh": lambda b: OnMesh(from_json(b[0]), bool(b[1]), tuple(map(int, b[2]))),
     "laid": lambda b: OnDevices(from_json(b[0]), from_json(b[1]), P(*from_json(b[2])),
                                 {int(k): from_json(block) for k, block in b[3]}),
+    "sketch": lambda b: Sketch(from_json(b[0]), from_json(b[1]), from_json(b[2]), bool(b[3])),
     "spec": lambda b: P(*from_json(b)),
     "layout": lambda b: Layout(tuple(map(int, b[0])), str(b[1]), P(*from_json(b[2]))),
     "dict": lambda b: {str(k): from_json(v) for k, v in b},

@@ -18,6 +18,8 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from grader.sketch import Sketch
+
 HELD = "held by device"  # the key of what was observed of an array that lies on several devices
 
 
@@ -77,7 +79,7 @@ class OnDevices:
 
 def built(argument: Any) -> Any:
     """The real thing, for a description of one; anything else as it is, lists and dicts item by item."""
-    if isinstance(argument, (OnMesh, OnDevices)):
+    if isinstance(argument, (OnMesh, OnDevices, Sketch)):
         return argument.built()
     if isinstance(argument, (list, tuple)) and not isinstance(argument, P):  # a spec is a tuple on an older JAX
         return type(argument)(map(built, argument))

@@ -1,6 +1,7 @@
 """Pictures of distributed arrays, one room a kind of picture; each is drawn from plain facts."""
 
 from grader.blocks import Blocks, blocks, blocks_of
+from grader.draw.bars import bars, bytes_sent
 from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
 from grader.draw.films import Film, film, ring, turning
@@ -10,6 +11,6 @@ from grader.draw.layouts import compare, devices, matmul, shards, text
 from grader.draw.picture import Picture
 from grader.draw.places import placement
 
-__all__ = ["Blocks", "Film", "Picture", "blocks", "blocks_of", "buffers", "change", "collective", "compare",
-           "devices", "film", "groups", "matmul", "mesh", "placement", "ring", "route", "shards", "specs",
-           "text", "turning"]
+__all__ = ["Blocks", "Film", "Picture", "bars", "blocks", "blocks_of", "buffers", "bytes_sent", "change",
+           "collective", "compare", "devices", "film", "groups", "matmul", "mesh", "placement", "ring",
+           "route", "shards", "specs", "text", "turning"]

@@ -1,0 +1,102 @@
+"""Bars side by side: bytes, memory or time of several ways to do the same, each made of its parts.
+
+Drawn from `Bars`, which is facts: for each alternative its parts and how much each is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from matplotlib.patches import Rectangle
+
+from grader.communication import Report
+from grader.draw.picture import COLOURS, INK, Picture, sheet
+
+LONG, HIGH, APART = 4.2, 0.3, 0.16  # inches: the longest bar, a bar's height, the space below it
+LETTER = 0.085  # inches that a letter of a name takes
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Alternatives in order, each a list of parts with their sizes, in one unit."""
+
+    parts: Mapping[str, Mapping[str, float]]
+    unit: str
+
+    @property
+    def totals(self) -> dict[str, float]:
+        return {name: sum(sizes.values()) for name, sizes in self.parts.items()}
+
+    @property
+    def kinds(self) -> list[str]:
+        """The names of all parts, in the order in which they first come."""
+        return list(dict.fromkeys(itertools.chain.from_iterable(self.parts.values())))
+
+    def __str__(self) -> str:
+        lines = []
+        for name, sizes in self.parts.items():
+            made_of = ", ".join(f"{part} {amount(size)}" for part, size in sizes.items() if part and size)
+            lines.append(f"  {name}: {amount(self.totals[name])} {self.unit}" + (f" = {made_of}" if made_of else ""))
+        return "\n".join(lines)
+
+
+def amount(size: float) -> str:
+    """A number as one reads it: whole where it is whole, else with three digits."""
+    return f"{size:,.0f}" if float(size).is_integer() else f"{size:,.3g}" if abs(size) < 1000 else f"{size:,.0f}"
+
+
+def bars(alternatives: Mapping[str, Mapping[str, float] | float], unit: str = "B", title: str = "") -> Picture:
+    """One bar for each alternative, to one scale, its parts in colours.
+
+    `alternatives` maps a name to its parts (a dict from part to size), or to one number.
+    """
+    if not alternatives:
+        raise ValueError("there is nothing to draw: `alternatives` is empty")
+    held = Bars({name: dict(parts) if isinstance(parts, Mapping) else {"": parts}
+                 for name, parts in alternatives.items()}, unit)
+    if any(size < 0 for parts in held.parts.values() for size in parts.values()):
+        raise ValueError("a bar cannot be shorter than nothing: the sizes must not be negative")
+    return Picture(_drawn(held, title), "\n".join(filter(None, [title, str(held)])))
+
+
+def bytes_sent(reports: Mapping[str, Report], title: str = "") -> Picture:
+    """What each device sends in several programs, by collective and mesh axis, from their `communication`."""
+    return bars({name: sent_by_kind(report) for name, report in reports.items()}, "B sent per device", title)
+
+
+def sent_by_kind(report: Report) -> dict[str, int]:
+    """Bytes sent per device for each kind of collective and its axes; those that send nothing left out."""
+    sums: Counter[str] = Counter()
+    for c in report.collectives:
+        sums[f"{c.kind} over {', '.join(c.axes)}"] += c.bytes_sent
+    return {kind: sent for kind, sent in sums.items() if sent}
+
+
+def _drawn(held: Bars, title: str):
+    longest = max(held.totals.values()) or 1.0
+    left = 0.2 + LETTER * max(map(len, held.parts))
+    totals = {name: f"{amount(total)} {held.unit}" for name, total in held.totals.items()}
+    kinds = [kind for kind in held.kinds if kind]
+    top = 0.45 if title else 0.12
+    wide = max(left + LONG + 0.2 + LETTER * max(map(len, totals.values())), LETTER * len(title) + 0.2)
+    bottom = top + len(held.parts) * (HIGH + APART)
+    figure, ax = sheet(wide, bottom + 0.3 * len(kinds) + 0.1)
+    ax.text(0.05, 0.15, title, fontsize=10, color=INK, va="center")
+    colour = {kind: COLOURS[k % len(COLOURS)] for k, kind in enumerate(held.kinds)}
+    for row, (name, parts) in enumerate(held.parts.items()):
+        x, y = left, top + row * (HIGH + APART)
+        ax.text(left - 0.1, y + HIGH / 2, name, fontsize=9, color=INK, ha="right", va="center")
+        for part, size in parts.items():
+            length = LONG * size / longest
+            ax.add_patch(Rectangle((x, y), length, HIGH, facecolor=colour[part], edgecolor=INK, linewidth=0.7,
+                                   gid=f"{name}: {part}"))
+            x += length
+        ax.text(x + 0.08, y + HIGH / 2, totals[name], fontsize=9, color=INK, va="center")
+    for k, kind in enumerate(kinds):
+        y = bottom + 0.3 * k + 0.06
+        ax.add_patch(Rectangle((left, y), 0.22, 0.17, facecolor=colour[kind], edgecolor=INK, linewidth=0.7))
+        ax.text(left + 0.32, y + 0.09, kind, fontsize=8.5, color=INK, va="center")
+    return figure

@@ -1,0 +1,63 @@
+"""Bars side by side: the facts they are drawn from, and lengths that are to scale."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from grader import communication, draw
+from grader.draw.bars import LONG, amount
+from grader.program import make_mesh, put
+
+WAYS = {"one": {"weights": 30, "gradients": 10}, "other": {"weights": 20, "gradients": 0}, "none": {}}
+
+
+def lengths(picture):
+    (ax,) = picture.figure.axes
+    return {patch.get_gid(): patch.get_width() for patch in ax.patches if patch.get_gid()}
+
+
+def test_bars_are_told_line_by_line():
+    assert repr(draw.bars(WAYS, "MB", "memory")).splitlines() == [
+        "memory", "  one: 40 MB = weights 30, gradients 10", "  other: 20 MB = weights 20", "  none: 0 MB"]
+    assert repr(draw.bars({"8 devices": 53.8, "1 device": 351}, "ms")) == "  8 devices: 53.8 ms\n  1 device: 351 ms"
+
+
+def test_bars_are_to_one_scale():
+    found = lengths(draw.bars(WAYS, "MB"))
+    assert found["one: weights"] == pytest.approx(LONG * 30 / 40)
+    assert found["other: weights"] == pytest.approx(LONG * 20 / 40)
+    assert found["other: gradients"] == 0
+
+
+def test_a_picture_without_any_bytes_is_drawn_too():
+    assert draw.bars({"nothing": 0, "nor here": {}}).png().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("bad", [{}, {"way": {"part": -1}}])
+def test_what_has_no_length_is_refused(bad):
+    with pytest.raises(ValueError):
+        draw.bars(bad)
+
+
+def test_programs_are_compared_by_collective_and_axis():
+    mesh = make_mesh({"x": 4, "y": 2})
+    x = put(jnp.ones((8, 8)), P("x", "y"), mesh)
+
+    def both(v):
+        return jax.lax.psum(jax.lax.psum(v, "x") + jax.lax.psum(2 * v, "x"), "y")
+
+    def program(body, out):
+        return communication(jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=out), x)
+
+    picture = draw.bytes_sent({"both axes": program(both, P()), "neither": program(jnp.sin, P("x", "y"))})
+    block = 8 * 8 // 8 * 4
+    assert repr(picture).splitlines() == [
+        f"  both axes: {4 * block} B sent per device = all_reduce over x {3 * block}, all_reduce over y {block}",
+        "  neither: 0 B sent per device"]
+
+
+@pytest.mark.parametrize("size, said", [(0, "0"), (1536, "1,536"), (53.8, "53.8"), (2.4, "2.4"), (1234.5, "1,234"),
+                                        (0.0123, "0.0123")])
+def test_amounts_are_readable(size, said):
+    assert amount(size) == said

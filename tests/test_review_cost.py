@@ -1,0 +1,45 @@
+"""The questions that later lessons ask about costs: right, and never the same twice."""
+
+import re
+
+import numpy as np
+import pytest
+
+from grader.lessons.cost_rings import bubble, play
+from grader.reviews import MAKERS
+from grader.reviews import cost as questions
+
+SEEDS = range(20)
+
+
+def asked(maker):
+    return [maker(np.random.default_rng(seed)) for seed in SEEDS]
+
+
+@pytest.mark.parametrize("maker", MAKERS["09_cost"])
+def test_a_question_takes_its_own_answer_and_no_other(maker):
+    made = asked(maker)
+    assert len({question.ask for question in made}) >= 5
+    for question in made:
+        assert question.accepts(question.answer) and not question.accepts("something else")
+        assert question.ask.endswith("?") and question.why.endswith(".")
+
+
+def test_bytes_are_those_of_a_ring_played_through():
+    for question in asked(questions.bytes_of_a_collective):
+        whole, n, kind = re.search(r"has (\d+) kB.*each of (\d) devices send in one (\w+)", question.ask).groups()
+        assert question.answer == pytest.approx(play(kind, int(n), float(whole)).sent)
+
+
+def test_the_state_shrinks_from_sixteen_bytes_to_an_nth_of_them():
+    found = {question.ask: question.answer for question in asked(questions.state_of_a_parameter)}
+    for ask, answer in found.items():
+        n = int(re.search(r"on (\d) devices", ask)[1])
+        assert 16 / n <= answer <= 16
+        assert (answer == 16) == ask.startswith("Plain") and (answer == 16 / n) == ask.startswith("ZeRO-3")
+
+
+def test_pipelines_take_as_many_steps_as_their_table_has():
+    for question in asked(questions.pipeline_steps):
+        stages, pieces = map(int, re.findall(r"\d+", question.ask))
+        assert question.answer == bubble(stages, pieces)[1] // stages
