@@ -37,3 +37,8 @@ def test_each_answer_is_said_right_wrong_or_open():
     said = repr(review.check([..., "surely not this", right[2]])).splitlines()
     assert said[0].startswith("1. Open") and said[1].startswith("2. ✗ Not 'surely not this'") and "✓" in said[2]
     assert "2 answers" in repr(review.check([1, 2]))
+
+
+def test_questions_need_nothing_that_is_withheld_from_hand_ins(root):
+    for file in sorted((root / "grader" / "reviews").glob("*.py")):
+        assert "grader.lessons" not in file.read_text() and "grader.classroom" not in file.read_text(), file.name

@@ -7,6 +7,7 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from grader.lessons.shardings_questions import laying, refusal
 from grader.program import make_mesh
 from grader.reviews import MAKERS
 from grader.reviews import shardings as questions
@@ -60,3 +61,10 @@ def test_every_answer_on_what_jax_says_is_an_option_and_comes_up():
     made = asked(questions.what_jax_says)
     assert {question.answer for question in made} == set(questions.WHY)
     assert all(repr(question.answer) in question.ask for question in made)
+
+
+def test_what_jax_says_is_what_it_says():
+    for question in asked(questions.what_jax_says):
+        shape = eval(re.search(r"an array of shape (\(.*?\)) is", question.ask)[1])
+        spec = eval(re.search(r"is to lie as (P\(.*?\))\. What", question.ask)[1], {"P": P})
+        assert question.answer == refusal(laying(shape, *spec))
