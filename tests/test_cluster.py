@@ -20,6 +20,7 @@ from grader.classroom.build import build
 from grader.classroom.grade import How, found, grade_class
 
 pytest.importorskip("distributed", reason="Dask is not installed (grader[cluster])")
+pytestmark = pytest.mark.slow  # a scheduler, two workers, and the class graded twice
 
 
 def dask(*words, **options):
@@ -70,7 +71,6 @@ def fresh(local, tmp_path):
     return tmp_path / "fresh"
 
 
-@pytest.mark.slow
 def test_a_cluster_without_workers_is_said(scheduler, fresh, monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT", 1.0)
     with pytest.raises(cluster.NoCluster, match=f"no workers.*dask worker {scheduler}"):
@@ -90,7 +90,6 @@ def test_one_of_two_workers_is_killed_and_marks_are_the_same(scheduler, workers,
     assert classes.results(fresh) == classes.results(local)
 
 
-@pytest.mark.slow
 def test_when_all_workers_are_gone_the_rest_is_run_here(scheduler, workers, local, fresh, monkeypatch, capsys):
     monkeypatch.setattr(cluster, "DESERTED", 1.0)
     monkeypatch.setattr(cluster, "_take", lambda future, hand_in: [w.kill() for w in workers] and "")
@@ -117,14 +116,12 @@ def test_without_dask_it_is_said_what_to_install(local, monkeypatch):
         cluster.run_ahead([], "tcp://127.0.0.1:9", Console(quiet=True))
 
 
-@pytest.mark.slow
 def test_a_worker_with_another_grader_is_refused(scheduler, workers, local, monkeypatch):
     monkeypatch.setattr(cluster, "version", lambda *patterns: "f" * 64)
     with pytest.raises(cluster.NoCluster, match="has another grader than this one.*ffffffffffff is due"):
         cluster.run_ahead(list(found(local)), scheduler, Console(quiet=True))
 
 
-@pytest.mark.slow
 def test_what_is_done_is_not_sent(scheduler, workers, local, monkeypatch):
     monkeypatch.setattr(cluster, "_take", lambda future, hand_in: pytest.fail("it was sent"))
     cluster.run_ahead(list(found(local)), scheduler, Console(quiet=True))

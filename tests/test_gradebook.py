@@ -131,6 +131,7 @@ def postgres():
             run("pg_ctl", "--pgdata=data", "--mode=immediate", "stop")
 
 
+@pytest.mark.slow
 def test_a_class_in_postgresql_has_the_same_marks(course, postgres):
     before = classes.marks(f"sqlite:///{course}/gradebook.db")
     (course / "gradebook.db").unlink()

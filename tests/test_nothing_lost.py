@@ -160,6 +160,7 @@ def test_killed_at_random_moments(course, undisturbed, kills):
     assert len(killed) == sum(kills.values())
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_cleanly_and_the_next_run_goes_on(course, undisturbed):
     killer = Killer(course)
     for moment in ("pool", "evaluator"):  # while processes start, and while they work
