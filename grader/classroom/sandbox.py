@@ -26,6 +26,7 @@ import psutil
 
 from grader.classroom import walls
 from grader.classroom.limits import Limits
+from grader.review import SEED
 
 START = 120.0  # seconds that a template may take to import JAX on a slow, busy machine
 LEAVE = 5.0  # seconds that a fork may take to end when it has said all
@@ -147,7 +148,7 @@ class Template:
         return {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONPATH": where, "HOME": home, "TMPDIR": home,
                 "IPYTHONDIR": home, "MPLCONFIGDIR": home, "MPLBACKEND": "module://matplotlib_inline.backend_inline",
                 "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0",
-                "XLA_FLAGS": self.flags, "GRADER_SECCOMP": "1" if guarded else ""}
+                "XLA_FLAGS": self.flags, SEED: "0", "GRADER_SECCOMP": "1" if guarded else ""}
 
     def status(self) -> int | None:
         """How the last fork ended, once it has; None when the template does not say so in time."""
