@@ -44,8 +44,10 @@ def asked(lesson: str) -> list[str]:
 
 LESSON_OF = {name: lesson for lesson in LESSONS for name in asked(lesson)}
 PAIRS = [pytest.param(lesson, EXERCISES[name], id=f"{lesson}-{name}") for name, lesson in LESSON_OF.items()]
-MISTAKES = [pytest.param(lesson, EXERCISES[name], mistake, id=f"{lesson}-{name}-{mistake.name}")
-            for name, lesson in LESSON_OF.items() for mistake in EXERCISES[name].mistakes]
+# Programs take a while to compile: every second wrong one is tried every day, the others by `make slow`.
+MISTAKES = [pytest.param(lesson, EXERCISES[name], mistake, id=f"{lesson}-{name}-{mistake.name}",
+                         marks=[pytest.mark.slow] * (EXERCISES[name].form == "program" and number % 2))
+            for name, lesson in LESSON_OF.items() for number, mistake in enumerate(EXERCISES[name].mistakes)]
 ALTERNATIVES = [pytest.param(lesson, name, source, id=f"{lesson}-{name}-{k}") for lesson in LESSONS
                 for name, sources in all_alternatives(ROOT / "solutions" / lesson / "alternatives.py").items()
                 for k, source in enumerate(sources)]
@@ -66,7 +68,8 @@ def test_every_exercise_stands_in_a_lesson():
     assert set(LESSON_OF) == set(EXERCISES)
 
 
-@pytest.mark.parametrize("seed, thorough", [(0, False), (3, True)], ids=["notebook", "graded"])
+@pytest.mark.parametrize("seed, thorough", [pytest.param(0, False, marks=pytest.mark.slow), (3, True)],
+                         ids=["notebook", "graded"])
 @pytest.mark.parametrize("lesson, exercise", PAIRS)
 def test_the_model_solution_earns_everything(lesson, exercise, seed, thorough):
     found = verdict(exercise, answered("solutions", lesson)[exercise.name], seed, thorough)
@@ -79,7 +82,7 @@ def test_a_right_solution_written_differently_earns_everything(lesson, name, sou
     space: dict[str, object] = {}
     exec(setting(lesson), space)
     exec(source, space)
-    found = verdict(EXERCISES[name], space[name], thorough=True)
+    found = verdict(EXERCISES[name], space[name])
     assert found.passed, found.words
     assert found.points == EXERCISES[name].points
 
@@ -101,6 +104,7 @@ def test_a_mistake_is_rejected_by_its_own_name_and_words(lesson, exercise, mista
     assert mistake.words in found.words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lesson, exercise, mistake", [p for p in MISTAKES if len(p.values[2].spellings()) > 1])
 def test_a_mistake_is_rejected_with_shard_maps_check_on_too(lesson, exercise, mistake):
     for spelled in mistake.spellings():

@@ -133,7 +133,8 @@ def forget(root) -> None:
         stamp.unlink()
 
 
-@pytest.mark.parametrize("kills", [FEW, pytest.param(KILLS, marks=pytest.mark.slow)], ids=["six", "twenty"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [FEW, KILLS], ids=["six", "twenty"])
 def test_killed_at_random_moments(course, undisturbed, kills):
     draw = random.Random(SEED)
     plan = [wanted for wanted, count in kills.items() for _ in range(count)]
