@@ -104,4 +104,4 @@ def solution_lines(nb: NotebookNode) -> Iterable[str]:
     """Every line between BEGIN SOLUTION and END SOLUTION that says something of its own."""
     for cell in nb.cells:
         for block in re.findall(r"### BEGIN SOLUTION\n(.*?)\n\s*### END SOLUTION", cell.source, re.DOTALL):
-            yield from (line.strip() for line in block.splitlines() if len(line.strip()) >= 24)
+            yield from (line.strip() for line in block.splitlines() if len(line.strip()) >= 36)
