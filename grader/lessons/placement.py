@@ -443,6 +443,7 @@ STAYS, BETWEEN, HOST, INSIDE_A_PROGRAM = "not at all", "between devices", "throu
 
 def _travels(row):
     """Forbid one kind of transfer after the other, and see which one is missed."""
+    _lab()  # made before anything is forbidden
     for guard, way in ((jax.transfer_guard_host_to_device, HOST), (jax.transfer_guard_device_to_device, BETWEEN)):
         try:
             with guard("disallow_explicit"):
