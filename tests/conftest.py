@@ -37,12 +37,14 @@ def pytest_addoption(parser):
     parser.addoption("--rewrite-goldens", action="store_true", help="write the reviewed sentences anew")
 
 
-# Files that take minutes: `make test` runs several files at once, and none of these should be left to the end.
-LONG = ("test_nothing_lost", "test_attacks", "test_cluster", "test_gradebook", "test_versions")
+# Groups that take longest, to be begun first: `make test` runs several at once, and none should be left to the end.
+LONG = ("test_attacks", "test_classroom", "test_gradebook", "test_build", "test_worker", "test_lab", "test_cli",
+        "test_judging", "test_devices_and_meshes", "test_exercises")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.stem not in LONG)
+    items.sort(key=lambda item: item.path.stem not in LONG)  # stable: each keeps its place among its like
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group(item)))
 
