@@ -1,6 +1,5 @@
 """The build: reproducible to the byte, and leaking nothing."""
 
-import shutil
 import subprocess
 import sys
 import zipfile
