@@ -26,9 +26,9 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import Array, Case, Exercise, Form
+from grader.exercise import Case, Exercise, Form, holds_arrays
 from grader.placed import HELD, Observed, OnDevices, OnMesh, built, observed_array, observed_mesh, uploaded
-from grader.program import Program, Refused, aval, make_mesh, trace
+from grader.program import Program, Refused, aval, make_mesh, trace, with_gradient
 from grader.sketch import Sketch
 
 
@@ -43,13 +43,17 @@ class Layout:
 
 @dataclass(frozen=True)
 class Ask:
-    """What a case asks of an answer. The values of a program's arrays are not among it."""
+    """What a case asks of an answer. The values of a program's arrays are not among it.
+
+    Where there are `cotangents`, the gradient for them is asked for, too.
+    """
 
     mesh: Mapping[str, int]
     arguments: Mapping[str, Any]
     key: str = ""
     explicit: bool = False
     on_devices: bool = False
+    cotangents: Any = None
 
 
 @dataclass(frozen=True)
@@ -83,14 +87,14 @@ Answer = Program | Value | Problem
 
 def asks(exercise: Exercise, cases: Sequence[Case]) -> list[Ask]:
     """What the cases of an exercise ask, in their order."""
-    return [Ask(case.mesh, {name: _unvalued(v) for name, v in case.arguments.items()},
-                case.key, case.explicit, exercise.on_devices) for case in cases]
+    return [Ask(case.mesh, {name: _unvalued(v) for name, v in case.arguments.items()}, case.key, case.explicit,
+                exercise.on_devices, _unvalued(case.cotangents)) for case in cases]
 
 
 def _unvalued(argument: Any) -> Any:
-    if isinstance(argument, Array):
-        return Layout(argument.value.shape, str(argument.value.dtype), argument.spec)
-    return argument
+    if not holds_arrays(argument):
+        return argument
+    return jax.tree.map(lambda a: Layout(a.value.shape, str(a.value.dtype), a.spec), argument)
 
 
 def collect(form: Form, asked: Sequence[Ask], given: Any) -> list[Answer]:
@@ -140,8 +144,8 @@ class _Unfinished(NotImplementedError):
 def _program(given: Any, ask: Ask) -> Answer:
     _must_be_callable(given)
     mesh = make_mesh(ask.mesh, explicit=ask.explicit)
-    avals = [aval(a.shape, a.dtype, a.spec, mesh) for a in ask.arguments.values() if isinstance(a, Layout)]
-    fixed = {name: copy.deepcopy(a) for name, a in ask.arguments.items() if not isinstance(a, Layout)}
+    avals = [_avals(a, mesh) for a in ask.arguments.values() if _laid_out(a)]
+    fixed = {name: copy.deepcopy(a) for name, a in ask.arguments.items() if not _laid_out(a)}
 
     @functools.wraps(given)
     def finished(*arrays: Any) -> Any:
@@ -151,7 +155,17 @@ def _program(given: Any, ask: Ask) -> Answer:
         return result
 
     with _whole_tracebacks():
-        return trace(finished, *avals)
+        if ask.cotangents is None:
+            return trace(finished, *avals)
+        return trace(with_gradient(finished, len(avals)), *avals, _avals(ask.cotangents, mesh))
+
+
+def _laid_out(argument: Any) -> bool:
+    return any(isinstance(leaf, Layout) for leaf in jax.tree.leaves(argument))
+
+
+def _avals(argument: Any, mesh: Mesh) -> Any:
+    return jax.tree.map(lambda a: aval(a.shape, a.dtype, a.spec, mesh), argument)
 
 
 @contextlib.contextmanager
@@ -247,7 +261,7 @@ def to_json(value: Any) -> Any:
             return {"problem": [value.kind, value.error, value.message, *value.operands]}
         case Ask():
             return {"ask": [to_json(dict(value.mesh)), to_json(dict(value.arguments)), value.key, value.explicit,
-                            value.on_devices]}
+                            value.on_devices, to_json(value.cotangents)]}
         case P():  # a tuple on an older JAX
             return {"spec": to_json([*value])}
         case OnMesh():
@@ -300,7 +314,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "value": lambda b: Value(from_json(b)),
     "problem": lambda b: Problem(*map(_legible, b[:3]), tuple(map(_legible, b[3:]))),
     "uploaded": lambda b: Value(from_json(b[1]), _legible(b[0])),
-    "ask": lambda b: Ask(from_json(b[0]), from_json(b[1]), str(b[2]), bool(b[3]), bool(b[4])),
+    "ask": lambda b: Ask(from_json(b[0]), from_json(b[1]), str(b[2]), bool(b[3]), bool(b[4]), from_json(b[5])),
     "mesh": lambda b: OnMesh(from_json(b[0]), bool(b[1]), tuple(map(int, b[2]))),
     "laid": lambda b: OnDevices(from_json(b[0]), from_json(b[1]), P(*from_json(b[2])),
                                 {int(k): from_json(block) for k, block in b[3]}),

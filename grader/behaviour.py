@@ -23,7 +23,7 @@ from jax.sharding import PartitionSpec as P
 from grader.answers import Answer, Problem, Value, asks, collect, plain
 from grader.blocks import Blocks, blocks_of
 from grader.communication import flops
-from grader.exercise import Array, Case, Exercise, Mistake
+from grader.exercise import ROUNDINGS, Array, Case, Exercise, Mistake, holds_arrays
 from grader.program import Program, make_mesh, put
 from grader.structure import Collective, Structure
 from grader.walk import compiled_structure, structure
@@ -69,7 +69,7 @@ class Failed(Exception):
 class Execution:
     """A program on one case. Each part is worked out when it is first asked for.
 
-    This one works them out here; the classroom's asks a process that may not survive it. `shapes`,
+    This one works them out here; the classroom's asks a process that may not survive it. `forms`,
     `structure` and `run` are all that a subclass has to give. All of them raise Failed.
     """
 
@@ -77,8 +77,9 @@ class Execution:
         self.program, self.case = program, case
 
     @cached_property
-    def shapes(self) -> list[tuple[int, ...]]:
-        return shapes(self.program)
+    def forms(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Each array of the result: where it stands in it, and its shape."""
+        return self.program.results
 
     @cached_property
     def structure(self) -> Structure:
@@ -100,7 +101,7 @@ class Execution:
     @property
     def given(self) -> list[Array]:
         """The arrays that the program is run on."""
-        return [a for a in self.case.arguments.values() if isinstance(a, Array)]
+        return given(self.case)
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -112,14 +113,19 @@ class Execution:
         return any(c.times is None for c in self.structure.collectives)
 
 
-def shapes(program: Program) -> list[tuple[int, ...]]:
-    """The shapes of a program's results."""
-    return [tuple(aval.shape) for aval in program.exported.out_avals]
+def given(case: Case) -> list[Array]:
+    """The arrays that a program is run on, those of pytrees one after the other; cotangents come last."""
+    arguments = [a for a in case.arguments.values() if holds_arrays(a)]
+    return jax.tree.leaves((arguments, case.cotangents))
 
 
 def specs(case: Case) -> list[P]:
-    """The layouts asked of a case's results."""
-    return [case.out] if isinstance(case.out, P) else list(case.out)
+    """The layouts asked of a case's results; a gradient lies as what it is the gradient by."""
+    asked = jax.tree.leaves(case.out, is_leaf=lambda spec: isinstance(spec, P))
+    if case.cotangents is None:
+        return asked
+    arguments = [a for a in case.arguments.values() if holds_arrays(a)]
+    return asked + [a.spec for a in jax.tree.leaves(arguments) if a.value.dtype.kind not in "iub"]
 
 
 def execute(program: Program, sizes: Mapping[str, int], given: Sequence[Array], wanted: Sequence[P],
@@ -144,15 +150,25 @@ def spelled(spec: Any) -> str:
     return f"P({', '.join(map(repr, spec))})" if isinstance(spec, P) else str(spec)
 
 
-def close(found: Any, expected: Any) -> bool:
-    """Equal up to float32 rounding, relative to the largest entry expected."""
+def close(found: Any, expected: Any, roundings: int = ROUNDINGS) -> bool:
+    """Equal up to rounding: `roundings` of them, one after the other, relative to the largest entry expected.
+
+    A sum of n terms is off by at most n·u times the sum of their magnitudes, to first order, in whatever order they
+    are added; u is half the distance from 1 to the next number, 2⁻²⁴ in float32 (Higham, Accuracy and Stability of
+    Numerical Algorithms, 2nd ed., §4.2). The largest entry stands for that sum of magnitudes.
+    """
     found, expected = np.asarray(found), np.asarray(expected)
     if found.shape != expected.shape:
         return False
     if expected.dtype.kind not in "fc":
         return bool((found == expected).all())
-    scale = float(np.max(np.abs(expected), initial=0.0))
-    return bool(np.allclose(found, expected, rtol=1e-5, atol=1e-5 * max(scale, 1e-30)))
+    return bool(np.isclose(found, expected, rtol=0, atol=tolerance(expected, roundings)).all())
+
+
+def tolerance(expected: np.ndarray, roundings: int = ROUNDINGS) -> float:
+    """How far an entry may be from the one expected (see `close`). Devices compute in float32, whatever is expected."""
+    finite = np.abs(expected[np.isfinite(expected)])
+    return roundings * float(np.finfo(np.float32).eps) / 2 * max(float(np.max(finite, initial=0.0)), 1e-30)
 
 
 def same_value(found: Any, expected: Any) -> bool:
@@ -230,7 +246,7 @@ def _mistaken(exercise: Exercise, mistake: Mistake, case: Case) -> tuple[Answer 
 
 def _same_program(one: Execution, other: Execution, running: bool, by_compiler: bool) -> bool:
     try:
-        if one.shapes != other.shapes or _moves(one.structure.collectives) != _moves(other.structure.collectives):
+        if one.forms != other.forms or _moves(one.structure.collectives) != _moves(other.structure.collectives):
             return False
         if not running:
             return True
@@ -238,7 +254,8 @@ def _same_program(one: Execution, other: Execution, running: bool, by_compiler: 
             return one.may_wait_for_ever == other.may_wait_for_ever
         if by_compiler and _moves(one.ran.compiled) != _moves(other.ran.compiled):
             return False
-        return all(_same_blocks(a.held, b.held) for a, b in zip(one.results, other.results, strict=True))
+        return all(_same_blocks(a.held, b.held, one.case.roundings)
+                   for a, b in zip(one.results, other.results, strict=True))
     except Failed:
         return running and (refused := _refusal(one)) is not None and refused == _refusal(other)
 
@@ -257,17 +274,18 @@ def _moves(found: Sequence[Collective]) -> Counter[tuple[str, tuple[str, ...], i
     return Counter((c.kind, c.axes, c.bytes_sent) for c in found if c.group > 1)
 
 
-def _same_blocks(a: Blocks, b: Blocks) -> bool:
-    return a.indices == b.indices and all(map(_same_numbers, a.values, b.values))
+def _same_blocks(a: Blocks, b: Blocks, roundings: int) -> bool:
+    return a.indices == b.indices and all(_same_numbers(one, other, roundings)
+                                          for one, other in zip(a.values, b.values, strict=True))
 
 
-def _same_numbers(one: np.ndarray, other: np.ndarray) -> bool:
+def _same_numbers(one: np.ndarray, other: np.ndarray, roundings: int) -> bool:
     """Close, and infinite or no number in the same places: a wrong program may overflow, or divide 0 by 0."""
     if one.shape != other.shape:
         return False
     odd = ~np.isfinite(other)
     alike = np.array_equal(one[odd], other[odd], equal_nan=True)
-    return alike and close(np.where(odd, 0, one), np.where(odd, 0, other))
+    return alike and close(np.where(odd, 0, one), np.where(odd, 0, other), roundings)
 
 
 def _gist(problem: Problem) -> tuple[str, str, tuple[str, ...]]:

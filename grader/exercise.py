@@ -18,12 +18,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import jax
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.devices import eight_devices
 
 Form = Literal["program", "function", "table"]
+ROUNDINGS = 320  # enough for sums of a few hundred terms
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,16 @@ class Array:
 
     value: np.ndarray
     spec: P
+
+
+def holds_arrays(argument: Any) -> bool:
+    """Whether an argument is an `Array`, or a dict, list or tuple with one in it."""
+    return any(isinstance(leaf, Array) for leaf in jax.tree.leaves(argument))
+
+
+def values_of(argument: Any) -> Any:
+    """The argument with plain values in place of every `Array`."""
+    return jax.tree.map(lambda leaf: leaf.value if isinstance(leaf, Array) else leaf, argument)
 
 
 @dataclass(frozen=True)
@@ -47,8 +59,13 @@ class Move:
 class Case:
     """One thing an answer is tried on.
 
-    `mesh` maps axis names to sizes, in order. `out` is the layout that the result must have (one
-    spec, or a tuple of them for a tuple of results). `bytes_sent` is what the best program sends
+    An argument is an `Array`, or a pytree of them (a network's parameters); one without any is passed to a program by
+    keyword.
+    `mesh` maps axis names to sizes, in order. `out` is the layout that the result must have: a spec, or a pytree of
+    specs as the result is one. `cotangents` are arrays as the result is: where they are given, the program's gradient
+    is judged too, which it gives by `jax.vjp` for them. `roundings` is through how many roundings, one after the
+    other, an entry of the result may have gone: the lengths of the sums on its way, added up (`behaviour.close`).
+    `bytes_sent` is what the best program sends
     per device, by the ring algorithm; `flops` what one device computes when the work is divided.
     `key` names the entry of a table that this case asks about. `explicit` gives the mesh Explicit axes.
     `moves` is for a program that is left to the compiler: what it may send, and nothing else.
@@ -56,7 +73,6 @@ class Case:
     all, and `written` how often it may stand in the text; `steps` bounds how many of them may wait for one another,
     one after the other; `meanwhile` is how many FLOPs of matmuls must be free to run beside every turn of every one
     of them; `one_way` is how many bytes permutes may send to one neighbour.
-    An argument of a program that is no array is passed to it by keyword.
     """
 
     arguments: Mapping[str, Any]
@@ -72,6 +88,8 @@ class Case:
     steps: int | None = None
     meanwhile: int = 0
     one_way: int | None = None
+    cotangents: Any = None
+    roundings: int = ROUNDINGS
 
 
 @dataclass(frozen=True)
@@ -149,7 +167,7 @@ class Exercise:
 
     Forms of the answer:
 
-    * `"program"`: a function of the case's arrays and a keyword `mesh`; it is traced, never run;
+    * `"program"`: a function of the case's arrays (or pytrees of them) and a keyword `mesh`; it is traced, never run;
     * `"function"`: a function of plain Python and NumPy values, and of meshes and arrays that lie on devices
       (`grader.placed`); it is called once per case. Where the reference raises ValueError, so must the answer;
     * `"table"`: a dict from each case's `key` to the option chosen; `reference` does the experiment.

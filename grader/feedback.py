@@ -12,6 +12,7 @@ import textwrap
 
 from grader.exercise import Outcome
 from grader.judge import Verdict
+from grader.ratios import as_html, as_text
 
 GOOD, PART, BAD = "#1a7f4b", "#b7791f", "#b23b3b"
 WIDTH = 92
@@ -21,8 +22,9 @@ def text(verdict: Verdict) -> str:
     """The verdict in plain text: the marks, the ladder, and what to look at next."""
     lines = [f"{verdict.exercise}: {_points(verdict)}", _ladder(verdict)]
     if not verdict.passed:
-        lines += ["", *(_wrapped(part) for part in verdict.words.split("\n")), *([f"In the case: {verdict.where}"]
-                                                                             if verdict.where else [])]
+        lines += ["", *(_wrapped(part) for part in verdict.words.split("\n"))]
+        lines += ["", *as_text(verdict.ratios), ""] if verdict.ratios else []
+        lines += [f"In the case: {verdict.where}"] if verdict.where else []
     return "\n".join(line.rstrip() for line in lines).strip()
 
 
@@ -54,7 +56,8 @@ def card(verdict: Verdict) -> str:
         f'<div style="opacity:.75;font-size:90%">{html.escape(_ladder(verdict))}</div>',
     ]
     if not verdict.passed:
-        parts += [_paragraphs(verdict.words), _where(verdict), _picture(verdict)]
+        parts += [_paragraphs(verdict.words), as_html(verdict.ratios) if verdict.ratios else "", _where(verdict),
+                  _picture(verdict)]
     return "".join([*parts, "</div>"])
 
 

@@ -39,16 +39,25 @@ class Program:
         return export.deserialize(bytearray(self.artefact))
 
     @cached_property
+    def results(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Each array of the result: where it stands in it, as [0]['weight'], and its shape."""
+        tree = jax.tree.unflatten(self.exported.out_tree, self.exported.out_avals)
+        return [(jax.tree_util.keystr(path), tuple(aval.shape)) for path, aval in jax.tree.leaves_with_path(tree)]
+
+    @cached_property
     def _jitted(self) -> Callable[..., Any]:
-        return jax.jit(self.exported.call)
+        return jax.jit(lambda *leaves: self.exported.call(*jax.tree.unflatten(self.exported.in_tree, leaves)[0]))
 
     def compile(self, *avals: Any) -> jax.stages.Compiled:
-        """The program compiled for the devices of `avals` (arrays, or shapes with shardings)."""
-        return self._jitted.lower(*avals).compile()
+        """The program compiled for the devices of `avals` (arrays, or shapes with shardings).
 
-    def run(self, *arrays: jax.Array) -> Any:
-        """Run on arrays of the traced shapes and layouts; returns arrays (or a pytree of them)."""
-        return jax.block_until_ready(self._jitted(*arrays))
+        Pytrees of them may come as they are, or as their leaves one after the other.
+        """
+        return self._jitted.lower(*jax.tree.leaves(avals)).compile()
+
+    def run(self, *arrays: Any) -> Any:
+        """Run on arrays of the traced shapes and layouts, as `compile` takes them; returns what the function did."""
+        return jax.block_until_ready(self._jitted(*jax.tree.leaves(arrays)))
 
 
 def make_mesh(sizes: Mapping[str, int], *, explicit: bool = False) -> Mesh:
@@ -87,6 +96,28 @@ def trace(fn: Callable[..., Any], *args: Any) -> Program:
         jitted = _without_debug(traced)
     with _without_places():
         return Program(bytes(export.export(jitted)(*args).serialize()))
+
+
+def with_gradient(fn: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """`fn`, whose first `count` arguments are followed by cotangents of its result, with its gradient for them.
+
+    Returns (result, gradients), the latter as the arguments are; an argument without derivative (whole numbers) has
+    none. The backward pass is the program's own: what its author wrote, transposed by JAX. A result that is not as its
+    cotangents are comes without any.
+    """
+    def both(*args: Any) -> Any:
+        result, pull_back = jax.vjp(fn, *args[:count])
+        cotangents, = args[count:]
+        if _form(result) != _form(cotangents):
+            return result, None
+        gradients = pull_back(cotangents)
+        return result, jax.tree.map(lambda g: None if g.dtype == jax.dtypes.float0 else g, gradients)
+    return both
+
+
+def _form(arrays: Any) -> Any:
+    """A pytree's structure, and its arrays' shapes and dtypes."""
+    return jax.tree.structure(arrays), [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(arrays)]
 
 
 def _named_alike(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from grader.answers import Problem
 from grader.blocks import Blocks
 from grader.exercise import Exercise, Outcome
+from grader.ratios import Ratio
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,8 @@ class Verdict:
     """What the judge says of one answer.
 
     `outcomes` has one record per check. `where` describes the case in which a check was missed;
-    `expected` and `found` say who should hold what in that case, and who does, where that helps.
+    `expected` and `found` say who should hold what in that case, and who does, where that helps; `ratios` how each
+    array of the result compares with the one expected, where there are several.
     """
 
     exercise: str
@@ -22,6 +24,7 @@ class Verdict:
     where: str = ""
     expected: Blocks | None = None
     found: Blocks | None = None
+    ratios: tuple[Ratio, ...] = ()
 
     @property
     def points(self) -> float:
@@ -56,6 +59,7 @@ class Miss:
     words: str
     expected: Blocks | None = None
     found: Blocks | None = None
+    ratios: tuple[Ratio, ...] = ()
 
 
 def unanswered(exercise: Exercise, problem: Problem) -> Verdict:

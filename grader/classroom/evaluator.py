@@ -40,12 +40,12 @@ def _read(text: str) -> tuple[Program, Structure]:
 
 
 def _reply(question: dict[str, Any]) -> dict[str, Any]:
-    from grader.behaviour import execute, shapes
+    from grader.behaviour import execute
 
     try:
         program, written = _read(question["program"])
         if "given" not in question:
-            return {"shapes": shapes(program), "structure": wire.structure_out(written)}
+            return {"forms": program.results, "structure": wire.structure_out(written)}
         return wire.ran_out(execute(program, *wire.inputs(question), written))
     except Exception as error:  # XLA's own refusals, and whatever an odd artefact may lead to
         return {"raised": [type(error).__name__, str(error)[:4000]]}

@@ -73,8 +73,8 @@ class Told(Execution):
         return self.ask(wire.question(self.program))
 
     @cached_property
-    def shapes(self) -> list[tuple[int, ...]]:
-        return wire.shapes_in(self._read["shapes"])
+    def forms(self) -> list[tuple[str, tuple[int, ...]]]:
+        return wire.forms_in(self._read["forms"])
 
     @cached_property
     def structure(self) -> Structure:

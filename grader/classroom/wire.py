@@ -119,9 +119,9 @@ def _block(shape: tuple[int, ...], index: Any, value: Any) -> tuple[tuple[slice,
     return parts, array
 
 
-def shapes_in(said: Any) -> list[tuple[int, ...]]:
+def forms_in(said: Any) -> list[tuple[str, tuple[int, ...]]]:
     with _typed():
-        return [_shape(shape) for shape in said]
+        return [(_name(place), _shape(shape)) for place, shape in said]
 
 
 def _shape(said: Any) -> tuple[int, ...]:
