@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from grader.classroom.limits import Limits
@@ -84,7 +86,31 @@ def test_a_slice_holds_all_that_binds_what_it_needs_and_no_more():
 
 def test_a_check_sees_what_stands_before_it():
     found = slices([Cell("answer = 1"), Cell("answer", check="one"), Cell("answer = 2"), Cell("answer", check="two")])
-    assert found == {"one": ("answer = 1",), "two": ("answer = 1", "answer = 2")}
+    assert found == {"one": ("answer = 1",), "two": ("answer = 2",)}
+
+
+AGAIN = {
+    "a helper of the same name": (["def go(a): return a", "def answer(a): return go(a)"],
+                                  ["def go(a): return -a", "def other(a): return go(a)"], "other", [2, 3]),
+    "what a function calls is what there is at the check, and what there was": (
+        ["def go(a): return a", "def answer(a): return go(a)"], ["def go(a): return -a"], "answer", [0, 1, 2]),
+    "what a cell reads is what there was": (["size = 2", "answer = {'a': size}"], ["size = 3"], "answer", [0, 1, 2]),
+    "what is only added to": (["answer = {}", "answer['a'] = 1"], ["answer['b'] = 2"], "answer", [0, 1, 2]),
+    "what is counted up": (["answer = 1", "answer += 1"], ["answer = answer + 1"], "answer", [0, 1, 2]),
+    "imports that bind the same": (["import jax\ndef first(a): return jax.jit(a)"],
+                                   ["import jax\ndef answer(a): return jax.jit(a)"], "answer", [1]),
+    "an import of another thing": (["import numpy as np\ndef first(a): return np.sin(a)"],
+                                   ["import jax.numpy as np\ndef answer(a): return np.sin(a)"], "answer", [1]),
+    "what only a loop binds": (["answer = 1"], ["for answer in (): pass"], "answer", [0, 1]),
+}
+
+
+@pytest.mark.parametrize("first, second, expression, needed", AGAIN.values(), ids=AGAIN.keys())
+def test_a_name_owes_its_meaning_to_the_last_cell_that_binds_it_afresh(first, second, expression, needed):
+    sources = [*first, *second]
+    parts = slices([Cell("import jax", given=True), *map(Cell, sources), Cell(expression, check="answer")])["answer"]
+    own = [part for part in parts if part != "import jax"]
+    assert own == [ast.unparse(ast.parse(sources[k])) for k in needed]
 
 
 def test_equal_slices_are_equal_whatever_their_comments():

@@ -12,8 +12,8 @@ from __future__ import annotations
 import ast
 import builtins
 import symtable
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 # Modules whose import does nothing but bind names.
 LIBRARIES = {"jax", "numpy", "functools", "math", "operator", "itertools", "typing", "dataclasses", "collections",
@@ -45,10 +45,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class _Names:
-    """The names that a cell binds, and those that it reads, as the notebook sees them."""
+    """The names that a cell binds, and those that it reads, as the notebook sees them.
+
+    What it binds `afresh` owes nothing to what the name meant before. `imports` says what its imports bind names to.
+    """
 
     binds: frozenset[str]
     uses: frozenset[str]
+    afresh: frozenset[str] = frozenset()
+    imports: Mapping[str, str] = field(default_factory=dict)
 
 
 def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
@@ -59,20 +64,20 @@ def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
     try:
         trees = [ast.parse(cell.source) for cell in cells]
         names = [_names(symtable.symtable(cell.source, "cell", "exec")) for cell in cells]
-        names = [_Names(n.binds | _filled(tree), n.uses) for n, tree in zip(names, trees, strict=True)]
+        names = [_Names(n.binds | _filled(tree), n.uses, _afresh(tree), _imported(tree))
+                 for n, tree in zip(names, trees, strict=True)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     own = [k for k, cell in enumerate(cells) if not cell.given and not cell.check]
-    imported = [_imported(tree) for tree in trees]
-    made = {name for k in own for name in names[k].binds - imported[k].keys()}
+    made = {name for k in own for name in names[k].binds - names[k].imports.keys()}
     makers = {maker for maker in MAKERS | PURE if maker.split(".")[0] not in made}
     if not all(_only_defines(trees[k], makers) and not HIDDEN & names[k].uses for k in own):
         return None
     known = set(dir(builtins)).union(*(n.binds for n in names))
     if any(names[k].uses - known for k in own):
         return None  # it stops with an error, which its author should see
-    same = {pair for k, cell in enumerate(cells) if cell.given for pair in imported[k].items()}
-    theirs = made | {name for k in own for name, what in imported[k].items() if (name, what) not in same}
+    same = {pair for k, cell in enumerate(cells) if cell.given for pair in names[k].imports.items()}
+    theirs = made | {name for k in own for name, what in names[k].imports.items() if (name, what) not in same}
     if any(cell.given and names[k].uses & theirs for k, cell in enumerate(cells)):
         return None  # a worked example that uses what they made shows what only a run can tell
     return {cell.check: tuple(ast.unparse(trees[j]) for j in _needs(k, names))
@@ -80,15 +85,40 @@ def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
 
 
 def _needs(check: int, names: Sequence[_Names]) -> list[int]:
-    """The cells before this one that bind a name it needs, or that one of them needs; in order."""
+    """The cells before this one that give a name it needs its meaning, or one that they need; in order.
+
+    A cell reads names when it runs, and its functions read them when they are called, which is at the check.
+    """
     needed: set[int] = set()
-    todo = [check]
+    asked: set[tuple[str, int]] = set()
+    todo = [(name, check) for name in names[check].uses]
     while todo:
-        uses = names[todo.pop()].uses
-        found = {k for k in range(check) if names[k].binds & uses} - needed
-        needed |= found
-        todo += found
+        name, place = todo.pop()
+        if (name, place) in asked:
+            continue
+        asked.add((name, place))
+        for k in set(_meaning(name, names[:place])) - needed:
+            needed.add(k)
+            known = {name for name in names[k].imports if _imports_agree(name, names[:check])}
+            uses = names[k].uses - known
+            todo += [(used, check) for used in uses]
+            todo += [(used, k) for used in uses - names[k].afresh]
     return sorted(needed)
+
+
+def _imports_agree(name: str, names: Sequence[_Names]) -> bool:
+    """Whether all cells that bind a name import the same under it."""
+    return len({cell.imports.get(name, k) for k, cell in enumerate(names) if name in cell.binds}) == 1
+
+
+def _meaning(name: str, names: Sequence[_Names]) -> list[int]:
+    """The cells to which a name owes its meaning behind them all: the last that binds it afresh, and those after it
+    that bind it too. One is enough where all import the same."""
+    binders = [k for k, cell in enumerate(names) if name in cell.binds]
+    if _imports_agree(name, names):
+        return binders[:1]
+    last = max((k for k in binders if name in names[k].afresh), default=0)
+    return [k for k in binders if k >= last]
 
 
 def _names(table: symtable.SymbolTable, top: bool = True) -> _Names:
@@ -105,6 +135,41 @@ def _filled(tree: ast.Module) -> set[str]:
                for node in ast.walk(statement))
     return {node.value.id for node in outside if isinstance(node, ast.Subscript)
             and not isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name)}
+
+
+def _afresh(tree: ast.Module) -> frozenset[str]:
+    """The names that a cell binds, whatever happens, before it has read them."""
+    bound: set[str] = set()
+    read: set[str] = set()
+    for statement in tree.body:
+        read |= _read(statement) - bound
+        bound |= _bound(statement) - read
+    return frozenset(bound)
+
+
+def _read(statement: ast.stmt) -> set[str]:
+    """The names that a statement may read while it runs, as far as one can see; those it only mends among them."""
+    if isinstance(statement, ast.FunctionDef):
+        parts = [*statement.decorator_list, statement.args, *filter(None, [statement.returns])]
+    else:
+        parts = [statement]
+    mended = {statement.target.id} if (isinstance(statement, ast.AugAssign)
+                                       and isinstance(statement.target, ast.Name)) else set()
+    nodes = (node for part in parts for node in ast.walk(part))
+    return mended | {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement binds whatever happens."""
+    match statement:
+        case ast.FunctionDef(name=name):
+            return {name}
+        case ast.Import() | ast.ImportFrom():
+            return set(_imported(ast.Module([statement], [])))
+        case ast.Assign(targets=targets):
+            return {node.id for target in targets for node in ast.walk(target)
+                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return set()
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:
