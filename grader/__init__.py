@@ -4,8 +4,9 @@ from grader import draw
 from grader.check import check
 from grader.communication import communication
 from grader.devices import eight_devices
+from grader.launch import launch
 from grader.ratios import ratios
 from grader.review import review
 from grader.trial import trial
 
-__all__ = ["check", "communication", "draw", "eight_devices", "ratios", "review", "trial"]
+__all__ = ["check", "communication", "draw", "eight_devices", "launch", "ratios", "review", "trial"]

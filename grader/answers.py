@@ -27,8 +27,9 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Case, Exercise, Form, holds_arrays
-from grader.placed import HELD, Observed, OnDevices, OnMesh, built, observed_array, observed_mesh, uploaded
+from grader.placed import HELD, Observed, OnDevices, OnMesh, PerProcess, built, observed_array, observed_mesh, uploaded
 from grader.program import Program, Refused, aval, make_mesh, trace, with_gradient
+from grader.script import script_of, untouched
 from grader.sketch import Sketch
 
 
@@ -82,13 +83,28 @@ class Problem:
     operands: tuple[str, ...] = ()
 
 
-Answer = Program | Value | Problem
+@dataclass(frozen=True)
+class Script:
+    """A function as text, to be run in several processes: `main` is its name."""
+
+    source: str
+    main: str
+
+
+Answer = Program | Value | Problem | Script
 
 
 def asks(exercise: Exercise, cases: Sequence[Case]) -> list[Ask]:
     """What the cases of an exercise ask, in their order."""
-    return [Ask(case.mesh, {name: _unvalued(v) for name, v in case.arguments.items()}, case.key, case.explicit,
-                exercise.on_devices, _unvalued(case.cotangents)) for case in cases]
+    return [Ask(case.mesh, _asked_of(exercise, case), case.key, case.explicit, exercise.on_devices,
+                _unvalued(case.cotangents)) for case in cases]
+
+
+def _asked_of(exercise: Exercise, case: Case) -> dict[str, Any]:
+    """What an answer is asked with. One that runs in several processes is only written down here."""
+    if exercise.form == "processes":
+        return {}
+    return {name: _unvalued(argument) for name, argument in case.arguments.items()}
 
 
 def _unvalued(argument: Any) -> Any:
@@ -101,7 +117,7 @@ def collect(form: Form, asked: Sequence[Ask], given: Any) -> list[Answer]:
     """Put each ask to what the student wrote. Never raises for what the student's code does."""
     if given is ... or given is None:
         return [Problem("starter")] * len(asked)
-    one = {"program": _program, "function": _function, "table": _entry}[form]
+    one = {"program": _program, "function": _function, "table": _entry, "processes": _script}[form]
     return [_guarded(one, given, ask) for ask in asked]
 
 
@@ -191,6 +207,12 @@ def _built(ask: Ask) -> dict[str, Any]:
     return built(copy.deepcopy(dict(ask.arguments)))  # a function may change what it is given
 
 
+def _script(given: Any, ask: Ask) -> Answer:
+    _must_be_callable(given)
+    source = script_of(given)
+    return Problem("starter") if untouched(given) else Script(source, given.__name__)
+
+
 def _entry(given: Any, ask: Ask) -> Answer:
     if not isinstance(given, Mapping):
         raise Refused(f"The answer should be a dict with a key for every row; it is a {type(given).__name__}.")
@@ -257,6 +279,8 @@ def to_json(value: Any) -> Any:
         case Value():
             return {"uploaded": [value.uploaded, to_json(value.value)]} if value.uploaded else {
                 "value": to_json(value.value)}
+        case Script():
+            return {"script": [value.source, value.main]}
         case Problem():
             return {"problem": [value.kind, value.error, value.message, *value.operands]}
         case Ask():
@@ -269,6 +293,8 @@ def to_json(value: Any) -> Any:
         case OnDevices():
             return {"laid": [to_json(value.value), to_json(value.mesh), to_json(tuple(value.spec)),
                              [[k, to_json(block)] for k, block in value.instead.items()]]}
+        case PerProcess():
+            return {"each": to_json(list(value.values))}
         case Sketch():
             return {"sketch": [to_json(dict(value.sizes)), to_json(value.block), to_json(value.steps), value.checked]}
         case Layout():
@@ -312,12 +338,14 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "program": lambda b: Program(base64.b64decode(b, validate=True)),
     "value": lambda b: Value(from_json(b)),
+    "script": lambda b: Script(str(b[0]), str(b[1])),
     "problem": lambda b: Problem(*map(_legible, b[:3]), tuple(map(_legible, b[3:]))),
     "uploaded": lambda b: Value(from_json(b[1]), _legible(b[0])),
     "ask": lambda b: Ask(from_json(b[0]), from_json(b[1]), str(b[2]), bool(b[3]), bool(b[4]), from_json(b[5])),
     "mesh": lambda b: OnMesh(from_json(b[0]), bool(b[1]), tuple(map(int, b[2]))),
     "laid": lambda b: OnDevices(from_json(b[0]), from_json(b[1]), P(*from_json(b[2])),
                                 {int(k): from_json(block) for k, block in b[3]}),
+    "each": lambda b: PerProcess(tuple(map(from_json, b))),
     "sketch": lambda b: Sketch(from_json(b[0]), from_json(b[1]), from_json(b[2]), bool(b[3])),
     "spec": lambda b: P(*from_json(b)),
     "layout": lambda b: Layout(tuple(map(int, b[0])), str(b[1]), P(*from_json(b[2]))),

@@ -20,10 +20,12 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.answers import Answer, Problem, Value, asks, collect, plain
+from grader import together
+from grader.answers import Answer, Problem, Script, Value, asks, collect, plain
 from grader.blocks import Blocks, blocks_of
 from grader.communication import flops
 from grader.exercise import ROUNDINGS, Array, Case, Exercise, Mistake, holds_arrays
+from grader.launch import Launch
 from grader.program import Program, make_mesh, put
 from grader.structure import Collective, Structure
 from grader.walk import compiled_structure, structure
@@ -160,6 +162,8 @@ def close(found: Any, expected: Any, roundings: int = ROUNDINGS) -> bool:
     found, expected = np.asarray(found), np.asarray(expected)
     if found.shape != expected.shape:
         return False
+    if found.dtype.kind in "OUSM":
+        return False
     if expected.dtype.kind not in "fc":
         return bool((found == expected).all())
     return bool(np.isclose(found, expected, rtol=0, atol=tolerance(expected, roundings)).all())
@@ -179,8 +183,8 @@ def same_value(found: Any, expected: Any) -> bool:
     if isinstance(expected, (list, tuple)):
         return (isinstance(found, (list, tuple)) and len(found) == len(expected)
                 and all(map(same_value, found, expected)))
-    if isinstance(expected, str) or isinstance(found, str):
-        return found == expected
+    if expected is None or found is None or isinstance(expected, str) or isinstance(found, str):
+        return type(found) is type(expected) and found == expected
     if isinstance(found, (dict, list, tuple)):
         return False
     return close(found, expected)
@@ -196,14 +200,17 @@ def same_answer(exercise: Exercise, case: Case, one: Any, other: Any) -> bool:
         return False
 
 
-def explain(exercise: Exercise, cases: Sequence[Case], found: Sequence[Answer | Execution],
+def explain(exercise: Exercise, cases: Sequence[Case], found: Sequence[Answer | Execution | Launch],
             failing: int) -> Mistake | None:
     """The mistake that behaves as what was found on the failing case.
 
     If several do, the one that also communicates as what was found on the other cases; programs are not run
     for that, since a student waits.
     """
-    alike = [m for m in exercise.mistakes if _alike(exercise, m, cases[failing], found[failing], running=True)]
+    alike = (m for m in exercise.mistakes if _alike(exercise, m, cases[failing], found[failing], running=True))
+    if exercise.form == "processes":  # each takes seconds to run: the first that fits
+        return next(alike, None)
+    alike = list(alike)
     for k in range(len(cases)):
         if len(alike) > 1 and k != failing:
             alike = [m for m in alike if _alike(exercise, m, cases[k], found[k], running=False)] or alike
@@ -227,6 +234,9 @@ def _behaves_like(exercise: Exercise, case: Case, found: Answer | Execution, oth
             return same_way and same_answer(exercise, case, found.value, other.value)
         case Execution(), Execution():
             return _same_program(found, other, running, exercise.by_compiler)
+        case Launch(), Launch():
+            return together.course(found) == together.course(other) and same_value(
+                together.returned(found), together.returned(other))
     return False
 
 
@@ -241,7 +251,17 @@ def _mistaken(exercise: Exercise, mistake: Mistake, case: Case) -> tuple[Answer 
     """What a mistake answers to a case, however it is spelled. Kept: a class makes it again and again."""
     (ask,) = asks(exercise, [case])
     found = (collect(exercise.form, [ask], spelled)[0] for spelled in mistake.spellings())
-    return tuple(Execution(answer, case) if isinstance(answer, Program) else answer for answer in found)
+    return tuple(_done(answer, case) for answer in found)
+
+
+def _done(answer: Answer, case: Case) -> Answer | Execution | Launch:
+    """The answer, run where it is something to run."""
+    match answer:
+        case Program():
+            return Execution(answer, case)
+        case Script():
+            return together.start(answer, case)
+    return answer
 
 
 def _same_program(one: Execution, other: Execution, running: bool, by_compiler: bool) -> bool:

@@ -52,8 +52,13 @@ def _index(shape: tuple[int, ...], spec: P, sizes: Mapping[str, int], device: in
     return tuple(_part(n, part, place, sizes) for n, part in zip(shape, parts, strict=True))
 
 
+def axes_of(entry: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """The mesh axes that one entry of a spec names."""
+    return () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
+
+
 def _part(length: int, part: Any, place: Mapping[str, Any], sizes: Mapping[str, int]) -> slice:
-    axes = () if part is None else (part,) if isinstance(part, str) else tuple(part)
+    axes = axes_of(part)
     count, number = 1, 0
     for axis in axes:
         count, number = count * sizes[axis], number * sizes[axis] + int(place[axis])

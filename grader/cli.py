@@ -58,6 +58,45 @@ def build(names: Annotated[list[str] | None, typer.Argument(
 
 
 @app.command()
+def launch(script: Annotated[Path, typer.Argument(help="A script that calls jax.distributed.initialize.")],
+           processes: Annotated[int, typer.Option(help="How many processes.", min=1, max=64)] = 4,
+           devices: Annotated[int, typer.Option(help="How many devices each of them has.", min=1, max=64)] = 2,
+           seconds: Annotated[float, typer.Option(help="After how long all are killed.")] = 60.0,
+           grace: Annotated[float, typer.Option(help="How long the others may go on when one has failed.")] = 0.0,
+           ) -> None:
+    """Run SCRIPT in several processes at once, as on several hosts; it finds its number and theirs in sys.argv."""
+    from grader.launch import NoProcesses
+    from grader.launch import launch as start
+
+    said = Lines(processes)
+    try:
+        found = start(script, processes=processes, devices=devices, seconds=seconds, grace=grace, say=said.hear)
+    except (ValueError, NoProcesses) as error:
+        raise Trouble(str(error)) from None
+    said.rest()
+    (out if found.went_well else err).print(escape(found.headline), soft_wrap=True)
+    if not found.went_well:
+        raise typer.Exit(1)
+
+
+class Lines:
+    """What processes print, line by line as it comes, each with its process's number before it."""
+
+    def __init__(self, processes: int):
+        self.open = [""] * processes
+
+    def hear(self, number: int, text: str) -> None:
+        *whole, self.open[number] = (self.open[number] + text).split("\n")
+        for line in whole:
+            out.print(f"[bold]{number}[/bold] │ {escape(line)}", soft_wrap=True, highlight=False)
+
+    def rest(self) -> None:
+        for number, line in enumerate(self.open):
+            if line:
+                self.hear(number, "\n")
+
+
+@app.command()
 def feedback() -> None:
     """Write the feedback pages anew, from what is graded."""
     from grader.classroom.grade import write_feedback

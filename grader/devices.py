@@ -8,18 +8,32 @@ when the backend starts, sizes the pool. (jax.config's `jax_cpu_enable_async_dis
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 import jax
 from jax.extend import backend
 
 POOL = 32  # threads; 16 were enough in every trial
 
-# A collective that not every device reaches would wait for ever. XLA can end the process instead. An older
-# XLA ends the process over a flag it does not know: seen on 0.7.2, fine from 0.10 on.
-TIMEOUTS = {
-    "--xla_cpu_collective_call_warn_stuck_timeout_seconds": 20,
-    "--xla_cpu_collective_call_terminate_timeout_seconds": 60,
-} if jax.__version_info__ >= (0, 10) else {}
+
+def timeouts(warn: int, terminate: int) -> dict[str, int]:
+    """XLA's flags for a collective that not every device reaches: warn after so many seconds, and end the process
+    after so many more, in place of waiting for ever.
+
+    An older XLA ends the process over a flag it does not know: seen on 0.7.2, fine from 0.10 on.
+    """
+    if jax.__version_info__ < (0, 10):
+        return {}
+    return {"--xla_cpu_collective_call_warn_stuck_timeout_seconds": warn,
+            "--xla_cpu_collective_call_terminate_timeout_seconds": terminate}
+
+
+def as_flags(values: Mapping[str, int]) -> str:
+    """Flags as XLA_FLAGS holds them."""
+    return " ".join(f"{flag}={value}" for flag, value in values.items())
+
+
+TIMEOUTS = timeouts(20, 60)
 
 
 class TooFewDevices(RuntimeError):
@@ -55,8 +69,8 @@ def prepare(count: int = 8) -> None:
     """Set what a backend reads when it starts. Does nothing useful once one has started."""
     os.environ["NPROC"] = str(max(POOL, int(os.environ.get("NPROC", 0) or 0)))
     flags = os.environ.get("XLA_FLAGS", "")
-    added = [f"{flag}={seconds}" for flag, seconds in TIMEOUTS.items() if flag not in flags]
-    os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *added])
+    added = as_flags({flag: seconds for flag, seconds in TIMEOUTS.items() if flag not in flags})
+    os.environ["XLA_FLAGS"] = f"{flags} {added}".strip()
     if "xla_force_host_platform_device_count" not in flags:
         jax.config.update("jax_num_cpu_devices", count)
 

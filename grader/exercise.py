@@ -24,7 +24,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.devices import eight_devices
 
-Form = Literal["program", "function", "table"]
+Form = Literal["program", "function", "table", "processes"]
 ROUNDINGS = 320  # enough for sums of a few hundred terms
 
 
@@ -170,6 +170,8 @@ class Exercise:
     * `"program"`: a function of the case's arrays (or pytrees of them) and a keyword `mesh`; it is traced, never run;
     * `"function"`: a function of plain Python and NumPy values, and of meshes and arrays that lie on devices
       (`grader.placed`); it is called once per case. Where the reference raises ValueError, so must the answer;
+    * `"processes"`: a function `main(process_id, num_processes, ...)` that is run in several processes at once, the
+      case's `mesh` being `{"processes": 4, "devices": 2}`; `reference` says, on one device, what each is to return;
     * `"table"`: a dict from each case's `key` to the option chosen; `reference` does the experiment.
 
     A program is written with shard_map, unless it is left to the compiler (`by_compiler`). A function that is

@@ -10,21 +10,24 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from grader.answers import Answer, Problem, Value, plain
+from grader import together
+from grader.answers import Answer, Problem, Script, Value, plain
 from grader.behaviour import Execution, close, explain, same_answer, same_value
 from grader.errors import in_plain_words
 from grader.exercise import Case, Exercise, Outcome
+from grader.launch import Launch
 from grader.placed import built, difference, lies_on_devices
 from grader.program import Program
-from grader.rungs import judge_program
+from grader.rungs import describe, judge_program
 from grader.verdict import Verdict, unanswered
 
 
 def judge(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer],
-          executed: Callable[[Program, Case], Execution] = Execution) -> Verdict:
+          executed: Callable[[Program, Case], Execution] = Execution,
+          started: Callable[[Script, Case], Launch] = together.start) -> Verdict:
     """Judge the answers of one student to the cases of one exercise, in the same order.
 
-    `executed` says where programs are read and run: by default here.
+    `executed` says where programs are read and run, `started` where processes are: by default here.
     """
     if len(cases) != len(answers):
         raise ValueError(f"{exercise.name}: {len(cases)} cases, but {len(answers)} answers")
@@ -33,6 +36,9 @@ def judge(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer],
     if exercise.form == "program":
         runs = [executed(a, case) if isinstance(a, Program) else a for case, a in zip(cases, answers, strict=True)]
         return judge_program(exercise, cases, runs)
+    if exercise.form == "processes":
+        launches = [started(a, case) if isinstance(a, Script) else a for case, a in zip(cases, answers, strict=True)]
+        return _judge_processes(exercise, cases, launches)
     return {"function": _judge_function, "table": _judge_table}[exercise.form](exercise, cases, answers)
 
 
@@ -101,6 +107,29 @@ def _called_with(case: Case) -> str:
 def _short(value: Any, limit: int = 200) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def _judge_processes(exercise: Exercise, cases: Sequence[Case], found: Sequence[Launch | Answer]) -> Verdict:
+    """Everybody has to come to an end, and to return what is due."""
+    for check, rung in (("ends", lambda k: together.ends(found[k])),
+                        ("values", lambda k: _wrong_return(exercise, cases[k], found[k]))):
+        failing, words = next(((k, w) for k in range(len(cases)) if (w := rung(k))), (0, ""))
+        if words:
+            named = explain(exercise, cases, found, failing)
+            said = "\n\n".join(filter(None, (words, named.words if named else "")))
+            return Verdict(exercise.name, together.outcomes(exercise, check, said, named.name if named else ""),
+                           describe(cases[failing]))
+    return Verdict(exercise.name, together.outcomes(exercise, "", "", ""))
+
+
+def _wrong_return(exercise: Exercise, case: Case, found: Launch) -> str:
+    due, answers = together.expected(exercise, case), together.returned(found)
+    wrong = together.first_wrong(answers, due, functools.partial(same_answer, exercise, case))
+    if wrong is None:
+        return ""
+    if lies_on_devices(due[wrong]):
+        return f"Process {wrong}: {difference(answers[wrong], due[wrong], close)}"
+    return f"Process {wrong} should return {_short(due[wrong])}; it returns {_short(answers[wrong])}."
 
 
 def _judge_table(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:

@@ -77,10 +77,24 @@ class OnDevices:
         return f"<{kind} as P({', '.join(map(repr, self.spec))}) on {self.mesh}{odd if self.instead else ''}>"
 
 
+@dataclass(frozen=True)
+class PerProcess:
+    """An argument of which each process is given its own part, and a reference all of them."""
+
+    values: tuple[Any, ...]
+
+
+def given_to(number: int, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of one process."""
+    return {name: a.values[number] if isinstance(a, PerProcess) else a for name, a in arguments.items()}
+
+
 def built(argument: Any) -> Any:
     """The real thing, for a description of one; anything else as it is, lists and dicts item by item."""
     if isinstance(argument, (OnMesh, OnDevices, Sketch)):
         return argument.built()
+    if isinstance(argument, PerProcess):
+        return list(argument.values)
     if isinstance(argument, (list, tuple)) and not isinstance(argument, P):  # a spec is a tuple on an older JAX
         return type(argument)(map(built, argument))
     if isinstance(argument, Mapping):
@@ -93,9 +107,12 @@ class Observed(dict[str, Any]):
 
 
 def observed_array(array: jax.Array) -> Any:
-    """An array as NumPy's where one device holds it; else, by device, the part it holds and the values there."""
+    """An array as NumPy's where one device holds it; else, by device, the part it holds and the values there.
+
+    Of an array on several processes' devices it is what this process holds.
+    """
     shards = array.addressable_shards
-    if len(shards) == 1:
+    if len(shards) == 1 and array.is_fully_addressable:
         return np.asarray(array)
     number = {device: k for k, device in enumerate(jax.devices())}
     held = {number[s.device]: {_part(s.index, array.shape): np.asarray(s.data)} for s in shards}

@@ -25,6 +25,7 @@ KINDS = {
 }
 COLLECTIVES = tuple(dict.fromkeys(KINDS.values()))
 
+
 def ring_bytes(kind: str, operand_bytes: float, devices: int) -> float:
     """Bytes one device sends in one collective on a ring of `devices`, given its operand's bytes.
 

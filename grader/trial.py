@@ -28,7 +28,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.answers import from_json, to_json
-from grader.devices import eight_devices
+from grader.devices import as_flags, eight_devices, timeouts
 from grader.program import make_mesh, put, trace
 from grader.structure import Structure, times
 from grader.walk import structure
@@ -37,9 +37,7 @@ PATIENCE = 3  # seconds that devices wait in a collective for those that have no
 START = 120  # seconds to compile, on a machine that is busy
 WAITED = 87  # the exit status of a process that ended itself
 
-# XLA from JAX 0.10 on ends the process and says how many devices came; an older one does not know these flags.
-FLAGS = (f"--xla_cpu_collective_call_warn_stuck_timeout_seconds={PATIENCE - 2} "
-         "--xla_cpu_collective_call_terminate_timeout_seconds=2") if jax.__version_info__ >= (0, 10) else ""
+FLAGS = as_flags(timeouts(PATIENCE - 2, 2))  # XLA then says how many devices came
 STUCK = re.compile(r"Termination timeout for `([a-z -]+?) RendezvousKey.*Expected (\d+) threads.* only (\d+) of them")
 
 Call = tuple[Any, ...]  # a function and its arguments

@@ -19,6 +19,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import sdy, stablehlo
 from jax.sharding import PartitionSpec as P
 
+from grader.blocks import axes_of
 from grader.overlap import fair_shares
 from grader.program import Program
 from grader.structure import KINDS, Collective, Manual, Structure
@@ -392,19 +393,15 @@ def _argument_spec(value: ir.Value) -> list[tuple[str, ...]] | None:
 
 
 def _flat(spec: Any) -> tuple[str, ...]:
-    return tuple(a for part in spec for a in _parts_of(part))
-
-
-def _parts_of(part: Any) -> tuple[str, ...]:
-    return () if part is None else (part,) if isinstance(part, str) else tuple(part)
+    return tuple(a for part in spec for a in axes_of(part))
 
 
 def _dim(spec: Any, axis: str) -> int:
-    return next(k for k, part in enumerate(spec) if axis in _parts_of(part))
+    return next(k for k, part in enumerate(spec) if axis in axes_of(part))
 
 
 def _parts(part: Any, mesh: Mapping[str, int]) -> int:
-    return math.prod(mesh[a] for a in _parts_of(part))
+    return math.prod(mesh[a] for a in axes_of(part))
 
 
 def _dot_flops(op: ir.Operation) -> int:

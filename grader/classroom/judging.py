@@ -1,7 +1,7 @@
 """The judge: it decides, in this process; what a student's program does is told it by an evaluator.
 
-An evaluator is a process behind the walls that a program may crash, hang or fill; it is forked afresh for
-every answer, so that no program is near another's.
+An evaluator is a process behind the walls that a program may crash, hang or fill; a launcher is one behind walls
+that runs a function in several processes. Both are forked afresh for every answer, so that none is near another's.
 """
 
 from __future__ import annotations
@@ -15,24 +15,26 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from grader.answers import Answer, from_json
+from grader.answers import Answer, Script, from_json, to_json
 from grader.behaviour import Execution, Failed, Ran, specs
 from grader.classroom import wire
 from grader.classroom.limits import Limits
 from grader.classroom.sandbox import Ended, Fork, Template, steadily
-from grader.devices import TIMEOUTS, eight_devices
+from grader.devices import as_flags, eight_devices, timeouts
 from grader.exercise import Case, Exercise, Outcome
 from grader.judge import Verdict, judge
+from grader.launch import Launch, launch_of
 from grader.program import Program
 from grader.structure import Structure
+from grader.together import job_of
 
 SECONDS = 60.0  # for one exercise: compiling and running it on every case
+LAUNCHES = 180.0  # where it is run in several processes
 OUR_FAULT = "grader"  # the check of an outcome when judging itself failed
 DEADLOCK = ("It brought the devices down: they wait for each other, because a collective is not reached by all of "
             "them. Every device must run the same collectives in the same order.")
 CRASH = "Running it on eight devices ended the process that ran it. Does it need very much memory?"
 QUICK = "--xla_backend_optimization_level=0"  # each program is compiled to be run once
-STUCK = "--xla_cpu_collective_call_warn_stuck_timeout_seconds=2 --xla_cpu_collective_call_terminate_timeout_seconds=5"
 
 
 @dataclass(frozen=True)
@@ -89,34 +91,48 @@ class Judge:
     """Judges answers in their JSON form on the cases of a seed."""
 
     def __init__(self, seconds: float = SECONDS):
-        flags = f"{QUICK} {STUCK}" if TIMEOUTS else QUICK
+        flags = f"{QUICK} {as_flags(timeouts(2, 5))}".strip()
         self.evaluators = Template("evaluator", limits=replace(Limits(), seconds=seconds), flags=flags)
+        self.launchers = Template("launcher", limits=replace(Limits(), seconds=max(seconds, LAUNCHES)))
 
     def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
         eight_devices()  # for references and mistakes, which are ours
         try:
             given = from_json(answers)
             if any(isinstance(answer, Program) for answer in given):
-                return self._with_an_evaluator(exercise, seed, given)
+                return self._with(self.evaluators, exercise, seed, given)
+            if any(isinstance(answer, Script) for answer in given):
+                return self._with(self.launchers, exercise, seed, given)
             return present(judge(exercise, exercise.draw_cases(seed, thorough=True), given))
         except Exception as error:  # a mistake of ours: the class goes on
             return lost(exercise, OUR_FAULT, f"The grader itself failed on this answer, which is not your fault: "
                         f"{type(error).__name__}: {error} Please tell your instructor.")
 
-    def _with_an_evaluator(self, exercise: Exercise, seed: int, given: list[Answer]) -> Judged:
+    def _with(self, template: Template, exercise: Exercise, seed: int, given: list[Answer]) -> Judged:
         def decide() -> Judged:
-            with self.evaluators.fork() as fork:
+            with template.fork() as fork:
                 ask = functools.partial(_ask, fork)
                 return present(judge(exercise, exercise.draw_cases(seed, thorough=True), given,
-                                     lambda program, case: Told(program, case, ask)))
+                                     lambda program, case: Told(program, case, ask),
+                                     lambda script, case: _launched(script, case, ask)))
 
         try:
             return steadily(decide)
         except Ended as end:
-            return lost(exercise, "runs", _why(end, self.evaluators.limits))
+            return lost(exercise, "runs", _why(end, template.limits))
 
     def close(self) -> None:
         self.evaluators.kill()
+        self.launchers.kill()
+
+
+def _launched(script: Script, case: Case, ask: Callable[[dict[str, Any]], dict[str, Any]]) -> Launch:
+    """What became of a script, as a launcher tells of it."""
+    done = ask({**job_of(script, case), "arguments": to_json(dict(case.arguments))})
+    try:
+        return launch_of(done)
+    except ValueError as error:
+        raise Ended(f"The processes answered what is no answer: {error}") from error
 
 
 def _ask(fork: Fork, question: dict[str, Any]) -> dict[str, Any]:

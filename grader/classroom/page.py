@@ -37,7 +37,10 @@ class Page(HTMLExporter):
 
 @functools.lru_cache(maxsize=4096)
 def _rendered(source: str) -> str:
-    return HTMLExporter().markdown2html({}, source)
+    return _plain().markdown2html({}, source)
+
+
+_plain = functools.cache(HTMLExporter)
 
 
 def _highlighted(source: str, language: str | None = None, metadata: Any = None) -> str:

@@ -61,10 +61,23 @@ def _await(child: int, control: socket.socket) -> int | None:
             os.waitpid(child, 0)
             return None
         _, status = os.waitpid(child, 0)
+        _end_the_rest()
         _sweep()
         return status
     finally:
         os.close(ended)
+
+
+def _end_the_rest() -> None:
+    """Kill whatever a run has left running. (Without walls the machine is not ours alone; a run's processes end with
+    the one that started them.)"""
+    if os.getpid() != 1:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
 
 
 def _sweep() -> None:
@@ -96,7 +109,7 @@ def _become(module: types.ModuleType, limits: Limits, job: int, wire: int, compl
             os.dup2(source, target)
         os.chdir(Path.home())
         confine(limits)
-        if os.environ.get("GRADER_SECCOMP"):
+        if os.environ.get("GRADER_SECCOMP") and not getattr(module, "STARTS_PROCESSES", False):
             close_behind()
         with open(job) as questions, open(wire, "w") as answers:
             module.main(questions, answers)

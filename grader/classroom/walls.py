@@ -25,7 +25,7 @@ GRADER = Path(__file__).parents[1]
 SIDE = "/side"  # where the student's side of grader lies inside
 HOME = "/student"  # the only place to write
 WITHOUT = "GRADER_WITHOUT_WALLS"
-INSIDE = ("__init__", "evaluator", "limits", "recorder", "template", "walls", "wire", "worker")
+INSIDE = ("__init__", "evaluator", "launcher", "limits", "recorder", "template", "walls", "wire", "worker")
 
 # What a process inside may not call, beyond what its namespaces and lack of capabilities forbid already.
 PROCESSES = ("fork", "vfork", "execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev", "kcmp",
@@ -109,6 +109,7 @@ def command(inside: Sequence[str], environment: Mapping[str, str] | None = None,
     variables = [word for name, value in (environment or {}).items() for word in ("--setenv", name, value)]
     return ["bwrap", "--unshare-all", "--unshare-user", "--as-pid-1", "--die-with-parent", "--new-session",
             "--cap-drop", "ALL", "--clearenv", *variables, *shown,
+            "--hostname", "localhost", "--ro-bind", str(GRADER / "classroom/hosts"), "/etc/hosts",
             "--proc", "/proc", "--dev", "/dev", "--size", str(home_bytes), "--tmpfs", HOME,
             "--size", str(home_bytes), "--tmpfs", "/dev/shm", *_tmp(), "--remount-ro", "/dev", "--remount-ro", "/proc",
             "--remount-ro", "/",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -104,10 +105,7 @@ def _lacking(facts: Change, device: int | None) -> tuple[str, ...]:
 
 
 def _entries(part: tuple[slice, ...]) -> int:
-    count = 1
-    for piece in part:
-        count *= piece.stop - piece.start
-    return count
+    return math.prod(piece.stop - piece.start for piece in part)
 
 
 def _frame_device(ax: Axes, held: Blocks, device: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.blocks import blocks
+from grader.blocks import axes_of, blocks
 from grader.exercise import Case, Draw, Exercise
 from grader.placed import OnDevices, OnMesh
 from grader.program import make_mesh
@@ -25,8 +25,7 @@ SHUFFLED = OnMesh(MESH, order=(0, 1, 3, 2, 6, 7, 5, 4))  # as on a ring of chips
 
 def cuts(shape: Sequence[int], spec: P) -> list[tuple[str, ...]]:
     """For each dimension of an array, the mesh axes that cut it."""
-    named = [() if entry is None else (entry,) if isinstance(entry, str) else tuple(entry) for entry in spec]
-    return named + [()] * (len(shape) - len(named))
+    return [*map(axes_of, spec), *[()] * (len(shape) - len(spec))]
 
 
 def every_spec(rank: int, axes: Sequence[str]) -> Iterator[P]:

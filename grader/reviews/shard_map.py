@@ -8,7 +8,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.behaviour import spelled
-from grader.blocks import blocks
+from grader.blocks import axes_of, blocks
 from grader.review import Question
 
 LESSON = "05_shard_map"
@@ -37,7 +37,7 @@ def shape_inside(rng: np.random.Generator) -> Question:
 
 def varying_after_a_sum(rng: np.random.Generator) -> Question:
     spec = [P("x", "y"), P("x"), P(None, "y"), P(("x", "y"))][rng.integers(4)]
-    cut = [a for part in spec for a in ((part,) if isinstance(part, str) else part or ())]
+    cut = [a for entry in spec for a in axes_of(entry)]
     summed = str(rng.choice(cut))
     left = set(cut) - {summed}
     return Question(f"A block came in with {spelled(spec)}. Over which axes does lax.psum(block, {summed!r}) vary, by "

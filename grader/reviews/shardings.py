@@ -8,7 +8,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.behaviour import spelled
-from grader.blocks import blocks
+from grader.blocks import axes_of, blocks
 from grader.review import Question
 
 LESSON = "02_shardings"
@@ -20,14 +20,9 @@ def _mesh(rng: np.random.Generator) -> tuple[dict[str, int], str]:
     return {"x": x, "y": y}, f"On a {x} × {y} mesh with axes x and y, devices counted row by row,"
 
 
-def _axes(spec: P) -> list[tuple[str, ...]]:
-    """For each entry of a spec the axes that it names."""
-    return [() if entry is None else (entry,) if isinstance(entry, str) else tuple(entry) for entry in spec]
-
-
 def _parts(shape: tuple[int, ...], spec: P, mesh: dict[str, int]) -> list[int]:
     """Into how many parts each dimension is cut."""
-    named = _axes(spec) + [()] * (len(shape) - len(spec))
+    named = [*map(axes_of, spec), *[()] * (len(shape) - len(spec))]
     return [math.prod(mesh[a] for a in axes) for axes in named]
 
 
@@ -79,7 +74,7 @@ def what_jax_says(rng: np.random.Generator) -> Question:
 
 def verdict_of_jax(shape: tuple[int, ...], spec: P) -> str:
     """What comes of laying an array of this shape out on a 4 × 2 mesh, by the rules (a test asks JAX itself)."""
-    named = [axis for axes in _axes(spec) for axis in axes]
+    named = [axis for entry in spec for axis in axes_of(entry)]
     if len(set(named)) < len(named):
         return "axis used twice"
     if len(spec) > len(shape):

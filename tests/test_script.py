@@ -1,0 +1,82 @@
+"""A function as a script: what goes along to another process, and what cannot."""
+
+import math
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import multihost_utils
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.program import Refused, make_mesh
+from grader.script import script_of, untouched
+
+ROWS, NAMES, TABLE = 6, ("a", "b"), {"x": [1, 2.5], "y": None}
+MESH, FAR = make_mesh({"x": 8}), math.inf
+
+
+def doubled(n):
+    # a comment does not go along
+    return 2 * n * ROWS
+
+
+def main(process_id, num_processes):
+    """What it is about."""
+    value = jnp.full((ROWS,), doubled(process_id)) + np.float32(len(NAMES) + len(TABLE))
+    return int(value.sum()), P("x"), [main.__name__, multihost_utils.__name__, NamedSharding.__name__, jax.P is P]
+
+
+def test_it_means_the_same_elsewhere():
+    space = {}
+    exec(script_of(main), space)
+    assert space["main"](3, 4) == main(3, 4)
+    assert "comment" not in script_of(main)
+
+
+def test_the_text_does_not_depend_on_where_it_stands():
+    """So that the same answer of two students is one."""
+    assert script_of(main) == script_of(main)
+    assert str(Path(__file__).parent) not in script_of(main)
+
+
+def uses_a_mesh(process_id, num_processes):
+    return MESH.size
+
+
+def uses_what_is_not_finite(process_id, num_processes):
+    return FAR
+
+
+def closes_over():
+    outside = 3
+
+    def inner(process_id, num_processes):
+        return outside
+    return inner
+
+
+class Callable:
+    def __call__(self, process_id, num_processes):
+        return 1
+
+
+@pytest.mark.parametrize("given, words", [
+    (uses_a_mesh, "uses `MESH`, a Mesh of this notebook"), (uses_what_is_not_finite, "uses `FAR`, a float"),
+    (closes_over(), "uses `outside` of the function around it"), (Callable(), "it is a Callable"),
+    (lambda process_id, num_processes: 1, "def"), (print, "it is a builtin_function_or_method"),
+])
+def test_what_cannot_go_along_is_said(given, words):
+    with pytest.raises(Refused, match=words.replace("(", r"\(")):
+        script_of(given)
+
+
+def starter(process_id, num_processes):
+    """To be written."""
+    ...
+
+
+def test_a_starter_is_known_by_its_body():
+    assert untouched(starter) and not untouched(main)

@@ -1,0 +1,199 @@
+"""Answers that run in several processes: right, wrong in every way, waiting for ever, and hostile."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+from jax.experimental import multihost_utils
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader import feedback
+from grader.answers import asks, collect, from_json, to_json
+from grader.exercise import Case, Exercise
+from grader.judge import judge
+from grader.placed import PerProcess
+
+sums = Exercise("t_sums", points=4, form="processes",
+                reference=lambda process_id, num_processes, *, mine: float(np.sum(mine)))
+
+
+@sums.cases
+def cases(draw):
+    rows = int(draw.rng.integers(1, 4)) * 2
+    yield Case({"mine": PerProcess(tuple(draw.values(4, rows)))}, mesh={"processes": 4, "devices": 2})
+
+
+def joined(process_id, num_processes):
+    jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
+    return jax.make_mesh((jax.device_count(),), ("x",), axis_types=(AxisType.Auto,))
+
+
+def right(process_id, num_processes, *, mine):
+    mesh = joined(process_id, num_processes)
+    whole = jax.make_array_from_process_local_data(NamedSharding(mesh, P("x")), mine)
+    return float(jax.jit(lambda a: a.sum())(whole))
+
+
+def right_otherwise(process_id, num_processes, *, mine):
+    joined(process_id, num_processes)
+    return float(multihost_utils.process_allgather(mine).sum())
+
+
+@sums.mistake
+def only_mine(process_id, num_processes, *, mine):
+    """Each process summed what it has itself, and nobody asked the others."""
+    joined(process_id, num_processes)
+    return float(mine.sum())
+
+
+@sums.mistake
+def too_late(process_id, num_processes, *, mine):
+    """JAX had settled its devices before it heard of the other processes."""
+    jax.numpy.zeros(3).block_until_ready()
+    return right(process_id, num_processes, mine=mine)
+
+
+@sums.mistake
+def the_first_alone(process_id, num_processes, *, mine):
+    """Process 0 waits in a sum for the others, who never come to it."""
+    mesh = joined(process_id, num_processes)
+    if process_id > 0:
+        return 0.0
+    whole = jax.make_array_from_process_local_data(NamedSharding(mesh, P("x")), mine)
+    return float(jax.jit(lambda a: a.sum())(whole))
+
+
+def crossed(value):
+    return from_json(json.loads(json.dumps(to_json(value))))
+
+
+def verdict(answer, exercise=sums):
+    drawn = exercise.draw_cases(1)
+    asked = [crossed(ask) for ask in asks(exercise, drawn)]
+    return judge(exercise, drawn, [crossed(a) for a in collect(exercise.form, asked, answer)])
+
+
+@pytest.mark.parametrize("answer", [right, right_otherwise])
+def test_right_answers_earn_everything(answer):
+    found = verdict(answer)
+    assert found.passed and found.points == 4, found.words
+
+
+@pytest.mark.parametrize("wrong, check, words", [
+    (only_mine, "values", "Process 0 should return"), (too_late, "ends", "failed first: it raised RuntimeError"),
+    (the_first_alone, "ends", "process 0"),
+])
+def test_each_mistake_is_named_and_what_happened_is_said(wrong, check, words):
+    found = verdict(wrong)
+    assert found.mistake == wrong.__name__
+    assert found.failure.check == check and words in found.words
+    assert "Traceback" not in feedback.text(found)
+
+
+def unwritten(process_id, num_processes, *, mine):
+    ...
+
+
+def returns_nothing(process_id, num_processes, *, mine):
+    joined(process_id, num_processes)
+
+
+def returns_what_has_no_form(process_id, num_processes, *, mine):
+    return object()
+
+
+@pytest.mark.parametrize("answer, words", [
+    (..., "still the starter"), (unwritten, "still the starter"), (returns_nothing, "it returns None"),
+    (returns_what_has_no_form, "neither a number"), (3, "should be a function"),
+    (lambda process_id, num_processes, *, mine: 1, "`def`"),
+])
+def test_answers_of_the_wrong_kind_get_a_clear_word(answer, words):
+    found = verdict(answer)
+    assert not found.points and words in found.words
+
+
+# In the classroom: behind walls.
+
+
+def leaves(process_id, num_processes, *, mine):
+    import os
+    os._exit(0)
+
+
+def kills_the_rest(process_id, num_processes, *, mine):
+    import os
+    import signal
+    for number in range(2, 4000):
+        try:
+            if number != os.getpid():
+                os.kill(number, signal.SIGKILL)
+        except OSError:
+            pass
+    return 0.0
+
+
+def forks_for_ever(process_id, num_processes, *, mine):
+    import os
+    import time
+    for _ in range(6):  # (each doubles them)
+        os.fork()
+    time.sleep(100)
+
+
+def looks_for_the_reference(process_id, num_processes, *, mine):
+    from grader.lessons import EXERCISES
+    return EXERCISES["t_sums"].reference(process_id, num_processes, mine=mine)
+
+
+def asks_the_network(process_id, num_processes, *, mine):
+    import socket
+    return float(socket.create_connection(("198.51.100.1", 80), timeout=2).fileno())
+
+
+def forges_its_report(process_id, num_processes, *, mine):
+    import json
+    import os
+    said = json.dumps({"returned": float(mine.sum())}).encode()
+    for descriptor in range(3, 60):
+        try:
+            os.write(descriptor, said)
+        except OSError:
+            pass
+    os._exit(0)
+
+
+@pytest.fixture(scope="module")
+def judging():
+    from grader.classroom.judging import Judge
+
+    judge_ = Judge()
+    yield judge_
+    judge_.close()
+
+
+def graded(judging, answer):
+    drawn = sums.draw_cases(1, thorough=True)
+    return judging(sums, 1, [to_json(a) for a in collect(sums.form, asks(sums, drawn), answer)]).verdict
+
+
+def test_behind_walls_a_right_answer_earns_everything(judging):
+    found = graded(judging, right)
+    assert found.passed, found.words
+
+
+@pytest.mark.parametrize("hostile", [leaves, kills_the_rest, forks_for_ever, looks_for_the_reference,
+                                     asks_the_network])
+def test_behind_walls_hostile_answers_get_nothing_and_the_next_is_judged(judging, hostile):
+    assert graded(judging, hostile).points == 0
+    assert graded(judging, only_mine).mistake == "only_mine"
+
+
+def test_a_report_of_the_wrong_form_is_a_wrong_answer(judging):
+    from grader.launch import launch_of
+
+    for said in ({}, {"processes": 3}, {"processes": [{"status": "x"}]}, []):
+        with pytest.raises(ValueError):
+            launch_of(said)
+    assert graded(judging, forges_its_report).points == 0
