@@ -2,6 +2,7 @@
 
 import functools
 import json
+import linecache
 import subprocess
 import sys
 from pathlib import Path
@@ -25,14 +26,21 @@ def setting(lesson: str) -> str:
     return next(cell.source for cell in notebook.cells if cell.cell_type == "code")
 
 
+def define(source: str, space: dict[str, object]) -> None:
+    """Run a cell as a notebook does, where the text of a function can be found again."""
+    name = f"<cell {hash(source)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    exec(compile(source, name, "exec"), space)
+
+
 @functools.cache
 def answered(folder: str, lesson: str) -> dict[str, object]:
     """What the answer cells of a notebook define, by name."""
     space: dict[str, object] = {}
-    exec(setting(lesson), space)
+    define(setting(lesson), space)
     for cell in nbformat.read(ROOT / folder / lesson / f"{lesson}.ipynb", 4).cells:
         if cell.metadata.get("answer"):
-            exec(cell.source, space)
+            define(cell.source, space)
     return space
 
 
@@ -80,8 +88,8 @@ def test_the_model_solution_earns_everything(lesson, exercise, seed, thorough):
 @pytest.mark.parametrize("lesson, name, source", ALTERNATIVES)
 def test_a_right_solution_written_differently_earns_everything(lesson, name, source):
     space: dict[str, object] = {}
-    exec(setting(lesson), space)
-    exec(source, space)
+    define(setting(lesson), space)
+    define(source, space)
     found = verdict(EXERCISES[name], space[name])
     assert found.passed, found.words
     assert found.points == EXERCISES[name].points

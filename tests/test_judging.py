@@ -68,7 +68,7 @@ class Dying(Judge):
 
     signal, times = signal.SIGABRT, 99
 
-    def _with_an_evaluator(self, *question):
+    def _with(self, *question):
         fork = self.evaluators.fork
 
         @contextlib.contextmanager
@@ -84,7 +84,7 @@ class Dying(Judge):
                 yield one
         self.evaluators.fork = doomed
         try:
-            return super()._with_an_evaluator(*question)
+            return super()._with(*question)
         finally:
             self.evaluators.fork = fork
 
