@@ -52,9 +52,9 @@ def asked(lesson: str) -> list[str]:
 
 LESSON_OF = {name: lesson for lesson in LESSONS for name in asked(lesson)}
 PAIRS = [pytest.param(lesson, EXERCISES[name], id=f"{lesson}-{name}") for name, lesson in LESSON_OF.items()]
-# Programs take a while to compile: every second wrong one is tried every day, the others by `make slow`.
+# Programs take a while to compile: every third wrong one is tried every day, the others by `make slow`.
 MISTAKES = [pytest.param(lesson, EXERCISES[name], mistake, id=f"{lesson}-{name}-{mistake.name}",
-                         marks=[pytest.mark.slow] * (EXERCISES[name].form == "program" and number % 2))
+                         marks=[pytest.mark.slow] * (EXERCISES[name].form == "program" and number % 3 > 0))
             for name, lesson in LESSON_OF.items() for number, mistake in enumerate(EXERCISES[name].mistakes)]
 ALTERNATIVES = [pytest.param(lesson, name, source, id=f"{lesson}-{name}-{k}") for lesson in LESSONS
                 for name, sources in all_alternatives(ROOT / "solutions" / lesson / "alternatives.py").items()
