@@ -10,7 +10,6 @@ import time
 
 import jax
 import numpy as np
-import psutil
 import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -105,6 +104,7 @@ def test_time_over_says_who_stood_where():
 @pytest.mark.parametrize("swallow", ["signal.signal(signal.SIGTERM, signal.SIG_IGN)",
                                      "subprocess.Popen(['sleep', '987654'])"])
 def test_nothing_is_left_behind(tmp_path, swallow):
+    psutil = pytest.importorskip("psutil")
     found = launch(script(tmp_path, f"import signal, subprocess, time\n{swallow}\ntime.sleep(300)"), processes=2,
                    seconds=6)
     assert found.late
@@ -120,6 +120,7 @@ def test_two_launches_at_once_do_not_disturb_each_other(tmp_path):
 
 
 def test_when_the_asker_is_killed_its_processes_end(tmp_path):
+    psutil = pytest.importorskip("psutil")
     file = script(tmp_path, "import time; time.sleep(300)  # 7654321")
     command = [sys.executable, "-c", "import sys; from grader.launch import launch; launch(sys.argv[1], processes=2)"]
     asker = subprocess.Popen([*command, str(file)])
@@ -162,6 +163,7 @@ def test_logs_of_many_processes_stand_one_after_the_other():
 
 
 def test_the_command_shows_lines_as_they_come(tmp_path):
+    pytest.importorskip("typer")
     done = subprocess.run([sys.executable, "-m", "grader.cli", "launch", "--processes", "2", "--devices", "1",
                            str(script(tmp_path, "print('here', process_id)"))], capture_output=True, text=True,
                           timeout=120)
@@ -170,6 +172,7 @@ def test_the_command_shows_lines_as_they_come(tmp_path):
 
 
 def test_the_command_fails_with_the_first_error(tmp_path):
+    pytest.importorskip("typer")
     file = script(tmp_path, "assert process_id != 1, 'not I'")
     done = subprocess.run([sys.executable, "-m", "grader.cli", "launch", "--processes", "2", str(file)],
                           capture_output=True, text=True, timeout=120)

@@ -137,6 +137,7 @@ def test_whole_numbers_have_no_gradient():
 
 def test_what_an_evaluator_tells_is_the_same():
     """The classroom's way: the program is read and run in another process."""
+    pytest.importorskip("nbgrader", reason="the instructor's side is not installed")
     from grader.classroom.judging import Judge
 
     judging = Judge()

@@ -13,6 +13,7 @@ from grader import feedback
 from grader.answers import asks, collect, from_json, to_json
 from grader.exercise import Case, Exercise
 from grader.judge import judge
+from grader.launch import launch_of
 from grader.placed import PerProcess
 
 sums = Exercise("t_sums", points=4, form="processes",
@@ -166,6 +167,7 @@ def forges_its_report(process_id, num_processes, *, mine):
 
 @pytest.fixture(scope="module")
 def judging():
+    pytest.importorskip("nbgrader", reason="the instructor's side is not installed")
     from grader.classroom.judging import Judge
 
     judge_ = Judge()
@@ -191,8 +193,6 @@ def test_behind_walls_hostile_answers_get_nothing_and_the_next_is_judged(judging
 
 
 def test_a_report_of_the_wrong_form_is_a_wrong_answer(judging):
-    from grader.launch import launch_of
-
     for said in ({}, {"processes": 3}, {"processes": [{"status": "x"}]}, []):
         with pytest.raises(ValueError):
             launch_of(said)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-SUITE = [f"test_{room}.py" for room in ("program", "communication", "judge", "draw", "feedback", "exercises")]
+SUITE = [f"test_{room}.py" for room in ("program", "communication", "judge", "draw", "feedback", "exercises", "pytrees",
+                                        "ratios", "script", "launch", "together")]
 QUICKLY = "not test_exercises or notebook"  # the rest of the exercises' tests takes minutes
 NEEDED = ["matplotlib", "flatbuffers", "nbformat", "pytest", "pytest-timeout"]
 OLDEST, NEWEST = "jax==0.7.2", "jax"

@@ -66,6 +66,15 @@ def test_the_untouched_release_earns_nothing(graded, course):
     assert "still the starter" in words(result, "case3")
 
 
+def test_a_launch_in_a_hand_in_says_that_it_is_not_run(graded, solved):
+    source = "import grader\ndef main(process_id, num_processes):\n    return 1\ngrader.launch(main)"
+    solved.cells.insert(1, nbformat.v4.new_code_cell(source))
+    result = graded(solved, Limits(cell_seconds=20, seconds=60))
+    assert points(result) == FULL
+    (shown,) = outputs_of(result, source)
+    assert shown.ename == "NoProcesses" and "your answers are" in shown.evalue
+
+
 # What a notebook may do without harm to its marks.
 
 
