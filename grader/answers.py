@@ -268,7 +268,7 @@ def to_json(value: Any) -> Any:
             return {"mesh": [to_json(dict(value.sizes)), value.explicit, list(value.order)]}
         case OnDevices():
             return {"laid": [to_json(value.value), to_json(value.mesh), to_json(tuple(value.spec)),
-                             [[k, to_json(block)] for k, block in value.instead.items()]]}
+                             [[k, to_json(block)] for k, block in value.instead.items()], value.memory]}
         case Sketch():
             return {"sketch": [to_json(dict(value.sizes)), to_json(value.block), to_json(value.steps), value.checked]}
         case Layout():
@@ -317,7 +317,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "ask": lambda b: Ask(from_json(b[0]), from_json(b[1]), str(b[2]), bool(b[3]), bool(b[4]), from_json(b[5])),
     "mesh": lambda b: OnMesh(from_json(b[0]), bool(b[1]), tuple(map(int, b[2]))),
     "laid": lambda b: OnDevices(from_json(b[0]), from_json(b[1]), P(*from_json(b[2])),
-                                {int(k): from_json(block) for k, block in b[3]}),
+                                {int(k): from_json(block) for k, block in b[3]}, str(b[4])),
     "sketch": lambda b: Sketch(from_json(b[0]), from_json(b[1]), from_json(b[2]), bool(b[3])),
     "spec": lambda b: P(*from_json(b)),
     "layout": lambda b: Layout(tuple(map(int, b[0])), str(b[1]), P(*from_json(b[2]))),
