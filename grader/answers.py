@@ -28,7 +28,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Case, Exercise, Form, holds_arrays
 from grader.placed import HELD, Observed, OnDevices, OnMesh, built, observed_array, observed_mesh, uploaded
-from grader.program import Program, Refused, aval, make_mesh, trace, with_gradient
+from grader.program import Program, Refused, aval, make_mesh, no_mesh, trace, with_gradient
 from grader.sketch import Sketch
 
 
@@ -102,7 +102,8 @@ def collect(form: Form, asked: Sequence[Ask], given: Any) -> list[Answer]:
     if given is ... or given is None:
         return [Problem("starter")] * len(asked)
     one = {"program": _program, "function": _function, "table": _entry}[form]
-    return [_guarded(one, given, ask) for ask in asked]
+    with no_mesh():
+        return [_guarded(one, given, ask) for ask in asked]
 
 
 def _guarded(one: Callable[[Any, Ask], Answer], given: Any, ask: Ask) -> Answer:

@@ -81,9 +81,10 @@ rows(float_order, ORDERS)
 
 @float_order.mistake
 def thought_addition_has_no_order(row):
-    """In floating point (a + b) + c and a + (b + c) may differ: after each step the sum is rounded. Eight partial sums
-    are added here, in another order than a loop has. Print both with all their digits."""
-    return believed(row, "equal", *[row for row in ORDERS if "loop that" in row or "over 4" in row or "shuffled" in row])
+    """In floating point (a + b) + c and a + (b + c) may differ: after each step the sum is rounded. Is the order the
+    same in both? Print the two with all their digits."""
+    return believed(row, "equal", "psum over 8 devices, and a loop that adds one by one",
+                    "psum over 4, and over 8 devices", "psum over 8 devices, and over the same numbers shuffled")
 
 
 @float_order.mistake
@@ -199,8 +200,8 @@ def looked_for_a_difference_that_is_too_large(found, expected, roundings):
 
 @agree.mistake
 def took_the_distance_between_numbers(found, expected, roundings):
-    """2⁻²³, `np.finfo(np.float32).eps`, is the distance from 1 to the next number. Rounding goes to the *nearer* one: it
-    is off by half of that at most."""
+    """2⁻²³, `np.finfo(np.float32).eps`, is the distance from 1 to the next number. Rounding goes to the *nearer* one:
+    it is off by half of that at most."""
     return bool((np.abs(found - expected) <= 2 * roundings * ROUNDING * np.abs(expected).max()).all())
 
 
@@ -213,8 +214,8 @@ def a_single_rounding(found, expected, roundings):
 
 @agree.mistake
 def ten_in_a_million(found, expected, roundings):
-    """A bound of 1e-5, relative to the largest entry: better than one that is absolute. But short sums deserve less, and
-    long ones more. How many roundings were there?"""
+    """A bound of 1e-5, relative to the largest entry: better than one that is absolute. But short sums deserve less,
+    and long ones more. How many roundings were there?"""
     return bool((np.abs(found - expected) <= 1e-5 * np.abs(expected).max()).all())
 
 
