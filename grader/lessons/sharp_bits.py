@@ -243,8 +243,8 @@ def _(draw):
 
 @offloaded_step.mistake
 def mixed_the_memories(w, g, m, v):
-    """g lies on the devices and m in the host's memory. JAX does not fetch anything unasked: bring the state to the
-    devices first. `m.sharding.with_memory_kind(...)` is the same layout in another memory."""
+    """g lies on the devices, m and v in the host's memory. JAX does not fetch anything unasked: bring both of them to
+    the devices first. `m.sharding.with_memory_kind(...)` is the same layout in another memory."""
     return adam(w, g, m, v)
 
 
@@ -279,27 +279,11 @@ def put_away_whole(w, g, m, v):
 
 
 @offloaded_step.mistake
-def fetched_to_one_device(w, g, m, v):
-    """m and v went to the first device, all of them, and the gradient is cut over many. The layout that they have is
-    right; ask for another *memory* only."""
-    first = jax.devices()[0]
-    w, m, v = adam(w, g, jax.device_put(m, first), jax.device_put(v, first))
-    return w, _to_host(m), _to_host(v)
-
-
-@offloaded_step.mistake
 def put_into_memory_that_moves(w, g, m, v):
     """The state lies in ordinary host memory now. It came from *pinned* memory, which the system may not move, so
     that a device can read it by itself. Put it back where it was."""
     w, m, v = adam(w, g, _on_device(m), _on_device(v))
     return w, _to_host(m, "unpinned_host"), _to_host(v, "unpinned_host")
-
-
-@offloaded_step.mistake
-def fetched_only_the_mean(w, g, m, v):
-    """m is on the devices now, and v is not. `adam` needs both."""
-    w, m, v = adam(w, g, _on_device(m), v)
-    return w, _to_host(m), _to_host(v)
 
 
 # How many entries a jitted function has in its cache after some calls.

@@ -128,16 +128,20 @@ agree = Exercise("agree", points=4, reference=_agree, form="function")
 @agree.cases
 def _(draw):
     expected = draw.values(16) / np.float32(8)
-    expected[3] = 2.0  # the largest but for entry 0, which sets the bound
-    expected[0], expected[5] = 4.0, 2.0**-12
+    expected[0], expected[3], expected[5] = 4.0, 2.0, 2.0**-12  # the largest, the next, and a small one
+
     def off(at, roundings, scale=1.0):
         """What was expected, but for one entry, which is off by so many roundings of the largest."""
         found = expected.astype(np.float64) * scale
         found[at] += scale * roundings * ROUNDING * 4.0
         return {"found": found.astype(np.float32), "expected": expected * np.float32(scale)}
+
     yield Case({**off(3, 0), "roundings": 8})
     yield Case({**off(3, 6), "roundings": 8})
     yield Case({**off(5, 6), "roundings": 8})  # far off, relative to that small entry
+    yield Case({**off(0, 6), "roundings": 8})
+    yield Case({**off(5, 0.5), "roundings": 8})
+    yield Case({**off(5, 100), "roundings": 8})
     yield Case({**off(3, 12), "roundings": 8})  # within 8·2⁻²³
     yield Case({**off(3, -40), "roundings": 8})
     yield Case({**off(3, 40, 2.0**-20), "roundings": 8})  # small numbers, and wrong

@@ -33,6 +33,15 @@ def own_numbers__keys_dealt_out(x, seed, *, mesh):
     return jax.shard_map(go, mesh=mesh, in_specs=(P("x"), P("x")), out_specs=P("x"))(x, data)
 
 
+def own_numbers__split(x, seed, *, mesh):
+    """Key k of a split is the key that k is folded into, since JAX 0.5.0."""
+    @partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    def go(block):
+        keys = jax.random.split(jax.random.key(seed), mesh.shape["x"])
+        return block + jax.random.uniform(keys[lax.axis_index("x")], block.shape)
+    return go(x)
+
+
 def same_on_every_mesh__numbers_dealt_out(x, seed, *, mesh):
     """The rows' numbers come in as an array, cut as x is."""
     @partial(jax.shard_map, mesh=mesh, in_specs=(P("x", None), P("x")), out_specs=P("x", None))
