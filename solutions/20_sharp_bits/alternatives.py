@@ -34,7 +34,7 @@ def own_numbers__keys_dealt_out(x, seed, *, mesh):
 
 
 def own_numbers__split(x, seed, *, mesh):
-    """Key k of a split is the key that k is folded into, since JAX 0.5.0."""
+    """Key k of a split is the key that k is folded into, with the flag that is on by default."""
     @partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     def go(block):
         keys = jax.random.split(jax.random.key(seed), mesh.shape["x"])
