@@ -28,7 +28,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Case, Exercise, Form, holds_arrays
 from grader.placed import HELD, Observed, OnDevices, OnMesh, PerProcess, built, observed_array, observed_mesh, uploaded
-from grader.program import Program, Refused, aval, make_mesh, trace, with_gradient
+from grader.program import Program, Refused, aval, make_mesh, no_mesh, trace, with_gradient
 from grader.script import script_of, untouched
 from grader.sketch import Sketch
 
@@ -118,7 +118,8 @@ def collect(form: Form, asked: Sequence[Ask], given: Any) -> list[Answer]:
     if given is ... or given is None:
         return [Problem("starter")] * len(asked)
     one = {"program": _program, "function": _function, "table": _entry, "processes": _script}[form]
-    return [_guarded(one, given, ask) for ask in asked]
+    with no_mesh():
+        return [_guarded(one, given, ask) for ask in asked]
 
 
 def _guarded(one: Callable[[Any, Ask], Answer], given: Any, ask: Ask) -> Answer:
@@ -292,7 +293,7 @@ def to_json(value: Any) -> Any:
             return {"mesh": [to_json(dict(value.sizes)), value.explicit, list(value.order)]}
         case OnDevices():
             return {"laid": [to_json(value.value), to_json(value.mesh), to_json(tuple(value.spec)),
-                             [[k, to_json(block)] for k, block in value.instead.items()]]}
+                             [[k, to_json(block)] for k, block in value.instead.items()], value.memory]}
         case PerProcess():
             return {"each": to_json(list(value.values))}
         case Sketch():
@@ -344,7 +345,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "ask": lambda b: Ask(from_json(b[0]), from_json(b[1]), str(b[2]), bool(b[3]), bool(b[4]), from_json(b[5])),
     "mesh": lambda b: OnMesh(from_json(b[0]), bool(b[1]), tuple(map(int, b[2]))),
     "laid": lambda b: OnDevices(from_json(b[0]), from_json(b[1]), P(*from_json(b[2])),
-                                {int(k): from_json(block) for k, block in b[3]}),
+                                {int(k): from_json(block) for k, block in b[3]}, str(b[4])),
     "each": lambda b: PerProcess(tuple(map(from_json, b))),
     "sketch": lambda b: Sketch(from_json(b[0]), from_json(b[1]), from_json(b[2]), bool(b[3])),
     "spec": lambda b: P(*from_json(b)),

@@ -13,6 +13,7 @@ from grader.answers import asks, collect
 from grader.devices import eight_devices
 from grader.exercise import Outcome
 from grader.judge import Verdict, judge
+from grader.program import no_mesh
 
 
 class Mark(float):
@@ -44,8 +45,9 @@ def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False)
         exercise = find(name)
     except (LookupError, RuntimeError) as error:
         return Verdict(name, (Outcome(name, "answered", 0.0, 0.0, words=str(error)),))
-    cases = exercise.draw_cases(seed, thorough=thorough)
-    return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+    with no_mesh():
+        cases = exercise.draw_cases(seed, thorough=thorough)
+        return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
 
 
 def _show(verdict: Verdict) -> None:

@@ -72,6 +72,9 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     ("RuntimeError", r"Array has been deleted|deleted or donated",
      "The array's memory was given away or freed: by `delete()`, by donation, or through another array that is the "
      "same memory under another name."),
+    ("ValueError", r"memory_space of all inputs",
+     "The operands lie in different memories, one on the devices and one with the host, and JAX fetches nothing "
+     "unasked. `jax.device_put(a, a.sharding.with_memory_kind(...))` moves one of them."),
     ("ValueError", r"must refer to an axis marked as manual",
      "With axis_names, in_specs and out_specs speak of these axes only. The others are left to the compiler, and the "
      "array may stay cut along them without being said."),

@@ -49,18 +49,20 @@ class OnDevices:
     """An array: laid out over `mesh` by `spec`, or fresh and uncommitted where there is no mesh.
 
     `instead` says what single devices hold in place of what they should, by their place in the mesh: a
-    replica that differs, for one.
+    replica that differs, for one. `memory` is the kind of memory that it lies in, such as pinned_host; by default
+    the devices' own.
     """
 
     value: np.ndarray
     mesh: OnMesh | None = None
     spec: P = P()
     instead: Mapping[int, np.ndarray] = field(default_factory=dict)
+    memory: str = ""
 
     def built(self) -> jax.Array:
         if self.mesh is None:
             return jax.numpy.asarray(self.value)
-        sharding = NamedSharding(self.mesh.built(), self.spec)
+        sharding = NamedSharding(self.mesh.built(), self.spec, memory_kind=self.memory or None)
         lying = jax.device_put(self.value, sharding)
         if not self.instead:
             return lying
@@ -74,7 +76,8 @@ class OnDevices:
         if self.mesh is None:
             return f"<{kind}, uncommitted>"
         odd = f", but for device{'s' * (len(self.instead) > 1)} {', '.join(map(str, self.instead))}"
-        return f"<{kind} as P({', '.join(map(repr, self.spec))}) on {self.mesh}{odd if self.instead else ''}>"
+        where = f"{self.mesh}{f' in {self.memory}' if self.memory else ''}"
+        return f"<{kind} as P({', '.join(map(repr, self.spec))}) on {where}{odd if self.instead else ''}>"
 
 
 @dataclass(frozen=True)
@@ -109,14 +112,21 @@ class Observed(dict[str, Any]):
 def observed_array(array: jax.Array) -> Any:
     """An array as NumPy's where one device holds it; else, by device, the part it holds and the values there.
 
-    Of an array on several processes' devices it is what this process holds.
+    One that lies in another memory than its device's own is always told by device, and in which memory it lies. Of an
+    array on several processes' devices it is what this process holds.
     """
-    shards = array.addressable_shards
-    if len(shards) == 1 and array.is_fully_addressable:
+    shards, memory = array.addressable_shards, _other_memory(array)
+    if len(shards) == 1 and array.is_fully_addressable and not memory:
         return np.asarray(array)
     number = {device: k for k, device in enumerate(jax.devices())}
-    held = {number[s.device]: {_part(s.index, array.shape): np.asarray(s.data)} for s in shards}
+    held = {number[s.device]: {_part(s.index, array.shape) + memory: np.asarray(s.data)} for s in shards}
     return Observed({HELD: {f"device {k}": held[k] for k in sorted(held)}})
+
+
+def _other_memory(array: jax.Array) -> str:
+    """Where an array lies if not in its device's own memory, as " in pinned_host"; else ""."""
+    kind, own = array.sharding.memory_kind, next(iter(array.sharding.device_set)).default_memory().kind
+    return f" in {kind}" if kind not in (None, own) else ""
 
 
 def uploaded(call: Callable[[], Any]) -> str:

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import numpy as np
 from jax import export
 from jax.extend import core
 from jax.sharding import AxisType, Mesh, NamedSharding
@@ -66,6 +67,11 @@ def make_mesh(sizes: Mapping[str, int], *, explicit: bool = False) -> Mesh:
     devices = jax.devices()[: math.prod(shape)]
     kind = AxisType.Explicit if explicit else AxisType.Auto
     return jax.make_mesh(shape, names, axis_types=(kind,) * len(names), devices=devices)
+
+
+def no_mesh() -> contextlib.AbstractContextManager[None]:
+    """For a block of code, no mesh is in force: an earlier cell may have left one behind with `jax.set_mesh`."""
+    return jax.set_mesh(Mesh(np.empty((), object), ()))
 
 
 def aval(shape: tuple[int, ...], dtype: Any, spec: P, mesh: Mesh) -> jax.ShapeDtypeStruct:

@@ -112,7 +112,7 @@ class _Walk:
         top = [op.operation for op in module.body.operations]
         self.functions = {_name(op): op for op in top if op.name == "func.func"}
         self.meshes = {_name(op): _axes_of(op) for op in top if op.name == "sdy.mesh"}
-        self.mesh = dict(mesh) if mesh is not None else next(iter(self.meshes.values()), {})
+        self.mesh = dict(mesh) if mesh is not None else next(filter(None, self.meshes.values()), {})
         self.collectives: list[Collective] = []
         self.manual: list[Manual] = []
         self.dot_flops = 0
