@@ -54,9 +54,8 @@ dp_gradient_outside = Exercise("dp_gradient_outside", points=4, reference=loss)
 def _(draw: Draw) -> Case:
     given, roundings = network(draw)
     mesh = draw.mesh("data", "model")
-    # A gradient for all devices: unchecked, JAX adds up over every axis. And a few single numbers.
-    entries = [*(p.value.size for p in given["params"].values()), 1, 1, 1, 1]
-    enough = sum(round(ring_bytes("all_reduce", n * FLOAT, mesh["data"] * mesh["model"])) for n in entries)
+    entries = [*(p.value.size for p in given["params"].values()), 1, 1, 1, 1]  # and a few single numbers
+    enough = sum(round(ring_bytes("all_reduce", n * FLOAT, mesh["data"])) for n in entries)
     return Case(given, mesh, P(), bytes_sent=enough, cotangents=Array(np.float32(1), P()), roundings=roundings)
 
 
@@ -69,7 +68,7 @@ def _outside(combine, check_vma=True):
 @dp_gradient_outside.mistake
 def sum_of_means(params, x, y, *, mesh, check_vma=False):
     """The devices' losses were added up, and each was a mean already: over its own rows. The sum of n means is n times
-    the mean. (A sum divided by the *local* number of rows is that same mean.) Which collective takes a mean of means?"""
+    the mean. (A sum divided by the *local* number of rows is that same mean.) Which collective averages means?"""
     return _outside(lambda own, _: lax.psum(own, "data"), check_vma)(params, x, y, mesh=mesh)
 
 
@@ -104,6 +103,13 @@ def mean_over_both_axes(params, x, y, *, mesh):
 
 
 @dp_gradient_outside.mistake
+def left_unchecked(params, x, y, *, mesh):
+    """The gradients are right. But unchecked, JAX does not know that devices along `model` do the same, and adds up
+    over that axis as well, the gradients by x and y among it. With the check on none of that is sent."""
+    return _outside(lambda own, _: lax.pmean(own, "data"), check_vma=False)(params, x, y, mesh=mesh)
+
+
+@dp_gradient_outside.mistake
 def gathered_the_batch(params, x, y, *, mesh):
     """The batch was gathered, and every device computed the loss of all rows: right, and n times the work, with the
     data sent round. What does a device have to know of the others' rows, if the loss is a mean?"""
@@ -130,7 +136,7 @@ def _inside(combine, then, check_vma=True):
     def program(params, x, y, *, mesh):
         def body(params, x, y):
             value, grads = jax.value_and_grad(lambda p: combine(loss(p, x, y)))(params)
-            return lax.pmean(value, "data"), each(grads, then)
+            return value if combine is _mean else _mean(value), each(grads, then)
         return _on_devices(body, mesh, P(), check_vma)(params, x, y)
     return program
 
@@ -157,8 +163,9 @@ def gradient_of_its_own_loss(params, x, y, *, mesh):
 
 @gradient_of_the_mean.mistake
 def summed_once_more(params, x, y, *, mesh):
-    """This gradient had been added up over the devices before your psum saw it: the same on all of them, and complete.
-    A psum of n equal numbers multiplies by n. Who added it up?"""
+    """Your last collective found a gradient that JAX had added up already, the same on all devices. A psum of n equal
+    numbers multiplies by n. A pmean of them changes none, and then the sum was one of n means. What has to be averaged
+    instead, and where?"""
     return _inside(_mean, _sum)(params, x, y, mesh=mesh)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, reshard
 from jax.sharding import PartitionSpec as P
@@ -103,7 +102,7 @@ def _sum(value):
     return lax.psum(value, "model")
 
 
-def _pair_mean(value):
+def _mean(value):
     return lax.pmean(value, "model")
 
 
@@ -161,13 +160,13 @@ def swapped(params, x, y, *, mesh):
 def mean_instead_of_a_sum_backwards(params, x, y, *, mesh):
     """The gradient by x is 1/n of what it should be. Each device has the part that came through its own hidden units:
     parts of a sum are added, not averaged."""
-    return _layer(_with_rules(_same, _pair_mean), _with_rules(_sum, _same))(params, x, y, mesh=mesh)
+    return _layer(_with_rules(_same, _mean), _with_rules(_sum, _same))(params, x, y, mesh=mesh)
 
 
 @custom_vjp_pair.mistake
 def cotangent_without_a_tuple(params, x, y, *, mesh):
-    """The backward rule of a custom_vjp returns a tuple: a cotangent for each argument of the function, also where there
-    is only one. A comma is missing."""
+    """The backward rule of a custom_vjp returns a tuple: a cotangent for each argument of the function, also where it
+    has only one. What makes a tuple of one thing in Python?"""
     g = jax.custom_vjp(_sum)
     g.defvjp(lambda value: (_sum(value), None), lambda _, cotangent: cotangent)
     return _layer(_with_rules(_same, _sum), g)(params, x, y, mesh=mesh)

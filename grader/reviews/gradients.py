@@ -45,8 +45,8 @@ def backwards(rng: np.random.Generator) -> Question:
          "A copy for everyone forwards is a sum over everyone backwards."),
         ("an all_to_all", "all_to_all", "Every block goes back to where it came from."),
     ][rng.integers(5)]
-    return Question(f"shard_map's check is on, and the forward pass has {forward}. What does the backward pass send for "
-                    "it: 'all_gather', 'reduce_scatter', 'all_reduce', 'all_to_all' or 'none'?", answer, why)
+    return Question(f"shard_map's check is on, and the forward pass has {forward}. What does the backward pass send "
+                    "for it: 'all_gather', 'reduce_scatter', 'all_reduce', 'all_to_all' or 'none'?", answer, why)
 
 
 def cotangent_of_a_sum(rng: np.random.Generator) -> Question:

@@ -38,13 +38,6 @@ def dp_gradient_outside__sum_over_all(params, x, y, *, mesh):
     return go(params, x, y)
 
 
-def dp_gradient_outside__unchecked(params, x, y, *, mesh):
-    @partial(jax.shard_map, mesh=mesh, in_specs=ROWS, out_specs=P(), check_vma=False)
-    def go(*own):
-        return lax.pmean(network(*own), "data")
-    return go(params, x, y)
-
-
 def dp_gradient_outside__mean_behind(params, x, y, *, mesh):
     """Every device's loss comes out, cut; the mean is taken of that."""
     go = jax.shard_map(lambda *own: network(*own)[None], mesh=mesh, in_specs=ROWS, out_specs=P("data"))
@@ -158,7 +151,7 @@ def one_all_reduce__by_types(w, xs, ys, *, mesh):
     """A copy of w whose gradient is unreduced; before JAX 0.9 the gradient is written out instead."""
     part, whole = NamedSharding(mesh, P(unreduced={"data"})), NamedSharding(mesh, P())
     if jax.__version_info__ < (0, 9):
-        parts = [jnp.dot((x + x).T, x @ w - y, out_sharding=part) for x, y in zip(xs, ys)]
+        parts = [jnp.dot((x + x).T, x @ w - y, out_sharding=part) for x, y in zip(xs, ys, strict=True)]
         return jax.sharding.reshard(sum(parts[1:], parts[0]), whole)
     copy = jax.sharding.reshard(w, NamedSharding(mesh, P(reduced={"data"})))
 
