@@ -96,16 +96,18 @@ def loss_of_its_own_rows(params, x, y, *, mesh, check_vma=False):
 
 
 @dp_gradient_outside.mistake
-def mean_over_both_axes(params, x, y, *, mesh):
-    """Along `model` the devices hold the same rows and the same loss, and JAX refuses to take a mean over an axis
-    along which nothing varies, together with one along which something does. Over which axis was the batch cut?"""
-    return _outside(lambda own, _: lax.pmean(own, ("data", "model")))(params, x, y, mesh=mesh)
+def summed_over_both_axes(params, x, y, *, mesh):
+    """Along `model` the devices hold the same rows and the same loss. A sum over that axis too would count every row
+    several times, and JAX refuses it (an older one counts). Over which axis was the batch cut?"""
+    def combine(own, mesh):
+        return lax.psum(own, ("data", "model")) / mesh.shape["data"]
+    return _outside(combine)(params, x, y, mesh=mesh)
 
 
 @dp_gradient_outside.mistake
 def left_unchecked(params, x, y, *, mesh):
     """The gradients are right. But unchecked, JAX does not know that devices along `model` do the same, and adds up
-    over that axis as well, the gradients by x and y among it. With the check on none of that is sent."""
+    over that axis as well, also the gradients by x and y. With the check on none of that is sent."""
     return _outside(lambda own, _: lax.pmean(own, "data"), check_vma=False)(params, x, y, mesh=mesh)
 
 
@@ -171,8 +173,8 @@ def summed_once_more(params, x, y, *, mesh):
 
 @gradient_of_the_mean.mistake
 def averaged_once_more(params, x, y, *, mesh):
-    """The numbers are right: a mean of equal numbers changes none. But every gradient travels twice, and on a real
-    network that is half of your bandwidth. Print the type of the gradient before your pmean: does it vary?"""
+    """The numbers are right: a mean of equal numbers changes none. But every gradient travels twice, and gradients are
+    most of what training sends. Print the type of the gradient before your pmean: does it vary?"""
     return _inside(_mean, _mean)(params, x, y, mesh=mesh)
 
 

@@ -200,7 +200,7 @@ def as_with_the_check_on(recipe):
 @same_with_vma_off.mistake
 def took_device_0_for_all(recipe):
     """NumPy would show you a gradient here, and on device 0 it may even look like one. But nothing was added across
-    the devices: each has the gradient of its own rows. What did the last step combine?"""
+    the devices: each has the gradient of its own rows. Which step would have combined them?"""
     return 1.0 if ratio_of(recipe, check_vma=False) == APART else None
 
 
@@ -306,8 +306,8 @@ def gathered_again_for_nothing(row):
 
 @fsdp_transpose.mistake
 def forgot_to_gather_again(row):
-    """What is not kept has to be made once more in the backward pass, and for that the weights must be whole again.
-    Count them twice, where the backward pass uses them."""
+    """What is not kept has to be made once more on the way back, and for that weights must be whole again. Which of
+    them does the backward pass use?"""
     return 3 if row.startswith("all_gather") and row != FSDP[0] else None
 
 
