@@ -10,7 +10,8 @@ from grader.draw.grids import groups, mesh, route
 from grader.draw.layouts import compare, devices, matmul, shards, text
 from grader.draw.picture import Picture
 from grader.draw.places import placement
+from grader.draw.tables import table
 
 __all__ = ["Blocks", "Film", "Picture", "bars", "blocks", "blocks_of", "buffers", "bytes_sent", "change",
            "collective", "compare", "devices", "film", "groups", "matmul", "mesh", "placement", "ring",
-           "route", "shards", "specs", "text", "turning"]
+           "route", "shards", "specs", "table", "text", "turning"]

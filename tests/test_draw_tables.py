@@ -1,0 +1,17 @@
+"""Tables as pictures: their text, and that something is drawn."""
+
+from grader import draw
+
+CELLS = {"own loss": {"on": "8", "off": "copies differ"}, "mean loss": {"on": "1"}}
+
+
+def test_the_text_is_the_table():
+    assert repr(draw.table(CELLS)) == ("           on  off\n"
+                                       "own loss   8   copies differ\n"
+                                       "mean loss  1")
+
+
+def test_the_same_table_is_drawn_alike_every_time_and_what_is_right_shows():
+    one, other = draw.table(CELLS), draw.table(CELLS)
+    assert one.png() == other.png() and one.png().startswith(b"\x89PNG")
+    assert draw.table(CELLS, right="8").png() != one.png()
