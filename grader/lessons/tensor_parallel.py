@@ -145,7 +145,7 @@ def _loss(params, x, y):
     return jnp.mean((_predict(params, x) - y) ** 2)
 
 
-tp_grads = Exercise("tp_grads", points=6, reference=jax.value_and_grad(_loss))
+tp_grads = Exercise("tp_grads", points=6, reference=jax.jit(jax.value_and_grad(_loss)))
 
 
 @tp_grads.cases
@@ -179,12 +179,31 @@ def _mean_over(*axes):
     return lambda grads: jax.tree.map(lambda g: lax.pmean(g, axes), grads)
 
 
+def _added(grads):
+    return jax.tree.map(lambda g: lax.psum(g, "batch"), grads)
+
+
 @tp_grads.mistake
 def summed_over_the_batch_already(params, x, y, *, mesh):
     """Every gradient is as many times too large as there are devices along `batch`. The parameters are the same there,
     so with the check on JAX has added their gradients up by itself. You differentiated the mean over a device's own
     examples; what is the sum of such means?"""
     return _gradients(params, x, y, mesh, lambda g: g, True)
+
+
+@tp_grads.mistake
+def mean_of_what_is_whole(params, x, y, *, mesh):
+    """You took the mean over `batch` of gradients that JAX had already added up there: with the check on they are the
+    same on all those devices, and the mean of equal numbers is that number. They stay too large. What should be
+    averaged *before* it is differentiated?"""
+    return _gradients(params, x, y, mesh, _mean_over("batch"), True)
+
+
+@tp_grads.mistake
+def summed_a_second_time(params, x, y, *, mesh):
+    """The ratio is the *square* of the number of devices along `batch`. With the check on JAX had added the gradients
+    up over `batch`; you did it again. Take your sum away: which factor is still left, and where does it come from?"""
+    return _gradients(params, x, y, mesh, _added, True)
 
 
 @tp_grads.mistake
@@ -214,9 +233,7 @@ def summed_not_averaged(params, x, y, *, mesh):
     """Two things came together: the check was off, so that what lies before the sum over `model` counts once for each
     device there; and the gradients of the means were added over `batch`, not averaged. Look at the ratios leaf by
     leaf: which factor is whose?"""
-    def added(grads):
-        return jax.tree.map(lambda g: lax.psum(g, "batch"), grads)
-    return _gradients(params, x, y, mesh, added, False)
+    return _gradients(params, x, y, mesh, _added, False)
 
 
 # The tutorial's network, trained on an Explicit mesh.
@@ -244,7 +261,8 @@ def _train(params, x, y, steps, rate, product=lambda h, w: h @ w, mean=jnp.mean)
     return jnp.stack(losses), params
 
 
-train_tp = Exercise("train_tp", points=5, by_compiler=True, reference=_train, mesh_shapes=((4, 2), (2, 4)))
+train_tp = Exercise("train_tp", points=5, by_compiler=True, mesh_shapes=((4, 2), (2, 4)),
+                    reference=jax.jit(_train, static_argnames=("steps", "product", "mean")))
 STEPS = 2
 
 
