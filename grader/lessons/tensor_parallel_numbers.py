@@ -215,7 +215,7 @@ def of_the_whole_batch(pair):
 
 @pair_sends.mistake
 def counted_in_entries(pair):
-    """This counts entries. A float32 has four bytes."""
+    """This counts the entries of the result that a device has, and not bytes. How many bytes has a float32?"""
     return _of_the_pair(pair, 1 / 4)
 
 
@@ -454,13 +454,15 @@ def twice_as_much_in_two(row):
 
 @region_costs.mistake
 def half_for_a_scatter(row):
-    """You counted the reduce_scatter. The all_gather before the products sends as much again."""
+    """You counted one of the two. The all_gather stands before the products and the reduce_scatter behind them, and
+    each sends (n−1)/n of what a row of devices works on."""
     return REGION[row]() / 2 if row == "bytes sent with all_gather and reduce_scatter" else None
 
 
 @region_costs.mistake
 def sent_once(row):
-    """An all_reduce sends 2(n−1)/n of its operand: two passes around the ring."""
+    """That is one pass around the ring. An all_reduce takes two: first the sums are made, then they are dealt out to
+    all. How much is that of its operand?"""
     return REGION[row]() / 2 if row == "bytes sent with an all_reduce" else None
 
 
