@@ -86,7 +86,8 @@ def taken_out_of_bounds(table, ids, *, mesh, check_vma=False):
 @vocab_embedding.mistake
 def filled_with_zeros(table, ids, *, mesh, check_vma=False):
     """`mode="fill"` with zeros covers the ids *behind* the table, but those *before* it became negative, and −1 is the
-    last row, as in Python. Words of lower devices were counted twice. Which condition has two sides?"""
+    last row, as in Python. To some words of other devices this one added a row of its own. How many sides must the
+    condition for "not mine" have?"""
     def body(table, ids):
         local = ids - _first(len(table))
         return lax.psum(jnp.take(table, local, axis=0, mode="fill", fill_value=0), "model")
