@@ -59,7 +59,7 @@ def test_the_right_way_of_these_programs_is_the_single_devices_run():
     """So that each of the seven is wrong for one reason only."""
     from grader.lessons.data_parallel_runs import DROPPED, Way, _start
     lab = runs()
-    step = jax.jit(lab._on_devices(Way(), Way()))
+    step = jax.jit(lab.on_devices(Way()))
     value, gradients = step(*lab._laid("A", *_start()), DROPPED, 0)
     due, right = lab.gradients(TRUTH)
     assert copies(gradients) == 1 and np.isclose(value, due, rtol=1e-5)

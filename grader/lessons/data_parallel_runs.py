@@ -119,6 +119,12 @@ WAYS = {
 LETTERS = dict(zip("ABCDEFG", (list(WAYS)[k] for k in (4, 2, 1, 6, 0, 3, 5)), strict=True))
 
 
+@jax.jit
+def _descended(params, gradients):
+    """A step of gradient descent; where copies differ, each device goes on with its own."""
+    return jax.tree.map(lambda p, g: p - RATE * g, params, gradients)
+
+
 class Runs:
     """The runs of the lesson by letter, and "one device": their losses, their parameters, and experiments on them."""
 
@@ -152,10 +158,10 @@ class Runs:
 
     @functools.cache  # noqa: B019 - there is one of these
     def _step(self, run: str) -> Callable[..., Any]:
-        return jax.jit(_alone if run == TRUTH else self._on_devices(WAYS[LETTERS[run]], WAYS[LETTERS[run]]))
+        return jax.jit(_alone if run == TRUTH else self.on_devices(WAYS[LETTERS[run]]))
 
-    def _on_devices(self, body: Callable[..., Any], way: Way) -> Callable[..., Any]:
-        return jax.shard_map(body, mesh=self.mesh, in_specs=(P(), P(BOTH), P(), P()), out_specs=(P(), P()),
+    def on_devices(self, way: Way) -> Callable[..., Any]:
+        return jax.shard_map(way, mesh=self.mesh, in_specs=(P(), P(BOTH), P(), P()), out_specs=(P(), P()),
                              check_vma=way.check_vma)
 
     def _laid(self, run: str, params: Any, batch: Mapping[str, np.ndarray]) -> tuple[Any, Any]:
@@ -165,18 +171,13 @@ class Runs:
                 {name: put(v, P(BOTH), self.mesh) for name, v in batch.items()})
 
     def _train(self, run: str) -> tuple[np.ndarray, Any]:
-        way = None if run == TRUTH else WAYS[LETTERS[run]]
-
-        def training(params, batch, dropped, first):
-            def step(params, number):
-                value, gradients = (way or _alone)(params, batch, dropped, number)
-                return jax.tree.map(lambda p, g: p - RATE * g, params, gradients), value
-            params, losses = lax.scan(step, params, first + jnp.arange(STEPS))
-            return losses, params
-
-        train = jax.jit(self._on_devices(training, way) if way else training)
-        losses, params = jax.block_until_ready(train(*self._laid(run, *_start()), DROPPED, 0))
-        return np.asarray(losses), params
+        params, batch = self._laid(run, *_start())
+        losses = []
+        for number in range(STEPS):
+            value, gradients = self._step(run)(params, batch, DROPPED, number)
+            params = jax.block_until_ready(_descended(params, gradients))
+            losses.append(float(value))
+        return np.array(losses), params
 
 
 @functools.lru_cache

@@ -49,5 +49,5 @@ def mean_with_padding(rng: np.random.Generator) -> Question:
     return Question(f"Two devices hold {share} rows each; {real[0]} and {real[1]} of them are real, the rest is "
                     f"padding. Of the real ones {hits[0]} and {hits[1]} are predicted right. What is the accuracy? (a "
                     "number)", sum(hits) / sum(real),
-                    f"Sums first, then one division: {sum(hits)} of {sum(real)}. The mean of the devices' own accuracies "
-                    "would weigh rows differently.")
+                    f"Sums first, then one division: {sum(hits)} of {sum(real)}. The mean of the devices' own "
+                    "accuracies would weigh rows differently.")
