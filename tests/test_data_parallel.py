@@ -6,6 +6,8 @@ import pytest
 from jax import lax
 
 from grader.answers import asks, collect
+from grader.behaviour import Execution, tolerance
+from grader.exercise import values_of
 from grader.judge import judge
 from grader.lessons import data_parallel as dp
 from grader.lessons import find
@@ -64,3 +66,28 @@ def test_the_right_way_of_these_programs_is_the_single_devices_run():
     due, right = lab.gradients(TRUTH)
     assert copies(gradients) == 1 and np.isclose(value, due, rtol=1e-5)
     assert all(row.words == "1" for row in ratios(gradients, right).rows)
+
+
+def furthest(exercise, answer, case):
+    """How far an answer is from the reference, in units of the bound that the case allows."""
+    (given,) = collect(exercise.form, asks(exercise, [case]), answer)
+    due = [np.asarray(leaf) for leaf in jax.tree.leaves(exercise.reference(
+        *(values_of(a) for a in case.arguments.values())))]
+    return max(np.abs(block - whole[index]).max() / tolerance(whole[index], case.roundings)
+               for result, whole in zip(Execution(given, case).results, due, strict=True)
+               for index, block in zip(result.held.indices, result.held.values, strict=True))
+
+
+def test_the_bound_of_a_run_is_far_from_right_and_from_wrong_ones():
+    exercise = find("shard_map_dp")
+    case = exercise.draw_cases(7)[0]
+    assert furthest(exercise, right_by_hand, case) < 1 / 8
+    for name in ("took_the_sum_for_the_mean", "never_synchronised", "own_loss_returned"):
+        wrong = next(m.wrong for m in exercise.mistakes if m.name == name)
+        assert furthest(exercise, wrong, case) > 50, name
+
+
+def right_by_hand(*arrays, **how):
+    def gradient(params, x, y):
+        return jax.value_and_grad(lambda p: lax.pmean(dp.loss(p, x, y), "data"))(params)
+    return dp._by_hand(gradient, *arrays, **how)

@@ -81,6 +81,8 @@ def _drawn(held: Curves, title: str) -> Figure:
     for ax in (left, right):
         ax.set_yscale("log")
         _plain(ax)
+    left.yaxis.set_major_formatter("{x:g}")
+    left.yaxis.set_minor_formatter("{x:g}")
     left.set_title(title or "every run", fontsize=10, color=INK, loc="left")
     right.set_title(f"distance from {held.against}, as a part of it", fontsize=10, color=INK, loc="left")
     figure.legend(*left.get_legend_handles_labels(), loc="outside right center", fontsize=8.5, frameon=False)
@@ -89,7 +91,7 @@ def _drawn(held: Curves, title: str) -> Figure:
 
 def _plain(ax: Axes) -> None:
     ax.set_xlabel("step", fontsize=9, color=INK)
-    ax.tick_params(labelsize=8)
+    ax.tick_params(which="both", labelsize=8)
     ax.grid(which="major", color="#e4e4e4", linewidth=0.7)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
