@@ -60,7 +60,8 @@ def _(draw):
 
 @dp_numbers.mistake
 def forgot_the_biases(row):
-    """Each layer has a bias, too: a number for each of its outputs."""
+    """These are the matrices alone. Each layer adds a bias, too: how many numbers is that for a layer with so many
+    outputs?"""
     weights = sum(n * m for n, m in zip(WIDTHS, WIDTHS[1:], strict=False))
     return weights if row == "parameters" else FLOAT * weights if row.startswith("bytes of parameters") else None
 
@@ -75,7 +76,8 @@ def divided_the_parameters(row):
 
 @dp_numbers.mistake
 def whole_batch_everywhere(row):
-    """x is cut over the devices: each holds its share of the rows, with all their features."""
+    """That is all of x. It is cut over the devices: each holds its share of the rows, with all of their features. How
+    many rows are a share?"""
     return FLOAT * ROWS * WIDTHS[0] if row == "bytes of x on each device" else None
 
 
@@ -214,13 +216,15 @@ def the_same_rate(recipe):
 
 @same_lr_question.mistake
 def larger_for_a_larger_gradient(recipe):
-    """A gradient that is too large wants a *smaller* rate, for the same step."""
+    """You multiplied where you should divide. A step is rate times gradient: a gradient that is too large wants a
+    *smaller* rate, for the same step."""
     return None if _times_too_large(recipe) == 1 else LR * _times_too_large(recipe)
 
 
 @same_lr_question.mistake
 def forgot_the_rows(recipe):
-    """A sum over a device's 6 rows is 6 times their mean, before any device is asked."""
+    """You made up for the devices, not for the rows: a sum over a device's own rows is already as many times their mean as
+    there are rows, before any other device is asked."""
     return {"local sum, psum": LR / DEVICES}.get(recipe)
 
 

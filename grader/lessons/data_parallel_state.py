@@ -179,7 +179,8 @@ def local_norms(gradients, *, limit, mesh, check_vma=False):
 
 @clip_by_global_norm.mistake
 def sum_of_norms(gradients, *, limit, mesh, check_vma=False):
-    """Norms were added up. Norms do not add; their squares do. Where does the square root belong?"""
+    """Each device took a norm, and these were added up. Norms do not add: two perpendicular steps of 3 and 4 lead 5
+    away. Their squares do. Where does the square root belong?"""
     return _clip(lambda g: lax.psum(jnp.sqrt(_squares(g, LEAVES)), "model"), gradients, limit=limit, mesh=mesh,
                  check_vma=check_vma)
 
@@ -233,7 +234,8 @@ def scaled_up_as_well(gradients, *, limit, mesh, check_vma=False):
 
 @clip_by_global_norm.mistake
 def forgot_the_root(gradients, *, limit, mesh, check_vma=False):
-    """This is the sum of the squares. The norm is its square root."""
+    """This is the sum of the squares, and the gradients were scaled by it. A norm has the unit of what it measures:
+    twice the gradients, twice the norm. What is missing?"""
     return _clip(lambda g: _norm(g) ** 2, gradients, limit=limit, mesh=mesh, check_vma=check_vma)
 
 
