@@ -223,8 +223,8 @@ def larger_for_a_larger_gradient(recipe):
 
 @same_lr_question.mistake
 def forgot_the_rows(recipe):
-    """You made up for the devices, not for the rows: a sum over a device's own rows is already as many times their mean as
-    there are rows, before any other device is asked."""
+    """You made up for the devices, not for the rows: a sum over a device's own rows is already as many times their mean
+    as there are rows, before any other device is asked."""
     return {"local sum, psum": LR / DEVICES}.get(recipe)
 
 
