@@ -94,8 +94,8 @@ def _expected(exercise: Exercise, case: Case) -> Any:
 
 
 def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
-    if isinstance(answer, Problem) and answer.error == "ValueError":
-        return ""
+    if isinstance(answer, Problem) and answer.error in ("ValueError", type(expected).__name__):
+        return ""  # JAX's own has a name of its own in some versions
     came = f"it returns {_short(answer.value)}" if isinstance(answer, Value) else in_plain_words(answer)
     return f"Called with {_called_with(case)}, it should raise a ValueError ({expected}); {came}."
 

@@ -4,6 +4,7 @@ from grader.blocks import Blocks, blocks, blocks_of
 from grader.draw.bars import bars, bytes_sent
 from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
+from grader.draw.curves import curves
 from grader.draw.films import Film, film, ring, turning
 from grader.draw.gallery import specs
 from grader.draw.grids import groups, mesh, route
@@ -13,5 +14,5 @@ from grader.draw.places import placement
 from grader.draw.tables import table
 
 __all__ = ["Blocks", "Film", "Picture", "bars", "blocks", "blocks_of", "buffers", "bytes_sent", "change",
-           "collective", "compare", "devices", "film", "groups", "matmul", "mesh", "placement", "ring",
-           "route", "shards", "specs", "table", "text", "turning"]
+           "collective", "compare", "curves", "devices", "film", "groups", "matmul", "mesh", "placement",
+           "ring", "route", "shards", "specs", "table", "text", "turning"]

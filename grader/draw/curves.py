@@ -1,0 +1,97 @@
+"""Curves of several runs, and how far each of them is from the one that is right.
+
+Drawn from `Curves`, which is facts: for each run its numbers, and the name of the one that the others are held against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from grader.draw.picture import INK, Picture
+
+# Okabe and Ito's palette at full strength: thin lines need it. With the dashes, nine runs can be told apart.
+LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#7f7f7f")
+DASHES = ("-", "--", "-.", ":")
+WIDE, HIGH = 9.6, 3.6
+ROUNDING = float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Runs in order, each a number per step, all of the same length; `against` is the one that is right."""
+
+    runs: Mapping[str, np.ndarray]
+    against: str
+
+    def deviation(self, run: str) -> np.ndarray:
+        """How far a run is from the right one at each step, as a part of the right number."""
+        right = self.runs[self.against]
+        return np.abs(self.runs[run] - right) / np.abs(right)
+
+    @property
+    def others(self) -> list[str]:
+        return [run for run in self.runs if run != self.against]
+
+    def __str__(self) -> str:
+        right = self.runs[self.against]
+        lines = [f"  {self.against}: {right[0]:.4g} → {right[-1]:.4g}"]
+        for run in self.others:
+            numbers, off = self.runs[run], self.deviation(run)
+            lines.append(f"  {run}: {numbers[0]:.4g} → {numbers[-1]:.4g}, off by {_part(off[0])} at first, "
+                         f"{_part(off.max())} at most")
+        return "\n".join(lines)
+
+
+def _part(part: float) -> str:
+    return "nothing but rounding" if part < 100 * ROUNDING else f"{part:.2g} of it"
+
+
+def curves(runs: Mapping[str, Sequence[float]], against: str, title: str = "") -> Picture:
+    """Every run's curve, and beside it how far each is from the run `against`, on a log scale.
+
+    Args:
+      runs: name → one number per step, above zero, in every run as many.
+      against: the name of the run that is right.
+    """
+    held = Curves({name: np.asarray(numbers, np.float64) for name, numbers in runs.items()}, against)
+    if against not in held.runs:
+        raise ValueError(f"there is no run named {against!r} to hold the others against")
+    if len({numbers.shape for numbers in held.runs.values()}) > 1:
+        raise ValueError("the runs have different numbers of steps")
+    if not all((numbers > 0).all() for numbers in held.runs.values()):
+        raise ValueError("these curves are drawn relative to one another: their numbers must be above zero")
+    return Picture(_drawn(held, title), "\n".join(filter(None, [title, str(held)])))
+
+
+def _drawn(held: Curves, title: str) -> Figure:
+    figure = Figure(figsize=(WIDE, HIGH), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for k, run in enumerate(held.others):
+        style = {"color": LINES[k % len(LINES)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.6, "label": run}
+        left.plot(held.runs[run], **style, gid=run)
+        right.plot(np.maximum(held.deviation(run), ROUNDING), **style, gid=f"deviation of {run}")
+    left.plot(held.runs[held.against], color=INK, linewidth=2.6, label=held.against, gid=held.against, zorder=0)
+    right.axhline(100 * ROUNDING, color=INK, linewidth=0.8, linestyle=(0, (1, 3)))
+    right.text(0, 100 * ROUNDING, " below this line: rounding", fontsize=8, color=INK, va="bottom")
+    for ax in (left, right):
+        ax.set_yscale("log")
+        _plain(ax)
+    left.yaxis.set_major_formatter("{x:g}")
+    left.yaxis.set_minor_formatter("{x:g}")
+    left.set_title(title or "every run", fontsize=10, color=INK, loc="left")
+    right.set_title(f"distance from {held.against}, as a part of it", fontsize=10, color=INK, loc="left")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right center", fontsize=8.5, frameon=False)
+    return figure
+
+
+def _plain(ax: Axes) -> None:
+    ax.set_xlabel("step", fontsize=9, color=INK)
+    ax.tick_params(which="both", labelsize=8)
+    ax.grid(which="major", color="#e4e4e4", linewidth=0.7)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
