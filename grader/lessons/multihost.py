@@ -376,8 +376,9 @@ def _loop(w, x, y, rate, steps, gradients):
 
 @dp_training_4procs.mistake
 def each_alone(process_id, num_processes, *, x, y, w, rate, steps):
-    """Every process trained on its own rows, and there are as many models as processes. Nothing was ever averaged: either
-    no array spans them, or the rows were called replicated, P(). What makes the rows of all one array, cut over them?"""
+    """Every process trained on its own rows, and there are as many models as processes. Nothing was ever averaged:
+    either no array spans them, or the rows were called replicated, P(). What makes the rows of all one array, cut
+    over them?"""
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
     return _loop(w, x, y, rate, steps, jax.jit(jax.value_and_grad(_loss)))
 

@@ -66,8 +66,8 @@ def _(draw):
 
 @who_has_what.mistake
 def device_for_process(row):
-    """That is what *device* number 2 (or 1) holds. A process drives two devices here, a whole row of the mesh: process 2
-    has devices 4 and 5. What do they hold together?"""
+    """That is what *device* number 2 (or 1) holds. A process drives two devices here, a whole row of the mesh:
+    process 2 has devices 4 and 5. What do they hold together?"""
     rows, columns = _parts(BOTH, 1)[0]
     return {"P('data', 'model'): rows in process 2": rows, "P('data', 'model'): columns in process 2": columns,
             "P(('data', 'model')): rows in process 1": _parts(DEEP, 0)[1][0]}.get(row)
@@ -203,8 +203,8 @@ def only_what_it_reaches(process_id, num_processes, *, rows):
 
 @print_it.mistake
 def copies_counted(process_id, num_processes, *, rows):
-    """The rows of this process are there twice: P("data") leaves a copy on each of its two devices, and each of them has
-    a shard. A shard's `replica_id` tells copies apart."""
+    """The rows of this process are there twice: P("data") leaves a copy on each of its two devices, and each of
+    them has a shard. A shard's `replica_id` tells copies apart."""
     mesh, whole = _by_rows(process_id, num_processes, rows)
     mine = np.concatenate([np.asarray(shard.data) for shard in whole.addressable_shards])
     return {"mine": mine, "whole": np.asarray(jax.device_put(whole, NamedSharding(mesh, P())))}
@@ -261,8 +261,8 @@ def _rows(examples, step, batch, process_id, per):
 
 @loader.mistake
 def whole_batch(process_id, num_processes, *, examples, step, batch):
-    """Every process gave the whole batch, and JAX took it for that process's part: the global array has as many copies of
-    each example as there are processes. Nobody complained. What is *this* process's share?"""
+    """Every process gave the whole batch, and JAX took it for that process's part: the global array has as many
+    copies of each example as there are processes. Nobody complained. What is *this* process's share?"""
     return _made(_joined(process_id, num_processes), examples[step * batch:(step + 1) * batch], "data")
 
 
@@ -370,8 +370,8 @@ def a_dimension_more(process_id, num_processes, *, parts):
 
 @from_single_devices.mistake
 def on_each_others_device(process_id, num_processes, *, parts):
-    """The two pieces of a process lie on each other's devices. The order of the list does not matter: where a piece goes
-    in the array is decided by the device it lies on."""
+    """The two pieces of a process lie on each other's devices. The order of the list does not matter: where a piece
+    goes in the array is decided by the device it lies on."""
     mesh = _joined(process_id, num_processes)
     pieces = [jax.device_put(part, device) for part, device in zip(parts, jax.local_devices()[::-1], strict=True)]
     return _assemble(mesh, _whole_shape(parts), pieces)
