@@ -65,6 +65,9 @@ class Process:
             return f"was ended by signal {-self.status}"
         return "ended well" if self.status == 0 else f"ended with status {self.status}"
 
+    def __repr__(self) -> str:
+        return "\n".join([f"Process {self.number} {self.words}.", *_lines(self)])
+
 
 @dataclass(frozen=True)
 class Launch:

@@ -34,11 +34,17 @@ def update(w, x, y):
     return w - RATE * gradient, loss
 
 
-def load(step, rows):
-    """This process's rows of a step. A real loader reads its share of the files; other numbers, other rows."""
-    rng = np.random.default_rng([step, jax.process_index()])
-    x = rng.normal(size=(rows, FEATURES)).astype(np.float32)
+def block(step, device):
+    """The rows of one device: a real loader reads its share of the files."""
+    x = np.random.default_rng([step, device]).normal(size=(BATCH_OF_A_DEVICE, FEATURES)).astype(np.float32)
     return x, np.tanh(x[:, :1] - x[:, 1:2])
+
+
+def load(step):
+    """The rows of this process: those of its devices, one below the other."""
+    count = jax.local_device_count()
+    blocks = [block(step, device) for device in range(count * jax.process_index(), count * (jax.process_index() + 1))]
+    return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
 
 def main():
@@ -47,8 +53,7 @@ def main():
     cut, copies = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
     w = jax.device_put(np.zeros((FEATURES, 1), np.float32), copies)  # the same values in all processes
     for step in range(STEPS):
-        mine = load(step, BATCH_OF_A_DEVICE * jax.local_device_count())
-        x, y = (jax.make_array_from_process_local_data(cut, rows) for rows in mine)
+        x, y = (jax.make_array_from_process_local_data(cut, rows) for rows in load(step))
         w, loss = update(w, x, y)  # all processes, in the same order
         if step % 10 == 0 and jax.process_index() == 0:  # `loss` is replicated: to print it needs nobody else
             print(f"step {step:3}  loss {float(loss):.4f}  on {jax.device_count()} devices", flush=True)

@@ -131,7 +131,8 @@ def _(draw):
 def by_name(row):
     """Nothing on the wire says “this is for the max”. Processes meet in the order in which they call: the first
     call of one with the first call of the others. What does process 3 bring along to that?"""
-    return {"what process 0 takes for the sum": float(sum(SHOWN)), "what process 0 takes for the max": float(max(SHOWN)),
+    return {"what process 0 takes for the sum": float(sum(SHOWN)),
+            "what process 0 takes for the max": float(max(SHOWN)),
             "what process 3 takes for the max": float(max(SHOWN))}.get(row)
 
 
@@ -270,6 +271,16 @@ def half_of_each(process_id, num_processes, *, rows):
     chosen = jax.devices()[::2]
     mesh = jax.make_mesh((len(chosen),), ("x",), axis_types=(AxisType.Auto,), devices=chosen)
     return float(jnp.sum(_gathered(mesh, rows)))
+
+
+@subset_mesh.mistake
+def left_before_the_roll_call(process_id, num_processes, *, rows):
+    """The first `jax.devices()` is where all processes tell each other which devices they have. The outsiders had
+    gone by then, and the others wait. What may an outsider leave out, and what not yet?"""
+    if process_id >= num_processes // 2:
+        jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
+        return "outside"
+    return float(jnp.sum(_gathered(_first_half(process_id, num_processes), rows)))
 
 
 # The same parameters everywhere.
