@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -184,12 +186,15 @@ def fetched(process_id, num_processes, *, rows):
     return {"mine": np.asarray(whole.addressable_shards[0].data), "whole": np.asarray(whole)}
 
 
-@print_it.mistake
 def untiled(process_id, num_processes, *, rows):
     """`process_allgather` *stacks* what the processes give, unless told otherwise; of an array that is already global
     there is nothing to stack. Which argument puts the parts back in their places?"""
     _, whole = _by_rows(process_id, num_processes, rows)
     return {"mine": rows, "whole": multihost_utils.process_allgather(whole)}
+
+
+if "arrays only supports" in inspect.getsource(multihost_utils):  # JAX 0.7 takes it for tiled
+    print_it.mistake(untiled)
 
 
 @print_it.mistake
