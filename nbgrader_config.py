@@ -18,7 +18,7 @@ c.CourseDirectory.course_id = "many_devices"
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "course"
 # nbgrader copies whatever lies beside the notebook: the source with its solutions must not be among it.
-c.CourseDirectory.ignore = ["*.md", "*.py", "*.pyc", "*.zip", "__pycache__", ".ipynb_checkpoints"]
+c.CourseDirectory.ignore = ["*.md", "alternatives.py", "*.pyc", "*.zip", "__pycache__", ".ipynb_checkpoints"]
 
 # The stub is all that stands for a solution, and says by itself that there is something to do.
 c.ClearSolutions.code_stub = {"python": "..."}

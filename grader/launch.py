@@ -10,6 +10,7 @@ import functools
 import html
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -24,6 +25,7 @@ from grader.script import script_of
 
 WIDTH = 118  # of a terminal's logs, side by side
 NARROW = 24  # a column of less is not worth it
+CHATTER = re.compile(r".*Expected number of connected peer ranks|\*\*\* Check failure|\s+@ +0x")  # of libraries
 
 
 class NoProcesses(RuntimeError):
@@ -63,6 +65,9 @@ class Process:
             return f"was ended by signal {-self.status}"
         return "ended well" if self.status == 0 else f"ended with status {self.status}"
 
+    def __repr__(self) -> str:
+        return "\n".join([f"Process {self.number} {self.words}.", *_lines(self)])
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -97,7 +102,7 @@ class Launch:
     def _repr_html_(self) -> str:
         cell = '<td style="vertical-align:top;text-align:left;border-left:1px solid #8888;padding:.2em .7em">'
         logs = "".join(f'{cell}<b>process {p.number}</b><pre style="white-space:pre-wrap;margin:.2em 0">'
-                       f"{html.escape(p.said.rstrip())}</pre></td>" for p in self.processes)
+                       f"{html.escape(chr(10).join(_lines(p)))}</pre></td>" for p in self.processes)
         return f"<p>{html.escape(self.headline)}</p><table><tr>{logs}</tr></table>"
 
 
@@ -105,13 +110,18 @@ def _numbers(numbers: list[int]) -> str:
     return f"Process{'es' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
 
 
+def _lines(process: Process) -> list[str]:
+    """What a process said, without what Gloo says whenever it connects, and without the stacks of aborts."""
+    return [line for line in process.said.rstrip().splitlines() if not CHATTER.match(line)]
+
+
 def _side_by_side(processes: tuple[Process, ...]) -> str:
     """The logs in columns, where they are wide enough to be read; else one after the other."""
     wide = (WIDTH - 3 * (len(processes) - 1)) // max(1, len(processes))
     if wide < NARROW:
-        return "\n".join(f"[{p.number}] {line}" for p in processes for line in p.said.rstrip().splitlines())
-    columns = [[f"process {p.number}", *(piece for line in p.said.rstrip().splitlines()
-                                         for piece in textwrap.wrap(line, wide) or [""])] for p in processes]
+        return "\n".join(f"[{p.number}] {line}" for p in processes for line in _lines(p))
+    columns = [[f"process {p.number}", *(piece for line in _lines(p) for piece in textwrap.wrap(line, wide) or [""])]
+               for p in processes]
     rows = max(map(len, columns), default=0)
     filled = [[*column, *[""] * (rows - len(column))] for column in columns]
     return "\n".join(" │ ".join(f"{piece:<{wide}}" for piece in row).rstrip() for row in zip(*filled, strict=True))

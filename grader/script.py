@@ -11,6 +11,7 @@ import ast
 import inspect
 import keyword
 import math
+import symtable
 import textwrap
 import types
 from collections.abc import Callable, Mapping
@@ -64,8 +65,15 @@ def _definition(fn: Any) -> ast.FunctionDef:
     return tree
 
 
-def _names(tree: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+def _names(tree: ast.FunctionDef) -> set[str]:
+    """The names that a function looks for around it; a variable of its own may be called as one of the notebook's."""
+    around = symtable.symtable(ast.unparse(tree), tree.name, "exec")
+    return {s.get_name() for s in around.get_symbols() if s.is_referenced()} | _globals(around)
+
+
+def _globals(table: symtable.SymbolTable) -> set[str]:
+    here = {s.get_name() for s in table.get_symbols() if s.is_global()} if table.get_type() == "function" else set()
+    return here.union(*map(_globals, table.get_children()))
 
 
 def _write_value(name: str, value: Any, user: types.FunctionType, written: dict[str, str]) -> None:

@@ -56,12 +56,12 @@ def course(found: Launch) -> tuple[Any, ...]:
 
 
 def _gist(process: Process) -> tuple[str, str]:
-    """The error, without numbers and names, which may be spelled otherwise."""
+    """The error, without numbers, lists of them, and names, which may be spelled otherwise."""
     if process.raised is None:
         return "ended", str(process.status)
     kind, message, _ = process.raised
     first = message.strip().splitlines()[0] if message.strip() else ""
-    return kind, re.sub(r"\d+|'[^']*'|<[^>]*>", "·", first)[:200]
+    return kind, re.sub(r"\[[^\]]*(\].*|$)|\d+|(?<!\w)'[^']*'|<[^>]*>", "·", first)[:200]
 
 
 def returned(found: Launch) -> list[Any]:

@@ -42,6 +42,17 @@ def test_the_text_does_not_depend_on_where_it_stands():
     assert str(Path(__file__).parent) not in script_of(main)
 
 
+def has_names_of_its_own(process_id, num_processes):
+    MESH, FAR = process_id, [FAR + 1 for FAR in range(num_processes)]  # as the notebook's are called
+    return MESH + len(FAR) + ROWS
+
+
+def test_variables_of_its_own_may_be_called_as_those_around_it():
+    space = {}
+    exec(script_of(has_names_of_its_own), space)
+    assert space["has_names_of_its_own"](1, 2) == 3 + ROWS
+
+
 def uses_a_mesh(process_id, num_processes):
     return MESH.size
 

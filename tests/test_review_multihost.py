@@ -1,0 +1,35 @@
+"""The questions that later lessons ask about many processes: right, and never the same twice."""
+
+import re
+
+import numpy as np
+import pytest
+from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.reviews import MAKERS
+from grader.reviews import multihost as questions
+
+SEEDS = range(20)
+
+
+def asked(maker):
+    return [maker(np.random.default_rng(seed)) for seed in SEEDS]
+
+
+@pytest.mark.parametrize("maker", MAKERS["19_multihost"])
+def test_a_question_takes_its_own_answer_and_no_other(maker):
+    made = asked(maker)
+    assert len({question.ask for question in made}) >= 5
+    for question in made:
+        assert question.accepts(question.answer) and not question.accepts("something else")
+        assert question.ask.endswith("?") and question.why.endswith(".")
+
+
+def test_a_process_loads_what_its_devices_get():
+    for question in asked(questions.rows_of_a_process):
+        batch, processes, devices = map(int, re.search(r"of (\d+) examples, (\d+) processes of (\d+)",
+                                                       question.ask).groups())
+        number = int(re.search(r"process (\d+) loads", question.ask)[1])
+        shard = NamedSharding(AbstractMesh((processes * devices,), ("data",)), P("data")).shard_shape((batch,))[0]
+        assert question.answer == number * devices * shard
