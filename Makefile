@@ -22,7 +22,7 @@ feedback: $(READY) .cache/course  ## Write the feedback pages anew, from what is
 test: $(READY)  ## Run every test, the solution notebooks against their stored outputs included
 	pytest -n 3 --dist loadgroup --no-loadscope-reorder
 	XLA_FLAGS=--xla_backend_optimization_level=0 \
-	  pytest -n 2 --dist loadfile --nbval-lax --nbval-cell-timeout=120 -p no:cacheprovider solutions
+	  pytest -n 3 --dist loadfile --nbval-lax --nbval-cell-timeout=120 -p no:cacheprovider solutions
 
 slow: $(READY)  ## Run the long tests that `make test` leaves out: twenty kills, look-alike attacks, a full disk
 	pytest -m slow

@@ -52,11 +52,20 @@ def asked(lesson: str) -> list[str]:
 
 LESSON_OF = {name: lesson for lesson in LESSONS for name in asked(lesson)}
 PAIRS = [pytest.param(lesson, EXERCISES[name], id=f"{lesson}-{name}") for name, lesson in LESSON_OF.items()]
-# Programs take a while to compile: every third wrong one is tried every day, the others by `make slow`.
+# Programs take a while to compile, and processes to wait for each other: of the wrong ones every fourth is tried every
+# day, of other right ones the first, and the rest by `make slow`.
+COSTLY = ("program", "processes")
+
+
+def rest(name, number, every):
+    return [pytest.mark.slow] * (EXERCISES[name].form in COSTLY and number % every > 0)
+
+
 MISTAKES = [pytest.param(lesson, EXERCISES[name], mistake, id=f"{lesson}-{name}-{mistake.name}",
-                         marks=[pytest.mark.slow] * (EXERCISES[name].form == "program" and number % 3 > 0))
+                         marks=rest(name, number, 4))
             for name, lesson in LESSON_OF.items() for number, mistake in enumerate(EXERCISES[name].mistakes)]
-ALTERNATIVES = [pytest.param(lesson, name, source, id=f"{lesson}-{name}-{k}") for lesson in LESSONS
+ALTERNATIVES = [pytest.param(lesson, name, source, id=f"{lesson}-{name}-{k}", marks=rest(name, k, 9))
+                for lesson in LESSONS
                 for name, sources in all_alternatives(ROOT / "solutions" / lesson / "alternatives.py").items()
                 for k, source in enumerate(sources)]
 
