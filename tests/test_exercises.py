@@ -52,23 +52,23 @@ def asked(lesson: str) -> list[str]:
 
 LESSON_OF = {name: lesson for lesson in LESSONS for name in asked(lesson)}
 PAIRS = [pytest.param(lesson, EXERCISES[name], id=f"{lesson}-{name}") for name, lesson in LESSON_OF.items()]
-# Programs take a while to compile, and processes to wait for each other. Every day a right answer is tried on two
-# meshes and a square case, and of the wrong and the other right ones a choice; the rest by `make slow`.
+# Programs take a while to compile, and processes to wait for each other. Every day nbval runs their solutions, on two
+# meshes and a square case, and of the wrong and the other right answers a choice is tried; the rest by `make slow`.
 COSTLY = ("program", "processes")
 
 
 def rest(name, number, every):
     """A mark for all but every n-th of an exercise; where to begin differs from one exercise to the next."""
-    return [pytest.mark.slow] * (EXERCISES[name].form in COSTLY and (number + len(name)) % every > 0)
+    return [pytest.mark.slow] * (EXERCISES[name].form != "table" and (number + len(name)) % every > 0)
 
 
 GRADED = [pytest.param(lesson, EXERCISES[name], thorough, id=f"{lesson}-{name}-{'graded' if thorough else 'notebook'}",
-                       marks=[pytest.mark.slow] * (thorough == (EXERCISES[name].form in COSTLY)))
+                       marks=[pytest.mark.slow] * (not thorough or EXERCISES[name].form in COSTLY))
           for name, lesson in LESSON_OF.items() for thorough in (False, True)]
 MISTAKES = [pytest.param(lesson, EXERCISES[name], mistake, id=f"{lesson}-{name}-{mistake.name}",
-                         marks=rest(name, number, 5))
+                         marks=rest(name, number, 12))
             for name, lesson in LESSON_OF.items() for number, mistake in enumerate(EXERCISES[name].mistakes)]
-ALTERNATIVES = [pytest.param(lesson, name, source, id=f"{lesson}-{name}-{k}", marks=rest(name, k, 3))
+ALTERNATIVES = [pytest.param(lesson, name, source, id=f"{lesson}-{name}-{k}", marks=rest(name, k, 9))
                 for lesson in LESSONS
                 for name, sources in all_alternatives(ROOT / "solutions" / lesson / "alternatives.py").items()
                 for k, source in enumerate(sources)]
