@@ -104,7 +104,7 @@ def test_a_cell_that_swallows_its_interruption_is_interrupted_again(graded, solv
 
 
 def test_a_notebook_that_never_ends_keeps_what_came_before(graded, solved):
-    endless = "while True:\n    try:\n        while True: sum(range(9))\n    except BaseException: pass"
+    endless = "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass"  # deaf to its limit
     result = graded(mini.with_cell(solved, endless, at=mini.position(solved, "answer_case3")),
                     Limits(cell_seconds=1, seconds=8))
     assert points(result) == ONLY_BLOCKS
