@@ -55,6 +55,6 @@ clean:  ## Remove what was made here, but not what was handed in
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@

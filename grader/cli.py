@@ -14,6 +14,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+# jsonschema, by which notebooks are validated, reads a grammar of addresses where there is one. That takes a second of
+# every command, and no notebook has an address to check.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
                   help="Build the course, grade hand-ins, open the lab. Start with `grader grade NOTEBOOK`.")
 out, err = Console(), Console(stderr=True)

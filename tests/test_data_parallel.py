@@ -33,8 +33,9 @@ def summed_of_varying(params, x, y):
     return lax.pmean(value, "data"), jax.tree.map(lambda g: lax.psum(g, "data"), gradients)
 
 
-@pytest.mark.parametrize("gradient, mistake", [(of_the_mean_then_summed, "reduced_twice"),
-                                               (summed_of_varying, "took_the_sum_for_the_mean")])
+@pytest.mark.parametrize("gradient, mistake", [
+    pytest.param(of_the_mean_then_summed, "reduced_twice", marks=pytest.mark.slow),
+    (summed_of_varying, "took_the_sum_for_the_mean")])
 def test_other_recipes_that_behave_the_same_have_the_same_name(gradient, mistake):
     found = verdict("shard_map_dp", lambda *arrays, **how: dp._by_hand(gradient, *arrays, **how))
     assert found.mistake == mistake, found.words

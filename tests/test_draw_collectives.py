@@ -17,7 +17,7 @@ def test_the_text_says_what_each_device_holds_before_and_after():
     assert repr(picture) == "psum\n  device 0: [1, 2] → [4, 6]\n  device 1: [3, 4] → [4, 6]"
 
 
-@pytest.mark.parametrize("devices", [2, 3, 5, 8])
+@pytest.mark.parametrize("devices", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 5, 8))])
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_every_collective_is_drawn_on_any_number_of_devices(name, devices):
     numbers = put(np.arange(devices * devices), P("x"), make_mesh({"x": devices}))

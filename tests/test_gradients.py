@@ -53,15 +53,21 @@ def looped(w, xs, ys, *, mesh):
     return total
 
 
-@pytest.mark.parametrize("exercise, answer, mistake", [
-    ("dp_gradient_outside", inside(sum_over_own_rows), "sum_of_means"),
+SPELLINGS = [
     ("gradient_of_the_mean", inside(everybodys_recipe), "summed_once_more"),
+    ("one_all_reduce", looped, "reduced_every_part"),
+]
+MORE_SPELLINGS = [
+    ("dp_gradient_outside", inside(sum_over_own_rows), "sum_of_means"),
     ("gradient_of_the_mean", inside(psum_behind), "summed_once_more"),
     ("gradient_divided", inside(lambda *a: lax.pmean(jax.grad(loss)(*a), "data")), "local_then_mean"),
     ("gradient_divided", inside(lambda *a: lax.psum(jax.grad(loss)(*a), "data")), "local_then_sum"),
     ("one_all_reduce", scanned, "reduced_every_turn"),
-    ("one_all_reduce", looped, "reduced_every_part"),
-])
+]
+
+
+@pytest.mark.parametrize("exercise, answer, mistake",
+                         [*SPELLINGS, *(pytest.param(*more, marks=pytest.mark.slow) for more in MORE_SPELLINGS)])
 def test_a_mistake_is_named_however_it_is_spelled(exercise, answer, mistake):
     found = verdict(exercise, answer)
     assert not found.passed and found.mistake == mistake, found.words
