@@ -244,8 +244,7 @@ def _behaves_like(exercise: Exercise, case: Case, found: Answer | Execution, oth
         case Execution(), Execution():
             return _same_program(found, other, running, exercise.by_compiler)
         case Launch(), Launch():
-            return together.course(found) == together.course(other) and same_value(
-                together.returned(found), together.returned(other))
+            return together.alike(found, other, same_value)
     return False
 
 

@@ -170,7 +170,8 @@ def _do(job: Job, number: int, wire: int) -> int:
         except SystemExit as leave:
             return leave.code if isinstance(leave.code, int) else int(leave.code is not None)
         except BaseException as error:
-            out.write(json.dumps({"raised": [type(error).__name__, str(error)[:4000], _line_of(error, job)]}))
+            what = type(error).__name__, str(error)[:4000], _line_of(error, job)
+            out.write(json.dumps({"raised": [*what, time.monotonic()]}))
             print(_trace(error, job), file=sys.stderr)
             return 1
 
@@ -209,7 +210,8 @@ def _watch(job: Job, children: list[Child], began: float, say: Callable[[int, st
             now = time.monotonic()
             _reap(children, now - began)
             if first is None and (failed := [k for k, c in enumerate(children) if c.status not in (None, 0)]):
-                first, deadline = failed[0], min(deadline, now + job.grace)
+                _hear_the_rest(children, selector, say)
+                first, deadline = min(failed, key=lambda k: _raised_at(children[k])), min(deadline, now + job.grace)
             if all(child.status is not None for child in children):
                 _hear_the_rest(children, selector, say)
                 return first, False
@@ -257,6 +259,17 @@ def _reap(children: list[Child], now: float) -> None:
             pid, status = os.waitpid(child.pid, os.WNOHANG)
             if pid:
                 child.status, child.seconds = os.waitstatus_to_exitcode(status), now
+
+
+def _raised_at(child: Child) -> float:
+    """When a process raised its error; 0, before all others, for one that died without a word.
+
+    The others fail because it did, and within one tick all may have ended.
+    """
+    try:
+        return float(json.loads(child.told)["raised"][3])
+    except (ValueError, LookupError, TypeError):
+        return 0.0
 
 
 def _computed(children: list[Child]) -> float:

@@ -8,7 +8,7 @@ them holds it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from grader.answers import Answer, Problem, Script, plain
@@ -46,8 +46,14 @@ def ends(found: Launch | Answer) -> str:
     return "" if found.went_well else found.headline
 
 
-def course(found: Launch) -> tuple[Any, ...]:
-    """How a launch went, without what differs from one time to the next: two that go alike have the same."""
+def alike(one: Launch, other: Launch, same: Callable[[Any, Any], bool]) -> bool:
+    """Whether two launches went the same way. What had been returned when one process failed is a matter of luck."""
+    way = _course(one)
+    return way == _course(other) and (way[0] == "failed" or same(returned(one), returned(other)))
+
+
+def _course(found: Launch) -> tuple[Any, ...]:
+    """How a launch went, without what differs from one time to the next."""
     if found.went_well:
         return ("well",)
     if found.first is not None:
