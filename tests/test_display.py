@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
 from grader.classroom.display import LEFT_OUT, harmless_outputs, harmless_text
+from grader.classroom.page import Page
 
 EVIL = "<script>steal()</script>"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 def page(*cells) -> str:
-    """The notebook as a page, as nbconvert makes it: the part with the cells."""
+    """The notebook as a feedback page: the part with the cells."""
     nb = new_notebook(cells=list(cells))
     nbformat.validate(nb)
-    return HTMLExporter(template_name="basic").from_notebook_node(nb)[0]
+    return Page(template_name="basic").from_notebook_node(nb)[0]
 
 
 def shown(*outputs) -> str:
@@ -70,3 +72,19 @@ def test_text_and_pictures_are_kept():
 def test_what_is_no_output_is_told_of_or_left_out(said):
     found = page(new_code_cell("1", outputs=harmless_outputs(said)))
     assert EVIL not in found
+
+
+def test_a_page_is_the_one_that_nbconvert_makes(root):
+    nb = nbformat.read(root / "solutions/02_shardings/02_shardings.ipynb", 4)
+    ours, theirs = (exporter().from_notebook_node(nb)[0] for exporter in (Page, HTMLExporter))
+    assert 'alt="A picture that this cell shows"' in ours
+    assert without_descriptions(ours) == without_descriptions(theirs)
+
+
+def without_descriptions(page: str) -> str:
+    """The page, parsed and written again, without what nbconvert marks for keyboards and for lack of descriptions."""
+    parsed = BeautifulSoup(page, "html.parser")
+    for element in parsed.find_all(True):
+        element.attrs.pop("tabindex", None)
+        element.attrs.pop("alt", None)
+    return str(parsed)

@@ -11,8 +11,7 @@ import base64
 import re
 from typing import Any
 
-from nbformat import NotebookNode
-from nbformat.v4 import new_output
+from nbformat import NotebookNode, from_dict
 
 PICTURES = ("image/png", "image/jpeg")
 LEFT_OUT = "[This output was neither text nor a picture, and is left out.]"
@@ -31,6 +30,11 @@ def harmless_outputs(said: Any) -> list[NotebookNode]:
     return [_output(one) for one in said if isinstance(one, dict)] if isinstance(said, list) else []
 
 
+def output(kind: str, **content: Any) -> NotebookNode:
+    """An output of a cell. Whether it has the form that it should is looked at with its notebook, not one by one."""
+    return from_dict({"output_type": kind, **content})
+
+
 def _text(said: str) -> str:
     """What can be written to a file: without halves of characters."""
     return said.encode("utf-8", "replace").decode()
@@ -39,13 +43,14 @@ def _text(said: str) -> str:
 def _output(said: dict[str, Any]) -> NotebookNode:
     match said:
         case {"output_type": "stream", "name": "stdout" | "stderr" as name, "text": str(text)}:
-            return new_output("stream", name=name, text=_text(text))
+            return output("stream", name=name, text=_text(text))
         case {"output_type": "error", "ename": str(kind), "evalue": str(value), "traceback": [*lines]}:
             shown = [_text(line) for line in lines if isinstance(line, str)]
-            return new_output("error", ename=_text(kind), evalue=_text(value), traceback=shown)
+            return output("error", ename=_text(kind), evalue=_text(value), traceback=shown)
         case {"output_type": "execute_result" | "display_data" as kind, "data": dict(data)}:
-            return new_output(kind, _bundle(data))
-    return new_output("stream", name="stderr", text="[What this cell shows cannot be shown.]\n")
+            number = {"execution_count": None} if kind == "execute_result" else {}
+            return output(kind, data=_bundle(data), metadata={}, **number)
+    return output("stream", name="stderr", text="[What this cell shows cannot be shown.]\n")
 
 
 def _bundle(data: dict[str, Any]) -> dict[str, str]:

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
-from nbformat.v4 import new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer
 
 from grader.answers import Problem, from_json, to_json
 from grader.check import Mark
-from grader.classroom.display import harmless_outputs, harmless_text
+from grader.classroom.display import harmless_outputs, harmless_text, output
 from grader.classroom.handin import registered
 from grader.classroom.judging import OUR_FAULT, Judge, Judged, kept, present, shared_judge, unkept
 from grader.classroom.limits import Limits
@@ -105,8 +104,9 @@ def _outputs(judged: Judged) -> list[NotebookNode]:
     verdict = judged.verdict
     points = Mark(min(max(verdict.points, 0.0), verdict.worth))
     record = {"grader": [asdict(outcome) for outcome in verdict.outcomes]}
-    return [new_output("display_data", {"text/html": judged.html, "text/plain": judged.text}, metadata=record),
-            new_output("execute_result", {"text/plain": repr(points)}, execution_count=None)]
+    card = {"text/html": judged.html, "text/plain": judged.text}
+    return [output("display_data", data=card, metadata=record),
+            output("execute_result", data={"text/plain": repr(points)}, metadata={}, execution_count=None)]
 
 
 class JudgedExecute(NbGraderPreprocessor):

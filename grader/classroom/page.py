@@ -1,23 +1,34 @@
 """A student's feedback page: nbconvert's, with what is the same on every page made once.
 
 The hand-ins of a class share the lesson's text, most of its code, and the templates: for two hundred of
-them, rendering these again and again takes longer than running students' code.
+them, rendering these again and again takes longer than running students' code. So does reading every finished
+page again, to say of pictures that nothing is known of them.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 from jinja2 import BytecodeCache, Environment, pass_context
 from jinja2.bccache import Bucket
-from nbconvert.exporters import HTMLExporter
+from nbconvert.exporters import HTMLExporter, TemplateExporter
 from nbconvert.filters import Highlight2HTML
+from nbformat import NotebookNode
 from traitlets import default
+
+UNDESCRIBED = re.compile(r"<img(?![^>]*\balt=)")
 
 
 class Page(HTMLExporter):
     """nbconvert's HTMLExporter, which renders no markdown and no code cell twice in a process."""
+
+    def from_notebook_node(self, nb: NotebookNode, resources: dict[str, Any] | None = None,
+                           **options: Any) -> tuple[str, dict[str, Any]]:
+        """As HTMLExporter does, but for widgets, which no hand-in has, and for reading the page again at the end."""
+        page, resources = TemplateExporter.from_notebook_node(self, nb, self._init_resources(resources), **options)
+        return UNDESCRIBED.sub('<img alt="A picture that this cell shows"', page), resources
 
     @default("filters")
     def _filters_default(self) -> dict[str, Any]:
