@@ -13,6 +13,7 @@ import ctypes
 import faulthandler
 import itertools
 import json
+import math
 import os
 import re
 import selectors
@@ -168,10 +169,11 @@ def _do(job: Job, number: int, wire: int) -> int:
                 out.write(json.dumps({"returned": to_json(plain(result))}))
             return 0
         except SystemExit as leave:
+            out.write(json.dumps({"at": time.monotonic()}))
             return leave.code if isinstance(leave.code, int) else int(leave.code is not None)
         except BaseException as error:
             what = type(error).__name__, str(error)[:4000], _line_of(error, job)
-            out.write(json.dumps({"raised": [*what, time.monotonic()]}))
+            out.write(json.dumps({"raised": what, "at": time.monotonic()}))
             print(_trace(error, job), file=sys.stderr)
             return 1
 
@@ -211,7 +213,7 @@ def _watch(job: Job, children: list[Child], began: float, say: Callable[[int, st
             _reap(children, now - began)
             if first is None and (failed := [k for k, c in enumerate(children) if c.status not in (None, 0)]):
                 _hear_the_rest(children, selector, say)
-                first, deadline = min(failed, key=lambda k: _raised_at(children[k])), min(deadline, now + job.grace)
+                first, deadline = min(failed, key=lambda k: _failed_at(children[k])), min(deadline, now + job.grace)
             if all(child.status is not None for child in children):
                 _hear_the_rest(children, selector, say)
                 return first, False
@@ -261,15 +263,15 @@ def _reap(children: list[Child], now: float) -> None:
                 child.status, child.seconds = os.waitstatus_to_exitcode(status), now
 
 
-def _raised_at(child: Child) -> float:
-    """When a process raised its error; 0, before all others, for one that died without a word.
+def _failed_at(child: Child) -> float:
+    """When a process failed, by the clock of all of them: within one tick many may have, because one did.
 
-    The others fail because it did, and within one tick all may have ended.
+    One that was killed was so before others missed it. One that aborts is ended by JAX, which misses another.
     """
     try:
-        return float(json.loads(child.told)["raised"][3])
+        return float(json.loads(child.told)["at"])
     except (ValueError, LookupError, TypeError):
-        return 0.0
+        return math.inf if child.status in (1, -signal.SIGABRT) else 0.0
 
 
 def _computed(children: list[Child]) -> float:

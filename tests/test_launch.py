@@ -15,6 +15,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.launch import Launch, Process, launch
+from grader.processes import Child, _failed_at
 
 JOIN = """
 import sys, jax
@@ -177,3 +178,11 @@ def test_the_command_fails_with_the_first_error(tmp_path):
     done = subprocess.run([sys.executable, "-m", "grader.cli", "launch", "--processes", "2", str(file)],
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and "Process 1 failed first: it raised AssertionError: not I" in done.stderr
+
+
+def test_of_those_that_failed_within_one_tick_the_cause_comes_first():
+    """JAX aborts a process that misses another: that is no cause. One that was killed is no consequence."""
+    fates = [{"status": -signal.SIGKILL}, {"status": 1, "told": b'{"raised": ["ValueError", "", ""], "at": 5.0}'},
+             {"status": 3, "told": b'{"at": 7.0}'}, {"status": -signal.SIGABRT}]
+    times = [_failed_at(Child(0, 0, 0, None, **fate)) for fate in fates]
+    assert times == sorted(set(times)) and len(times) == 4
