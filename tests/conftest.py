@@ -12,6 +12,7 @@ from grader.devices import eight_devices
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"  # each runs once
 eight_devices()
 os.environ.setdefault(WITHOUT, "1")
+pytest.register_assert_rewrite("asking")  # it asserts for several tests
 ROOT = Path(__file__).parents[1]
 
 

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from asking import asked
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -11,12 +12,6 @@ from grader.lessons.shardings_questions import laying, refusal
 from grader.program import make_mesh
 from grader.reviews import MAKERS
 from grader.reviews import shardings as questions
-
-SEEDS = range(20)
-
-
-def asked(maker):
-    return [maker(np.random.default_rng(seed)) for seed in SEEDS]
 
 
 @pytest.mark.parametrize("maker", MAKERS["02_shardings"])

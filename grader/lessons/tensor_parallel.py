@@ -250,15 +250,20 @@ def _network(p, x, product=lambda h, w: h @ w):
     return hidden @ p["W4"] + p["b4"]
 
 
-def _train(params, x, y, steps, rate, product=lambda h, w: h @ w, mean=jnp.mean):
-    def loss(p):
-        return mean((_network(p, x, product) - y) ** 2)
+def _descent(loss, params, steps, rate):
+    """The losses before each step, and the parameters after the last."""
     losses = []
     for _ in range(steps):
         value, grads = jax.value_and_grad(loss)(params)
         params = jax.tree.map(lambda p, g: p - rate * g, params, grads)
         losses.append(value)
     return jnp.stack(losses), params
+
+
+def _train(params, x, y, steps, rate, product=lambda h, w: h @ w, mean=jnp.mean):
+    def loss(p):
+        return mean((_network(p, x, product) - y) ** 2)
+    return _descent(loss, params, steps, rate)
 
 
 train_tp = Exercise("train_tp", points=5, by_compiler=True, mesh_shapes=((4, 2), (2, 4)),
@@ -309,12 +314,7 @@ def batch_made_whole(params, x, y, steps, rate, *, mesh):
     def loss(p):
         whole_y = jax.sharding.reshard(y, _lying(mesh, None, None))
         return jnp.mean((_network(p, x, product) - whole_y) ** 2)
-    losses = []
-    for _ in range(steps):
-        value, grads = jax.value_and_grad(loss)(params)
-        params = jax.tree.map(lambda p, g: p - rate * g, params, grads)
-        losses.append(value)
-    return jnp.stack(losses), params
+    return _descent(loss, params, steps, rate)
 
 
 @train_tp.mistake
