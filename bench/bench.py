@@ -120,17 +120,22 @@ def stock(folder: Path, lesson: str, students: list[str], console: Console) -> t
 
 
 def ours(name: str, folder: Path, workers: int, console: Console) -> Timed:
-    """`grader grade`, from nothing: no result kept, no gradebook rows, a cold start of every process."""
-    for kept in (".grading", "autograded", "feedback"):
-        shutil.rmtree(folder / kept, ignore_errors=True)
-    (folder / "gradebook.db").unlink()
-    build(folder)
+    """`grader grade`, from nothing, with a cold start of every process."""
+    _forget(folder)
     result = Timed(name, len(list((folder / "submitted").iterdir())))
     with watched(result):
         rows = grade_class(folder, Console(quiet=True), How(workers=workers))
     said(result, console)
     result.marks = {row.hand_in.student: round(sum(row.points.values()), 2) for row in rows}
     return result
+
+
+def _forget(folder: Path) -> None:
+    """No result kept, no gradebook rows, no pages."""
+    for kept in (".grading", "autograded", "feedback"):
+        shutil.rmtree(folder / kept, ignore_errors=True)
+    (folder / "gradebook.db").unlink()
+    build(folder)
 
 
 def bare(folder: Path, lesson: str, students: list[str]) -> float:
@@ -146,7 +151,8 @@ def bare(folder: Path, lesson: str, students: list[str]) -> float:
 
 
 def where_time_goes(folder: Path, lesson: str, students: list[str]) -> dict[str, float]:
-    """Seconds by what they are spent on, for these hand-ins graded one after the other in this process."""
+    """Seconds by what they are spent on, for a class graded from nothing, one after the other, in this process."""
+    _forget(folder)
     spent: dict[str, float] = {}
 
     def timed(name: str, call: Callable) -> Callable:
@@ -168,7 +174,7 @@ def where_time_goes(folder: Path, lesson: str, students: list[str]) -> dict[str,
         setattr(owner, name, timed(label, call))
     try:
         for student in students:
-            record.record(record.HandIn(folder, student, lesson), again=True)
+            record.record(record.HandIn(folder, student, lesson))
     finally:
         for (owner, name, _), call in zip(plans, before, strict=True):
             setattr(owner, name, call)
@@ -191,7 +197,7 @@ def main() -> None:
         rows = [graded, pages, ours("ours, 1 worker", folder, 1, console), ours("ours, 2 workers", folder, 2, console)]
         rows.append(_again("  the same, nothing changed", folder))
         each = bare(folder, lesson, students[:10])
-        spent = where_time_goes(folder, lesson, students[:20])
+        spent = where_time_goes(folder, lesson, students)
         other = course(Path(scratch, "unlike"), lesson, hand_ins(ROOT, lesson, chosen.n, alike=False))
         rows.append(ours("ours, 2 workers, no two spelled alike", other, 2, console))
         rows += [ours(f"ours, 2 workers, {count}", course(Path(scratch, str(count)), lesson,

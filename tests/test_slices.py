@@ -6,9 +6,10 @@ import ast
 
 import pytest
 
+from grader.classroom.cells import Cell
 from grader.classroom.limits import Limits
 from grader.classroom.running import lesson_of, perform, run, steps
-from grader.classroom.slices import Cell, slices
+from grader.classroom.slices import slices, spared
 from grader.classroom.store import Store
 
 IMPORTS = "import jax\nimport jax.numpy as jnp\nimport math\nfrom jax.sharding import PartitionSpec as P"
@@ -126,3 +127,58 @@ def test_a_solved_lesson_answers_the_same_whole_and_in_slices(root, tmp_path):
     assert sliced.outputs.keys() < whole.outputs.keys()  # worked examples only: definitions show nothing
     assert all(whole.outputs[k] == shown for k, shown in sliced.outputs.items())
     assert len(list((tmp_path / "runs").glob("*/*"))) == 2 + 18  # the release, the solution, and every slice
+
+
+SHAPES = "shapes = []\nmesh = make(jax.devices())"
+SPARED = {
+    "what has nothing to do with it": (["print(1)"], "rows = 3\nshow(rows)", True),
+    "what uses what it makes": (["rows = print(1)"], "show(rows)", False),
+    "what uses what such an example makes": (["n = print(1)"], "show(shapes)", True),
+    "what makes what it uses": (["print(rows)"], "rows = 3", False),
+    "what makes what its function uses": (["def f(): return rows\nprint(f())"], "rows = 3", False),
+    "what fills what it uses": (["print(mesh)"], "mesh['x'] = 3", False),
+    "what has an object do something": (["print(shapes)"], "shapes.append(3)", False),
+    "what makes what an answer uses": (["print(1)", "def answer(a): return a * rows"], "rows = 3", False),
+    "what imports the same": (["import jax\nprint(jax)"], "import jax\nshow(jax)", True),
+    "what imports another thing": (["import numpy as jnp\nprint(jnp)"], "show(jnp.ones(3))", False),
+    "anything, if names are out of sight": (["print(globals())"], "rows = 3", False),
+    "anything, if names are not told": (["from jax.numpy import *\nprint(1)"], "rows = 3", False),
+    "anything, if it is no Python": (["%timeit 1"], "rows = 3", False),
+}
+
+
+@pytest.mark.parametrize("own, example, left_out", SPARED.values(), ids=SPARED.keys())
+def test_an_example_is_spared_when_it_has_nothing_to_do_with_a_cell_that_runs(own, example, left_out):
+    cells = [Cell(IMPORTS, given=True), Cell("from grader import make, show", given=True), Cell(SHAPES, given=True),
+             *map(Cell, own), Cell(example, given=True), Cell("answer", check="answer")]
+    assert (len(cells) - 2 in spared(cells)) == left_out
+
+
+def test_an_example_that_uses_what_a_deleted_one_made_is_run():
+    examples = [Cell(source, given=True) for source in ("show(rows)", "columns = 3")]
+    cells = [Cell("import jax", given=True), Cell("print(2)"), *examples]
+    assert spared(cells) == {0, 2, 3}
+    assert spared(cells, ["rows = 3"]) == {0, 3}
+
+
+TRIED = ["print([n * n for n in range(4)])", "mine = lay_out(np.ones((8, 16), np.float32), 'x')\nmine.sharding",
+         "print('all_gather' in bytes_sent, case2_gather.__name__)"]
+
+
+@pytest.mark.parametrize("tried", TRIED)
+def test_a_hand_in_with_something_tried_out_comes_to_the_same_without_the_examples_spared(root, tmp_path, tried):
+    lesson = lesson_of(root, "07_matmul")
+    cells = list(lesson.solved)
+    cells.insert(len(cells) - 3, Cell(tried))
+    found = run(tuple(cells), 5, Limits(), Store(tmp_path), lesson)
+    whole = perform(steps(cells, 5), Limits(), Store(None))
+    assert found == whole
+    assert spared(cells)
+
+
+def test_an_error_is_met_in_a_whole_run(root, tmp_path):
+    lesson = lesson_of(root, "07_matmul")
+    cells = (*lesson.solved, Cell("print(1)\nnowhere"))
+    found = run(cells, 5, Limits(), Store(tmp_path), lesson)
+    assert found == perform(steps(cells, 5), Limits(), Store(tmp_path))
+    assert found.outputs[len(cells) - 1][-1]["ename"] == "NameError"

@@ -25,13 +25,13 @@ from rich.markup import escape
 
 from grader.classroom import walls
 from grader.classroom.build import configuration
+from grader.classroom.cells import Cell
 from grader.classroom.execute import JudgedExecute, grade_notebook
 from grader.classroom.handin import Unreadable
 from grader.classroom.judging import shared_judge
 from grader.classroom.limits import Limits
 from grader.classroom.record import HandIn, given
 from grader.classroom.running import Lesson
-from grader.classroom.slices import Cell
 from grader.classroom.store import FOLDER, Store, Unavailable, version
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from grader.behaviour import Execution, Failed, Ran, specs
 from grader.classroom import wire
 from grader.classroom.limits import Limits
 from grader.classroom.sandbox import Ended, Fork, Template, steadily
-from grader.devices import as_flags, eight_devices, timeouts
+from grader.devices import as_flags, eight_devices, hurried, timeouts
 from grader.exercise import Case, Exercise, Outcome
 from grader.judge import Verdict, judge
 from grader.launch import Launch, launch_of
@@ -34,7 +34,6 @@ OUR_FAULT = "grader"  # the check of an outcome when judging itself failed
 DEADLOCK = ("It brought the devices down: they wait for each other, because a collective is not reached by all of "
             "them. Every device must run the same collectives in the same order.")
 CRASH = "Running it on eight devices ended the process that ran it. Does it need very much memory?"
-QUICK = "--xla_backend_optimization_level=0"  # each program is compiled to be run once
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class Judge:
     """Judges answers in their JSON form on the cases of a seed."""
 
     def __init__(self, seconds: float = SECONDS):
-        flags = f"{QUICK} {as_flags(timeouts(2, 5))}".strip()
+        flags = f"{hurried()} {as_flags(timeouts(2, 5))}".strip()
         self.evaluators = Template("evaluator", limits=replace(Limits(), seconds=seconds), flags=flags)
         self.launchers = Template("launcher", limits=replace(Limits(), seconds=max(seconds, LAUNCHES)))
 

@@ -13,11 +13,12 @@ import nbformat
 from nbformat import NotebookNode
 
 from grader.answers import asks, to_json
+from grader.classroom.cells import Cell
 from grader.classroom.limits import Limits
 from grader.classroom.notebook import answer_expression, checked, grade_id, restore
 from grader.classroom.recorder import LIMIT
 from grader.classroom.sandbox import Ended, Template, steadily
-from grader.classroom.slices import Cell, slices
+from grader.classroom.slices import slices, spared
 from grader.classroom.store import Store, key, version
 from grader.lessons import find
 
@@ -73,16 +74,43 @@ def code(nb: NotebookNode, examples: Collection[str] = ()) -> tuple[Cell, ...]:
 def run(cells: tuple[Cell, ...], seed: int, limits: Limits, store: Store, lesson: Lesson | None = None) -> Run:
     """Run a hand-in, as far as that has not been done.
 
-    Where its own cells only define, and slices of the lesson's own solution answer as the whole does, it is
-    run slice by slice, and the worked examples show what they showed to us.
+    Where its own cells only define, it is run slice by slice; where they do more, without the worked examples that
+    have nothing to do with them. What is not run for it shows what it showed to us. Both only with a lesson whose own
+    solution answers in slices as it does whole.
     """
-    parts = _parts(cells, lesson) if lesson and _faithful(lesson, seed, limits, store) else None
-    sliced = _sliced(parts, seed, limits, store) if parts else None
-    if sliced is None:
-        return perform(steps(cells, seed), limits, store)
-    outputs = perform(steps(lesson.release, seed), limits, store).outputs
-    shown = {cell.source: outputs.get(k, []) for k, cell in enumerate(lesson.release) if cell.given}
-    return Run(sliced, {k: shown[cell.source] for k, cell in enumerate(cells) if cell.given})
+    if lesson and _faithful(lesson, seed, limits, store):
+        outputs = perform(steps(lesson.release, seed), limits, store).outputs
+        shown = {cell.source: outputs.get(k, []) for k, cell in enumerate(lesson.release) if cell.given}
+        for way in (_in_slices, _without_spared):
+            if done := way(cells, seed, limits, store, lesson):
+                left = {k: shown[cell.source] for k, cell in enumerate(cells) if cell.given and k not in done.outputs}
+                return replace(done, outputs=done.outputs | left)
+    return perform(steps(cells, seed), limits, store)
+
+
+def _in_slices(cells: Sequence[Cell], seed: int, limits: Limits, store: Store, lesson: Lesson) -> Run | None:
+    """What slices answer; None for a notebook that cannot be cut, or when a slice has more to say than its answer."""
+    parts = _parts(cells, lesson)
+    answers = _sliced(parts, seed, limits, store) if parts else None
+    return None if answers is None else Run(answers, {})
+
+
+def _without_spared(cells: Sequence[Cell], seed: int, limits: Limits, store: Store, lesson: Lesson) -> Run | None:
+    """A run without the examples that can be spared; None where there are none, or when it met an error.
+
+    Then it is run whole, in case the error is that something is missing after all.
+    """
+    given = [cell.source for cell in cells if cell.given]
+    if len(set(given)) < len(given) or [source for source in lesson.examples if source in given] != given:
+        return None
+    absent = [source for source in lesson.examples if source not in given]
+    kept = sorted(set(range(len(cells))) - spared(cells, absent))
+    if len(kept) == len(cells):
+        return None
+    done = perform(steps([cells[k] for k in kept], seed), limits, store)
+    if not done.ending and any(o.get("output_type") == "error" for shown in done.outputs.values() for o in shown):
+        return None
+    return replace(done, outputs={kept[k]: shown for k, shown in done.outputs.items()})
 
 
 def _parts(cells: Sequence[Cell], lesson: Lesson) -> dict[str, tuple[str, ...]] | None:

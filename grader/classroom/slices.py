@@ -4,16 +4,17 @@ A hand-in is mostly what its lesson was, with definitions where the answers go. 
 only define (functions, constants, tables, imports), running one of them changes nothing but its own names.
 Then the lesson's worked examples show what they showed to us, and an answer comes out of its **slice**: the
 cells that bind the names it uses, and those that these use. Slices run by themselves, so the same slice of
-another student need not run again. Any other hand-in is run whole, from its first cell to its last.
+another student need not run again. Any other hand-in is run from its first cell to its last, and only those worked
+examples are spared that neither use what it makes nor make what it uses.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-import symtable
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from grader.classroom.cells import Cell, Names, Text, imports_agree, texts
 
 # Modules whose import does nothing but bind names.
 LIBRARIES = {"jax", "numpy", "functools", "math", "operator", "itertools", "typing", "dataclasses", "collections",
@@ -28,32 +29,7 @@ METHODS = {"split", "join", "strip", "replace", "format", "startswith", "endswit
            "index", "count", "copy"}
 # Ways to names that this cannot see.
 HIDDEN = {"globals", "locals", "vars", "eval", "exec", "compile", "open", "input", "get_ipython", "breakpoint",
-          "setattr", "delattr", "__import__", "__builtins__"}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A code cell: its text, the answer that it checks ("" for none), and whether it is the lesson's own.
-
-    A check cell's text is the expression that it checks.
-    """
-
-    source: str
-    check: str = ""
-    given: bool = False
-
-
-@dataclass(frozen=True)
-class _Names:
-    """The names that a cell binds, and those that it reads, as the notebook sees them.
-
-    What it binds `afresh` owes nothing to what the name meant before. `imports` says what its imports bind names to.
-    """
-
-    binds: frozenset[str]
-    uses: frozenset[str]
-    afresh: frozenset[str] = frozenset()
-    imports: Mapping[str, str] = field(default_factory=dict)
+          "setattr", "delattr", "__import__", "__builtins__", "__main__", "sys", "In", "Out", "_"}
 
 
 def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
@@ -61,30 +37,66 @@ def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
 
     None when the notebook has to be run whole: it does more than define, or it cannot be told what it does.
     """
-    try:
-        trees = [ast.parse(cell.source) for cell in cells]
-        names = [_names(symtable.symtable(cell.source, "cell", "exec")) for cell in cells]
-        names = [_Names(n.binds | _filled(tree), n.uses, _afresh(tree), _imported(tree))
-                 for n, tree in zip(names, trees, strict=True)]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if (said := texts([cell.source for cell in cells])) is None:
         return None
+    names = [text.names for text in said]
     own = [k for k, cell in enumerate(cells) if not cell.given and not cell.check]
     made = {name for k in own for name in names[k].binds - names[k].imports.keys()}
     makers = {maker for maker in MAKERS | PURE if maker.split(".")[0] not in made}
-    if not all(_only_defines(trees[k], makers) and not HIDDEN & names[k].uses for k in own):
+    if not all(_only_defines(said[k].tree, makers) and not HIDDEN & names[k].uses for k in own):
         return None
     known = set(dir(builtins)).union(*(n.binds for n in names))
     if any(names[k].uses - known for k in own):
         return None  # it stops with an error, which its author should see
-    same = {pair for k, cell in enumerate(cells) if cell.given for pair in names[k].imports.items()}
-    theirs = made | {name for k in own for name, what in names[k].imports.items() if (name, what) not in same}
+    theirs = _made(own, cells, names)
     if any(cell.given and names[k].uses & theirs for k, cell in enumerate(cells)):
         return None  # a worked example that uses what they made shows what only a run can tell
-    return {cell.check: tuple(ast.unparse(trees[j]) for j in _needs(k, names))
-            for k, cell in enumerate(cells) if cell.check}
+    return {cell.check: tuple(said[j].plain for j in _needs(k, names)) for k, cell in enumerate(cells) if cell.check}
 
 
-def _needs(check: int, names: Sequence[_Names]) -> list[int]:
+def _made(own: Sequence[int], cells: Sequence[Cell], names: Sequence[Names]) -> set[str]:
+    """The names that a student's own cells give a meaning of their own: to import what examples import gives none."""
+    same = {pair for k, cell in enumerate(cells) if cell.given for pair in names[k].imports.items()}
+    return {name for k in own for name in names[k].binds if (name, names[k].imports.get(name)) not in same}
+
+
+def spared(cells: Sequence[Cell], absent: Sequence[str] = ()) -> frozenset[int]:
+    """The worked examples that need not run with a hand-in which does more than define; `absent` are those it lacks.
+
+    They use nothing that its own cells make, nor lack, nor what such examples make in turn; and they make nothing
+    that any cell which has to run uses.
+    """
+    if (said := texts([*(cell.source for cell in cells), *absent])) is None:
+        return frozenset()
+    names = [text.names for text in said]
+    given = {k for k, cell in enumerate(cells) if cell.given}
+    own = [k for k, cell in enumerate(cells) if not cell.given and not cell.check]
+    if any(HIDDEN & names[k].uses or "*" in names[k].imports for k in own):
+        return frozenset()
+    made = _made(own, cells, names).union(*(n.binds for n in names[len(cells):]))
+    touched: set[int] = set()
+    while more := {k for k in given - touched if names[k].uses & made}:
+        touched |= more
+        made |= frozenset().union(*(names[k].binds for k in more))
+    run = set(range(len(cells))) - given | touched
+    changes = {k: _changes(k, said) for k in given}
+    while more := {k for k in given - run if changes[k] & frozenset().union(*(names[j].uses for j in run))}:
+        run |= more
+    return frozenset(given - run)
+
+
+def _changes(example: int, said: Sequence[Text]) -> set[str]:
+    """The names that a worked example binds, or whose objects it may change because it has them do something; but for
+    imports that an earlier cell makes as every cell does."""
+    names = [text.names for text in said]
+    tree, imported = said[example].tree, {name for n in names for name in n.imports}
+    calls = (s.value.func for s in tree.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call))
+    spoken_to = {_dotted(function).partition(".")[0] for function in calls if isinstance(function, ast.Attribute)}
+    before = {name for n in names[:example] for name in n.imports if imports_agree(name, names)}
+    return names[example].binds - before | spoken_to - imported
+
+
+def _needs(check: int, names: Sequence[Names]) -> list[int]:
     """The cells before this one that give a name it needs its meaning, or one that they need; in order.
 
     A cell reads names when it runs, and its functions read them when they are called, which is at the check.
@@ -99,89 +111,21 @@ def _needs(check: int, names: Sequence[_Names]) -> list[int]:
         asked.add((name, place))
         for k in set(_meaning(name, names[:place])) - needed:
             needed.add(k)
-            known = {name for name in names[k].imports if _imports_agree(name, names[:check])}
+            known = {name for name in names[k].imports if imports_agree(name, names[:check])}
             uses = names[k].uses - known
             todo += [(used, check) for used in uses]
             todo += [(used, k) for used in uses - names[k].afresh]
     return sorted(needed)
 
 
-def _imports_agree(name: str, names: Sequence[_Names]) -> bool:
-    """Whether all cells that bind a name import the same under it."""
-    return len({cell.imports.get(name, k) for k, cell in enumerate(names) if name in cell.binds}) == 1
-
-
-def _meaning(name: str, names: Sequence[_Names]) -> list[int]:
+def _meaning(name: str, names: Sequence[Names]) -> list[int]:
     """The cells to which a name owes its meaning behind them all: the last that binds it afresh, and those after it
     that bind it too. One is enough where all import the same."""
     binders = [k for k, cell in enumerate(names) if name in cell.binds]
-    if _imports_agree(name, names):
+    if imports_agree(name, names):
         return binders[:1]
     last = max((k for k in binders if name in names[k].afresh), default=0)
     return [k for k in binders if k >= last]
-
-
-def _names(table: symtable.SymbolTable, top: bool = True) -> _Names:
-    symbols = [s for s in table.get_symbols() if top or s.is_global()]
-    inner = [_names(child, False) for child in table.get_children()]
-    return _Names(frozenset(s.get_name() for s in symbols if s.is_assigned() or s.is_imported())
-                  .union(*(n.binds for n in inner)),
-                  frozenset(s.get_name() for s in symbols if s.is_referenced()).union(*(n.uses for n in inner)))
-
-
-def _filled(tree: ast.Module) -> set[str]:
-    """The tables of which a cell sets entries: as good as binding them."""
-    outside = (node for statement in tree.body if not isinstance(statement, ast.FunctionDef)
-               for node in ast.walk(statement))
-    return {node.value.id for node in outside if isinstance(node, ast.Subscript)
-            and not isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name)}
-
-
-def _afresh(tree: ast.Module) -> frozenset[str]:
-    """The names that a cell binds, whatever happens, before it has read them."""
-    bound: set[str] = set()
-    read: set[str] = set()
-    for statement in tree.body:
-        read |= _read(statement) - bound
-        bound |= _bound(statement) - read
-    return frozenset(bound)
-
-
-def _read(statement: ast.stmt) -> set[str]:
-    """The names that a statement may read while it runs, as far as one can see; those it only mends among them."""
-    if isinstance(statement, ast.FunctionDef):
-        parts = [*statement.decorator_list, statement.args, *filter(None, [statement.returns])]
-    else:
-        parts = [statement]
-    mended = {statement.target.id} if (isinstance(statement, ast.AugAssign)
-                                       and isinstance(statement.target, ast.Name)) else set()
-    nodes = (node for part in parts for node in ast.walk(part))
-    return mended | {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
-
-
-def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement binds whatever happens."""
-    match statement:
-        case ast.FunctionDef(name=name):
-            return {name}
-        case ast.Import() | ast.ImportFrom():
-            return set(_imported(ast.Module([statement], [])))
-        case ast.Assign(targets=targets):
-            return {node.id for target in targets for node in ast.walk(target)
-                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return set()
-
-
-def _imported(tree: ast.Module) -> dict[str, str]:
-    """The names that a cell's imports bind, and what to."""
-    found = {}
-    for statement in tree.body:
-        if isinstance(statement, ast.Import):
-            found |= {n.asname: n.name for n in statement.names if n.asname}
-            found |= {n.name.split(".")[0]: n.name.split(".")[0] for n in statement.names if not n.asname}
-        elif isinstance(statement, ast.ImportFrom):
-            found |= {n.asname or n.name: f"{statement.module}.{n.name}" for n in statement.names}
-    return found
 
 
 def _only_defines(tree: ast.Module, makers: Collection[str]) -> bool:

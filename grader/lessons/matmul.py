@@ -190,7 +190,7 @@ CASE3 = (P(None, "x"), P("x", None))
 
 def _case3(draw: Draw, out: P, budget) -> Case:
     mesh = draw.mesh("x", "y")
-    i, j, k = draw.lengths(3, divisible_by=8)
+    i, k, j = sorted(draw.lengths(3, divisible_by=8))  # J is longest: to gather A and B costs more than to add up C
     a, b = draw.array(i, j, spec=CASE3[0]), draw.array(j, k, spec=CASE3[1])
     return Case({"a": a, "b": b}, mesh, out, budget(i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
 
