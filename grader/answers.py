@@ -306,9 +306,9 @@ def to_json(value: Any) -> Any:
             return [to_json(v) for v in value]
         case tuple():
             return {"tuple": [to_json(v) for v in value]}
-        case np.ndarray() if value.dtype.kind == "V":  # bfloat16 and its like, which NumPy's files do not know
+        case np.ndarray() | np.generic() if value.dtype.kind == "V":  # bfloat16, which NumPy's files do not know
             return {"cast": [str(value.dtype), to_json(value.astype(np.float32))]}
-        case np.ndarray():
+        case np.ndarray() | np.generic():
             file = io.BytesIO()
             np.save(file, value, allow_pickle=False)
             return {"array": base64.b64encode(file.getvalue()).decode()}

@@ -64,7 +64,7 @@ def trial(fn: Callable[..., Any], *args: jax.Array) -> Trial:
     Nothing happens to the devices of this process. The first trial takes a few seconds more.
 
     Raises:
-      RuntimeError: the program failed in some other way.
+      RuntimeError: the program failed in some other way, or no process can be started here.
     """
     (found,) = trials([(fn, *args)])
     return found
@@ -129,8 +129,12 @@ def _server(asker: int) -> subprocess.Popen:
     """The server of a process (a fork needs its own), until that ends: it ends with its standard input."""
     path = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     env = {**os.environ, "XLA_FLAGS": FLAGS, "PYTHONPATH": os.pathsep.join(path)}
-    return subprocess.Popen([sys.executable, "-m", "grader.trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                            stderr=subprocess.DEVNULL, env=env, text=True, start_new_session=True)
+    try:
+        return subprocess.Popen([sys.executable, "-m", "grader.trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, env=env, text=True, start_new_session=True)
+    except OSError as error:
+        raise RuntimeError(f"No process can be started here ({error}). While a hand-in is graded that is so: your "
+                           "trials are not run then, and your answers are.") from error
 
 
 # From here on in the server. It imports JAX and starts no backend, so that it may fork.

@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from grader.answers import asks, collect
+from grader.answers import asks, collect, from_json, to_json
 from grader.classroom.demo import all_alternatives
 from grader.judge import judge
 from grader.lessons import EXERCISES
@@ -83,6 +83,13 @@ def test_to_import_the_lessons_starts_no_backend():
     """Whoever imports them may still choose how many devices there are."""
     code = "import grader.lessons; from grader.devices import _started; assert not _started()"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=120)
+
+
+def test_what_every_exercise_asks_crosses_the_wire():
+    """As in grading, where a student's answers are worked out in another process."""
+    for exercise in EXERCISES.values():
+        told = json.dumps(to_json(asks(exercise, exercise.draw_cases(5, thorough=True))))
+        assert json.dumps(to_json(from_json(json.loads(told)))) == told, exercise.name
 
 
 def test_every_exercise_stands_in_a_lesson():

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ast
+import copy
+from pathlib import Path
 
+import nbformat
 import pytest
 
 from grader.classroom.cells import Cell
+from grader.classroom.display import harmless_outputs
+from grader.classroom.execute import grade_notebook
+from grader.classroom.judging import shared_judge
 from grader.classroom.limits import Limits
 from grader.classroom.running import lesson_of, perform, run, steps
 from grader.classroom.slices import slices, spared
@@ -118,15 +124,19 @@ def test_equal_slices_are_equal_whatever_their_comments():
     assert parts("answer = {'a':1} # mine") == parts("\n# hers\nanswer = {'a': 1}")
 
 
-def test_a_solved_lesson_answers_the_same_whole_and_in_slices(root, tmp_path):
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return Store(tmp_path_factory.mktemp("results"))
+
+
+def test_a_solved_lesson_answers_the_same_whole_and_in_slices(root, store):
     lesson = lesson_of(root, "07_matmul")
-    store = Store(tmp_path)
     sliced = run(lesson.solved, 5, Limits(), store, lesson)
     whole = perform(steps(lesson.solved, 5), Limits(), store)
     assert sliced.answers == whole.answers and len(whole.answers) == 18
-    assert sliced.outputs.keys() < whole.outputs.keys()  # worked examples only: definitions show nothing
-    assert all(whole.outputs[k] == shown for k, shown in sliced.outputs.items())
-    assert len(list((tmp_path / "runs").glob("*/*"))) == 2 + 18  # the release, the solution, and every slice
+    assert not sliced.outputs and len(sliced.spared) == len(lesson.examples)
+    assert all(whole.outputs[k] == [] for k in whole.outputs.keys() - set(sliced.spared))  # definitions show nothing
+    assert len(list((store.folder / "runs").glob("*/*"))) == 1 + 18  # the whole, and every slice
 
 
 SHAPES = "shapes = []\nmesh = make(jax.devices())"
@@ -161,24 +171,41 @@ def test_an_example_that_uses_what_a_deleted_one_made_is_run():
     assert spared(cells, ["rows = 3"]) == {0, 3}
 
 
-TRIED = ["print([n * n for n in range(4)])", "mine = lay_out(np.ones((8, 16), np.float32), 'x')\nmine.sharding",
-         "print('all_gather' in bytes_sent, case2_gather.__name__)"]
+TRIED = ["mine = lay_out(np.ones((8, 16), np.float32), 'x')\nprint('all_gather' in bytes_sent)\nmine.sharding",
+         *(pytest.param(tried, marks=pytest.mark.slow) for tried in (
+             "print([n * n for n in range(4)])", "case2_gather, cut_a = cut_a, case2_gather", "a_cut + 1"))]
 
 
 @pytest.mark.parametrize("tried", TRIED)
-def test_a_hand_in_with_something_tried_out_comes_to_the_same_without_the_examples_spared(root, tmp_path, tried):
+def test_a_hand_in_with_something_tried_out_comes_to_the_same_without_the_examples_spared(root, store, tried):
     lesson = lesson_of(root, "07_matmul")
     cells = list(lesson.solved)
     cells.insert(len(cells) - 3, Cell(tried))
-    found = run(tuple(cells), 5, Limits(), Store(tmp_path), lesson)
-    whole = perform(steps(cells, 5), Limits(), Store(None))
-    assert found == whole
-    assert spared(cells)
+    found, whole = run(tuple(cells), 5, Limits(), store, lesson), perform(steps(cells, 5), Limits(), store)
+    assert found.spared and found.answers == whole.answers
+    assert found.outputs == {k: shown for k, shown in whole.outputs.items() if k not in found.spared}
 
 
-def test_an_error_is_met_in_a_whole_run(root, tmp_path):
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", sorted(p.stem for p in (Path(__file__).parents[1] / "solutions").glob("*/*.ipynb")))
+def test_in_every_lesson_something_may_be_tried_out(root, name):
+    """Everything is graded as it is when the whole notebook runs."""
+    solved, release = (nbformat.read(root / folder / name / f"{name}.ipynb", 4) for folder in ("solutions", "course"))
+    solved.cells.insert(len(solved.cells) // 2, nbformat.v4.new_code_cell("tried = 1\nprint(tried)"))
+    quick, whole = (grade_notebook(copy.deepcopy(solved), release, seed=5, judge=shared_judge(), store=Store(None),
+                                   lesson=lesson) for lesson in (lesson_of(root, name), None))
+    assert all(verdict.passed for verdict in quick.verdicts)
+    assert [verdict.outcomes for verdict in quick.verdicts] == [verdict.outcomes for verdict in whole.verdicts]
+    for cell, as_whole in zip(quick.notebook.cells, whole.notebook.cells, strict=True):
+        given = cell.source in lesson_of(root, name).shown
+        assert cell.get("outputs") == (harmless_outputs(lesson_of(root, name).shown[cell.source]) if given
+                                       else as_whole.get("outputs"))
+
+
+def test_an_error_is_met_in_a_whole_run(root, store):
     lesson = lesson_of(root, "07_matmul")
     cells = (*lesson.solved, Cell("print(1)\nnowhere"))
-    found = run(cells, 5, Limits(), Store(tmp_path), lesson)
-    assert found == perform(steps(cells, 5), Limits(), Store(tmp_path))
+    found = run(cells, 5, Limits(), store, lesson)
+    assert found == perform(steps(cells, 5), Limits(), store)
     assert found.outputs[len(cells) - 1][-1]["ename"] == "NameError"

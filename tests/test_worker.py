@@ -66,13 +66,26 @@ def test_the_untouched_release_earns_nothing(graded, course):
     assert "still the starter" in words(result, "case3")
 
 
-def test_a_launch_in_a_hand_in_says_that_it_is_not_run(graded, solved):
+def test_what_is_withheld_says_why(graded, solved):
+    source = "from grader.lessons.matmul import case3"
+    solved.cells.insert(1, nbformat.v4.new_code_cell(source))
+    result = graded(solved)
+    assert points(result) == FULL
+    (shown,) = outputs_of(result, source)
+    assert shown.ename == "ModuleNotFoundError" and "not there while hand-ins are graded" in shown.evalue
+
+
+def test_a_launch_or_a_trial_in_a_hand_in_says_that_it_is_not_run(graded, solved):
     source = "import grader\ndef main(process_id, num_processes):\n    return 1\ngrader.launch(main)"
+    tried = "import jax.numpy as jnp\ngrader.trial(lambda v: v + 1, jnp.ones(8))"
+    solved.cells.insert(1, nbformat.v4.new_code_cell(tried))
     solved.cells.insert(1, nbformat.v4.new_code_cell(source))
     result = graded(solved, Limits(cell_seconds=20, seconds=60))
     assert points(result) == FULL
     (shown,) = outputs_of(result, source)
     assert shown.ename == "NoProcesses" and "your answers are" in shown.evalue
+    (shown,) = outputs_of(result, tried)
+    assert shown.ename == "RuntimeError" and "your answers are" in shown.evalue
 
 
 # What a notebook may do without harm to its marks.
@@ -98,7 +111,7 @@ def test_marks_survive(graded, solved, source):
 
 def test_a_cell_that_swallows_its_interruption_is_interrupted_again(graded, solved):
     source = "for _ in range(2):\n    try:\n        while True: sum(range(9))\n    except Exception: print('swallowed')"
-    result = graded(mini.with_cell(solved, source), Limits(cell_seconds=1, seconds=30))
+    result = graded(mini.with_cell(solved, source), Limits(cell_seconds=3, seconds=30))
     assert points(result) == FULL
     assert outputs_of(result, source)[0].text.count("swallowed") == 2
 
@@ -106,7 +119,7 @@ def test_a_cell_that_swallows_its_interruption_is_interrupted_again(graded, solv
 def test_a_notebook_that_never_ends_keeps_what_came_before(graded, solved):
     endless = "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass"  # deaf to its limit
     result = graded(mini.with_cell(solved, endless, at=mini.position(solved, "answer_case3")),
-                    Limits(cell_seconds=1, seconds=8))
+                    Limits(cell_seconds=3, seconds=8))
     assert points(result) == ONLY_BLOCKS
     assert "never reached" in words(result, "case3")
     assert "still running after 8 seconds" in words(result, "case3")

@@ -157,7 +157,8 @@ def _material(hand_in: HandIn) -> dict[str, Any]:
 
 
 def _packed(material: dict[str, Any]) -> str:
-    lesson = material["lesson"] and asdict(material["lesson"])
+    lesson = material["lesson"] and {name: [asdict(cell) for cell in getattr(material["lesson"], name)]
+                                     for name in ("release", "solved")}
     return json.dumps({**material, "version": version("**/*.py"), "limits": asdict(material["limits"]),
                        "lesson": lesson})
 

@@ -46,7 +46,8 @@ def grade_notebook(nb: NotebookNode, release: NotebookNode, *, seed: int, judge:
                    store: Store | None = None, lesson: Lesson | None = None) -> Graded:
     """Run a hand-in in a worker, judge each exercise of the release, and fill in the check cells.
 
-    What `store` has of it is not done again. With a `lesson`, its worked examples need not be run for everybody.
+    What `store` has of it is not done again. With a `lesson`, its worked examples need not be run for everybody: they
+    show what they show in the solutions.
     """
     nb = restore(nb, release)
     store = store or Store(None)
@@ -64,7 +65,8 @@ def grade_notebook(nb: NotebookNode, release: NotebookNode, *, seed: int, judge:
             cell.outputs = _outputs(result)
             verdicts.append(result.verdict)
         else:
-            cell.outputs = harmless_outputs(done.outputs.get(number))
+            shown = lesson.shown.get(cell.source) if number in done.spared else done.outputs.get(number)
+            cell.outputs = harmless_outputs(shown)
     return Graded(nb, tuple(verdicts))
 
 

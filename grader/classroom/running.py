@@ -1,11 +1,12 @@
-"""A hand-in's own code, run in a worker: whole, or slice by slice; and what came of it, kept by content."""
+"""A hand-in's own code, run in a worker: slice by slice, without the examples that it can spare, or whole; and what
+came of it, kept by content."""
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +32,35 @@ SHOWN = 2 * LIMIT  # characters of outputs: what a recorder lets through, in JSO
 
 @dataclass(frozen=True)
 class Run:
-    """What a hand-in's own code came to: answers by exercise, outputs by code cell, and why it ended early."""
+    """What a hand-in's own code came to: answers by exercise, outputs by code cell, and why it ended early.
+
+    `spared` are the code cells that did not have to run, worked examples all of them.
+    """
 
     answers: dict[str, Any]
     outputs: dict[int, list[Any]]
     ending: str = ""
+    spared: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What a lesson's hand-ins are made from: the notebook that students get, and the one with the solutions."""
+    """What a lesson's hand-ins are made from: the notebook that students get, and the one with the solutions.
+
+    `shown` are the outputs of its worked examples, by source, as they are stored with the solutions.
+    """
 
     release: tuple[Cell, ...]
     solved: tuple[Cell, ...]
+    shown: Mapping[str, list[Any]] = field(default_factory=dict)
 
     @functools.cached_property
     def examples(self) -> tuple[str, ...]:
         """Its worked examples: the code cells that are neither an answer nor a check."""
         return tuple(cell.source for cell in self.release if cell.given)
+
+
+Way = Callable[[Sequence[Cell], int, Limits, Store, Lesson], Run | None]
 
 
 def lesson_of(root: Path, name: str) -> Lesson | None:
@@ -61,7 +73,8 @@ def lesson_of(root: Path, name: str) -> Lesson | None:
 def _read_lesson(*files: tuple[Path, int]) -> Lesson:
     release, solved = (nbformat.read(file, 4) for file, _ in files)
     examples = {c.source for c in release.cells if c.cell_type == "code" and not grade_id(c)}
-    return Lesson(code(release, examples), code(restore(solved, release), examples))
+    shown = {c.source: list(c.outputs) for c in solved.cells if c.source in examples}
+    return Lesson(code(release, examples), code(restore(solved, release), examples), shown)
 
 
 def code(nb: NotebookNode, examples: Collection[str] = ()) -> tuple[Cell, ...]:
@@ -75,24 +88,35 @@ def run(cells: tuple[Cell, ...], seed: int, limits: Limits, store: Store, lesson
     """Run a hand-in, as far as that has not been done.
 
     Where its own cells only define, it is run slice by slice; where they do more, without the worked examples that
-    have nothing to do with them. What is not run for it shows what it showed to us. Both only with a lesson whose own
-    solution answers in slices as it does whole.
+    have nothing to do with them.
     """
-    if lesson and _faithful(lesson, seed, limits, store):
-        outputs = perform(steps(lesson.release, seed), limits, store).outputs
-        shown = {cell.source: outputs.get(k, []) for k, cell in enumerate(lesson.release) if cell.given}
-        for way in (_in_slices, _without_spared):
-            if done := way(cells, seed, limits, store, lesson):
-                left = {k: shown[cell.source] for k, cell in enumerate(cells) if cell.given and k not in done.outputs}
-                return replace(done, outputs=done.outputs | left)
+    for way in (_in_slices, _without_spared) if lesson else ():
+        if _faithful(way, lesson, seed, limits, store) and (done := way(cells, seed, limits, store, lesson)):
+            return done
     return perform(steps(cells, seed), limits, store)
 
 
+@functools.lru_cache
+def _faithful(way: Way, lesson: Lesson, seed: int, limits: Limits, store: Store) -> bool:
+    """Whether the solved lesson answers the same this way as it does whole."""
+    done = way(lesson.solved, seed, limits, store, lesson)
+    return done is not None and done.answers == perform(steps(lesson.solved, seed), limits, store).answers
+
+
 def _in_slices(cells: Sequence[Cell], seed: int, limits: Limits, store: Store, lesson: Lesson) -> Run | None:
-    """What slices answer; None for a notebook that cannot be cut, or when a slice has more to say than its answer."""
-    parts = _parts(cells, lesson)
-    answers = _sliced(parts, seed, limits, store) if parts else None
-    return None if answers is None else Run(answers, {})
+    """What the slices answer of a notebook that has all worked examples, each once and in their order.
+
+    None when it cannot be cut, or a slice has more to say than its answer.
+    """
+    given = tuple(cell.source for cell in cells if cell.given)
+    parts = slices(cells) if given == lesson.examples and len(set(given)) == len(given) else None
+    answers = {}
+    for name, sources in (parts or {}).items():
+        one = perform([*({"source": source} for source in sources), check_step(name, name, seed)], limits, store)
+        if one.ending or name not in one.answers or _complained(one, "stderr"):
+            return None
+        answers |= one.answers
+    return Run(answers, {}, spared=tuple(k for k, cell in enumerate(cells) if cell.given)) if parts else None
 
 
 def _without_spared(cells: Sequence[Cell], seed: int, limits: Limits, store: Store, lesson: Lesson) -> Run | None:
@@ -104,43 +128,18 @@ def _without_spared(cells: Sequence[Cell], seed: int, limits: Limits, store: Sto
     if len(set(given)) < len(given) or [source for source in lesson.examples if source in given] != given:
         return None
     absent = [source for source in lesson.examples if source not in given]
-    kept = sorted(set(range(len(cells))) - spared(cells, absent))
-    if len(kept) == len(cells):
+    left_out = spared(cells, absent)
+    kept = [k for k in range(len(cells)) if k not in left_out]
+    done = perform(steps([cells[k] for k in kept], seed), limits, store) if left_out else None
+    if done is None or _complained(done) and not done.ending:
         return None
-    done = perform(steps([cells[k] for k in kept], seed), limits, store)
-    if not done.ending and any(o.get("output_type") == "error" for shown in done.outputs.values() for o in shown):
-        return None
-    return replace(done, outputs={kept[k]: shown for k, shown in done.outputs.items()})
+    return replace(done, outputs={kept[k]: shown for k, shown in done.outputs.items()}, spared=tuple(left_out))
 
 
-def _parts(cells: Sequence[Cell], lesson: Lesson) -> dict[str, tuple[str, ...]] | None:
-    """The slices of a notebook that has all worked examples, each once and in their order."""
-    given = tuple(cell.source for cell in cells if cell.given)
-    return slices(cells) if given == lesson.examples and len(set(given)) == len(given) else None
-
-
-def _sliced(parts: dict[str, tuple[str, ...]], seed: int, limits: Limits, store: Store) -> dict[str, Any] | None:
-    """The answers of the slices; None when one of them has more to say than its answer."""
-    answers = {}
-    for name, sources in parts.items():
-        one = perform([*({"source": source} for source in sources), check_step(name, name, seed)], limits, store)
-        if one.ending or name not in one.answers or _failed(one):
-            return None
-        answers |= one.answers
-    return answers
-
-
-def _failed(one: Run) -> bool:
-    return any(output.get("output_type") == "error" or output.get("name") == "stderr"
-               for outputs in one.outputs.values() for output in outputs)
-
-
-@functools.lru_cache
-def _faithful(lesson: Lesson, seed: int, limits: Limits, store: Store) -> bool:
-    """Whether the solved lesson answers the same slice by slice as it does whole."""
-    if not (parts := _parts(lesson.solved, lesson)):
-        return False
-    return _sliced(parts, seed, limits, store) == perform(steps(lesson.solved, seed), limits, store).answers
+def _complained(done: Run, *streams: str) -> bool:
+    """Whether a cell stopped with an error, or wrote to one of these streams."""
+    return any(output.get("output_type") == "error" or output.get("name") in streams
+               for outputs in done.outputs.values() for output in outputs)
 
 
 @functools.cache
