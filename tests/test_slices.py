@@ -173,7 +173,7 @@ def test_an_example_that_uses_what_a_deleted_one_made_is_run():
 
 TRIED = ["mine = lay_out(np.ones((8, 16), np.float32), 'x')\nprint('all_gather' in bytes_sent)\nmine.sharding",
          *(pytest.param(tried, marks=pytest.mark.slow) for tried in (
-             "print([n * n for n in range(4)])", "case2_gather, cut_a = cut_a, case2_gather", "a_cut + 1"))]
+             "print([n * n for n in range(4)])", "cut_a = None", "a_cut + 1"))]
 
 
 @pytest.mark.parametrize("tried", TRIED)
@@ -197,10 +197,14 @@ def test_in_every_lesson_something_may_be_tried_out(root, name):
                                    lesson=lesson) for lesson in (lesson_of(root, name), None))
     assert all(verdict.passed for verdict in quick.verdicts)
     assert [verdict.outcomes for verdict in quick.verdicts] == [verdict.outcomes for verdict in whole.verdicts]
+    stored = lesson_of(root, name).shown
     for cell, as_whole in zip(quick.notebook.cells, whole.notebook.cells, strict=True):
-        given = cell.source in lesson_of(root, name).shown
-        assert cell.get("outputs") == (harmless_outputs(lesson_of(root, name).shown[cell.source]) if given
-                                       else as_whole.get("outputs"))
+        assert shown(cell) == shown(as_whole) or cell.outputs == harmless_outputs(stored[cell.source])
+
+
+def shown(cell):
+    """What a cell shows, without the lines of an error, which count the cells before it."""
+    return [{**output, "traceback": []} for output in cell.get("outputs", [])]
 
 
 def test_an_error_is_met_in_a_whole_run(root, store):

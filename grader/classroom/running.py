@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -113,33 +113,37 @@ def _in_slices(cells: Sequence[Cell], seed: int, limits: Limits, store: Store, l
     answers = {}
     for name, sources in (parts or {}).items():
         one = perform([*({"source": source} for source in sources), check_step(name, name, seed)], limits, store)
-        if one.ending or name not in one.answers or _complained(one, "stderr"):
+        complaints = any(o.get("output_type") == "error" or o.get("name") == "stderr" for _, o in _said(one.outputs))
+        if one.ending or name not in one.answers or complaints:
             return None
         answers |= one.answers
     return Run(answers, {}, spared=tuple(k for k, cell in enumerate(cells) if cell.given)) if parts else None
 
 
 def _without_spared(cells: Sequence[Cell], seed: int, limits: Limits, store: Store, lesson: Lesson) -> Run | None:
-    """A run without the examples that can be spared; None where there are none, or when it met an error.
+    """A run without the examples that can be spared; None where there are none, or when something may be missing.
 
-    Then it is run whole, in case the error is that something is missing after all.
+    That may be so when a cell of the student's own stops with an error, or any cell with a NameError.
     """
     given = [cell.source for cell in cells if cell.given]
     if len(set(given)) < len(given) or [source for source in lesson.examples if source in given] != given:
         return None
-    absent = [source for source in lesson.examples if source not in given]
-    left_out = spared(cells, absent)
-    kept = [k for k in range(len(cells)) if k not in left_out]
-    done = perform(steps([cells[k] for k in kept], seed), limits, store) if left_out else None
-    if done is None or _complained(done) and not done.ending:
+    left_out = spared(cells, [source for source in lesson.examples if source not in given])
+    if not left_out:
         return None
-    return replace(done, outputs={kept[k]: shown for k, shown in done.outputs.items()}, spared=tuple(left_out))
+    kept = [k for k in range(len(cells)) if k not in left_out]
+    done = perform(steps([cells[k] for k in kept], seed), limits, store)
+    outputs = {kept[k]: shown for k, shown in done.outputs.items()}
+    stopped = {k: one.get("ename") for k, one in _said(outputs) if one.get("output_type") == "error"}
+    if any(not cells[k].given or error == "NameError" for k, error in stopped.items()) and not done.ending:
+        return None
+    return replace(done, outputs=outputs, spared=tuple(left_out))
 
 
-def _complained(done: Run, *streams: str) -> bool:
-    """Whether a cell stopped with an error, or wrote to one of these streams."""
-    return any(output.get("output_type") == "error" or output.get("name") in streams
-               for outputs in done.outputs.values() for output in outputs)
+def _said(outputs: Mapping[int, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The outputs of all cells, one by one, each with its cell's number; a worker may have said anything."""
+    return ((k, output) for k, shown in outputs.items() if isinstance(shown, list)
+            for output in shown if isinstance(output, dict))
 
 
 @functools.cache
