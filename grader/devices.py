@@ -33,20 +33,6 @@ def as_flags(values: Mapping[str, int]) -> str:
     return " ".join(f"{flag}={value}" for flag, value in values.items())
 
 
-def hurried() -> str:
-    """XLA's flags for programs that run once: they are compiled in half the time, and what they send stays the same.
-
-    The second is in XLA from JAX 0.7 to 0.10, and an unknown one ends the process.
-    """
-    known = (0, 7) <= jax.__version_info__ < (0, 11)
-    return "--xla_backend_optimization_level=0" + " --xla_cpu_use_fusion_emitters=false" * known
-
-
-def hurry() -> None:
-    """Have this process compile in a hurry. Call it before JAX is first used."""
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {hurried()}".strip()
-
-
 TIMEOUTS = timeouts(20, 60)
 
 

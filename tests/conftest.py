@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from grader.classroom.walls import WITHOUT
-from grader.devices import eight_devices, hurry
+from grader.devices import eight_devices
 
-hurry()
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"  # each runs once
 eight_devices()
 os.environ.setdefault(WITHOUT, "1")
 pytest.register_assert_rewrite("asking")  # it asserts for several tests

@@ -20,7 +20,7 @@ from grader.behaviour import Execution, Failed, Ran, specs
 from grader.classroom import wire
 from grader.classroom.limits import Limits
 from grader.classroom.sandbox import Ended, Fork, Template, steadily
-from grader.devices import as_flags, eight_devices, hurried, timeouts
+from grader.devices import as_flags, eight_devices, timeouts
 from grader.exercise import Case, Exercise, Outcome
 from grader.judge import Verdict, judge
 from grader.launch import Launch, launch_of
@@ -90,8 +90,8 @@ class Judge:
     """Judges answers in their JSON form on the cases of a seed."""
 
     def __init__(self, seconds: float = SECONDS):
-        flags = f"{hurried()} {as_flags(timeouts(2, 5))}".strip()
-        self.evaluators = Template("evaluator", limits=replace(Limits(), seconds=seconds), flags=flags)
+        self.evaluators = Template("evaluator", limits=replace(Limits(), seconds=seconds),
+                                   flags=as_flags(timeouts(2, 5)))
         self.launchers = Template("launcher", limits=replace(Limits(), seconds=max(seconds, LAUNCHES)))
 
     def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
