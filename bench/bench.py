@@ -69,11 +69,11 @@ def course(folder: Path, lesson: str, notebooks: Iterator[nbformat.NotebookNode]
 
 @contextlib.contextmanager
 def watched(result: Timed) -> Iterator[None]:
-    """Time a block, and look twice a second at the memory that this process and its children share or have."""
+    """Time a block, and look every second at the memory that this process and its children share or have."""
     over = threading.Event()
 
     def look() -> None:
-        while not over.wait(0.5):
+        while not over.wait(1.0):
             result.peak = max(result.peak, sum(map(_proportional, _family())))
 
     watch = threading.Thread(target=look, daemon=True)
