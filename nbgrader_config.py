@@ -35,6 +35,9 @@ c.Autograde.sanitize_preprocessors = [
     OverwriteCells,
 ]
 
+# A notebook's form is looked at when all steps are done, not after each of them.
+c.Exporter.optimistic_validation = True
+
 # Students' code runs in a worker of ours, and the judge decides outside it.
 c.Autograde.autograde_preprocessors = [
     "grader.classroom.execute.JudgedExecute",

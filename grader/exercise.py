@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -195,6 +195,11 @@ class Exercise:
         """Decorator: the function that yields (or returns) cases for one `Draw`."""
         self.drawn = draw
         return draw
+
+    def rows(self, keys: Iterable[str] | Callable[[], Iterable[str]], mesh: Mapping[str, int] | None = None) -> None:
+        """The cases of a table that needs no data: one for each key, which is also its argument `row`."""
+        self.drawn = lambda draw: [Case({"row": key}, mesh or {}, key=key)
+                                   for key in (keys() if callable(keys) else keys)]
 
     def mistake(self, wrong: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: a wrong answer; its docstring is what the student hears."""

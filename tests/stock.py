@@ -18,5 +18,7 @@ def configuration(seconds: int) -> Config:
         nb.Execute, nb.IgnorePattern, ClearMetadataPreprocessor, nb.LimitOutput, nb.SaveAutoGrades,
         nb.AssignLatePenalties, nb.CheckCellMetadata]
     config.GenerateFeedback.exporter_class = "nbconvert.exporters.HTMLExporter"
+    config.Exporter.optimistic_validation = False
     config.Execute.timeout = seconds
+    config.Execute.extra_arguments = ["--IPKernelApp.log_level=ERROR"]  # it warns that its connection is not encrypted
     return config

@@ -86,9 +86,9 @@ def main(given: TextIO, wire: TextIO) -> None:
     shell, recorder = _shell()
 
     from grader.answers import from_json, to_json
-    from grader.devices import eight_devices
+    from grader.devices import prepare
 
-    eight_devices()
+    prepare()  # devices start when they are first used, which tables never do
     sys.stdout, sys.stderr = Stream(recorder, "stdout"), Stream(recorder, "stderr")
 
     def say(message: dict[str, Any]) -> None:

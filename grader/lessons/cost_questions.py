@@ -58,10 +58,7 @@ before_you_measure = Exercise("before_you_measure", points=3, form="table", same
                               reference=lambda row: float(MEASURED[row]()))
 
 
-@before_you_measure.cases
-def _(draw):
-    for row in MEASURED:
-        yield Case({"row": row}, key=row)
+before_you_measure.rows(MEASURED)
 
 
 def _times(row, *rows, factor):
@@ -148,10 +145,7 @@ def _bound(row):
 rooflines = Exercise("rooflines", points=3, reference=_bound, form="table", same=within(0.03))
 
 
-@rooflines.cases
-def _(draw):
-    for row in BOUNDS:
-        yield Case({"row": row}, key=row)
+rooflines.rows(BOUNDS)
 
 
 def _tokens(row, factor):
@@ -301,10 +295,7 @@ RECORDED = {
 speedups = Exercise("speedups", points=3, reference=lambda row: RECORDED[row](), form="table", same=within(0.03))
 
 
-@speedups.cases
-def _(draw):
-    for row in RECORDED:
-        yield Case({"row": row}, key=row)
+speedups.rows(RECORDED)
 
 
 @speedups.mistake
@@ -412,10 +403,7 @@ def _reason(row):
 why_no_speedup = Exercise("why_no_speedup", points=3, reference=_reason, form="table")
 
 
-@why_no_speedup.cases
-def _(draw):
-    for row in REASONS:
-        yield Case({"row": row}, key=row)
+why_no_speedup.rows(REASONS)
 
 
 @why_no_speedup.mistake

@@ -53,9 +53,7 @@ def _counted() -> dict[str, int]:
 dp_numbers = Exercise("dp_numbers", points=3, form="table", reference=lambda row: _counted()[row])
 
 
-@dp_numbers.cases
-def _(draw):
-    return [Case({"row": row}, key=row) for row in _counted()]
+dp_numbers.rows(_counted)
 
 
 @dp_numbers.mistake

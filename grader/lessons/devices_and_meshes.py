@@ -193,10 +193,7 @@ READ: Mapping[str, Callable[[Mapping], Any]] = {
 read_devices = Exercise("read_devices", points=2, form="table", reference=lambda row: READ[row](TPU_DEVICES))
 
 
-@read_devices.cases
-def _(draw):
-    for row in READ:
-        yield Case({"row": row}, key=row)
+read_devices.rows(READ)
 
 
 def about(*rows: str) -> Callable[[str, Any], Any]:
@@ -268,10 +265,7 @@ def _kind(array: Any) -> str:
 array_facts = Exercise("array_facts", points=2, form="table", reference=lambda row: _lying()[row])
 
 
-@array_facts.cases
-def _(draw):
-    for row in _lying():
-        yield Case({"row": row}, key=row)
+array_facts.rows(_lying)
 
 
 @array_facts.mistake

@@ -71,10 +71,7 @@ def _came_back(row):
 transposes = Exercise("transposes", points=4, reference=_came_back, form="table")
 
 
-@transposes.cases
-def _(draw):
-    for row in STEPS:
-        yield Case({"row": row}, LINE, key=row)
+transposes.rows(STEPS, mesh=LINE)
 
 
 @transposes.mistake
@@ -277,10 +274,7 @@ FSDP = ("all_gather, keeps all", "reduce_scatter, keeps all", "all_reduce, keeps
 fsdp_transpose = Exercise("fsdp_transpose", points=3, reference=_count, form="table")
 
 
-@fsdp_transpose.cases
-def _(draw):
-    for row in FSDP:
-        yield Case({"row": row}, LINE, key=row)
+fsdp_transpose.rows(FSDP, mesh=LINE)
 
 
 @fsdp_transpose.mistake

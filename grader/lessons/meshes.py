@@ -118,10 +118,7 @@ def _on_the_torus() -> dict[str, Any]:
 topology_order = Exercise("topology_order", points=2, form="table", reference=lambda row: _on_the_torus()[row])
 
 
-@topology_order.cases
-def _(draw):
-    for row in _on_the_torus():
-        yield Case({"row": row}, key=row)
+topology_order.rows(_on_the_torus)
 
 
 def _answers(row: str, *wrong: Any) -> Any:
@@ -389,10 +386,7 @@ TYPES: Mapping[str, Callable[[], str]] = {
 axis_type = Exercise("axis_type", points=2, form="table", reference=lambda row: TYPES[row]())
 
 
-@axis_type.cases
-def _(draw):
-    for row in TYPES:
-        yield Case({"row": row}, key=row)
+axis_type.rows(TYPES)
 
 
 @axis_type.mistake
@@ -483,10 +477,7 @@ PROCESSES: Mapping[str, Callable[[], Any]] = {
 local_and_global = Exercise("local_and_global", points=2, form="table", reference=lambda row: PROCESSES[row]())
 
 
-@local_and_global.cases
-def _(draw):
-    for row in PROCESSES:
-        yield Case({"row": row}, key=row)
+local_and_global.rows(PROCESSES)
 
 
 @local_and_global.mistake

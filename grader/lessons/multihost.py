@@ -122,9 +122,7 @@ def _in_order() -> dict[str, float | str]:
             "the same program on GPUs or TPUs": "may wait for ever"}
 
 
-@order_puzzle.cases
-def _(draw):
-    return [Case({"row": row}, key=row) for row in _in_order()]
+order_puzzle.rows(_in_order)
 
 
 @order_puzzle.mistake

@@ -61,9 +61,7 @@ WHO_HAS = {
 who_has_what = Exercise("who_has_what", points=4, form="table", reference=lambda row: WHO_HAS[row]())
 
 
-@who_has_what.cases
-def _(draw):
-    return [Case({"row": row}, key=row) for row in WHO_HAS]
+who_has_what.rows(WHO_HAS)
 
 
 @who_has_what.mistake
@@ -124,9 +122,7 @@ BATCH = {
 batch_arithmetic = Exercise("batch_arithmetic", points=4, form="table", reference=lambda row: BATCH[row]())
 
 
-@batch_arithmetic.cases
-def _(draw):
-    return [Case({"row": row}, key=row) for row in BATCH]
+batch_arithmetic.rows(BATCH)
 
 
 @batch_arithmetic.mistake

@@ -219,9 +219,7 @@ FAULTS = {
 cluster_faults = Exercise("cluster_faults", points=4, form="table", reference=lambda row: FAULTS[row])
 
 
-@cluster_faults.cases
-def _(draw):
-    return [Case({"row": row}, key=row) for row in FAULTS]
+cluster_faults.rows(FAULTS)
 
 
 @cluster_faults.mistake

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.exercise import Case, Exercise
+from grader.exercise import Exercise
 
 CLAIMS = {
     "a controller is": "a process",
@@ -23,9 +23,7 @@ multihost_claims = Exercise("multihost_claims", points=4, form="table", referenc
 _ROWS = list(CLAIMS)
 
 
-@multihost_claims.cases
-def _(draw):
-    return [Case({"row": row}, key=row) for row in CLAIMS]
+multihost_claims.rows(CLAIMS)
 
 
 @multihost_claims.mistake
@@ -77,9 +75,7 @@ CALLS = {"x = jax.device_put(batch, on_first)": FIRST, "y = f(x)": FIRST, "y = j
 pipeline_calls = Exercise("pipeline_calls", points=3, form="table", reference=lambda row: CALLS[row])
 
 
-@pipeline_calls.cases
-def _(draw):
-    return [Case({"row": row}, key=row) for row in CALLS]
+pipeline_calls.rows(CALLS)
 
 
 @pipeline_calls.mistake

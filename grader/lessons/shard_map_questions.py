@@ -104,10 +104,7 @@ def _view(row):
 local_view = Exercise("local_view", points=4, reference=_view, form="table")
 
 
-@local_view.cases
-def _(draw):
-    for row in (*VIEWS, *RUNS, *PRINTS):
-        yield Case({"row": row}, MESH, key=row)
+local_view.rows((*VIEWS, *RUNS, *PRINTS), mesh=MESH)
 
 
 @local_view.mistake
@@ -289,10 +286,7 @@ SWAPPED = {
 block_transpose = Exercise("block_transpose", points=3, reference=lambda row: SWAPPED[row](), form="table")
 
 
-@block_transpose.cases
-def _(draw):
-    for row in SWAPPED:
-        yield Case({"row": row}, MESH, key=row)
+block_transpose.rows(SWAPPED, mesh=MESH)
 
 
 @block_transpose.mistake
@@ -363,10 +357,7 @@ GATHERED = {
 after_gather = Exercise("after_gather", points=3, reference=functools.cache(lambda row: GATHERED[row]()), form="table")
 
 
-@after_gather.cases
-def _(draw):
-    for row in GATHERED:
-        yield Case({"row": row}, {"i": 4}, key=row)
+after_gather.rows(GATHERED, mesh={"i": 4})
 
 
 @after_gather.mistake
@@ -427,10 +418,7 @@ CLAIMS = {
 forgot_replication = Exercise("forgot_replication", points=3, reference=lambda row: CLAIMS[row](), form="table")
 
 
-@forgot_replication.cases
-def _(draw):
-    for row in CLAIMS:
-        yield Case({"row": row}, {"x": 8}, key=row)
+forgot_replication.rows(CLAIMS, mesh={"x": 8})
 
 
 @forgot_replication.mistake

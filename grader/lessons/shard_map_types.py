@@ -69,10 +69,7 @@ def _same_axes(one, other, **_):
 vma_types = Exercise("vma_types", points=4, reference=_varies_over, form="table", same=_same_axes)
 
 
-@vma_types.cases
-def _(draw):
-    for row in (*TYPED, TAKEN):
-        yield Case({"row": row}, MESH, key=row)
+vma_types.rows((*TYPED, TAKEN), mesh=MESH)
 
 
 @vma_types.mistake
@@ -137,10 +134,7 @@ def _price(row):
 price_of_no_check = Exercise("price_of_no_check", points=4, reference=_price, form="table")
 
 
-@price_of_no_check.cases
-def _(draw):
-    for row in PRICES:
-        yield Case({"row": row}, PRICE_MESH, key=row)
+price_of_no_check.rows(PRICES, mesh=PRICE_MESH)
 
 
 @price_of_no_check.mistake
@@ -208,10 +202,7 @@ def _before(row):
 before_it_begins = Exercise("before_it_begins", points=2, reference=_before, form="table")
 
 
-@before_it_begins.cases
-def _(draw):
-    for row in FITS:
-        yield Case({"row": row}, MESH, key=row)
+before_it_begins.rows(FITS, mesh=MESH)
 
 
 @before_it_begins.mistake
@@ -269,10 +260,7 @@ def _what_is_wrong(message):
 pytree_specs = Exercise("pytree_specs", points=3, reference=_taken, form="table")
 
 
-@pytree_specs.cases
-def _(draw):
-    for row in TREES:
-        yield Case({"row": row}, {"x": 4}, key=row)
+pytree_specs.rows(TREES, mesh={"x": 4})
 
 
 @pytree_specs.mistake
@@ -404,10 +392,7 @@ def _partial_shape(row):
 partial_view = Exercise("partial_view", points=3, reference=_partial_shape, form="table")
 
 
-@partial_view.cases
-def _(draw):
-    for row in PARTIAL:
-        yield Case({"row": row}, DATA_MODEL, key=row)
+partial_view.rows(PARTIAL, mesh=DATA_MODEL)
 
 
 @partial_view.mistake
@@ -474,10 +459,7 @@ def _all_reduces(row):
 four_ways = Exercise("four_ways", points=3, reference=_all_reduces, form="table")
 
 
-@four_ways.cases
-def _(draw):
-    for row in WAYS:
-        yield Case({"row": row}, MESH, key=row)
+four_ways.rows(WAYS, mesh=MESH)
 
 
 @four_ways.mistake

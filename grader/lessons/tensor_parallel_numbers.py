@@ -71,10 +71,7 @@ megatron_specs = Exercise("megatron_specs", points=4, form="table", same=_same_l
                           reference=lambda row: _lightest()[row])
 
 
-@megatron_specs.cases
-def _(draw):
-    for row in WEIGHTS:
-        yield Case({"row": row}, key=row)
+megatron_specs.rows(WEIGHTS)
 
 
 @megatron_specs.mistake
@@ -254,10 +251,7 @@ def _where(row: str) -> str:
 where_it_goes = Exercise("where_it_goes", points=3, form="table", reference=_where)
 
 
-@where_it_goes.cases
-def _(draw):
-    for row in OPERATIONS:
-        yield Case({"row": row}, key=row)
+where_it_goes.rows(OPERATIONS)
 
 
 @where_it_goes.mistake
@@ -341,10 +335,7 @@ COSTS = {
 tp_costs = Exercise("tp_costs", points=4, form="table", same=within(0.03), reference=lambda row: float(COSTS[row]()))
 
 
-@tp_costs.cases
-def _(draw):
-    for row in COSTS:
-        yield Case({"row": row}, key=row)
+tp_costs.rows(COSTS)
 
 
 def _about(row, name, value):
@@ -439,10 +430,7 @@ region_costs = Exercise("region_costs", points=2, form="table", same=within(0.02
                         reference=lambda row: REGION[row]())
 
 
-@region_costs.cases
-def _(draw):
-    for row in REGION:
-        yield Case({"row": row}, key=row)
+region_costs.rows(REGION)
 
 
 @region_costs.mistake
@@ -508,10 +496,7 @@ init_scale = Exercise("init_scale", points=3, form="table", same=within(0.05),
                       reference=lambda row: float(_measured_init(row)))
 
 
-@init_scale.cases
-def _(draw):
-    for row in INIT:
-        yield Case({"row": row}, key=row)
+init_scale.rows(INIT)
 
 
 @init_scale.mistake
