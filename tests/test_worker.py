@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mini
 import nbformat
 import pytest
@@ -10,6 +12,7 @@ from grader.classroom import recorder
 from grader.classroom.execute import Graded, grade_notebook
 from grader.classroom.judging import Judge
 from grader.classroom.notebook import checked
+from grader.classroom.running import lesson_of
 from grader.classroom.sandbox import Limits
 
 QUICK = Limits(cell_seconds=2, seconds=30)
@@ -64,6 +67,15 @@ def test_the_untouched_release_earns_nothing(graded, course):
     result = graded(mini.released(course))
     assert points(result) == NONE
     assert "still the starter" in words(result, "case3")
+
+
+def test_only_the_lessons_own_text_may_hold_html(course, judge, solved):
+    lesson = replace(lesson_of(course, mini.LESSON), texts=frozenset({"<b>ours</b>"}))
+    solved.cells += [nbformat.v4.new_markdown_cell("<b>ours</b>"), nbformat.v4.new_markdown_cell("<b>mine</b>"),
+                     nbformat.v4.new_raw_cell("<b>ours</b>")]
+    result = grade_notebook(solved, mini.released(course), seed=11, judge=judge, lesson=lesson)
+    ours, mine, raw = (cell.source for cell in result.notebook.cells[-3:])
+    assert (ours, mine, raw) == ("<b>ours</b>", "&lt;b>mine&lt;/b>", "&lt;b>ours&lt;/b>")
 
 
 def test_what_is_withheld_says_why(graded, solved):

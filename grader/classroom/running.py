@@ -47,12 +47,14 @@ class Run:
 class Lesson:
     """What a lesson's hand-ins are made from: the notebook that students get, and the one with the solutions.
 
-    `shown` are the outputs of its worked examples, by source, as they are stored with the solutions.
+    `shown` are the outputs of its worked examples, by source, as they are stored with the solutions; `texts` are its
+    text cells.
     """
 
     release: tuple[Cell, ...]
     solved: tuple[Cell, ...]
     shown: Mapping[str, list[Any]] = field(default_factory=dict)
+    texts: frozenset[str] = frozenset()
 
     @functools.cached_property
     def examples(self) -> tuple[str, ...]:
@@ -74,7 +76,8 @@ def _read_lesson(*files: tuple[Path, int]) -> Lesson:
     release, solved = (nbformat.read(file, 4) for file, _ in files)
     examples = {c.source for c in release.cells if c.cell_type == "code" and not grade_id(c)}
     shown = {c.source: list(c.outputs) for c in solved.cells if c.source in examples}
-    return Lesson(code(release, examples), code(restore(solved, release), examples), shown)
+    texts = frozenset(c.source for c in release.cells if c.cell_type == "markdown")
+    return Lesson(code(release, examples), code(restore(solved, release), examples), shown, texts)
 
 
 def code(nb: NotebookNode, examples: Collection[str] = ()) -> tuple[Cell, ...]:
