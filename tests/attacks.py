@@ -320,9 +320,9 @@ ATTACKS = (
             __hash__ = str.__hash__
         def block_matmul(A, B):
             return [[Anything() for _ in B[0]] for _ in A]
-        """, undeserved, falls("judged in the kernel, an answer is a live object"), into="block_matmul", walls=False),
+        """, undeserved, stands("answers become plain values first"), into="block_matmul", walls=False),
     Attack("everything is close", FAKE, """
-        np.allclose = lambda *a, **k: True
+        np.isclose = np.allclose = lambda *a, **k: np.bool_(True)
         def block_matmul(A, B):
             return [[np.zeros((A[0][0].shape[0], B[0][0].shape[1])) for _ in B[0]] for _ in A]
         """, undeserved, falls("NumPy is the student's too"), into="block_matmul", walls=False),
@@ -653,7 +653,7 @@ ATTACKS = (
         for _ in range(300):
             if os.fork() == 0: time.sleep(4); os._exit(0)
         time.sleep(0.5)
-        """, multiplied, falls("nothing limits it"), solved=True, later=True),
+        """, either(multiplied, broke), falls("nothing limits it"), solved=True, later=True),
     Attack("a thread bomb", EXHAUST, """
         threading.stack_size(1 << 16)
         for _ in range(4000): threading.Thread(target=time.sleep, args=(3,), daemon=True).start()
@@ -1033,9 +1033,10 @@ class Lab:
         if self.process is None:
             self.room = tempfile.mkdtemp(prefix="attacks-", dir="/var/tmp")
             shutil.copytree(self.course, Path(self.room, "fresh"), symlinks=True)
+            env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+            env.pop("PYTEST_CURRENT_TEST", None)  # a kernel that sees it does not listen to its descriptors
             self.process = subprocess.Popen([*_unshare(), sys.executable, str(HERE), "lab", self.which, self.room],
-                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
         self.process.stdin.write(json.dumps(attack) + "\n")
         self.process.stdin.flush()
         if not (line := self.process.stdout.readline()):
