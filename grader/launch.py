@@ -22,6 +22,7 @@ from typing import Any
 
 from grader.answers import from_json, to_json
 from grader.script import script_of
+from grader.servers import serving
 
 WIDTH = 118  # of a terminal's logs, side by side
 NARROW = 24  # a column of less is not worth it
@@ -206,14 +207,7 @@ _one_at_a_time = threading.Lock()
 @functools.cache
 def _server(asker: int) -> subprocess.Popen:
     """The server of a process (a fork needs its own), until that ends: it ends with its standard input."""
-    path = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
-    try:
-        return subprocess.Popen([sys.executable, "-m", "grader.launch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                stderr=subprocess.DEVNULL, env=env, text=True, start_new_session=True)
-    except OSError as error:
-        raise NoProcesses(f"No process can be started here ({error}). While a hand-in is graded that is so: your "
-                          "launches are not run then, and your answers are.") from error
+    return serving("grader.launch", "launches", NoProcesses, PYTHONUNBUFFERED="1")
 
 
 def serve() -> None:

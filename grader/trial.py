@@ -18,7 +18,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock, Timer
 from typing import Any
 
@@ -30,6 +29,7 @@ from jax.sharding import PartitionSpec as P
 from grader.answers import from_json, to_json
 from grader.devices import as_flags, eight_devices, timeouts
 from grader.program import make_mesh, put, trace
+from grader.servers import serving
 from grader.structure import Structure, times
 from grader.walk import structure
 
@@ -127,14 +127,7 @@ def _ask(questions: list[Any]) -> list[dict[str, Any]]:
 @functools.cache
 def _server(asker: int) -> subprocess.Popen:
     """The server of a process (a fork needs its own), until that ends: it ends with its standard input."""
-    path = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    env = {**os.environ, "XLA_FLAGS": FLAGS, "PYTHONPATH": os.pathsep.join(path)}
-    try:
-        return subprocess.Popen([sys.executable, "-m", "grader.trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                stderr=subprocess.DEVNULL, env=env, text=True, start_new_session=True)
-    except OSError as error:
-        raise RuntimeError(f"No process can be started here ({error}). While a hand-in is graded that is so: your "
-                           "trials are not run then, and your answers are.") from error
+    return serving("grader.trial", "trials", RuntimeError, XLA_FLAGS=FLAGS)
 
 
 # From here on in the server. It imports JAX and starts no backend, so that it may fork.

@@ -68,8 +68,8 @@ def _names(table: symtable.SymbolTable, top: bool = True) -> Names:
     symbols = [s for s in table.get_symbols() if top or s.is_global()]
     inner = [_names(child, False) for child in table.get_children()]
     return Names(frozenset(s.get_name() for s in symbols if s.is_assigned() or s.is_imported())
-                  .union(*(n.binds for n in inner)),
-                  frozenset(s.get_name() for s in symbols if s.is_referenced()).union(*(n.uses for n in inner)))
+                 .union(*(n.binds for n in inner)),
+                 frozenset(s.get_name() for s in symbols if s.is_referenced()).union(*(n.uses for n in inner)))
 
 
 def _filled(tree: ast.Module) -> set[str]:

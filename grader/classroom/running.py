@@ -25,8 +25,8 @@ from grader.lessons import find
 
 # What a run's answers and outputs depend on, besides what it is given.
 SIDE = ("__init__.py", "answers.py", "blocks.py", "communication.py", "devices.py", "draw/*.py", "notation.py",
-        "overlap.py", "placed.py", "program.py", "review.py", "reviews/*.py", "sketch.py", "structure.py", "trial.py",
-        "turns.py", "walk.py", "classroom/recorder.py", "classroom/worker.py", "classroom/withheld.py")
+        "overlap.py", "placed.py", "program.py", "review.py", "reviews/*.py", "servers.py", "sketch.py", "structure.py",
+        "trial.py", "turns.py", "walk.py", "classroom/recorder.py", "classroom/worker.py", "classroom/withheld.py")
 SHOWN = 2 * LIMIT  # characters of outputs: what a recorder lets through, in JSON
 
 

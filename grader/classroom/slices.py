@@ -14,7 +14,7 @@ import ast
 import builtins
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from grader.classroom.cells import Cell, Names, Text, imports_agree, texts
+from grader.classroom.cells import Cell, Names, imports_agree, texts
 
 # Modules whose import does nothing but bind names.
 LIBRARIES = {"jax", "numpy", "functools", "math", "operator", "itertools", "typing", "dataclasses", "collections",
@@ -79,21 +79,24 @@ def spared(cells: Sequence[Cell], absent: Sequence[str] = ()) -> frozenset[int]:
         touched |= more
         made |= frozenset().union(*(names[k].binds for k in more))
     run = set(range(len(cells))) - given | touched
-    changes = {k: _changes(k, said) for k in given}
-    while more := {k for k in given - run if changes[k] & frozenset().union(*(names[j].uses for j in run))}:
+    imported = {name for n in names for name in n.imports}
+    alike = {name for name in imported if imports_agree(name, names)}
+    changes = {}
+    before: set[str] = set()  # imports that a cell need not make again
+    for k, text in enumerate(said):
+        changes[k] = text.names.binds - before | _spoken_to(text.tree) - imported
+        before |= alike & text.names.imports.keys()
+    sought = set().union(*(names[k].uses for k in run))
+    while more := {k for k in given - run if changes[k] & sought}:
         run |= more
+        sought |= set().union(*(names[k].uses for k in more))
     return frozenset(given - run)
 
 
-def _changes(example: int, said: Sequence[Text]) -> set[str]:
-    """The names that a worked example binds, or whose objects it may change because it has them do something; but for
-    imports that an earlier cell makes as every cell does."""
-    names = [text.names for text in said]
-    tree, imported = said[example].tree, {name for n in names for name in n.imports}
+def _spoken_to(tree: ast.Module) -> set[str]:
+    """The names whose objects a cell has do something, for nothing but that: it may change them."""
     calls = (s.value.func for s in tree.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call))
-    spoken_to = {_dotted(function).partition(".")[0] for function in calls if isinstance(function, ast.Attribute)}
-    before = {name for n in names[:example] for name in n.imports if imports_agree(name, names)}
-    return names[example].binds - before | spoken_to - imported
+    return {_dotted(function).partition(".")[0] for function in calls if isinstance(function, ast.Attribute)}
 
 
 def _needs(check: int, names: Sequence[Names]) -> list[int]:
