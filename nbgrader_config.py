@@ -24,11 +24,11 @@ c.CourseDirectory.ignore = ["*.md", "alternatives.py", "*.pyc", "*.zip", "__pyca
 c.ClearSolutions.code_stub = {"python": "..."}
 
 # A hand-in under another name is found, and gets the release's marks whatever happened to its own.
-c.Autograde.pre_convert_hook = "grader.classroom.handin.adopt"
-c.Autograde.exporter_class = "grader.classroom.handin.Reader"
+c.Autograde.pre_convert_hook = "grader.classroom.handins.handin.adopt"
+c.Autograde.exporter_class = "grader.classroom.handins.handin.Reader"
 # (CheckCellMetadata is left out: the marks are ours.)
 c.Autograde.sanitize_preprocessors = [
-    "grader.classroom.handin.Restore",
+    "grader.classroom.handins.handin.Restore",
     ClearOutput,
     DeduplicateIds,
     OverwriteKernelspec,
@@ -40,7 +40,7 @@ c.Exporter.optimistic_validation = True
 
 # Students' code runs in a worker of ours, and the judge decides outside it.
 c.Autograde.autograde_preprocessors = [
-    "grader.classroom.execute.JudgedExecute",
+    "grader.classroom.grading.execute.JudgedExecute",
     IgnorePattern,
     ClearMetadataPreprocessor,
     LimitOutput,
@@ -49,4 +49,4 @@ c.Autograde.autograde_preprocessors = [
 ]
 
 # What all pages share is rendered once.
-c.GenerateFeedback.exporter_class = "grader.classroom.page.Page"
+c.GenerateFeedback.exporter_class = "grader.classroom.grading.page.Page"

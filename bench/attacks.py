@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from grader.classroom.build import build
+from grader.classroom.course.build import build
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import mini  # noqa: E402

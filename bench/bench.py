@@ -29,13 +29,14 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from grader.classroom import record, running
-from grader.classroom.build import build, nbgrader
-from grader.classroom.execute import JudgedExecute
-from grader.classroom.grade import How, grade_class
-from grader.classroom.judging import Judge, shared_judge
-from grader.classroom.limits import Limits
-from grader.classroom.notebook import restore
+from grader.classroom.course.build import build, nbgrader
+from grader.classroom.course.notebook import restore
+from grader.classroom.grading import record
+from grader.classroom.grading.execute import JudgedExecute
+from grader.classroom.grading.grade import How, grade_class
+from grader.classroom.inside.limits import Limits
+from grader.classroom.runs import run as running
+from grader.classroom.verdicts.judge import Judge, shared_judge
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))

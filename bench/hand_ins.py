@@ -10,10 +10,10 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from grader.classroom.demo import all_alternatives, mistake_source
-from grader.classroom.notebook import checked
-from grader.devices import eight_devices
-from grader.exercise import Exercise
+from grader.arrays.devices import eight_devices
+from grader.classroom.course.demo import all_alternatives, mistake_source
+from grader.classroom.course.notebook import checked
+from grader.exercises.exercise import Exercise
 from grader.lessons import find
 
 SPELLINGS = 3  # of the same answer, in a class where some think alike

@@ -1,12 +1,12 @@
 """A course on programming many devices in JAX, and the autograder that reads the program itself."""
 
 from grader import draw
+from grader.arrays.devices import eight_devices
+from grader.arrays.ratios import ratios
 from grader.check import check
-from grader.communication import communication
-from grader.devices import eight_devices
-from grader.launch import launch
-from grader.ratios import ratios
-from grader.review import review
-from grader.trial import trial
+from grader.processes.launch import launch
+from grader.processes.trial import trial
+from grader.programs.report import communication
+from grader.reviews.asking import review
 
 __all__ = ["check", "communication", "draw", "eight_devices", "launch", "ratios", "review", "trial"]

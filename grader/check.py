@@ -9,11 +9,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from grader.answers import asks, collect
-from grader.devices import eight_devices
-from grader.exercise import Outcome
-from grader.judge import Verdict, judge
-from grader.program import no_mesh
+from grader.arrays.devices import eight_devices
+from grader.arrays.meshes import no_mesh
+from grader.exercises.answers import asks, collect
+from grader.exercises.verdict import Outcome, Verdict
 
 
 class Mark(float):
@@ -47,6 +46,8 @@ def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False)
         return Verdict(name, (Outcome(name, "answered", 0.0, 0.0, words=str(error)),))
     with no_mesh():
         cases = exercise.draw_cases(seed, thorough=thorough)
+        from grader.judging.judge import judge
+
         return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
 
 

@@ -43,7 +43,7 @@ def build(names: Annotated[list[str] | None, typer.Argument(
           check: Annotated[bool, typer.Option(help="Change nothing; fail when course/ is out of date.")] = False,
           ) -> None:
     """Build course/ from solutions/."""
-    from grader.classroom import build as room
+    from grader.classroom.course import build as room
 
     root = root_of(Path.cwd())
     if check:
@@ -69,8 +69,8 @@ def launch(script: Annotated[Path, typer.Argument(help="A script that calls jax.
            grace: Annotated[float, typer.Option(help="How long the others may go on when one has failed.")] = 0.0,
            ) -> None:
     """Run SCRIPT in several processes at once, as on several hosts; it finds its number and theirs in sys.argv."""
-    from grader.launch import NoProcesses
-    from grader.launch import launch as start
+    from grader.processes.launch import NoProcesses
+    from grader.processes.launch import launch as start
 
     said = Lines(processes)
     try:
@@ -103,7 +103,7 @@ class Lines:
 @app.command()
 def feedback() -> None:
     """Write the feedback pages anew, from what is graded."""
-    from grader.classroom.grade import write_feedback
+    from grader.classroom.grading.grade import write_feedback
 
     for page in write_feedback(root_of(Path.cwd())):
         out.print(f"wrote {page}")
@@ -124,8 +124,8 @@ def grade(paths: Annotated[list[Path] | None, typer.Argument(
           seed: Annotated[int, typer.Option(help="With PATHS: the cases' seed; drawn anew when negative.")] = -1,
           ) -> None:
     """Grade the class: gradebook, grades.csv, feedback. Or, with PATHS, judge notebooks and print marks."""
-    from grader.classroom import walls
     from grader.classroom.store import Unavailable
+    from grader.classroom.walls import bubblewrap as walls
 
     if without_walls:
         os.environ[walls.WITHOUT] = "1"
@@ -139,7 +139,8 @@ def grade(paths: Annotated[list[Path] | None, typer.Argument(
 
 
 def _grade_class(workers: int, again: list[str], details: bool, scheduler: str) -> None:
-    from grader.classroom.grade import How, Stopped, grade_class, show
+    from grader.classroom.grading.grade import How, grade_class, show
+    from grader.classroom.grading.progress import Stopped
 
     try:
         rows = grade_class(root_of(Path.cwd()), out, How(max(1, workers), again, details, scheduler))
@@ -152,7 +153,7 @@ def _grade_class(workers: int, again: list[str], details: bool, scheduler: str) 
 
 
 def _grade_files(paths: list[Path], as_json: bool, seed: int) -> None:
-    from grader.classroom.loose import grade_files
+    from grader.classroom.grading.loose import grade_files
 
     records, problems = [], []
     for result in grade_files(paths, root_of(Path.cwd()), seed):
@@ -178,7 +179,7 @@ def collect(archive: Annotated[Path, typer.Argument(help="The zip that your lear
             lesson: Annotated[str, typer.Argument(help="The lesson that was handed in, such as 07_matmul.")],
             replace: Annotated[bool, typer.Option(help="Also where another notebook lies already.")] = False) -> None:
     """Lay a zip of hand-ins (Moodle, Canvas, Blackboard, Brightspace) into submitted/STUDENT/LESSON/."""
-    from grader.classroom.intake import unpack
+    from grader.classroom.handins.platforms import unpack
 
     root = root_of(Path.cwd())
     if not (root / "course" / lesson).is_dir():
@@ -193,7 +194,7 @@ def collect(archive: Annotated[Path, typer.Argument(help="The zip that your lear
 @app.command()
 def coverage() -> None:
     """Show which rows of the checklist are taught, and where."""
-    from grader.classroom import coverage as room
+    from grader.classroom.course import coverage as room
 
     rows = room.checklist()
     out.print(room.table(rows))
@@ -204,7 +205,7 @@ def coverage() -> None:
 @app.command()
 def lab() -> None:
     """Open JupyterLab on course/, with 8 devices and nbgrader ready."""
-    from grader.devices import POOL
+    from grader.arrays.devices import POOL
 
     root = root_of(Path.cwd())
     environment = {**os.environ, "NPROC": str(POOL), "JUPYTER_CONFIG_PATH": str(root),

@@ -10,9 +10,8 @@ import html
 import re
 import textwrap
 
-from grader.exercise import Outcome
-from grader.judge import Verdict
-from grader.ratios import as_html, as_text
+from grader.arrays.ratios import as_html, as_text
+from grader.exercises.verdict import Outcome, Verdict
 
 GOOD, PART, BAD = "#1a7f4b", "#b7791f", "#b23b3b"
 WIDTH = 92

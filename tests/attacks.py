@@ -286,12 +286,12 @@ ATTACKS = (
         grader.check = check = lambda name, answer: {"block_matmul": 2.0, "case3": 4.0}[name]
         """, undeserved, falls(IN_KERNEL), walls=False),
     Attack("another judge", FAKE, """
-        from grader.exercise import Outcome
-        from grader.judge import Verdict
+        from grader.exercises import Outcome
+        from grader.exercises.verdict import Verdict
         everywhere("judge", lambda e, cases, answers: Verdict(e.name, (Outcome(e.name, "values", e.points, e.points),)))
         """, undeserved, falls(IN_KERNEL), walls=False),
     Attack("a verdict whose points are its worth", FAKE, """
-        from grader.judge import Verdict
+        from grader.exercises.verdict import Verdict
         Verdict.points = property(lambda self: self.worth)
         """, undeserved, falls(IN_KERNEL), walls=False),
     Attack("a formatter that shows other numbers", FAKE, """
@@ -362,7 +362,7 @@ ATTACKS = (
     Attack("read the lessons' sources", STEAL, """
         import grader
         for root in [Path(grader.__file__).parent, *map(Path, sys.path)]:
-            for path in [*root.glob("lessons/matmul.py"), *root.glob("grader/lessons/matmul.py")]:
+            for path in [*root.glob("lessons/**/*.py"), *root.glob("grader/lessons/**/*.py")]:
                 print(path.read_text())
         """, said("def forgot_psum"), falls(SAME_USER)),
     Attack("run the solutions", STEAL, """
@@ -673,7 +673,7 @@ ATTACKS = (
         raise Loud
         """, either(swelled, broke), falls("results and errors are not cut"), solved=True, walls=False),
     Attack("an endless problem", EXHAUST, """
-        from grader.answers import Problem
+        from grader.exercises.answers import Problem
         answering(lambda answer: Problem("error", "E" * 5_000_000, "x\\n\\n" * 2_000_000))
         """, either(swelled, broke), falls("what the check says is not cut"), solved=True, walls=False),
     Attack("a number of a million digits", EXHAUST, """
@@ -844,13 +844,13 @@ ATTACKS = (
             except OSError: pass
         """, left, falls(SAME_USER)),
     Attack("the grader's own code", POISON, """
-        import grader.judge
-        path = Path(grader.judge.__file__)
+        import grader.exercises.verdict
+        path = Path(grader.exercises.verdict.__file__)
         path.write_text(path.read_text() + f"\\n# {MARK}\\nVerdict.points = 0.0\\n")
         """, either(left, spoiled), falls(SAME_USER), later=True),
     Attack("compiled code of the grader", POISON, """
-        import grader.judge, importlib.util
-        path = Path(importlib.util.cache_from_source(grader.judge.__file__))
+        import grader.exercises.verdict, importlib.util
+        path = Path(importlib.util.cache_from_source(grader.exercises.verdict.__file__))
         path.parent.mkdir(exist_ok=True); path.write_bytes(MARK.encode())
         """, left, falls(SAME_USER)),
     Attack("a start-up file of IPython", POISON, """
@@ -879,7 +879,7 @@ ATTACKS = (
     Attack("the modules that were imported before", POISON, """
         jnp.matmul = np.matmul = jax.shard_map = None
         builtins.len = lambda x: 0
-        sys.modules["grader.judge"] = sys.modules["jax"] = sys.modules["json"] = None
+        sys.modules["grader.judging.judge"] = sys.modules["jax"] = sys.modules["json"] = None
         """, either(broke, spoiled), falls("a kernel without its modules answers no more"), later=True, walls=False),
 
     # Crash the evaluator with a bad artefact.
@@ -1099,15 +1099,15 @@ def grade(which: str, room: str) -> None:
 
 class _Ours:
     def __init__(self, course: Path):
-        from grader.classroom.judging import Judge
+        from grader.classroom.verdicts.judge import Judge
 
         self.course, self.judge, self.seed = course, Judge(seconds=5), int(os.environ["SEED"])
 
     def graded(self, nb: NotebookNode, student: str, seconds: float) -> dict[str, Any]:
         import nbformat
 
-        from grader.classroom.execute import grade_notebook
-        from grader.classroom.limits import Limits
+        from grader.classroom.grading.execute import grade_notebook
+        from grader.classroom.inside.limits import Limits
         from grader.classroom.store import Store
 
         tight = Limits(cell_seconds=seconds / 3, seconds=seconds, memory=1 << 30)
@@ -1130,7 +1130,7 @@ class _Stock:
     def __init__(self, course: Path):
         import stock
 
-        from grader.classroom.build import nbgrader
+        from grader.classroom.course.build import nbgrader
 
         self.course, self.api = course, nbgrader(course)
         self.api.update_config(stock.configuration(seconds=8))

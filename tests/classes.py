@@ -14,9 +14,9 @@ import mini
 import nbformat
 from sqlalchemy import create_engine, text
 
-from grader.classroom.build import build, registered
-from grader.classroom.grade import found, write_csv
-from grader.classroom.record import Row, record
+from grader.classroom.course.build import build, registered
+from grader.classroom.grading.grade import found, write_csv
+from grader.classroom.grading.record import Row, record
 
 FORGOT = """def case3(a, b, *, mesh):
     return jax.shard_map(lambda p, q: p @ q, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.classroom.walls import WITHOUT
-from grader.devices import eight_devices
+from grader.arrays.devices import eight_devices
+from grader.classroom.walls.bubblewrap import WITHOUT
 
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"  # each runs once
 eight_devices()
@@ -27,7 +27,7 @@ def course(tmp_path_factory) -> Path:
     """The small course of `mini`, built."""
     import mini  # not above: the student's side is tested where there is no nbgrader
 
-    from grader.classroom.build import build
+    from grader.classroom.course.build import build
 
     root = mini.make_course(tmp_path_factory.mktemp("course"))
     build(root)

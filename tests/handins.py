@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from grader.classroom.archive import Unreadable
+from grader.classroom.handins.archive import Unreadable
 
 CELL = {"cell_type": "code", "source": "x = 1", "metadata": {}, "outputs": [], "execution_count": None}
 NB = {"cells": [CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}

@@ -10,7 +10,7 @@ import attacks
 import pytest
 from attacks import ATTACKS, FULL, Attack, Lab, Result
 
-from grader.classroom import walls
+from grader.classroom.walls import bubblewrap as walls
 
 BARE = Lab.missing()
 OPEN = "; ".join(walls.missing())

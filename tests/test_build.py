@@ -9,8 +9,8 @@ import mini
 import nbformat
 import pytest
 
-from grader.classroom.build import build, execute, lessons, pair, stale
-from grader.classroom.notebook import answer_expression, checked, checks, grade_id, restore, solution_lines
+from grader.classroom.course.build import build, execute, lessons, pair, stale
+from grader.classroom.course.notebook import answer_expression, checked, checks, grade_id, restore, solution_lines
 from grader.lessons import EXERCISES
 
 

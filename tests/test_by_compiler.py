@@ -7,10 +7,10 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.answers import asks, collect
-from grader.exercise import Case, Draw, Exercise, Move
-from grader.judge import judge
-from grader.structure import ring_bytes
+from grader.exercises.answers import asks, collect
+from grader.exercises.exercise import Case, Draw, Exercise, Move
+from grader.judging.judge import judge
+from grader.programs.structure import ring_bytes
 
 MESHES = ((4, 2), (2, 4), (8, 1), (1, 8))
 

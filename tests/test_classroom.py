@@ -8,12 +8,12 @@ import nbformat
 import pytest
 from rich.console import Console
 
-from grader.classroom.execute import grade_notebook
-from grader.classroom.grade import grade_class
-from grader.classroom.judging import Judge
-from grader.classroom.notebook import checked
-from grader.classroom.record import outcomes
-from grader.classroom.sandbox import Limits
+from grader.classroom.course.notebook import checked
+from grader.classroom.grading.execute import grade_notebook
+from grader.classroom.grading.grade import grade_class
+from grader.classroom.grading.record import outcomes
+from grader.classroom.verdicts.judge import Judge
+from grader.classroom.walls.templates import Limits
 
 QUICK = Limits(cell_seconds=4, seconds=40)
 RIGHT = """def case3(a, b, *, mesh):
@@ -124,7 +124,7 @@ def class_folder(root, tmp_path_factory, small):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
-    from grader.classroom.build import build
+    from grader.classroom.course.build import build
 
     (release,) = build(folder)
     untouched = nbformat.read(release, 4)

@@ -15,9 +15,9 @@ import pytest
 from rich.console import Console
 
 from grader import cli
-from grader.classroom import cluster
-from grader.classroom.build import build
-from grader.classroom.grade import How, found, grade_class
+from grader.classroom.course.build import build
+from grader.classroom.grading import cluster
+from grader.classroom.grading.grade import How, found, grade_class
 
 pytest.importorskip("distributed", reason="Dask is not installed (grader[cluster])")
 pytestmark = pytest.mark.slow  # a scheduler, two workers, and the class graded twice

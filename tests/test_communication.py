@@ -11,9 +11,9 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import grader
-from grader.program import aval, make_mesh
-from grader.structure import ring_bytes
-from grader.walk import BY_AXES, numbers_for
+from grader.arrays.meshes import aval, make_mesh
+from grader.programs.structure import ring_bytes
+from grader.programs.walk import BY_AXES, numbers_for
 
 MESH = {"x": 4, "y": 2}
 

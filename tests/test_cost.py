@@ -2,10 +2,10 @@
 
 import pytest
 
-from grader.lessons import cost_questions
-from grader.lessons.cost_layers import measured
-from grader.lessons.cost_rings import bubble, busiest_link, play, tree_seconds
-from grader.structure import ring_bytes
+from grader.lessons.cost import estimates as cost_questions
+from grader.lessons.cost.layers_measured import measured
+from grader.lessons.cost.rings_played import bubble, busiest_link, play, tree_seconds
+from grader.programs.structure import ring_bytes
 
 KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "collective_permute")
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.classroom.coverage import Row, checklist, problems
+from grader.classroom.course.coverage import Row, checklist, problems
 
 MATMUL = Row("C34", "07_matmul", ("case3", "§ Case 3"), "psum")
 

@@ -5,14 +5,15 @@ import numpy as np
 import pytest
 from jax import lax
 
-from grader.answers import asks, collect
-from grader.behaviour import Execution, tolerance
-from grader.exercise import values_of
-from grader.judge import judge
-from grader.lessons import data_parallel as dp
+from grader.arrays.laid import values_of
+from grader.arrays.numbers import tolerance
+from grader.arrays.ratios import ratios
+from grader.exercises.answers import asks, collect
+from grader.judging.behaviour import Execution
+from grader.judging.judge import judge
 from grader.lessons import find
-from grader.lessons.data_parallel_runs import LETTERS, TRUTH, WAYS, copies, identified, runs
-from grader.ratios import ratios
+from grader.lessons.data_parallel import steps as dp
+from grader.lessons.data_parallel.seven_runs import LETTERS, TRUTH, WAYS, copies, identified, runs
 
 
 def verdict(name, answer, seed=7):
@@ -60,7 +61,7 @@ def test_a_wrong_run_learns_and_is_not_the_right_one(letter):
 
 def test_the_right_way_of_these_programs_is_the_single_devices_run():
     """So that each of the seven is wrong for one reason only."""
-    from grader.lessons.data_parallel_runs import DROPPED, Way, _start
+    from grader.lessons.data_parallel.seven_runs import DROPPED, Way, _start
     lab = runs()
     step = jax.jit(lab.on_devices(Way()))
     value, gradients = step(*lab._laid("A", *_start()), DROPPED, 0)

@@ -31,7 +31,7 @@ def test_a_started_backend_with_fewer_devices_says_what_to_do():
         import grader
         try:
             grader.eight_devices()
-        except grader.devices.TooFewDevices as error:
+        except grader.arrays.devices.TooFewDevices as error:
             print(error)
     """)
     assert "restart the kernel" in done.stdout and "1 device," in done.stdout

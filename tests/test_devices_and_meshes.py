@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from test_exercises import verdict
 
-from grader.lessons import EXERCISES, devices_and_meshes, meshes
-from grader.review import review
-from grader.reviews import MAKERS
+from grader.lessons import EXERCISES
+from grader.lessons.devices_and_meshes import devices as devices_and_meshes
+from grader.lessons.devices_and_meshes import meshes
 from grader.reviews import devices_and_meshes as asked_later
+from grader.reviews.asking import makers, review
 
 LESSON = "01_devices_and_meshes"
 
@@ -102,7 +103,7 @@ def test_two_processes_say_what_was_recorded(text, tmp_path):
     assert said == [meshes.PROCESS_0_OF_2, meshes.PROCESS_0_OF_2.replace("process 0 of", "process 1 of")]
 
 
-@pytest.mark.parametrize("maker", [m for lesson in ("00_numpy", LESSON) for m in MAKERS[lesson]],
+@pytest.mark.parametrize("maker", [m for lesson in ("00_numpy", LESSON) for m in makers()[lesson]],
                          ids=lambda maker: maker.__name__)
 def test_a_review_question_varies_and_knows_its_answer(maker):
     questions = [maker(np.random.default_rng(seed)) for seed in range(20)]
@@ -122,7 +123,7 @@ def test_a_group_holds_its_device_and_is_as_long_as_the_axis():
 
 
 def test_the_first_lesson_begins_with_three_questions_of_numpy():
-    made = {maker(np.random.default_rng(seed)).ask[:8] for maker in MAKERS["00_numpy"] for seed in range(20)}
+    made = {maker(np.random.default_rng(seed)).ask[:8] for maker in makers()["00_numpy"] for seed in range(20)}
     for seed in range(10):
         questions = review(LESSON, seed=seed).questions
         assert len(questions) == 3 and all(q.ask[:8] in made for q in questions)

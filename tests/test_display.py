@@ -8,8 +8,8 @@ from bs4 import BeautifulSoup
 from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
-from grader.classroom.display import LEFT_OUT, harmless_outputs, harmless_text
-from grader.classroom.page import Page
+from grader.classroom.grading.display import LEFT_OUT, harmless_outputs, harmless_text
+from grader.classroom.grading.page import Page
 
 EVIL = "<script>steal()</script>"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -7,8 +7,8 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader import draw
-from grader.blocks import blocks, blocks_of
-from grader.program import make_mesh, put
+from grader.arrays.blocks import blocks, blocks_of
+from grader.arrays.meshes import make_mesh, put
 
 MESH = {"x": 4, "y": 2}
 

@@ -6,8 +6,8 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader import communication, draw
+from grader.arrays.meshes import make_mesh, put
 from grader.draw.bars import LONG, amount
-from grader.program import make_mesh, put
 
 WAYS = {"one": {"weights": 30, "gradients": 10}, "other": {"weights": 20, "gradients": 0}, "none": {}}
 

@@ -8,9 +8,9 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader import communication, draw
-from grader.blocks import blocks
+from grader.arrays.blocks import blocks
+from grader.arrays.meshes import make_mesh, put
 from grader.draw.changes import changed
-from grader.program import make_mesh, put
 
 MESH = {"x": 4, "y": 2}
 

@@ -7,8 +7,8 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader import draw
-from grader.buffers import COLLECTIVES, after, named, over, puzzle, ran
-from grader.program import make_mesh, put
+from grader.arrays.meshes import make_mesh, put
+from grader.programs.buffers import COLLECTIVES, after, named, over, puzzle, ran
 
 
 def test_the_text_says_what_each_device_holds_before_and_after():

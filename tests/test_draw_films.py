@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 from PIL import Image
 
 from grader import draw
-from grader.program import make_mesh
+from grader.arrays.meshes import make_mesh
 
 FOUR = draw.ring(4, does=lambda t, d, k: f"A{d}{k}·B{k}", blocks="B")
 

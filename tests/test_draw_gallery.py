@@ -4,8 +4,8 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader import draw
-from grader.blocks import blocks
-from grader.program import make_mesh
+from grader.arrays.blocks import blocks
+from grader.arrays.meshes import make_mesh
 
 MESH = {"x": 4, "y": 2}
 

@@ -7,7 +7,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader import draw
-from grader.placed import OnDevices, OnMesh
+from grader.arrays.described import OnDevices, OnMesh
 
 V = np.arange(4, dtype=np.float32)
 REAR = OnMesh({"x": 2}, order=(7, 4))

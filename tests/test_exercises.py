@@ -10,9 +10,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from grader.answers import asks, collect, from_json, to_json
-from grader.classroom.demo import all_alternatives
-from grader.judge import judge
+from grader.classroom.course.demo import all_alternatives
+from grader.exercises.answers import asks, collect
+from grader.exercises.as_json import from_json, to_json
+from grader.judging.judge import judge
 from grader.lessons import EXERCISES
 
 ROOT = Path(__file__).parents[1]
@@ -81,7 +82,7 @@ def verdict(exercise, answer, seed=7, thorough=False):
 
 def test_to_import_the_lessons_starts_no_backend():
     """Whoever imports them may still choose how many devices there are."""
-    code = "import grader.lessons; from grader.devices import _started; assert not _started()"
+    code = "import grader.lessons; from grader.arrays.devices import _started; assert not _started()"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=120)
 
 

@@ -6,10 +6,11 @@ import pytest
 from jax.sharding import NamedSharding, reshard
 from jax.sharding import PartitionSpec as P
 
-from grader.answers import asks, collect, from_json, to_json
-from grader.errors import in_plain_words
-from grader.exercise import Case, Exercise, Move
-from grader.judge import judge
+from grader.exercises.answers import asks, collect
+from grader.exercises.as_json import from_json, to_json
+from grader.exercises.exercise import Case, Exercise, Move
+from grader.judging.errors import in_plain_words
+from grader.judging.judge import judge
 
 LEFT, RIGHT = P(None, "x"), P("x", None)
 

@@ -6,9 +6,8 @@ from jax.sharding import PartitionSpec as P
 
 import grader
 from grader import feedback
-from grader.blocks import blocks
-from grader.exercise import Outcome
-from grader.judge import Verdict
+from grader.arrays.blocks import blocks
+from grader.exercises.verdict import Outcome, Verdict
 from grader.lessons import EXERCISES
 
 HOSTILE = "<script>alert(1)</script> `<b>x</b>`"

@@ -16,9 +16,9 @@ from nbgrader.api import Gradebook
 from rich.console import Console
 
 import grader
-from grader.classroom.build import build
-from grader.classroom.grade import grade_class
-from grader.classroom.record import HandIn, record
+from grader.classroom.course.build import build
+from grader.classroom.grading.grade import grade_class
+from grader.classroom.grading.record import HandIn, record
 from grader.classroom.store import Unavailable
 
 ONLY_STUDENTS = ("ben", "emil", "finn", "gina", "hugo")  # that these tests do without
@@ -81,7 +81,7 @@ def test_a_fixed_check_moves_only_whom_it_concerns_and_runs_no_code_again(course
     """The check forgives a gathered product from now on: another grader, the same hand-ins."""
     by_hand(course, "ada", "case3", 3.5, "Late.")
     package = shutil.copytree(Path(grader.__file__).parent, tmp_path / "fixed" / "grader")
-    lesson = package / "lessons/matmul.py"
+    lesson = package / "lessons/matmul/cases.py"
     budgeted = 'mesh, out, budget(i * k, mesh["x"]), 2 * i * j * k // mesh["x"])'
     assert budgeted in lesson.read_text()
     lesson.write_text(lesson.read_text().replace(budgeted, "mesh, out)"))

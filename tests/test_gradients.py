@@ -7,12 +7,12 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.answers import asks, collect
-from grader.exercise import values_of
-from grader.judge import judge
+from grader.arrays.laid import values_of
+from grader.exercises.answers import asks, collect
+from grader.judging.judge import judge
 from grader.lessons import EXERCISES
-from grader.lessons.gradients import gradient_divided, loss
-from grader.lessons.gradients_rules import squares
+from grader.lessons.gradients.means import gradient_divided, loss
+from grader.lessons.gradients.rules import squares
 
 ROWS = P(), P("data"), P("data")
 

@@ -12,9 +12,9 @@ import pytest
 from handins import cell, everything, packed, text, why
 from nbgrader.api import Gradebook
 
-from grader.classroom.build import build, nbgrader
-from grader.classroom.handin import adopt, find, named, read
-from grader.classroom.judging import shared_judge
+from grader.classroom.course.build import build, nbgrader
+from grader.classroom.handins.handin import adopt, find, named, read
+from grader.classroom.verdicts.judge import shared_judge
 
 LESSON = "07_matmul"
 NAME = f"{LESSON}.ipynb"

@@ -10,9 +10,9 @@ import zipfile
 import pytest
 from handins import cell, everything, packed, text
 
-from grader.classroom import archive as archive_room
-from grader.classroom.handin import find, read
-from grader.classroom.intake import safe, unpack
+from grader.classroom.handins import archive as archive_room
+from grader.classroom.handins.handin import find, read
+from grader.classroom.handins.platforms import safe, unpack
 
 LESSON = "07_matmul"
 NAME = f"{LESSON}.ipynb"
@@ -173,7 +173,7 @@ def test_bombs(take, monkeypatch):
     assert taken[1].file
     _, taken = take({"ada/x.zip": packed({"a.ipynb": b"0" * 150_000_000, "b.ipynb": b"0" * 150_000_000})})
     assert "x.zip holds 300 MB of notebooks" in taken[0].problem
-    monkeypatch.setattr("grader.classroom.intake.TOTAL", 1_000_000)
+    monkeypatch.setattr("grader.classroom.handins.platforms.TOTAL", 1_000_000)
     _, (taken,) = take({"ada/x.ipynb": b"0" * 1_000_001})
     assert "class.zip holds 1 MB of notebooks and zips; at most 1 MB are taken at once" in taken.problem
     monkeypatch.setattr(archive_room, "MOST_ENTRIES", 10)

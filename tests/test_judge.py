@@ -9,10 +9,11 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.answers import Problem, Value, asks, collect, from_json, to_json
-from grader.judge import judge
+from grader.exercises.answers import Problem, Value, asks, collect
+from grader.exercises.as_json import from_json, to_json
+from grader.judging.judge import judge
+from grader.judging.signatures import signature
 from grader.lessons import EXERCISES, find
-from grader.signatures import signature
 
 INS = (P(None, "x"), P("x", None))
 

@@ -11,8 +11,9 @@ import jax
 import psutil
 import pytest
 
-from grader.answers import asks, collect, to_json
-from grader.classroom.judging import Judge
+from grader.classroom.verdicts.judge import Judge
+from grader.exercises.answers import asks, collect
+from grader.exercises.as_json import to_json
 from grader.lessons import find
 
 

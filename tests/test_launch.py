@@ -14,8 +14,8 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.launch import Launch, Process, launch
-from grader.processes import Child, _failed_at
+from grader.processes.jobs import Child, _failed_at
+from grader.processes.launch import Launch, Process, launch
 
 JOIN = """
 import sys, jax
@@ -114,7 +114,7 @@ def test_nothing_is_left_behind(tmp_path, swallow):
 
 def test_two_launches_at_once_do_not_disturb_each_other(tmp_path):
     file = script(tmp_path, "print(jax.device_count())")
-    command = [sys.executable, "-c", "import sys; from grader.launch import launch; "
+    command = [sys.executable, "-c", "import sys; from grader import launch; "
                                      "sys.exit(not launch(sys.argv[1], processes=2).went_well)", str(file)]
     both = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(120) for process in both] == [0, 0]
@@ -123,7 +123,7 @@ def test_two_launches_at_once_do_not_disturb_each_other(tmp_path):
 def test_when_the_asker_is_killed_its_processes_end(tmp_path):
     psutil = pytest.importorskip("psutil")
     file = script(tmp_path, "import time; time.sleep(300)  # 7654321")
-    command = [sys.executable, "-c", "import sys; from grader.launch import launch; launch(sys.argv[1], processes=2)"]
+    command = [sys.executable, "-c", "import sys; from grader import launch; launch(sys.argv[1], processes=2)"]
     asker = subprocess.Popen([*command, str(file)])
     below = []
     for _ in range(600):

@@ -13,9 +13,9 @@ import yaml
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.launch import Process, launch
-from grader.lessons.multihost import exchanged
-from grader.lessons.multihost_files import FAULTS, _jobset, _slurm_facts, broken_jobset
+from grader.lessons.multihost.files import FAULTS, _jobset, _slurm_facts, broken_jobset
+from grader.lessons.multihost.processes import exchanged
+from grader.processes.launch import Process, launch
 
 FOLDER = Path(__file__).parents[1] / "solutions" / "19_multihost"
 SCRIPTS = sorted(FOLDER.glob("*.sh"))

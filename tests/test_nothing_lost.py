@@ -16,8 +16,8 @@ import mini
 import psutil
 import pytest
 
-from grader.classroom import walls
-from grader.classroom.build import build
+from grader.classroom.course.build import build
+from grader.classroom.walls import bubblewrap as walls
 
 SEED = 5100  # the first two moments fall in the start, while the gradebook is made
 KILLS = {"grader": 3, "pool": 2, "worker": 8, "evaluator": 7}  # the kinds of process, and how often one is killed
@@ -64,7 +64,7 @@ def kind(process: psutil.Process) -> str:
     """Which of KILLS a process is: a pool's, or a template with its wall and its forks; "" for another."""
     with contextlib.suppress(psutil.Error):
         words = process.cmdline()
-        if "grader.classroom.template" in words:
+        if "grader.classroom.inside.template" in words:
             return "worker" if "worker" in words else "evaluator"
         if any("spawn_main" in word for word in words):
             return "pool"

@@ -13,13 +13,13 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import grader
-from grader.answers import asks, collect
-from grader.judge import judge
+from grader.arrays.meshes import aval, make_mesh, put
+from grader.exercises.answers import asks, collect
+from grader.judging.judge import judge
 from grader.lessons import EXERCISES
-from grader.lessons.collective_matmul import GATHER, _both_ways, _gather, _gathered_by_ring, _send
-from grader.lessons.collective_matmul_questions import PROGRAMS, overlap
-from grader.overlap import fair_shares
-from grader.program import aval, make_mesh, put
+from grader.lessons.collective_matmul.questions import PROGRAMS, overlap
+from grader.lessons.collective_matmul.rings import GATHER, _both_ways, _gather, _gathered_by_ring, _send
+from grader.programs.overlap import fair_shares
 
 N, ROWS, INNER, COLUMNS = 4, 16, 8, 12
 PRODUCT = 2 * (ROWS // N) * (INNER // N) * COLUMNS  # FLOPs of one block by another

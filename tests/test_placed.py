@@ -9,11 +9,13 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.answers import Ask, Problem, Refused, Value, asks, collect, from_json, plain, to_json
-from grader.behaviour import close
-from grader.exercise import Case, Exercise
-from grader.judge import judge
-from grader.placed import HELD, OnDevices, OnMesh, built, difference, lies_on_devices, observed_mesh, uploaded
+from grader.arrays.described import HELD, OnDevices, OnMesh, built, difference, lies_on_devices, observed_mesh, uploaded
+from grader.arrays.numbers import close
+from grader.exercises.answers import Ask, Problem, Refused, Value, asks, collect
+from grader.exercises.as_json import from_json, to_json
+from grader.exercises.exercise import Case, Exercise
+from grader.exercises.plain import plain
+from grader.judging.judge import judge
 
 V = np.arange(8, dtype=np.float32)
 FRONT, REAR = OnMesh({"x": 4}), OnMesh({"x": 4}, order=(4, 5, 6, 7))

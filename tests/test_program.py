@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from grader.program import Program, Refused, aval, make_mesh, put, trace
+from grader.arrays.meshes import aval, make_mesh, put
+from grader.programs.program import Program, Refused, trace
 
 MESH = {"x": 4, "y": 2}
 

@@ -9,10 +9,12 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader import feedback
-from grader.answers import asks, collect, from_json, to_json
-from grader.behaviour import close
-from grader.exercise import Array, Case, Exercise
-from grader.judge import judge
+from grader.arrays.laid import Array
+from grader.arrays.numbers import close
+from grader.exercises.answers import asks, collect
+from grader.exercises.as_json import from_json, to_json
+from grader.exercises.exercise import Case, Exercise
+from grader.judging.judge import judge
 
 ROUNDINGS = 60 * 4  # sums of at most 60 terms: two forward, two backward
 
@@ -138,7 +140,7 @@ def test_whole_numbers_have_no_gradient():
 def test_what_an_evaluator_tells_is_the_same():
     """The classroom's way: the program is read and run in another process."""
     pytest.importorskip("nbgrader", reason="the instructor's side is not installed")
-    from grader.classroom.judging import Judge
+    from grader.classroom.verdicts.judge import Judge
 
     judging = Judge()
     try:

@@ -6,8 +6,8 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.program import make_mesh
-from grader.ratios import ratio, ratios
+from grader.arrays.meshes import make_mesh
+from grader.arrays.ratios import ratio, ratios
 
 WANTED = np.arange(1.0, 13.0).reshape(3, 4)
 

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from handins import CELL, NB, cell, text, why
 
-from grader.classroom.reading import read
+from grader.classroom.handins.reading import read
 
 NAME = "07_matmul.ipynb"
 OLD = {"metadata": {"name": ""}, "nbformat": 3, "nbformat_minor": 0, "worksheets": [{"metadata": {}, "cells": [

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import grader
-from grader.review import SEED, Question
-from grader.reviews import MAKERS
+from grader.arrays.fresh import SEED
+from grader.reviews.asking import makers
+from grader.reviews.question import Question
 
-EVERY = [pytest.param(maker, id=f"{lesson}-{maker.__name__}") for lesson, makers in MAKERS.items() for maker in makers]
+EVERY = [pytest.param(maker, id=f"{lesson}-{maker.__name__}")
+         for lesson, of_one in makers().items() for maker in of_one]
 
 
 @pytest.mark.parametrize("maker", EVERY)
@@ -22,7 +24,7 @@ def test_every_lesson_begins_with_three_questions_from_before_it(root):
     lessons = sorted(p.parent.name for p in (root / "solutions").glob("*/*.md") if p.stem == p.parent.name)
     for lesson in lessons:
         assert len(grader.review(lesson, seed=1).questions) == 3
-    assert all(lesson in MAKERS for lesson in lessons), "a lesson has no questions for later ones"
+    assert all(lesson in makers() for lesson in lessons), "a lesson has no questions for later ones"
 
 
 def test_questions_are_new_each_time_unless_a_seed_is_given(monkeypatch):

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from grader.communication import communication
-from grader.program import make_mesh, put
-from grader.reviews import MAKERS, automatic
+from grader.arrays.meshes import make_mesh, put
+from grader.programs.report import communication
+from grader.reviews import automatic
+from grader.reviews.asking import makers
 
 SEEDS = range(20)
 
 
-@pytest.mark.parametrize("maker", MAKERS["04_automatic"], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("maker", makers()["04_automatic"], ids=lambda f: f.__name__)
 def test_every_question_can_be_answered(maker):
     asked = [maker(np.random.default_rng(seed)) for seed in SEEDS]
     assert all(q.accepts(q.answer) and not q.accepts("nonsense") for q in asked)

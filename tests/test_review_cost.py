@@ -5,12 +5,12 @@ import re
 import pytest
 from asking import asked, assert_fair
 
-from grader.lessons.cost_rings import bubble, play
-from grader.reviews import MAKERS
+from grader.lessons.cost.rings_played import bubble, play
 from grader.reviews import cost as questions
+from grader.reviews.asking import makers
 
 
-@pytest.mark.parametrize("maker", MAKERS["09_cost"])
+@pytest.mark.parametrize("maker", makers()["09_cost"])
 def test_a_question_takes_its_own_answer_and_no_other(maker):
     assert_fair(maker)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from grader.program import aval, make_mesh
+from grader.arrays.meshes import aval, make_mesh
 from grader.reviews import explicit
 
 

@@ -9,8 +9,8 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.lessons.gradients_questions import RECIPES, ratio_of
-from grader.program import make_mesh
+from grader.arrays.meshes import make_mesh
+from grader.lessons.gradients.transposes import RECIPES, ratio_of
 from grader.reviews import gradients
 
 SPOKEN = {  # of the lesson's recipes on eight devices: how the questions speak of them

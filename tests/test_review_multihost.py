@@ -7,11 +7,11 @@ from asking import asked, assert_fair
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.reviews import MAKERS
 from grader.reviews import multihost as questions
+from grader.reviews.asking import makers
 
 
-@pytest.mark.parametrize("maker", MAKERS["19_multihost"])
+@pytest.mark.parametrize("maker", makers()["19_multihost"])
 def test_a_question_takes_its_own_answer_and_no_other(maker):
     assert_fair(maker)
 

@@ -6,15 +6,15 @@ import nbformat
 import numpy as np
 import pytest
 
-from grader.lessons import placement
-from grader.lessons.placement import HOLDERS, INSIDE, MEETINGS, STATUS, TRAVELS
-from grader.lessons.placement_moves import _timetable, timetable
-from grader.reviews import MAKERS
+from grader.lessons.placement import whereabouts as placement
+from grader.lessons.placement.moves import _timetable, timetable
+from grader.lessons.placement.whereabouts import HOLDERS, INSIDE, MEETINGS, STATUS, TRAVELS
+from grader.reviews.asking import makers
 
 NOTEBOOK = Path(__file__).parents[1] / "solutions" / "03_placement" / "03_placement.ipynb"
 
 
-@pytest.mark.parametrize("maker", MAKERS["03_placement"], ids=lambda maker: maker.__name__)
+@pytest.mark.parametrize("maker", makers()["03_placement"], ids=lambda maker: maker.__name__)
 def test_every_draw_is_a_fair_question(maker):
     drawn = [maker(np.random.default_rng(seed)) for seed in range(20)]
     assert len({q.ask for q in drawn}) > 4
@@ -24,7 +24,7 @@ def test_every_draw_is_a_fair_question(maker):
 
 
 def test_the_answer_is_the_one_that_why_explains():
-    for maker in MAKERS["03_placement"]:
+    for maker in makers()["03_placement"]:
         for seed in range(20):
             q = maker(np.random.default_rng(seed))
             if maker.__name__ == "may_they_meet":

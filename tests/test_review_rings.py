@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from grader.reviews import MAKERS
+from grader.reviews.asking import makers
 from grader.reviews.rings import LESSON, block_after_steps, hangs_or_finishes, steps_of_a_ring
 
 
-@pytest.mark.parametrize("maker", MAKERS[LESSON], ids=lambda maker: maker.__name__)
+@pytest.mark.parametrize("maker", makers()[LESSON], ids=lambda maker: maker.__name__)
 def test_a_question_accepts_its_answer_and_no_other(maker):
     for seed in range(20):
         question = maker(np.random.default_rng(seed))

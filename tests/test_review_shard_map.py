@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from grader.program import make_mesh
-from grader.review import Question
-from grader.reviews import MAKERS
+from grader.arrays.meshes import make_mesh
+from grader.reviews.asking import makers
+from grader.reviews.question import Question
 
 SEEDS = range(20)
 
 
 def asked(maker, seed) -> Question:
-    (found,) = [m for m in MAKERS["05_shard_map"] if m.__name__ == maker]
+    (found,) = [m for m in makers()["05_shard_map"] if m.__name__ == maker]
     return found(np.random.default_rng(seed))
 
 
@@ -29,7 +29,7 @@ def spec_in(text, name):
     return eval(re.search(name + r"(P\(.*?\))[. ]", text.replace("=", "="))[1], {"P": P})
 
 
-@pytest.mark.parametrize("maker", [m.__name__ for m in MAKERS["05_shard_map"]])
+@pytest.mark.parametrize("maker", [m.__name__ for m in makers()["05_shard_map"]])
 def test_every_question_accepts_its_own_answer_and_changes(maker):
     questions = [asked(maker, seed) for seed in SEEDS]
     assert all(q.accepts(q.answer) and q.why for q in questions)

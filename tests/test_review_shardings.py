@@ -8,13 +8,13 @@ from asking import asked
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.lessons.shardings_questions import laying, refusal
-from grader.program import make_mesh
-from grader.reviews import MAKERS
+from grader.arrays.meshes import make_mesh
+from grader.lessons.shardings.questions import laying, refusal
 from grader.reviews import shardings as questions
+from grader.reviews.asking import makers
 
 
-@pytest.mark.parametrize("maker", MAKERS["02_shardings"])
+@pytest.mark.parametrize("maker", makers()["02_shardings"])
 def test_a_question_takes_its_own_answer_and_no_other(maker):
     made = asked(maker)
     assert len({question.ask for question in made}) >= 6

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from asking import asked, assert_fair
 
-from grader.reviews import MAKERS
 from grader.reviews import tensor_parallel as questions
+from grader.reviews.asking import makers
 
 
-@pytest.mark.parametrize("maker", MAKERS["13_tensor_parallel"])
+@pytest.mark.parametrize("maker", makers()["13_tensor_parallel"])
 def test_a_question_takes_its_own_answer_and_no_other(maker):
     assert_fair(maker)
 

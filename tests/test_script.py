@@ -11,8 +11,9 @@ from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.program import Refused, make_mesh
-from grader.script import script_of, untouched
+from grader.arrays.meshes import make_mesh
+from grader.exercises.script import script_of, untouched
+from grader.programs.program import Refused
 
 ROWS, NAMES, TABLE = 6, ("a", "b"), {"x": [1, 2.5], "y": None}
 MESH, FAR = make_mesh({"x": 8}), math.inf

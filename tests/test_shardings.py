@@ -9,14 +9,16 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader import draw
-from grader.answers import Ask, Problem, Value, asks, collect, from_json, plain, to_json
-from grader.blocks import blocks
-from grader.exercise import Case
-from grader.judge import judge
+from grader.arrays.blocks import blocks
+from grader.arrays.described import built
+from grader.exercises.answers import Ask, Problem, Value, asks, collect
+from grader.exercises.as_json import from_json, to_json
+from grader.exercises.exercise import Case
+from grader.exercises.plain import plain
+from grader.judging.judge import judge
 from grader.lessons import find
-from grader.lessons.shardings import MESH, every_spec
-from grader.lessons.shardings_questions import CARDS, SHAPE
-from grader.placed import built
+from grader.lessons.shardings.functions import MESH, every_spec
+from grader.lessons.shardings.questions import CARDS, SHAPE
 
 SPEC = P(None, ("x", "y"), "z")
 FUNCTIONS = "distribute", "shard_shape", "shard_table", "bytes_held", "count_layouts", "assemble"

@@ -14,11 +14,13 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader import communication
-from grader.answers import Ask, Value, asks, collect, from_json, plain, to_json
-from grader.behaviour import close
+from grader.arrays.described import HELD, OnDevices, OnMesh, difference, lies_on_devices
+from grader.arrays.numbers import close
 from grader.check import verdict_on
-from grader.lessons.sharp_bits import LINE, NUMPY_INTO_JIT, numpy_into_jit
-from grader.placed import HELD, OnDevices, OnMesh, difference, lies_on_devices
+from grader.exercises.answers import Ask, Value, asks, collect
+from grader.exercises.as_json import from_json, to_json
+from grader.exercises.plain import plain
+from grader.lessons.sharp_bits.promises import LINE, NUMPY_INTO_JIT, numpy_into_jit
 
 V = np.arange(8, dtype=np.float32)
 FOUR = OnMesh({"x": 4})

@@ -5,9 +5,9 @@ import json
 import jax
 import pytest
 
-from grader.answers import from_json, to_json
-from grader.placed import built
-from grader.sketch import COLLECTIVES, Sketch
+from grader.arrays.described import built
+from grader.arrays.sketch import COLLECTIVES, Sketch
+from grader.exercises.as_json import from_json, to_json
 
 MESH = {"x": 4, "y": 2}
 LOOP = ["loop", 3, [["ppermute", "y"], ["jit", [["all_gather", "x"]]]]]

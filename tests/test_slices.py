@@ -9,14 +9,14 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from grader.classroom.cells import Cell
-from grader.classroom.display import harmless_outputs
-from grader.classroom.execute import grade_notebook
-from grader.classroom.judging import shared_judge
-from grader.classroom.limits import Limits
-from grader.classroom.running import lesson_of, perform, run, steps
-from grader.classroom.slices import slices, spared
+from grader.classroom.grading.display import harmless_outputs
+from grader.classroom.grading.execute import grade_notebook
+from grader.classroom.inside.limits import Limits
+from grader.classroom.runs.cells import Cell
+from grader.classroom.runs.run import lesson_of, perform, run, steps
+from grader.classroom.runs.slices import slices, spared
 from grader.classroom.store import Store
+from grader.classroom.verdicts.judge import shared_judge
 
 IMPORTS = "import jax\nimport jax.numpy as jnp\nimport math\nfrom jax.sharding import PartitionSpec as P"
 EXAMPLE = "mesh = make(jax.devices())\nshow(mesh)"

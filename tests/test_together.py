@@ -10,11 +10,12 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader import feedback
-from grader.answers import asks, collect, from_json, to_json
-from grader.exercise import Case, Exercise
-from grader.judge import judge
-from grader.launch import launch_of
-from grader.placed import PerProcess
+from grader.arrays.described import PerProcess
+from grader.exercises.answers import asks, collect
+from grader.exercises.as_json import from_json, to_json
+from grader.exercises.exercise import Case, Exercise
+from grader.judging.judge import judge
+from grader.processes.launch import launch_of
 
 sums = Exercise("t_sums", points=4, form="processes",
                 reference=lambda process_id, num_processes, *, mine: float(np.sum(mine)))
@@ -168,7 +169,7 @@ def forges_its_report(process_id, num_processes, *, mine):
 @pytest.fixture(scope="module")
 def judging():
     pytest.importorskip("nbgrader", reason="the instructor's side is not installed")
-    from grader.classroom.judging import Judge
+    from grader.classroom.verdicts.judge import Judge
 
     judge_ = Judge()
     yield judge_

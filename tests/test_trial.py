@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from test_exercises import answered, setting
 
-from grader.lessons import rings_waiting
-from grader.lessons.rings_waiting import BODIES, PROCESSES, RING, on_four
-from grader.program import trace
-from grader.trial import Trial, trial, trials
+from grader.lessons.rings import waiting as rings_waiting
+from grader.lessons.rings.waiting import BODIES, PROCESSES, RING, on_four
+from grader.processes.trial import Trial, trial, trials
+from grader.programs.program import trace
 
 
 def test_what_hangs_is_ended_beside_what_finishes():

@@ -6,9 +6,10 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.program import aval, make_mesh, trace
-from grader.structure import Collective, Structure
-from grader.walk import structure
+from grader.arrays.meshes import aval, make_mesh
+from grader.programs.program import trace
+from grader.programs.structure import Collective, Structure
+from grader.programs.walk import structure
 
 UP, DOWN = [(k, (k + 1) % 4) for k in range(4)], [(k, (k - 1) % 4) for k in range(4)]
 

@@ -8,12 +8,12 @@ import mini
 import nbformat
 import pytest
 
-from grader.classroom import recorder
-from grader.classroom.execute import Graded, grade_notebook
-from grader.classroom.judging import Judge
-from grader.classroom.notebook import checked
-from grader.classroom.running import lesson_of
-from grader.classroom.sandbox import Limits
+from grader.classroom.course.notebook import checked
+from grader.classroom.grading.execute import Graded, grade_notebook
+from grader.classroom.inside import recorder
+from grader.classroom.runs.run import lesson_of
+from grader.classroom.verdicts.judge import Judge
+from grader.classroom.walls.templates import Limits
 
 QUICK = Limits(cell_seconds=2, seconds=30)
 
@@ -79,7 +79,7 @@ def test_only_the_lessons_own_text_may_hold_html(course, judge, solved):
 
 
 def test_what_is_withheld_says_why(graded, solved):
-    source = "from grader.lessons.matmul import case3"
+    source = "from grader.lessons.matmul.cases import case3"
     solved.cells.insert(1, nbformat.v4.new_code_cell(source))
     result = graded(solved)
     assert points(result) == FULL
@@ -168,9 +168,9 @@ def test_displays_and_figures_are_kept(graded, solved):
 
 FORGERIES = [
     "import grader\ngrader.check = lambda *a: 4.0\ncheck = lambda *a: 4.0",
-    "import grader.judge\ngrader.judge.judge = lambda *a: None",
-    "import grader.answers\ngrader.answers.collect = lambda form, asked, given: [None] * len(asked)",
-    "import grader.answers\ngrader.answers.to_json = lambda value: 4.0",
+    "import grader.exercises.verdict\ngrader.exercises.verdict.Verdict.points = 4.0",
+    "from grader.exercises import answers\nanswers.collect = lambda form, asked, given: [None] * len(asked)",
+    "import grader.exercises.as_json\ngrader.exercises.as_json.to_json = lambda value: 4.0",
     """import os, json
 for fd in range(3, 40):
     try:

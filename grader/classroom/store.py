@@ -18,9 +18,10 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from grader.classroom.inside.shown import PACKAGE, files
+
 FOLDER = ".grading"
 SECRET = 128  # bits of a seed: too many to find it from the cases that a worker is shown
-PACKAGE = Path(__file__).parents[1]
 
 
 class Unavailable(Exception):
@@ -33,11 +34,12 @@ def key(*parts: Any) -> str:
 
 
 @functools.cache
-def version(*patterns: str) -> str:
-    """The content of the grader's files of these names, and the versions of what they compute with."""
-    files = sorted({path for pattern in patterns for path in PACKAGE.glob(pattern)})
+def version(*places: Path) -> str:
+    """The content of all files in these places of the grader, and the versions of what they compute with."""
+    contents = [[str(file.relative_to(PACKAGE)), hashlib.sha256(file.read_bytes()).hexdigest()]
+                for file in files(*places)]
     libraries = [importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy")]
-    return key([path.read_text() for path in files], libraries)
+    return key(contents, libraries)
 
 
 class Store:

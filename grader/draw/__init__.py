@@ -1,6 +1,6 @@
 """Pictures of distributed arrays, one room a kind of picture; each is drawn from plain facts."""
 
-from grader.blocks import Blocks, blocks, blocks_of
+from grader.arrays.blocks import Blocks, blocks, blocks_of
 from grader.draw.bars import bars, bytes_sent
 from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from matplotlib.patches import Rectangle
 
-from grader.communication import Report
 from grader.draw.picture import COLOURS, INK, Picture, sheet
+from grader.programs.report import Report
 
 LONG, HIGH, APART = 4.2, 0.3, 0.16  # inches: the longest bar, a bar's height, the space below it
 LETTER = 0.085  # inches that a letter of a name takes

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from grader.blocks import Blocks
-from grader.communication import Report
+from grader.arrays.blocks import Blocks
 from grader.draw.layouts import as_blocks, draw_whole, grid_shape, inches, text
 from grader.draw.picture import INK, Picture
+from grader.programs.report import Report
 
 BETWEEN = 2.3  # inches for the arrow and what stands on it
 

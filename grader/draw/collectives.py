@@ -14,9 +14,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from grader.blocks import blocks_of
-from grader.buffers import Step, ran
+from grader.arrays.blocks import blocks_of
 from grader.draw.picture import COLOURS, INK, Picture, sheet
+from grader.programs.buffers import Step, ran
 
 CELL, GAP, LABEL, TITLE = 0.24, 0.1, 0.72, 0.3  # inches: a cell's height, between devices, their names, a heading
 

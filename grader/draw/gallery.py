@@ -9,8 +9,8 @@ from typing import Any
 from jax.sharding import PartitionSpec as P
 from matplotlib.figure import Figure
 
-from grader.behaviour import spelled
-from grader.blocks import blocks
+from grader.arrays.blocks import blocks
+from grader.arrays.meshes import spelled
 from grader.draw.layouts import draw_whole, text
 from grader.draw.picture import INK, Picture
 

@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from grader.behaviour import close
-from grader.blocks import Blocks, blocks_of
+from grader.arrays.blocks import Blocks, blocks_of
+from grader.arrays.numbers import close
 from grader.draw.picture import COLOURS, INK, WRONG, Picture, sheet
 
 

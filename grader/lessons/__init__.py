@@ -1,4 +1,4 @@
-"""All exercises, by name. One module a lesson, its exercises in the order of the notebook."""
+"""All exercises, by name. One package a lesson, named as the lesson is; a file is a stretch of it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import difflib
 import importlib
 import pkgutil
 
-from grader.exercise import Exercise
+from grader.exercises import Exercise
 
 
 def _load() -> dict[str, Exercise]:
     found: dict[str, Exercise] = {}
-    for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
-        for value in vars(importlib.import_module(f"{__name__}.{module}")).values():
+    for info in sorted(pkgutil.walk_packages(__path__, f"{__name__}."), key=lambda info: info.name):
+        for value in vars(importlib.import_module(info.name)).values():
             if isinstance(value, Exercise) and found.setdefault(value.name, value) is not value:
                 raise ValueError(f"two exercises are named {value.name}")
     return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.buffers import COLLECTIVES, after, over, puzzle
-from grader.review import Question
+from grader.programs.buffers import COLLECTIVES, after, over, puzzle
+from grader.reviews.question import Question
 
 LESSON = "06_collectives"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from grader.draw.grids import grid
-from grader.review import Question
+from grader.reviews.question import Question
 
 LESSON = "01_devices_and_meshes"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from grader.review import Question
+from grader.reviews.question import Question
 
 LESSON = "10_explicit"
 

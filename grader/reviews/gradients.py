@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.review import Question
+from grader.reviews.question import Question
 
 LESSON = "11_gradients"
 

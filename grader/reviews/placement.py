@@ -8,7 +8,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.review import Question
+from grader.reviews.question import Question
 
 LESSON = "03_placement"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.review import Question
-from grader.structure import ring_bytes
+from grader.programs.structure import ring_bytes
+from grader.reviews.question import Question
 
 LESSON = "08_rings"
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.behaviour import spelled
-from grader.blocks import axes_of, blocks
-from grader.review import Question
+from grader.arrays.blocks import axes_of, blocks
+from grader.arrays.meshes import spelled
+from grader.reviews.question import Question
 
 LESSON = "05_shard_map"
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.behaviour import spelled
-from grader.blocks import axes_of, blocks
-from grader.review import Question
+from grader.arrays.blocks import axes_of, blocks
+from grader.arrays.meshes import spelled
+from grader.reviews.question import Question
 
 LESSON = "02_shardings"
 SPECS = (P("x", "y"), P("y", "x"), P("x"), P("y"), P(None, "x"), P(None, "y"), P(("x", "y")), P(None, ("y", "x")))

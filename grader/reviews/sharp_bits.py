@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from grader.review import Question
+from grader.reviews.question import Question
 
 LESSON = "20_sharp_bits"
 

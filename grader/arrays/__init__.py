@@ -1,0 +1,1 @@
+"""Who holds what: devices, meshes, layouts, blocks, and numbers that are close."""

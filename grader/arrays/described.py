@@ -1,0 +1,250 @@
+"""What is on devices, as plain facts: arguments that are built where an answer runs, and arrays as they lie.
+
+A function may be given meshes and arrays that lie on devices. What crosses from the judge to whoever runs
+the function is a description, and `built` makes the real thing of it there. What comes back is `observed`:
+who holds what.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.sketch import Sketch
+
+HELD = "held by device"  # the key of what was observed of an array that lies on several devices
+
+
+@dataclass(frozen=True)
+class OnMesh:
+    """A mesh: axis names to sizes, in order; `order` are the devices' numbers, by default the first ones."""
+
+    sizes: Mapping[str, int]
+    explicit: bool = False
+    order: tuple[int, ...] = ()
+
+    def built(self) -> Mesh:
+        everyone, shape = jax.devices(), tuple(self.sizes.values())
+        chosen = [everyone[k] for k in self.order or range(math.prod(shape))]
+        kind = AxisType.Explicit if self.explicit else AxisType.Auto
+        return Mesh(np.array(chosen).reshape(shape), tuple(self.sizes), axis_types=(kind,) * len(shape))
+
+    def __repr__(self) -> str:
+        sizes = " × ".join(f"{name}={size}" for name, size in self.sizes.items())
+        notes = [*(["Explicit"] if self.explicit else []),
+                 *([f"devices {', '.join(map(str, self.order))}"] if self.order else [])]
+        return f"<mesh {sizes}{' (' + '; '.join(notes) + ')' if notes else ''}>"
+
+
+@dataclass(frozen=True, eq=False)
+class OnDevices:
+    """An array: laid out over `mesh` by `spec`, or fresh and uncommitted where there is no mesh.
+
+    `instead` says what single devices hold in place of what they should, by their place in the mesh: a
+    replica that differs, for one. `memory` is the kind of memory that it lies in, such as pinned_host; by default
+    the devices' own.
+    """
+
+    value: np.ndarray
+    mesh: OnMesh | None = None
+    spec: P = P()
+    instead: Mapping[int, np.ndarray] = field(default_factory=dict)
+    memory: str = ""
+
+    def built(self) -> jax.Array:
+        if self.mesh is None:
+            return jax.numpy.asarray(self.value)
+        sharding = NamedSharding(self.mesh.built(), self.spec, memory_kind=self.memory or None)
+        lying = jax.device_put(self.value, sharding)
+        if not self.instead:
+            return lying
+        place = {device: k for k, device in enumerate(sharding.mesh.devices.flat)}
+        blocks = [jax.device_put(self.instead.get(place[s.device], np.asarray(s.data)), s.device)
+                  for s in lying.addressable_shards]
+        return jax.make_array_from_single_device_arrays(lying.shape, sharding, blocks)
+
+    def __repr__(self) -> str:
+        kind = f"{self.value.dtype}[{','.join(map(str, self.value.shape))}]"
+        if self.mesh is None:
+            return f"<{kind}, uncommitted>"
+        odd = f", but for device{'s' * (len(self.instead) > 1)} {', '.join(map(str, self.instead))}"
+        where = f"{self.mesh}{f' in {self.memory}' if self.memory else ''}"
+        return f"<{kind} as P({', '.join(map(repr, self.spec))}) on {where}{odd if self.instead else ''}>"
+
+
+@dataclass(frozen=True)
+class PerProcess:
+    """An argument of which each process is given its own part, and a reference all of them."""
+
+    values: tuple[Any, ...]
+
+
+def given_to(number: int, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of one process."""
+    return {name: a.values[number] if isinstance(a, PerProcess) else a for name, a in arguments.items()}
+
+
+def built(argument: Any) -> Any:
+    """The real thing, for a description of one; anything else as it is, lists and dicts item by item."""
+    if isinstance(argument, (OnMesh, OnDevices, Sketch)):
+        return argument.built()
+    if isinstance(argument, PerProcess):
+        return list(argument.values)
+    if isinstance(argument, (list, tuple)) and not isinstance(argument, P):  # a spec is a tuple on an older JAX
+        return type(argument)(map(built, argument))
+    if isinstance(argument, Mapping):
+        return {key: built(value) for key, value in argument.items()}
+    return argument
+
+
+class Observed(dict[str, Any]):
+    """What was observed of an array on several devices: a dict that no answer can make up."""
+
+
+def observed_array(array: jax.Array) -> Any:
+    """An array as NumPy's where one device holds it; else, by device, the part it holds and the values there.
+
+    One that lies in another memory than its device's own is always told by device, and in which memory it lies. Of an
+    array on several processes' devices it is what this process holds.
+    """
+    shards, memory = array.addressable_shards, _other_memory(array)
+    if len(shards) == 1 and array.is_fully_addressable and not memory:
+        return np.asarray(array)
+    number = {device: k for k, device in enumerate(jax.devices())}
+    held = {number[s.device]: {_part(s.index, array.shape) + memory: np.asarray(s.data)} for s in shards}
+    return Observed({HELD: {f"device {k}": held[k] for k in sorted(held)}})
+
+
+def _other_memory(array: jax.Array) -> str:
+    """Where an array lies if not in its device's own memory, as " in pinned_host"; else ""."""
+    kind, own = array.sharding.memory_kind, next(iter(array.sharding.device_set)).default_memory().kind
+    return f" in {kind}" if kind not in (None, own) else ""
+
+
+def uploaded(call: Callable[[], Any]) -> str:
+    """The type of the first array that comes up from the host while `call` runs, as float32[8,6]; "" for none.
+
+    A CPU's memory is the host's, so that a way *down* is nothing that JAX could notice there; the way up is one on
+    every platform. A single number, as the 2 of `2 * x`, comes up too: it is let pass, with whatever comes after it.
+    """
+    try:
+        with jax.transfer_guard_host_to_device("disallow_explicit"):
+            call()
+    except Exception as error:  # JAX's own error has another class in every version
+        found = re.search(r"Disallowed host-to-device transfer: aval=ShapedArray\((\w+\[[^\]]+\])", str(error))
+        return found[1] if found else ""
+    return ""
+
+
+def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:
+    bounds = (part.indices(length)[:2] for part, length in zip(index, shape, strict=True))
+    return f"[{', '.join(f'{start}:{stop}' for start, stop in bounds)}]"
+
+
+def observed_mesh(mesh: Mesh) -> dict[str, Any]:
+    """A mesh as plain values: axis sizes in order, the devices' numbers, and the types of its axes."""
+    number = {device: k for k, device in enumerate(jax.devices())}
+    return {"axes": [[name, size] for name, size in mesh.shape.items()],
+            "devices": [number[device] for device in mesh.devices.flat],
+            "axis_types": [str(kind).rpartition(".")[2] for kind in mesh.axis_types]}
+
+
+def lies_on_devices(value: Any) -> bool:
+    """Whether an array that lies on several devices was observed here, or anywhere inside."""
+    if isinstance(value, Mapping):
+        return HELD in value or any(map(lies_on_devices, value.values()))
+    return isinstance(value, (list, tuple)) and any(map(lies_on_devices, value))
+
+
+def difference(found: Any, expected: Any, close: Any) -> str:
+    """In words, the first difference of two observed results, arrays on several devices among them; "" when none."""
+    return _difference(found, expected, close, "it")
+
+
+def _difference(found: Any, expected: Any, close: Any, name: str) -> str:
+    if isinstance(expected, Mapping) and HELD in expected:
+        return _array_difference(found, expected[HELD], close, name)
+    if isinstance(expected, Mapping):
+        if not isinstance(found, Mapping) or HELD in found or found.keys() != expected.keys():
+            return f"{name} should be a dict with the keys {', '.join(expected)}; it is {_kind(found)}."
+        return _first(_difference(found[k], v, close, f"{name}[{k!r}]") for k, v in expected.items())
+    if isinstance(expected, (list, tuple)):
+        if not isinstance(found, (list, tuple)) or len(found) != len(expected):
+            return f"{name} should be {_kind(expected)}; it is {_kind(found)}."
+        return _first(_difference(f, e, close, f"{name}[{k}]") for k, (f, e) in
+                      enumerate(zip(found, expected, strict=True)))
+    plain_enough = not isinstance(found, (Mapping, list, tuple, str)) and not isinstance(expected, str)
+    if found is expected or (close(found, expected) if plain_enough else found == expected):
+        return ""
+    return f"{name} should be {expected!r:.80}; it is {found!r:.80}."
+
+
+def _array_difference(found: Any, should: Mapping[str, Any], close: Any, name: str) -> str:
+    if not _is_observed(found):
+        return f"{name} should lie on {_listed(should)}; it is {_kind(found)}."
+    lies = found[HELD]
+    if lies.keys() != should.keys():
+        return f"{name} should lie on {_listed(should)}; it lies on {_listed(lies)}."
+    for device, due in should.items():
+        ((part, block),), ((other, theirs),) = due.items(), lies[device].items()
+        if part != other:
+            return f"{_on(device, name)} should hold {part}; it holds {other}."
+        if not close(theirs, block):
+            wrong = _wrong_values(theirs, device, should, close)
+            return f"{_on(device, name)} holds {part}, as it should, but {wrong}."
+    return ""
+
+
+def _wrong_values(theirs: np.ndarray, device: str, should: Mapping[str, Any], close: Any) -> str:
+    ((_, block),) = should[device].items()
+    if theirs.shape != block.shape:
+        return f"a block of shape {theirs.shape} in place of one of {block.shape}"
+    for other, due in should.items():
+        if other != device and all(close(theirs, values) for values in due.values()):
+            return f"the values there are those that belong on {other}"
+    odd = np.argwhere([not close(one, due) for one, due in zip(theirs.flat, block.flat, strict=True)])
+    at = np.unravel_index(int(odd[0, 0]) if len(odd) else 0, block.shape)
+    return f"entry {[int(i) for i in at]} there is {_number(theirs[at])} and should be {_number(block[at])}"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if np.issubdtype(np.asarray(value).dtype, np.floating) else str(value)
+
+
+def _on(device: str, name: str) -> str:
+    return device if name == "it" else f"{name}: {device}"
+
+
+def _is_observed(value: Any) -> bool:
+    """Whether this is what `observed_array` says of an array on several devices: it may come from anywhere."""
+    held = value.get(HELD) if isinstance(value, Mapping) and len(value) == 1 else None
+    return isinstance(held, Mapping) and len(held) > 0 and all(
+        isinstance(part, Mapping) and len(part) == 1 and all(isinstance(block, np.ndarray) for block in part.values())
+        for part in held.values())
+
+
+def _first(differences: Iterator[str]) -> str:
+    return next(filter(None, differences), "")
+
+
+def _kind(value: Any) -> str:
+    if _is_observed(value):
+        return f"an array on {_listed(value[HELD])}"
+    if isinstance(value, (list, tuple)):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, np.ndarray):
+        return "an array on one device, or NumPy's on the host"
+    return "a dict" if isinstance(value, Mapping) else f"{value!r:.80}"
+
+
+def _listed(devices: Any) -> str:
+    numbers = [name.removeprefix("device ") for name in devices]
+    return f"devices {', '.join(numbers)}" if len(numbers) > 1 else f"device {numbers[0]}"

@@ -1,0 +1,117 @@
+"""Found against expected, array by array: the ratio that gives away a sum taken once too often.
+
+The gradients of a network, held against those of a single device, are right where the ratio is 1; where it is
+the number of devices along an axis, they were summed over that axis without need.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from grader.arrays.numbers import close
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One array's ratio to the one expected: the smallest and the largest, over all devices and entries.
+
+    Where every entry is the same multiple of the one expected, both are that number. `apart`: copies that should be
+    alike are not, so that what NumPy shows is the first device's alone. Not a number where what was found is not
+    finite, and infinite where nothing but zeros is expected.
+    """
+
+    name: str
+    least: float
+    most: float
+    apart: bool = False
+
+    @property
+    def words(self) -> str:
+        if math.isnan(self.most):
+            return "not finite"
+        if math.isinf(self.most):
+            return "should be 0"
+        same = f"{self.least:.4g}" if self.least == self.most else f"{self.least:.3g} to {self.most:.3g}"
+        return f"{same}{', and copies differ' if self.apart else ''}"
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """The table: a row for each array of two pytrees."""
+
+    rows: tuple[Ratio, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(as_text(self.rows))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(self.rows)
+
+
+def ratios(found: Any, expected: Any) -> Ratios:
+    """Hold a pytree of arrays, on however many devices, against one of the same structure, leaf by leaf.
+
+    Every addressable shard is looked at: an array that only claims to be replicated is found out.
+    """
+    pairs = zip(jax.tree.leaves_with_path(expected), jax.tree.leaves(found), strict=True)
+    return Ratios(tuple(_leaf(jax.tree_util.keystr(path) or "the array", leaf, np.asarray(whole))
+                        for (path, whole), leaf in pairs))
+
+
+def _leaf(name: str, found: Any, whole: np.ndarray) -> Ratio:
+    shards = jax.numpy.asarray(found).addressable_shards
+    return ratio(name, [np.asarray(s.data) for s in shards], [whole[s.index] for s in shards])
+
+
+def ratio(name: str, found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> Ratio:
+    """The ratio of what the devices hold to what they should, given block by block."""
+    one, other = _joined(found), _joined(expected)
+    if close(one, other):
+        return Ratio(name, 1.0, 1.0)
+    if not np.isfinite(one).all() or not other.any():
+        odd = math.inf if np.isfinite(one).all() else math.nan
+        return Ratio(name, odd, odd)
+    apart = _apart(found, expected)
+    constant = float(one @ other / (other @ other))
+    if close(one, constant * other):
+        return Ratio(name, constant, constant, apart)
+    large = np.abs(other) > 1e-3 * np.abs(other).max()  # elsewhere rounding decides
+    parts = one[large] / other[large]
+    return Ratio(name, float(parts.min()), float(parts.max()), apart)
+
+
+def _joined(blocks: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.ravel(block).astype(np.float64) for block in blocks])
+
+
+def _apart(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> bool:
+    """Whether two devices that should hold the same do not."""
+    seen: dict[bytes, np.ndarray] = {}
+    return any(not close(block, seen.setdefault(due.tobytes(), block)) for block, due in
+               zip(found, expected, strict=True))
+
+
+def as_text(rows: Sequence[Ratio]) -> list[str]:
+    wide = max((len(row.name) for row in rows), default=0)
+    return ["found ÷ expected:", *(f"  {row.name:<{wide}}  {row.words}" for row in rows)]
+
+
+def as_html(rows: Sequence[Ratio]) -> str:
+    cell = '<td style="text-align:left;padding:.1em .8em">'
+    lines = (f"<tr>{cell}<code>{html.escape(row.name)}</code></td>{cell}{_emphasised(row)}</td></tr>" for row in rows)
+    head = '<tr><td></td><td style="text-align:left;padding:.1em .8em;opacity:.75">found ÷ expected</td></tr>'
+    return f'<table style="margin:.4em 0">{head}{"".join(lines)}</table>'
+
+
+def _emphasised(row: Ratio) -> str:
+    right = row.words == "1"
+    return row.words if right else f"<strong>{row.words}</strong>"

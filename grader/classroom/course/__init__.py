@@ -1,0 +1,1 @@
+"""solutions/ becomes course/: building, marking, coverage, a demo class."""

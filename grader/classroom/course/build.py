@@ -1,0 +1,160 @@
+"""solutions/ -> course/: the lesson as students get it, the same to the byte every time.
+
+The one source of a lesson is `solutions/NN_topic/NN_topic.md`. Its `.ipynb` beside it holds the same
+cells with nbgrader's marks and the stored outputs that nbval compares. nbgrader makes the release from
+that, and the student's `.md` is written from the release.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.apps.api import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
+from sqlalchemy import make_url
+from sqlalchemy.exc import SQLAlchemyError
+from traitlets.config import Config, PyFileConfigLoader
+
+from grader.arrays.fresh import SEED
+from grader.classroom.course.notebook import grade_id, mark
+from grader.classroom.store import Unavailable
+
+KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+          "language_info": {"name": "python"}}
+
+
+def gradebook(root: Path) -> Gradebook:
+    """nbgrader's gradebook of this course; made whole, or not at all, where there is none yet. Raises Unavailable."""
+    url = CourseDirectory(config=configuration(root)).db_url
+    file = Path(make_url(url).database or "")
+    try:
+        if url.startswith("sqlite:") and not file.exists():
+            with tempfile.TemporaryDirectory(prefix=".new-", dir=file.parent) as beside:
+                fresh = Path(beside) / "gradebook.db"
+                Gradebook(f"sqlite:///{fresh}").close()
+                fresh.replace(file)
+        return Gradebook(url)
+    except (SQLAlchemyError, OSError, ImportError) as error:
+        raise Unavailable(f"The gradebook at {make_url(url)} cannot be opened: {str(error).splitlines()[0]}. Put that "
+                          "right, or change c.CourseDirectory.db_url in nbgrader_config.py.") from error
+
+
+def registered(root: Path) -> bool:
+    """Whether the gradebook knows every lesson with all its marked cells."""
+    with gradebook(root) as book:
+        return all(_is_registered(book, root, source.stem) for source in lessons(root))
+
+
+def _is_registered(book: Gradebook, root: Path, lesson: str) -> bool:
+    try:
+        release = nbformat.read(root / "course" / lesson / f"{lesson}.ipynb", 4)
+        known = {cell.name for cell in book.find_notebook(lesson, lesson).source_cells}
+    except (MissingEntry, OSError, ValueError):  # not there, or not to the end
+        return False
+    return {grade_id(cell) for cell in release.cells if grade_id(cell)} <= known
+
+
+def lessons(root: Path, names: Collection[str] | None = None) -> list[Path]:
+    """The sources of all lessons, or of those named, in order."""
+    found = sorted(p for p in (root / "solutions").glob("*/*.md") if p.stem == p.parent.name)
+    return [p for p in found if not names or p.stem in names]
+
+
+def configuration(root: Path) -> Config:
+    """nbgrader's configuration, read from nbgrader_config.py, for this root."""
+    # nbgrader starts `alembic` by name: it lies beside this interpreter.
+    places = os.environ.get("PATH", "").split(os.pathsep)
+    if (beside := os.path.dirname(sys.executable)) not in places:
+        os.environ["PATH"] = os.pathsep.join([beside, *places])
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
+    config.CourseDirectory.root = str(root)
+    return config
+
+
+def nbgrader(root: Path) -> NbGraderAPI:
+    """nbgrader's own interface to this course, quiet but for warnings."""
+    api = NbGraderAPI(config=configuration(root))
+    api.log.setLevel(logging.ERROR)
+    return api
+
+
+def pair(source: Path) -> Path:
+    """Write the solution notebook of a lesson; outputs stay where the cell has not changed."""
+    nb = mark(jupytext.read(source, fmt="md:myst"), source.stem.split("_")[0])
+    nb.metadata = nbformat.from_dict(KERNEL)
+    target = source.with_suffix(".ipynb")
+    stored = {c.id: c for c in nbformat.read(target, 4).cells} if target.exists() else {}
+    for cell in nb.cells:
+        old = stored.get(cell.id)
+        if cell.cell_type == "code" and old is not None and old.source == cell.source:
+            cell.outputs, cell.execution_count = old.outputs, old.execution_count
+    return _write(nb, target)
+
+
+def _write(nb: NotebookNode, target: Path) -> Path:
+    text = nbformat.writes(nb, 4) + "\n"
+    if not target.exists() or target.read_text() != text:
+        target.write_text(text)
+    return target
+
+
+def execute(notebook: Path) -> None:
+    """Run a solution notebook in a real kernel and store its outputs, without times or places."""
+    nb = nbformat.read(notebook, 4)
+    NotebookClient(nb, timeout=120, kernel_name="python3", record_timing=False,
+                   resources={"metadata": {"path": str(notebook.parent)}}).execute(env={**os.environ, SEED: "0"})
+    nb.metadata = nbformat.from_dict(KERNEL)
+    _write(nb, notebook)
+
+
+def build(root: Path, names: Collection[str] | None = None) -> list[Path]:
+    """Build `course/` from `solutions/`, or the lessons named; returns the students' notebooks."""
+    released = []
+    gradebook(root).close()
+    for source in lessons(root, names):
+        pair(source)
+        released.append(_release(root, source.stem))
+    return released
+
+
+def _release(root: Path, lesson: str) -> Path:
+    result = nbgrader(root).generate_assignment(lesson, force=True, create=True)
+    if not result["success"]:
+        raise RuntimeError(f"nbgrader could not release {lesson}:\n{result.get('error') or result.get('log')}")
+    target = root / "course" / lesson / f"{lesson}.ipynb"
+    nb = nbformat.read(target, 4)
+    nb.metadata = nbformat.from_dict(KERNEL)
+    _write(nb, target)
+    nb.metadata.jupytext = {"cell_metadata_filter": "-all"}  # the text to read; marks live in the notebook
+    target.with_suffix(".md").write_text(jupytext.writes(nb, fmt="md:myst"))
+    return target
+
+
+def stale(root: Path) -> list[str]:
+    """What in `course/` is not what `solutions/` builds; empty when all is well."""
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch)
+        shutil.copytree(root / "solutions", copy / "solutions")
+        shutil.copy(root / "nbgrader_config.py", copy)
+        build(copy)
+        return [*_differences(root / "course", copy / "course"), *_differences(root / "solutions", copy / "solutions")]
+
+
+def _differences(here: Path, fresh: Path) -> list[str]:
+    names = sorted({p.relative_to(d) for d in (here, fresh) for p in d.rglob("*")
+                    if p.is_file() and not {".ipynb_checkpoints", "__pycache__"} & set(p.parts)})
+    same = (not (here / n).exists() or not (fresh / n).exists() or not filecmp.cmp(here / n, fresh / n, shallow=False)
+            for n in names)
+    return [f"{here.name}/{name}" for name, differs in zip(names, same, strict=True) if differs]

@@ -1,0 +1,143 @@
+"""A class of twelve, made of the exercises' own mistakes and alternative solutions.
+
+For trying the grader before there are hand-ins, for the benchmark, and for the tests.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import textwrap
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from grader.arrays.devices import eight_devices
+from grader.classroom.course.notebook import checked
+from grader.exercises.exercise import Exercise, Mistake
+from grader.exercises.plain import plain
+from grader.lessons import find
+
+Edit = Callable[[NotebookNode], None]
+IMPORTS = "import jax, jax.numpy as jnp\nfrom jax import lax\nfrom jax.sharding import PartitionSpec as P"
+
+
+def make_class(root: Path, lesson: str, folder: Path) -> list[Path]:
+    """Write the hand-ins of twelve students for a lesson into `folder/STUDENT/LESSON/LESSON.ipynb`."""
+    eight_devices()  # the questions' wrong answers come from experiments
+    solved = root / "solutions" / lesson / f"{lesson}.ipynb"
+    released = root / "course" / lesson / f"{lesson}.ipynb"
+    spelled = alternatives(solved.with_name("alternatives.py"))
+    students: dict[str, tuple[Path, Edit]] = {
+        "ada": (solved, lambda nb: None),
+        "barbara": (solved, lambda nb: _answer_with(nb, spelled)),
+        "charles": (released, lambda nb: None),
+        "dorothy": (solved, _delete_a_check),
+        "edsger": (solved, _copy_a_check),
+        "frances": (released, _forge),
+        **{name: (solved, lambda nb, k=k: _answer_with(nb, mistakes(nb, k)))
+           for k, name in enumerate(("grace", "hedy", "ivan", "john", "katherine", "leslie"))},
+    }
+    return [_hand_in(source, edit, folder / student / lesson / f"{lesson}.ipynb")
+            for student, (source, edit) in students.items()]
+
+
+def _hand_in(source: Path, edit: Edit, target: Path) -> Path:
+    nb = nbformat.read(source, 4)
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    edit(nb)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nb, target)
+    return target
+
+
+def _answer_with(nb: NotebookNode, answers: dict[str, str]) -> None:
+    for cell in nb.cells:
+        cell.source = answers.get(cell.metadata.get("answer"), cell.source)
+
+
+def mistakes(nb: NotebookNode, turn: int) -> dict[str, str]:
+    """For every third exercise, its mistake number `turn`, as the source of an answer cell."""
+    exercises = [find(name) for name in map(checked, nb.cells) if name]
+    chosen = exercises[turn % 3 :: 3]
+    return {e.name: mistake_source(e, e.mistakes[turn % len(e.mistakes)]) for e in chosen}
+
+
+def mistake_source(exercise: Exercise, mistake: Mistake) -> str:
+    """An answer cell that makes this mistake."""
+    if exercise.form == "table":
+        cases = exercise.draw_cases()
+        wrong = {c.key: mistake.wrong(**c.arguments) for c in cases}
+        answers = {c.key: plain(exercise.reference(**c.arguments) if wrong[c.key] is None else wrong[c.key])
+                   for c in cases}
+        return f"{exercise.name} = {answers!r}"
+    return "\n\n".join([IMPORTS, *_needed(mistake.wrong), _renamed(mistake.wrong, exercise.name)])
+
+
+def _needed(function: Callable) -> Iterator[str]:
+    """The source of what a function uses of its own module, as a student would write it above."""
+    module = inspect.getmodule(function)
+    for name in sorted(_names(function.__code__) & vars(module).keys()):
+        value = vars(module)[name]
+        if inspect.isfunction(value) and value.__module__ == module.__name__:
+            yield from (*_needed(value), inspect.getsource(value).rstrip())
+        elif inspect.isfunction(value):
+            yield f"from {value.__module__} import {name}"
+        elif not inspect.ismodule(value) and getattr(value, "__module__", "") != "builtins" and not callable(value):
+            yield f"{name} = {value!r}"
+
+
+def _names(code: types.CodeType) -> set[str]:
+    return set(code.co_names).union(*(_names(c) for c in code.co_consts if isinstance(c, types.CodeType)))
+
+
+def _renamed(function: Callable, name: str) -> str:
+    source = textwrap.dedent(inspect.getsource(function))
+    source = source[source.index("def "):]
+    return re.sub(r"def \w+\(", f"def {name}(", source, count=1)
+
+
+def alternatives(file: Path) -> dict[str, str]:
+    """The right answers spelled differently: for each exercise the source of an answer cell."""
+    return {name: sources[0] for name, sources in all_alternatives(file).items()}
+
+
+def all_alternatives(file: Path) -> dict[str, list[str]]:
+    """Every `EXERCISE__how` of an alternatives file, as sources of answer cells, by exercise."""
+    found: dict[str, list[str]] = {}
+    for name, function in vars(load(file)).items():
+        exercise, _, how = name.partition("__")
+        if exercise and how and inspect.isfunction(function):
+            prelude = re.split(r"\n\n\ndef \w+__", file.read_text().split('"""', 2)[2], maxsplit=1)[0]
+            found.setdefault(exercise, []).append(f"{prelude}\n\n{_renamed(function, exercise)}")
+    return found
+
+
+def load(file: Path) -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location(f"alternatives_{file.parent.name}", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _first_check(nb: NotebookNode, name: str) -> int:
+    return next(k for k, cell in enumerate(nb.cells) if checked(cell) == name)
+
+
+def _delete_a_check(nb: NotebookNode) -> None:
+    del nb.cells[_first_check(nb, "case3")]
+
+
+def _copy_a_check(nb: NotebookNode) -> None:
+    position = _first_check(nb, "case3")
+    nb.cells.insert(position, nbformat.from_dict({**nb.cells[position], "id": "copied"}))
+
+
+def _forge(nb: NotebookNode) -> None:
+    nb.cells.insert(1, nbformat.v4.new_code_cell("import grader\ngrader.check = lambda *a: 4.0\ncheck = grader.check"))

@@ -1,0 +1,1 @@
+"""A hand-in, a class, a cluster: graded, recorded, shown."""

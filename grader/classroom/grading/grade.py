@@ -1,0 +1,215 @@
+"""A whole class: every hand-in through nbgrader's own pipeline, several at once; marks, feedback, and a table.
+
+What has not changed since it was graded is not graded again, so a run that was stopped, or killed, goes on
+where it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import connection
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from grader.classroom.course.build import build, nbgrader, registered
+from grader.classroom.course.demo import make_class
+from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
+from grader.classroom.grading.record import HandIn, Row, record
+from grader.classroom.store import Unavailable, write
+from grader.classroom.walls import bubblewrap as walls
+
+DEMO = "07_matmul"  # the lesson that a demo class hands in
+PATIENCE = 3  # how often in a row the graders' processes may die before somebody has to look
+
+
+@dataclass(frozen=True)
+class How:
+    """How a class is graded: by how many processes, whose hand-ins anew in any case, with a line for each or not."""
+
+    workers: int = max(1, os.cpu_count() or 1)
+    again: Collection[str] = ()
+    details: bool = False
+    scheduler: str = ""
+
+
+def grade_class(root: Path, console: Console, how: How = How()) -> list[Row]:
+    """Grade everything in `submitted/` (or a demo class, if there is nothing) and write feedback and grades.csv.
+
+    Raises Stopped on Ctrl-C, and Unavailable.
+    """
+    try:
+        if not registered(root):
+            console.print("Building course/ and the gradebook …")
+            build(root)
+        hand_ins = list(found(root)) or _demo(root, console)
+        if how.scheduler:
+            from grader.classroom.grading.cluster import run_ahead
+
+            run_ahead(hand_ins, how.scheduler, console)
+        rows = _graded(hand_ins, how, console)
+        write_csv(rows, root / "grades.csv")
+    except KeyboardInterrupt:
+        raise Stopped("Stopped. What is done is kept. Run the same command again to go on.") from None
+    except OSError as error:
+        raise Unavailable(f"{error.strerror or error} ({error.filename or root}). Put that right and run the same "
+                          "command again: what is done is kept.") from error
+    return rows
+
+
+def found(root: Path) -> Iterator[HandIn]:
+    """The hand-ins under `submitted/STUDENT/LESSON/`, in order."""
+    for folder in sorted((root / "submitted").glob("*/*")):
+        if folder.is_dir() and not folder.name.startswith("."):
+            yield HandIn(root, folder.parent.name, folder.name)
+
+
+def _demo(root: Path, console: Console) -> list[HandIn]:
+    console.print("There is nothing in submitted/: making a demo class of 12 students.")
+    os.environ.setdefault(walls.WITHOUT, "1")  # where they cannot be built: this class is ours
+    released = sorted(notebook.stem for notebook in (root / "course").glob("*/*.ipynb"))
+    make_class(root, DEMO if DEMO in released else released[0], root / "submitted")
+    return list(found(root))
+
+
+def _graded(hand_ins: Sequence[HandIn], how: How, console: Console) -> list[Row]:
+    """A row for each hand-in, in their order. Processes that die are replaced."""
+    rows: dict[HandIn, Row] = {}
+    deaths = 0
+    with progress_bar(console) as progress:
+        bar = progress.add_task("Grading", total=len(hand_ins), rate="")
+        while left := [hand_in for hand_in in hand_ins if hand_in not in rows]:
+            before = len(rows)
+            try:
+                for row in _side_by_side(left, how):
+                    rows[row.hand_in] = row
+                    progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
+                    if how.details:
+                        progress.console.print(_line(row), highlight=False)
+            except BrokenProcessPool:
+                deaths = 1 if len(rows) > before else deaths + 1
+                if deaths == PATIENCE:
+                    rows |= {hand_in: Row(hand_in, problem="The process that graded it died, several times. Is there "
+                                          "too little memory for so many --workers?") for hand_in in left}
+            except KeyboardInterrupt:
+                raise Stopped(f"Stopped. {len(rows)} of {len(hand_ins)} hand-ins are graded; what is done is kept. Run "
+                              "the same command again to go on.") from None
+    return [rows[hand_in] for hand_in in hand_ins]
+
+
+def _side_by_side(hand_ins: Sequence[HandIn], how: How) -> Iterator[Row]:
+    """Rows as they are ready, from processes of which each grades one hand-in after the other."""
+    count = min(how.workers, len(hand_ins))
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_begin)
+    try:
+        with _deaf_to_ctrl_c():
+            waiting: list[Future[Row]] = [pool.submit(record, h, h.student in how.again) for h in hand_ins]
+        for future in as_completed(waiting):
+            yield future.result()
+    except BaseException:
+        for child in multiprocessing.active_children():
+            child.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes started in this block leave Ctrl-C to the one that started them."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _begin() -> None:
+    """A grading process ends when the one that started it has ended."""
+    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
+
+
+def _end_with(parent) -> None:
+    connection.wait([parent.sentinel])
+    os._exit(1)
+
+
+def _line(row: Row) -> str:
+    marks = row.problem or f"{_total(row.points):g} / {_total(row.worth):g}"
+    return escape(f"{row.hand_in.student}  {row.hand_in.lesson}  {marks}")
+
+
+def write_feedback(root: Path) -> Iterator[Path]:
+    """Write every graded hand-in's feedback page anew, with what a person has since added in Formgrader."""
+    api = nbgrader(root)
+    for hand_in in found(root):
+        graded = hand_in.at("autograded").exists()
+        if graded and api.generate_feedback(hand_in.lesson, hand_in.student, force=True)["success"]:
+            yield hand_in.at("feedback", ".html").relative_to(root)
+
+
+def write_csv(rows: list[Row], target: Path) -> None:
+    """One line a hand-in: points and maximum, then a column an exercise; problems in the last column."""
+    names = list(dict.fromkeys(name for row in rows for name in row.points))
+    table = csv.writer(text := io.StringIO())
+    table.writerow(["student", "lesson", "points", "max", *names, "problem"])
+    for row in rows:
+        table.writerow([row.hand_in.student, row.hand_in.lesson, _total(row.points), _total(row.worth),
+                        *(row.points.get(name, "") for name in names), row.problem])
+    write(target, text.getvalue().encode())
+
+
+def _total(points: dict[str, float]) -> float:
+    return round(sum(points.values()), 2)
+
+
+def show(rows: list[Row], console: Console) -> None:
+    """The class as a table: marks, the mistakes that were named, what moved, and who needs a person."""
+    table = Table("student", "lesson", "points", "what went wrong", title="Marks")
+    for row in rows:
+        name, lesson = escape(row.hand_in.student), escape(row.hand_in.lesson)
+        if row.problem:
+            table.add_row(name, lesson, "—", f"[red]{escape(row.problem)}[/red]")
+        else:
+            table.add_row(name, lesson, f"{_total(row.points):g} / {_total(row.worth):g}", row.missed)
+    console.print(table)
+    _show_moves(rows, console)
+    _show_attention(rows, console)
+    if example := next((r.hand_in for r in rows if not r.problem), None):
+        console.print(f"Feedback: feedback/STUDENT/LESSON/LESSON.html, for example "
+                      f"{escape(str(example.at('feedback', '.html').relative_to(example.root)))}\n"
+                      "Marks: grades.csv, and nbgrader's gradebook (`make lab`, then Formgrader)")
+
+
+def _show_moves(rows: Sequence[Row], console: Console) -> None:
+    if not (moved := [row for row in rows if row.moved]):
+        return
+    table = Table("student", "lesson", "before", "now", "exercises", title="Moved since the last grading")
+    for row in moved:
+        changes = ", ".join(f"{name} {was:g} → {now:g}" for name, (was, now) in row.moved.items())
+        table.add_row(escape(row.hand_in.student), row.hand_in.lesson, f"{_total(row.before):g}",
+                      f"{_total(row.points):g}", changes)
+    console.print(table)
+
+
+def _show_attention(rows: Sequence[Row], console: Console) -> None:
+    for row in rows:
+        if row.problem or row.attention:
+            reasons = "; ".join(row.attention) or "it could not be graded"
+            console.print(f"[yellow]A person should look at[/yellow] {escape(row.hand_in.student)}, "
+                          f"{row.hand_in.lesson}: {escape(reasons)}.", soft_wrap=True, highlight=False)
+    if (lacking := walls.unprotected()) and os.environ.get(walls.WITHOUT):
+        console.print(f"[yellow]Graded without all walls.[/yellow] What was not protected:\n{escape(lacking)}",
+                      soft_wrap=True, highlight=False)

@@ -1,0 +1,70 @@
+"""Hand-ins judged without a gradebook: one notebook, or a folder of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from grader.classroom.course.notebook import checks
+from grader.classroom.grading.execute import grade_notebook
+from grader.classroom.handins import handin
+from grader.classroom.handins.archive import hidden
+from grader.classroom.verdicts.judge import Judge
+
+
+@dataclass(frozen=True)
+class Result:
+    """One file's records, or why it has none."""
+
+    title: str
+    records: list[dict[str, Any]] = field(default_factory=list)
+    problem: str = ""
+
+
+def grade_files(paths: Sequence[Path], root: Path, seed: int) -> Iterator[Result]:
+    """Judge every notebook under `paths`, one after the other, against the lessons in `root/course`."""
+    releases = [nbformat.read(p, 4) for p in sorted((root / "course").glob("*/*.ipynb"))]
+    judge = Judge()
+    try:
+        for path in paths:
+            for file in _notebooks(path):
+                yield _graded(file, releases, judge, seed) if isinstance(file, Path) else file
+    finally:
+        judge.close()
+
+
+def _notebooks(path: Path) -> list[Path | Result]:
+    if not path.exists():
+        return [Result(str(path), problem=f"{path}: there is no such file or folder.")]
+    if path.is_file():
+        return [path]
+    inside = sorted(p for p in path.rglob("*.ipynb") if not hidden(PurePosixPath(p.relative_to(path))))
+    return inside or [Result(str(path), problem=f"{path}: there is no notebook (*.ipynb) in this folder.")]
+
+
+def _graded(file: Path, releases: Sequence[NotebookNode], judge: Judge, seed: int) -> Result:
+    try:
+        nb = handin.read(file)
+    except handin.Unreadable as why:
+        return Result(str(file), problem=f"{file}: {why}")
+    named = set(checks(nb))
+    release = max(releases, key=lambda r: len(named & set(checks(r))), default=None)
+    if release is None or not named & set(checks(release)):
+        return Result(str(file), problem=f"{file}: none of the course's exercises is in it. Is it a notebook from "
+                                         "course/, with its check cells?")
+    graded = grade_notebook(nb, release, seed=seed, judge=judge)
+    student = _student(file)
+    return Result(f"{student}: {file.name}", [
+        {"student": student, "notebook": file.stem, "exercise": v.exercise, "points": v.points, "max": v.worth,
+         "mistake": v.mistake, "message": v.words} for v in graded.verdicts])
+
+
+def _student(file: Path) -> str:
+    """submitted/STUDENT/LESSON/LESSON.ipynb as nbgrader lays it out; else the folder the file lies in."""
+    folder = file.resolve().parent
+    return folder.parent.name if folder.name == file.stem else folder.name

@@ -1,0 +1,1 @@
+"""What students hand in: archives, platforms, notebooks of any make."""

@@ -1,0 +1,135 @@
+"""What a student hands in: finding it, reading it, and giving it back the release's marks.
+
+Everything here is nbgrader's own extension points: a hook before a conversion, its exporter, and the first
+preprocessor of Autograde, so that its command line and Formgrader's button behave as `make grade` does.
+No file of a student's is ever changed; a link beside it is all that may be added.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import nbformat
+from nbconvert.exporters import NotebookExporter
+from nbformat import NotebookNode
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+from grader.classroom.course.notebook import restore
+from grader.classroom.handins.archive import Unreadable, hidden, listed, shown
+from grader.classroom.handins.reading import read
+
+__all__ = ["Reader", "Restore", "Unreadable", "adopt", "find", "named", "read", "registered"]
+log = logging.getLogger(__name__)
+
+
+def find(folder: Path, lesson: str) -> Path:
+    """The one notebook that a student handed in for a lesson, under whatever name; or the one zip, for one in it.
+
+    The lesson's own name goes before others, what lies on top before what lies deeper, a notebook before a zip.
+    """
+    files = _files(folder, f"{lesson}.ipynb")
+    notebooks = [path for path in files if path.suffix.lower() == ".ipynb"]
+    on_top = [path for path in notebooks if path.parent == folder]
+    candidates = on_top or notebooks or [path for path in files if path.suffix.lower() == ".zip"]
+    exact = [path for path in candidates if path.name == f"{lesson}.ipynb"]
+    chosen = exact if len(exact) == 1 else candidates
+    if len(chosen) == 1:
+        return chosen[0]
+    names = listed(path.relative_to(folder) for path in candidates or files)
+    if chosen:
+        raise Unreadable(f"Which of these is the hand-in? {names}. Name it {lesson}.ipynb.")
+    raise Unreadable(f"There is no notebook in {shown(folder.name)}: {lesson}.ipynb is due, and found is {names}.")
+
+
+def _files(folder: Path, right: str) -> list[Path]:
+    """What was handed in. Links are refused: they could lead anywhere, and nbgrader would follow them."""
+    for place in (folder.parent, folder):
+        if place.is_symlink():
+            raise Unreadable(f"{shown(place.name)} is a link to another folder. Put the hand-in itself in its place.")
+    try:
+        os.listdir(folder)  # rglob would say nothing of a folder that it may not read
+        inside = sorted(folder.rglob("*"))
+        for path in inside:
+            if path.is_symlink() and not _stand_in(path, folder / right):
+                raise Unreadable(f"{shown(path.relative_to(folder))} is a link to {shown(os.readlink(path))}, and not "
+                                 "followed. Ask for the file itself, and remove the link.")
+        return [path for path in inside if path.is_file() and not path.is_symlink()
+                and not hidden(PurePosixPath(path.relative_to(folder)))]
+    except (OSError, RuntimeError) as error:
+        raise Unreadable(f"The folder {shown(folder.name)} cannot be read: "
+                         f"{getattr(error, 'strerror', None) or error}.") from error
+
+
+def _stand_in(path: Path, right: Path) -> bool:
+    """Whether a link is one that `named` made: the lesson's name for a file in the same folder."""
+    target = Path(os.readlink(path))
+    return path == right and not target.is_absolute() and path.resolve().is_relative_to(right.parent.resolve())
+
+
+def named(folder: Path, lesson: str) -> Path:
+    """The hand-in under the lesson's name, by which nbgrader looks for it: itself, or a link beside it."""
+    notebook, right = find(folder, lesson), folder / f"{lesson}.ipynb"
+    if notebook == right:
+        return right
+    target = str(notebook.relative_to(folder))
+    try:
+        if right.is_symlink() and os.readlink(right) == target:
+            return right
+        right.unlink(missing_ok=True)  # a link to what was handed in before
+        right.symlink_to(target)
+    except OSError as error:
+        raise Unreadable(f"{shown(target)} cannot be given the name {right.name} by a link ({error.strerror}). Rename "
+                         "it, or make its folder writable and free of that name.") from error
+    log.warning("%s is taken for %s", shown(target), right.name)
+    return right
+
+
+def adopt(assignment: str, student: str, notebooks: list[str]) -> None:
+    """nbgrader's hook: a lone notebook under another name is graded as the lesson's."""
+    if not notebooks:
+        return
+    folder = Path(notebooks[0]).parent
+    try:
+        notebooks[:] = [str(named(folder, folder.name))]
+    except Unreadable as why:
+        log.error("%s", why)
+
+
+class Reader(NotebookExporter):
+    """nbgrader's way to a notebook, by ours: so what only `read` can read is graded, with nothing rewritten."""
+
+    def from_filename(self, filename: str, resources: Any = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        path = Path(filename)
+        resources = {**(resources or {}), "metadata": {"name": path.stem, "path": str(path.parent)}}
+        return self.from_notebook_node(read(path), resources, **options)
+
+
+class Restore(NbGraderPreprocessor):
+    """The first step of grading: the marks of the release, whatever those of the hand-in say."""
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        return restore(nb, registered(resources["nbgrader"])), resources
+
+
+def registered(where: dict[str, str]) -> NotebookNode:
+    """The marked cells of the release, as nbgrader's gradebook keeps them."""
+    with Gradebook(where["db_url"]) as gradebook:
+        notebook = gradebook.find_notebook(where["notebook"], where["assignment"])
+        worth = {cell.name: cell.max_score for cell in notebook.grade_cells}
+        answers = {cell.name for cell in notebook.solution_cells}
+        cells = [_as_cell(cell, worth.get(cell.name), cell.name in answers)
+                 for cell in notebook.source_cells if cell.cell_type == "code"]
+    return nbformat.from_dict({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def _as_cell(source: Any, worth: float | None, solution: bool) -> dict[str, Any]:
+    marks = {"grade": worth is not None, "grade_id": source.name, "locked": source.locked, "schema_version": 3,
+             "solution": solution, "task": False, "checksum": source.checksum, "cell_type": source.cell_type}
+    if worth is not None:
+        marks["points"] = worth
+    return {"cell_type": "code", "id": source.name.replace("_", "-")[:64], "source": source.source, "outputs": [],
+            "execution_count": None, "metadata": {"nbgrader": marks}}

@@ -1,0 +1,196 @@
+"""The notebook in a file, whatever the file holds: a notebook to grade, or a sentence that says why not.
+
+Of a hand-in nothing is needed but its cells' kinds, texts and nbgrader's names for them. So just these are
+taken, each cell made anew: outputs of any size, odd metadata, missing ids and the like cannot harm what follows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from grader.classroom.course.build import KERNEL
+from grader.classroom.handins.archive import LARGEST, Unreadable, lone_notebook, megabytes, shown
+
+MOST_VALUES = 20_000_000  # in the JSON, so that reading it takes no more memory than a machine has
+MOST_CELLS = 20_000
+MOST_TEXT = 20_000_000  # characters in the cells; Colab writes pasted pictures there
+ZIP = b"PK"
+OTHERS = {b"%PDF": "a PDF", b"\x1f\x8b": "a gzip archive", b"Rar!": "a RAR archive", b"7z\xbc\xaf": "a 7z archive",
+          b"<!": "a web page", b"<html": "a web page", b"\x89PNG": "a picture"}
+KINDS = {dict: "an object", list: "a list", str: "a text", int: "a number", float: "a number", bool: "true or false",
+         type(None): "nothing"}
+KERNELS = {"ir": "R", "julia": "Julia", "octave": "Octave", "bash": "bash"}  # that say no language
+CLEAR = "In Jupyter: Edit, Clear Outputs of All Cells, save, and hand in again."
+AGAIN = "Ask for the file as Jupyter saved it."
+DEEP = "is nested too deeply to be a notebook. " + AGAIN
+
+
+def read(path: Path) -> NotebookNode:
+    """The notebook in this file, or in the zip that this file is. Raises Unreadable, whatever the file holds."""
+    name, data = shown(path.name), _contents(path)
+    if data.startswith(ZIP):
+        name, data = lone_notebook(data, name)
+    return _notebook(_json(_text(data, name), name), name)
+
+
+def _contents(path: Path) -> bytes:
+    name = shown(path.name)
+    try:
+        if not path.resolve().is_relative_to(path.parent.resolve()):
+            raise Unreadable(f"{name} is a link to a file outside the hand-in, and not followed. Ask for the file.")
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device"
+            raise Unreadable(f"{name} is {kind}, where a notebook file is due.")
+        if found.st_size > LARGEST:
+            raise Unreadable(f"{name} is {megabytes(found.st_size)}; at most {megabytes(LARGEST)} are read. "
+                             + CLEAR)
+        return path.read_bytes()
+    except PermissionError as error:
+        raise Unreadable(f"{name} may not be read by you (permission denied). `chmod u+r` it.") from error
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        raise Unreadable(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
+def _text(data: bytes, name: str) -> str:
+    if not data.strip(b"\0 \t\r\n\xef\xbb\xbf\xff\xfe"):
+        zeros = f": {len(data):,} bytes that say nothing" if data else ""
+        raise Unreadable(f"{name} is empty{zeros}. Ask for the saved notebook.")
+    start = data.lstrip()[:9].lower() if data[:1].isspace() or data[:1] == b"<" else data[:9]
+    for sign, kind in OTHERS.items():
+        if start.startswith(sign):
+            raise Unreadable(f"{name} is {kind} under a notebook's name. Ask for the .ipynb file itself.")
+    encoding = json.detect_encoding(data)  # by its mark, or by where the zeros are: JSON begins with plain ASCII
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data":
+            raise Unreadable(_cut(name, data.count(b"\n") + 1)) from error
+        near = shown(data[max(0, error.start - 20):error.start + 20].decode("latin-1").strip())
+        raise Unreadable(f"{name} is not UTF-8 text, as a notebook is: see byte {error.start:,}, near “{near}”. An "
+                         "editor saved it in another encoding: save it there as UTF-8, or ask for the file as Jupyter "
+                         "wrote it.") from error
+
+
+def _json(text: str, name: str) -> Any:
+    if (values := text.count(",")) > MOST_VALUES:
+        raise Unreadable(f"{name} holds {values:,} values, where a notebook has some thousands. " + CLEAR)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip()):
+            raise Unreadable(_cut(name, error.lineno)) from error
+        line = shown(text[error.pos - error.colno + 1:].split("\n", 1)[0].strip()[:80])
+        raise Unreadable(f"{name} is not a notebook: JSON is due, and line {error.lineno} is “{line}” ({error.msg}, "
+                         f"column {error.colno}). {AGAIN}") from error
+    except RecursionError as error:
+        raise Unreadable(f"{name} {DEEP}") from error
+    except ValueError as error:  # a number of more digits than Python reads
+        raise Unreadable(f"{name} is not a notebook: {shown(error)}.") from error
+
+
+def _cut(name: str, line: int) -> str:
+    return (f"{name} is not a notebook: it stops in the middle, in line {line:,}. The upload was cut short: ask for "
+            "the file again.")
+
+
+def _notebook(raw: Any, name: str) -> NotebookNode:
+    cells, metadata = _parts(raw, name)
+    if (language := _language(metadata)) not in ("", "python", "ipython", "python2", "python3"):
+        raise Unreadable(f"{name} is a notebook for {shown(language)}; this course is in Python. In Jupyter: Kernel, "
+                         "Change Kernel, Python 3, save, and hand in again.")
+    if len(cells) > MOST_CELLS:
+        raise Unreadable(f"{name} has {len(cells):,} cells; at most {MOST_CELLS:,} are graded. Was a cell pasted over "
+                         "and over? Ask for a notebook with one answer to each exercise.")
+    made = [_cell(cell, k, name) for k, cell in enumerate(cells, 1)]
+    if (much := sum(len(cell["source"]) for cell in made)) > MOST_TEXT:
+        raise Unreadable(f"{name} has {much:,} characters in its cells; at most {MOST_TEXT:,} are read. Ask for it "
+                         "without the data or pictures pasted into cells.")
+    return nbformat.from_dict({"cells": made, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5})
+
+
+def _parts(raw: Any, name: str) -> tuple[list, dict]:
+    """The cells and the metadata of what JSON held, of any version of the format."""
+    if not isinstance(raw, dict):
+        raise Unreadable(f"{name} is JSON, but no notebook: {KINDS[type(raw)]}, where an object with cells is due.")
+    version, cells = raw.get("nbformat"), raw.get("cells")
+    if isinstance(version, int) and version > 4:
+        raise Unreadable(f"{name} is in version {version} of the notebook format; up to 4 are known here. Save it with "
+                         "JupyterLab as it is installed for the course.")
+    if not isinstance(cells, list) and isinstance(raw.get("worksheets"), list):
+        raw = _upgraded(raw, name)
+        cells = raw["cells"]
+    if not isinstance(cells, list):
+        raise Unreadable(f"{name} is JSON, but no notebook: it has no list of cells. Ask for the .ipynb file itself.")
+    metadata = raw.get("metadata")
+    return cells, metadata if isinstance(metadata, dict) else {}
+
+
+def _upgraded(raw: dict, name: str) -> dict:
+    """A notebook of version 2 or 3, whose cells lay on worksheets, as nbformat brings it to 4."""
+    try:
+        for sheet in raw["worksheets"]:
+            for cell in sheet["cells"]:
+                if cell["cell_type"] == "code":
+                    cell["outputs"] = []
+        version = 2 if raw.get("nbformat") == 2 else 3
+        known = {"metadata": raw.get("metadata", {}), "worksheets": raw["worksheets"], "nbformat": version,
+                 "nbformat_minor": 0}
+        return nbformat.convert(nbformat.versions[version].to_notebook_json(known), 4)
+    except RecursionError as error:
+        raise Unreadable(f"{name} {DEEP}") from error
+    except Exception as error:  # nbformat raises of all sorts
+        raise Unreadable(f"{name} is in an old version of the notebook format, and damaged ({type(error).__name__}: "
+                         f"{shown(error)}). Save it with JupyterLab and hand in again.") from error
+
+
+def _language(metadata: dict) -> str:
+    """The language a notebook says it is in, in small letters where that is Python; "" when it does not say."""
+    parts = [p if isinstance(p, dict) else {} for p in (metadata.get("kernelspec"), metadata.get("language_info"))]
+    kernel = parts[0].get("name")
+    by_kernel = KERNELS.get(kernel.split("-")[0], "") if isinstance(kernel, str) else ""
+    said = [parts[0].get("language"), parts[1].get("name"), by_kernel]
+    language = next((s for s in said if isinstance(s, str) and s), "")
+    return language.lower() if "python" in language.lower() else language
+
+
+def _cell(raw: Any, number: int, name: str) -> dict[str, Any]:
+    if not isinstance(raw, dict) or not isinstance(raw.get("cell_type"), str):
+        found = "has no cell_type" if isinstance(raw, dict) else f"is {KINDS[type(raw)]}"
+        raise Unreadable(f"{name}: cell {number} {found}, so it is none. {AGAIN}")
+    source = raw.get("source", "")
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        raise Unreadable(f"{name}: the source of cell {number} is {KINDS[type(source)]}, where text is due. "
+                         + AGAIN)
+    metadata = raw.get("metadata")
+    marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    cell = {"id": f"cell-{number}", "source": source.encode("utf-8", "replace").decode(),  # half a character is "?"
+            "metadata": {"nbgrader": _plain(marks)} if isinstance(marks, dict) else {}}
+    if raw["cell_type"] == "code":
+        return {**cell, "cell_type": "code", "outputs": [], "execution_count": None}
+    return _with_pictures({**cell, "cell_type": "markdown"}, raw) if raw["cell_type"] == "markdown" else \
+        {**cell, "cell_type": "raw"}
+
+
+def _plain(marks: dict) -> dict[str, Any]:
+    return {key: value for key, value in marks.items() if isinstance(value, str | int | float | None)}
+
+
+def _with_pictures(cell: dict[str, Any], raw: dict) -> dict[str, Any]:
+    """A text with the pictures pasted into it. nbconvert stops at a picture that is missing: its link is undone."""
+    given = raw.get("attachments")
+    pictures = {key: value for key, value in given.items() if isinstance(value, dict) and value
+                and re.fullmatch(r"[A-Za-z0-9_.-]+", key) and all(isinstance(v, str) for v in value.values())
+                } if isinstance(given, dict) else {}
+    source = re.sub(r"attachment:([^\s)\"'>\]]*)", lambda m: m[0] if m[1] in pictures else f"missing:{m[1]}",
+                    cell["source"])
+    return {**cell, "source": source, **({"attachments": pictures} if pictures else {})}

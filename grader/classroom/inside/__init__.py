@@ -1,0 +1,1 @@
+"""What runs behind the walls. Everything in this folder is shown there, and nothing else of the classroom."""

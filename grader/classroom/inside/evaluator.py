@@ -1,0 +1,51 @@
+"""Read and run students' programs: the process that one of them may crash, hang or fill.
+
+No Python of a student's runs here, and nothing is decided here: it is asked about programs, one JSON line
+after the other, and says what they are made of and what they put on every device.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+from typing import Any, TextIO
+
+from grader.classroom.inside import wire
+from grader.programs.program import Program
+from grader.programs.structure import Structure
+from grader.programs.walk import structure
+
+
+def warm() -> None:
+    """Import what running a program needs."""
+    for name in ("scipy.linalg", "numpy.ctypeslib", "jaxlib.mlir.dialects.mhlo"):
+        importlib.import_module(name)
+
+
+def main(questions: TextIO, replies: TextIO) -> None:
+    """Answer questions until there are no more."""
+    from grader.arrays.devices import eight_devices
+
+    eight_devices()
+    for line in questions:
+        replies.write(json.dumps(_reply(json.loads(line))) + "\n")
+        replies.flush()
+
+
+@functools.lru_cache(maxsize=4)
+def _read(text: str) -> tuple[Program, Structure]:
+    program = wire.program(text)
+    return program, structure(program)
+
+
+def _reply(question: dict[str, Any]) -> dict[str, Any]:
+    from grader.programs.execution import execute
+
+    try:
+        program, written = _read(question["program"])
+        if "given" not in question:
+            return {"forms": program.results, "structure": wire.structure_out(written)}
+        return wire.ran_out(execute(program, *wire.inputs(question), written))
+    except Exception as error:  # XLA's own refusals, and whatever an odd artefact may lead to
+        return {"raised": [type(error).__name__, str(error)[:4000]]}

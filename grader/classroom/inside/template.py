@@ -1,0 +1,122 @@
+"""The process that forks: `python -m grader.classroom.inside.template ENTRY DESCRIPTOR`, behind the walls.
+
+It imports what a run needs and starts no thread and no backend, so that a fork of it is a whole process.
+Over the control socket it is given, for every run, the limits and three descriptors (the job, the wire, a
+place for last words), and it answers with how the fork ended. It is process 1 of its namespace: no process
+in it can stop it, and when it ends, because the grader did or because it was killed, all others end too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import types
+from pathlib import Path
+
+from grader.classroom.inside.limits import Limits, confine
+from grader.classroom.inside.seccomp import close_behind, hide_from_children
+
+
+def main() -> None:
+    entry, descriptor = sys.argv[1:]
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    module = importlib.import_module(f"grader.classroom.inside.{entry}")
+    module.warm()
+    hide_from_children()
+    gc.collect()
+    gc.freeze()  # what is imported stays shared with the forks
+    with socket.socket(fileno=int(descriptor)) as control:
+        control.send(b"ready")
+        while (status := _run(module, control)) is not None:
+            control.send(str(status).encode())
+
+
+def _run(module: types.ModuleType, control: socket.socket) -> int | None:
+    """Fork for the next run; returns how it ended, None when there is no next one or nobody waits for it."""
+    message, descriptors, *_ = socket.recv_fds(control, 1 << 16, 3)
+    if not message:
+        return None
+    if not (child := os.fork()):
+        control.close()
+        _become(module, Limits(**json.loads(message)), *descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return _await(child, control)
+
+
+def _await(child: int, control: socket.socket) -> int | None:
+    ended = os.pidfd_open(child)
+    try:
+        ready, _, _ = select.select([ended, control], [], [])
+        if ended not in ready:  # the grader is gone, or its patience is
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return None
+        _, status = os.waitpid(child, 0)
+        _end_the_rest()
+        _sweep()
+        return status
+    finally:
+        os.close(ended)
+
+
+def _end_the_rest() -> None:
+    """Kill whatever a run has left running. (Without walls the machine is not ours alone; a run's processes end with
+    the one that started them.)"""
+    if os.getpid() != 1:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+
+
+def _sweep() -> None:
+    """Nothing that a run has written is there for the next one."""
+    for place in (Path.home(), Path("/dev/shm")):
+        if place == Path("/dev/shm") and os.getpid() != 1:
+            continue  # not ours: without walls it is the machine's
+        for path in place.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, onerror=_unlocked)
+            else:
+                path.unlink()
+
+
+def _unlocked(_: object, path: str, __: object) -> None:
+    """A folder that its maker has locked is unlocked, and removed after all."""
+    for folder in (os.path.dirname(path), path):
+        with contextlib.suppress(OSError):
+            os.chmod(folder, 0o700)
+    shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+
+
+def _become(module: types.ModuleType, limits: Limits, job: int, wire: int, complaints: int) -> None:
+    """Be the run: nothing of the template's is left but what it has imported. Does not return."""
+    status = 1
+    try:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for source, target in ((nowhere, 0), (nowhere, 1), (complaints, 2)):
+            os.dup2(source, target)
+        os.chdir(Path.home())
+        confine(limits)
+        if os.environ.get("GRADER_SECCOMP") and not getattr(module, "STARTS_PROCESSES", False):
+            close_behind()
+        with open(job) as questions, open(wire, "w") as answers:
+            module.main(questions, answers)
+        status = 0
+    finally:
+        os._exit(status)  # threads and exit handlers are not waited for
+
+
+if __name__ == "__main__":
+    main()

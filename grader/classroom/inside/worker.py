@@ -1,0 +1,105 @@
+"""Run a student's notebook, and answer for each check what `exercises.answers.collect` makes of it.
+
+The only file that runs in the same process as students' code. It is given the cells and what each check
+asks (never a program's values, seeds or expected results), and writes one JSON line for every cell and
+every check as soon as it has it, so that what hangs later loses nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, TextIO
+
+import PIL.Image
+
+from grader.classroom.inside.recorder import Recorder, Stream, make_shell
+from grader.classroom.inside.shown import modules
+
+WARM = ("IPython.core.magics", "IPython.core.oinspect", "jax.numpy", "jax.experimental.multihost_utils",
+        "jaxlib.mlir.dialects.mhlo", "matplotlib.pyplot", "matplotlib.backends.backend_agg", "numpy.ctypeslib",
+        "numpy.testing", "matplotlib_inline.backend_inline", "scipy.linalg")
+AGAIN = 1.0  # seconds after which code that swallowed its TimeoutError is interrupted again
+
+
+def warm() -> None:
+    """Import what lessons use, and what JAX, matplotlib and IPython import when they are first used."""
+    _shell()  # matplotlib shows figures in the shell that it finds when it is imported
+    for name in (*WARM, *modules()):
+        importlib.import_module(name)
+    PIL.Image.init()
+
+
+@functools.cache
+def _shell() -> tuple[Any, Recorder]:
+    recorder = Recorder()
+    return make_shell(recorder), recorder
+
+
+def timed(seconds: float, action: Callable[[], Any]) -> Any:
+    """Run an action, interrupted by TimeoutError when its time is over (if it runs Python at all)."""
+    def too_long(*_: Any) -> None:
+        raise TimeoutError(f"stopped after {seconds:g} seconds, which is all that a cell may take")
+
+    signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+    try:
+        return action()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def run_cell(shell: Any, recorder: Recorder, source: str, seconds: float) -> list[dict[str, Any]]:
+    """The outputs of one cell; an error is one of them."""
+    try:
+        timed(seconds, lambda: shell.run_cell(source, store_history=True))
+    except BaseException as error:  # what IPython lets through must not end the worker
+        recorder.write("stderr", f"{type(error).__name__}: {error}\n")
+    return recorder.take()
+
+
+def answers(shell: Any, form: str, asked: Any, expression: str, seconds: float) -> list[Any]:
+    """What the notebook's names answer to the asks of one check."""
+    from grader.exercises.answers import Problem, collect
+
+    def ask() -> list[Any]:
+        try:
+            given = eval(expression, shell.user_ns)
+        except NameError:
+            return [Problem("missing")] * len(asked)
+        return collect(form, asked, given)
+
+    try:
+        return timed(seconds, ask)
+    except BaseException as error:  # SystemExit and KeyboardInterrupt too: a hand-in must not end its worker
+        return [Problem("error", type(error).__name__, str(error)[:4000])] * len(asked)
+
+
+def main(given: TextIO, wire: TextIO) -> None:
+    """Run the job that is the first line of `given`."""
+    job = json.loads(given.readline())
+    given.close()
+    shell, recorder = _shell()
+
+    from grader.arrays.devices import prepare
+    from grader.exercises.as_json import from_json, to_json
+
+    prepare()  # devices start when they are first used, which tables never do
+    sys.stdout, sys.stderr = Stream(recorder, "stdout"), Stream(recorder, "stderr")
+
+    def say(message: dict[str, Any]) -> None:
+        wire.write(json.dumps(message, default=str) + "\n")
+        wire.flush()
+
+    for number, step in enumerate(job["steps"]):
+        if "source" in step:
+            say({"cell": number, "outputs": run_cell(shell, recorder, step["source"], job["cell_seconds"])})
+        else:
+            found = answers(shell, step["form"], from_json(step["asks"]), step["expression"], job["cell_seconds"])
+            recorder.take()
+            say({"check": step["check"], "answers": to_json(found)})
+    say({"end": True})

@@ -1,0 +1,1 @@
+"""A hand-in's own code, run behind the walls."""

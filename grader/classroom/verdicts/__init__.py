@@ -1,0 +1,1 @@
+"""Verdicts on what came from behind the walls."""

@@ -1,0 +1,169 @@
+"""The judge: it decides, in this process; what a student's program does is told it by an evaluator.
+
+An evaluator is a process behind the walls that a program may crash, hang or fill; a launcher is one behind walls
+that runs a function in several processes. Both are forked afresh for every answer, so that none is near another's.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from grader.arrays.devices import as_flags, eight_devices, timeouts
+from grader.classroom.inside import wire
+from grader.classroom.inside.limits import Limits
+from grader.classroom.walls.templates import Ended, Fork, Template, steadily
+from grader.exercises.answers import Answer, Script
+from grader.exercises.as_json import from_json, to_json
+from grader.exercises.exercise import Case, Exercise
+from grader.exercises.verdict import Outcome, Verdict
+from grader.judging.behaviour import Execution, specs
+from grader.judging.judge import judge
+from grader.judging.together import job_of
+from grader.processes.launch import Launch, launch_of
+from grader.programs.execution import Failed, Ran
+from grader.programs.program import Program
+from grader.programs.structure import Structure
+
+SECONDS = 60.0  # for one exercise: compiling and running it on every case
+LAUNCHES = 180.0  # where it is run in several processes
+OUR_FAULT = "grader"  # the check of an outcome when judging itself failed
+DEADLOCK = ("It brought the devices down: they wait for each other, because a collective is not reached by all of "
+            "them. Every device must run the same collectives in the same order.")
+CRASH = "Running it on eight devices ended the process that ran it. Does it need very much memory?"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A verdict with its card, as HTML and as text."""
+
+    verdict: Verdict
+    html: str
+    text: str
+
+
+def present(verdict: Verdict) -> Judged:
+    from grader import feedback
+
+    return Judged(verdict, feedback.card(verdict), feedback.text(verdict))
+
+
+def kept(judged: Judged) -> dict[str, Any]:
+    """What is kept of it, as JSON types: all but the blocks behind the picture."""
+    return {"exercise": judged.verdict.exercise, "outcomes": [asdict(o) for o in judged.verdict.outcomes],
+            "where": judged.verdict.where, "html": judged.html, "text": judged.text}
+
+
+def unkept(record: dict[str, Any]) -> Judged:
+    outcomes = tuple(Outcome(**outcome) for outcome in record["outcomes"])
+    return Judged(Verdict(record["exercise"], outcomes, record["where"]), record["html"], record["text"])
+
+
+class Told(Execution):
+    """A program on one case, as an evaluator tells of it. Raises Failed, or Ended when the evaluator is gone."""
+
+    def __init__(self, program: Program, case: Case, ask: Callable[[dict[str, Any]], dict[str, Any]]):
+        super().__init__(program, case)
+        self.ask = ask
+
+    @cached_property
+    def _read(self) -> dict[str, Any]:
+        return self.ask(wire.question(self.program))
+
+    @cached_property
+    def forms(self) -> list[tuple[str, tuple[int, ...]]]:
+        return wire.forms_in(self._read["forms"])
+
+    @cached_property
+    def structure(self) -> Structure:
+        return wire.structure_in(self._read["structure"])
+
+    def run(self) -> Ran:
+        question = wire.question(self.program)
+        return wire.ran_in(self.ask({**question, **wire.run_of(self.case.mesh, self.given, specs(self.case))}))
+
+
+class Judge:
+    """Judges answers in their JSON form on the cases of a seed."""
+
+    def __init__(self, seconds: float = SECONDS):
+        self.evaluators = Template("evaluator", limits=replace(Limits(), seconds=seconds),
+                                   flags=as_flags(timeouts(2, 5)))
+        self.launchers = Template("launcher", limits=replace(Limits(), seconds=max(seconds, LAUNCHES)))
+
+    def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
+        eight_devices()  # for references and mistakes, which are ours
+        try:
+            given = from_json(answers)
+            if any(isinstance(answer, Program) for answer in given):
+                return self._with(self.evaluators, exercise, seed, given)
+            if any(isinstance(answer, Script) for answer in given):
+                return self._with(self.launchers, exercise, seed, given)
+            return present(judge(exercise, exercise.draw_cases(seed, thorough=True), given))
+        except Exception as error:  # a mistake of ours: the class goes on
+            return lost(exercise, OUR_FAULT, f"The grader itself failed on this answer, which is not your fault: "
+                        f"{type(error).__name__}: {error} Please tell your instructor.")
+
+    def _with(self, template: Template, exercise: Exercise, seed: int, given: list[Answer]) -> Judged:
+        def decide() -> Judged:
+            with template.fork() as fork:
+                ask = functools.partial(_ask, fork)
+                return present(judge(exercise, exercise.draw_cases(seed, thorough=True), given,
+                                     lambda program, case: Told(program, case, ask),
+                                     lambda script, case: _launched(script, case, ask)))
+
+        try:
+            return steadily(decide)
+        except Ended as end:
+            return lost(exercise, "runs", _why(end, template.limits))
+
+    def close(self) -> None:
+        self.evaluators.kill()
+        self.launchers.kill()
+
+
+def _launched(script: Script, case: Case, ask: Callable[[dict[str, Any]], dict[str, Any]]) -> Launch:
+    """What became of a script, as a launcher tells of it."""
+    done = ask({**job_of(script, case), "arguments": to_json(dict(case.arguments))})
+    try:
+        return launch_of(done)
+    except ValueError as error:
+        raise Ended(f"The processes answered what is no answer: {error}") from error
+
+
+def _ask(fork: Fork, question: dict[str, Any]) -> dict[str, Any]:
+    fork.write(json.dumps(question))
+    try:
+        reply = json.loads(next(fork.lines()))
+        if "raised" in reply:
+            kind, message = map(str, reply["raised"])
+            raise Failed(kind[:100], message[:4000])
+        return reply
+    except (ValueError, TypeError, RecursionError) as error:
+        raise Ended(f"The evaluator answered what it never answers: {error}") from error
+
+
+def _why(end: Ended, limits: Limits) -> str:
+    if end.late:
+        return (f"It did not come to an end within {limits.seconds:g} seconds, on arrays of a few hundred entries. Is "
+                "there a loop that does not end?")
+    if end.status is None:
+        return str(end)
+    aborted = os.WIFSIGNALED(end.status) and os.WTERMSIG(end.status) == signal.SIGABRT
+    return DEADLOCK if aborted else CRASH
+
+
+@functools.cache
+def shared_judge() -> Judge:
+    """The judge of this process: starting its evaluator takes seconds, so a class shares it."""
+    return Judge()
+
+
+def lost(exercise: Exercise, check: str, words: str) -> Judged:
+    return present(Verdict(exercise.name, (Outcome(exercise.name, check, 0.0, exercise.points, words=words),)))

@@ -1,0 +1,1 @@
+"""The walls, and the warm processes behind them."""

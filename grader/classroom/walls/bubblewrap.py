@@ -1,0 +1,142 @@
+"""The walls around a process that runs students' code or students' programs.
+
+bubblewrap gives it namespaces of its own (users, processes, network, IPC, mounts) and a file system that
+holds Python, its packages and the student's side of `grader`, all read-only, and one small place to write.
+seccomp then takes away the calls by which it could start, stop or look into another process, or leave
+something behind. Nothing else of the machine is there: no home, no hand-ins, no gradebook, no lessons'
+references, no environment.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import shutil
+import site
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from grader.classroom.inside.shown import PACKAGE, STAND_IN, shown
+
+SIDE = "/side"  # where the student's side of grader lies inside
+HOME = "/student"  # the only place to write
+WITHOUT = "GRADER_WITHOUT_WALLS"
+
+
+class NoWalls(RuntimeError):
+    """The walls cannot be built here; the text says what is missing and what is then not protected."""
+
+
+def standing() -> bool:
+    """Whether walls are put up here. False only where somebody has said that they may be left out.
+
+    Raises NoWalls where they cannot be and nobody has said so.
+    """
+    if not (lacking := missing()):
+        return True
+    if os.environ.get(WITHOUT):
+        return False
+    raise NoWalls(f"Hand-ins are untrusted code, and the walls around them cannot be built here.\n{_listed(lacking)}\n"
+                  "Install what is missing; or, if you trust every hand-in or this is a machine of no value, grade "
+                  f"with --without-walls (for nbgrader and Formgrader: set {WITHOUT}=1 in the environment).")
+
+
+def unprotected() -> str:
+    """What is not protected, for the person who left walls out; "" when all of them stand."""
+    return _listed(missing())
+
+
+def _listed(lacking: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lacking)
+
+
+@functools.cache
+def missing() -> tuple[str, ...]:
+    """What the walls lack on this machine, and what that leaves open. Empty when all is well."""
+    if platform.system() != "Linux":
+        return (f"Walls need Linux (this is {platform.system()}): a hand-in can read and change whatever you can, "
+                "use the network, and leave processes behind. Grade in a Linux virtual machine or container.",)
+    return tuple(filter(None, (_no_bubblewrap(), _no_seccomp())))
+
+
+def _no_bubblewrap() -> str:
+    open_then = "a hand-in can read and change whatever you can, use the network, and leave processes behind"
+    if not shutil.which("bwrap"):
+        return f"bubblewrap is not installed (`apt install bubblewrap`, `dnf install bubblewrap`): {open_then}."
+    tried = subprocess.run(command([sys.executable, "-c", ""]), capture_output=True, text=True, env={})
+    if tried.returncode == 0:
+        return ""
+    return (f"bubblewrap cannot build walls here ({tried.stderr.strip()[:200]}), most likely because user namespaces "
+            "are switched off (`sysctl kernel.unprivileged_userns_clone`, or AppArmor's restriction of them): "
+            f"{open_then}.")
+
+
+def _no_seccomp() -> str:
+    try:
+        import pyseccomp  # noqa: F401
+    except (ImportError, OSError, RuntimeError) as error:
+        return (f"libseccomp cannot be used ({str(error)[:120]}; `apt install libseccomp2`): a hand-in can start "
+                "processes, and disturb the one that its like are forked from.")
+    return ""
+
+
+def command(inside: Sequence[str], environment: Mapping[str, str] | None = None, *,
+            home_bytes: int = 64 << 20) -> list[str]:
+    """The command that runs `inside` (a command) behind the walls, as process 1 of its own.
+
+    `home_bytes` limits what it can write.
+    """
+    shown = [*_pairs(_system()), *_shown(), *_hidden()]
+    variables = [word for name, value in (environment or {}).items() for word in ("--setenv", name, value)]
+    return ["bwrap", "--unshare-all", "--unshare-user", "--as-pid-1", "--die-with-parent", "--new-session",
+            "--cap-drop", "ALL", "--clearenv", *variables, *shown,
+            "--hostname", "localhost", "--ro-bind", str(Path(__file__).parent / "hosts"), "/etc/hosts",
+            "--proc", "/proc", "--dev", "/dev", "--size", str(home_bytes), "--tmpfs", HOME,
+            "--size", str(home_bytes), "--tmpfs", "/dev/shm", *_tmp(), "--remount-ro", "/dev", "--remount-ro", "/proc",
+            "--remount-ro", "/",
+            "--chdir", HOME, "--", *inside]
+
+
+def _system() -> list[Path]:
+    """The folders that Python and its libraries need, and no others; a folder inside another once."""
+    prefixes = {Path(p) for p in (sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_paths()["stdlib"])}
+    real = {Path(sys.executable).resolve().parents[1]}
+    wanted = sorted({p for p in (*prefixes, *real, Path("/usr"), Path("/etc/ld.so.cache"), Path("/etc/localtime"))
+                     if p.exists() and p != Path("/")})
+    return [p for k, p in enumerate(wanted) if not any(p.is_relative_to(other) for other in wanted[:k])]
+
+
+def _pairs(paths: Sequence[Path]) -> list[str]:
+    """Binds, and what the system's own top level is made of: links into /usr, or folders of their own."""
+    words = [word for path in paths for word in ("--ro-bind", str(path), str(path))]
+    for name in ("lib", "lib64", "bin", "sbin"):
+        top = Path("/", name)
+        if top.is_symlink():
+            words += ["--symlink", os.readlink(top), str(top)]
+        elif top.exists():
+            words += ["--ro-bind", str(top), str(top)]
+    return words
+
+
+def _shown() -> list[str]:
+    """The student's side of grader, and what stands in the place of the lessons."""
+    places = {f"{SIDE}/{path.relative_to(PACKAGE.parent)}": path for path in shown()}
+    places[f"{SIDE}/grader/lessons/__init__.py"] = STAND_IN
+    return [word for place, path in places.items() for word in ("--ro-bind", str(path), place)]
+
+
+def _hidden() -> list[str]:
+    """Where grader is installed with all it has, it is not to be found."""
+    installed = [str(Path(p, "grader")) for p in site.getsitepackages() if Path(p, "grader").is_dir()]
+    return [word for place in installed for word in ("--tmpfs", place, "--remount-ro", place)]
+
+
+def _tmp() -> list[str]:
+    """/tmp is the home too, unless Python itself lies below it."""
+    return [] if any(p.is_relative_to("/tmp") for p in _system()) else ["--symlink", HOME, "/tmp"]
+
+

@@ -1,0 +1,287 @@
+"""Warm processes behind walls, and the forks of them that do the work.
+
+Importing JAX takes seconds, so a **template** does it once and then forks, in milliseconds, one process for
+every run. What a fork says comes over a pipe, line by line, and is limited in time and length; everything
+it says is untrusted. When a fork is not done in time, or grows too large, its whole template is killed with
+all that is in it, and the next run starts a new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import TypeVar
+
+import psutil
+
+from grader.arrays.fresh import SEED
+from grader.classroom.inside.limits import Limits
+from grader.classroom.inside.shown import PACKAGE
+from grader.classroom.walls import bubblewrap as walls
+
+START = 120.0  # seconds that a template may take to import JAX on a slow, busy machine
+LEAVE = 5.0  # seconds that a fork may take to end when it has said all
+TICK = 0.1  # seconds between two looks at a fork's memory
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # how a template ends when it, or bubblewrap, is killed
+TRIES = 5  # of a run whose process is killed each time
+T = TypeVar("T")
+
+
+class Ended(Exception):
+    """A run ended before its work did. The text says why, for a student to read.
+
+    `status` is how the process ended, as waitpid gives it, where that is known; `late` says that time was over;
+    `killed`, that its process or its template was killed, and not by us.
+    """
+
+    def __init__(self, words: str, status: int | None = None, late: bool = False, killed: bool = False):
+        super().__init__(words)
+        self.status, self.late, self.killed = status, late, killed
+
+
+def steadily(work: Callable[[], T]) -> T:
+    """Do the work of a run, and do it again when its process was killed.
+
+    Somebody else may have done that (a person, or a machine that was short of memory), and no hand-in is to pay
+    for it. A run that ends so every time does it itself.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return work()
+        except Ended as end:
+            if not end.killed:
+                raise
+    return work()
+
+
+class Template:
+    """A warm process that forks; started when first needed, and again whenever it had to be killed.
+
+    `entry` names the module whose `warm()` runs once in the template, and whose `main(job, wire)` in each fork.
+    """
+
+    def __init__(self, entry: str, *, limits: Limits = Limits(), flags: str = ""):
+        self.entry, self.limits, self.flags = entry, limits, flags
+        self.process: subprocess.Popen[bytes] | None = None
+        self.control: socket.socket | None = None
+        self.home: tempfile.TemporaryDirectory[str] | None = None
+
+    @contextlib.contextmanager
+    def fork(self, limits: Limits | None = None) -> Iterator[Fork]:
+        """A new process of this template, for the length of a `with` block."""
+        limits = limits or self.limits
+        (job_in, job), (wire, wire_out) = os.pipe(), os.pipe()
+        with tempfile.TemporaryFile() as complaints:
+            try:
+                self._send(limits, job_in, wire_out, complaints.fileno())
+            except BaseException:
+                os.close(job)
+                os.close(wire)
+                raise
+            finally:
+                os.close(job_in)
+                os.close(wire_out)
+            fork = Fork(self, limits, job, wire, complaints)
+            try:
+                yield fork
+            finally:
+                fork.close()
+
+    def _send(self, limits: Limits, *descriptors: int) -> None:
+        """Have the template fork; started first where it is not running, or was killed since."""
+        for _ in range(TRIES):
+            if self._runs() or self._start():
+                try:
+                    socket.send_fds(self.control, [json.dumps(asdict(limits)).encode()], descriptors)
+                    return
+                except OSError:
+                    self.kill()
+        raise RuntimeError(f"The process that {self.entry}s are forked from was killed {TRIES} times. Is this machine "
+                           "short of memory?")
+
+    def _runs(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def _start(self) -> bool:
+        """Whether it is ready; False when it was killed."""
+        self.kill()
+        ours, theirs = socket.socketpair()
+        guarded = walls.standing()
+        inside = [sys.executable, "-m", "grader.classroom.inside.template", self.entry, str(theirs.fileno())]
+        if not guarded:
+            self.home = tempfile.TemporaryDirectory(prefix="grader-", ignore_cleanup_errors=True)
+        home = self.home.name if self.home else walls.HOME
+        environment = self._environment(home, guarded)
+        with tempfile.TemporaryFile() as complaints, theirs:
+            self.process = subprocess.Popen(
+                walls.command(inside, environment, home_bytes=self.limits.home) if guarded else inside,
+                env={"PATH": os.environ.get("PATH", "")} if guarded else environment,
+                cwd=self.home.name if self.home else "/", pass_fds=[theirs.fileno()], start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaints)
+            theirs.close()
+            self.control = ours
+            ours.settimeout(START)
+            with contextlib.suppress(OSError):
+                if ours.recv(16) == b"ready":
+                    return True
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                if self.process.wait(LEAVE) in KILLED:
+                    return False
+            complaints.seek(0)
+            last = complaints.read()[-2000:].decode(errors="replace").strip()
+        self.kill()
+        raise RuntimeError(f"The process that {self.entry}s are forked from did not start: {last or 'it said nothing'}")
+
+    def _environment(self, home: str, guarded: bool) -> dict[str, str]:
+        """All that is known inside of the environment: where Python finds its modules, and nothing of ours."""
+        where = walls.SIDE if guarded else os.pathsep.join(
+            [str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        return {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONPATH": where, "HOME": home, "TMPDIR": home,
+                "IPYTHONDIR": home, "MPLCONFIGDIR": home, "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+                "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0",
+                "XLA_FLAGS": self.flags, SEED: "0", "GRADER_SECCOMP": "1" if guarded else ""}
+
+    def status(self) -> int | None:
+        """How the last fork ended, once it has; None when the template does not say so in time."""
+        try:
+            self.control.settimeout(LEAVE)
+            said = self.control.recv(64)
+            return int(said) if said else None
+        except (OSError, ValueError):
+            return None
+
+    def excess(self, limits: Limits) -> str:
+        """What a process of this template has too much of, as seen from outside; "" when it has not."""
+        with contextlib.suppress(psutil.Error, OSError):
+            for process in psutil.Process(self.process.pid).children(recursive=True):
+                if process.memory_info().rss > limits.memory:
+                    return (f"It took more than the {limits.memory >> 20:,} MiB of memory that there are for it, and "
+                            "was stopped. The exercises need a few; is an array much larger than it should be?")
+                if process.num_threads() > limits.threads:
+                    return f"It had more than {limits.threads:,} threads, and was stopped."
+                if _files_in(f"/proc/{process.pid}/root{walls.HOME}") > limits.made:
+                    return f"It made more than {limits.made:,} files, and was stopped."
+        return ""
+
+    def kill(self) -> None:
+        """End the template and everything in it, at once."""
+        process, self.process = self.process, None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if self.control is not None:
+            self.control.close()
+            self.control = None
+        if self.home is not None:
+            self.home.cleanup()
+            self.home = None
+
+
+def _files_in(home: str) -> int:
+    """How many files and folders there are in a home behind walls; 0 where there is none."""
+    if not os.path.isdir(home):
+        return 0
+    found = os.statvfs(home)
+    return found.f_files - found.f_ffree
+
+
+class Fork:
+    """One run: what is written to it, what it says, and its end."""
+
+    def __init__(self, template: Template, limits: Limits, job: int, wire: int, complaints):
+        self.template, self.limits, self.complaints = template, limits, complaints
+        self.job, self.wire = job, wire
+        self.looked = time.monotonic()
+        self.deadline = self.looked + limits.seconds
+        self.pieces: list[bytes] = []
+        self.received = self.pending = 0
+        self.over = False
+        os.set_blocking(job, False)
+
+    def write(self, line: str) -> None:
+        """Give it a line. Raises Ended if it does not take it in time."""
+        left = memoryview(line.encode() + b"\n")
+        while left:
+            if not select.select([], [self.job], [], max(0.0, self.deadline - time.monotonic()))[1]:
+                raise self._late()
+            try:
+                left = left[os.write(self.job, left):]
+            except BrokenPipeError:
+                raise self._gone() from None
+
+    def lines(self) -> Iterator[str]:
+        """What it says, line by line, until the caller has enough. Raises Ended when there is no more."""
+        while True:
+            chunk = self._read()
+            self.received, self.pending = self.received + len(chunk), self.pending + len(chunk)
+            self.pieces.append(chunk)
+            if b"\n" in chunk:
+                *complete, rest = b"".join(self.pieces).split(b"\n")
+                self.pieces, self.pending = [rest], len(rest)
+                yield from (line.decode(errors="replace") for line in complete)
+            if self.received > self.limits.lines or self.pending > self.limits.line:
+                self.template.kill()
+                raise Ended("The notebook answered with more than an answer can be, and was stopped.")
+
+    def _read(self) -> bytes:
+        """The next piece, of whatever length. Time and memory are looked at however much it says."""
+        while True:
+            ready, _, _ = select.select([self.wire], [], [], TICK)
+            self._look()
+            if ready:
+                if chunk := os.read(self.wire, 1 << 20):
+                    return chunk
+                raise self._gone()
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now > self.deadline:
+            raise self._late()
+        if now < self.looked + TICK:
+            return
+        self.looked = now
+        if words := self.template.excess(self.limits):
+            self.template.kill()
+            raise Ended(words)
+
+    def _late(self) -> Ended:
+        self.template.kill()
+        return Ended(f"The notebook was still running after {self.limits.seconds:g} seconds and was stopped.",
+                     late=True)
+
+    def _gone(self) -> Ended:
+        status = self._end()
+        self.complaints.seek(0)
+        said = self.complaints.read(1 << 20).decode(errors="replace").strip().splitlines()
+        killed = status is None or os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        if status is not None and os.WIFSIGNALED(status):
+            return Ended(f"The notebook's process crashed ({signal.strsignal(os.WTERMSIG(status))}). XLA does that "
+                         "when devices wait for each other in a collective which not all of them reach, or when "
+                         "memory runs out.", status, killed=killed)
+        return Ended("The notebook's process ended before it came here: something in it left Python (`exit`, "
+                     "`os._exit`), or asked for more memory than it may use."
+                     + (f" Its last words: {said[-1][:300]}" if said else ""), status, killed=killed)
+
+    def close(self) -> None:
+        """Let it end, or end it. Nothing of it is left afterwards."""
+        os.close(self.job)
+        os.close(self.wire)
+        if not self.over and self.template.process is not None:
+            self._end()
+
+    def _end(self) -> int | None:
+        self.over = True
+        if (status := self.template.status()) is None:
+            self.template.kill()
+        return status

@@ -1,0 +1,8 @@
+"""What is asked, and what comes back: all that an author of an exercise needs."""
+
+from grader.arrays.laid import Array, holds_arrays, values_of
+from grader.arrays.numbers import ROUNDINGS
+from grader.exercises.exercise import Case, Draw, Exercise, Mistake, Move
+from grader.exercises.verdict import Outcome
+
+__all__ = ["ROUNDINGS", "Array", "Case", "Draw", "Exercise", "Mistake", "Move", "Outcome", "holds_arrays", "values_of"]

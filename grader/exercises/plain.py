@@ -1,0 +1,57 @@
+"""Values in types that cross the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.described import (
+    HELD,
+    Observed,
+    observed_array,
+    observed_mesh,
+)
+from grader.programs.program import Refused
+
+
+def plain(value: Any) -> Any:
+    """The value in types that cross the wire; refuses what has no such form."""
+    if value is None or isinstance(value, (bool, int, float, str)):  # None: an entry of a spec
+        return value
+    if isinstance(value, Mesh):
+        return observed_mesh(value)
+    if isinstance(value, jax.Array):
+        return observed_array(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, P):
+        return tuple(entry if entry is None else plain(entry) for entry in value)
+    if isinstance(value, slice):
+        return _spelled(value)
+    if isinstance(value, Observed):
+        return value
+    if isinstance(value, Mapping):
+        if HELD in value:
+            raise Refused(f"The answer holds a dict with the key {HELD!r}, which has a meaning of its own here.")
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(plain, value))
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    if isinstance(value, tuple):
+        return tuple(plain(v) for v in value)
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        raise Refused(f"The answer holds a {type(value).__name__}, which is neither a number, text nor array.")
+    return array
+
+
+def _spelled(part: slice) -> str:
+    """A slice as it stands between brackets: 0:4, or : for all."""
+    ends = [part.start, part.stop, *([] if part.step in (None, 1) else [part.step])]
+    return ":".join("" if end is None else str(end) for end in ends)

@@ -1,0 +1,126 @@
+"""A function as a script: text that other processes can run, with all that it needs and nothing else.
+
+Processes share no memory. A function that is to run in several of them goes there as text: its own source,
+that of the functions it calls, and the imports it uses. An array or a mesh that it only finds around it
+cannot go along: every process has to make its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import keyword
+import math
+import symtable
+import textwrap
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from grader.programs.program import Refused
+
+PLAIN = (int, float, complex, str, bytes, bool, type(None))
+
+
+def script_of(fn: Callable[..., Any]) -> str:
+    """The text that defines `fn` under its own name, with everything it refers to.
+
+    Comments and decorators are left out. Raises Refused for what cannot be written down.
+    """
+    written: dict[str, str] = {}
+    _write(fn, written)
+    return "\n\n".join(written.values()) + "\n"
+
+
+def untouched(fn: types.FunctionType) -> bool:
+    """Whether nothing stands in the function but the `...` of the starter."""
+    return all(isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) for line in _definition(fn).body)
+
+
+def _write(fn: types.FunctionType, written: dict[str, str]) -> None:
+    """Add the definition of a function, behind those of all that it refers to."""
+    tree = _definition(fn)
+    written[fn.__name__] = ""  # it may call itself
+    if fn.__closure__:
+        raise Refused(f"`{fn.__name__}` uses {_listed(fn.__code__.co_freevars)} of the function around it. Define it "
+                      "outside of any other, so that every process can be given its text.")
+    for name in sorted(_names(tree)):
+        if name in fn.__globals__ and name not in written:
+            _write_value(name, fn.__globals__[name], fn, written)
+    text = written.pop(fn.__name__)
+    written[fn.__name__] = text + ast.unparse(tree)
+
+
+def _definition(fn: Any) -> ast.FunctionDef:
+    if not isinstance(fn, types.FunctionType):
+        raise Refused(f"The answer should be a function, written with `def`; it is a {type(fn).__name__}.")
+    try:
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(fn))).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        raise Refused(f"The text of `{fn.__name__}` cannot be found. Define it with `def`, in a cell of its "
+                      "own.") from None
+    if not isinstance(tree, ast.FunctionDef):
+        raise Refused(f"`{fn.__name__}` should be written with `def`.")
+    tree.decorator_list = []
+    return tree
+
+
+def _names(tree: ast.FunctionDef) -> set[str]:
+    """The names that a function looks for around it; a variable of its own may be called as one of the notebook's."""
+    around = symtable.symtable(ast.unparse(tree), tree.name, "exec")
+    return {s.get_name() for s in around.get_symbols() if s.is_referenced()} | _globals(around)
+
+
+def _globals(table: symtable.SymbolTable) -> set[str]:
+    here = {s.get_name() for s in table.get_symbols() if s.is_global()} if table.get_type() == "function" else set()
+    return here.union(*map(_globals, table.get_children()))
+
+
+def _write_value(name: str, value: Any, user: types.FunctionType, written: dict[str, str]) -> None:
+    """Add what makes `name` mean the same elsewhere."""
+    if isinstance(value, types.ModuleType):
+        written[name] = f"import {value.__name__} as {name}"
+    elif isinstance(value, types.FunctionType) and value.__module__ in ("__main__", user.__module__):
+        if value.__name__ != name:
+            raise Refused(f"`{name}` is another name for `{value.__name__}`: call that by its own name.")
+        _write(value, written)
+    elif (place := _importable(value)) is not None:
+        written[name] = f"from {place[0]} import {place[1]} as {name}"
+    elif _writable(value):
+        written[name] = f"{name} = {value!r}"
+    else:
+        raise Refused(f"`{user.__name__}` uses `{name}`, a {type(value).__name__} of this notebook. Other processes do "
+                      "not have it: let each make its own, inside the function.")
+
+
+def _importable(value: Any) -> tuple[str, str] | None:
+    """The module and the name under which a function or class can be had anywhere."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__name__", "")
+    if not module or module == "__main__" or not name.isidentifier() or keyword.iskeyword(name):
+        return None
+    for place in (_public(module), module):
+        try:
+            if getattr(__import__(place, fromlist=[name]), name, None) is value:
+                return place, name
+        except ImportError:
+            continue
+    return None
+
+
+def _public(module: str) -> str:
+    """Where JAX shows what it keeps in jax._src."""
+    return "jax.sharding" if module.startswith("jax._src.") else module
+
+
+def _writable(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, (list, tuple, set)):
+        return type(value) in (list, tuple, set) and all(map(_writable, value))
+    if isinstance(value, Mapping):
+        return type(value) is dict and all(_writable(k) and _writable(v) for k, v in value.items())
+    return type(value) in PLAIN
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,70 @@
+"""What the judge says of one answer, and what it says of one that is not there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.arrays.blocks import Blocks
+from grader.arrays.ratios import Ratio
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge says of one answer.
+
+    `outcomes` has one record per check. `where` describes the case in which a check was missed;
+    `expected` and `found` say who should hold what in that case, and who does, where that helps; `ratios` how each
+    array of the result compares with the one expected, where there are several.
+    """
+
+    exercise: str
+    outcomes: tuple[Outcome, ...]
+    where: str = ""
+    expected: Blocks | None = None
+    found: Blocks | None = None
+    ratios: tuple[Ratio, ...] = ()
+
+    @property
+    def points(self) -> float:
+        return round(sum(o.points for o in self.outcomes), 2)
+
+    @property
+    def worth(self) -> float:
+        return round(sum(o.worth for o in self.outcomes), 2)
+
+    @property
+    def failure(self) -> Outcome | None:
+        """The first check that was missed."""
+        return next((o for o in self.outcomes if not o.passed), None)
+
+    @property
+    def passed(self) -> bool:
+        return self.failure is None
+
+    @property
+    def mistake(self) -> str:
+        return self.failure.mistake if self.failure else ""
+
+    @property
+    def words(self) -> str:
+        return self.failure.words if self.failure else ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one check of one exercise came to: the only record that leaves a run.
+
+    `mistake` is the name of the mistake that behaves the same, or "" when none does; `words` is
+    empty when the check passed.
+    """
+
+    exercise: str
+    check: str
+    points: float
+    worth: float
+    mistake: str = ""
+    words: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return not self.words

@@ -1,0 +1,717 @@
+"""04_automatic: the questions of the lesson, answered by compiling what they ask about and looking."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.meshes import make_mesh, put
+from grader.exercises import Case, Exercise
+from grader.programs.report import Report, communication
+
+GRID = {"x": 4, "y": 2}  # the mesh of the lesson
+LINE = {"d": 8}  # all devices in one row
+
+
+def _laid(shape: tuple[int, ...], spec: P, mesh: Any = GRID) -> jax.Array:
+    mesh = make_mesh(mesh) if isinstance(mesh, Mapping) else mesh
+    return put(np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape), spec, mesh)
+
+
+def _spec(array: jax.Array) -> tuple[Any, ...]:
+    """How an array lies, an entry for each dimension."""
+    return _padded(tuple(array.sharding.spec), array.ndim)
+
+
+def _padded(spec: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
+    return (*spec, *[None] * (rank - len(spec)))
+
+
+def _moved(report: Report) -> str:
+    """The one kind of collective in a report, "nothing", or all of them."""
+    kinds = {c.kind for c in report.collectives if c.group > 1}
+    return " and ".join(sorted(kinds)) or "nothing"
+
+
+def _rows(exercise: Exercise, argument: str, keys: Mapping[str, Any], mesh: Mapping[str, int] = GRID) -> None:
+    """One case a row: the table's key is also what the reference is asked about."""
+    exercise.cases(lambda draw: [Case({argument: key}, mesh, key=key) for key in keys])
+
+
+def _at(asked: str, rows: Mapping[str, Any]) -> Any:
+    """What a mistake answers: to these rows this, and to the others nothing of its own."""
+    return rows.get(asked)
+
+
+# Who decides what? Seven sentences, each tried.
+
+
+def _one_program_for_all_layouts() -> bool:
+    doubled = jax.jit(lambda v: v.sum(0))
+    texts = {doubled.lower(_laid((16, 32), spec)).compile().as_text() for spec in (P("x"), P("y"))}
+    return len(texts) == 1
+
+
+def _values_depend_on_layout() -> bool:
+    found = [np.asarray(jax.jit(lambda v: v.sum(0))(_laid((16, 32), spec))) for spec in (P("x"), P(None, "y"), P())]
+    return not all(np.array_equal(found[0], other) for other in found)
+
+
+def _elementwise_sends_nothing() -> bool:
+    return not any(communication(lambda v: 2 * jnp.sin(v) + 1, _laid((16, 32), spec)).collectives
+                   for spec in (P("x", "y"), P("y"), P(("x", "y")), P()))
+
+
+def _matmul_always_sends() -> bool:
+    return bool(communication(jnp.matmul, _laid((16, 32), P("x")), _laid((32, 24), P(None, "y"))).collectives)
+
+
+def _different_layouts_are_an_error() -> bool:
+    try:
+        jax.jit(jnp.add)(_laid((16, 32), P("x")), _laid((16, 32), P(None, "y")))
+    except Exception:
+        return True
+    return False
+
+
+def _a_constraint_divides_the_work_before_it() -> bool:
+    mesh, whole = make_mesh(GRID), _laid((16, 32), P())
+    wanted = NamedSharding(mesh, P("x"))
+    divided = communication(lambda v: lax.with_sharding_constraint(2 * jnp.sin(v), wanted), whole)
+    return divided.flops < communication(lambda v: 2 * jnp.sin(v), whole).flops
+
+
+def _a_copy_lies_as_its_original() -> bool:
+    original = _laid((16, 32), P("x", "y"))
+    return jnp.copy(original).sharding.is_equivalent_to(original.sharding, 2)
+
+
+CLAIMS = {
+    "jit compiles one program for all layouts": _one_program_for_all_layouts,
+    "values depend on the layout": _values_depend_on_layout,
+    "an elementwise operation on one array sends nothing": _elementwise_sends_nothing,
+    "every matmul sends something": _matmul_always_sends,
+    "operands that lie differently are an error": _different_layouts_are_an_error,
+    "a constraint can divide work before it": _a_constraint_divides_the_work_before_it,
+    "a copy lies as its original": _a_copy_lies_as_its_original,
+}
+
+who_decides = Exercise("who_decides", points=3, reference=functools.cache(lambda claim: CLAIMS[claim]()), form="table")
+_rows(who_decides, "claim", CLAIMS)
+
+
+@who_decides.mistake
+def one_program_serves_all(claim):
+    """The layouts of the arguments are known when a program is compiled, and they decide what it must send.
+    Compile `v.sum(0)` for two layouts and compare the two texts: is it one program?"""
+    return _at(claim, {"jit compiles one program for all layouts": True})
+
+
+@who_decides.mistake
+def layouts_change_values(claim):
+    """A layout says where the parts of an array lie, not what they are. What is kept when the compiler divides
+    a program, whatever the layout, and what alone may change? (Sums may be rounded in another order: that is
+    all.)"""
+    return _at(claim, {"values depend on the layout": True})
+
+
+@who_decides.mistake
+def everything_communicates(claim):
+    """For one entry of sin(v) a device needs one entry of v, in the same place. Does it hold that entry?"""
+    return _at(claim, {"an elementwise operation on one array sends nothing": False})
+
+
+@who_decides.mistake
+def every_matmul_communicates(claim):
+    """Look at a product whose left operand is cut by rows and whose right operand is cut by columns: what does
+    a device need for its block of the result that it does not hold?"""
+    return _at(claim, {"every matmul sends something": True})
+
+
+@who_decides.mistake
+def layouts_must_agree(claim):
+    """With Auto axes there is no such error: the compiler moves one of the operands, and says nothing about it.
+    Which instrument shows what it moved?"""
+    return _at(claim, {"operands that lie differently are an error": True})
+
+
+@who_decides.mistake
+def constraints_act_forward_only(claim):
+    """Compare the FLOPs of 2 * sin(v), v whole on every device, with and without a constraint on its result. If
+    each device has to deliver only a part of the result, how much of it need it compute?"""
+    return _at(claim, {"a constraint can divide work before it": False})
+
+
+@who_decides.mistake
+def copies_are_gathered(claim):
+    """A copy is an elementwise operation as well. Print its `.sharding`, or draw it."""
+    return _at(claim, {"a copy lies as its original": False})
+
+
+# How does the result of an operation lie, and what does it take? A 16 × 16 array, its rows cut over d.
+
+OPERATIONS = {
+    "jnp.sin(v)": jnp.sin,
+    "v.T": lambda v: v.T,
+    "v.sum(1)": lambda v: v.sum(1),
+    "v.sum(0)": lambda v: v.sum(0),
+    "v + v.T": lambda v: v + v.T,
+    "jnp.roll(v, 1, axis=0)": lambda v: jnp.roll(v, 1, axis=0),
+    "v.cumsum(0)": lambda v: v.cumsum(0),
+    "jnp.sort(v, axis=0)": lambda v: jnp.sort(v, axis=0),
+    "v.reshape(-1)": lambda v: v.reshape(-1),
+    "v[0]": lambda v: v[0],
+    "v.T @ v": lambda v: v.T @ v,
+    "v @ v": lambda v: v @ v,
+}
+
+
+@functools.cache
+def _result(operation: str) -> jax.Array:
+    return jax.jit(OPERATIONS[operation])(_laid((16, 16), P("d"), LINE))
+
+
+def _lies(operation: str) -> tuple[Any, ...]:
+    return _spec(_result(operation))
+
+
+def _lie_alike(one: Any, other: Any, operation: str) -> bool:
+    """Two specs that put the same parts on the same devices: P("d") and P("d", None) are one for a matrix."""
+    rank = _result(operation).ndim
+    return len(tuple(one)) <= rank and _padded(tuple(one), rank) == _padded(tuple(other), rank)
+
+
+predict_out = Exercise("predict_out", points=3, reference=_lies, form="table", same=_lie_alike)
+_rows(predict_out, "operation", [o for o in OPERATIONS if "sort" not in o], LINE)
+
+
+@predict_out.mistake
+def kept_the_spec(operation):
+    """The layout was carried over as it stands. Ask of each dimension of the *result*: from which dimension of
+    v does it come, and is that one cut? A dimension that is summed or indexed away takes its cut along."""
+    return _at(operation, {"v.T": P("d"), "v.sum(0)": P("d"), "v[0]": P("d"), "v.T @ v": P("d")})
+
+
+@predict_out.mistake
+def came_out_whole(operation):
+    """You expect the whole result on every device. But each device can make its own rows of it, and the
+    compiler brings nothing together unless somebody asks."""
+    return _at(operation, {"jnp.sin(v)": P(), "v.sum(1)": P(), "v.reshape(-1)": P(), "v + v.T": P(),
+                           "jnp.roll(v, 1, axis=0)": P(), "v.cumsum(0)": P(), "v @ v": P()})
+
+
+@predict_out.mistake
+def turned_the_cut(operation):
+    """The cut was turned to the columns. Only an operation that turns the dimensions does that. Which dimension
+    of the result do the rows of v become?"""
+    return _at(operation, {"jnp.sin(v)": P(None, "d"), "v + v.T": P(None, "d"), "v.cumsum(0)": P(None, "d"),
+                           "v @ v": P(None, "d"), "jnp.roll(v, 1, axis=0)": P(None, "d")})
+
+
+KINDS = ("nothing", "all_reduce", "all_gather", "all_to_all", "collective_permute")
+
+
+@functools.cache
+def _takes(operation: str) -> str:
+    return _moved(communication(OPERATIONS[operation], _laid((16, 16), P("d"), LINE)))
+
+
+predict_moves = Exercise("predict_moves", points=4, reference=_takes, form="table")
+_rows(predict_moves, "operation", [o for o in OPERATIONS if o != "v[0]"], LINE)
+
+
+@predict_moves.mistake
+def reductions_stay_at_home(operation):
+    """The sum runs along the dimension that is cut: every device holds one part of each sum. What brings the
+    parts together?"""
+    return _at(operation, {"v.sum(0)": "nothing", "v.T @ v": "nothing"})
+
+
+@predict_moves.mistake
+def every_reduction_communicates(operation):
+    """The sum runs along the rows, and every device holds whole rows. Which part of its sums is it lacking?"""
+    return _at(operation, {"v.sum(1)": "all_reduce"})
+
+
+@predict_moves.mistake
+def transposing_moves_data(operation):
+    """A device that holds rows 2 and 3 of v holds columns 2 and 3 of v.T: the same numbers. The layout of the
+    result can follow, so that nothing has to be sent."""
+    return _at(operation, {"v.T": "all_to_all"})
+
+
+@predict_moves.mistake
+def overlooked_that_layouts_differ(operation):
+    """v is cut by rows and v.T by columns, and an entry of their sum needs one of each. Each device lacks a
+    piece from every other one. Which collective deals a piece from each to each?"""
+    return _at(operation, {"v + v.T": "nothing"})
+
+
+@predict_moves.mistake
+def overlooked_the_edges(operation):
+    """Every row moves down by one. Inside a device that is its own affair; but where does the first row of each
+    block come from?"""
+    return _at(operation, {"jnp.roll(v, 1, axis=0)": "nothing"})
+
+
+@predict_moves.mistake
+def gathered_for_the_edges(operation):
+    """Each device needs one row, of its neighbour only. There is a collective that sends from each device to
+    one other."""
+    return _at(operation, {"jnp.roll(v, 1, axis=0)": "all_gather"})
+
+
+@predict_moves.mistake
+def ran_along_a_cut_dimension(operation):
+    """It runs down the columns, and the columns are cut: no device can finish with the rows it has. Try it, and
+    see how this compiler helps itself."""
+    return _at(operation, {"v.cumsum(0)": "nothing", "jnp.sort(v, axis=0)": "nothing"})
+
+
+@predict_moves.mistake
+def reshaping_moves_data(operation):
+    """Two whole rows, written one after the other, are 32 entries in a row: the part that the device has to
+    hold. What would have to be sent?"""
+    return _at(operation, {"v.reshape(-1)": "all_gather"})
+
+
+@predict_moves.mistake
+def rows_times_what(operation):
+    """A device has rows of the left operand. For its rows of the product it needs *all* of the right operand,
+    and holds two rows of it."""
+    return _at(operation, {"v @ v": "nothing"})
+
+
+@predict_moves.mistake
+def took_parts_of_sums_for_rows(operation):
+    """Case 2 of the sharded products was taken for case 3, or the other way round. Is the dimension that is
+    summed over cut in one operand, or alike in both? In the first case an operand is gathered, in the second
+    the products are added up."""
+    return _at(operation, {"v @ v": "all_reduce", "v.T @ v": "all_gather"})
+
+
+@predict_moves.mistake
+def elementwise_sends(operation):
+    """For one entry of the result a device needs one entry of v, in the same place."""
+    return _at(operation, {"jnp.sin(v)": "all_gather"})
+
+
+# A sum over rows on a 2 × 4 mesh: who holds which sums?
+
+WIDE = {"x": 2, "y": 4}
+BEFORE = np.arange(48, dtype=np.float32).reshape(6, 8)
+
+
+@functools.cache
+def _summed() -> tuple[jax.Array, Report]:
+    laid = put(BEFORE, P("x", "y"), make_mesh(WIDE))
+    return jax.jit(lambda v: v.sum(0))(laid), communication(lambda v: v.sum(0), laid)
+
+
+def _holds(device: int) -> list[float]:
+    return np.asarray(_summed()[0].addressable_shards[device].data).tolist()
+
+
+CONTRACT: dict[str, Callable[[], Any]] = {
+    "layout": lambda: _spec(_summed()[0]),
+    "device 0": lambda: _holds(0),
+    "device 1": lambda: _holds(1),
+    "device 4": lambda: _holds(4),
+    "hold what device 1 holds": lambda: [d for d in range(8) if _holds(d) == _holds(1)],
+    "collective": lambda: _moved(_summed()[1]),
+    "over": lambda: _summed()[1].collectives[0].axes[0],
+    "bytes sent": lambda: _summed()[1].bytes_sent,
+}
+contract = Exercise("contract", points=4, reference=lambda asked: CONTRACT[asked](), form="table")
+_rows(contract, "asked", CONTRACT, WIDE)
+
+
+@contract.mistake
+def kept_its_own_part(asked):
+    """That is the sum over the three rows a device holds itself. The other three lie on the devices with the
+    same y: who adds them?"""
+    return _at(asked, {"device 0": [24.0, 27.0], "device 1": [30.0, 33.0], "device 4": [96.0, 99.0]})
+
+
+@contract.mistake
+def whole_on_every_device(asked):
+    """The sums over rows are whole, but each device computed those of *its* columns. Nobody asked for the
+    others: how is the dimension that remains cut?"""
+    everything = BEFORE.sum(0).tolist()
+    return _at(asked, {"layout": P(), "device 0": everything, "device 1": everything, "device 4": everything,
+                       "hold what device 1 holds": list(range(8))})
+
+
+@contract.mistake
+def neighbours_hold_the_same(asked):
+    """Devices 0 and 1 differ along y, and the columns are cut over y: they hold different columns. Copies lie
+    on devices that differ only along the axis over which nothing is cut any more. What is the number of the
+    device one step along x?"""
+    return _at(asked, {"device 1": [120.0, 126.0], "hold what device 1 holds": [0, 1], "device 4": [144.0, 150.0]})
+
+
+@contract.mistake
+def summed_over_the_wrong_axis(asked):
+    """Rows are cut over x, columns over y, and `sum(0)` adds up rows. Over which axis lie the parts of one
+    sum?"""
+    return _at(asked, {"over": "y", "layout": P("x")})
+
+
+@contract.mistake
+def gathered_to_sum(asked):
+    """To gather the rows and add them afterwards would do it, but sends three rows where one row of sums is
+    enough. Which collective adds on the way?"""
+    return _at(asked, {"collective": "all_gather"})
+
+
+@contract.mistake
+def counted_entries_sent(asked):
+    """That counts entries. A float32 takes four bytes."""
+    return _at(asked, {"bytes sent": 2})
+
+
+@contract.mistake
+def counted_both_devices(asked):
+    """An all_reduce of b bytes over n devices sends 2(n-1)/n of b from each. How many devices add up together
+    here, and how many sums does each of them have?"""
+    return _at(asked, {"bytes sent": 16})
+
+
+# What a constraint costs. A 16 × 32 array on the lesson's mesh.
+
+CHANGES = {
+    'P("x", "y") → P("x", None)': (P("x", "y"), P("x", None)),
+    'P("x", None) → P("x", "y")': (P("x", None), P("x", "y")),
+    'P("x", None) → P(None, "x")': (P("x", None), P(None, "x")),
+    'P(None, "y") → P("y", None)': (P(None, "y"), P("y", None)),
+    'P("x", "y") → P()': (P("x", "y"), P()),
+    'P() → P("y", "x")': (P(), P("y", "x")),
+    'P("x") → P(("x", "y"))': (P("x"), P(("x", "y"))),
+    'P(("x", "y")) → P(("y", "x"))': (P(("x", "y")), P(("y", "x"))),
+}
+
+
+@functools.cache
+def _costs(change: str) -> str:
+    before, after = CHANGES[change]
+    wanted = NamedSharding(make_mesh(GRID), after)
+    return _moved(communication(lambda v: lax.with_sharding_constraint(v + 1, wanted), _laid((16, 32), before)))
+
+
+constraint_moves = Exercise("constraint_moves", points=4, reference=_costs, form="table")
+_rows(constraint_moves, "change", CHANGES)
+
+
+@constraint_moves.mistake
+def cutting_costs(change):
+    """Every device already holds the part that it is to keep: it throws the rest away. To cut finer sends
+    nothing; to put together does."""
+    return _at(change, {'P("x", None) → P("x", "y")': "all_to_all", 'P() → P("y", "x")': "all_to_all",
+                        'P("x") → P(("x", "y"))': "all_to_all"})
+
+
+@constraint_moves.mistake
+def gathered_to_cut_again(change):
+    """To gather everything and cut it again would do, but every device would receive far more than it keeps.
+    Which collective sends to each device only the piece that it needs?"""
+    return _at(change, {'P("x", None) → P(None, "x")': "all_gather", 'P(None, "y") → P("y", None)': "all_gather",
+                        'P(("x", "y")) → P(("y", "x"))': "all_gather"})
+
+
+@constraint_moves.mistake
+def making_whole_is_free(change):
+    """A device holds a part and is to hold more. Somebody has to send it."""
+    return _at(change, {'P("x", "y") → P("x", None)': "nothing", 'P("x", "y") → P()': "nothing"})
+
+
+@constraint_moves.mistake
+def added_up_copies(change):
+    """An all_reduce adds. Here nothing is a part of a sum: the entries only have to be brought together."""
+    return _at(change, {'P("x", "y") → P("x", None)': "all_reduce", 'P("x", "y") → P()': "all_reduce"})
+
+
+@constraint_moves.mistake
+def order_does_not_matter(change):
+    """Both cut the rows into eight, but in another order: draw the two. Which device holds rows 2 and 3 in
+    each?"""
+    return _at(change, {'P(("x", "y")) → P(("y", "x"))': "nothing"})
+
+
+# Does it run?
+
+
+def _runs(attempt: Callable[[], Any]) -> str:
+    try:
+        jax.block_until_ready(attempt())
+    except Exception:  # which one differs between versions of JAX
+        return "an error"
+    return "runs"
+
+
+def _constraint(value: Any, sharding: Any) -> Any:
+    return jax.jit(lambda v: lax.with_sharding_constraint(v + 1, sharding))(value)
+
+
+def _over(spec: P, *, order: slice = slice(None), kind: AxisType = AxisType.Auto, shape=(4, 2), names=("x", "y")):
+    devices = np.array(jax.devices()[:8])[order].reshape(shape)
+    return NamedSharding(Mesh(devices, names, axis_types=(kind,) * len(names)), spec)
+
+
+def _within(mesh: Mesh) -> Any:
+    with jax.set_mesh(mesh):
+        return _constraint(np.ones((16, 32), np.float32), P("y", "x"))
+
+
+ATTEMPTS: dict[str, Callable[[], Any]] = {
+    "a constraint with a bare P, no mesh set": lambda: _constraint(_laid((16, 32), P("x", "y")), P("y", "x")),
+    "the same inside `with jax.set_mesh(mesh)`": lambda: _within(make_mesh(GRID)),
+    "a constraint over Explicit axes": lambda: _constraint(_laid((16, 32), P("x", "y")),
+                                                           _over(P("y", "x"), kind=AxisType.Explicit)),
+    "a constraint over the devices in reverse": lambda: _constraint(_laid((16, 32), P("x", "y")),
+                                                                    _over(P("y", "x"), order=slice(None, None, -1))),
+    "a constraint over the devices as a mesh of 8": lambda: _constraint(_laid((16, 32), P("x", "y")),
+                                                                        _over(P("i"), shape=(8,), names=("i",))),
+    "out_shardings that cut 10 rows over x": lambda: jax.jit(jnp.sin, out_shardings=_over(P("x")))(np.ones((10, 4))),
+    "in_shardings unlike a committed argument's": lambda: jax.jit(jnp.sin, in_shardings=_over(P("y")))(
+        _laid((16, 32), P("x"))),
+    "in_shardings for a NumPy argument": lambda: jax.jit(jnp.sin, in_shardings=_over(P("y")))(np.ones((16, 32))),
+}
+error_or_not = Exercise("error_or_not", points=4, form="table",
+                        reference=functools.cache(lambda attempt: _runs(ATTEMPTS[attempt])))
+_rows(error_or_not, "attempt", ATTEMPTS)
+
+
+@error_or_not.mistake
+def names_alone_are_enough(attempt):
+    """P("y", "x") names two axes, but of which mesh? `jit` does not look at where the argument lies to find
+    out. A NamedSharding says it; so does a mesh that is set for the time being."""
+    return _at(attempt, {"a constraint with a bare P, no mesh set": "runs"})
+
+
+@error_or_not.mistake
+def a_set_mesh_is_not_enough(attempt):
+    """`with jax.set_mesh(mesh)` is the very thing that gives a bare P its mesh."""
+    return _at(attempt, {"the same inside `with jax.set_mesh(mesh)`": "an error"})
+
+
+@error_or_not.mistake
+def any_mesh_can_be_constrained(attempt):
+    """A constraint is for the compiler, and the compiler decides about Auto axes only. Along Explicit axes the
+    layout is part of the type, and another function changes it (lesson 10)."""
+    return _at(attempt, {"a constraint over Explicit axes": "runs"})
+
+
+@error_or_not.mistake
+def same_devices_in_any_order(attempt):
+    """They are the same devices, but one compiled program runs on *one* list of devices, in one order: place 0
+    is device 0 in one mesh and device 7 in the other."""
+    return _at(attempt, {"a constraint over the devices in reverse": "runs"})
+
+
+@error_or_not.mistake
+def one_mesh_per_program(attempt):
+    """The list of devices is the same, in the same order; only the names of the axes are others. Within one
+    program meshes with Auto axes may be mixed so."""
+    return _at(attempt, {"a constraint over the devices as a mesh of 8": "an error"})
+
+
+@error_or_not.mistake
+def uneven_is_padded(attempt):
+    """Ten rows cannot be dealt out to four devices in equal parts, and an array's layout promises equal parts.
+    Nothing is padded for you."""
+    return _at(attempt, {"out_shardings that cut 10 rows over x": "runs"})
+
+
+@error_or_not.mistake
+def jit_moves_what_is_committed(attempt):
+    """The argument was put where it lies on purpose: it is committed. `in_shardings` that say otherwise
+    contradict you, and JAX does not choose between the two."""
+    return _at(attempt, {"in_shardings unlike a committed argument's": "runs"})
+
+
+@error_or_not.mistake
+def numpy_is_committed_too(attempt):
+    """A NumPy array lies on no device yet, so there is nothing to contradict: `jit` puts it where
+    `in_shardings` say."""
+    return _at(attempt, {"in_shardings for a NumPy argument": "an error"})
+
+
+# A mesh whose order is not that of the devices' numbers.
+
+ORDER = (0, 1, 4, 5, 2, 3, 6, 7)
+
+
+@functools.cache
+def _followed() -> tuple[jax.Array, jax.Array, jax.Array, Report]:
+    """x, y, relu(x @ y) and what that took, on a 4 × 2 mesh of the devices in this order."""
+    mesh = Mesh(np.array(jax.devices()[:8])[list(ORDER)].reshape(4, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
+    x, y = _laid((32, 16), P("a", "b"), mesh), _laid((16, 24), P("b", None), mesh)
+
+    def layer(x, y):
+        return jax.nn.relu(x @ y)
+    return x, y, jax.jit(layer)(x, y), communication(layer, x, y)
+
+
+def _holders(array: jax.Array, rows: int, columns: int = 0) -> list[int]:
+    """The numbers of the devices that hold this entry."""
+    number = {device: k for k, device in enumerate(jax.devices())}
+    held = ((number[s.device], s.data.shape, [part.start or 0 for part in s.index]) for s in array.addressable_shards)
+    return sorted(d for d, shape, begin in held
+                  if begin[0] <= rows < begin[0] + shape[0] and begin[1] <= columns < begin[1] + shape[1])
+
+
+def _partners(device: int) -> list[int]:
+    """The other devices that hold parts of the same sums: the same rows of x, other columns."""
+    rows = {jax.devices().index(shard.device): shard.index[0] for shard in _followed()[0].addressable_shards}
+    return sorted(d for d in rows if d != device and rows[d] == rows[device])
+
+
+FOLLOWED: dict[str, Callable[[], Any]] = {
+    "who holds x[8, 0]": lambda: _holders(_followed()[0], 8),
+    "who holds x[8, 8]": lambda: _holders(_followed()[0], 8, 8),
+    "who holds y[8, 0]": lambda: _holders(_followed()[1], 8),
+    "layout of relu(x @ y)": lambda: _spec(_followed()[2]),
+    "collective": lambda: _moved(_followed()[3]),
+    "over": lambda: _followed()[3].collectives[0].axes[0],
+    "adds up with device 4": lambda: _partners(4),
+    "who holds relu(x @ y)[8, 0]": lambda: _holders(_followed()[2], 8),
+}
+
+
+def _same_followed(one: Any, other: Any, asked: str) -> bool:
+    if asked == "layout of relu(x @ y)":
+        return _padded(tuple(one), 2) == _padded(tuple(other), 2)
+    return (sorted(one) if isinstance(one, (list, tuple)) else one) == other
+
+
+follow_the_mesh = Exercise("follow_the_mesh", points=4, form="table", same=_same_followed,
+                           reference=lambda asked: FOLLOWED[asked]())
+_rows(follow_the_mesh, "asked", FOLLOWED)
+
+
+@follow_the_mesh.mistake
+def counted_devices_by_number(asked):
+    """You counted the devices by their numbers. A spec counts *places in the mesh*: row 1 of `mesh.devices`
+    holds block 1, whatever the numbers in it. Print `mesh.devices`."""
+    return _at(asked, {"who holds x[8, 0]": [2], "who holds x[8, 8]": [3], "who holds relu(x @ y)[8, 0]": [2, 3]})
+
+
+@follow_the_mesh.mistake
+def forgot_the_copies(asked):
+    """One axis of the mesh does not stand in the spec. Devices that differ only along that axis hold copies:
+    how many devices hold this entry?"""
+    return _at(asked, {"who holds y[8, 0]": [1], "who holds relu(x @ y)[8, 0]": [4]})
+
+
+@follow_the_mesh.mistake
+def forgot_the_second_cut(asked):
+    """x is cut over both axes. Those two devices hold the same rows, and different columns."""
+    return _at(asked, {"who holds x[8, 0]": [4, 5], "who holds x[8, 8]": [4, 5]})
+
+
+@follow_the_mesh.mistake
+def kept_the_summed_axis(asked):
+    """b cut the dimension that is summed over. Once the parts are added up it is gone, and its cut with it."""
+    return _at(asked, {"layout of relu(x @ y)": P("a", "b")})
+
+
+@follow_the_mesh.mistake
+def summed_along_the_rows(asked):
+    """Devices along a hold different *rows* of x: other entries of the result, not parts of the same sums.
+    Which axis cuts the dimension that is summed over?"""
+    return _at(asked, {"over": "a", "adds up with device 4": [0, 2, 6]})
+
+
+@follow_the_mesh.mistake
+def gathered_the_operand(asked):
+    """x and y are cut alike along the dimension that is summed over: each device can multiply what it holds.
+    What it then has is a part of every sum."""
+    return _at(asked, {"collective": "all_gather"})
+
+
+# A benchmark from a time when eight TPU cores were to be had for nothing.
+
+SINGLE = {"sin": 25.2, "matmul": 49.7}  # milliseconds on one core, as published in JAX's documentation
+SHARDED = {"sin": 2.4, "matmul": 7.47}  # and on eight
+
+
+def _first_call_traces() -> str:
+    """Count how often Python runs through a jitted function in three calls."""
+    seen = []
+    traced = jax.jit(lambda v: seen.append(v) or v + 1)
+    runs = [len(seen) for _ in range(3) if jax.block_until_ready(traced(np.ones(3, np.float32))) is not None]
+    return "it is compiled" if runs == [1, 1, 1] else "it is not the slowest"
+
+
+BENCHMARK: dict[str, Callable[[], Any]] = {
+    "speed-up of sin": lambda: SINGLE["sin"] / SHARDED["sin"],
+    "speed-up of matmul": lambda: SINGLE["matmul"] / SHARDED["matmul"],
+    "efficiency of matmul": lambda: SINGLE["matmul"] / SHARDED["matmul"] / 8,
+    "sin gains more than 8, because": lambda: "25.2 ± 30.9 is noise",
+    "the first call is slowest, because": _first_call_traces,
+    "without block_until_ready one times": lambda: "the dispatch",
+    "simulated devices gain nothing, because": lambda: "they share one processor",
+}
+
+
+def _near(one: Any, other: Any, asked: str) -> bool:
+    """Two per cent either way will do for a number."""
+    if isinstance(other, str) or isinstance(one, str):
+        return one == other
+    return abs(one - other) <= 0.02 * abs(other)
+
+
+read_the_benchmark = Exercise("read_the_benchmark", points=3, form="table", same=_near,
+                              reference=lambda asked: BENCHMARK[asked]())
+_rows(read_the_benchmark, "asked", BENCHMARK)
+
+
+@read_the_benchmark.mistake
+def divided_upside_down(asked):
+    """A speed-up is the time before over the time after: above 1 when it got faster. An efficiency is the
+    speed-up over the number of devices, 1 at best."""
+    return _at(asked, {"speed-up of sin": 2.4 / 25.2, "speed-up of matmul": 7.47 / 49.7,
+                       "efficiency of matmul": 7.47 / 49.7 * 8})
+
+
+@read_the_benchmark.mistake
+def took_the_speed_up_for_efficiency(asked):
+    """That is the speed-up. Eight devices could at best be eight times as fast: what share of that was
+    reached?"""
+    return _at(asked, {"efficiency of matmul": 49.7 / 7.47})
+
+
+@read_the_benchmark.mistake
+def believed_in_more_than_eight(asked):
+    """Eight devices do eight times as much at best. Look at the spread of the slow time: a mean of 25.2 with a
+    standard deviation of 30.9. Of what quality is such a mean?"""
+    return _at(asked, {"sin gains more than 8, because": "sin sends nothing"})
+
+
+@read_the_benchmark.mistake
+def blamed_the_devices(asked):
+    """Count how often Python runs through a jitted function: put a `print` into it and call it three times.
+    What happens in the first call and in no other?"""
+    return _at(asked, {"the first call is slowest, because": "the devices warm up"})
+
+
+@read_the_benchmark.mistake
+def thought_jit_waits(asked):
+    """A jitted call returns before its work is done: you get an array that is still being made. What had
+    happened by the time the clock was stopped?"""
+    return _at(asked, {"without block_until_ready one times": "the whole work"})
+
+
+@read_the_benchmark.mistake
+def expected_simulation_to_be_fast(asked):
+    """Simulated devices are threads on the cores that were there before. Eight of them have no more arithmetic
+    between them than one: what they show is *who does what*, not how fast."""
+    return _at(asked, {"simulated devices gain nothing, because": "they have to communicate"})

@@ -1,0 +1,565 @@
+"""04_automatic: programs that are left to the compiler, and functions that look at what it made of them.
+
+Axes are Auto throughout: nobody writes a collective here. What a program may send is worked out from shapes.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.described import OnDevices, OnMesh
+from grader.exercises import Array, Case, Exercise, Move
+from grader.programs.structure import ring_bytes
+
+FLOAT = 4  # bytes of a float32
+
+
+def _constrained(value, mesh, *spec):
+    return lax.with_sharding_constraint(value, NamedSharding(mesh, P(*spec)))
+
+
+# v + 1, and then another layout: P("x", "y") → P("y", "x"), and → P().
+
+
+def _relaid(draw, moves, out, most):
+    """Another layout for v + 1. `most` are the bytes that may be sent, given the block's and the mesh's
+    sizes."""
+    mesh, (rows, columns) = draw.mesh("x", "y"), draw.lengths(2, divisible_by=8)
+    block = rows // mesh["x"], columns // mesh["y"]
+    return Case({"v": draw.array(rows, columns, spec=P("x", "y"))}, mesh, out, most(FLOAT * math.prod(block), mesh),
+                moves=moves(block, mesh))
+
+
+constrain = Exercise("constrain", points=4, reference=lambda v: v + 1, by_compiler=True)
+
+
+@constrain.cases
+def _(draw):
+    def moves(block, mesh):
+        """An all_to_all, a permute of blocks, or one after the other, along either axis or both."""
+        return tuple(Move(kind, axes, block) for kind in ("all_to_all", "collective_permute")
+                     for axes in (("x",), ("y",), ("x", "y")))
+    # An all_to_all sends less than a block, a permute a block.
+    return _relaid(draw, moves, P("y", "x"), lambda block, mesh: 2 * block)
+
+
+@constrain.mistake
+def constrained_a_bare_spec(v, *, mesh):
+    """P("y", "x") names two axes, but of which mesh? Inside `jit` there is none unless somebody sets one. What
+    binds a spec to a mesh?"""
+    return lax.with_sharding_constraint(v + 1, P("y", "x"))
+
+
+@constrain.mistake
+def constrained_over_an_explicit_mesh(v, *, mesh):
+    """The constraint is on a mesh with Explicit axes, and there layouts are part of the types: the compiler has
+    no say. In JAX 0.9 and later `jax.make_mesh` makes such a mesh unless told otherwise. You are given a
+    `mesh`: take that one."""
+    kinds = (AxisType.Explicit,) * 2
+    other = Mesh(mesh.devices, mesh.axis_names, axis_types=kinds)
+    return lax.with_sharding_constraint(v + 1, NamedSharding(other, P("y", "x")))
+
+
+@constrain.mistake
+def put_on_reordered_devices(v, *, mesh):
+    """The mesh you made has the same devices in another order. One program runs on one list of devices: no
+    `device_put` inside `jit` leads out of it. Use the mesh you are given."""
+    other = Mesh(mesh.devices.reshape(-1)[::-1].reshape(mesh.devices.shape), mesh.axis_names)
+    return jax.device_put(v + 1, NamedSharding(other, P("y", "x")))
+
+
+@constrain.mistake
+def constrained_what_is_not_returned(v, *, mesh):
+    """The result lies as v lay. A constraint changes no array in place: it *returns* the array that is
+    constrained. Was that one returned? Or was it a `device_put`? Inside `jit`, to the same devices, that leaves
+    the layout to the compiler."""
+    result = v + 1
+    _constrained(v, mesh, "y", "x")
+    return result
+
+
+@constrain.mistake
+def gathered_on_the_way(v, *, mesh):
+    """The layout is right, but the array was made whole on every device before it was cut anew. Ask for the
+    layout you want, and leave the way to the compiler."""
+    return _constrained(_constrained(v + 1, mesh), mesh, "y", "x")
+
+
+@constrain.mistake
+def cut_rows_only(v, *, mesh):
+    """The rows are cut over y, as they should be, but the columns are not cut: the second entry of the spec is
+    missing, and each device keeps more than its share."""
+    return _constrained(v + 1, mesh, "y")
+
+
+@constrain.mistake
+def cut_columns_only(v, *, mesh):
+    """The columns are cut over x, as they should be, but the rows are not cut: the first entry of the spec is
+    None."""
+    return _constrained(v + 1, mesh, None, "x")
+
+
+constrain_whole = Exercise("constrain_whole", points=3, reference=lambda v: v + 1, by_compiler=True)
+
+
+@constrain_whole.cases
+def _(draw):
+    def moves(block, mesh):
+        """All at once, or along one axis and then the blocks so gathered along the other."""
+        rows, columns = block
+        return (Move("all_gather", ("x", "y"), block), Move("all_gather", ("x",), block),
+                Move("all_gather", ("y",), block), Move("all_gather", ("y",), (rows * mesh["x"], columns)),
+                Move("all_gather", ("x",), (rows, columns * mesh["y"])))
+    return _relaid(draw, moves, P(), lambda block, mesh: round(ring_bytes("all_gather", block, 8)))
+
+
+@constrain_whole.mistake
+def left_as_it_lies(v, *, mesh):
+    """The result lies as v does. Either nobody asked for anything else, or a `device_put` did, which inside
+    `jit` leaves the layout to the compiler; "whole" does not mean on one device anyway. Which spec says "whole
+    on every device", and which function says it inside `jit`?"""
+    return v + 1
+
+
+@constrain_whole.mistake
+def gathered_along_x_only(v, *, mesh):
+    """The rows are whole now, the columns are still cut over y. In the spec you want no axis stands at all."""
+    return _constrained(v + 1, mesh, None, "y")
+
+
+@constrain_whole.mistake
+def gathered_along_y_only(v, *, mesh):
+    """The columns are whole now, the rows are still cut over x. In the spec you want no axis stands at all."""
+    return _constrained(v + 1, mesh, "x")
+
+
+@constrain_whole.mistake
+def constrained_a_bare_empty_spec(v, *, mesh):
+    """P() names no axis and still needs a mesh: which devices are "every device"?"""
+    return lax.with_sharding_constraint(v + 1, P())
+
+
+# Two matmuls, x cut by rows, the weights whole: one constraint on what lies between divides the work.
+
+steer = Exercise("steer", points=5, by_compiler=True,
+                 reference=lambda x, w1, w2: np.maximum(x @ w1, 0) @ w2)
+
+
+@steer.cases
+def _(draw):
+    mesh, (rows, inner, out) = draw.mesh("data", "model"), draw.lengths(3, divisible_by=8)
+    hidden = 4 * out  # were it narrow, a compiler might gather it and let everybody compute the second product
+    arrays = {"x": draw.array(rows, inner, spec=P("data")), "w1": draw.array(inner, hidden, spec=P()),
+              "w2": draw.array(hidden, out, spec=P())}
+    share, parts = rows // mesh["data"], mesh["model"]
+    yield Case(arrays, mesh, P("data"), round(ring_bytes("all_reduce", FLOAT * share * out, parts)),
+               2 * share * hidden * (inner + out) // parts, moves=(Move("all_reduce", ("model",), (share, out)),))
+
+
+def _steered(x, w1, w2, mesh, *hidden):
+    return jax.nn.relu(_constrained(x @ w1, mesh, *hidden)) @ w2
+
+
+@steer.mistake
+def left_model_without_work(x, w1, w2, *, mesh):
+    """Nothing is sent, and nothing is gained: devices along `model` hold the same rows of x and the same
+    weights, so they all compute the same. Either nothing is constrained, or to a layout that it has anyway,
+    such as P("data"). Which dimension of which array could be cut over `model`?"""
+    return jax.nn.relu(x @ w1) @ w2
+
+
+@steer.mistake
+def gathered_the_hidden_layer(x, w1, w2, *, mesh):
+    """The weights are cut over `model`, and the hidden layer comes out cut with them. But then it was asked for
+    as P("data"), whole along `model`, only to be cut again for the second product. Which layout does its *user*
+    want?"""
+    w1, w2 = _constrained(w1, mesh, None, "model"), _constrained(w2, mesh, "model")
+    return _steered(x, w1, w2, mesh, "data", None)
+
+
+@steer.mistake
+def hidden_cut_by_columns_only(x, w1, w2, *, mesh):
+    """The hidden layer is cut over `model`, but its rows were asked for whole: the batch that was divided over
+    `data` is brought together, which costs more than all the rest. None in a spec does not mean "as it is", it
+    means "whole"."""
+    return _constrained(_steered(x, w1, w2, mesh, None, "model"), mesh, "data")
+
+
+@steer.mistake
+def hidden_made_whole(x, w1, w2, *, mesh):
+    """The hidden layer was asked for whole on every device: it is gathered, and the second product computed by
+    everybody. P() is a wish like any other, and an expensive one."""
+    return _constrained(_steered(x, w1, w2, mesh), mesh, "data")
+
+
+@steer.mistake
+def cut_the_wrong_way_round(x, w1, w2, *, mesh):
+    """The rows of the hidden layer were asked for over `model`, its columns over `data`. The rows of x lie over
+    `data`: all of them have to move first. Which entry of the spec stands for the rows?"""
+    return _constrained(_steered(x, w1, w2, mesh, "model", "data"), mesh, "data")
+
+
+@steer.mistake
+def asked_for_too_little(x, w1, w2, *, mesh):
+    """The work is divided, but the result came out cut over `model` too. It was to lie as P("data"): every
+    device along `model` holds its rows whole."""
+    return _constrained(_steered(x, w1, w2, mesh, "data", "model"), mesh, "data", "model")
+
+
+# sigmoid(x @ weights + bias), everything whole: the contraction divided by constraints.
+
+divide_layer = Exercise("divide_layer", points=4, by_compiler=True,
+                        reference=lambda x, weights, bias: 1 / (1 + np.exp(-(x @ weights + bias))))
+
+
+@divide_layer.cases
+def _(draw):
+    mesh = draw.mesh("x", "y")
+    (inner,), out = draw.lengths(1, divisible_by=32), int(draw.rng.choice([3, 5, 7]))
+    # Small weights: sigmoid tells all its values apart.
+    x, weights, bias = (Array(draw.values(*shape) / 16, P()) for shape in ((inner,), (inner, out), (out,)))
+    yield Case({"x": x, "weights": weights, "bias": bias}, mesh, P(),
+               round(ring_bytes("all_reduce", FLOAT * out, mesh["x"])), 2 * inner * out // mesh["x"],
+               moves=(Move("all_reduce", ("x",), (out,)),))
+
+
+@divide_layer.mistake
+def divided_nothing(x, weights, bias, *, mesh):
+    """All arguments are whole on every device, so every device computes the whole layer, and a constraint on
+    the result does not change that: P() is how it lies anyway. Along which dimension of x and of the weights
+    does the sum run? *They* can be cut there."""
+    return jax.nn.sigmoid(x @ weights + bias)
+
+
+@divide_layer.mistake
+def constrained_x_only(x, weights, bias, *, mesh):
+    """Only x is cut. The weights are whole on every device, so the compiler has a choice: to cut them too, or
+    to gather x again. It gathered. Leave it no choice: how should *both* operands lie?"""
+    return jax.nn.sigmoid(_constrained(x, mesh, "x") @ weights + bias)
+
+
+@divide_layer.mistake
+def cut_over_both_axes(x, weights, bias, *, mesh):
+    """The contraction was divided over x and y together, and the parts are added over both. That is a good
+    idea, and not what was asked: cut over x alone."""
+    return jax.nn.sigmoid(_constrained(x, mesh, ("x", "y")) @ _constrained(weights, mesh, ("x", "y")) + bias)
+
+
+@divide_layer.mistake
+def cut_over_the_other_axis(x, weights, bias, *, mesh):
+    """The contraction was divided over y. The exercise asks for x: which entry of the spec says so?"""
+    return jax.nn.sigmoid(_constrained(x, mesh, "y") @ _constrained(weights, mesh, "y") + bias)
+
+
+@divide_layer.mistake
+def cut_and_made_whole_again(x, weights, bias, *, mesh):
+    """The operands were cut, and then made whole again before the product: all of it was sent for nothing, and
+    every device computes everything. A constraint should be the *last* word on an array before it is used."""
+    x, weights = _constrained(x, mesh, "x"), _constrained(weights, mesh, "x")
+    return jax.nn.sigmoid(_constrained(x, mesh) @ _constrained(weights, mesh) + bias)
+
+
+# Parameters that are made where they belong.
+
+
+def _made(rows, columns, sharding):
+    """The weights, made by a program with this result layout, and the bytes of them that one device then
+    holds."""
+    def make():
+        return jnp.sin(jnp.arange(rows * columns)).reshape(rows, columns)
+
+    compiled = jax.jit(make, out_shardings=sharding).lower().compile()
+    return compiled(), compiled.memory_analysis().output_size_in_bytes
+
+
+def _cut_by_columns(rows, columns, axis, mesh):
+    return _made(rows, columns, NamedSharding(mesh, P(None, axis)))
+
+
+init_sharded = Exercise("init_sharded", points=4, reference=_cut_by_columns, form="function")
+
+
+@init_sharded.cases
+def _(draw):
+    for sizes, axis in (({"x": 4, "y": 2}, "x"), ({"x": 4, "y": 2}, "y"), ({"data": 2, "model": 4}, "model")):
+        rows, columns = (int(8 * n) for n in draw.rng.choice(np.arange(3, 9), 2, replace=False))
+        yield Case({"rows": rows, "columns": columns, "axis": axis, "mesh": OnMesh(sizes)})
+
+
+@init_sharded.mistake
+def made_whole_then_cut(rows, columns, axis, mesh):
+    """The array lies as it should, but the bytes are those of all of it. Either one device made it whole before
+    it was cut, or the number is that of the global shape, as `nbytes` is. Which program makes it, and what does
+    *that* program's memory_analysis say?"""
+    whole, size = _made(rows, columns, None)
+    return jax.device_put(whole, NamedSharding(mesh, P(None, axis))), size
+
+
+@init_sharded.mistake
+def left_where_it_was_made(rows, columns, axis, mesh):
+    """The weights lie on one device. Nothing in this program says where its result belongs: no argument is laid
+    out that the compiler could follow. What can you tell `jax.jit` about the result?"""
+    return _made(rows, columns, None)
+
+
+@init_sharded.mistake
+def made_whole_everywhere(rows, columns, axis, mesh):
+    """The result was asked for with P(): every device makes and keeps all of it. Name the axis in the entry of
+    the dimension that is to be cut."""
+    return _made(rows, columns, NamedSharding(mesh, P()))
+
+
+@init_sharded.mistake
+def cut_by_rows(rows, columns, axis, mesh):
+    """The rows were cut. A spec has one entry per dimension, in order: which entry stands for the columns?"""
+    return _made(rows, columns, NamedSharding(mesh, P(axis)))
+
+
+@init_sharded.mistake
+def cut_over_every_axis(rows, columns, axis, mesh):
+    """The columns were cut over all axes of the mesh. Only one was asked for; along the others the devices hold
+    copies."""
+    return _made(rows, columns, NamedSharding(mesh, P(None, tuple(mesh.axis_names))))
+
+
+@init_sharded.mistake
+def counted_entries_for_bytes(rows, columns, axis, mesh):
+    """The array is right. The number counts entries; a float32 takes four bytes. Let the compiled program tell
+    you: `memory_analysis().output_size_in_bytes`."""
+    made, size = _cut_by_columns(rows, columns, axis, mesh)
+    return made, size // FLOAT
+
+
+# Are two arrays the same: values, layout, and every copy?
+
+
+def _copies_agree(array):
+    whole = np.asarray(array)
+    return all(np.array_equal(shard.data, whole[shard.index]) for shard in array.addressable_shards)
+
+
+def _laid_alike(a, b):
+    return a.shape == b.shape and a.sharding.is_equivalent_to(b.sharding, a.ndim)
+
+
+def _same(a, b):
+    return bool(_laid_alike(a, b) and np.array_equal(a, b) and _copies_agree(a) and _copies_agree(b))
+
+
+same_everywhere = Exercise("same_everywhere", points=4, reference=_same, form="function")
+GRID, LINE = OnMesh({"x": 4, "y": 2}), OnMesh({"d": 8})
+
+
+@same_everywhere.cases
+def _(draw):
+    value = draw.values(8, 16)
+    other = value.copy()
+    other[7, 15] += 1  # held by the last device alone
+    half = value[:, 8:] + np.float32(1)  # the second half of the columns, gone wrong on one of the devices that hold it
+
+    def lying(spec, mesh=GRID, given=value, **instead):
+        return OnDevices(given, mesh, spec, **instead)
+
+    odd = {"instead": {5: half}}
+    reordered = OnMesh({"x": 4, "y": 2}, order=(0, 1, 4, 5, 2, 3, 6, 7))
+    for a, b in (
+        (lying(P("x", "y")), lying(P("x", "y"))),
+        (lying(P("x")), lying(P("x", None))),
+        (lying(P(("x", "y"))), lying(P("d"), LINE)),
+        (lying(P("x", "y")), lying(P("x", "y"), given=other)),
+        (lying(P("x", "y")), lying(P("y", "x"))),
+        (lying(P("x", "y")), lying(P("x", "y"), reordered)),
+        (lying(P(None, "y")), lying(P(None, "y"), **odd)),
+        (lying(P(None, "y"), **odd), lying(P(None, "y"))),
+        (lying(P(None, "y"), **odd), lying(P(None, "y"), **odd)),
+        (lying(P()), lying(P(), instead={3: other})),
+        (lying(P()), lying(P())),
+        (lying(P("x")), lying(P("x"), given=value[:, :8])),
+    ):
+        yield Case({"a": a, "b": b})
+
+
+@same_everywhere.mistake
+def compared_global_values(a, b):
+    """Only the values were compared, and `np.asarray` reads one copy of each block. How the arrays lie does not
+    enter, and a copy that has gone wrong on another device is never looked at."""
+    return bool(np.array_equal(a, b))
+
+
+@same_everywhere.mistake
+def compared_shardings_by_equality(a, b):
+    """Values and shardings were compared, the shardings with `==`. P("x") and P("x", None) lie alike and are
+    not equal. Which method of a sharding asks whether two of them put the same parts on the same devices?"""
+    return bool(a.shape == b.shape and np.array_equal(a, b) and a.sharding == b.sharding
+                and _copies_agree(a) and _copies_agree(b))
+
+
+@same_everywhere.mistake
+def trusted_the_copies(a, b):
+    """Values and layouts agree, but a device holds a copy that differs from its brothers. `np.asarray` reads
+    one copy of each block; all of them are in `addressable_shards`."""
+    return bool(_laid_alike(a, b) and np.array_equal(a, b))
+
+
+@same_everywhere.mistake
+def compared_device_by_device(a, b):
+    """Device by device a and b hold the same, so they were called the same. But here both have the same copy
+    gone wrong, and neither is a sound array: do the copies *within* one array agree?"""
+    if not _laid_alike(a, b):
+        return False
+    pairs = zip(a.addressable_shards, b.addressable_shards, strict=True)
+    return bool(all(np.array_equal(one.data, two.data) for one, two in pairs))
+
+
+@same_everywhere.mistake
+def forgot_the_layout(a, b):
+    """All values and all copies were compared, but these two do not lie alike: some device holds another part
+    of the array."""
+    return bool(np.array_equal(a, b) and _copies_agree(a) and _copies_agree(b))
+
+
+@same_everywhere.mistake
+def looked_at_a_only(a, b):
+    """The copies within a were compared, those within b were not."""
+    return bool(_laid_alike(a, b) and np.array_equal(a, b) and _copies_agree(a))
+
+
+# Reading a compiled program: how many collectives of each kind stand in the text?
+
+KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+ANY = "|".join(KINDS)
+
+
+def _counted(pattern, text):
+    return dict(Counter(re.findall(pattern, text)))
+
+
+def _without_quoted(text):
+    return re.sub(r'"[^"]*"', '""', text)
+
+
+def _count(text):
+    """An instruction is a type, a blank, the operation, perhaps `-start`, and a bracket; quoted text is no
+    program."""
+    return _counted(rf" ({ANY})(?:-start)?\(", _without_quoted(text))
+
+
+def _same_counts(one, other, text):
+    return all(one.get(kind, 0) == other.get(kind, 0) for kind in {*KINDS, *one, *other})
+
+
+count_collectives = Exercise("count_collectives", points=5, reference=_count, form="function", same=_same_counts)
+
+HEAD = "HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[4,8]{1,0})->f32[4,8]{1,0}}\n"
+TRICKY = (
+    # Names of operations stand in metadata, and as operands of others.
+    """ENTRY %main.9 (p.1: f32[4,8]) -> f32[4,8] {
+  %p.1 = f32[4,8]{1,0} parameter(0), metadata={op_name="v"}
+  %all-reduce.3 = f32[4,8]{1,0} all-reduce(%p.1), channel_id=1, replica_groups={{0,1}}, to_apply=%add.1, \
+metadata={op_name="jit(step)/all-reduce(grads)" source_file="train.py" source_line=7}
+  %add.4 = f32[4,8]{1,0} add(%all-reduce.3, %all-reduce.3), metadata={op_name="jit(step)/after all-reduce(grads)"}
+  ROOT %all-gather.5 = f32[8,8]{1,0} all-gather(%add.4), channel_id=2, replica_groups={{0,1}}, dimensions={0}
+}
+""",
+    # On a TPU or GPU a collective is started, and its end awaited: one collective.
+    """ENTRY %main.12 (p.1: f32[4,8]) -> f32[8,8] {
+  %p.1 = f32[4,8]{1,0:T(8,128)} parameter(0)
+  %all-gather-start.1 = (f32[4,8]{1,0:T(8,128)}, f32[8,8]{1,0:T(8,128)}) all-gather-start(%p.1), dimensions={0}
+  %multiply.2 = f32[4,8]{1,0:T(8,128)} multiply(%p.1, %p.1)
+  %all-gather-done.3 = f32[8,8]{1,0:T(8,128)} all-gather-done(%all-gather-start.1)
+  %collective-permute-start.4 = (f32[4,8], f32[4,8], u32[], u32[]) collective-permute-start(%multiply.2), \
+source_target_pairs={{0,1},{1,0}}
+  ROOT %collective-permute-done.5 = f32[4,8]{1,0} collective-permute-done(%collective-permute-start.4)
+}
+""",
+    # Several all-reduces made into one: its type is a tuple. And one in a loop, which stands in the text once.
+    """%body.3 (c.1: (s32[], f32[16])) -> (s32[], f32[16]) {
+  %c.1 = (s32[], f32[16]{0}) parameter(0)
+  %v.2 = f32[16]{0} get-tuple-element(%c.1), index=1
+  %collective-permute.7 = f32[16]{0} collective-permute(%v.2), source_target_pairs={{0,1},{1,0}}
+  ROOT %tuple.8 = (s32[], f32[16]{0}) tuple(%i.3, %collective-permute.7)
+}
+
+ENTRY %main.20 (a.1: f32[4], b.1: f32[8,16]) -> (f32[4], f32[8,16]) {
+  %all-reduce.1 = (f32[4]{0}, f32[8,16]{1,0}, /*index=2*/f32[2]{0}) all-reduce(%a.1, %b.1, %d.1), to_apply=%add.1
+  %while.6 = (s32[], f32[16]{0}) while(%tuple.2), condition=%cond.2, body=%body.3
+  ROOT %all-to-all.9 = f32[8,16]{1,0} all-to-all(%b.2), channel_id=3, dimensions={1}
+}
+""",
+    # Nothing is sent here, though a good deal is said.
+    """ENTRY %main.4 (p.1: f32[4,8]) -> f32[4,8] {
+  %p.1 = f32[4,8]{1,0} parameter(0), metadata={op_name="all-gather(v)"}
+  ROOT %sine.2 = f32[4,8]{1,0} sine(%p.1), metadata={op_name="jit(no all-to-all( here)" source_file="all-reduce(.py"}
+}
+""",
+)
+
+
+@functools.cache
+def _compiled_texts():
+    """What jit makes of three small functions here and now."""
+    mesh = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    laid = jax.device_put(np.arange(256, dtype=np.float32).reshape(16, 16), NamedSharding(mesh, P("x", "y")))
+    functions = (lambda v: v @ v, lambda v: jnp.sin(v) * 2, lambda v: (v.sum(0), v.max(1), jnp.roll(v, 1, axis=0)))
+    return tuple(jax.jit(f).lower(laid).compile().as_text() for f in functions)
+
+
+@count_collectives.cases
+def _(draw):
+    for text in (*TRICKY, *_compiled_texts()):
+        yield Case({"text": HEAD + text if text in TRICKY else text})
+
+
+@count_collectives.mistake
+def counted_every_mention(text):
+    """Every mention was counted: names such as %all-reduce.3, operands, metadata. An instruction is `name =
+    type operation(operands)`. What stands right before and right behind the operation, and nowhere else?"""
+    return _counted(f"({ANY})", text)
+
+
+@count_collectives.mistake
+def believed_the_metadata(text):
+    """Quoted text was counted too. `op_name` and `source_file` say where an operation stems from, and may say
+    anything: they are no part of the program."""
+    return _counted(rf"\b({ANY})(?:-start)?\(", text)
+
+
+@count_collectives.mistake
+def counted_start_and_done(text):
+    """A collective that runs in the background stands in the text twice, as `…-start` and as `…-done`. It is
+    sent once."""
+    return _counted(rf" ({ANY})(?:-start|-done)?\(", _without_quoted(text))
+
+
+@count_collectives.mistake
+def missed_those_that_are_started(text):
+    """Some compilers split a collective into `…-start` and `…-done`. Here such a pair is missing from the
+    count: it is one collective."""
+    return _counted(rf" ({ANY})\(", _without_quoted(text))
+
+
+@count_collectives.mistake
+def missed_tuples(text):
+    """A collective of several arrays has a type with blanks in it, `(f32[4]{0}, f32[8,16]{1,0})`. It was missed
+    here: what stands between the `=` and the operation need not be one word."""
+    return _counted(rf"= \S+ ({ANY})(?:-start)?\(", _without_quoted(text))
+
+
+@count_collectives.mistake
+def counted_arrays(text):
+    """Where a compiler merges several all-reduces, one instruction has several operands. You counted the
+    arrays. The question was how many instructions there are: each costs its own start-up time."""
+    counts = Counter()
+    for kind, operands in re.findall(rf" ({ANY})(?:-start)?\(([^)]*)\)", _without_quoted(text)):
+        counts[kind] += operands.count(",") + 1
+    return dict(counts)

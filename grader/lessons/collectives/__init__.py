@@ -1,0 +1,1 @@
+"""The exercises of `collectives`; a file is a stretch of the lesson."""

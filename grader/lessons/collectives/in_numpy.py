@@ -1,0 +1,298 @@
+"""06_collectives: the collectives said in NumPy, and told from each other; the oracle is JAX on real devices."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+import numpy as np
+from jax import lax
+
+from grader.arrays.numbers import close
+from grader.exercises import Case, Exercise
+from grader.programs.buffers import COLLECTIVES, after, named, over, puzzle
+
+# Lists of blocks in, one for each device; lists of blocks out.
+
+
+def _alike(one, other, **_):
+    return len(one) == len(other) and all(map(close, one, other))
+
+
+@functools.cache
+def _gather(axis, tiled):
+    return lambda block: lax.all_gather(block, "x", axis=axis, tiled=tiled)
+
+
+@functools.cache
+def _scatter(dimension):
+    return lambda block: lax.psum_scatter(block, "x", scatter_dimension=dimension, tiled=True)
+
+
+@functools.cache
+def _exchange(split, concat):
+    return lambda block: lax.all_to_all(block, "x", split, concat, tiled=True)
+
+
+@functools.cache
+def _permute(pairs):
+    return lambda block: lax.ppermute(block, "x", pairs)
+
+
+def _really(body, blocks):
+    """What the devices hold after the real collective."""
+    return list(after(body, blocks, {"x": len(blocks)}))
+
+
+def _drawn(draw, n, *shape):
+    return list(draw.values(n, *shape))
+
+
+psum_ref = Exercise("psum_ref", points=1, form="function", same=_alike,
+                    reference=lambda blocks: _really(over("psum"), blocks))
+
+
+@psum_ref.cases
+def _(draw):
+    for n, shape in ((4, (3,)), (3, (2, 5))):
+        yield Case({"blocks": _drawn(draw, n, *shape)})
+
+
+@psum_ref.mistake
+def added_within_blocks(blocks):
+    """Each device's own numbers were added up. psum adds *across* devices: the first number of each, the second of
+    each, and so on. Which shape do the sums have, then?"""
+    return [block.sum() for block in blocks]
+
+
+@psum_ref.mistake
+def left_it_on_one_device(blocks):
+    """Only device 0 has the sum, the others kept their blocks: that is MPI's reduce. After a psum *every* device
+    holds the sum."""
+    return [sum(blocks), *blocks[1:]]
+
+
+@psum_ref.mistake
+def returned_one_block(blocks):
+    """You returned the sum once. The result is a list with a block for every device: what does each hold?"""
+    return sum(blocks)
+
+
+all_gather_ref = Exercise("all_gather_ref", points=1, form="function", same=_alike,
+                          reference=lambda blocks, axis, tiled: _really(_gather(axis, tiled), blocks))
+
+
+@all_gather_ref.cases
+def _(draw):
+    for n, axis, tiled in ((4, 0, True), (3, 1, True), (4, 0, False), (3, 1, False)):
+        yield Case({"blocks": _drawn(draw, n, 2, 3), "axis": axis, "tiled": tiled})
+
+
+def _copies(whole, blocks):
+    return [whole] * len(blocks)
+
+
+@all_gather_ref.mistake
+def always_joined(blocks, axis, tiled):
+    """The blocks were joined also where `tiled` is False. Untiled, they are stacked along a new dimension: NumPy has
+    one function for each of the two."""
+    return _copies(np.concatenate(blocks, axis), blocks)
+
+
+@all_gather_ref.mistake
+def always_stacked(blocks, axis, tiled):
+    """The blocks were stacked along a new dimension also where `tiled` is True. Tiled, they are joined along one
+    that is there: NumPy has one function for each of the two."""
+    return _copies(np.stack(blocks, axis), blocks)
+
+
+@all_gather_ref.mistake
+def ignored_the_axis(blocks, axis, tiled):
+    """The blocks are always put together along dimension 0. `axis` says along which one: where it grows (tiled), or
+    where the new one stands (untiled)."""
+    return _copies(np.concatenate(blocks) if tiled else np.stack(blocks), blocks)
+
+
+@all_gather_ref.mistake
+def gathered_once(blocks, axis, tiled):
+    """You returned what one device holds. The result is a list with a block for every device, and after an
+    all_gather all of them hold the same."""
+    return np.concatenate(blocks, axis) if tiled else np.stack(blocks, axis)
+
+
+psum_scatter_ref = Exercise("psum_scatter_ref", points=1, form="function", same=_alike,
+                            reference=lambda blocks, scatter_dimension: _really(_scatter(scatter_dimension), blocks))
+
+
+@psum_scatter_ref.cases
+def _(draw):
+    for n, shape, dimension in ((4, (4,), 0), (4, (8, 3), 0), (3, (2, 6), 1)):
+        yield Case({"blocks": _drawn(draw, n, *shape), "scatter_dimension": dimension})
+
+
+@psum_scatter_ref.mistake
+def scattered_without_adding(blocks, scatter_dimension):
+    """Device i kept part i of its own block, and nothing was added. It should hold part i of the *sum* of all
+    blocks: add first, then deal out."""
+    return [np.split(block, len(blocks), scatter_dimension)[i] for i, block in enumerate(blocks)]
+
+
+@psum_scatter_ref.mistake
+def added_without_scattering(blocks, scatter_dimension):
+    """Every device holds the whole sum: that is psum. Scattered, device i keeps part i of it only."""
+    return _copies(sum(blocks), blocks)
+
+
+@psum_scatter_ref.mistake
+def always_scattered_rows(blocks, scatter_dimension):
+    """The sum is always dealt out along dimension 0. `scatter_dimension` says along which one to cut."""
+    return np.array_split(sum(blocks), len(blocks), 0)
+
+
+@psum_scatter_ref.mistake
+def scattered_backwards(blocks, scatter_dimension):
+    """The shares are right, their owners are not: device 0 keeps the first share, device 1 the second."""
+    return np.array_split(sum(blocks), len(blocks), scatter_dimension)[::-1]
+
+
+all_to_all_ref = Exercise("all_to_all_ref", points=2, form="function", same=_alike,
+                          reference=lambda blocks, split_axis, concat_axis: _really(
+                              _exchange(split_axis, concat_axis), blocks))
+
+
+@all_to_all_ref.cases
+def _(draw):
+    for n, shape, split, concat in ((4, (8,), 0, 0), (3, (3, 6), 1, 0), (3, (6, 2), 0, 1)):
+        yield Case({"blocks": _drawn(draw, n, *shape), "split_axis": split, "concat_axis": concat})
+
+
+@all_to_all_ref.mistake
+def dealt_out_like_cards(blocks, split_axis, concat_axis):
+    """Single entries were exchanged: device i got entry i, entry i + n, and so on, as one deals cards. all_to_all
+    exchanges *pieces*: each block is cut into n pieces, and piece i stays together on its way to device i."""
+    n = len(blocks)
+    pieces = [[np.take(b, range(i, b.shape[split_axis], n), split_axis) for b in blocks] for i in range(n)]
+    return [np.concatenate(received, concat_axis) for received in pieces]
+
+
+@all_to_all_ref.mistake
+def split_and_joined_alike(blocks, split_axis, concat_axis):
+    """What arrives was joined along the dimension that was split. `concat_axis` says along which dimension it
+    belongs together: here that is another one."""
+    pieces = [np.split(b, len(blocks), split_axis) for b in blocks]
+    return [np.concatenate(received, split_axis) for received in zip(*pieces, strict=True)]
+
+
+@all_to_all_ref.mistake
+def swapped_split_and_concat(blocks, split_axis, concat_axis):
+    """The two dimensions are swapped: a block is *cut* along split_axis, and what arrives is *joined* along
+    concat_axis."""
+    pieces = [np.array_split(b, len(blocks), concat_axis) for b in blocks]
+    return [np.concatenate(received, split_axis) for received in zip(*pieces, strict=True)]
+
+
+@all_to_all_ref.mistake
+def joined_its_own_pieces(blocks, split_axis, concat_axis):
+    """Each device cut its block into pieces and joined its own pieces again: nothing was exchanged. Device i should
+    hold piece i of *every* block, in the order of the devices."""
+    return [np.concatenate(np.split(b, len(blocks), split_axis), concat_axis) for b in blocks]
+
+
+ppermute_ref = Exercise("ppermute_ref", points=1, form="function", same=_alike,
+                        reference=lambda blocks, perm: _really(_permute(tuple(map(tuple, perm))), blocks))
+
+
+@ppermute_ref.cases
+def _(draw):
+    for n, perm in ((4, [(0, 1), (1, 2), (2, 3)]), (3, [(0, 1), (1, 2), (2, 0)]), (4, [(3, 0), (1, 2)])):
+        yield Case({"blocks": _drawn(draw, n, 2), "perm": perm})
+
+
+@ppermute_ref.mistake
+def kept_what_nobody_sent(blocks, perm):
+    """A device to which nobody sends kept its own block. JAX gives it *zeros*: what it had is not carried over."""
+    sender = {to: by for by, to in perm}
+    return [blocks[sender.get(k, k)] for k in range(len(blocks))]
+
+
+@ppermute_ref.mistake
+def read_pairs_backwards(blocks, perm):
+    """The pairs were read backwards. Each is (source, destination): who sends comes first, who receives comes
+    second."""
+    sender = dict(perm)
+    return [blocks[sender[k]] if k in sender else np.zeros_like(blocks[k]) for k in range(len(blocks))]
+
+
+@ppermute_ref.mistake
+def overwrote_while_sending(blocks, perm):
+    """The blocks were replaced one after the other, and a block that had just arrived was sent on. All devices send
+    at the same time: what they held *before*."""
+    held = list(blocks)
+    for by, to in perm:
+        held[to] = held[by]
+    reached = {to for _, to in perm}
+    return [block if k in reached else np.zeros_like(block) for k, block in enumerate(held)]
+
+
+# A classifier: blocks before and after, fresh each time; which collective was it?
+
+
+def _name_of(before, after):
+    (name,) = named(before, after)
+    return name
+
+
+identify_collective = Exercise("identify_collective", points=3, form="function", reference=_name_of)
+
+
+@identify_collective.cases
+def _(draw):
+    for name, n in itertools.product(COLLECTIVES, (4, 3)):
+        drawn = puzzle(draw.rng, {"x": n}, 2 * n, name)
+        yield Case({"before": list(drawn.before), "after": list(drawn.after)})
+
+
+def _first_that(fits, before, after):
+    line = {"x": len(before)}
+    return next(n for n in COLLECTIVES if fits(_after_over(n, before, line), after))
+
+
+def _after_over(name, before, line):
+    return after(over(name), before, line)
+
+
+@identify_collective.mistake
+def looked_at_shapes_only(before, after):
+    """A name was found whose result has the right *shape*. Several collectives leave that shape: which of them
+    leaves these numbers?"""
+    return _first_that(lambda held, seen: held[0].shape == seen[0].shape, before, after)
+
+
+@identify_collective.mistake
+def did_not_look_at_shapes(before, after):
+    """The numbers were compared in one long row, so that stacked and joined blocks look alike. They differ in
+    shape: compare that too."""
+    return _first_that(lambda held, seen: np.array_equal(np.ravel(held), np.ravel(seen)), before, after)
+
+
+@identify_collective.mistake
+def called_a_mean_a_sum(before, after):
+    """Whatever was put together from all devices was called a psum. A mean is put together too, and so is a
+    maximum: work the numbers out."""
+    name = _name_of(before, after)
+    return "psum" if name in ("pmean", "pmax") else name
+
+
+@identify_collective.mistake
+def shifted_against_the_arrow(before, after):
+    """The direction is wrong. In `ppermute +1` device 0 sends to device 1, so device 1 holds what *device 0* had."""
+    name = _name_of(before, after)
+    return {"ppermute +1": "ppermute -1", "ppermute -1": "ppermute +1"}.get(name, name)
+
+
+@identify_collective.mistake
+def called_a_share_a_sum(before, after):
+    """Sums across the devices, and you called them a psum. Does each device hold all of the sums, or a share of
+    them?"""
+    name = _name_of(before, after)
+    return "psum" if name == "psum_scatter" else name

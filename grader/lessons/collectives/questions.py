@@ -1,0 +1,553 @@
+"""06_collectives: the questions of the lesson, judged by running the collectives and by reading their programs."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.meshes import aval, make_mesh
+from grader.exercises import Case, Exercise
+from grader.programs.buffers import Puzzle, after, named, over, puzzle, ran
+from grader.programs.program import trace
+from grader.programs.walk import structure
+
+LINE, GRID, MESH = {"x": 4}, {"x": 2, "y": 2}, {"x": 4, "y": 2}
+
+# The shape of what one device holds after a collective. Its block is float32[4, 6], the mesh 4 × 2.
+
+BLOCK = (4, 6)
+SHAPED = {
+    "all_gather over x, axis=0, tiled": lambda b: lax.all_gather(b, "x", axis=0, tiled=True),
+    "all_gather over x, axis=1, tiled": lambda b: lax.all_gather(b, "x", axis=1, tiled=True),
+    "all_gather over y": lambda b: lax.all_gather(b, "y"),
+    "all_gather over y, axis=1": lambda b: lax.all_gather(b, "y", axis=1),
+    "all_gather over (x, y), axis=0, tiled": lambda b: lax.all_gather(b, ("x", "y"), axis=0, tiled=True),
+    "psum over x": lambda b: lax.psum(b, "x"),
+    "psum_scatter over x, tiled": lambda b: lax.psum_scatter(b, "x", tiled=True),
+    "psum_scatter over x": lambda b: lax.psum_scatter(b, "x"),
+    "all_to_all over y, split_axis=1, concat_axis=0, tiled": lambda b: lax.all_to_all(b, "y", 1, 0, tiled=True),
+    "ppermute over x": lambda b: lax.ppermute(b, "x", [(0, 1), (1, 0)]),
+}
+
+
+@functools.cache
+def _shape_after(collective):
+    block = np.zeros(BLOCK, np.float32)
+    return after(SHAPED[collective], [block] * 8, MESH)[0].shape
+
+
+result_shapes = Exercise("result_shapes", points=2, reference=_shape_after, form="table")
+
+
+@result_shapes.cases
+def _(draw):
+    for collective in SHAPED:
+        yield Case({"collective": collective}, MESH, key=collective)
+
+
+@result_shapes.mistake
+def left_as_it_was(collective):
+    """That is the block before. A psum and a ppermute leave the shape alone; this collective brings more blocks
+    together, or leaves less of one."""
+    return None if _shape_after(collective) == BLOCK else BLOCK
+
+
+@result_shapes.mistake
+def joined_though_untiled(collective):
+    """So it would be with `tiled=True`. Without it the blocks are *stacked*: a new dimension, as long as there are
+    devices along the axis, stands where `axis` says."""
+    return {"all_gather over y": (8, 6), "all_gather over y, axis=1": (4, 12)}.get(collective)
+
+
+@result_shapes.mistake
+def stacked_though_tiled(collective):
+    """So it would be without `tiled=True`. Tiled, the blocks are joined along a dimension that is already there:
+    that one grows, and no new one appears."""
+    return {"all_gather over x, axis=0, tiled": (4, 4, 6), "all_gather over x, axis=1, tiled": (4, 4, 6),
+            "all_gather over (x, y), axis=0, tiled": (8, 4, 6)}.get(collective)
+
+
+@result_shapes.mistake
+def always_stacked_in_front(collective):
+    """The new dimension need not come first: `axis=1` asks for it in another place of the *result*."""
+    return (2, 4, 6) if collective == "all_gather over y, axis=1" else None
+
+
+@result_shapes.mistake
+def joined_along_the_other_dimension(collective):
+    """The blocks were joined along the other dimension. `axis` counts from 0: which one does it name here?"""
+    return {"all_gather over x, axis=0, tiled": (4, 24), "all_gather over x, axis=1, tiled": (16, 6)}.get(collective)
+
+
+@result_shapes.mistake
+def gathered_one_axis_only(collective):
+    """That many devices lie along one axis. Over both axes all eight take part."""
+    return (16, 6) if collective == "all_gather over (x, y), axis=0, tiled" else None
+
+
+@result_shapes.mistake
+def kept_the_scattered_dimension(collective):
+    """Without `tiled=True`, psum_scatter hands out single rows: the scattered dimension is gone, not one long."""
+    return (1, 6) if collective == "psum_scatter over x" else None
+
+
+@result_shapes.mistake
+def lost_the_scattered_dimension(collective):
+    """With `tiled=True` the scattered dimension stays, also when a share is one long."""
+    return (6,) if collective == "psum_scatter over x, tiled" else None
+
+
+@result_shapes.mistake
+def exchanged_the_other_way(collective):
+    """A device splits its block along split_axis and joins what arrives along concat_axis: which dimension
+    shrinks, and which grows?"""
+    return (2, 12) if collective.startswith("all_to_all") else None
+
+
+# Which collective turned these blocks into those? Twelve puzzles, their numbers drawn once.
+
+KEYS = {
+    "A": ("all_gather tiled", LINE, 2, "x"), "B": ("psum", LINE, 4, "x"), "C": ("ppermute -1", LINE, 3, "x"),
+    "D": ("psum_scatter", LINE, 4, "x"), "E": ("all_to_all", LINE, 4, "x"), "F": ("all_gather", LINE, 2, "x"),
+    "G": ("axis_index", LINE, 3, "x"), "H": ("pmean", LINE, 3, "x"), "I": ("pmax", LINE, 3, "x"),
+    "J": ("psum", GRID, 3, "x"), "K": ("all_gather tiled", GRID, 2, "y"), "L": ("psum_scatter", GRID, 4, "y"),
+}
+
+
+@functools.cache
+def _puzzles() -> dict[str, Puzzle]:
+    return {key: puzzle(np.random.default_rng(ord(key)), mesh, length, name, axis)
+            for key, (name, mesh, length, axis) in KEYS.items()}
+
+
+def puzzles(keys: str) -> dict[str, tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]]:
+    """The blocks before and after, by key: what a picture of the puzzles shows."""
+    return {key: (_puzzles()[key].before, _puzzles()[key].after) for key in keys}
+
+
+def _answer(key):
+    """The collective's name; on the grid with its axis."""
+    name, mesh, _, axis = KEYS[key]
+    return name if mesh is LINE else f"{name} over {axis}"
+
+
+which_collective = Exercise("which_collective", points=4, reference=_answer, form="table")
+
+
+@which_collective.cases
+def _(draw):
+    for key in KEYS:
+        yield Case({"key": key}, key=key)
+
+
+def _taken(key, right, wrong):
+    """`wrong` in place of `right` in the name, where the answer has it."""
+    name, _, over_axis = _answer(key).partition(" over ")
+    return f"{wrong}{' over ' * bool(over_axis)}{over_axis}" if name == right else None
+
+
+@which_collective.mistake
+def forgot_that_it_is_dealt_out(key):
+    """After a psum *every* device holds *all* the sums. Here each holds a share of them, another on each."""
+    return _taken(key, "psum_scatter", "psum")
+
+
+@which_collective.mistake
+def dealt_out_though_whole(key):
+    """After a psum_scatter each device holds a share of the sums. Here every device holds all of them."""
+    return _taken(key, "psum", "psum_scatter")
+
+
+@which_collective.mistake
+def took_stacked_for_joined(key):
+    """The numbers are those of an all_gather. But they stand in rows, one for each device: the blocks were stacked
+    along a new dimension."""
+    return _taken(key, "all_gather", "all_gather tiled")
+
+
+@which_collective.mistake
+def took_joined_for_stacked(key):
+    """The numbers are those of an all_gather. But they stand in one row: the blocks were joined, not stacked."""
+    return _taken(key, "all_gather tiled", "all_gather")
+
+
+@which_collective.mistake
+def shifted_the_other_way(key):
+    """`ppermute +1` sends each block to the device with the *next* number. Whose block does device 1 hold now?"""
+    return _taken(key, "ppermute -1", "ppermute +1")
+
+
+@which_collective.mistake
+def saw_a_broadcast(key):
+    """A broadcast would bring one device's block to all. Look at more than one device, before and after: whose
+    numbers are there? (JAX has no broadcast of its own; you would write it with the others.)"""
+    return "broadcast"
+
+
+@which_collective.mistake
+def saw_a_reduction_to_one(key):
+    """A reduce, as MPI has it, leaves its result on one device only. In JAX all devices of the group get theirs:
+    what does each of them hold here?"""
+    return "reduce"
+
+
+@which_collective.mistake
+def summed_over_the_other_axis(key):
+    """The axis is the other one. On this 2 × 2 mesh devices 0 and 1 differ along y, devices 0 and 2 along x: which
+    of them share their numbers here?"""
+    name, mesh, _, axis = KEYS[key]
+    return f"{name} over {'y' if axis == 'x' else 'x'}" if mesh is GRID else None
+
+
+@which_collective.mistake
+def added_for_averaged(key):
+    """The sums across devices are larger than this. By what were they divided?"""
+    return _taken(key, "pmean", "psum")
+
+
+@which_collective.mistake
+def added_for_largest(key):
+    """Nothing was added: every number afterwards stood on some device before. Compare those in the same place."""
+    return _taken(key, "pmax", "psum")
+
+
+@which_collective.mistake
+def gathered_for_exchanged(key):
+    """After an all_gather all devices hold the same, and more than before. Here each holds as much as before, and
+    something else than the others: one piece from each."""
+    return {"E": "all_gather tiled"}.get(key)
+
+
+@which_collective.mistake
+def passed_on_for_exchanged(key):
+    """A ppermute passes whole blocks on. Here each device holds one piece of *every* block."""
+    return {"E": "ppermute +1"}.get(key)
+
+
+@which_collective.mistake
+def passed_on_for_counted(key):
+    """These are no numbers that any device held before. What does a device know without asking anybody?"""
+    return {"G": "ppermute +1"}.get(key)
+
+
+# Who takes part: over which axis, with whom. The mesh is 4 × 2.
+
+PARTNERS = {
+    "psum over x": lambda b: lax.psum(b, "x"),
+    "psum over y": lambda b: lax.psum(b, "y"),
+    "psum over (x, y)": lambda b: lax.psum(b, ("x", "y")),
+    "ppermute +1 over x": lambda b: over("ppermute +1")(b),
+    "ppermute +1 over y": lambda b: over("ppermute +1", "y")(b),
+    "axis_index over x": lambda b: lax.axis_index("x"),
+}
+
+
+@functools.cache
+def _whose(collective):
+    """The devices that the first number of device 5 depends on afterwards."""
+    numbers = np.arange(1, 9).reshape(8, 1)
+    step = ran(PARTNERS[collective], list(numbers), MESH)
+    return np.flatnonzero(step.sources[5].reshape(8, -1)[:, 0]).tolist()
+
+
+partners = Exercise("partners", points=2, reference=_whose, form="table")
+
+
+@partners.cases
+def _(draw):
+    for collective in PARTNERS:
+        yield Case({"collective": collective}, MESH, key=collective)
+
+
+@partners.mistake
+def took_the_other_axis(collective):
+    """Those devices differ from device 5 along the *other* axis. Its place is (x=2, y=1): a collective over x keeps
+    y = 1 and runs through all x."""
+    return {"psum over x": [4, 5], "psum over y": [1, 3, 5, 7], "ppermute +1 over x": [4],
+            "ppermute +1 over y": [3]}.get(collective)
+
+
+@partners.mistake
+def counted_in_a_row(collective):
+    """Devices are counted row by row through the mesh, so neighbours in number are neighbours along *y*. By how much
+    does a device's number change with one step along x?"""
+    return [4, 5, 6, 7] if collective == "psum over x" else None
+
+
+@partners.mistake
+def let_everyone_take_part(collective):
+    """All eight take part only when both axes are named. Over one axis there are several groups, each for itself:
+    who is in that of device 5?"""
+    return None if _whose(collective) == list(range(8)) else list(range(8))
+
+
+@partners.mistake
+def left_itself_out(collective):
+    """A device takes part in its own sum: its block is one of those that are added. Who else is in its group?"""
+    return [d for d in _whose(collective) if d != 5] if collective.startswith("psum") else None
+
+
+@partners.mistake
+def named_the_receiver(collective):
+    """That is the device to which device 5 *sends*. Whose number does it hold afterwards?"""
+    return [7] if collective == "ppermute +1 over x" else None
+
+
+@partners.mistake
+def shared_its_number(collective):
+    """A device knows its own place without asking anybody: that number is made of nobody's block."""
+    return [5] if collective == "axis_index over x" else None
+
+
+# What each device sends: a block of 8 float32 on each of 4 devices along x.
+
+SENT = {
+    "all_gather": lambda b: lax.all_gather(b, "x", tiled=True),
+    "psum": lambda b: lax.psum(b, "x"),
+    "psum_scatter": lambda b: lax.psum_scatter(b, "x", tiled=True),
+    "all_to_all": lambda b: lax.all_to_all(b, "x", 0, 0, tiled=True),
+    "ppermute +1": over("ppermute +1"),
+    "axis_index": lambda b: b + lax.axis_index("x"),
+}
+
+
+@functools.cache
+def _bytes_of(collective):
+    """Trace the collective and count what its program sends per device."""
+    mesh = make_mesh(LINE)
+    program = jax.shard_map(SENT[collective], mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+    return structure(trace(program, aval((32,), jnp.float32, P("x"), mesh))).bytes_sent
+
+
+block_bytes_sent = Exercise("block_bytes_sent", points=2, reference=_bytes_of, form="table")
+
+
+@block_bytes_sent.cases
+def _(draw):
+    for collective in SENT:
+        yield Case({"collective": collective}, LINE, key=collective)
+
+
+def _only(collective, value, *names):
+    return value if collective in names else None
+
+
+@block_bytes_sent.mistake
+def counted_numbers(collective):
+    """You counted numbers, as if each took one byte. How many bytes does a float32 take?"""
+    return _bytes_of(collective) // 4 or None
+
+
+@block_bytes_sent.mistake
+def sent_to_itself(collective):
+    """A device need not send anything to itself: of n pieces, n - 1 travel."""
+    return {"all_gather": 128, "psum": 64, "psum_scatter": 32, "all_to_all": 32}.get(collective)
+
+
+@block_bytes_sent.mistake
+def passed_nothing_on(collective):
+    """That is the device's own block, sent once. On a ring it also passes on the blocks of the others: n - 1 in
+    all."""
+    return _only(collective, 32, "all_gather", "psum")
+
+
+@block_bytes_sent.mistake
+def stopped_half_way(collective):
+    """That is a psum_scatter. A psum is one, and an all_gather of the shares after it."""
+    return _only(collective, 24, "psum")
+
+
+@block_bytes_sent.mistake
+def went_all_the_way(collective):
+    """That is what a psum sends: there and back. This one goes one way only."""
+    return _only(collective, 48, "psum_scatter", "all_to_all", "all_gather")
+
+
+@block_bytes_sent.mistake
+def scaled_the_shift(collective):
+    """That is what leaves a device when the pieces of its block go to different places. A shift sends the whole block
+    to one place, however many devices there are."""
+    return _only(collective, 24, "ppermute +1")
+
+
+@block_bytes_sent.mistake
+def asked_around(collective):
+    """Each device knows its own number from the start. Whom would it have to ask, and what would travel?"""
+    return _only(collective, 4, "axis_index")
+
+
+# Transposed pairs: what jax sends when a collective is run backwards.
+
+BACKWARDS = {
+    "all_gather": (lambda b: lax.all_gather(b, "x", tiled=True), P("x")),
+    "psum_scatter": (lambda b: lax.psum_scatter(b, "x", tiled=True), P("x")),
+    "all_to_all": (lambda b: lax.all_to_all(b, "x", 0, 0, tiled=True), P("x")),
+    "ppermute": (over("ppermute +1"), P("x")),
+    "psum": (lambda b: lax.psum(b, "x"), P()),
+}
+IN_JAX = {"all_gather": "all_gather", "reduce_scatter": "psum_scatter", "all_to_all": "all_to_all",
+          "collective_permute": "ppermute", "all_reduce": "psum"}
+
+
+@functools.cache
+def _transposed(collective):
+    """Transpose the collective with JAX, and read what the program sends."""
+    body, out = BACKWARDS[collective]
+    mesh = make_mesh(LINE)
+    forwards = jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=out)
+    x = aval((16,), jnp.float32, P("x"), mesh)
+    result = jax.eval_shape(forwards, x)
+    sent = structure(trace(lambda ct: jax.linear_transpose(forwards, x)(ct)[0],
+                           aval(result.shape, jnp.float32, out, mesh))).collectives
+    return IN_JAX[sent[0].kind] if sent else "nothing"
+
+
+transposed_pair = Exercise("transposed_pair", points=2, reference=_transposed, form="table")
+
+
+@transposed_pair.cases
+def _(draw):
+    for collective in BACKWARDS:
+        yield Case({"collective": collective}, LINE, key=collective)
+
+
+@transposed_pair.mistake
+def thought_it_its_own_transpose(collective):
+    """Write it as a matrix, as the text above does: is that matrix symmetric? Rows that repeat become columns that
+    repeat, and what was copied forwards is added up backwards."""
+    return collective if collective in ("all_gather", "psum_scatter") else None
+
+
+@transposed_pair.mistake
+def summed_backwards_too(collective):
+    """So it was in older JAX. With shard_map's check on, JAX knows that all devices hold the *same* sum; backwards
+    the same number then arrives on all of them, and each uses its copy."""
+    return _only(collective, "psum", "psum")
+
+
+@transposed_pair.mistake
+def took_inverse_for_transpose(collective):
+    """You undid it: keep your own block. That would be an inverse. Transposed, what went out to n places comes back
+    from n places, and is added up."""
+    return _only(collective, "nothing", "all_gather")
+
+
+@transposed_pair.mistake
+def copied_for_summed(collective):
+    """That is the other way round: what is copied forwards is added up backwards, and what is added up is copied."""
+    return {"all_gather": "psum", "psum_scatter": "psum", "psum": "all_gather"}.get(collective)
+
+
+@transposed_pair.mistake
+def expected_another_kind(collective):
+    """Every piece goes to exactly one place, so backwards each comes straight back: the same kind of exchange, its
+    directions reversed."""
+    return _only(collective, "nothing", "all_to_all", "ppermute")
+
+
+# Choosing: what each situation makes of sample blocks, in NumPy, and the collective that does the same.
+
+
+def _copies(whole):
+    return [whole] * LINE["x"]
+
+
+def _everything(blocks):
+    return _copies(np.concatenate(blocks))
+
+
+def _shares(blocks):
+    return np.split(np.sum(blocks, axis=0), len(blocks))
+
+
+def _pieces(blocks):
+    return [np.concatenate(p) for p in zip(*(np.split(b, len(blocks)) for b in blocks), strict=True)]
+
+
+SITUATIONS = {
+    "weights": _everything,
+    "gradient": lambda b: _copies(np.sum(b, axis=0)),
+    "shares": _shares,
+    "tokens": _pieces,
+    "columns": _pieces,
+    "neighbour": lambda b: list(np.roll(b, 1, axis=0)),
+    "largest": lambda b: _copies(np.max(b, axis=0)),
+    "loss": lambda b: _copies(np.mean(b, axis=0)),
+    "block": lambda b: list(np.arange(len(b))),
+}
+
+
+@functools.cache
+def _chosen(situation):
+    """The collective that turns sample blocks into those wanted, without the details of its name."""
+    before = list(np.random.default_rng(1).permutation(np.arange(1, 100))[:16].reshape(4, 4))
+    (name,) = named(before, SITUATIONS[situation](before))
+    return name.split()[0]
+
+
+choose_collective = Exercise("choose_collective", points=3, reference=_chosen, form="table")
+
+
+@choose_collective.cases
+def _(draw):
+    for situation in SITUATIONS:
+        yield Case({"situation": situation}, key=situation)
+
+
+def _instead(situation, right, wrong):
+    return wrong if _chosen(situation) == right else None
+
+
+@choose_collective.mistake
+def gathered_to_exchange(situation):
+    """It would do, and every device would receive everything to keep one part of it: n times as many bytes. Each
+    device has one piece *for each other one*."""
+    return _instead(situation, "all_to_all", "all_gather")
+
+
+@choose_collective.mistake
+def summed_to_share(situation):
+    """It would do, and send twice as much: every device would receive all the sums to use its share of them."""
+    return _instead(situation, "psum_scatter", "psum")
+
+
+@choose_collective.mistake
+def scattered_to_gather(situation):
+    """There is nothing to add up: the rows are different rows. They only have to get to everybody."""
+    return _instead(situation, "all_gather", "psum_scatter")
+
+
+@choose_collective.mistake
+def gathered_to_sum(situation):
+    """It would do, followed by a sum on every device. One collective adds on the way, and sends less on more than
+    two devices."""
+    return _instead(situation, "psum", "all_gather")
+
+
+@choose_collective.mistake
+def exchanged_with_a_neighbour(situation):
+    """Only one neighbour's block is needed, not a piece from everybody: who sends to whom can be said in pairs."""
+    return _instead(situation, "ppermute", "all_to_all")
+
+
+@choose_collective.mistake
+def summed_to_compare(situation):
+    """The largest of several numbers is not their sum. Which collective compares across devices?"""
+    return _instead(situation, "pmax", "psum")
+
+
+@choose_collective.mistake
+def summed_to_average(situation):
+    """A sum of means is too large by the number of devices. Which collective divides as well?"""
+    return _instead(situation, "pmean", "psum")
+
+
+@choose_collective.mistake
+def asked_the_others(situation):
+    """Nobody has to send anything for that: every device knows its own place along an axis."""
+    return _instead(situation, "axis_index", "ppermute")

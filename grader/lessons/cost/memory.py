@@ -1,0 +1,246 @@
+"""09_cost: how much memory a device needs, and how long it stands idle in a pipeline."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.blocks import blocks
+from grader.exercises import Case, Exercise
+from grader.lessons.cost.rings_played import bubble as idle_places
+
+
+def within(part: float):
+    """Two numbers are the same answer if they differ by no more than this part of the expected one."""
+    def same(one, other, **_):
+        return isinstance(one, (int, float)) and math.isclose(one, other, rel_tol=part)
+    return same
+
+
+# Memory on one device, with Adam in mixed precision.
+
+HOWS = ("data parallel", "ZeRO-1", "ZeRO-2", "ZeRO-3", "tensor parallel")
+WEIGHTS, GRADIENTS, OPTIMISER = ("bfloat16",), ("bfloat16",), ("float32",) * 3  # the last: master copy, two moments
+
+
+def _lies(how: str, what: str) -> P:
+    """How an array of a training state is laid out over the n devices of axis d."""
+    cut = {"data parallel": ("activations",), "ZeRO-1": ("activations", "optimiser"),
+           "ZeRO-2": ("activations", "optimiser", "gradients"),
+           "ZeRO-3": ("activations", "optimiser", "gradients", "weights"),
+           "tensor parallel": ("optimiser", "gradients", "weights")}[how]
+    return P("d") if what in cut else P()
+
+
+def _held(how, params, activations, n, *, state=(WEIGHTS, GRADIENTS, OPTIMISER), lies=_lies):
+    """Lay everything out on n devices and look what the first one holds, in bytes."""
+    arrays = [(params, dtype, what) for what, dtypes in zip(("weights", "gradients", "optimiser"), state, strict=True)
+              for dtype in dtypes] + [(activations, "int8", "activations")]
+    return sum(blocks((length,), lies(how, what), {"d": n}).entries * jnp.dtype(dtype).itemsize
+               for length, dtype, what in arrays)
+
+
+memory_per_device = Exercise("memory_per_device", points=4, reference=_held, form="function")
+
+
+@memory_per_device.cases
+def _(draw):
+    for k in range(30):
+        n = 8 if k < 5 else int(draw.rng.choice([2, 4, 8, 16]))
+        yield Case({"how": HOWS[k % 5], "params": n * int(draw.rng.integers(1, 10**6)),
+                    "activations": n * int(draw.rng.integers(10**3, 10**6)), "n": n})
+
+
+@memory_per_device.mistake
+def optimiser_in_bfloat16(how, params, activations, n):
+    """The optimiser's three arrays were counted in bfloat16. They are kept in float32, four bytes an entry, or
+    small updates would be rounded away."""
+    return _held(how, params, activations, n, state=(WEIGHTS, GRADIENTS, ("bfloat16",) * 3))
+
+
+@memory_per_device.mistake
+def no_master_copy(how, params, activations, n):
+    """Adam's two moments are there, the float32 copy of the weights is not. Updates are added to that copy, and
+    the bfloat16 weights are made from it."""
+    return _held(how, params, activations, n, state=(WEIGHTS, GRADIENTS, ("float32",) * 2))
+
+
+@memory_per_device.mistake
+def no_gradients(how, params, activations, n):
+    """Where are the gradients? They have the shape of the weights, two bytes an entry here, and are there when
+    the optimiser runs."""
+    return _held(how, params, activations, n, state=(WEIGHTS, (), OPTIMISER))
+
+
+@memory_per_device.mistake
+def activations_cut_over_the_model_axis(how, params, activations, n):
+    """Tensor parallelism cuts the weights; every device sees the same tokens, and keeps the activations between
+    layers whole. Only an axis that cuts the *batch* divides these."""
+    return _held(how, params, activations, n, lies=lambda how, what: P("d") if what == "activations" else (
+        _lies(how, what)))
+
+
+@memory_per_device.mistake
+def whole_batch_everywhere(how, params, activations, n):
+    """Each device was given the activations of the whole batch. Data parallelism, and ZeRO with it, deals the
+    batch out: what is one device's share?"""
+    return _held(how, params, activations, n, lies=lambda how, what: P() if what == "activations" else (
+        _lies(how, what)))
+
+
+@memory_per_device.mistake
+def all_state_divided(how, params, activations, n):
+    """You divided the whole training state by n. ZeRO does so step by step: 1 the optimiser's arrays, 2 also the
+    gradients, 3 also the weights. Plain data parallelism divides none."""
+    return _held(how, params, activations, n, lies=lambda how, what: P("d") if what != "activations" else (
+        _lies(how, what)))
+
+
+@memory_per_device.mistake
+def gradients_still_whole(how, params, activations, n):
+    """From ZeRO-2 on a device keeps only its share of the gradients: a reduce_scatter leaves it no more. Yours
+    are whole."""
+    return _held(how, params, activations, n, lies=lambda how, what: P() if what == "gradients" else (
+        _lies(how, what)))
+
+
+# The largest model that fits on eight devices of 16 GB, nothing but its training state in them.
+
+MEMORY, DEVICES = 16e9, 8
+
+
+def _largest(how, held=_held, memory=MEMORY):
+    """Billions of parameters, found by trying how many fit."""
+    low, high = 0, 10**11
+    while high - low > 10**6:
+        middle = (low + high) // 2 // DEVICES * DEVICES
+        low, high = (middle, high) if held(how, middle, 0, DEVICES) <= memory else (low, middle)
+    return low / 1e9
+
+
+largest_model = Exercise("largest_model", points=2, reference=_largest, form="table", same=within(0.02))
+
+
+@largest_model.cases
+def _(draw):
+    for how in HOWS[:4]:
+        yield Case({"how": how}, key=how)
+
+
+@largest_model.mistake
+def weights_alone(how):
+    """That many *weights* would fit, if a model were nothing else. Training also holds the gradients and the
+    optimiser's arrays: how many bytes is that for each parameter, and which are divided?"""
+    return {"data parallel": MEMORY / 2 / 1e9, "ZeRO-3": DEVICES * MEMORY / 2 / 1e9}.get(how)
+
+
+@largest_model.mistake
+def pooled_the_memory(how):
+    """You put the memory of all devices into one pot. What a device holds a copy of, takes its bytes on every
+    device."""
+    return MEMORY * DEVICES / 16 / 1e9 if how in ("ZeRO-1", "ZeRO-2") else None
+
+
+@largest_model.mistake
+def as_plain_data_parallel(how):
+    """That is what fits with a copy of everything on every device. Which of the sixteen bytes for each parameter
+    does this way divide by eight?"""
+    return None if how == "data parallel" else _largest("data parallel")
+
+
+@largest_model.mistake
+def one_stage_further(how):
+    """You are one stage too far: 1 divides the optimiser's arrays, 2 the gradients as well, 3 the weights as
+    well."""
+    return dict(itertools.pairwise(HOWS[:4])).get(how) and _largest(dict(itertools.pairwise(HOWS[:4]))[how])
+
+
+# A pipeline's bubble.
+
+
+def _idle(stages, microbatches):
+    empty, places = idle_places(stages, microbatches)
+    return empty / places
+
+
+bubble = Exercise("bubble", points=2, reference=_idle, form="function")
+
+
+@bubble.cases
+def _(draw):
+    for _ in range(30):
+        yield Case({"stages": int(draw.rng.integers(2, 17)), "microbatches": int(draw.rng.integers(2, 65))})
+
+
+@bubble.mistake
+def idle_against_busy(stages, microbatches):
+    """That is idle time against *busy* time. The bubble is a part of the whole: of all the steps that a stage
+    waits or works."""
+    return (stages - 1) / microbatches
+
+
+@bubble.mistake
+def stages_over_microbatches(stages, microbatches):
+    """For one stage the bubble would have to be nothing. How many steps does the last stage wait for its first
+    microbatch?"""
+    return stages / microbatches
+
+
+@bubble.mistake
+def one_step_too_many(stages, microbatches):
+    """You counted one step too many. With one microbatch and S stages the pipeline runs S steps, not S + 1: work
+    it out in the table of stages and steps."""
+    return (stages - 1) / (stages + microbatches)
+
+
+@bubble.mistake
+def busy_part(stages, microbatches):
+    """That is the part of the table in which a stage works. The bubble is what is left of it: the places with a
+    dot."""
+    return microbatches / (stages + microbatches - 1)
+
+
+def _enough(stages, percent):
+    """The fewest microbatches, found by trying."""
+    def small_enough(microbatches):
+        empty, places = idle_places(stages, microbatches)
+        return 100 * empty < percent * places
+    return next(filter(small_enough, itertools.count(1)))
+
+
+microbatches = Exercise("microbatches", points=2, reference=_enough, form="function")
+
+
+@microbatches.cases
+def _(draw):
+    """The bubble is to be *less* than this: exactly that much is not enough."""
+    yield Case({"stages": 4, "percent": 10})
+    for _ in range(20):
+        yield Case({"stages": int(draw.rng.integers(2, 13)), "percent": int(draw.rng.choice([7, 12, 15, 20, 30]))})
+
+
+def _above(bound: float) -> int:
+    return math.floor(bound) + 1
+
+
+@microbatches.mistake
+def from_idle_against_busy(stages, percent):
+    """More than needed: you kept idle time below that part of the *busy* time. Of all the time, the bubble is
+    (S-1)/(M+S-1)."""
+    return _above((stages - 1) * 100 / percent)
+
+
+@microbatches.mistake
+def just_as_much(stages, percent):
+    """With that many microbatches the bubble is exactly as large as it may not be. *Less* is asked for."""
+    exact = (stages - 1) * (100 - percent) / percent
+    return math.ceil(round(exact, 9))
+
+
+@microbatches.mistake
+def one_microbatch_short(stages, percent):
+    """With that many the bubble is still too large. A part of a microbatch does not help: round up."""
+    return max(1, _enough(stages, percent) - 1)

@@ -1,0 +1,527 @@
+"""01_devices_and_meshes: who talks with whom, the order of the devices, meshes for training, several processes."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import mesh_utils
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.described import OnMesh
+from grader.exercises import Case, Exercise
+from grader.lessons.devices_and_meshes.devices import TPU_DEVICES, about
+
+# The groups along an axis.
+
+
+def _ids(mesh) -> np.ndarray:
+    return np.array([device.id for device in mesh.devices.flat]).reshape(mesh.devices.shape)
+
+
+def _groups(mesh, axis):
+    last = np.moveaxis(_ids(mesh), mesh.axis_names.index(axis), -1)
+    return last.reshape(-1, mesh.shape[axis]).tolist()
+
+
+def _same_groups(one, other, **_) -> bool:
+    """The same groups, in whatever order."""
+    one, other = (sorted(sorted(int(device) for device in group) for group in groups) for groups in (one, other))
+    return one == other
+
+
+axis_groups = Exercise("axis_groups", points=3, form="function", reference=_groups, same=_same_groups)
+
+
+@axis_groups.cases
+def _(draw):
+    torus = tuple(int(core.id) for core in _tpu_v3((8,)))
+    for sizes, axis, order in (({"x": 4, "y": 2}, "x", ()), ({"x": 4, "y": 2}, "y", ()), ({"i": 8}, "i", ()),
+                               ({"data": 2, "model": 4}, "data", ()), ({"a": 2, "b": 2, "c": 2}, "b", ()),
+                               ({"x": 2, "y": 2}, "y", ()), ({"x": 4, "y": 2}, "x", torus),
+                               ({"b": 2, "a": 3}, "a", (7, 1, 6, 2, 5, 3))):
+        yield Case({"mesh": OnMesh(sizes, order=order), "axis": axis})
+
+
+@axis_groups.mistake
+def kept_the_axis_fixed(mesh, axis):
+    """In your groups the devices share their place along the axis and differ in the others. *Over* an axis is the
+    other way round: within a group the place along it changes. Which places stay the same?"""
+    first = np.moveaxis(_ids(mesh), mesh.axis_names.index(axis), 0)
+    return first.reshape(mesh.shape[axis], -1).tolist()
+
+
+@axis_groups.mistake
+def one_group_of_all(mesh, axis):
+    """All devices are in one group. That is a collective over *all* the axes. Over one axis, devices that differ in
+    the other axes have nothing to do with each other: how large is a group?"""
+    return [_ids(mesh).ravel().tolist()]
+
+
+@axis_groups.mistake
+def cut_the_list_into_pieces(mesh, axis):
+    """You cut the list of devices into pieces of the right size. That is right for the last axis only, along which
+    neighbours stand side by side in the list. By how much do ids grow along the first axis?"""
+    return _ids(mesh).reshape(-1, mesh.shape[axis]).tolist()
+
+
+@axis_groups.mistake
+def took_the_size_for_the_stride(mesh, axis):
+    """From one member of a group to the next you went ahead by the size of the axis. The step is another number:
+    how many devices lie between two neighbours, when one step along this axis passes over all the axes after it?"""
+    return _ids(mesh).reshape(-1, mesh.shape[axis]).T.tolist()
+
+
+@axis_groups.mistake
+def counted_places(mesh, axis):
+    """You numbered the places of the grid, and the groups of places are right. But which device stands in a place
+    is for the mesh to say. What does `mesh.devices` hold?"""
+    places = np.arange(mesh.devices.size).reshape(mesh.devices.shape)
+    return np.moveaxis(places, mesh.axis_names.index(axis), -1).reshape(-1, mesh.shape[axis]).tolist()
+
+
+# An order that follows the wires: JAX's own, for eight cores of a TPU v3 that describe themselves.
+
+
+def _tpu_v3(shape: tuple[int, ...]) -> np.ndarray:
+    """The array of devices that JAX makes for a mesh of this shape over those cores."""
+    cores = [SimpleNamespace(device_kind="TPU v3", platform="tpu", **fields) for fields in TPU_DEVICES.values()]
+    return mesh_utils.create_device_mesh(shape, cores).reshape(shape)
+
+
+@functools.lru_cache
+def _on_the_torus() -> dict[str, Any]:
+    """Lay an array over eight devices in that order, and look who holds what."""
+    order = tuple(core.id for core in _tpu_v3((4, 2)).flat)
+    mesh = OnMesh({"x": 4, "y": 2}, order=order).built()
+    rows = jax.device_put(np.arange(4), NamedSharding(mesh, P("x")))
+    block = {shard.device.id: int(shard.data[0]) for shard in rows.addressable_shards}
+    ids = _ids(mesh)
+    along_x = ids[:, 0].tolist()
+    return {
+        "the device in row 2, column 0": int(ids[2, 0]),
+        "who holds block 2 of P('x')": sorted(device for device, held in block.items() if held == 2),
+        "the block of device 4 under P('x')": block[4],
+        "after device 2 along x": along_x[along_x.index(2) + 1],
+        "along x from device 0": along_x,
+    }
+
+
+topology_order = Exercise("topology_order", points=2, form="table", reference=lambda row: _on_the_torus()[row])
+
+
+topology_order.rows(_on_the_torus)
+
+
+def _answers(row: str, *wrong: Any) -> Any:
+    """The wrong value for a row, given for all rows in their order; None where there is none."""
+    return dict(zip(_on_the_torus(), wrong, strict=True))[row]
+
+
+@topology_order.mistake
+def took_the_place_for_the_id(row):
+    """You counted places, as if device k stood in place k. This mesh was ordered along the wires. Where, in the
+    printed grid, do you find out who stands in a place?"""
+    return _answers(row, 4, [4, 5], 2, 4, [0, 2, 4, 6])
+
+
+@topology_order.mistake
+def went_along_the_other_axis(row):
+    """You went along y, from one column to the next. x is the first axis of the grid: along it the *row*
+    changes."""
+    return _answers(row, None, [0, 2, 4, 6], 0, 3, [0, 1])
+
+
+@topology_order.mistake
+def forgot_the_copy(row):
+    """That is one of them. P('x') says nothing of y, and two devices stand in each row of the grid. What does the
+    other one hold?"""
+    return _answers(row, None, [6], None, None, None)
+
+
+@topology_order.mistake
+def counted_from_one(row):
+    """Rows, columns and blocks are counted from 0, as always in Python. Which row of the printed grid is row 2?"""
+    return _answers(row, 2, [2, 3], 4, None, None)
+
+
+# How far a ring has to reach.
+
+
+def _longest(coords, order, length=lambda dx, dy: dx + dy, closed=True):
+    places = [coords[device] for device in order]
+    steps = zip(places, places[1:] + places[:1] if closed else places[1:], strict=False)
+    return max(length(abs(a - c), abs(b - d)) for (a, b), (c, d) in steps)
+
+
+longest_hop = Exercise("longest_hop", points=3, form="function", reference=_longest)
+
+
+@longest_hop.cases
+def _(draw):
+    square, wide = list(itertools.product((0, 1), repeat=2)), [(k % 4, k // 4) for k in range(8)]
+    row_by_row = sorted(square, key=lambda place: place[::-1])
+    yield Case({"coords": row_by_row, "order": [0, 1, 2, 3]})
+    yield Case({"coords": row_by_row, "order": [0, 1, 3, 2]})
+    yield Case({"coords": wide, "order": list(range(8))})
+    yield Case({"coords": wide, "order": [0, 1, 2, 3, 7, 6, 5, 4]})
+    line = [(k, 0) for k in range(6)]
+    yield Case({"coords": line, "order": list(range(6))})
+    for _ in range(3):
+        chips = [(k % 4, k // 4) for k in range(16)]
+        yield Case({"coords": chips, "order": draw.rng.permutation(16).tolist()})
+
+
+@longest_hop.mistake
+def left_the_ring_open(coords, order):
+    """You stopped at the last device. In a ring the last one sends to the first, and that step can be the
+    longest."""
+    return _longest(coords, order, closed=False)
+
+
+@longest_hop.mistake
+def went_across_the_diagonal(coords, order):
+    """From (0, 0) to (1, 1) you counted one link. Chips are wired to the chips beside, above and below them, not
+    across: how many links lead there?"""
+    return _longest(coords, order, max)
+
+
+@longest_hop.mistake
+def went_as_the_crow_flies(coords, order):
+    """You measured the straight line. Data travel along the wires, first in one direction, then in the other. How
+    many wires lead from (0, 0) to (1, 1)?"""
+    return _longest(coords, order, lambda dx, dy: float(np.hypot(dx, dy)))
+
+
+@longest_hop.mistake
+def added_the_steps_up(coords, order):
+    """That is the length of the whole ring. Its steps are taken at the same time, by all devices, so that the
+    slowest step decides: which of them is that?"""
+    places = [coords[device] for device in order]
+    return sum(abs(a - c) + abs(b - d) for (a, b), (c, d) in zip(places, places[1:] + places[:1], strict=True))
+
+
+@longest_hop.mistake
+def compared_the_ids(coords, order):
+    """You took the difference of the ids. An id says nothing of where a chip stands; `coords` does."""
+    return max(abs(a - b) for a, b in zip(order, order[1:] + order[:1], strict=True))
+
+
+@longest_hop.mistake
+def ignored_the_order(coords, order):
+    """You went through `coords` in the order in which the devices are listed. The ring goes in another order, and
+    `order` holds it. Whose place comes second?"""
+    return _longest(coords, sorted(order))
+
+
+# A mesh for training.
+
+
+def _training_mesh(n_data, n_model, explicit):
+    kind = AxisType.Explicit if explicit else AxisType.Auto
+    return jax.make_mesh((n_data, n_model), ("data", "model"), axis_types=(kind,) * 2)
+
+
+def _same_mesh(one, other, **_) -> bool:
+    """Axes and their types, and the set of devices: the order is the hardware's affair."""
+    return (one["axes"] == other["axes"] and one["axis_types"] == other["axis_types"]
+            and sorted(one["devices"]) == sorted(other["devices"]))
+
+
+make_training_mesh = Exercise("make_training_mesh", points=3, form="function", reference=_training_mesh,
+                              same=_same_mesh)
+
+
+@make_training_mesh.cases
+def _(draw):
+    for n_data, n_model, explicit in ((4, 2, False), (4, 2, True), (2, 4, True), (8, 1, False), (2, 2, False),
+                                      (1, 3, True), (4, 4, False)):
+        yield Case({"n_data": n_data, "n_model": n_model, "explicit": explicit})
+
+
+def _by_default(n_data, n_model):
+    return jax.make_mesh((n_data, n_model), ("data", "model"))
+
+
+@functools.lru_cache
+def _default_is_explicit() -> bool:
+    return _by_default(1, 1).axis_types[0] == AxisType.Explicit
+
+
+@make_training_mesh.mistake
+def left_the_types_to_the_default(n_data, n_model, explicit):
+    """Every mesh you make has the type that this version of `make_mesh` chooses when nothing is said, and versions
+    differ (Auto before JAX 0.9, Explicit since). Which argument says it?"""
+    return _by_default(n_data, n_model)
+
+
+@make_training_mesh.mistake
+def never_looked_at_explicit(n_data, n_model, explicit):
+    """The axes have one and the same type, whatever `explicit` is. What should it be when `explicit` is True, and
+    when it is False?"""
+    return _training_mesh(n_data, n_model, not _default_is_explicit())
+
+
+@make_training_mesh.mistake
+def swapped_the_types(n_data, n_model, explicit):
+    """The types are the wrong way round: with `explicit=True` the axes came out Auto. What comes after `if
+    explicit`?"""
+    return _training_mesh(n_data, n_model, not explicit)
+
+
+@make_training_mesh.mistake
+def typed_one_axis_only(n_data, n_model, explicit):
+    """Only the data axis has the type asked for. `axis_types` has one entry for each axis. What should the second
+    be?"""
+    kinds = (AxisType.Explicit, AxisType.Auto) if explicit else (AxisType.Auto, AxisType.Explicit)
+    return jax.make_mesh((n_data, n_model), ("data", "model"), axis_types=kinds)
+
+
+@make_training_mesh.mistake
+def swapped_the_sizes(n_data, n_model, explicit):
+    """The sizes are swapped: names and sizes belong together in order. How long should the axis "data" be?"""
+    return jax.make_mesh((n_model, n_data), ("data", "model"), axis_types=_training_mesh(1, 1, explicit).axis_types)
+
+
+@make_training_mesh.mistake
+def put_the_model_axis_first(n_data, n_model, explicit):
+    """Each axis has its length, but "model" comes first. The order counts: along the *last* axis neighbours stand
+    next to each other, and that is where the busiest axis belongs. Which one should come last?"""
+    return jax.make_mesh((n_model, n_data), ("model", "data"), axis_types=_training_mesh(1, 1, explicit).axis_types)
+
+
+@make_training_mesh.mistake
+def gave_one_name_for_two_axes(n_data, n_model, explicit):
+    """JAX says it itself: the number of dimensions and the number of names differ. A grid with two axes needs two
+    names, in a tuple. What are they called here?"""
+    return jax.make_mesh((n_data, n_model), "data", axis_types=(AxisType.Auto,))
+
+
+@make_training_mesh.mistake
+def shrank_the_mesh(n_data, n_model, explicit):
+    """There are too few devices, and you made a smaller mesh. A program that counts on sixteen would then run on
+    eight, and nobody would notice. What does `jax.make_mesh` do when you leave it alone?"""
+    return _training_mesh(min(n_data, len(jax.devices()) // n_model), n_model, explicit)
+
+
+@make_training_mesh.mistake
+def made_a_single_axis(n_data, n_model, explicit):
+    """You made a single axis of all the devices. "data" and "model" are two axes, so that one can speak of the
+    devices along each of them. What shape has a grid with two axes?"""
+    return jax.make_mesh((n_data * n_model,), ("data",), axis_types=_training_mesh(1, 1, explicit).axis_types[:1])
+
+
+# Types of axes. Each row is an experiment.
+
+
+def _inside(kind: str) -> dict[str, Any]:
+    """What a function sees on a mesh whose axis has this type: shapes, the array's type, and what a sum does."""
+    mesh = OnMesh({"x": 8}, explicit=kind == "Explicit").built()
+    rows = jax.device_put(np.ones((8, 16), np.float32), NamedSharding(mesh, P(None, "x")))
+    seen: dict[str, Any] = {}
+
+    def look(a):
+        seen.update(shape=a.shape, type=str(jax.typeof(a)))
+        return a @ a.T
+
+    program = look
+    if kind == "Manual":
+        program = jax.shard_map(look, mesh=mesh, in_specs=P(None, "x"), out_specs=P("x", None))
+    try:
+        product = jax.jit(program)(rows)
+        seen["decided for you"] = product.shape == (8, 8) and bool((np.asarray(product) == 16).all())
+    except Exception as error:  # ShardingTypeError, which older versions keep elsewhere
+        seen["decided for you"] = False
+        seen["error"] = type(error).__name__
+    return seen
+
+
+@functools.lru_cache
+def _only(question: str) -> str:
+    """The one type of axis for which the answer to a question is yes."""
+    asked = {
+        "the compiler decides": lambda seen: seen["decided for you"],
+        "part of the array's type": lambda seen: "@" in seen["type"],
+        "sees its own block": lambda seen: seen["shape"] != (8, 16),
+    }[question]
+    (kind,) = [kind for kind in ("Auto", "Explicit", "Manual") if asked(_inside(kind))]
+    return kind
+
+
+def _type_of(mesh: Mesh) -> str:
+    return str(mesh.axis_types[0]).rpartition(".")[2]
+
+
+def _type_inside_shard_map() -> str:
+    seen: list[str] = []
+
+    def look(a):
+        seen.append(_type_of(jax.sharding.get_abstract_mesh()))
+        return a
+
+    mesh = OnMesh({"x": 8}).built()
+    jax.shard_map(look, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8))
+    return seen[0]
+
+
+WITHOUT_TYPES = 'jax.make_mesh((8,), ("x",))'
+TYPES: Mapping[str, Callable[[], str]] = {
+    'jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))':
+        lambda: _type_of(jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))),
+    WITHOUT_TYPES: lambda: _type_of(jax.make_mesh((8,), ("x",))),
+    'Mesh(np.array(jax.devices()), ("x",))': lambda: _type_of(Mesh(np.array(jax.devices()), ("x",))),
+    "inside jax.shard_map": _type_inside_shard_map,
+    **{question: functools.partial(_only, question) for question in
+       ("the compiler decides", "part of the array's type", "sees its own block")},
+}
+
+axis_type = Exercise("axis_type", points=2, form="table", reference=lambda row: TYPES[row]())
+
+
+axis_type.rows(TYPES)
+
+
+@axis_type.mistake
+def misjudged_the_default(row):
+    """What `make_mesh` does without `axis_types` has changed: Auto before JAX 0.9, Explicit since. Do not remember
+    it; ask the mesh for its `axis_types`, or better, always write them."""
+    return {"Auto": "Explicit", "Explicit": "Auto"}[TYPES[row]()] if row == WITHOUT_TYPES else None
+
+
+@axis_type.mistake
+def took_mesh_for_make_mesh(row):
+    """`Mesh(...)` is the older constructor, and its default did not change together with that of `make_mesh`. What
+    does the mesh say when you ask for its `axis_types`?"""
+    return "Explicit" if row.startswith("Mesh(") else None
+
+
+@axis_type.mistake
+def ignored_what_was_written(row):
+    """The call says itself which type it wants. What stands after `axis_types=`?"""
+    return "Explicit" if "AxisType.Auto" in row else None
+
+
+@axis_type.mistake
+def kept_the_type_inside(row):
+    """In `shard_map` the function runs once for each device, on its own block. Neither the compiler nor the array's
+    type then says what is sent between devices: who does?"""
+    return about("inside jax.shard_map", "sees its own block")(row, "Auto")
+
+
+@axis_type.mistake
+def took_explicit_for_by_hand(row):
+    """"Explicit" means that layouts stand in the types of arrays. The arrays are still whole arrays, and the
+    collectives are still inserted for you. Which type leaves you a single block, and the sending?"""
+    return about("inside jax.shard_map", "sees its own block")(row, "Explicit")
+
+
+@axis_type.mistake
+def took_auto_for_explicit(row):
+    """On Auto axes the type of an array says nothing of its layout: that is the compiler's affair. For which type
+    does `jax.typeof` print an @ ?"""
+    return about("part of the array's type")(row, "Auto")
+
+
+@axis_type.mistake
+def took_manual_for_explicit(row):
+    """In a Manual function you have a block, and its type is that of a block. For which type does `jax.typeof`
+    print the whole shape, with an @ and the axis that cuts it?"""
+    return about("part of the array's type")(row, "Manual")
+
+
+@axis_type.mistake
+def left_nothing_to_the_compiler(row):
+    """The product of two arrays that are both cut along the summed dimension could be laid out in several ways. On
+    Explicit axes that is an error, and by hand you choose. When does it simply run?"""
+    return "Explicit" if row == "the compiler decides" else None
+
+
+# Several processes: what the first of two said, on one machine with JAX 0.10.2; a test runs them again.
+
+PROCESS_0_OF_2 = """\
+process 0 of 2
+id=0 process_index=0
+id=1 process_index=0
+id=2 process_index=0
+id=3 process_index=0
+id=2048 process_index=1
+id=2049 process_index=1
+id=2050 process_index=1
+id=2051 process_index=1
+y: (64, 64) fully addressable: False"""
+DRIVEN_BY = {int(k): int(process) for k, process in re.findall(r"id=(\d+) process_index=(\d+)", PROCESS_0_OF_2)}
+SHAPE = tuple(map(int, re.search(r"y: \((\d+), (\d+)\)", PROCESS_0_OF_2).groups()))
+
+
+def _driven_by(process: int) -> int:
+    return list(DRIVEN_BY.values()).count(process)
+
+
+PROCESSES: Mapping[str, Callable[[], Any]] = {
+    "len(jax.devices()) in process 1": lambda: len(DRIVEN_BY),
+    "len(jax.local_devices()) in process 1": lambda: _driven_by(1),
+    "jax.devices()[4].id": lambda: list(DRIVEN_BY)[4],
+    "shape of y in process 1": lambda: SHAPE,
+    "shards of y that process 1 can read": lambda: _driven_by(1),
+    "processes that must call jit(f)(y)": lambda: len(set(DRIVEN_BY.values())),
+}
+
+local_and_global = Exercise("local_and_global", points=2, form="table", reference=lambda row: PROCESSES[row]())
+
+
+local_and_global.rows(PROCESSES)
+
+
+@local_and_global.mistake
+def saw_its_own_only(row):
+    """Those are the *local* devices. `jax.devices()` lists the devices of all processes, in every process: that is
+    what lets them speak of one and the same mesh."""
+    return about("len(jax.devices()) in process 1")(row, 4)
+
+
+@local_and_global.mistake
+def reached_into_the_other_process(row):
+    """Those are all the devices. A process puts data on, and reads data from, the devices that it drives itself.
+    How many lines of the listing have `process_index=1`?"""
+    return about("len(jax.local_devices()) in process 1", "shards of y that process 1 can read")(row, 8)
+
+
+@local_and_global.mistake
+def shape_of_the_local_half(row):
+    """That is the part that lies on the devices of this process. `y` is the *global* array, and its shape is the
+    same in every process."""
+    return about("shape of y in process 1")(row, (32, 64))
+
+
+@local_and_global.mistake
+def shape_of_a_single_piece(row):
+    """That is one shard, on one device. `y` is the global array: what is its shape, whoever asks?"""
+    return about("shape of y in process 1")(row, (8, 64))
+
+
+@local_and_global.mistake
+def one_process_for_all(row):
+    """No process commands the others. Each runs the same Python and starts the computation on its own devices; one
+    that does not call it leaves the rest waiting. How many drive devices that hold a part of `y`?"""
+    return about("processes that must call jit(f)(y)")(row, 1)
+
+
+@local_and_global.mistake
+def one_process_a_device(row):
+    """One Python process drives several devices: here four. How many processes does the listing show?"""
+    return about("processes that must call jit(f)(y)")(row, 8)
+
+
+@local_and_global.mistake
+def took_the_position_for_the_id(row):
+    """That is its position in the list. An id is a name, and these processes number their devices far apart: what
+    does the fifth line with an id say?"""
+    return about("jax.devices()[4].id")(row, 4)

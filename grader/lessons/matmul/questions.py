@@ -1,0 +1,568 @@
+"""07_matmul: the questions and plain functions of the lesson, judged by doing the experiment."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.blocks import blocks
+from grader.arrays.meshes import aval, make_mesh, put
+from grader.arrays.notation import factors, parse
+from grader.exercises import Case, Exercise
+from grader.programs.program import trace
+from grader.programs.structure import ring_bytes
+from grader.programs.walk import structure
+
+MESH = {"x": 4, "y": 2}  # the mesh of the lesson's questions, axes X and Y in the notation
+
+# Block matrices, without any device: lists of lists of NumPy blocks.
+
+
+def _block_reference(A, B):
+    return [[sum(a @ B[j][k] for j, a in enumerate(row)) for k in range(len(B[0]))] for row in A]
+
+
+block_matmul = Exercise("block_matmul", points=2, reference=_block_reference, form="function")
+
+
+@block_matmul.cases
+def _(draw):
+    for rows, inner, columns, sizes in ((2, 2, 2, (2, 2, 2)), (2, 3, 4, (3, 2, 4)), (3, 1, 2, (1, 4, 2))):
+        i, j, k = sizes
+        yield Case({"A": [[draw.values(i, j) for _ in range(inner)] for _ in range(rows)],
+                    "B": [[draw.values(j, k) for _ in range(columns)] for _ in range(inner)]})
+
+
+@block_matmul.mistake
+def multiplied_block_by_block(A, B):
+    """Each block of A was multiplied by the block of B in the same place, as entries are in `A * B`. In a
+    matrix product block C[i][k] is a *sum*: over which index does it run?"""
+    return [[a @ b for a, b in zip(row, other, strict=True)] for row, other in zip(A, B, strict=True)]
+
+
+@block_matmul.mistake
+def multiplied_entry_by_entry(A, B):
+    """Inside the blocks `*` multiplies entry by entry. The product of two blocks is itself a matrix product."""
+    return [[sum(a * B[j][k] for j, a in enumerate(row)) for k in range(len(B[0]))] for row in A]
+
+
+@block_matmul.mistake
+def swapped_indices_of_b(A, B):
+    """The blocks of B were taken as B[k][j]. C[i][k] adds up A[i][j] @ B[j][k]: the index summed over stands
+    last in A and first in B, exactly as for entries."""
+    return [[sum(a @ B[k][j] for j, a in enumerate(row)) for k in range(len(B[0]))] for row in A]
+
+
+@block_matmul.mistake
+def kept_the_last_term(A, B):
+    """Each block is the last term of its sum: the others were overwritten. Add them up."""
+    return [[row[-1] @ B[-1][k] for k in range(len(B[0]))] for row in A]
+
+
+# Choosing by cost. Strategies and what they send per device, in bytes, by the ring algorithm.
+
+STRATEGIES = {2: ("gather A", "reduce C"), 3: ("reduce C", "gather A and B"), 4: ("gather A", "gather B")}
+WANTED = ("C[I, K]", "C[I_X, K]", "C[I, K_X]")
+
+
+def _strategy_bytes(case, wanted, i, j, k, n, itemsize, reshard=True):
+    """What every strategy of the case sends per device, the way to the wanted layout included."""
+    a, b, c = i * j * itemsize["A"], j * k * itemsize["B"], i * k * itemsize["C"]
+    gather = {"gather A": ring_bytes("all_gather", a / n, n), "gather B": ring_bytes("all_gather", b / n, n)}
+    gather["gather A and B"] = gather["gather A"] + gather["gather B"]
+    reduce = ring_bytes("all_reduce" if wanted == WANTED[0] else "reduce_scatter", c, n)
+    # Where the product lies in case 4, and what it costs to bring it to where it is wanted.
+    left = {"gather A": "C[I, K_X]", "gather B": "C[I_X, K]"} if case == 4 and reshard else {}
+    return {s: reduce if s == "reduce C" else gather[s] + _moving(left.get(s, wanted), wanted, c, n)
+            for s in STRATEGIES[case]}
+
+
+def _moving(left: str, wanted: str, c: int, n: int) -> float:
+    if left == wanted:
+        return 0.0
+    return ring_bytes("all_gather" if wanted == WANTED[0] else "all_to_all", c / n, n)
+
+
+def _least(costs):
+    return min(costs, key=lambda strategy: costs[strategy])
+
+
+cheapest = Exercise("cheapest", points=4, form="function",
+                    reference=lambda **given: _least(_strategy_bytes(**given)))
+
+
+@cheapest.cases
+def _(draw):
+    """Fifty instances at least, with a clear cheapest, that no mistake gets through."""
+    drawn, slipping = [], list(cheapest.mistakes)
+    while len(drawn) < 50 or slipping:
+        given = _instance(draw)
+        low, high = sorted(_strategy_bytes(**given).values())[:2]
+        if high > 1.1 * low:
+            drawn.append(given)
+            slipping = [m for m in slipping if m.wrong(**given) == cheapest.reference(**given)]
+    return [Case(given) for given in drawn]
+
+
+def _instance(draw):
+    i, j, k = (int(2 ** draw.rng.integers(4, 11)) * int(draw.rng.integers(1, 4)) for _ in range(3))
+    return {"case": int(draw.rng.integers(2, 5)), "wanted": str(draw.rng.choice(WANTED)), "i": i, "j": j, "k": k,
+            "n": int(draw.rng.choice([2, 4, 8])), "itemsize": {x: int(draw.rng.choice([1, 2, 4])) for x in "ABC"}}
+
+
+def _with(given, **changed):
+    return _least(_strategy_bytes(**{**given, **changed}))
+
+
+@cheapest.mistake
+def forgot_the_dtypes(**given):
+    """The strategies were compared by entries. Entries of A, B and C take different numbers of bytes here:
+    `itemsize` says how many."""
+    return _with(given, itemsize=dict.fromkeys("ABC", 1))
+
+
+@cheapest.mistake
+def forgot_the_outputs_own_way(**given):
+    """In case 4 the product comes out cut along the dimension of the operand that was not gathered. If it is
+    wanted otherwise, bringing it there sends bytes too: an all-gather, or an all-to-all."""
+    return _with(given, reshard=False)
+
+
+@cheapest.mistake
+def counted_local_shards(**given):
+    """An all-gather was counted as the bytes of one block. Each device passes on every block but one: n - 1 of
+    them."""
+    costs = _strategy_bytes(**given)
+    n = given["n"]
+    return _least({s: c / (n - 1) if "gather" in s else c for s, c in costs.items()})
+
+
+@cheapest.mistake
+def all_reduce_counted_once(**given):
+    """An all-reduce was counted like a reduce-scatter. It is a reduce-scatter followed by an all-gather: twice
+    the bytes."""
+    costs = _strategy_bytes(**given)
+    whole = given["wanted"] == WANTED[0]
+    return _least({s: c / 2 if s == "reduce C" and whole else c for s, c in costs.items()})
+
+
+@cheapest.mistake
+def always_all_reduce(**given):
+    """The partial sums were counted as an all-reduce though each device keeps only a share of C. Which
+    collective adds up and deals out in one go, and what does it send?"""
+    costs = _strategy_bytes(**given)
+    share = given["wanted"] != WANTED[0]
+    return _least({s: 2 * c if s == "reduce C" and share else c for s, c in costs.items()})
+
+
+# What a device holds.
+
+LOCAL = ("A[I_X, J]", "A[I, J_X]", "A[I_X, J_Y]", "A[I_Y, J_X]", "A[I, J_XY]", "A[I, J]")
+LENGTHS = {"I": 16, "J": 32, "K": 24}
+
+
+def _local_shape(notation):
+    name = parse(notation)
+    index = blocks([LENGTHS[d] for d in name.dims], name.spec, MESH).indices[0]
+    return tuple(part.stop - part.start for part in index)
+
+
+local_shapes = Exercise("local_shapes", points=2, reference=_local_shape, form="table")
+
+
+@local_shapes.cases
+def _(draw):
+    for notation in LOCAL:
+        yield Case({"notation": notation}, MESH, key=notation)
+
+
+def _divided(notation, how):
+    name = parse(notation)
+    return tuple(LENGTHS[d] // how(axes) for d, axes in zip(name.dims, name.axes, strict=True))
+
+
+@local_shapes.mistake
+def divided_by_all_devices(notation):
+    """The marked dimension was divided by the number of all devices. An axis cuts only into as many parts as
+    there are devices *along it*."""
+    return _divided(notation, lambda axes: 8 if axes else 1)
+
+
+@local_shapes.mistake
+def divided_the_other_dimension(notation):
+    """The other dimension was divided. The letter below a dimension says that *this* dimension is cut."""
+    i, j = (LENGTHS[d] for d in parse(notation).dims)
+    by_i, by_j = (int(np.prod([MESH[a] for a in axes])) for axes in parse(notation).axes)
+    return i // by_j, j // by_i
+
+
+@local_shapes.mistake
+def took_the_whole(notation):
+    """That is the shape of the whole array. How much of a cut dimension lies on one device?"""
+    return tuple(LENGTHS[d] for d in parse(notation).dims)
+
+
+@local_shapes.mistake
+def swapped_the_axes_sizes(notation):
+    """The sizes of the axes were swapped: X has 4 devices here, Y has 2."""
+    return _divided(notation, lambda axes: int(np.prod([{"x": 2, "y": 4}[a] for a in axes])))
+
+
+@local_shapes.mistake
+def counted_only_the_first_axis(notation):
+    """Two letters below one dimension cut it along both axes: into as many parts as the product of their
+    sizes."""
+    return _divided(notation, lambda axes: MESH[axes[0]] if axes else 1)
+
+
+# Which case is it? Found out by letting every device multiply what it holds.
+
+CASES = (
+    "A[I_X, J] · B[J, K_Y]", "A[I, J_X] · B[J, K]", "A[I, J_X] · B[J_X, K]", "A[I_X, J] · B[J, K_X]",
+    "A[I, J] · B[J, K_Y]", "A[I, J] · B[J_Y, K]", "A[I_Y, J_X] · B[J_X, K]", "A[I_Y, J] · B[J, K_Y]",
+    "A[I, J_X] · B[J_Y, K]", "A[I_X, J_Y] · B[J, K]", "A[I_X, J] · B[J, K]", "A[I, J_XY] · B[J_XY, K]",
+)
+
+
+def _held(product):
+    """Per device, what it holds of A and of B."""
+    rng = np.random.default_rng(0)
+    for name in factors(product):
+        shape = [LENGTHS[d] for d in name.dims]
+        yield blocks(shape, name.spec, MESH, value=rng.integers(1, 9, shape))
+
+
+def _which_case(product):
+    a, b = _held(product)
+    if any(x[1] != y[0] for x, y in zip(a.indices, b.indices, strict=True)):
+        return 2  # the blocks cover different parts of the contracted dimension
+    if any(x[1] != slice(0, a.shape[1]) for x in a.indices):
+        return 3  # they match, but each product is only a part of the sum
+    covered = np.zeros((a.shape[0], b.shape[1]), bool)
+    for x, y in zip(a.indices, b.indices, strict=True):
+        covered[x[0], y[1]] = True
+    return 1 if covered.all() else 4
+
+
+name_the_case = Exercise("name_the_case", points=3, reference=_which_case, form="table")
+
+
+@name_the_case.cases
+def _(draw):
+    for product in CASES:
+        yield Case({"product": product}, MESH, key=product)
+
+
+@name_the_case.mistake
+def called_it_case_1(product):
+    """In case 1 every device multiplies what it holds, and the products are all of C. Here something is
+    missing: look at the dimension J first, then at the axes of I and K."""
+    return 1
+
+
+@name_the_case.mistake
+def called_it_case_2(product):
+    """In case 2 the blocks of A and B cover *different* parts of J on some device, so they cannot be multiplied
+    as they are. Here they can. Is what comes out a part of a sum, or a block of C?"""
+    return 2
+
+
+@name_the_case.mistake
+def called_it_case_3(product):
+    """In case 3 J is cut the *same* way in both operands, over the same axis, so that each device has one part
+    of the sum. Compare the letters below J in A and in B."""
+    return 3
+
+
+@name_the_case.mistake
+def called_it_case_4(product):
+    """In case 4 J is whole and the *same* axis cuts I and K, so that only the diagonal blocks come out. Does one
+    axis stand below both I and K here?"""
+    return 4
+
+
+# Case 1: which layout comes out by itself?
+
+NO_COMMUNICATION = ("A[I, J] · B[J, K]", "A[I_X, J] · B[J, K]", "A[I, J] · B[J, K_Y]", "A[I_X, J] · B[J, K_Y]")
+OUTPUTS = tuple(f"C[{i}, {k}]" for i in ("I", "I_X", "I_Y") for k in ("K", "K_X", "K_Y") if i[1:] != k[1:] or i == "I")
+
+
+def _comes_out(product):
+    """The layout in which every device's product is the block it should hold."""
+    a, b = _held(product)
+    whole = [np.zeros((16, 32)), np.zeros((32, 24))]
+    for array, held in zip(whole, (a, b), strict=True):
+        for index, value in zip(held.indices, held.values, strict=True):
+            array[index] = value
+    products = [x @ y for x, y in zip(a.values, b.values, strict=True)]
+    fits = [out for out in OUTPUTS if _all_equal(products, blocks((16, 24), parse(out).spec, MESH,
+                                                                  value=whole[0] @ whole[1]).values)]
+    return fits[0]
+
+
+def _all_equal(some, others):
+    return all(x.shape == y.shape and (x == y).all() for x, y in zip(some, others, strict=True))
+
+
+case1_out = Exercise("case1_out", points=2, reference=_comes_out, form="table")
+
+
+@case1_out.cases
+def _(draw):
+    for product in NO_COMMUNICATION:
+        yield Case({"product": product}, MESH, key=product)
+
+
+@case1_out.mistake
+def thought_it_came_out_whole(product):
+    """A device that holds some rows of A can compute only those rows of C; the others would have to be sent to
+    it. Which part of C does each device end up with, if nothing is sent?"""
+    return "C[I, K]"
+
+
+@case1_out.mistake
+def lost_the_columns(product):
+    """The rows are right. But a device with some columns of B gets only those columns of C."""
+    return _comes_out(product).replace("K_Y", "K")
+
+
+@case1_out.mistake
+def lost_the_rows(product):
+    """The columns are right. But a device with some rows of A gets only those rows of C."""
+    return _comes_out(product).replace("I_X", "I")
+
+
+@case1_out.mistake
+def swapped_the_output_axes(product):
+    """The axes were swapped: I keeps the axis it has in A, K the one it has in B."""
+    return "C[I_Y, K_X]"
+
+
+# What device 2 holds after a collective. Four devices with four numbers each.
+
+NUMBERS = ((3, 9, 5, 2), (6, 6, 3, 5), (8, 1, 4, 6), (5, 4, 2, 3))
+AFTER = {
+    "all_gather": lambda x: lax.all_gather(x, "x", tiled=True),
+    "psum": lambda x: lax.psum(x, "x"),
+    "psum_scatter": lambda x: lax.psum_scatter(x, "x", tiled=True),
+}
+
+
+def _after(collective):
+    """Run the collective on four devices; what device 2 holds, as a list."""
+    mesh = make_mesh({"x": 4})
+    program = jax.shard_map(AFTER[collective], mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+    numbers = put(jnp.array(NUMBERS).reshape(-1), P("x"), mesh)
+    return np.split(np.asarray(jax.jit(program)(numbers)), 4)[2].tolist()
+
+
+after_collective = Exercise("after_collective", points=2, reference=_after, form="table")
+
+
+@after_collective.cases
+def _(draw):
+    for collective in AFTER:
+        yield Case({"collective": collective}, {"x": 4}, key=collective)
+
+
+@after_collective.mistake
+def nothing_happened(collective):
+    """That is what device 2 had before. Every one of these collectives brings it something of the others."""
+    return list(NUMBERS[2])
+
+
+@after_collective.mistake
+def added_its_own(collective):
+    """You added up the four numbers of device 2. A collective adds *across* devices: the first number of each,
+    then the second of each."""
+    return [sum(NUMBERS[2])]
+
+
+@after_collective.mistake
+def summed_for_all(collective):
+    """Those are the sums across the devices, all four of them. After this collective device 2 holds something
+    else: are the numbers added at all, and if so, who keeps which?"""
+    return np.sum(NUMBERS, axis=0).tolist()
+
+
+@after_collective.mistake
+def gathered_for_all(collective):
+    """That is everything from everybody, side by side: what an all_gather gives. A sum adds numbers that stand
+    in the same place."""
+    return list(itertools.chain(*NUMBERS))
+
+
+@after_collective.mistake
+def kept_a_share(collective):
+    """Device 2 keeps one number of the sums only after a psum_scatter."""
+    return [int(np.sum(NUMBERS, axis=0)[2])]
+
+
+@after_collective.mistake
+def share_of_another_device(collective):
+    """That share of the sums belongs to another device. Devices count from 0, so device 2 keeps the third."""
+    return [int(np.sum(NUMBERS, axis=0)[1])]
+
+
+# Bytes, counted. float32 arrays on a mesh of 4 devices along X: I, J, K = 16, 32, 24.
+
+SENT = {
+    "all_gather of A[I, J_X]": (lambda x: lax.all_gather(x, "x", axis=1, tiled=True), ("I", "J"), P(None, "x")),
+    "all_reduce of C[I, K]": (lambda x: lax.psum(x, "x"), ("I", "K"), P()),
+    "reduce_scatter of C[I, K]": (lambda x: lax.psum_scatter(x, "x", tiled=True), ("I", "K"), P()),
+    "all_gather of B[J, K_X]": (lambda x: lax.all_gather(x, "x", axis=1, tiled=True), ("J", "K"), P(None, "x")),
+}
+
+
+def _bytes_sent(collective):
+    """Trace the collective on blocks of these sizes and count what its program sends per device."""
+    body, dims, spec = SENT[collective]
+    mesh = make_mesh({"x": 4})
+    program = jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=P(), check_vma=False)
+    return structure(trace(program, aval(tuple(LENGTHS[d] for d in dims), jnp.float32, spec, mesh))).bytes_sent
+
+
+bytes_sent = Exercise("bytes_sent", points=2, reference=_bytes_sent, form="table")
+
+
+@bytes_sent.cases
+def _(draw):
+    for collective in SENT:
+        yield Case({"collective": collective}, {"x": 4}, key=collective)
+
+
+@bytes_sent.mistake
+def counted_entries(collective):
+    """You counted entries. A float32 takes four bytes."""
+    return _bytes_sent(collective) // 4
+
+
+@bytes_sent.mistake
+def counted_the_whole_array(collective):
+    """Those are the bytes of the whole array. What a device already holds need not be sent to it: of n blocks,
+    n - 1 go round."""
+    return 4 * int(np.prod([LENGTHS[d] for d in SENT[collective][1]]))
+
+
+@bytes_sent.mistake
+def counted_one_block(collective):
+    """Those are the bytes of one block. On a ring a device also passes on the blocks of the others: n - 1 of
+    them in all."""
+    return int(np.prod([LENGTHS[d] for d in SENT[collective][1]]))
+
+
+@bytes_sent.mistake
+def counted_one_way(collective):
+    """That is what a reduce_scatter sends. An all_reduce is a reduce_scatter, and then an all_gather."""
+    return _bytes_sent("reduce_scatter of C[I, K]")
+
+
+@bytes_sent.mistake
+def counted_both_ways(collective):
+    """That is what an all_reduce sends. A reduce_scatter stops half-way: every device keeps only its share."""
+    return _bytes_sent("all_reduce of C[I, K]")
+
+
+# Published mistakes: sentences that stand, or stood, in well-known tutorials. What is true instead?
+
+
+def _gathered():
+    """Of A[I, J_X] · B[J, K]: the operand that lacks a part of J."""
+    a, b = _held("A[I, J_X] · B[J, K]")
+    lacking = [name for name, held, dim in (("A", a, 1), ("B", b, 0)) if held.indices[0][dim].stop < 32]
+    return " and ".join(lacking)
+
+
+def _devices_of_a_fresh_array():
+    return len(jnp.ones((4, 4)).sharding.device_set)
+
+
+def _wrong_axis_name():
+    mesh = make_mesh({"x": 2, "y": 2})
+    body = jax.shard_map(lambda a: lax.all_gather(a, "X", axis=1, tiled=True), mesh=mesh,
+                         in_specs=P(None, "x"), out_specs=P(), check_vma=False)
+    try:
+        trace(body, aval((4, 4), jnp.float32, P(None, "x"), mesh))
+    except Exception:  # which one differs between versions of JAX
+        return "an error"
+    return "a gather"
+
+
+def _holders():
+    held = blocks((4, 4), P(None, "x"), {"x": 2, "y": 2})
+    return [device for device, index in enumerate(held.indices) if index[1] == slice(2, 4)]
+
+
+def _computable():
+    """Which blocks of C device 0 can compute from what it holds, in case 4 on two devices."""
+    a, b = (blocks((4, 4), spec, {"x": 2}) for spec in (P("x", None), P(None, "x")))
+    rows, columns = a.indices[0][0], b.indices[0][1]
+    return f"C[{rows.start}:{rows.stop}, {columns.start}:{columns.stop}]"
+
+
+CLAIMS = {"gathered": _gathered, "replicated": _devices_of_a_fresh_array, "axis_name": _wrong_axis_name,
+          "who_holds": _holders, "computable": _computable}
+
+find_the_mistake = Exercise("find_the_mistake", points=3, reference=lambda claim: CLAIMS[claim](), form="table")
+
+
+@find_the_mistake.cases
+def _(draw):
+    for claim in CLAIMS:
+        yield Case({"claim": claim}, key=claim)
+
+
+def _published(claim, wrong):
+    return {"gathered": "B", "replicated": 8, "axis_name": "a gather", "who_holds": [1],
+            "computable": "nothing"}[claim] if claim == wrong else None
+
+
+@find_the_mistake.mistake
+def gathered_what_was_whole(claim):
+    """B is whole on every device already. Which operand has only a part of J?"""
+    return _published(claim, "gathered")
+
+
+@find_the_mistake.mistake
+def took_fresh_for_replicated(claim):
+    """`jnp.ones` puts an array on one device. It is *uncommitted*, so JAX may copy it to the others when it is
+    needed there: count `x.sharding.device_set`."""
+    return _published(claim, "replicated")
+
+
+@find_the_mistake.mistake
+def took_x_for_x(claim):
+    """Axis names are plain text: 'X' is not 'x'. Run it, without a `try` around it that hides what happens."""
+    return _published(claim, "axis_name")
+
+
+@find_the_mistake.mistake
+def counted_devices_along_y(claim):
+    """On a 2 × 2 mesh devices 0 and 1 differ only along y, and A[I, J_X] is not cut over y: they hold the same
+    columns. Print `x.sharding.devices_indices_map(x.shape)`."""
+    return _published(claim, "who_holds")
+
+
+@find_the_mistake.mistake
+def saw_no_product(claim):
+    """Device 0 holds whole rows of A and whole columns of B: that is enough for the block of C where they cross.
+    It is the *other* blocks that it cannot compute."""
+    return _published(claim, "computable")
+
+
+@find_the_mistake.mistake
+def saw_every_product(claim):
+    """For a block of C a device needs its rows of A *and* its columns of B. Which columns of B does device 0
+    hold?"""
+    return "C[0:2, 0:4]" if claim == "computable" else None
+
+
+@find_the_mistake.mistake
+def gathered_both_operands(claim):
+    """B is whole on every device already: gathering it again brings nothing."""
+    return "A and B" if claim == "gathered" else None

@@ -1,0 +1,104 @@
+"""19_multihost: what is said of many processes, and who has to make which call."""
+
+from __future__ import annotations
+
+from grader.exercises import Exercise
+
+CLAIMS = {
+    "a controller is": "a process",
+    "4 hosts of 2 GPUs, a process each: jax.device_count() in process 1": 8,
+    "4 hosts of 2 GPUs, a process each: jax.local_device_count() in process 1": 2,
+    "a TPU slice of 16 hosts, each with one board of 4 chips: devices": 64,
+    "who starts the processes": "you, or a scheduler",
+    "print(total) shows the number in every process, since total is": "replicated",
+    "two processes share": "neither memory nor Python objects",
+    "the same program in one process with 8 devices gives": "the same result",
+    "what a program for many processes mainly writes differently": "data in and out",
+    "if process_index() == 0: print(total), with total replicated": "safe",
+    "if process_index() == 0: print(jnp.sum(whole)), with whole cut over all": "the others must call it, too",
+    "jax.make_mesh((8,), ('batch'), ...): the axis names are": ("batch",),
+}
+
+multihost_claims = Exercise("multihost_claims", points=4, form="table", reference=lambda row: CLAIMS[row])
+_ROWS = list(CLAIMS)
+
+
+multihost_claims.rows(CLAIMS)
+
+
+@multihost_claims.mistake
+def local_and_global_confused(row):
+    """`device_count` counts the devices of all processes, `local_device_count` those that this process drives."""
+    return {_ROWS[1]: 2, _ROWS[2]: 8, _ROWS[3]: 4}.get(row)
+
+
+@multihost_claims.mistake
+def jax_starts_them(row):
+    """JAX starts no process. It joins those that somebody has started: a shell, Slurm, Kubernetes."""
+    return {_ROWS[0]: "a device", _ROWS[4]: "JAX"}.get(row)
+
+
+@multihost_claims.mistake
+def one_memory(row):
+    """Every process has a memory of its own, on another machine as a rule. What one of them reads from its disk, no
+    other has seen; and an array can be shown where this process holds all its values."""
+    return {_ROWS[5]: "small", _ROWS[6]: "memory", _ROWS[8]: "every collective"}.get(row)
+
+
+@multihost_claims.mistake
+def other_numbers(row):
+    """The program is the same, the mesh has the same eight devices, and so the result is the same. That is what “as
+    one big machine” means."""
+    return {_ROWS[7]: "another result"}.get(row)
+
+
+@multihost_claims.mistake
+def which_branch_speaks(row):
+    """Ask of the branch: does anything in it have to be computed by several devices? Printing what this process
+    holds does not. A sum of an array that is cut over all does."""
+    return {_ROWS[9]: "the others must call it, too", _ROWS[10]: "safe"}.get(row)
+
+
+@multihost_claims.mistake
+def parentheses_make_no_tuple(row):
+    """('batch') is the string 'batch', without a tuple around it: a comma makes a tuple. `make_mesh` takes one string
+    for one name, so that it works; in other places a string is taken letter by letter."""
+    return {_ROWS[11]: ("b", "a", "t", "c", "h")}.get(row)
+
+
+# A pipeline over processes: stage f on the devices of processes 0 and 1, stage g on those of 2 and 3.
+
+FIRST, SECOND, ALL = [0, 1], [2, 3], [0, 1, 2, 3]
+CALLS = {"x = jax.device_put(batch, on_first)": FIRST, "y = f(x)": FIRST, "y = jax.device_put(y, on_second)": ALL,
+         "z = g(y)": SECOND, "print(jnp.sum(z))": SECOND}
+
+pipeline_calls = Exercise("pipeline_calls", points=3, form="table", reference=lambda row: CALLS[row])
+
+
+pipeline_calls.rows(CALLS)
+
+
+@pipeline_calls.mistake
+def only_who_gives(row):
+    """A transfer has two ends. Those that hold the source must send, and those that will hold the result must
+    be there to receive."""
+    return {list(CALLS)[2]: FIRST}.get(row)
+
+
+@pipeline_calls.mistake
+def only_who_takes(row):
+    """They would wait for ever: those that hold the source have to send."""
+    return {list(CALLS)[2]: SECOND}.get(row)
+
+
+@pipeline_calls.mistake
+def everybody(row):
+    """All processes *may* make that call, and the outsiders of a mesh do nothing in it. The question is who has to:
+    who has a device on this stage's mesh?"""
+    return None if row == list(CALLS)[2] else ALL
+
+
+@pipeline_calls.mistake
+def stages_exchanged(row):
+    """That is the other stage's half. On whose devices does this line compute?"""
+    return {rows: SECOND if due == FIRST else FIRST for rows, due in CALLS.items() if due != ALL}.get(row)

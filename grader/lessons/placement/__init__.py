@@ -1,0 +1,1 @@
+"""The exercises of `placement`; a file is a stretch of the lesson."""

@@ -1,0 +1,488 @@
+"""03_placement, the second half: moving arrays, and two meshes that work at the same time."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.described import OnDevices, OnMesh
+from grader.exercises import Case, Exercise
+from grader.lessons.placement.whereabouts import FRONT, REAR, RING, TURNED, _believed, _lab, _rows, _runs, line, put
+
+HALVES, EVENS_AND_ODDS, BACK_TO_FRONT = (FRONT, REAR), (range(0, 8, 2), range(1, 8, 2)), (REAR, FRONT)
+
+
+def _line(numbers):
+    return OnMesh({"x": len(numbers)}, order=tuple(numbers))
+
+
+# One transfer, so that two arrays may meet.
+
+
+def _brought_to(y, z):
+    return y + jax.device_put(z, y.sharding)
+
+
+fix_the_placement = Exercise("fix_the_placement", points=4, reference=_brought_to, form="function", on_devices=True)
+
+
+@fix_the_placement.cases
+def _(draw):
+    for (one, other), spec in zip((HALVES, (range(8), TURNED), (REAR, (3,)), (RING, range(8))),
+                                  (P("x"), P("x"), P("x", None), P(None, "x")), strict=True):
+        shape = (8,) * len(spec)
+        yield Case({"y": OnDevices(draw.values(*shape), _line(one), spec),
+                    "z": OnDevices(draw.values(*shape), _line(other), spec)})
+
+
+@fix_the_placement.mistake
+def moved_nothing(y, z):
+    """Both are committed, and to different devices, so neither gives way. (A `device_put` without a
+    second argument moves nothing.) Which one is to stay where it is?"""
+    return y + z
+
+
+@fix_the_placement.mistake
+def moved_the_other_one(y, z):
+    """Now they meet, but at z's place. The sum is to lie where y lies."""
+    return jax.device_put(y, z.sharding) + z
+
+
+@fix_the_placement.mistake
+def moved_both_to_one_device(y, z):
+    """Two transfers, and seven devices have nothing to do: the whole sum is on one device. Leave y alone.
+    `y.sharding` says where z is wanted."""
+    first = jax.devices()[0]
+    return jax.device_put(y, first) + jax.device_put(z, first)
+
+
+@fix_the_placement.mistake
+def moved_to_one_device_of_the_mesh(y, z):
+    """z went to a single device. That y has a part there is not enough: z has to come to *all* the devices of
+    y, in y's order."""
+    return y + jax.device_put(z, list(y.sharding.mesh.devices.flat)[0])
+
+
+@fix_the_placement.mistake
+def resharded(y, z):
+    """`reshard` is for Explicit axes, and even there it changes a layout over the devices that an array is on. To
+    other devices, or another order of them, only `device_put` leads."""
+    return y + jax.sharding.reshard(z, y.sharding)
+
+
+@fix_the_placement.mistake
+def through_numpy(y, z):
+    """NumPy is the host: z came down from its devices and went up again. A single call moves it from devices to
+    devices."""
+    return y + jax.device_put(np.asarray(z), y.sharding)
+
+
+# Repair: the program that wanted to move.
+
+
+def _moved_outside(x, target):
+    return jax.device_put(jax.jit(lambda a: 2 * a)(x), NamedSharding(target, P("x")))
+
+
+no_move_in_jit = Exercise("no_move_in_jit", points=3, reference=_moved_outside, form="function", on_devices=True)
+
+
+@no_move_in_jit.cases
+def _(draw):
+    for one, other in (HALVES, EVENS_AND_ODDS, BACK_TO_FRONT):
+        yield Case({"x": OnDevices(draw.values(8), _line(one), P("x")), "target": _line(other)})
+
+
+@no_move_in_jit.mistake
+def still_inside(x, target):
+    """The transfer is still a part of the compiled program. Let the program end, and move its result."""
+    return jax.jit(lambda a: jax.device_put(2 * a, NamedSharding(target, P("x"))))(x)
+
+
+@no_move_in_jit.mistake
+def asked_for_it_with_out_shardings(x, target):
+    """`out_shardings` belong to the compiled program, too. What brings an array to other devices stands outside
+    of it."""
+    return jax.jit(lambda a: 2 * a, out_shardings=NamedSharding(target, P("x")))(x)
+
+
+@no_move_in_jit.mistake
+def never_moved(x, target):
+    """The program runs, but its result is still where x is."""
+    return jax.jit(lambda a: 2 * a)(x)
+
+
+@no_move_in_jit.mistake
+def everything_to_everyone(x, target):
+    """Every device of the target got the whole. It was to be cut over x, as the operand was."""
+    return jax.device_put(jax.jit(lambda a: 2 * a)(x), NamedSharding(target, P()))
+
+
+@no_move_in_jit.mistake
+def to_one_device(x, target):
+    """The result lies on a single device. The target is a *mesh*: which sharding says how to lie over all of it?"""
+    return jax.device_put(jax.jit(lambda a: 2 * a)(x), target.devices.flat[0])
+
+
+@no_move_in_jit.mistake
+def forgot_to_double(x, target):
+    """It has been moved, but not doubled."""
+    return jax.device_put(x, NamedSharding(target, P("x")))
+
+
+# Two stages on two meshes.
+
+
+def stage(w, x):
+    """One stage: the same function as in the lesson's first cell."""
+    return jax.nn.relu(x @ w)
+
+
+def _two_stage(x, w1, w2):
+    h = stage(w1, x)
+    return stage(w2, jax.device_put(h, NamedSharding(w2.sharding.mesh, P("x"))))
+
+
+two_stage = Exercise("two_stage", points=5, reference=_two_stage, form="function", on_devices=True)
+
+
+@two_stage.cases
+def _(draw):
+    for one, other in (HALVES, BACK_TO_FRONT, EVENS_AND_ODDS, ((6, 1), (3, 4))):
+        rows, inner = 2 * len(one), 6
+        yield Case({"x": OnDevices(draw.values(rows, inner), _line(one), P("x")),
+                    "w1": OnDevices(draw.values(inner, inner), _line(one)),
+                    "w2": OnDevices(draw.values(inner, inner), _line(other))})
+
+
+@two_stage.mistake
+def did_not_move(x, w1, w2):
+    """The first stage leaves its result on the first mesh, and the second stage's weights are on the other. Who
+    brings the one to the other?"""
+    return stage(w2, stage(w1, x))
+
+
+@two_stage.mistake
+def resharded_across(x, w1, w2):
+    """`reshard` is for Explicit axes, and even there it changes the layout *within* a mesh. What leads from one mesh
+    to another?"""
+    return stage(w2, jax.sharding.reshard(stage(w1, x), NamedSharding(w2.sharding.mesh, P("x"))))
+
+
+@two_stage.mistake
+def everything_on_all_devices(x, w1, w2):
+    """All on one mesh of eight devices: that runs, but there are no two stages any more. Every device has both
+    weights, and no half could work on the next batch already."""
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    x, w1, w2 = (jax.device_put(a, NamedSharding(mesh, P())) for a in (x, w1, w2))
+    return stage(w2, stage(w1, x))
+
+
+@two_stage.mistake
+def moved_the_weights(x, w1, w2):
+    """The second stage ran on the first mesh: its *weights* were moved. In a pipeline weights stay where they
+    are, and activations travel."""
+    return stage(jax.device_put(w2, w1.sharding), stage(w1, x))
+
+
+@two_stage.mistake
+def laid_out_like_the_weights(x, w1, w2):
+    """`w2.sharding` is the right mesh with the wrong layout: it cuts nothing. Each device of the second mesh
+    got the whole batch and computed all of it."""
+    return stage(w2, jax.device_put(stage(w1, x), w2.sharding))
+
+
+@two_stage.mistake
+def moved_x_first(x, w1, w2):
+    """x was sent on before the first stage had seen it. Which devices hold w1?"""
+    return stage(w2, stage(w1, jax.device_put(x, NamedSharding(w2.sharding.mesh, P("x")))))
+
+
+@two_stage.mistake
+def activations_through_numpy(x, w1, w2):
+    """The activations went down to the host and up again. On real chips that is the slowest way there is, and
+    it makes Python wait for the first stage."""
+    return stage(w2, jax.device_put(np.asarray(stage(w1, x)), NamedSharding(w2.sharding.mesh, P("x"))))
+
+
+@two_stage.mistake
+def only_one_stage(x, w1, w2):
+    """The second stage is missing: what came over was never multiplied by w2."""
+    return jax.device_put(stage(w1, x), NamedSharding(w2.sharding.mesh, P("x")))
+
+
+# A pipeline: many batches, a mesh for every stage.
+
+
+def _pipeline(batches, weights):
+    done = []
+    for h in batches:
+        for w in weights:
+            h = stage(w, jax.device_put(h, NamedSharding(w.sharding.mesh, P("x"))))
+        done.append(h)
+    return done
+
+
+halves_pipeline = Exercise("halves_pipeline", points=6, reference=_pipeline, form="function", on_devices=True)
+QUARTERS = ((0, 1), (2, 3), (4, 5), (6, 7))
+
+
+@halves_pipeline.cases
+def _(draw):
+    for meshes, count in ((HALVES, 3), (QUARTERS, 5), ((REAR, (2, 0, 3, 1)), 2)):
+        yield Case({"batches": [OnDevices(draw.values(4, 6)) for _ in range(count)],
+                    "weights": [OnDevices(draw.values(6, 6), _line(mesh)) for mesh in meshes]})
+
+
+@halves_pipeline.mistake
+def never_sent_on(batches, weights):
+    """A batch goes to the first mesh, and stays there. Every stage has a mesh of its own: what has to happen
+    between two stages?"""
+    done = []
+    for h in batches:
+        h = jax.device_put(h, NamedSharding(weights[0].sharding.mesh, P("x")))
+        for w in weights:
+            h = stage(w, h)
+        done.append(h)
+    return done
+
+
+@halves_pipeline.mistake
+def did_not_cut_the_batch(batches, weights):
+    """An uncommitted batch goes wherever the weights are, so this starts; but it goes there *whole*, and every
+    device of the mesh does all of the work. Put each batch on the mesh, cut over x."""
+    done = []
+    for h in batches:
+        for w in weights:
+            h = stage(w, jax.device_put(h, w.sharding))
+        done.append(h)
+    return done
+
+
+@halves_pipeline.mistake
+def fed_every_stage_the_batch(batches, weights):
+    """Every stage was given the *batch*. A stage works on what the stage before it made of it."""
+    return [stage(weights[-1], jax.device_put(batch, NamedSharding(weights[-1].sharding.mesh, P("x"))))
+            for batch in batches]
+
+
+@halves_pipeline.mistake
+def one_stage_for_each_batch(batches, weights):
+    """Batch and stage were counted together, so that each batch met only one stage. Every batch has to pass
+    every stage."""
+    pairs = zip(batches, weights)  # noqa: B905 - as a student writes it
+    return [stage(w, jax.device_put(h, NamedSharding(w.sharding.mesh, P("x")))) for h, w in pairs]
+
+
+@halves_pipeline.mistake
+def kept_the_last(batches, weights):
+    """Only the last batch came back. The results are wanted as a list, one for each batch."""
+    return _pipeline(batches, weights)[-1]
+
+
+@halves_pipeline.mistake
+def put_them_together(batches, weights):
+    """The results were joined to one array. They are wanted as a list: the next step may begin with the first
+    before the last is there."""
+    return jnp.concatenate(_pipeline(batches, weights))
+
+
+@halves_pipeline.mistake
+def all_stages_on_the_first_mesh(batches, weights):
+    """The weights were brought to the batch: all stages ran on one mesh, one after the other, while the others
+    had nothing to do."""
+    home = weights[0].sharding
+    moved = [jax.device_put(w, home) for w in weights]
+    done = []
+    for h in batches:
+        h = jax.device_put(h, NamedSharding(home.mesh, P("x")))
+        for w in moved:
+            h = stage(w, h)
+        done.append(h)
+    return done
+
+
+@halves_pipeline.mistake
+def only_two_stages(batches, weights):
+    """It works for two stages. Four meshes are four stages: go through `weights`, however many there are."""
+    return _pipeline(batches, [weights[0], weights[1]])
+
+
+# The timetable of a pipeline, by letting queues run.
+
+WHEN = (
+    "2 stages, 1 batch: steps", "2 stages, 4 batches: steps", "4 stages, 12 batches: steps",
+    "4 stages, 12 batches: idle steps of one stage", "4 stages, 12 batches: batch on stage 3 in step 5",
+    "4 stages, 12 batches, waiting for each: steps",
+)
+
+
+def _timetable(stages, batches, waiting=False):
+    """Step by step, which batch each stage works on, counted from 1 (None: idle); a stage takes its batches in
+    order."""
+    free, table = [0] * stages, {}
+    ready = 0
+    for batch in range(1, batches + 1):
+        start = ready if waiting else 0
+        for k in range(stages):
+            step = max(free[k], start)
+            table[k + 1, step + 1] = batch
+            free[k] = start = step + 1
+        ready = start
+    steps = max(step for _, step in table)
+    return [[table.get((k, step)) for step in range(1, steps + 1)] for k in range(1, stages + 1)]
+
+
+def _when(row):
+    stages, batches = map(int, re.findall(r"(\d+) (?:stages?|batch)", row))
+    table = _timetable(stages, batches, "waiting" in row)
+    if "idle" in row:
+        return table[0].count(None)
+    if found := re.search(r"on stage (\d+) in step (\d+)", row):
+        return table[int(found[1]) - 1][int(found[2]) - 1]
+    return len(table[0])
+
+
+timetable = Exercise("timetable", points=3, reference=_when, form="table")
+_rows(timetable, WHEN)
+
+
+@timetable.mistake
+def one_after_the_other(row):
+    """So long it takes if a batch begins only when the one before it is through. But the first stage is free
+    again after one step."""
+    return {WHEN[1]: 8, WHEN[2]: 48}.get(row)
+
+
+@timetable.mistake
+def forgot_the_way_through(row):
+    """With all stages busy, one batch is done in every step. But how many steps pass until the *first* one is
+    done?"""
+    return {WHEN[0]: 1, WHEN[1]: 4, WHEN[2]: 12}.get(row)
+
+
+@timetable.mistake
+def one_step_too_many(row):
+    """In the step in which the first batch leaves the first stage, the second one is already there. Draw the
+    first three steps and count again."""
+    return {WHEN[0]: 3, WHEN[1]: 6, WHEN[2]: 16}.get(row)
+
+
+@timetable.mistake
+def saw_no_idle_steps(row):
+    """The last stage has nothing to do until something has come through the stages before it. And the first, at
+    the end?"""
+    return _believed(row, 0, WHEN[3])
+
+
+@timetable.mistake
+def counted_all_stages_idleness(row):
+    """That is the idleness of all stages together. The question is about one."""
+    return _believed(row, 12, WHEN[3])
+
+
+@timetable.mistake
+def took_the_step_for_the_batch(row):
+    """In step 5 a new batch enters the *first* stage. Stage 3 is two stages behind."""
+    return _believed(row, 5, WHEN[4])
+
+
+@timetable.mistake
+def counted_stages_from_0(row):
+    """Stages are counted from 1 here: batch 1 is on stage 1 in step 1."""
+    return _believed(row, 2, WHEN[4])
+
+
+@timetable.mistake
+def waiting_costs_nothing(row):
+    """If Python waits for a batch before it begins with the next, no two stages ever work at the same time."""
+    return _believed(row, 15, WHEN[5])
+
+
+# What stands in older texts, and in every second forum.
+
+
+def _where_it_runs():
+    front, fresh = _lab()["front"], _lab()["fresh"]
+    return "on the committed one's devices" if (fresh + front).devices() == front.devices() else "on the default device"
+
+
+def _shape_in_the_message():
+    """Whether an error names the shape of the operands that it is about."""
+    one, other = (put(np.ones((64, 64), np.float32), line(*numbers)) for numbers in (FRONT, REAR))
+    try:
+        one + other
+    except ValueError as error:
+        return "yes" if "int32[24]" in str(error) and "float32[64,64]" not in str(error) else "no"
+    return "yes"
+
+
+def _what_must_agree():
+    """Change the layout, then the order, and see which of the two is too much."""
+    layouts, orders = _runs("whole + copies"), _runs("whole + backwards")
+    return {("runs", "error"): "their order", ("error", "runs"): "their specs", ("runs", "runs"): "nothing"}.get(
+        (layouts, orders), "both")
+
+
+def _leads_to_other_devices():
+    """Who brings a result there. (JAX 0.7's reshard raises nothing here, and leaves the array where it was.)"""
+    front, there = _lab()["front_explicit"], _lab()["there_explicit"]
+    arrived = []
+    for name, way in {"device_put": jax.device_put, "reshard": jax.sharding.reshard}.items():
+        with contextlib.suppress(ValueError):
+            if way(front, there).devices() == there.device_set:
+                arrived.append(name)
+    return " and ".join(arrived)
+
+
+CLAIMS = {"policy": _where_it_runs, "message": _shape_in_the_message, "same_devices": _what_must_agree,
+          "other_devices": _leads_to_other_devices}
+
+placement_claims = Exercise("placement_claims", points=2, reference=lambda row: CLAIMS[row](), form="table")
+_rows(placement_claims, CLAIMS)
+
+
+@placement_claims.mistake
+def the_default_device_decides(row):
+    """Where did `front + fresh` lie, above? What you placed decides, and what you did not place follows."""
+    return _believed(row, "on the default device", "policy")
+
+
+@placement_claims.mistake
+def believed_the_printed_output(row):
+    """The message names the shape and dtype of the operand. Compare them with the arrays in the cell: could the
+    two have met? A stored output is as old as its last run."""
+    return _believed(row, "yes", "message")
+
+
+@placement_claims.mistake
+def specs_must_agree(row):
+    """Two specs over one list of devices are two layouts: the compiler brings them together. Think of `whole +
+    copies`."""
+    return _believed(row, "their specs", "same_devices")
+
+
+@placement_claims.mistake
+def devices_are_a_set(row):
+    """`whole` and `backwards` lie on the same eight devices. May they meet?"""
+    return _believed(row, "nothing", "same_devices")
+
+
+@placement_claims.mistake
+def reshard_leads_anywhere(row):
+    """`reshard` is an operation of a program, and a program has one list of devices. Try it, and look at the
+    `.devices()` of what comes out."""
+    return _believed(row, "device_put and reshard", "other_devices")
+
+
+@placement_claims.mistake
+def reshard_is_the_way(row):
+    """It is the other way round: one changes the layout on the devices at hand, the other brings an array to
+    any devices."""
+    return _believed(row, "reshard", "other_devices")

@@ -1,0 +1,494 @@
+"""08_rings: collectives built from sends between neighbours, as programs written with shard_map.
+
+The devices along x stand in a ring; `_pass` sends a block to the next one. Along y there are copies.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercises import Case, Exercise
+from grader.programs.structure import ring_bytes
+
+FLOAT = 4  # bytes of a float32
+
+
+def on_ring(body, x, mesh, ins, out):
+    """`body(block)` on every device, x laid out by `ins`, the result by `out`."""
+    return jax.shard_map(body, mesh=mesh, in_specs=ins, out_specs=out, check_vma=False)(x)
+
+
+def _me():
+    return lax.axis_index("x")
+
+
+def _pass(block, n, by=1):
+    return lax.ppermute(block, "x", [(d, (d + by) % n) for d in range(n)])
+
+
+def _case(draw, x, ins, out, passes, nbytes, steps):
+    """A case whose best program passes something on so often, in so many steps; on one device nothing is sent."""
+    mesh = draw.mesh("x", "y")
+    n = mesh["x"]
+    return Case({"x": draw.array(*x(n), spec=ins)}, mesh, out, bytes_sent=round(nbytes(n)) if n > 1 else 0,
+                turns={"collective_permute": passes(n)}, steps=steps(n))
+
+
+# To pass on: every device sends its row to the device k places further.
+
+shift = Exercise("shift", points=3, reference=lambda x, k: np.roll(x, k, axis=0))
+ROW = P("x", None)  # one row on each device
+
+
+@shift.cases
+def _(draw):
+    mesh = draw.mesh("x", "y")
+    (length,) = draw.lengths(1, divisible_by=3)
+    for k in (3, -2):
+        x = draw.array(mesh["x"], length, spec=ROW)
+        yield Case({"x": x, "k": k}, mesh, ROW, turns={"collective_permute": 1})
+
+
+def _shifted(x, mesh, pairs):
+    return on_ring(lambda row: lax.ppermute(row, "x", pairs(mesh.shape["x"])), x, mesh, ROW, ROW)
+
+
+@shift.mistake
+def pairs_reversed(x, *, k, mesh):
+    """The blocks went the other way round. A pair is (source, destination): in which place does the device stand
+    that sends?"""
+    return _shifted(x, mesh, lambda n: [((d + k) % n, d) for d in range(n)])
+
+
+@shift.mistake
+def no_way_round(x, *, k, mesh):
+    """The pairs name devices that are not there: behind the last one a ring goes on with device 0. Which operation
+    turns 5 into 1 on four devices?"""
+    return _shifted(x, mesh, lambda n: [(d, d + k) for d in range(n)])
+
+
+@shift.mistake
+def forgot_the_last_device(x, *, k, mesh):
+    """One device was sent nothing, so it holds zeros: ppermute keeps no old value. The pairs are one short. How many
+    devices send in a ring of n?"""
+    return _shifted(x, mesh, lambda n: [(d, (d + k) % n) for d in range(n - 1)])
+
+
+@shift.mistake
+def destinations_only(x, *, k, mesh):
+    """The permutation is a list of numbers, and JAX wants pairs: for each sender, (source, destination). Other
+    libraries take destinations only."""
+    return _shifted(x, mesh, lambda n: [(d + k) % n for d in range(n)])
+
+
+@shift.mistake
+def one_sends_to_all(x, *, k, mesh):
+    """One device appears as the source of several pairs. In a permutation everybody sends once and receives once at
+    most; to send to all is a broadcast, and needs another collective. Whom does device 1 send to?"""
+    return _shifted(x, mesh, lambda n: [(0, d) for d in range(n)])
+
+
+@shift.mistake
+def pairs_from_the_own_index(x, *, k, mesh):
+    """The pairs were made from `axis_index`, which each device knows only while it runs. The permutation is part of
+    the program, the same for all: plain Python numbers, for every device. How many devices are there?"""
+    return _shifted(x, mesh, lambda n: [(_me(), (_me() + k) % n)])
+
+
+@shift.mistake
+def always_to_the_next(x, *, k, mesh):
+    """Every block went to the next device, whatever k is. The destination is k places further."""
+    return _shifted(x, mesh, lambda n: [(d, (d + 1) % n) for d in range(n)])
+
+
+@shift.mistake
+def many_small_steps(x, *, k, mesh):
+    """The blocks arrive where they should, in |k| steps to a neighbour each. Pairs may name any two devices: what
+    would a single ppermute send?"""
+    def body(row):
+        for _ in range(abs(k)):
+            row = _pass(row, mesh.shape["x"], 1 if k > 0 else -1)
+        return row
+    return on_ring(body, x, mesh, ROW, ROW)
+
+
+# All-gather: blocks go round once, and every device writes down each of them where it belongs.
+
+ring_all_gather = Exercise("ring_all_gather", points=4, reference=np.asarray)
+
+
+@ring_all_gather.cases
+def _(draw):
+    rows, columns = draw.lengths(2, divisible_by=1)
+    return _case(draw, lambda n: (n * rows, columns), ROW, P(), lambda n: n - 1,
+                 lambda n: ring_bytes("all_gather", rows * columns * FLOAT, n), lambda n: n - 1)
+
+
+def gather_ring(x, mesh, by=1, place=lambda me, k: me - k, writes=0, passes=-1):
+    """The ring; what mistakes differ in: direction, place of the k-th block, how many are written, how many sent."""
+    n = mesh.shape["x"]
+
+    def body(block):
+        whole = jnp.zeros((n, *block.shape), block.dtype)
+        for k in range(n + writes):
+            whole = whole.at[place(_me(), k) % n].set(block)
+            if k < n + passes:
+                block = _pass(block, n, by)
+        return (whole + 0 * block).reshape(-1, block.shape[1])  # what was sent in vain is not left out
+    return on_ring(body, x, mesh, ROW, P())
+
+
+@ring_all_gather.mistake
+def joined_as_they_came(x, *, mesh):
+    """The blocks were joined in the order of their arrival: device 0 has them right, device 1 begins with its own.
+    Every device sees another order. From whom does the block come that arrives after k steps?"""
+    return gather_ring(x, mesh, by=-1, place=lambda me, k: k)
+
+
+@ring_all_gather.mistake
+def joined_as_they_came_backwards(x, *, mesh):
+    """The blocks were joined in the order of their arrival. After its own, a device receives that of the device
+    before it, then the one before that: the order runs backwards, and begins elsewhere on each device. Where does
+    the k-th to arrive belong?"""
+    return gather_ring(x, mesh, place=lambda me, k: k)
+
+
+@ring_all_gather.mistake
+def counted_the_other_way(x, *, mesh):
+    """Each block was written at index + k, but the blocks go to the *next* device: what arrives after one step
+    started on the device before. Does the number go up or down with k?"""
+    return gather_ring(x, mesh, place=lambda me, k: me + k)
+
+
+@ring_all_gather.mistake
+def one_step_too_few(x, *, mesh):
+    """One block is missing on every device, and its place holds zeros. A device begins with one block; how many
+    must still arrive?"""
+    return gather_ring(x, mesh, writes=-1, passes=-2)
+
+
+@ring_all_gather.mistake
+def one_step_too_many(x, *, mesh):
+    """The values are right, and one ppermute too many runs: the last brings every block back to where it started.
+    How many blocks does a device have to receive?"""
+    return gather_ring(x, mesh, passes=0)
+
+
+@ring_all_gather.mistake
+def sent_all_it_had(x, *, mesh):
+    """Each step sends everything gathered so far, 1 + 2 + … blocks in place of one each time. The next device has
+    seen the older ones already. Which block has it not seen?"""
+    n = mesh.shape["x"]
+
+    def body(block):
+        held = block[None]
+        for _ in range(n - 1):
+            held = jnp.concatenate([block[None], _pass(held, n)])
+        return held[(_me() - jnp.arange(n)) % n].reshape(-1, block.shape[1])
+    return on_ring(body, x, mesh, ROW, P())
+
+
+@ring_all_gather.mistake
+def called_all_gather(x, *, mesh):
+    """`all_gather` gives this result, and how it does so is the exercise: use `ppermute` alone."""
+    return on_ring(lambda block: lax.all_gather(block, "x", tiled=True), x, mesh, ROW, P())
+
+
+# Reduce-scatter: sums go round, and each device adds its own part of the block that has just come by.
+
+ring_reduce_scatter = Exercise("ring_reduce_scatter", points=5, reference=lambda x: x.sum(0))
+
+
+@ring_reduce_scatter.cases
+def _(draw):
+    (share,) = draw.lengths(1, divisible_by=3)
+    return _case(draw, lambda n: (n, n * share), ROW, P("x"), lambda n: n - 1,
+                 lambda n: ring_bytes("reduce_scatter", n * share * FLOAT, n), lambda n: n - 1)
+
+
+def _parts(row, n):
+    """A device's vector as its n parts, and the function that picks one."""
+    parts = row.reshape(n, -1)
+    return lambda number: parts[number % n]
+
+
+def _scatter(part, n, by=1, first=1):
+    """The sum that a device ends with, when it begins with the part `first` before its own number."""
+    total = part(_me() - first)
+    for k in range(1, n):
+        total = _pass(total, n, by) + part(_me() - first - k)
+    return total
+
+
+def scatter_ring(x, mesh, **how):
+    n = mesh.shape["x"]
+    return on_ring(lambda row: _scatter(_parts(row, n), n, **how), x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
+def began_with_its_own(x, *, mesh):
+    """The sums are right and each stands one device too early. The part that a device begins with travels n - 1
+    places, one short of the whole round. Where must the sum for device d begin?"""
+    return scatter_ring(x, mesh, first=0)
+
+
+@ring_reduce_scatter.mistake
+def sent_the_original(x, *, mesh):
+    """Each step sent the device's own numbers, so every sum has the terms of two neighbours only. What should
+    travel on is what has been added up so far."""
+    n = mesh.shape["x"]
+
+    def body(row):
+        part = _parts(row, n)
+        total = part(_me() - 1)
+        for k in range(1, n):
+            total = _pass(part(_me() - k), n) + part(_me() - 1 - k)
+        return total
+    return on_ring(body, x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
+def went_the_other_way(x, *, mesh):
+    """The sums travel to the device before, while the parts are chosen as if they travelled to the next: terms of
+    different parts were added. Follow one sum through two steps: which part does it need next?"""
+    return scatter_ring(x, mesh, by=-1)
+
+
+@ring_reduce_scatter.mistake
+def added_before_the_send(x, *, mesh):
+    """Each device added its part and then sent the sum away, in the last step too: what a device ends with lacks
+    its own term. What comes first in a step, the sending or the adding?"""
+    n = mesh.shape["x"]
+
+    def body(row):
+        part = _parts(row, n)
+        total = jnp.zeros_like(part(0))
+        for k in range(1, n):
+            total = _pass(total + part(_me() - k), n)
+        return total
+    return on_ring(body, x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
+def whole_vectors_went_round(x, *, mesh):
+    """The right sums, but whole vectors went round, and all but one part of the result was thrown away. A device
+    keeps one part; how much has to travel in a step?"""
+    n = mesh.shape["x"]
+
+    def body(row):
+        total = row
+        for _ in range(n - 1):
+            row = _pass(row, n)
+            total = total + row
+        return _parts(total, n)(_me())
+    return on_ring(body, x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
+def called_psum_scatter(x, *, mesh):
+    """`psum_scatter` gives this result, and how it does so is the exercise: use `ppermute` alone."""
+    return on_ring(lambda row: lax.psum_scatter(row[0], "x", tiled=True), x, mesh, ROW, P("x"))
+
+
+# All-reduce: the one, then the other.
+
+ring_all_reduce = Exercise("ring_all_reduce", points=5, reference=lambda x: x.sum(0))
+
+
+@ring_all_reduce.cases
+def _(draw):
+    (share,) = draw.lengths(1, divisible_by=3)
+    return _case(draw, lambda n: (n, n * share), ROW, P(), lambda n: 2 * (n - 1),
+                 lambda n: ring_bytes("all_reduce", n * share * FLOAT, n), lambda n: 2 * (n - 1))
+
+
+def reduce_ring(x, mesh, first=1, gathers=True, adds=False):
+    n = mesh.shape["x"]
+
+    def body(row):
+        part = _parts(row, n)
+        total = _scatter(part, n, first=first)
+        filled = jnp.zeros((n, *total.shape), total.dtype).at[_me()].set(total)
+        for k in range(1, n if gathers else 1):
+            total = _pass(total, n) + (part(_me() - k) if adds else 0)
+            filled = filled.at[(_me() - k) % n].set(total)
+        return filled.reshape(-1)
+    return on_ring(body, x, mesh, ROW, P())
+
+
+@ring_all_reduce.mistake
+def whole_vectors_all_round(x, *, mesh):
+    """The right sums in n - 1 steps, each of which sends a whole vector: n/2 times the bytes of the best. Add up
+    *parts* of the vector in a first round; what then needs to go round a second time?"""
+    n = mesh.shape["x"]
+
+    def body(row):
+        total = row
+        for _ in range(n - 1):
+            row = _pass(row, n)
+            total = total + row
+        return total[0]
+    return on_ring(body, x, mesh, ROW, P())
+
+
+@ring_all_reduce.mistake
+def stopped_half_way(x, *, mesh):
+    """After the first round each device has the whole sum of one part, and zeros for the others. Which collective
+    brings the parts together, and how is it done on a ring?"""
+    return reduce_ring(x, mesh, gathers=False)
+
+
+@ring_all_reduce.mistake
+def took_its_share_for_another(x, *, mesh):
+    """The parts of the sum are right and each stands one place off. The first round began with the device's own part,
+    so its sum ended on the device before; the second round took it for that device's own. Which part does a device
+    hold after the first round?"""
+    return reduce_ring(x, mesh, first=0)
+
+
+@ring_all_reduce.mistake
+def went_on_adding(x, *, mesh):
+    """The second round went on adding. After the first one the sums are whole: they only need to be passed on and
+    written down."""
+    return reduce_ring(x, mesh, adds=True)
+
+
+@ring_all_reduce.mistake
+def called_psum(x, *, mesh):
+    """`psum` gives this result, and how it does so is the exercise: use `ppermute` alone."""
+    return on_ring(lambda row: lax.psum(row[0], "x"), x, mesh, ROW, P())
+
+
+# Halo: a device needs one entry of each neighbour.
+
+def _stencil(x):
+    return np.roll(x, 1) + 2 * x + 4 * np.roll(x, -1)
+
+
+halo = Exercise("halo", points=4, reference=_stencil)
+CUT = P("x")
+
+
+@halo.cases
+def _(draw):
+    (length,) = draw.lengths(1, divisible_by=3)
+    return _case(draw, lambda n: (n * length,), CUT, CUT, lambda n: 2, lambda n: 2 * FLOAT, lambda n: min(n - 1, 1))
+
+
+def _with_edges(x, mesh, edges):
+    """The stencil, with the entries before and behind the block that `edges(block, n)` gives."""
+    def body(block):
+        before, behind = edges(block, mesh.shape["x"])
+        longer = jnp.concatenate([before, block, behind])
+        return longer[:-2] + 2 * block + 4 * longer[2:]
+    return on_ring(body, x, mesh, CUT, CUT)
+
+
+@halo.mistake
+def neighbours_swapped(x, *, mesh):
+    """What should stand before the block came from the device behind it, and the other way round. Whose last entry
+    stands before your first? Then: does it travel to the next device, or to the one before?"""
+    return _with_edges(x, mesh, lambda block, n: (_pass(block[-1:], n, -1), _pass(block[:1], n, 1)))
+
+
+@halo.mistake
+def wrong_end(x, *, mesh):
+    """The right neighbours sent the wrong end of their blocks. The entry just before your first one is your
+    neighbour's *last*: which entry of its own block does a device send forwards?"""
+    return _with_edges(x, mesh, lambda block, n: (_pass(block[:1], n, 1), _pass(block[-1:], n, -1)))
+
+
+@halo.mistake
+def not_round(x, *, mesh):
+    """Only the two ends of the whole vector are wrong: nobody sent to the first and to the last device, and who is
+    sent nothing holds zeros. The stencil is periodic. Which pair closes the ring?"""
+    def edges(block, n):
+        forward = [(d, d + 1) for d in range(n - 1)]
+        backward = [(d + 1, d) for d in range(n - 1)]
+        return lax.ppermute(block[-1:], "x", forward), lax.ppermute(block[:1], "x", backward)
+    return _with_edges(x, mesh, edges)
+
+
+@halo.mistake
+def rolled_in_the_block(x, *, mesh):
+    """Each device rolled its own block, so at every border it used its own other end in place of the neighbour's.
+    `jnp.roll` inside shard_map knows the block only. What does a device lack?"""
+    return on_ring(lambda b: jnp.roll(b, 1) + 2 * b + 4 * jnp.roll(b, -1), x, mesh, CUT, CUT)
+
+
+@halo.mistake
+def sent_whole_blocks(x, *, mesh):
+    """Right, but whole blocks travelled, and one entry of each was used. What is the least that a neighbour has to
+    send?"""
+    return _with_edges(x, mesh, lambda block, n: (_pass(block, n, 1)[-1:], _pass(block, n, -1)[:1]))
+
+
+# Both ways at once: links carry in both directions.
+
+gather_both_ways = Exercise("gather_both_ways", points=5, reference=np.asarray,
+                         mesh_shapes=((4, 2), (3, 2), (8, 1), (2, 4), (1, 8)))
+
+
+@gather_both_ways.cases
+def _(draw):
+    rows, columns = draw.lengths(2, divisible_by=1)
+    # The block of the device opposite may come as two halves, one from each side: n sends of n - 1 blocks.
+    return _case(draw, lambda n: (n * rows, columns), ROW, P(), lambda n: n,
+                 lambda n: ring_bytes("all_gather", rows * columns * FLOAT, n), lambda n: n // 2)
+
+
+def both_ways(x, mesh, forward=0, backward=0, back=-1, sign=1):
+    """Blocks go n//2 places forwards and (n-1)//2 backwards; mistakes differ in how far, which way, and where to."""
+    n = mesh.shape["x"]
+
+    def body(block):
+        filled = jnp.zeros((n, *block.shape), block.dtype).at[_me()].set(block)
+        one = other = block
+        for k in range(1, n):
+            if k <= n // 2 + forward:
+                one = _pass(one, n)
+                filled = filled.at[(_me() - k) % n].set(one)
+            if k <= (n - 1) // 2 + backward:
+                other = _pass(other, n, back)
+                filled = filled.at[(_me() + sign * k) % n].set(other)
+        return filled.reshape(-1, block.shape[1])
+    return on_ring(body, x, mesh, ROW, P())
+
+
+@gather_both_ways.mistake
+def all_one_way(x, *, mesh):
+    """All blocks went the same way, one after the other. A link carries in both directions at once, and a block from
+    the device just behind you is one step away, not n - 1. How far is the farthest, if both ways are used?"""
+    return gather_ring(x, mesh)
+
+
+@gather_both_ways.mistake
+def middle_block_twice(x, *, mesh):
+    """With an even number of devices the block of the device opposite came twice, once from each side. Count: n - 1
+    blocks have to arrive, which is odd. How many from one side, how many from the other?"""
+    return both_ways(x, mesh, backward=mesh.shape["x"] % 2 == 0)
+
+
+@gather_both_ways.mistake
+def both_the_same_way(x, *, mesh):
+    """Both streams went to the next device, so they brought the same blocks twice, and the second stream was written
+    in places where it does not belong. Which pairs send to the device before?"""
+    return both_ways(x, mesh, back=1)
+
+
+@gather_both_ways.mistake
+def second_stream_misplaced(x, *, mesh):
+    """The second stream was written where the first one's blocks belong. What comes from the device behind you after
+    k steps: the number of its sender is your own plus k, or minus k?"""
+    return both_ways(x, mesh, sign=-1)
+
+
+@gather_both_ways.mistake
+def stopped_early(x, *, mesh):
+    """A block is missing on every device: its place holds zeros. Forwards and backwards together must bring n - 1
+    blocks. How many steps forwards, how many backwards, for n = 4?"""
+    return both_ways(x, mesh, forward=-1)

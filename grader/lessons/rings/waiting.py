@@ -1,0 +1,425 @@
+"""08_rings: what goes round, what it costs, and who waits for whom: questions and plain functions."""
+
+from __future__ import annotations
+
+import functools
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.meshes import aval, make_mesh, put
+from grader.exercises import Case, Exercise
+from grader.lessons.rings.rings import (
+    ROW,
+    both_ways,
+    gather_ring,
+    on_ring,
+    reduce_ring,
+    scatter_ring,
+    whole_vectors_all_round,
+)
+from grader.processes.trial import trials
+from grader.programs.program import trace
+from grader.programs.structure import Structure
+from grader.programs.walk import structure
+
+# What a device holds after some steps, found by passing the devices' numbers on.
+
+
+@functools.cache
+def _numbers_after(devices: int, by: int, steps: int) -> list[int]:
+    def body(number):
+        for _ in range(steps):
+            number = lax.ppermute(number, "x", [(d, (d + by) % devices) for d in range(devices)])
+        return number
+    mesh = make_mesh({"x": devices})
+    numbers = put(np.arange(devices), P("x"), mesh)
+    return np.asarray(jax.jit(functools.partial(on_ring, body, mesh=mesh, ins=P("x"), out=P("x")))(numbers)).tolist()
+
+
+ring_after = Exercise("ring_after", points=2, form="table",
+                      reference=lambda devices, by, steps, device: _numbers_after(devices, by, steps)[device])
+
+
+@ring_after.cases
+def _(draw):
+    for devices, by, steps, device in ((4, 1, 1, 2), (4, 1, 3, 1), (4, -1, 1, 3), (8, 1, 5, 2), (8, -1, 4, 6),
+                                       (8, 3, 2, 1)):
+        yield Case({"devices": devices, "by": by, "steps": steps, "device": device},
+                   key=f"{devices} devices, {by:+}, {steps} step{'s' * (steps > 1)}: device {device}")
+
+
+def _unless_right(wrong, devices, by, steps, device):
+    return None if wrong == (device - by * steps) % devices else wrong
+
+
+@ring_after.mistake
+def counted_with_the_stream(devices, by, steps, device):
+    """That is where the device's *own* block is by then. Asked is whose block has arrived: against the direction of
+    the stream, one place for each step."""
+    return _unless_right((device + by * steps) % devices, devices, by, steps, device)
+
+
+@ring_after.mistake
+def counted_past_the_end(devices, by, steps, device):
+    """There is no device of that number. Before device 0 stands the last one, behind the last one device 0."""
+    return _unless_right(device - by * steps, devices, by, steps, device)
+
+
+@ring_after.mistake
+def counted_its_own_as_a_step(devices, by, steps, device):
+    """One step too few: before the first step a device holds its own block, and that is step 0."""
+    return _unless_right((device - by * (steps - 1)) % devices, devices, by, steps, device)
+
+
+# Steps and bytes, read from the programs themselves.
+
+VECTOR = 1024  # float32, so 4,096 bytes
+RINGS = {"all_gather": (gather_ring, (VECTOR, 1)), "reduce_scatter": (scatter_ring, (8, VECTOR)),
+         "all_reduce": (reduce_ring, (8, VECTOR)), "all_gather, both ways": (both_ways, (VECTOR, 1)),
+         "all_reduce of whole vectors": (whole_vectors_all_round, (8, VECTOR))}
+
+
+@functools.cache
+def _read(ring: str) -> Structure:
+    program, shape = RINGS[ring]
+    mesh = make_mesh({"x": 8})
+    return structure(trace(functools.partial(program, mesh=mesh), aval(shape, jnp.float32, ROW, mesh)))
+
+
+def _count(ring, what):
+    return _read(ring).steps if what == "steps" else _read(ring).bytes_sent
+
+
+ring_costs = Exercise("ring_costs", points=3, form="table", reference=_count)
+
+
+@ring_costs.cases
+def _(draw):
+    for ring in RINGS:
+        for what in ("steps", "bytes"):
+            yield Case({"ring": ring, "what": what}, key=f"{ring}: {what}")
+
+
+@ring_costs.mistake
+def one_step_for_each_device(ring, what):
+    """A step for every device. But each device has its own block, or its own term, from the start: how many are
+    still to come?"""
+    return {"all_gather": 8, "reduce_scatter": 8, "all_reduce": 16, "all_reduce of whole vectors": 8}.get(
+        ring) if what == "steps" else None
+
+
+@ring_costs.mistake
+def whole_vectors_counted(ring, what):
+    """That many bytes travel if all of the array is sent in each step. These rings send one block, an eighth of it."""
+    return _count("all_reduce of whole vectors", "bytes") if what == "bytes" and "whole" not in ring else None
+
+
+@ring_costs.mistake
+def one_round_counted(ring, what):
+    """An all-reduce goes round twice: once to add up, once to bring the sums to all."""
+    return _count("all_gather", what) if ring == "all_reduce" else None
+
+
+@ring_costs.mistake
+def both_ways_sends_less(ring, what):
+    """Two streams halve the *time*, not the bytes: every block but its own must still come to each device."""
+    return _count("all_gather", "bytes") // 2 if (ring, what) == ("all_gather, both ways", "bytes") else None
+
+
+@ring_costs.mistake
+def both_ways_rounded_down(ring, what):
+    """Seven blocks have to come, and two arrive in a step. In how many steps have all of them come?"""
+    return 3 if (ring, what) == ("all_gather, both ways", "steps") else None
+
+
+@ring_costs.mistake
+def both_ways_one_after_the_other(ring, what):
+    """The two streams run at the same time. A step in which one block comes from each side is one step."""
+    return 7 if (ring, what) == ("all_gather, both ways", "steps") else None
+
+
+@ring_costs.mistake
+def one_block_per_step_counted(ring, what):
+    """Here the whole vector travels in every step, not an eighth of it. That is why fewer steps are no gain."""
+    return _count("all_gather", "bytes") if (ring, what) == ("all_reduce of whole vectors", "bytes") else None
+
+
+# Does it come to an end? Each body is run on four devices, in a process of its own that may be ended.
+
+RING = [(0, 1), (1, 2), (2, 3), (3, 0)]
+
+
+def me():
+    return lax.axis_index("x")
+
+
+def one_branch(block):
+    return lax.cond(me() == 0, lambda b: lax.psum(b, "x"), lambda b: b, block)
+
+
+def both_branches(block):
+    return lax.cond(me() == 0, lambda b: lax.psum(b, "x"), lambda b: 10 * lax.psum(b, "x"), block)
+
+
+def sum_then_branch(block):
+    total = lax.psum(block, "x")
+    return lax.cond(me() == 0, lambda: total, lambda: block)
+
+
+def sum_then_where(block):
+    return jnp.where(me() == 0, lax.psum(block, "x"), block)
+
+
+def open_ring(block):
+    return lax.ppermute(block, "x", [(0, 1), (1, 2), (2, 3)])
+
+
+def if_on_the_shape(block):
+    return lax.psum(block, "x") if block.shape[0] > 4 else block
+
+
+def each_its_own_turns(block):
+    more = lambda carried: carried[0] < me() + 1  # noqa: E731
+    turn = lambda carried: (carried[0] + 1, lax.ppermute(carried[1], "x", RING))  # noqa: E731
+    return lax.while_loop(more, turn, (0, block))[1]
+
+
+def as_many_turns_for_all(block):
+    most = lax.pmax(me() + 1, "x")
+    more = lambda carried: carried[0] < most  # noqa: E731
+    turn = lambda carried: (carried[0] + 1, lax.ppermute(carried[1], "x", RING))  # noqa: E731
+    return lax.while_loop(more, turn, (0, block))[1]
+
+
+def only_process_0_sums(block):
+    return lax.psum(block, "x") if jax.process_index() == 0 else block
+
+
+def only_process_0_prints(block):
+    total = lax.psum(block, "x")
+    if jax.process_index() == 0:
+        print("added up:", total.shape)
+    return total
+
+
+BODIES = (one_branch, both_branches, sum_then_branch, sum_then_where, open_ring, if_on_the_shape, each_its_own_turns,
+          as_many_turns_for_all)
+PROCESSES = (only_process_0_sums, only_process_0_prints)
+
+
+def on_four(body):
+    """The body on a line of four devices, and what it is run on."""
+    mesh = make_mesh({"x": 4})
+    numbers = put(np.array([1, 2, 6, 10], np.float32), P("x"), mesh)
+    return functools.partial(on_ring, body, mesh=mesh, ins=P("x"), out=P("x")), numbers
+
+
+@functools.cache
+def _outcomes() -> dict[str, str]:
+    run = zip(BODIES, trials([on_four(body) for body in BODIES]), strict=True)
+    found = {body.__name__: "finishes" if one.finished else "hangs" for body, one in run}
+    return found | {body.__name__: _on_two_processes(body) for body in PROCESSES}
+
+
+def _on_two_processes(body) -> str:
+    """Each process traces the program for itself; the collectives that it then calls must be the same for all."""
+    def calls(process):
+        with mock.patch.object(jax, "process_index", lambda: process), mock.patch("builtins.print"):
+            return structure(trace(*on_four(lambda block: body(block)))).collectives
+    return "finishes" if calls(0) == calls(1) else "hangs"
+
+
+deadlock_or_not = Exercise("deadlock_or_not", points=5, form="table", reference=lambda body: _outcomes()[body])
+
+
+@deadlock_or_not.cases
+def _(draw):
+    for body in (*BODIES, *PROCESSES):
+        yield Case({"body": body.__name__}, key=body.__name__)
+
+
+def _about(body, *bodies, says="hangs"):
+    return says if body in {b.__name__ for b in bodies} else None
+
+
+@deadlock_or_not.mistake
+def thought_a_sum_needs_its_callers_only(body):
+    """Device 0 calls psum, the others never do. A psum over x is over *all* devices along x: it cannot end before
+    every one of them has come."""
+    return _about(body, one_branch, says="finishes")
+
+
+@deadlock_or_not.mistake
+def thought_any_branch_hangs(body):
+    """Count the calls: whichever branch a device takes, how many psums has it called in the end? It is not the branch
+    that hangs, but a device that does not come."""
+    return _about(body, both_branches, sum_then_branch)
+
+
+@deadlock_or_not.mistake
+def thought_where_is_a_branch(body):
+    """`jnp.where` is no branch: both of its values are computed, on every device, and one of them is kept."""
+    return _about(body, sum_then_where)
+
+
+@deadlock_or_not.mistake
+def thought_it_waits_for_a_sender(body):
+    """Nobody sends to device 0, and it does not wait: the pairs are part of the program, so that each device knows
+    whether something will come. What does it hold instead?"""
+    return _about(body, open_ring)
+
+
+@deadlock_or_not.mistake
+def thought_python_branches_on_the_device(body):
+    """This `if` is Python's: decided once, while the program is traced, the same for all devices. Is there a psum in
+    the program at all?"""
+    return _about(body, if_on_the_shape)
+
+
+@deadlock_or_not.mistake
+def thought_loops_end_by_themselves(body):
+    """Device 0 leaves the loop after one turn, device 3 after four. In the second turn ppermute waits for all four
+    devices. Who is missing?"""
+    return _about(body, each_its_own_turns, says="finishes")
+
+
+@deadlock_or_not.mistake
+def thought_any_while_hangs(body):
+    """How often a loop turns may be found out while the program runs, as long as every device finds the same number.
+    What does pmax see to?"""
+    return _about(body, as_many_turns_for_all)
+
+
+@deadlock_or_not.mistake
+def thought_processes_trace_alike(body):
+    """Each process traces the function for itself, and this Python `if` comes out differently: process 0 has a psum
+    in its program, process 1 has none. Who will wait?"""
+    return _about(body, only_process_0_sums, says="finishes")
+
+
+@deadlock_or_not.mistake
+def thought_processes_may_not_differ(body):
+    """The processes differ in what they print, which is none of the devices' business. Which collectives does each
+    of them call, in which order?"""
+    return _about(body, only_process_0_prints)
+
+
+# A model of all this: everybody must come to the same call before anybody goes on.
+
+
+def _left_waiting(calls):
+    for step in range(max(map(len, calls)) + 1):
+        now = {device: own[step] for device, own in enumerate(calls) if step < len(own)}
+        if len(now) < len(calls) or len(set(now.values())) > 1:
+            return now
+    return {}
+
+
+who_waits = Exercise("who_waits", points=4, reference=_left_waiting, form="function")
+
+
+@who_waits.cases
+def _(draw):
+    names = draw.rng.permutation(["psum", "all_gather", "ppermute", "all_to_all"]).tolist()
+    a, b, c, d = names
+    for calls in ([[a, b]] * 3, [[a, b], [a], [a, b]], [[a, b, c], [a, b, c], [b, a, c]], [[a, b], [a, c], [a, b]],
+                  [[], [a], [a], [a]], [[a, b, d], [a, b, c, d], [a, b, c, d]], [[c]] * 4, [[a, a], [a, a, a]]):
+        yield Case({"calls": [list(own) for own in calls]})
+
+
+@who_waits.mistake
+def counted_the_calls(calls):
+    """You compared how many calls each device makes. Two devices may call as often and still wait for each other:
+    they must come to the *same* call at the same point. Walk through the lists side by side."""
+    fewest = min(map(len, calls))
+    return {d: own[fewest] for d, own in enumerate(calls) if len(own) > fewest}
+
+
+@who_waits.mistake
+def ignored_the_order(calls):
+    """Which calls are made was compared, not in which order. Two devices that call the same two collectives in
+    opposite orders wait for each other in the first."""
+    if len({tuple(sorted(own)) for own in calls}) == 1:
+        return {}
+    return _left_waiting(calls)
+
+
+@who_waits.mistake
+def named_those_who_are_missing(calls):
+    """You returned the devices that do not come: they are done, and wait for nobody. Who stands in a collective that
+    not all have come to?"""
+    waiting = _left_waiting(calls)
+    return {d: next(iter(waiting.values())) for d in range(len(calls)) if waiting and d not in waiting}
+
+
+@who_waits.mistake
+def took_device_0_for_right(calls):
+    """Only devices that differ from device 0 were named. Where two calls differ, nobody goes on: device 0 waits as
+    well."""
+    waiting = _left_waiting(calls)
+    return {d: call for d, call in waiting.items() if call != waiting.get(0)}
+
+
+@who_waits.mistake
+def looked_at_the_first_call(calls):
+    """Only the first call of each device was compared. When all have come to it they go on, to the second."""
+    first = {d: own[0] for d, own in enumerate(calls) if own}
+    return {} if len(first) == len(calls) and len(set(first.values())) == 1 else first
+
+
+# The repair: everybody computes the sum, and each chooses what it keeps.
+
+sum_for_some = Exercise("sum_for_some", points=4, reference=lambda x: np.where(
+    np.arange(len(x))[:, None] % 2 == 0, x.sum(0), x))
+
+
+@sum_for_some.cases
+def _(draw):
+    mesh = draw.mesh("x", "y")
+    (length,) = draw.lengths(1, divisible_by=3)
+    return Case({"x": draw.array(mesh["x"], length, spec=ROW)}, mesh, ROW, turns={"all_reduce": 1})
+
+
+def _chosen(body, x, mesh):
+    return on_ring(body, x, mesh, ROW, ROW)
+
+
+@sum_for_some.mistake
+def psum_in_a_branch(x, *, mesh):
+    """Those with an odd number never come to the psum. All of them have to call it, also those that do not keep the
+    sum. `jnp.where` computes both values and picks one."""
+    return _chosen(lambda row: lax.cond(me() % 2 == 0, lambda r: lax.psum(r, "x"), lambda r: r, row), x, mesh)
+
+
+@sum_for_some.mistake
+def summed_only_those_who_keep_it(x, *, mesh):
+    """The sum lacks the rows of the odd devices: they gave zeros. Everybody's row belongs in it; the choice comes
+    after the psum."""
+    def body(row):
+        even = me() % 2 == 0
+        return jnp.where(even, lax.psum(jnp.where(even, row, 0), "x"), row)
+    return _chosen(body, x, mesh)
+
+
+@sum_for_some.mistake
+def the_odd_ones_got_it(x, *, mesh):
+    """The odd devices got the sum, and the even ones kept their rows. What does jnp.where return where its condition
+    is true?"""
+    return _chosen(lambda row: jnp.where(me() % 2 == 0, row, lax.psum(row, "x")), x, mesh)
+
+
+@sum_for_some.mistake
+def zeros_for_the_others(x, *, mesh):
+    """The odd devices hold zeros; they should keep their own rows. What is the third argument of jnp.where?"""
+    return _chosen(lambda row: jnp.where(me() % 2 == 0, lax.psum(row, "x"), 0), x, mesh)
+
+
+@sum_for_some.mistake
+def everybody_got_it(x, *, mesh):
+    """Every device holds the sum. The odd ones should keep what they had: where is the choice?"""
+    return _chosen(lambda row: lax.psum(row, "x"), x, mesh)

@@ -1,0 +1,1 @@
+"""The exercises of `shardings`; a file is a stretch of the lesson."""

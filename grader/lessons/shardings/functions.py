@@ -1,0 +1,536 @@
+"""02_shardings: what a student writes, functions of shapes, specs and meshes, and of arrays that lie on devices."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.blocks import axes_of, blocks
+from grader.arrays.described import OnDevices, OnMesh
+from grader.arrays.meshes import make_mesh
+from grader.exercises import Case, Draw, Exercise
+
+MESH = {"x": 4, "y": 2}  # the mesh of the lesson
+TALL, WIDE, CUBE = OnMesh(MESH), OnMesh({"x": 2, "y": 4}), OnMesh({"x": 2, "y": 2, "z": 2})
+SHUFFLED = OnMesh(MESH, order=(0, 1, 3, 2, 6, 7, 5, 4))  # as on a ring of chips: a place is no device's number
+
+
+def cuts(shape: Sequence[int], spec: P) -> list[tuple[str, ...]]:
+    """For each dimension of an array, the mesh axes that cut it."""
+    return [*map(axes_of, spec), *[()] * (len(shape) - len(spec))]
+
+
+def every_spec(rank: int, axes: Sequence[str]) -> Iterator[P]:
+    """Every spec for an array of this rank that names each axis at most once, in every order."""
+    for places in itertools.product(range(rank + 1), repeat=len(axes)):  # the last place: it cuts nothing
+        chosen = [[a for a, place in zip(axes, places, strict=True) if place == dim] for dim in range(rank)]
+        for ordered in itertools.product(*map(itertools.permutations, chosen)):
+            yield P(*(None if not o else o[0] if len(o) == 1 else o for o in ordered))
+
+
+# Put an array on a mesh.
+
+
+def _distributed(value, spec, mesh):
+    return jax.device_put(value, NamedSharding(mesh, spec))
+
+
+distribute = Exercise("distribute", points=1, reference=_distributed, form="function")
+
+
+@distribute.cases
+def _(draw):
+    for spec, mesh in ((P("x", "y"), TALL), (P(None, "x"), TALL), (P("y"), WIDE), (P(("y", "x")), SHUFFLED)):
+        yield Case({"value": draw.values(*draw.lengths(2, divisible_by=8)), "spec": spec, "mesh": mesh})
+
+
+@distribute.mistake
+def left_on_one_device(value, spec, mesh):
+    """That made a `jax.Array`, but on one device: there JAX puts every fresh array. A mesh and a spec say
+    where the blocks belong; which function moves an array into such a layout?"""
+    return jnp.asarray(value)
+
+
+@distribute.mistake
+def copied_to_every_device(value, spec, mesh):
+    """Every device got the whole array. That is what an empty spec says: no axis of the mesh cuts anything. Was the
+    spec that came as an argument used?"""
+    return _distributed(value, P(), mesh)
+
+
+@distribute.mistake
+def reversed_the_spec(value, spec, mesh):
+    """The entries of the spec came out in the opposite order. Its first entry belongs to the array's first
+    dimension, the rows."""
+    whole = [*spec, *[None] * (value.ndim - len(spec))]
+    return _distributed(value, P(*whole[::-1]), mesh)
+
+
+@distribute.mistake
+def built_a_mesh_of_its_own(value, spec, mesh):
+    """The array lies on a 4 × 2 mesh of its own making, not on the one that was given. Your function will be called
+    with meshes you have not seen: use its argument."""
+    return _distributed(value, spec, make_mesh(MESH))
+
+
+# The shape of one device's block.
+
+
+def _shard_shape(shape, spec, axis_sizes):
+    return tuple(part.stop - part.start for part in blocks(shape, spec, axis_sizes).indices[0])
+
+
+shard_shape = Exercise("shard_shape", points=3, reference=_shard_shape, form="function")
+
+SPECS = (P("x", "y"), P("y", "x"), P("x"), P(None, "y"), P(("x", "y")), P("x", None), P())
+
+
+@shard_shape.cases
+def _(draw):
+    for sizes in (MESH, {"x": 2, "y": 4}):
+        for spec in SPECS:
+            yield _on(draw, spec, sizes, 2)
+    yield _on(draw, P("z", None, ("x", "y")), {"x": 2, "y": 8, "z": 4}, 3)
+    yield _on(draw, P(None, "model"), {"data": 8, "model": 16}, 3)
+
+
+def _on(draw: Draw, spec: P, sizes: Mapping[str, int], rank: int) -> Case:
+    return Case({"shape": draw.lengths(rank, divisible_by=16), "spec": spec, "axis_sizes": dict(sizes)})
+
+
+def _divided(shape: Sequence[int], spec: P, parts: Callable[[tuple[str, ...]], int]) -> tuple[int, ...]:
+    return tuple(n // parts(axes) for n, axes in zip(shape, cuts(shape, spec), strict=True))
+
+
+@shard_shape.mistake
+def divided_by_every_device(shape, spec, axis_sizes):
+    """A dimension that is cut was divided by the number of all devices. An axis cuts it into as many parts as there are
+    devices *along that axis*."""
+    return _divided(shape, spec, lambda axes: math.prod(axis_sizes.values()) if axes else 1)
+
+
+@shard_shape.mistake
+def took_the_first_of_a_tuple(shape, spec, axis_sizes):
+    """Of an entry such as `("x", "y")` only the first axis was used. One dimension can be cut over several axes:
+    into how many parts is it then cut in all?"""
+    return _divided(shape, spec, lambda axes: axis_sizes[axes[0]] if axes else 1)
+
+
+@shard_shape.mistake
+def added_the_sizes(shape, spec, axis_sizes):
+    """The sizes of the axes in a tuple were added. Cut into 4 parts, and then each of these into 2: how many parts
+    is that?"""
+    return _divided(shape, spec, lambda axes: sum(axis_sizes[a] for a in axes) or 1)
+
+
+@shard_shape.mistake
+def took_axes_by_place(shape, spec, axis_sizes):
+    """The first dimension was divided by the first axis of the mesh, the second by the second. An entry of a spec
+    *names* its axis; the order of the axes in the mesh does not matter here."""
+    sizes = [*axis_sizes.values(), 1]
+    return tuple(n // (sizes[k] if axes else 1) for k, (n, axes) in enumerate(zip(shape, cuts(shape, spec),
+                                                                                   strict=True)))
+
+
+@shard_shape.mistake
+def stopped_with_the_spec(shape, spec, axis_sizes):
+    """The result has fewer dimensions than the array. A spec may be shorter than the shape: what does it say about
+    the dimensions it does not mention?"""
+    return _divided(shape, spec, lambda axes: math.prod(axis_sizes[a] for a in axes))[:len(spec)]
+
+
+@shard_shape.mistake
+def looked_none_up(shape, spec, axis_sizes):
+    """None was looked up as if it were an axis. It is a placeholder: this dimension is not cut, and the entries after
+    it keep their place."""
+    return tuple(n // (axis_sizes[e] if not isinstance(e, tuple) else math.prod(axis_sizes[a] for a in e))
+                 for n, e in itertools.zip_longest(shape, spec))
+
+
+# Which device holds which slices.
+
+
+def _shard_table(shape, spec, mesh):
+    held = NamedSharding(mesh, spec).devices_indices_map(tuple(shape))
+    return {device.id: part for device, part in held.items()}
+
+
+def _same_table(one, other, shape, spec, mesh):
+    return _bounds(one, shape) == _bounds(other, shape)
+
+
+def _bounds(table: Mapping[str, Sequence[str]], shape: Sequence[int]) -> dict[str, list[tuple[int, ...]]]:
+    """Slices such as `0:4`, and `:` for a whole dimension, as numbers; as many as there are."""
+    return {device: [_ends(part, n) for part, n in zip(parts, shape, strict=False)] for device, parts in table.items()}
+
+
+def _ends(part: str, length: int) -> tuple[int, ...]:
+    return slice(*(int(end) if end else None for end in part.split(":"))).indices(length)
+
+
+shard_table = Exercise("shard_table", points=5, reference=_shard_table, form="function", same=_same_table)
+
+
+@shard_table.cases
+def _(draw):
+    for spec in (P("x", "y"), P("y", "x"), P("x"), P(None, "y"), P(("x", "y")), P(("y", "x"), None), P()):
+        yield _laid(draw, spec, TALL, 2)
+    yield _laid(draw, P(None, "y"), WIDE, 2)
+    yield _laid(draw, P("x", "y"), SHUFFLED, 2)
+    yield _laid(draw, P(None, ("z", "x"), "y"), CUBE, 3)
+
+
+def _laid(draw: Draw, spec: P, mesh: OnMesh, rank: int) -> Case:
+    return Case({"shape": draw.lengths(rank, divisible_by=8), "spec": spec, "mesh": mesh})
+
+
+def _table(shape, spec, mesh, part):
+    """A table by `part(place, length, axes)`: the slice of a dimension that the device at this place holds."""
+    return {device.id: tuple(part(dict(zip(mesh.axis_names, place, strict=True)), n, axes)
+                             for n, axes in zip(shape, cuts(shape, spec), strict=True))
+            for place, device in np.ndenumerate(mesh.devices)}
+
+
+def _part(sizes: Mapping[str, int]):
+    """The right slice: the axes that cut a dimension are counted like digits, the first one the slowest."""
+    def part(place, length, axes):
+        number, step = 0, length // math.prod(sizes[a] for a in axes)
+        for axis in axes:
+            number = number * sizes[axis] + int(place[axis])
+        return slice(number * step, (number + 1) * step)
+    return part
+
+
+@shard_table.mistake
+def dealt_blocks_out_in_order(shape, spec, mesh):
+    """The blocks were dealt out to the devices one after the other, in the order of their numbers. What a device
+    holds follows from its *place in the mesh*, axis by axis: devices that differ only along an axis that the
+    spec does not name hold the same block."""
+    counts = [math.prod(mesh.shape[a] for a in axes) for axes in cuts(shape, spec)]
+    steps = [n // count for n, count in zip(shape, counts, strict=True)]
+    held = {}
+    for k, device in enumerate(mesh.devices.flat):
+        block = np.unravel_index(k % math.prod(counts), counts) if counts else ()
+        held[device.id] = tuple(slice(int(b) * s, (int(b) + 1) * s) for b, s in zip(block, steps, strict=True))
+    return held
+
+
+@shard_table.mistake
+def read_tuples_backwards(shape, spec, mesh):
+    """In an entry such as `("x", "y")` the axes were read from the wrong end. They count like the digits of a number:
+    when one goes up by one row block, which axis has moved, the first or the last?"""
+    part = _part(mesh.shape)
+    return _table(shape, spec, mesh, lambda place, n, axes: part(place, n, axes[::-1]))
+
+
+@shard_table.mistake
+def took_mesh_axes_in_order(shape, spec, mesh):
+    """Dimension 0 was cut over the mesh's first axis, dimension 1 over its second, whatever the spec says. Its entries
+    name the axes: which entry belongs to which dimension?"""
+    by_place = P(*(mesh.axis_names[k] if isinstance(entry, str) else entry for k, entry in enumerate(spec)))
+    return _table(shape, by_place, mesh, _part(mesh.shape))
+
+
+@shard_table.mistake
+def forgot_whole_dimensions(shape, spec, mesh):
+    """Some devices have fewer slices than the array has dimensions. A dimension that the spec does not
+    mention is whole on every device, and needs a slice too."""
+    return {device: parts[:len(spec)] for device, parts in _table(shape, spec, mesh, _part(mesh.shape)).items()}
+
+
+@shard_table.mistake
+def started_every_block_at_zero(shape, spec, mesh):
+    """The blocks have the right size, but all of them start at 0, so that every device holds the same corner. Where
+    does the block of the device at place 2 along the axis start?"""
+    part = _part(mesh.shape)
+    return _table(shape, spec, mesh, lambda place, n, axes: part(dict.fromkeys(place, 0), n, axes))
+
+
+@shard_table.mistake
+def gave_start_and_length(shape, spec, mesh):
+    """The second number of a slice is where it *stops*, not how long it is: `slice(4, 8)` takes four rows."""
+    part = _part(mesh.shape)
+
+    def start_and_length(place, length, axes):
+        right = part(place, length, axes)
+        return slice(right.start, right.stop - right.start)
+    return _table(shape, spec, mesh, start_and_length)
+
+
+@shard_table.mistake
+def took_the_place_for_the_number(shape, spec, mesh):
+    """The slices are right, place by place, but on this mesh the devices do not stand in the order of their numbers.
+    `mesh.devices` says which device stands at which place; its number is `device.id`."""
+    right = _table(shape, spec, mesh, _part(mesh.shape))
+    return {k: right[device.id] for k, device in enumerate(mesh.devices.flat)}
+
+
+@shard_table.mistake
+def keyed_by_the_device_itself(shape, spec, mesh):
+    """The slices are right, but the keys are the devices themselves. Asked for are their numbers, `device.id`: a table
+    of these can be read, and compared with another, without the devices."""
+    right = _table(shape, spec, mesh, _part(mesh.shape))
+    return {device: right[device.id] for device in mesh.devices.flat}
+
+
+# How many bytes that takes.
+
+
+def _bytes_held(shape, itemsize, spec, axis_sizes):
+    held = blocks(shape, spec, axis_sizes)
+    copies = sum(index == held.indices[0] for index in held.indices)
+    return held.entries * itemsize, held.entries * itemsize * len(held.indices), copies
+
+
+bytes_held = Exercise("bytes_held", points=3, reference=_bytes_held, form="function")
+
+
+@bytes_held.cases
+def _(draw):
+    meshes = MESH, {"x": 2, "y": 4}, {"x": 2, "y": 8, "z": 2}, {"x": 4, "y": 4, "z": 4}
+    for sizes, spec in itertools.product(meshes, (P("x"), P("x", "y"), P(None, ("x", "y")), P())):
+        yield Case({"shape": draw.lengths(2, divisible_by=16), "itemsize": int(draw.rng.choice([2, 4])),
+                    "spec": spec, "axis_sizes": dict(sizes)})
+
+
+def _held(shape, itemsize, spec, axis_sizes):
+    """The bytes of one block, and the sizes of the axes that the spec leaves out."""
+    named = [a for axes in cuts(shape, spec) for a in axes]
+    one = math.prod(shape) * itemsize // math.prod(axis_sizes[a] for a in named)
+    return one, [size for a, size in axis_sizes.items() if a not in named]
+
+
+@bytes_held.mistake
+def forgot_the_copies(shape, itemsize, spec, axis_sizes):
+    """The total is that of the array, counted once (`array.nbytes` gives the same). But all devices together hold more
+    than that: along an axis that the spec does not name they hold copies."""
+    one, left = _held(shape, itemsize, spec, axis_sizes)
+    return one, math.prod(shape) * itemsize, math.prod(left)
+
+
+@bytes_held.mistake
+def divided_among_all(shape, itemsize, spec, axis_sizes):
+    """The array was divided by the number of all devices. Only the axes that the spec names cut it; the others
+    give copies."""
+    devices, whole = math.prod(axis_sizes.values()), math.prod(shape) * itemsize
+    return whole // devices, whole, 1
+
+
+@bytes_held.mistake
+def counted_entries(shape, itemsize, spec, axis_sizes):
+    """The first two numbers count entries of the array. Asked for are bytes: what does `itemsize` say, and which of the
+    three numbers does it change?"""
+    one, left = _held(shape, 1, spec, axis_sizes)
+    return one, one * math.prod(axis_sizes.values()), math.prod(left)
+
+
+@bytes_held.mistake
+def counted_the_axes_left_out(shape, itemsize, spec, axis_sizes):
+    """The bytes are right. For the copies you counted the *axes* that the spec leaves out; how many devices stand along
+    these axes?"""
+    one, left = _held(shape, itemsize, spec, axis_sizes)
+    return one, one * math.prod(axis_sizes.values()), len(left) or 1
+
+
+@bytes_held.mistake
+def counted_the_blocks(shape, itemsize, spec, axis_sizes):
+    """The bytes are right. The last number is how many *different* blocks there are; asked for is how many devices
+    hold each of them."""
+    one, left = _held(shape, itemsize, spec, axis_sizes)
+    devices = math.prod(axis_sizes.values())
+    return one, one * devices, devices // math.prod(left)
+
+
+# How many layouts there are.
+
+
+@functools.lru_cache
+def _count(rank: int, axes: int) -> int:
+    """Write down every spec and ask JAX who would hold what; different tables are counted."""
+    names = "abc"[:axes]
+    mesh = make_mesh(dict.fromkeys(names, 2))
+    shape = (2**axes,) * rank
+    tables = [NamedSharding(mesh, spec).devices_indices_map(shape).values() for spec in every_spec(rank, names)]
+    return len({tuple(str(part) for part in table) for table in tables})
+
+
+def _count_layouts(rank, axes):
+    return _count(rank, axes)
+
+
+count_layouts = Exercise("count_layouts", points=3, reference=_count_layouts, form="function")
+
+
+@count_layouts.cases
+def _(draw):
+    for rank, axes in ((2, 2), (1, 1), (2, 1), (1, 2), (3, 1), (3, 2), (1, 3), (2, 3), (3, 3), (0, 2)):
+        yield Case({"rank": rank, "axes": axes})
+
+
+def _counted(rank, axes, keep):
+    """How many of all specs are kept; `keep` is given the axes that cut each dimension."""
+    names = "abc"[:axes]
+    return sum(keep(cuts((1,) * rank, spec)) for spec in every_spec(rank, names))
+
+
+def _in_order(entries):
+    return all(list(axes) == sorted(axes) for axes in entries)
+
+
+@count_layouts.mistake
+def forgot_the_order(rank, axes):
+    """Each axis chooses a dimension, or none: that is counted right. But where two axes cut the same dimension their
+    order matters: `P(("x", "y"))` and `P(("y", "x"))` give some devices different rows."""
+    return (rank + 1) ** axes
+
+
+@count_layouts.mistake
+def let_dimensions_choose(rank, axes):
+    """You let every dimension choose an axis, or none. Then two dimensions may choose the same axis, which JAX refuses,
+    and no dimension can have two. Let the *axes* choose: how many dimensions can an axis cut?"""
+    return (axes + 1) ** rank
+
+
+@count_layouts.mistake
+def multiplied_dimensions_and_axes(rank, axes):
+    """Dimensions times axes counts the layouts in which exactly one axis cuts something. Several axes may cut, each its
+    own dimension or the same one, and an axis may cut nothing."""
+    return rank * axes
+
+
+@count_layouts.mistake
+def made_every_axis_cut(rank, axes):
+    """Here every axis must cut some dimension. It may also cut none: then the devices along it hold copies."""
+    return rank ** axes
+
+
+@count_layouts.mistake
+def left_out_tuples(rank, axes):
+    """These are the layouts in which a dimension is cut by one axis at most. What about entries such as
+    `("x", "y")`?"""
+    return _counted(rank, axes, lambda entries: all(len(e) < 2 for e in entries))
+
+
+@count_layouts.mistake
+def put_tuples_only_first(rank, axes):
+    """You allowed several axes for the first dimension only, and in one order. The other dimensions can be cut over
+    several axes just as well."""
+    return _counted(rank, axes, lambda entries: all(len(e) < 2 for e in entries[1:]) and _in_order(entries))
+
+
+# Put an array together from what the devices hold, and look whether copies agree.
+
+
+def _assembled(array):
+    whole, first = np.empty(array.shape, array.dtype), {}
+    for shard in array.addressable_shards:
+        block = np.asarray(shard.data)
+        other = first.setdefault(str(shard.index), shard)
+        if not np.array_equal(other.data, block):
+            raise ValueError(f"devices {other.device.id} and {shard.device.id} should hold the same block, and do not")
+        whole[shard.index] = block
+    return whole
+
+
+assemble = Exercise("assemble", points=4, reference=_assembled, form="function")
+
+
+@assemble.cases
+def _(draw):
+    for spec in (("x", "y"), ("x",), (None, "y"), (("y", "x"),), ()):
+        yield Case({"array": OnDevices(draw.values(8, 16), TALL, P(*spec))})
+    yield Case({"array": OnDevices(draw.values(4, 6, 8), CUBE, P("z", None, "x"))})
+    for spec, device, spoil in ((("x",), 5, _one_entry), ((None, "y"), 6, _two_swapped), ((), 7, _one_entry)):
+        yield _with_an_odd_copy(draw, spec, device, spoil)
+
+
+def _one_entry(block: np.ndarray) -> None:
+    block[-1, -1] += 1
+
+
+def _two_swapped(block: np.ndarray) -> None:
+    block[0, 0], block[1, 0] = block[1, 0], block[0, 0]
+
+
+def _with_an_odd_copy(draw: Draw, spec: tuple, device: int, spoil: Callable[[np.ndarray], None]) -> Case:
+    value = draw.values(8, 16)
+    value[0] = value[1] + 1  # so that swapping two entries of a column changes something
+    odd = blocks(value.shape, P(*spec), MESH, value=value).values[device].copy()
+    spoil(odd)
+    return Case({"array": OnDevices(value, TALL, P(*spec), instead={device: odd})})
+
+
+def _put_together(array, differ=lambda one, other: False):
+    whole, first = np.empty(array.shape, array.dtype), {}
+    for shard in array.addressable_shards:
+        block = np.asarray(shard.data)
+        if differ(first.setdefault(str(shard.index), block), block):
+            raise ValueError("copies differ")
+        whole[shard.index] = block
+    return whole
+
+
+@assemble.mistake
+def kept_the_last_copy(array):
+    """Blocks are written where they belong, and a copy overwrites the one before it. If two copies differ, nobody hears
+    of it. Before you write a block: has another device already given this part, and is it the same?"""
+    return _put_together(array)
+
+
+@assemble.mistake
+def trusted_numpy(array):
+    """`np.asarray` reads one copy of each block and does not look at the others. An array that claims copies may still
+    hold different ones: read every entry of `array.addressable_shards`."""
+    return np.asarray(array)
+
+
+@assemble.mistake
+def averaged_the_copies(array):
+    """The copies of a block were averaged. Copies that are equal need no mean, and where they differ the mean is a
+    number that no device holds: stop with a ValueError instead."""
+    held: dict[str, list] = {}
+    for shard in array.addressable_shards:
+        held.setdefault(str(shard.index), []).append((shard.index, np.asarray(shard.data)))
+    whole = np.empty(array.shape, array.dtype)
+    for copies in held.values():
+        whole[copies[0][0]] = np.mean([block for _, block in copies], axis=0)
+    return whole
+
+
+@assemble.mistake
+def compared_sums(array):
+    """Two blocks can have the same sum and still differ, when two entries have changed places for one. Compare them
+    entry by entry."""
+    return _put_together(array, lambda one, other: one.sum() != other.sum())
+
+
+@assemble.mistake
+def checked_whole_copies_only(array):
+    """Copies are compared only where every device holds the whole array. Under `P("x")` there are copies too: those
+    devices that differ only along y hold the same rows."""
+    return _put_together(array, lambda one, other: array.is_fully_replicated and not np.array_equal(one, other))
+
+
+@assemble.mistake
+def stacked_in_the_order_of_devices(array):
+    """The blocks were put one under the other, in the order of devices. Columns may be cut too, and copies come more
+    than once. Where a block belongs stands in `shard.index`."""
+    return np.concatenate([np.asarray(shard.data) for shard in array.addressable_shards])
+
+
+@assemble.mistake
+def added_copies_up(array):
+    """Every block was *added* where it belongs, so that entries with several copies are counted several times. A copy
+    is the same value again, not a part of a sum."""
+    whole = np.zeros(array.shape, array.dtype)
+    for shard in array.addressable_shards:
+        whole[shard.index] += np.asarray(shard.data)
+    return whole

@@ -1,0 +1,1 @@
+"""The exercises of `tensor_parallel`; a file is a stretch of the lesson."""

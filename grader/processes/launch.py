@@ -1,0 +1,230 @@
+"""Many processes on one machine, as on many hosts: `launch` runs a script, or a function, in all of them at once.
+
+`python script.py` in four terminals would do the same; here they share one time limit, are ended together, and
+their logs stand side by side. A server forks them (see `grader.processes`): it is started once and imports JAX.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from grader.exercises.as_json import from_json, to_json
+from grader.exercises.script import script_of
+from grader.processes.servers import serving
+
+WIDTH = 118  # of a terminal's logs, side by side
+NARROW = 24  # a column of less is not worth it
+CHATTER = re.compile(r".*Expected number of connected peer ranks|\*\*\* Check failure|\s+@ +0x")  # of libraries
+
+
+class NoProcesses(RuntimeError):
+    """Processes cannot be started here; the text says why."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """What became of one process.
+
+    `status` is its exit status (negative: the signal that ended it), None when it was ended by us; `where` then is
+    the line of the script in which it stood. `returned` is what its function returned, if it was `finished`; `raised`
+    the error's type and message, and the line.
+    """
+
+    number: int
+    status: int | None
+    seconds: float
+    said: str = ""
+    where: str = ""
+    finished: bool = False
+    returned: Any = None
+    raised: tuple[str, str, str] | None = None
+
+    @property
+    def words(self) -> str:
+        """How it ended, in a few words."""
+        if self.status is None and self.finished:
+            return "had returned, and waited for the others to leave"
+        if self.status is None:
+            return f"was ended while it stood in `{self.where}`" if self.where else "was ended"
+        if self.raised:
+            kind, message, line = self.raised
+            first = message.strip().splitlines()[0][:300] if message.strip() else ""
+            return f"raised {kind}{f': {first}' if first else ''}{f' (in `{line}`)' if line else ''}"
+        if self.status < 0:
+            return f"was ended by signal {-self.status}"
+        return "ended well" if self.status == 0 else f"ended with status {self.status}"
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Process {self.number} {self.words}.", *_lines(self)])
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What became of a launch: its processes in order, who failed first, and whether time was over before the end."""
+
+    processes: tuple[Process, ...]
+    seconds: float
+    first: int | None = None
+    late: bool = False
+
+    @property
+    def went_well(self) -> bool:
+        return all(p.status == 0 for p in self.processes)
+
+    @property
+    def headline(self) -> str:
+        """What happened, the first failure before all else."""
+        count = f"{len(self.processes)} process{'es' * (len(self.processes) > 1)}"
+        if self.went_well:
+            return f"{count} ended well."
+        if self.first is not None:
+            others = [p.number for p in self.processes if p.status is None]
+            rest = f" {_numbers(others)} had not ended and was ended with it." if len(others) == 1 else (
+                f" {_numbers(others)} had not ended and were ended with it." if others else "")
+            return f"Process {self.first} failed first: it {self.processes[self.first].words}.{rest}"
+        lines = "; ".join(f"process {p.number} {p.words}" for p in sorted(self.processes, key=lambda p: p.finished))
+        return f"They did not come to an end: {lines}."
+
+    def __repr__(self) -> str:
+        return f"{self.headline}\n{_side_by_side(self.processes)}".rstrip()
+
+    def _repr_html_(self) -> str:
+        cell = '<td style="vertical-align:top;text-align:left;border-left:1px solid #8888;padding:.2em .7em">'
+        logs = "".join(f'{cell}<b>process {p.number}</b><pre style="white-space:pre-wrap;margin:.2em 0">'
+                       f"{html.escape(chr(10).join(_lines(p)))}</pre></td>" for p in self.processes)
+        return f"<p>{html.escape(self.headline)}</p><table><tr>{logs}</tr></table>"
+
+
+def _numbers(numbers: list[int]) -> str:
+    return f"Process{'es' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
+
+
+def _lines(process: Process) -> list[str]:
+    """What a process said, without what Gloo says whenever it connects, and without the stacks of aborts."""
+    return [line for line in process.said.rstrip().splitlines() if not CHATTER.match(line)]
+
+
+def _side_by_side(processes: tuple[Process, ...]) -> str:
+    """The logs in columns, where they are wide enough to be read; else one after the other."""
+    wide = (WIDTH - 3 * (len(processes) - 1)) // max(1, len(processes))
+    if wide < NARROW:
+        return "\n".join(f"[{p.number}] {line}" for p in processes for line in _lines(p))
+    columns = [[f"process {p.number}", *(piece for line in _lines(p) for piece in textwrap.wrap(line, wide) or [""])]
+               for p in processes]
+    rows = max(map(len, columns), default=0)
+    filled = [[*column, *[""] * (rows - len(column))] for column in columns]
+    return "\n".join(" │ ".join(f"{piece:<{wide}}" for piece in row).rstrip() for row in zip(*filled, strict=True))
+
+
+def launch(program: Callable[..., Any] | str | Path, *, processes: int = 4, devices: int = 2, seconds: float = 60.0,
+           grace: float = 0.0, arguments: Mapping[str, Any] | None = None,
+           say: Callable[[int, str], None] | None = None) -> Launch:
+    """Run a program in several processes at once, each with CPU devices of its own, and wait for all of them.
+
+    Args:
+      program: a function `main(process_id, num_processes)`, which goes to the processes as text; or the path of a
+        script, which finds the two numbers in `sys.argv`. Either has to call `jax.distributed.initialize` itself; the
+        coordinator's address is in the environment, where JAX looks for it.
+      processes: how many; devices: how many each of them has.
+      seconds: for all together, after which they are killed. grace: how many seconds the others may go on when one
+        of them has failed.
+      arguments: more keyword arguments for a function.
+      say: is called with a process's number and what it has printed, as it comes.
+
+    Raises:
+      ValueError: there is no such script, or a number makes no sense.
+      Refused: the function uses something that cannot go to another process.
+      NoProcesses: none can be started here.
+    """
+    if not (1 <= processes <= 64 and 1 <= devices <= 64 and seconds > 0 and grace >= 0):
+        raise ValueError(f"{processes} processes of {devices} devices for {seconds:g} seconds: from 1 to 64 of either, "
+                         "and a time that is positive")
+    job = {"arguments": dict(arguments or {}), "processes": processes, "devices": devices, "seconds": seconds,
+           "grace": grace}
+    if callable(program):
+        return launched({**job, "source": script_of(program), "main": program.__name__}, say)
+    path = Path(program)
+    if not path.is_file():
+        raise ValueError(f"There is no script {path}.")
+    return launched({**job, "source": path.read_text(), "name": str(path)}, say)
+
+
+def launched(job: Mapping[str, Any], say: Callable[[int, str], None] | None = None) -> Launch:
+    """Have the server do a job (`processes.Job`, as a dict)."""
+    asked = {**job, "arguments": to_json(dict(job.get("arguments", {})))}
+    with _one_at_a_time:
+        server = _server(os.getpid())
+        try:
+            server.stdin.write(json.dumps(asked) + "\n")
+            server.stdin.flush()
+            for line in server.stdout:
+                message = json.loads(line)
+                if "said" in message and say:
+                    say(*message["said"])
+                if "done" in message:
+                    return launch_of(message["done"])
+            raise NoProcesses("The process that starts the others has ended. While a hand-in is graded there can be "
+                              "none; elsewhere, is this machine short of memory?")
+        except BaseException:  # an interrupt too: whatever still runs is ended with it
+            server.kill()
+            server.wait()
+            _server.cache_clear()
+            raise
+
+
+def launch_of(done: Mapping[str, Any]) -> Launch:
+    """What became of a launch, from its JSON form. Raises ValueError for what has not that form."""
+    try:
+        return Launch(tuple(_process(k, said) for k, said in enumerate(done["processes"])), float(done["seconds"]),
+                      None if done["first"] is None else int(done["first"]), bool(done["late"]))
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"this is not what becomes of processes: {error}") from error
+
+
+def _process(number: int, said: Mapping[str, Any]) -> Process:
+    raised = said.get("raised")
+    status = said["status"]
+    found = Process(number, None if status is None else int(status), float(said["seconds"]), str(said["said"]),
+                    str(said["where"]), "returned" in said, from_json(said.get("returned")))
+    return found if raised is None else replace(found, raised=tuple(map(str, raised[:3])))
+
+
+_one_at_a_time = threading.Lock()
+
+
+@functools.cache
+def _server(asker: int) -> subprocess.Popen:
+    """The server of a process (a fork needs its own), until that ends: it ends with its standard input."""
+    return serving("grader.processes.launch", "launches", NoProcesses, PYTHONUNBUFFERED="1")
+
+
+def serve() -> None:
+    """The server: do the jobs that come in, one after the other, until there are no more."""
+    import jax.experimental.multihost_utils  # noqa: F401 - so that the forks have it
+    import jax.numpy  # noqa: F401
+
+    from grader.processes.jobs import Job, run
+
+    def tell(message: Mapping[str, Any]) -> None:
+        print(json.dumps(message), flush=True)
+
+    for line in sys.stdin:
+        asked = json.loads(line)
+        job = Job(**{**asked, "arguments": from_json(asked["arguments"])})
+        tell({"done": run(job, lambda number, text: tell({"said": [number, text]}))})
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,1 @@
+"""A function as bytes, and what they say and do."""

@@ -1,0 +1,72 @@
+"""What running a program comes to, on every device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import jax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.blocks import Blocks, blocks_of
+from grader.arrays.laid import Array
+from grader.arrays.meshes import make_mesh, put, spelled
+from grader.programs.program import Program
+from grader.programs.report import flops
+from grader.programs.structure import Collective, Structure
+from grader.programs.walk import compiled_structure
+
+
+@dataclass(frozen=True)
+class Result:
+    """One array that a program returned: who holds what, how it lies, and whether that is as was asked."""
+
+    held: Blocks
+    layout: str
+    as_asked: bool
+
+    @property
+    def claims_copies(self) -> bool:
+        """Whether every device is said to hold the whole."""
+        whole = tuple(slice(0, n) for n in self.held.shape)
+        return len(self.held.indices) > 1 and all(index == whole for index in self.held.indices)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What running a program came to: its results, each device's FLOPs, and the collectives of what was compiled."""
+
+    results: tuple[Result, ...]
+    flops: int
+    compiled: tuple[Collective, ...]
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that each device sends."""
+        return sum(c.bytes_sent for c in self.compiled)
+
+
+class Failed(Exception):
+    """A program that JAX or XLA refused to read or to run: `kind` names their error, the text is their message."""
+
+    def __init__(self, kind: str, message: str):
+        super().__init__(message)
+        self.kind = kind
+
+
+def execute(program: Program, sizes: Mapping[str, int], given: Sequence[Array], wanted: Sequence[P],
+            written: Structure) -> Ran:
+    """Run a program on a mesh of these sizes, and hold its results against the layouts wanted."""
+    mesh = make_mesh(sizes)
+    inputs = [put(a.value, a.spec, mesh) for a in given]
+    compiled = program.compile(*inputs, once=True)
+    arrays = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
+    asked = [NamedSharding(mesh, spec) for spec in wanted] + [None] * (len(arrays) - len(wanted))
+    results = tuple(_result(a, w, sizes) for a, w in zip(arrays, asked, strict=False))
+    return Ran(results, flops(compiled, written), compiled_structure(compiled, written.mesh).collectives)
+
+
+def _result(array: jax.Array, wanted: NamedSharding | None, sizes: Mapping[str, int]) -> Result:
+    as_asked = wanted is not None and array.sharding.is_equivalent_to(wanted, array.ndim)
+    return Result(blocks_of(array, sizes), spelled(getattr(array.sharding, "spec", array.sharding)), as_asked)

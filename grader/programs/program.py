@@ -1,0 +1,190 @@
+"""A student's function as a program: traced once, carried as bytes, run anywhere there are devices.
+
+`trace` turns a function of arrays into a `Program`, an artefact of `jax.export`. Values and structure
+come from the same bytes: `Program.run` executes them, `grader.programs.walk` reads them. No Python of
+the function's author runs after `trace`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+from jax import export
+from jax.extend import core
+
+
+class Refused(Exception):
+    """The function cannot become a program; the text tells its author why and what to do."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A traced function as the bytes of `jax.export`: shapes, shardings and operations, no Python.
+
+    The bytes name no place in their author's source: programs that do the same in the same order are equal.
+    """
+
+    artefact: bytes
+
+    @cached_property
+    def exported(self) -> export.Exported:
+        return export.deserialize(bytearray(self.artefact))
+
+    @cached_property
+    def results(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Each array of the result: where it stands in it, as [0]['weight'], and its shape."""
+        tree = jax.tree.unflatten(self.exported.out_tree, self.exported.out_avals)
+        return [(jax.tree_util.keystr(path), tuple(aval.shape)) for path, aval in jax.tree.leaves_with_path(tree)]
+
+    @cached_property
+    def _jitted(self) -> Callable[..., Any]:
+        return jax.jit(lambda *leaves: self.exported.call(*jax.tree.unflatten(self.exported.in_tree, leaves)[0]))
+
+    def compile(self, *avals: Any, once: bool = False) -> jax.stages.Compiled:
+        """The program compiled for the devices of `avals` (arrays, or shapes with shardings).
+
+        Pytrees of them may come as they are, or as their leaves one after the other. What is to run `once` is compiled
+        in a third of the time: it computes and sends the same, but may need more memory.
+        """
+        return self._jitted.lower(*jax.tree.leaves(avals)).compile(_in_a_hurry() if once else None)
+
+    def run(self, *arrays: Any) -> Any:
+        """Run on arrays of the traced shapes and layouts, as `compile` takes them; returns what the function did."""
+        return jax.block_until_ready(self._jitted(*jax.tree.leaves(arrays)))
+
+
+@functools.cache
+def _in_a_hurry() -> dict[str, Any]:
+    """XLA's options for what runs once, on simulated devices. The second is gone by JAX 0.12."""
+    if jax.default_backend() != "cpu":
+        return {}
+    emitters = {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {}
+    return {"xla_backend_optimization_level": 0, **emitters}
+
+
+def trace(fn: Callable[..., Any], *args: Any) -> Program:
+    """Trace `fn` on `args` (arrays or `aval`s, pytrees of them) into a `Program`.
+
+    Debug prints and debug callbacks are left out. Host callbacks raise `Refused`, as does a result
+    that is no array; whatever `fn` itself raises passes through.
+    """
+    jitted = jax.jit(_named_alike(fn))
+    traced = jitted.trace(*args)
+    names = _primitives(traced.jaxpr)
+    if callbacks := sorted(name for name in names if _is_host_callback(name)):
+        raise Refused(
+            f"The function calls back to Python on the host (`{'`, `'.join(callbacks)}`), so it is not a "
+            "program of the devices alone. Compute with jax.numpy and jax.lax instead."
+        )
+    if any(_is_debug(name) for name in names):
+        jitted = _without_debug(traced)
+    with _without_places():
+        return Program(bytes(export.export(jitted)(*args).serialize()))
+
+
+def with_gradient(fn: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """`fn`, whose first `count` arguments are followed by cotangents of its result, with its gradient for them.
+
+    Returns (result, gradients), the latter as the arguments are; an argument without derivative (whole numbers) has
+    none. The backward pass is the program's own: what its author wrote, transposed by JAX. A result that is not as its
+    cotangents are comes without any.
+    """
+    def both(*args: Any) -> Any:
+        result, pull_back = jax.vjp(fn, *args[:count])
+        cotangents, = args[count:]
+        if _form(result) != _form(cotangents):
+            return result, None
+        gradients = pull_back(cotangents)
+        return result, jax.tree.map(lambda g: None if g.dtype == jax.dtypes.float0 else g, gradients)
+    return both
+
+
+def _form(arrays: Any) -> Any:
+    """A pytree's structure, and its arrays' shapes and dtypes."""
+    return jax.tree.structure(arrays), [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(arrays)]
+
+
+def _named_alike(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function under one name for all: a program's bytes hold the name."""
+    def program(*args: Any) -> Any:
+        return fn(*args)
+    return program
+
+
+@contextlib.contextmanager
+def _without_places() -> Iterator[None]:
+    """Lower to operations that do not know which line of which file they stem from."""
+    before = jax.config.jax_traceback_in_locations_limit
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_traceback_in_locations_limit", before)
+
+
+def _is_debug(primitive: str) -> bool:
+    return primitive.startswith("debug_")
+
+
+def _is_host_callback(primitive: str) -> bool:
+    return "callback" in primitive and not _is_debug(primitive)
+
+
+def _inner(eqn: core.JaxprEqn) -> list[Any]:
+    """The jaxprs among an equation's parameters (bodies of loops, branches, maps, calls)."""
+    leaves = jax.tree.leaves(eqn.params, is_leaf=_is_jaxpr)
+    return [leaf for leaf in leaves if _is_jaxpr(leaf)]
+
+
+def _is_jaxpr(value: Any) -> bool:
+    return isinstance(value, (core.Jaxpr, core.ClosedJaxpr))
+
+
+def _open(jaxpr: Any) -> core.Jaxpr:
+    return getattr(jaxpr, "jaxpr", jaxpr)  # since JAX 0.12 open and closed are one class
+
+
+def _primitives(jaxpr: Any) -> set[str]:
+    """The names of all primitives of a jaxpr, at any depth."""
+    names: set[str] = set()
+    for eqn in _open(jaxpr).eqns:
+        names.add(eqn.primitive.name)
+        for inner in _inner(eqn):
+            names |= _primitives(inner)
+    return names
+
+
+def _without_debug(traced: Any) -> Callable[..., Any]:
+    """The traced function with its debug prints and debug callbacks taken out."""
+    run = core.jaxpr_as_fun(_stripped(traced.jaxpr))
+    result = jax.tree.structure(traced.out_info)
+    return jax.jit(lambda *args: jax.tree.unflatten(result, run(*jax.tree.leaves(args))))
+
+
+def _stripped(jaxpr: Any) -> Any:
+    if _open(jaxpr) is not jaxpr:
+        return jaxpr.replace(jaxpr=_stripped(_open(jaxpr)))
+    kept = [eqn for eqn in jaxpr.eqns if not _is_debug(eqn.primitive.name)]
+    eqns = [_stripped_equation(eqn) for eqn in kept]
+    return jaxpr.replace(eqns=eqns, effects=_pure(jaxpr.effects))
+
+
+def _stripped_equation(eqn: core.JaxprEqn) -> core.JaxprEqn:
+    strip = lambda leaf: _stripped(leaf) if _is_jaxpr(leaf) else leaf  # noqa: E731
+    params = {k: jax.tree.map(strip, v, is_leaf=_is_jaxpr) if _holds_jaxpr(v) else v
+              for k, v in eqn.params.items()}
+    return eqn.replace(params=params, effects=_pure(eqn.effects))
+
+
+def _holds_jaxpr(value: Any) -> bool:
+    return any(_is_jaxpr(leaf) for leaf in jax.tree.leaves(value, is_leaf=_is_jaxpr))
+
+
+def _pure(effects: Any) -> Any:
+    return type(effects)(e for e in effects if "Debug" not in type(e).__name__)

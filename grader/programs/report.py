@@ -1,0 +1,84 @@
+"""What a function says over the wire: its collectives, their axes and bytes, and what each device does.
+
+`communication(fn, *args)` reports on any JAX function. Under `shard_map` the collectives are read from
+the traced StableHLO, as their author wrote them; without it the compiler chooses, so they are read from
+the compiled program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from grader.programs.program import Program, trace
+from grader.programs.structure import Collective, Structure
+from grader.programs.walk import compiled_structure, structure
+
+
+@dataclass(frozen=True)
+class Report:
+    """A structure together with what the compiled program costs on each device."""
+
+    structure: Structure
+    by_compiler: bool
+    flops: int
+    peak_bytes: int
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        return self.structure.collectives
+
+    @property
+    def bytes_sent(self) -> int:
+        return self.structure.bytes_sent
+
+    def __repr__(self) -> str:
+        mesh = " × ".join(f"{name}={size}" for name, size in self.structure.mesh.items()) or "one device"
+        chosen = "chosen by the compiler" if self.by_compiler else "as written"
+        lines = [f"mesh: {mesh}"]
+        for region in self.structure.manual:
+            lines.append(f"shard_map over {', '.join(region.axes)}: {_specs(region.in_specs)}"
+                         f" → {_specs(region.out_specs)}")
+        lines.append(f"collectives ({chosen}):" if self.collectives else f"collectives ({chosen}): none")
+        lines += [f"  {c}" for c in self.collectives]
+        lines.append(f"per device: {self.bytes_sent:,} B sent, {self.flops:,} FLOPs, "
+                     f"{self.peak_bytes:,} B at the peak")
+        return "\n".join(lines)
+
+
+def _specs(specs: tuple[P, ...]) -> str:
+    return ", ".join(f"P({', '.join(map(repr, spec))})" for spec in specs)
+
+
+def communication(fn: Callable[..., Any], *args: Any) -> Report:
+    """Report what `fn(*args)` communicates, computes and keeps on each device; `fn` is not run.
+
+    Args:
+      fn: any function that JAX can trace; `jax.jit` is applied for you.
+      *args: arrays as they lie on their devices (or `jax.ShapeDtypeStruct`s with shardings).
+    """
+    return report(trace(fn, *args), *args)
+
+
+def report(program: Program, *args: Any) -> Report:
+    """The report on a program, compiled for the devices of `args`."""
+    written = structure(program)
+    compiled = program.compile(*args)
+    chosen = written if written.manual else compiled_structure(compiled, written.mesh)
+    return Report(chosen, not written.manual, flops(compiled, written), peak_bytes(compiled))
+
+
+def flops(compiled: jax.stages.Compiled, written: Structure) -> int:
+    """FLOPs per device: XLA's count, or the text's where loops make that count too low."""
+    return max(int((compiled.cost_analysis() or {}).get("flops", 0)), written.dot_flops)
+
+
+def peak_bytes(compiled: jax.stages.Compiled) -> int:
+    """Bytes that one device holds at the peak: arguments, results and what lies between."""
+    memory = compiled.memory_analysis()
+    held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+    return held - memory.alias_size_in_bytes

@@ -1,0 +1,37 @@
+"""A question that asks for a plain value, and lines to show."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import Any
+
+from grader.arrays.numbers import same_value
+from grader.exercises.plain import plain
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, the right answer (a plain value, worked out and not stored), and why it is right."""
+
+    ask: str
+    answer: Any
+    why: str
+
+    def accepts(self, given: Any) -> bool:
+        if isinstance(given, str) and isinstance(self.answer, str):
+            return given.strip().casefold() == self.answer.casefold()
+        return same_value(plain(given), plain(self.answer))
+
+
+@dataclass(frozen=True)
+class Text:
+    """Lines to show: as they are in a terminal, as paragraphs in a notebook."""
+
+    lines: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines)
+
+    def _repr_html_(self) -> str:
+        return "".join(f'<p style="margin:.4em 0;white-space:pre-wrap">{html.escape(line)}</p>' for line in self.lines)
