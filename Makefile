@@ -40,6 +40,7 @@ bench: $(READY) .cache/course  ## Compare with stock nbgrader, in one run
 
 lint: $(READY)  ## Check style
 	ruff check grader tests bench solutions
+	ruff format --check grader tests bench solutions
 
 lock: $(READY)  ## Pin all packages anew in requirements.lock
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \

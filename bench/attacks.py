@@ -36,8 +36,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         course = mini.make_course(Path(scratch))
         build(course)
-        seen = {which: run(which, listed, course, console) for which in ("stock", "ours")
-                if chosen.only in (None, which)}
+        seen = {
+            which: run(which, listed, course, console) for which in ("stock", "ours") if chosen.only in (None, which)
+        }
     console.print(table(listed, seen))
     for which, got in seen.items():
         console.print(f"{which}: {sum(map(bool, got.values()))} of {len(listed)} attacks win.")

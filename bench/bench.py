@@ -142,8 +142,15 @@ def _forget(folder: Path) -> None:
 def bare(folder: Path, lesson: str, students: list[str]) -> float:
     """Seconds a hand-in when its notebook is only run, whole, in a warm fork: no judging, no gradebook."""
     release = nbformat.read(folder / "course" / lesson / f"{lesson}.ipynb", 4)
-    todo = [running.steps(running.code(restore(nbformat.read(folder / "submitted" / student / lesson /
-            f"{lesson}.ipynb", 4), release)), 0) for student in students]
+    todo = [
+        running.steps(
+            running.code(
+                restore(nbformat.read(folder / "submitted" / student / lesson / f"{lesson}.ipynb", 4), release)
+            ),
+            0,
+        )
+        for student in students
+    ]
     running._performed(todo[0], Limits())
     started = time.perf_counter()
     for steps in todo:
@@ -164,12 +171,17 @@ def where_time_goes(folder: Path, lesson: str, students: list[str]) -> dict[str,
             finally:
                 inside = sum(spent.values()) - before
                 spent[name] = spent.get(name, 0.0) + time.perf_counter() - started - inside
+
         return wrapped
 
     api = record._api(folder)
-    plans = [(running, "_performed", "students' code, in workers"), (Judge, "__call__", "judging, with evaluators"),
-             (JudgedExecute, "graded", "slices and results that are kept"),
-             (api, "autograde", "nbgrader: gradebook"), (api, "generate_feedback", "nbgrader: feedback pages")]
+    plans = [
+        (running, "_performed", "students' code, in workers"),
+        (Judge, "__call__", "judging, with evaluators"),
+        (JudgedExecute, "graded", "slices and results that are kept"),
+        (api, "autograde", "nbgrader: gradebook"),
+        (api, "generate_feedback", "nbgrader: feedback pages"),
+    ]
     before = [getattr(owner, name) for owner, name, _ in plans]
     for (owner, name, label), call in zip(plans, before, strict=True):
         setattr(owner, name, timed(label, call))
@@ -201,8 +213,15 @@ def main() -> None:
         spent = where_time_goes(folder, lesson, students)
         other = course(Path(scratch, "unlike"), lesson, hand_ins(ROOT, lesson, chosen.n, alike=False))
         rows.append(ours("ours, 2 workers, no two spelled alike", other, 2, console))
-        rows += [ours(f"ours, 2 workers, {count}", course(Path(scratch, str(count)), lesson,
-                      hand_ins(ROOT, lesson, count, seed=1)), 2, console) for count in chosen.growth]
+        rows += [
+            ours(
+                f"ours, 2 workers, {count}",
+                course(Path(scratch, str(count)), lesson, hand_ins(ROOT, lesson, count, seed=1)),
+                2,
+                console,
+            )
+            for count in chosen.growth
+        ]
         shared_judge().close()
     show(rows, each, spent, console)
     check(graded, rows, console)
@@ -221,10 +240,17 @@ def show(rows: list[Timed], each: float, spent: dict[str, float], console: Conso
     for row in rows:
         a_hand_in, stock_one = row.seconds / row.count, first.seconds / first.count
         ratio = "" if row is pages else f"{stock_one / a_hand_in:.1f}"
-        table.add_row(row.name, str(row.count), f"{row.seconds:.1f}", f"{a_hand_in:.2f}", ratio,
-                      f"{row.peak / GiB:.1f} GiB")
-    table.add_row("bare: each notebook run whole, unjudged", "10", f"{10 * each:.1f}", f"{each:.2f}",
-                  f"{first.seconds / first.count / each:.1f}", "")
+        table.add_row(
+            row.name, str(row.count), f"{row.seconds:.1f}", f"{a_hand_in:.2f}", ratio, f"{row.peak / GiB:.1f} GiB"
+        )
+    table.add_row(
+        "bare: each notebook run whole, unjudged",
+        "10",
+        f"{10 * each:.1f}",
+        f"{each:.2f}",
+        f"{first.seconds / first.count / each:.1f}",
+        "",
+    )
     console.print(table)
     whole = sum(spent.values())
     for name, seconds in sorted(spent.items(), key=lambda item: -item[1]):

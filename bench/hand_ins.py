@@ -46,8 +46,10 @@ def _answers(solved: NotebookNode, alternatives: Path) -> dict[str, dict[str, li
     others = all_alternatives(alternatives)
     right = {cell.metadata["answer"]: cell.source for cell in solved.cells if cell.metadata.get("answer")}
     names = [name for name in map(checked, solved.cells) if name]
-    return {name: {"right": [right[name]], "other": others.get(name, [right[name]]), "mistake": _mistakes(find(name))}
-            for name in names}
+    return {
+        name: {"right": [right[name]], "other": others.get(name, [right[name]]), "mistake": _mistakes(find(name))}
+        for name in names
+    }
 
 
 def _mistakes(exercise: Exercise) -> list[str]:
@@ -69,8 +71,11 @@ def respelled(source: str, spelling: str) -> str:
 
 def _locals(function: ast.FunctionDef) -> set[str]:
     inner = (node for statement in function.body for node in ast.walk(statement))
-    return {node.name if isinstance(node, ast.FunctionDef) else node.id for node in inner
-            if isinstance(node, ast.FunctionDef) or isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return {
+        node.name if isinstance(node, ast.FunctionDef) else node.id
+        for node in inner
+        if isinstance(node, ast.FunctionDef) or isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 class _Renamed(ast.NodeTransformer):

@@ -18,8 +18,12 @@ from rich.markup import escape
 # every command, and no notebook has an address to check.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
-                  help="Build the course, grade hand-ins, open the lab. Start with `grader grade NOTEBOOK`.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Build the course, grade hand-ins, open the lab. Start with `grader grade NOTEBOOK`.",
+)
 out, err = Console(), Console(stderr=True)
 
 
@@ -32,16 +36,20 @@ def root_of(start: Path) -> Path:
     for folder in (start.resolve(), *start.resolve().parents):
         if (folder / "nbgrader_config.py").exists():
             return folder
-    raise Trouble("This is not inside the course: no nbgrader_config.py here or in any folder above. "
-                  "Change into the project's folder first.")
+    raise Trouble(
+        "This is not inside the course: no nbgrader_config.py here or in any folder above. "
+        "Change into the project's folder first."
+    )
 
 
 @app.command()
-def build(names: Annotated[list[str] | None, typer.Argument(
-              help="Lessons, such as 07_matmul. Without: all of them.", show_default=False)] = None,
-          execute: Annotated[bool, typer.Option(help="Also run the solution notebooks and store outputs.")] = False,
-          check: Annotated[bool, typer.Option(help="Change nothing; fail when course/ is out of date.")] = False,
-          ) -> None:
+def build(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Lessons, such as 07_matmul. Without: all of them.", show_default=False)
+    ] = None,
+    execute: Annotated[bool, typer.Option(help="Also run the solution notebooks and store outputs.")] = False,
+    check: Annotated[bool, typer.Option(help="Change nothing; fail when course/ is out of date.")] = False,
+) -> None:
     """Build course/ from solutions/."""
     from grader.classroom.course import build as room
 
@@ -62,12 +70,13 @@ def build(names: Annotated[list[str] | None, typer.Argument(
 
 
 @app.command()
-def launch(script: Annotated[Path, typer.Argument(help="A script that calls jax.distributed.initialize.")],
-           processes: Annotated[int, typer.Option(help="How many processes.", min=1, max=64)] = 4,
-           devices: Annotated[int, typer.Option(help="How many devices each of them has.", min=1, max=64)] = 2,
-           seconds: Annotated[float, typer.Option(help="After how long all are killed.")] = 60.0,
-           grace: Annotated[float, typer.Option(help="How long the others may go on when one has failed.")] = 0.0,
-           ) -> None:
+def launch(
+    script: Annotated[Path, typer.Argument(help="A script that calls jax.distributed.initialize.")],
+    processes: Annotated[int, typer.Option(help="How many processes.", min=1, max=64)] = 4,
+    devices: Annotated[int, typer.Option(help="How many devices each of them has.", min=1, max=64)] = 2,
+    seconds: Annotated[float, typer.Option(help="After how long all are killed.")] = 60.0,
+    grace: Annotated[float, typer.Option(help="How long the others may go on when one has failed.")] = 0.0,
+) -> None:
     """Run SCRIPT in several processes at once, as on several hosts; it finds its number and theirs in sys.argv."""
     from grader.processes.launch import NoProcesses
     from grader.processes.launch import launch as start
@@ -110,19 +119,25 @@ def feedback() -> None:
 
 
 @app.command()
-def grade(paths: Annotated[list[Path] | None, typer.Argument(
-              help="Notebooks, or folders of them. Without: the whole class, everything in submitted/.")] = None,
-          workers: Annotated[int, typer.Option(help="How many hand-ins at once.")] = max(1, os.cpu_count() or 1),
-          again: Annotated[list[str] | None, typer.Option(
-              help="A student to grade anew although nothing has changed. May be repeated.")] = None,
-          details: Annotated[bool, typer.Option(help="A line for each hand-in as it is graded.")] = False,
-          scheduler: Annotated[str, typer.Option(
-              help="Run hand-ins on a Dask cluster: its scheduler's address, tcp://HOST:PORT.")] = "",
-          without_walls: Annotated[bool, typer.Option(
-              help="Grade although what a hand-in could do to this machine is not held back.")] = False,
-          as_json: Annotated[bool, typer.Option("--json", help="With PATHS: JSON records on standard output.")] = False,
-          seed: Annotated[int, typer.Option(help="With PATHS: the cases' seed; drawn anew when negative.")] = -1,
-          ) -> None:
+def grade(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Notebooks, or folders of them. Without: the whole class, everything in submitted/."),
+    ] = None,
+    workers: Annotated[int, typer.Option(help="How many hand-ins at once.")] = max(1, os.cpu_count() or 1),
+    again: Annotated[
+        list[str] | None, typer.Option(help="A student to grade anew although nothing has changed. May be repeated.")
+    ] = None,
+    details: Annotated[bool, typer.Option(help="A line for each hand-in as it is graded.")] = False,
+    scheduler: Annotated[
+        str, typer.Option(help="Run hand-ins on a Dask cluster: its scheduler's address, tcp://HOST:PORT.")
+    ] = "",
+    without_walls: Annotated[
+        bool, typer.Option(help="Grade although what a hand-in could do to this machine is not held back.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With PATHS: JSON records on standard output.")] = False,
+    seed: Annotated[int, typer.Option(help="With PATHS: the cases' seed; drawn anew when negative.")] = -1,
+) -> None:
     """Grade the class: gradebook, grades.csv, feedback. Or, with PATHS, judge notebooks and print marks."""
     from grader.classroom.store import Unavailable
     from grader.classroom.walls import bubblewrap as walls
@@ -164,8 +179,10 @@ def _grade_files(paths: list[Path], as_json: bool, seed: int) -> None:
         if not as_json:
             out.print(f"[bold]{escape(result.title)}[/bold]")
             for record in result.records:
-                out.print(f"  {record['points']:g}/{record['max']:g}  {record['exercise']}"
-                          + (f"  [yellow]{record['mistake']}[/yellow]" if record["mistake"] else ""))
+                out.print(
+                    f"  {record['points']:g}/{record['max']:g}  {record['exercise']}"
+                    + (f"  [yellow]{record['mistake']}[/yellow]" if record["mistake"] else "")
+                )
                 if record["message"]:
                     out.print(escape(record["message"]), style="dim", soft_wrap=True)
     if as_json:
@@ -175,9 +192,11 @@ def _grade_files(paths: list[Path], as_json: bool, seed: int) -> None:
 
 
 @app.command()
-def collect(archive: Annotated[Path, typer.Argument(help="The zip that your learning platform made.")],
-            lesson: Annotated[str, typer.Argument(help="The lesson that was handed in, such as 07_matmul.")],
-            replace: Annotated[bool, typer.Option(help="Also where another notebook lies already.")] = False) -> None:
+def collect(
+    archive: Annotated[Path, typer.Argument(help="The zip that your learning platform made.")],
+    lesson: Annotated[str, typer.Argument(help="The lesson that was handed in, such as 07_matmul.")],
+    replace: Annotated[bool, typer.Option(help="Also where another notebook lies already.")] = False,
+) -> None:
     """Lay a zip of hand-ins (Moodle, Canvas, Blackboard, Brightspace) into submitted/STUDENT/LESSON/."""
     from grader.classroom.handins.platforms import unpack
 
@@ -208,10 +227,25 @@ def lab() -> None:
     from grader.arrays.devices import POOL
 
     root = root_of(Path.cwd())
-    environment = {**os.environ, "NPROC": str(POOL), "JUPYTER_CONFIG_PATH": str(root),
-                   "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])}
-    raise typer.Exit(subprocess.call([sys.executable, "-m", "jupyterlab", "--LabApp.default_url=/lab/tree/course",
-                                      *os.environ.get("LAB_ARGS", "").split()], cwd=root, env=environment))
+    environment = {
+        **os.environ,
+        "NPROC": str(POOL),
+        "JUPYTER_CONFIG_PATH": str(root),
+        "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
+    }
+    raise typer.Exit(
+        subprocess.call(
+            [
+                sys.executable,
+                "-m",
+                "jupyterlab",
+                "--LabApp.default_url=/lab/tree/course",
+                *os.environ.get("LAB_ARGS", "").split(),
+            ],
+            cwd=root,
+            env=environment,
+        )
+    )
 
 
 def main() -> None:

@@ -51,12 +51,16 @@ def card(verdict: Verdict) -> str:
     parts = [
         f'<div style="border-left:4px solid {colour};padding:.5em .9em;margin:.3em 0;max-width:60em;line-height:1.45">',
         f'<div><strong style="color:{colour}">{html.escape(_headline(verdict))}</strong> '
-        f'<code>{html.escape(verdict.exercise)}</code> · {html.escape(_points(verdict))}</div>',
+        f"<code>{html.escape(verdict.exercise)}</code> · {html.escape(_points(verdict))}</div>",
         f'<div style="opacity:.75;font-size:90%">{html.escape(_ladder(verdict))}</div>',
     ]
     if not verdict.passed:
-        parts += [_paragraphs(verdict.words), as_html(verdict.ratios) if verdict.ratios else "", _where(verdict),
-                  _picture(verdict)]
+        parts += [
+            _paragraphs(verdict.words),
+            as_html(verdict.ratios) if verdict.ratios else "",
+            _where(verdict),
+            _picture(verdict),
+        ]
     return "".join([*parts, "</div>"])
 
 
@@ -91,5 +95,7 @@ def _picture(verdict: Verdict) -> str:
 
     picture = compare(verdict.expected, verdict.found)
     data = base64.b64encode(picture.png()).decode()
-    return (f'<img alt="{html.escape(picture.facts, quote=True)}" style="max-width:100%;background:white" '
-            f'src="data:image/png;base64,{data}">')
+    return (
+        f'<img alt="{html.escape(picture.facts, quote=True)}" style="max-width:100%;background:white" '
+        f'src="data:image/png;base64,{data}">'
+    )

@@ -28,10 +28,13 @@ GATHERED = """def case3(a, b, *, mesh):
     return jax.shard_map(go, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(), check_vma=False)(a, b)"""
 WHOSE = """from submitted_notebook n join submitted_assignment a on n.assignment_id = a.id
            join {0} on {0}.notebook_id = n.id join base_cell on {0}.cell_id = base_cell.id"""
-GRADES = ("select a.student_id, base_cell.name, grade.auto_score, grade.manual_score, grade.needs_manual_grade "
-          + WHOSE.format("grade"))
-COMMENTS = ("select a.student_id, base_cell.name, comment.auto_comment, comment.manual_comment "
-            + WHOSE.format("comment"))
+GRADES = (
+    "select a.student_id, base_cell.name, grade.auto_score, grade.manual_score, grade.needs_manual_grade "
+    + WHOSE.format("grade")
+)
+COMMENTS = "select a.student_id, base_cell.name, comment.auto_comment, comment.manual_comment " + WHOSE.format(
+    "comment"
+)
 
 
 def submit(root: Path, student: str, nb: nbformat.NotebookNode) -> Path:
@@ -77,16 +80,24 @@ def marks(url: str) -> dict[str, Any]:
     """Every grade and every comment in a gradebook, and its version."""
     engine = create_engine(url)
     with engine.connect() as book:
-        found = {query: sorted(map(tuple, book.execute(text(query))), key=lambda row: row[:2])
-                 for query in (GRADES, COMMENTS, "select id, email from student", "select * from alembic_version")}
+        found = {
+            query: sorted(map(tuple, book.execute(text(query))), key=lambda row: row[:2])
+            for query in (GRADES, COMMENTS, "select id, email from student", "select * from alembic_version")
+        }
     engine.dispose()
     return found
 
 
 def start(root: Path, *options: Any) -> subprocess.Popen[str]:
     """`grader grade` in a process group of its own."""
-    return subprocess.Popen([sys.executable, "-m", "grader.cli", "grade", *map(str, options)], cwd=root, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "grader.cli", "grade", *map(str, options)],
+        cwd=root,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
 
 
 def finish(command: subprocess.Popen[str], seconds: float = 120) -> str:

@@ -39,9 +39,25 @@ def pytest_addoption(parser):
 
 
 # Groups that take longest, longest first: `make test` runs several at once, and none should be left to the end.
-LONG = ("test_classroom", "test_gradebook", "test_cli", "test_attacks", "test_launch", "test_build", "test_worker",
-        "12_data_parallel", "test_lab", "test_judging", "test_by_compiler", "test_devices", "test_devices_and_meshes",
-        "test_data_parallel", "test_pytrees", "13_tensor_parallel", "19_multihost")
+LONG = (
+    "test_classroom",
+    "test_gradebook",
+    "test_cli",
+    "test_attacks",
+    "test_launch",
+    "test_build",
+    "test_worker",
+    "12_data_parallel",
+    "test_lab",
+    "test_judging",
+    "test_by_compiler",
+    "test_devices",
+    "test_devices_and_meshes",
+    "test_data_parallel",
+    "test_pytrees",
+    "13_tensor_parallel",
+    "19_multihost",
+)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

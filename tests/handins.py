@@ -43,5 +43,8 @@ def why(call, *arguments) -> str:
 
 def everything(folder) -> dict[str, bytes]:
     """All files under a folder, links apart."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*"))
-            if p.is_file() and not p.is_symlink()}
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and not p.is_symlink()
+    }

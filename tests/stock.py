@@ -12,11 +12,22 @@ def configuration(seconds: int) -> Config:
     config = Config()
     config.Autograde.pre_convert_hook = None
     config.Autograde.exporter_class = "nbconvert.exporters.NotebookExporter"
-    config.Autograde.sanitize_preprocessors = [nb.ClearOutput, nb.DeduplicateIds, nb.OverwriteKernelspec,
-                                               nb.OverwriteCells, nb.CheckCellMetadata]
+    config.Autograde.sanitize_preprocessors = [
+        nb.ClearOutput,
+        nb.DeduplicateIds,
+        nb.OverwriteKernelspec,
+        nb.OverwriteCells,
+        nb.CheckCellMetadata,
+    ]
     config.Autograde.autograde_preprocessors = [
-        nb.Execute, nb.IgnorePattern, ClearMetadataPreprocessor, nb.LimitOutput, nb.SaveAutoGrades,
-        nb.AssignLatePenalties, nb.CheckCellMetadata]
+        nb.Execute,
+        nb.IgnorePattern,
+        ClearMetadataPreprocessor,
+        nb.LimitOutput,
+        nb.SaveAutoGrades,
+        nb.AssignLatePenalties,
+        nb.CheckCellMetadata,
+    ]
     config.GenerateFeedback.exporter_class = "nbconvert.exporters.HTMLExporter"
     config.Exporter.optimistic_validation = False
     config.Execute.timeout = seconds

@@ -22,9 +22,15 @@ def _rank(attack: Attack) -> int:
     return [a.name for a in ATTACKS if a.aim == attack.aim and not a.slow].index(attack.name)
 
 
-every = pytest.mark.parametrize("attack", [
-    pytest.param(attack, id=attack.name.replace(" ", "_"),
-                 marks=[pytest.mark.slow] * (attack.slow or _rank(attack) >= DAILY)) for attack in ATTACKS])
+every = pytest.mark.parametrize(
+    "attack",
+    [
+        pytest.param(
+            attack, id=attack.name.replace(" ", "_"), marks=[pytest.mark.slow] * (attack.slow or _rank(attack) >= DAILY)
+        )
+        for attack in ATTACKS
+    ],
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +66,16 @@ def test_the_table_is_whole():
     assert len(ATTACKS) >= 45
     assert max(Counter(attack.name for attack in ATTACKS).values()) == 1
     assert {attack.aim for attack in ATTACKS} == {
-        attacks.FAKE, attacks.STEAL, attacks.TRESPASS, attacks.LEAVE, attacks.EXHAUST, attacks.HANG, attacks.FORGE,
-        attacks.POISON, attacks.CRASH}
+        attacks.FAKE,
+        attacks.STEAL,
+        attacks.TRESPASS,
+        attacks.LEAVE,
+        attacks.EXHAUST,
+        attacks.HANG,
+        attacks.FORGE,
+        attacks.POISON,
+        attacks.CRASH,
+    }
     for attack in ATTACKS:
         ast.parse(attack.code)
         ast.parse(attack.after and Attack("", "", attack.after, attack.won, attack.stock).code)
@@ -71,30 +85,33 @@ def test_the_table_is_whole():
 CLEAN = Result(points=dict(FULL), later=dict(FULL), text="made 3, wrote 7 MB")
 
 
-@pytest.mark.parametrize(("judgement", "bad"), [
-    (attacks.undeserved, replace(CLEAN, points={"case3": 0.5})),
-    (attacks.points_over(9), replace(CLEAN, points={"case3": float("nan")})),
-    (attacks.points_over(9), replace(CLEAN, points={"case3": -1.0})),
-    (attacks.points_over(9), replace(CLEAN, points={"block_matmul": 3.0})),
-    (attacks.leaked, replace(CLEAN, canaries=("key",))),
-    (attacks.reached, replace(CLEAN, reached=("a port",))),
-    (attacks.left, replace(CLEAN, left=("process 7",))),
-    (attacks.broke, replace(CLEAN, points={}, raised="KeyError")),
-    (attacks.lost, replace(CLEAN, points={})),
-    (attacks.spoiled, replace(CLEAN, later={"case3": 4.0})),
-    (attacks.said("forked"), replace(CLEAN, text="forked")),
-    (attacks.wrote(10), replace(CLEAN, text="wrote 5 MB wrote 11 MB")),
-    (attacks.made(10), replace(CLEAN, text="made 11")),
-    (attacks.swelled, replace(CLEAN, size=9 << 20)),
-    (attacks.grew, replace(CLEAN, memory=2 << 30)),
-    (attacks.multiplied, replace(CLEAN, processes=300)),
-    (attacks.multiplied, replace(CLEAN, threads=4000)),
-    (attacks.unescaped, replace(CLEAN, cards="<div><SCRIPT>")),
-    (attacks.controlling, replace(CLEAN, words="\x1b[2J")),
-    (attacks.blamed, replace(CLEAN, words="The grader itself failed on this answer")),
-    (attacks.harm, replace(CLEAN, left=("process 7",))),
-    (attacks.crashed, replace(CLEAN, raised="it ended")),
-])
+@pytest.mark.parametrize(
+    ("judgement", "bad"),
+    [
+        (attacks.undeserved, replace(CLEAN, points={"case3": 0.5})),
+        (attacks.points_over(9), replace(CLEAN, points={"case3": float("nan")})),
+        (attacks.points_over(9), replace(CLEAN, points={"case3": -1.0})),
+        (attacks.points_over(9), replace(CLEAN, points={"block_matmul": 3.0})),
+        (attacks.leaked, replace(CLEAN, canaries=("key",))),
+        (attacks.reached, replace(CLEAN, reached=("a port",))),
+        (attacks.left, replace(CLEAN, left=("process 7",))),
+        (attacks.broke, replace(CLEAN, points={}, raised="KeyError")),
+        (attacks.lost, replace(CLEAN, points={})),
+        (attacks.spoiled, replace(CLEAN, later={"case3": 4.0})),
+        (attacks.said("forked"), replace(CLEAN, text="forked")),
+        (attacks.wrote(10), replace(CLEAN, text="wrote 5 MB wrote 11 MB")),
+        (attacks.made(10), replace(CLEAN, text="made 11")),
+        (attacks.swelled, replace(CLEAN, size=9 << 20)),
+        (attacks.grew, replace(CLEAN, memory=2 << 30)),
+        (attacks.multiplied, replace(CLEAN, processes=300)),
+        (attacks.multiplied, replace(CLEAN, threads=4000)),
+        (attacks.unescaped, replace(CLEAN, cards="<div><SCRIPT>")),
+        (attacks.controlling, replace(CLEAN, words="\x1b[2J")),
+        (attacks.blamed, replace(CLEAN, words="The grader itself failed on this answer")),
+        (attacks.harm, replace(CLEAN, left=("process 7",))),
+        (attacks.crashed, replace(CLEAN, raised="it ended")),
+    ],
+)
 def test_what_looks_at_a_result_sees_when_it_is_bad(judgement, bad):
     assert judgement(bad)
     if judgement is not attacks.undeserved:

@@ -35,19 +35,27 @@ def test_building_twice_changes_no_byte(tmp_path):
     def contents():
         files = (p for d in ("course", "solutions") for p in sorted((tmp_path / d).rglob("*")) if p.is_file())
         return {p: p.read_bytes() for p in files}
+
     build(tmp_path)
     once = contents()
     build(tmp_path)
     assert contents() == once
     assert sorted(p.name for p in (tmp_path / "course" / mini.LESSON).iterdir()) == [
-        f"{mini.LESSON}.ipynb", f"{mini.LESSON}.md"]
+        f"{mini.LESSON}.ipynb",
+        f"{mini.LESSON}.md",
+    ]
 
 
 @pytest.fixture(scope="module")
 def wheel(root, tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=root, check=True,
-                   capture_output=True, timeout=120)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=root,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     (file,) = folder.glob("*.whl")
     return file
 

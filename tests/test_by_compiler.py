@@ -32,6 +32,7 @@ def verdict(made, answer):
 
 def product(allowed, out=P(), sent=None):
     """A · B, J cut over x in both: each device has one part of the sum."""
+
     def case(draw: Draw):
         mesh, (i, j, k) = draw.mesh("x", "y"), draw.lengths(3, divisible_by=8)
         arrays = {"a": draw.array(i, j, spec=P(None, "x")), "b": draw.array(j, k, spec=P("x", None))}
@@ -41,6 +42,7 @@ def product(allowed, out=P(), sent=None):
             share = i // mesh["x"], k
             moves += [Move("collective_permute", ("x", "y"), share), *(Move(kind, ("x",), share) for kind in allowed)]
         return Case(arrays, mesh, out, most, moves=tuple(moves))
+
     return exercise(lambda a, b: a @ b, case)
 
 
@@ -48,6 +50,7 @@ def elementwise():
     def case(draw: Draw):
         i, j = draw.lengths(2, divisible_by=8)
         return Case({"v": draw.array(i, j, spec=P("x", "y"))}, draw.mesh("x", "y"), P("x", "y"), moves=())
+
     return exercise(lambda v: 2 * v, case)
 
 
@@ -94,6 +97,7 @@ def test_how_often_is_a_matter_of_bytes():
     def thrice(a, b, *, mesh):
         total = laid(a @ b, mesh)
         return (total + laid((2 * a) @ b, mesh) + laid(a @ (3 * b), mesh)) / 6
+
     assert verdict(product(["all_reduce"]), thrice).passed
     found = verdict(product(["all_reduce"], sent=1), thrice)
     assert found.failure.check == "communication" and "are enough" in found.words
@@ -103,19 +107,24 @@ def test_without_moves_bytes_alone_decide():
     def case(draw: Draw):
         mesh, (i, j) = draw.mesh("x", "y"), draw.lengths(2, divisible_by=8)
         return Case({"v": draw.array(i, j, spec=P("x", "y"))}, mesh, P("x", "y"), bytes_sent=0)
+
     made = exercise(lambda v: 2 * v, case)
     assert verdict(made, lambda v, *, mesh: 2 * v).passed
     assert "where 0 B are enough" in verdict(made, lambda v, *, mesh: laid(2 * laid(v, mesh), mesh, "x", "y")).words
 
 
-@pytest.mark.parametrize("body, passes", [
-    (lambda a, b: lax.psum(a @ b, "x"), True),
-    (lambda a, b: lax.all_gather(a, "x", axis=1, tiled=True) @ lax.all_gather(b, "x", axis=0, tiled=True), False),
-])
+@pytest.mark.parametrize(
+    "body, passes",
+    [
+        (lambda a, b: lax.psum(a @ b, "x"), True),
+        (lambda a, b: lax.all_gather(a, "x", axis=1, tiled=True) @ lax.all_gather(b, "x", axis=0, tiled=True), False),
+    ],
+)
 def test_shard_map_is_a_way_to_say_it_too(body, passes):
     def answer(a, b, *, mesh):
         specs = P(None, "x"), P("x", None)
         return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
+
     found = verdict(product(["all_reduce"], sent=1), answer)
     assert found.passed == passes, found.words
 
@@ -124,6 +133,7 @@ def by_hand(body):
     def answer(a, b, *, mesh):
         specs = P(None, "x"), P("x", None)
         return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
+
     return answer
 
 
@@ -133,8 +143,9 @@ def summed_in_a_loop(a, b):
 
 def summed_in_an_endless_loop(a, b):
     total = lax.psum(a @ b, "x")
-    more = lax.while_loop(lambda c: c[0] < jnp.abs(total).sum(), lambda c: (c[0] * 2, lax.psum(c[1], "x") / 2),
-                          (jnp.float32(1), total))
+    more = lax.while_loop(
+        lambda c: c[0] < jnp.abs(total).sum(), lambda c: (c[0] * 2, lax.psum(c[1], "x") / 2), (jnp.float32(1), total)
+    )
     return total + 0 * more[1]
 
 
@@ -145,19 +156,24 @@ def test_loops_hide_nothing(body):
 
 def test_a_branch_of_the_compilers_own_hides_nothing():
     """Every device takes the same branch, so it may run; but how often it sends is not known beforehand."""
+
     def answer(a, b, *, mesh):
         both = (lambda: laid(a @ b, mesh), lambda: laid(laid(a, mesh) @ laid(b, mesh), mesh))
         return lax.cond(a.sum() > 1e9, *both)
+
     assert not verdict(product(["all_reduce"], sent=1), answer).passed
 
 
-@pytest.mark.parametrize("answer, check", [
-    (lambda a, b, *, mesh: laid(jnp.zeros((a.shape[0], b.shape[1])), mesh), "values"),
-    (lambda a, b, *, mesh: laid(a @ b, mesh, "x"), "layout"),
-    (lambda a, b, *, mesh: laid(a @ b, mesh, "z"), "runs"),
-    (lambda a, b, *, mesh: lax.with_sharding_constraint(a @ b, P()), "runs"),
-    (lambda a, b, *, mesh: by_hand(lambda p, q: p @ q)(a, b, mesh=mesh), "values"),  # claims copies that differ
-])
+@pytest.mark.parametrize(
+    "answer, check",
+    [
+        (lambda a, b, *, mesh: laid(jnp.zeros((a.shape[0], b.shape[1])), mesh), "values"),
+        (lambda a, b, *, mesh: laid(a @ b, mesh, "x"), "layout"),
+        (lambda a, b, *, mesh: laid(a @ b, mesh, "z"), "runs"),
+        (lambda a, b, *, mesh: lax.with_sharding_constraint(a @ b, P()), "runs"),
+        (lambda a, b, *, mesh: by_hand(lambda p, q: p @ q)(a, b, mesh=mesh), "values"),  # claims copies that differ
+    ],
+)
 def test_the_other_rungs_stand(answer, check):
     found = verdict(product(["all_reduce"]), answer)
     assert found.points == 0 or check == "layout"
@@ -184,9 +200,15 @@ def test_a_mistake_is_told_by_what_the_compiler_sends():
 @pytest.mark.parametrize("shape", MESHES)
 def test_axes_of_one_device_ask_for_nothing(shape):
     mesh = dict(zip("xy", shape, strict=True))
-    made = exercise(lambda v: v.sum(0), lambda draw: Case(
-        {"v": Draw(draw.rng, shape).array(16, 24, spec=P("x", "y"))}, mesh, P("y"),
-        moves=(Move("all_reduce", ("x",), (24 // mesh["y"],)),)))
+    made = exercise(
+        lambda v: v.sum(0),
+        lambda draw: Case(
+            {"v": Draw(draw.rng, shape).array(16, 24, spec=P("x", "y"))},
+            mesh,
+            P("y"),
+            moves=(Move("all_reduce", ("x",), (24 // mesh["y"],)),),
+        ),
+    )
     assert verdict(made, lambda v, *, mesh: v.sum(0)).passed
 
 
@@ -194,5 +216,6 @@ def test_an_explicit_mesh_is_left_to_the_compiler_too():
     def case(draw: Draw):
         mesh, (i, j) = draw.mesh("x", "y"), draw.lengths(2, divisible_by=8)
         return Case({"v": draw.array(i, j, spec=P("x", "y"))}, mesh, P("x", "y"), explicit=True, moves=())
+
     found = verdict(exercise(lambda v: 2 * v, case), lambda v, *, mesh: v + v)
     assert found.passed, found.words

@@ -59,18 +59,22 @@ def graded(small, source, judge, limits=QUICK):
     return {v.exercise: v for v in done.verdicts}, done.notebook
 
 
-@pytest.mark.parametrize("source, points, words", [
-    (RIGHT, 4, ""),
-    ("...", 0, "There is no `case3`"),
-    ("import grader\ngrader.check = check = lambda *a: 4.0", 0, "There is no `case3`"),
-    ("import warnings, sys\nwarnings.warn('hm')\nprint('x', file=sys.stderr)\n" + RIGHT, 4, ""),
-    ("while True: pass", 0, "There is no `case3`"),
-    ("import os; os._exit(0)", 0, "never reached"),
-    ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", 0, "never reached"),
-    ("raise SystemExit", 0, "There is no `case3`"),
-    ("x = bytearray(40 << 30)\n" + RIGHT, 0, "There is no `case3`"),
-    ("case3 = type('Odd', (), {'__call__': lambda *a, **k: exit()})()", 0, "SystemExit"),
-], ids=["right", "starter", "forged", "warned", "endless", "left", "crashed", "exit", "memory", "odd"])
+@pytest.mark.parametrize(
+    "source, points, words",
+    [
+        (RIGHT, 4, ""),
+        ("...", 0, "There is no `case3`"),
+        ("import grader\ngrader.check = check = lambda *a: 4.0", 0, "There is no `case3`"),
+        ("import warnings, sys\nwarnings.warn('hm')\nprint('x', file=sys.stderr)\n" + RIGHT, 4, ""),
+        ("while True: pass", 0, "There is no `case3`"),
+        ("import os; os._exit(0)", 0, "never reached"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", 0, "never reached"),
+        ("raise SystemExit", 0, "There is no `case3`"),
+        ("x = bytearray(40 << 30)\n" + RIGHT, 0, "There is no `case3`"),
+        ("case3 = type('Odd', (), {'__call__': lambda *a, **k: exit()})()", 0, "SystemExit"),
+    ],
+    ids=["right", "starter", "forged", "warned", "endless", "left", "crashed", "exit", "memory", "odd"],
+)
 def test_one_notebook(small, judge, source, points, words):
     verdicts, _ = graded(small, source, judge)
     assert verdicts["case3"].points == points
@@ -154,8 +158,17 @@ def class_folder(root, tmp_path_factory, small):
 def test_each_gets_marks_or_a_clear_word(class_folder):
     _, rows = class_folder
     assert {s: r.points.get("case3") for s, r in rows.items()} == {
-        "good": 4, "untouched": 0, "doubled": 4, "deleted": 4, "renamed": 4, "oldmarks": 4,
-        "garbage": None, "binary": None, "empty": None, "two": None}
+        "good": 4,
+        "untouched": 0,
+        "doubled": 4,
+        "deleted": 4,
+        "renamed": 4,
+        "oldmarks": 4,
+        "garbage": None,
+        "binary": None,
+        "empty": None,
+        "two": None,
+    }
     assert "07_matmul.ipynb is empty" in rows["empty"].problem
     assert "Which of these is the hand-in? a.ipynb, b.ipynb" in rows["two"].problem
     assert "is not a notebook" in rows["garbage"].problem and "is not a notebook" in rows["binary"].problem
@@ -187,11 +200,22 @@ def test_nbgraders_own_command_uses_our_execute(class_folder):
 
     folder, _ = class_folder
     shutil.rmtree(folder / "autograded")
-    done = subprocess.run([str(Path(sys.executable).parent / "nbgrader"), "autograde", "07_matmul"], cwd=folder,
-                          capture_output=True, text=True, timeout=200)
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "nbgrader"), "autograde", "07_matmul"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
     assert done.returncode == 1 and "'garbage'" in done.stderr
     assert {p.parts[-3] for p in folder.glob("autograded/*/*/07_matmul.ipynb")} == {
-        "good", "untouched", "renamed", "doubled", "deleted", "oldmarks"}
+        "good",
+        "untouched",
+        "renamed",
+        "doubled",
+        "deleted",
+        "oldmarks",
+    }
     nb = nbformat.read(folder / "autograded/good/07_matmul/07_matmul.ipynb", 4)
     records = [json.dumps(o.metadata) for c in nb.cells if checked(c) for o in c.outputs if o.get("metadata")]
     assert len(records) == 2 and all("grader" in r for r in records)

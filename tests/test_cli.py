@@ -8,8 +8,9 @@ import nbformat
 
 
 def grader(*args, cwd, seconds=200):
-    return subprocess.run([sys.executable, "-m", "grader.cli", *map(str, args)], cwd=cwd, capture_output=True,
-                          text=True, timeout=seconds)
+    return subprocess.run(
+        [sys.executable, "-m", "grader.cli", *map(str, args)], cwd=cwd, capture_output=True, text=True, timeout=seconds
+    )
 
 
 def test_help_fits_a_screen_and_names_every_command(root):

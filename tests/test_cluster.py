@@ -44,8 +44,19 @@ def scheduler(tmp_path_factory):
 @pytest.fixture
 def workers(scheduler, tmp_path):
     """Two workers of one thread each, without anybody to start them again."""
-    both = [dask("worker", scheduler, "--nthreads", 1, "--no-nanny", "--no-dashboard", "--local-directory",
-                 tmp_path / f"worker{k}") for k in range(2)]
+    both = [
+        dask(
+            "worker",
+            scheduler,
+            "--nthreads",
+            1,
+            "--no-nanny",
+            "--no-dashboard",
+            "--local-directory",
+            tmp_path / f"worker{k}",
+        )
+        for k in range(2)
+    ]
     yield both
     for process in both:
         process.kill()
@@ -65,8 +76,11 @@ def local(tmp_path_factory):
 @pytest.fixture
 def fresh(local, tmp_path):
     """The same course and class before grading, with the same secret seed."""
-    shutil.copytree(local, tmp_path / "fresh", ignore=shutil.ignore_patterns(
-        "gradebook.db", "autograded", "feedback", "runs", "verdicts", "grades.csv"))
+    shutil.copytree(
+        local,
+        tmp_path / "fresh",
+        ignore=shutil.ignore_patterns("gradebook.db", "autograded", "feedback", "runs", "verdicts", "grades.csv"),
+    )
     build(tmp_path / "fresh")
     return tmp_path / "fresh"
 
@@ -97,10 +111,13 @@ def test_when_all_workers_are_gone_the_rest_is_run_here(scheduler, workers, loca
     assert "did not come back from the cluster, and are run here" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("address", "said"), [
-    ("tcp://127.0.0.1:9", "There is no Dask scheduler at tcp://127.0.0.1:9"),
-    ("nowhere://x", "unknown address scheme"),
-])
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("tcp://127.0.0.1:9", "There is no Dask scheduler at tcp://127.0.0.1:9"),
+        ("nowhere://x", "unknown address scheme"),
+    ],
+)
 def test_no_scheduler_is_said_with_status_2(local, monkeypatch, capsys, address, said):
     monkeypatch.setattr(cluster, "CONNECT", 1.0)
     monkeypatch.setattr(sys, "argv", ["grader", "grade", "--scheduler", address])
@@ -125,5 +142,3 @@ def test_a_worker_with_another_grader_is_refused(scheduler, workers, local, monk
 def test_what_is_done_is_not_sent(scheduler, workers, local, monkeypatch):
     monkeypatch.setattr(cluster, "_take", lambda future, hand_in: pytest.fail("it was sent"))
     cluster.run_ahead(list(found(local)), scheduler, Console(quiet=True))
-
-

@@ -33,16 +33,19 @@ def only(found):
 BLOCK = 4 * 16 * 4  # a block of 4 × 16 float32, in bytes
 
 
-@pytest.mark.parametrize("body, kind, axes, sent", [
-    (lambda a: lax.psum(a, "x"), "all_reduce", ("x",), 2 * BLOCK * 3 // 4),
-    (lambda a: lax.psum(a, "y"), "all_reduce", ("y",), BLOCK),
-    (lambda a: lax.psum(a, ("x", "y")), "all_reduce", ("x", "y"), 2 * BLOCK * 7 // 8),
-    (lambda a: lax.pmax(a, "y"), "all_reduce", ("y",), BLOCK),
-    (lambda a: lax.all_gather(a, "x", tiled=True), "all_gather", ("x",), 3 * BLOCK),
-    (lambda a: lax.psum_scatter(a, "x", tiled=True), "reduce_scatter", ("x",), BLOCK * 3 // 4),
-    (lambda a: lax.all_to_all(a, "x", 1, 0, tiled=True), "all_to_all", ("x",), BLOCK * 3 // 4),
-    (lambda a: lax.ppermute(a, "y", [(0, 1), (1, 0)]), "collective_permute", ("y",), BLOCK),
-])
+@pytest.mark.parametrize(
+    "body, kind, axes, sent",
+    [
+        (lambda a: lax.psum(a, "x"), "all_reduce", ("x",), 2 * BLOCK * 3 // 4),
+        (lambda a: lax.psum(a, "y"), "all_reduce", ("y",), BLOCK),
+        (lambda a: lax.psum(a, ("x", "y")), "all_reduce", ("x", "y"), 2 * BLOCK * 7 // 8),
+        (lambda a: lax.pmax(a, "y"), "all_reduce", ("y",), BLOCK),
+        (lambda a: lax.all_gather(a, "x", tiled=True), "all_gather", ("x",), 3 * BLOCK),
+        (lambda a: lax.psum_scatter(a, "x", tiled=True), "reduce_scatter", ("x",), BLOCK * 3 // 4),
+        (lambda a: lax.all_to_all(a, "x", 1, 0, tiled=True), "all_to_all", ("x",), BLOCK * 3 // 4),
+        (lambda a: lax.ppermute(a, "y", [(0, 1), (1, 0)]), "collective_permute", ("y",), BLOCK),
+    ],
+)
 def test_kind_axes_and_bytes_of_each_collective(body, kind, axes, sent):
     found = only(report(body))
     assert (found.kind, found.axes, found.operand, found.bytes) == (kind, axes, (4, 16), BLOCK)
@@ -62,13 +65,17 @@ def test_loops_in_loops_and_called_functions_are_multiplied():
     def body(a):
         inner = jax.jit(lambda c: lax.fori_loop(1, 6, shift("x", 4), c))
         return lax.scan(lambda c, _: (inner(c), None), a, None, length=3)[0]
+
     assert only(report(body)).times == 15
 
 
-@pytest.mark.parametrize("body", [
-    lambda a: lax.cond(lax.axis_index("x") == 0, lambda c: lax.psum(c, "y"), lambda c: c, a),
-    lambda a: lax.while_loop(lambda c: c.sum() < 9, lambda c: lax.psum(c, "y"), a),
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda a: lax.cond(lax.axis_index("x") == 0, lambda c: lax.psum(c, "y"), lambda c: c, a),
+        lambda a: lax.while_loop(lambda c: c.sum() < 9, lambda c: lax.psum(c, "y"), a),
+    ],
+)
 def test_what_is_known_only_at_run_time_is_not_counted_as_known(body):
     assert only(report(body)).times is None
 
@@ -97,8 +104,9 @@ def test_what_lies_along_the_compilers_axes_stays_there():
     """Manual along x only: in_specs do not speak of y, so an array that is cut along y is not gathered."""
     mesh = make_mesh(MESH)
     given = aval((16, 32), jnp.float32, P("x", "y"), mesh)
-    along_x = jax.shard_map(lambda a: a - lax.pmean(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x"),
-                            axis_names={"x"})
+    along_x = jax.shard_map(
+        lambda a: a - lax.pmean(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}
+    )
     assert only(grader.communication(along_x, given)).kind == "all_reduce"
     across = jax.shard_map(lambda a: a, mesh=mesh, in_specs=P(None, "x"), out_specs=P(None, "x"), axis_names={"x"})
     assert only(grader.communication(across, given)).implicit
@@ -106,8 +114,9 @@ def test_what_lies_along_the_compilers_axes_stays_there():
 
 def test_without_shard_map_the_compilers_choice_is_read():
     mesh = make_mesh(MESH)
-    found = grader.communication(jnp.matmul, aval((16, 32), jnp.float32, P(None, "x"), mesh),
-                                 aval((32, 24), jnp.float32, P("x", None), mesh))
+    found = grader.communication(
+        jnp.matmul, aval((16, 32), jnp.float32, P(None, "x"), mesh), aval((32, 24), jnp.float32, P("x", None), mesh)
+    )
     assert found.by_compiler
     assert [(c.kind, c.axes) for c in found.collectives] == [("all_reduce", ("x",))]
     assert found.flops >= 2 * 16 * 8 * 24 and found.peak_bytes > 0
@@ -174,18 +183,23 @@ def ring(a, b, *, first, looped=False):
     return carried[1]
 
 
-@pytest.mark.parametrize("how, meanwhile", [
-    ({"first": True}, [0, 0, 0]),
-    ({"first": False}, [192, 192]),  # one product for each; the last block goes nowhere
-    ({"first": False, "looped": True}, [192]),
-])
+@pytest.mark.parametrize(
+    "how, meanwhile",
+    [
+        ({"first": True}, [0, 0, 0]),
+        ({"first": False}, [192, 192]),  # one product for each; the last block goes nowhere
+        ({"first": False, "looped": True}, [192]),
+    ],
+)
 def test_what_can_be_computed_during_a_transfer_is_counted(how, meanwhile):
     mesh = make_mesh({"x": 4})
     specs = P("x"), P(None, "x")
-    mapped = jax.shard_map(functools.partial(ring, **how), mesh=mesh, in_specs=specs, out_specs=P(None, "x"),
-                           check_vma=False)
-    found = grader.communication(mapped, aval((16, 8), jnp.float32, specs[0], mesh),
-                                 aval((8, 12), jnp.float32, specs[1], mesh))
+    mapped = jax.shard_map(
+        functools.partial(ring, **how), mesh=mesh, in_specs=specs, out_specs=P(None, "x"), check_vma=False
+    )
+    found = grader.communication(
+        mapped, aval((16, 8), jnp.float32, specs[0], mesh), aval((8, 12), jnp.float32, specs[1], mesh)
+    )
     assert {c.kind for c in found.collectives} == {"collective_permute"}
     assert [c.meanwhile for c in found.collectives] == meanwhile
 
@@ -193,8 +207,10 @@ def test_what_can_be_computed_during_a_transfer_is_counted(how, meanwhile):
 def moved(sizes, held, wanted):
     """What the compiler sends to lay a 16 × 24 float32 array otherwise."""
     mesh = make_mesh(sizes)
+
     def move(a):
         return lax.with_sharding_constraint(a, NamedSharding(mesh, wanted))
+
     return grader.communication(move, aval((16, 24), jnp.float32, held, mesh)).collectives
 
 
@@ -212,11 +228,14 @@ def test_an_all_to_all_over_a_part_of_an_axis_is_read():
     assert (passed_on.kind, set(passed_on.axes)) == ("collective_permute", {"x", "y"})
 
 
-@pytest.mark.parametrize("named, groups", [
-    ("mesh['a'=4,'b'=2] {'a'}", "{0,2,4,6},{1,3,5,7}"),
-    ("mesh['a'=4,'b'=2] {'a','b'}", "{0,1,2,3,4,5,6,7}"),
-    ("mesh['a'=2,'b'=4] {'b':(2)2}", "{0,1},{2,3},{4,5},{6,7}"),
-    ("mesh['a'=2,'b'=4], device_ids=([2,2,2]T(0,2,1)) {'b':(2)2}", "{0,2},{1,3},{4,6},{5,7}"),
-])
+@pytest.mark.parametrize(
+    "named, groups",
+    [
+        ("mesh['a'=4,'b'=2] {'a'}", "{0,2,4,6},{1,3,5,7}"),
+        ("mesh['a'=4,'b'=2] {'a','b'}", "{0,1,2,3,4,5,6,7}"),
+        ("mesh['a'=2,'b'=4] {'b':(2)2}", "{0,1},{2,3},{4,5},{6,7}"),
+        ("mesh['a'=2,'b'=4], device_ids=([2,2,2]T(0,2,1)) {'b':(2)2}", "{0,2},{1,3},{4,6},{5,7}"),
+    ],
+)
 def test_groups_named_by_mesh_axes_are_written_out(named, groups):
     assert BY_AXES.sub(numbers_for, f"replica_groups={named}, x") == f"replica_groups={{{groups}}}, x"

@@ -19,13 +19,16 @@ def test_a_right_row_has_no_problem(root):
     assert problems([MATMUL], root) == []
 
 
-@pytest.mark.parametrize("wrong, says", [
-    (replace(MATMUL, lesson="77_nothing"), "does not exist"),
-    (replace(MATMUL, where=("case33",)), "there is no 'case33' in 07_matmul"),
-    (replace(MATMUL, where=("§ No such heading",)), "No such heading"),
-    (replace(MATMUL, where=()), "not where"),
-    (replace(MATMUL, lesson=""), "no lesson"),
-])
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        (replace(MATMUL, lesson="77_nothing"), "does not exist"),
+        (replace(MATMUL, where=("case33",)), "there is no 'case33' in 07_matmul"),
+        (replace(MATMUL, where=("§ No such heading",)), "No such heading"),
+        (replace(MATMUL, where=()), "not where"),
+        (replace(MATMUL, lesson=""), "no lesson"),
+    ],
+)
 def test_what_does_not_exist_is_named(root, wrong, says):
     (problem,) = problems([wrong], root)
     assert problem.startswith("C34") and says in problem

@@ -34,9 +34,13 @@ def summed_of_varying(params, x, y):
     return lax.pmean(value, "data"), jax.tree.map(lambda g: lax.psum(g, "data"), gradients)
 
 
-@pytest.mark.parametrize("gradient, mistake", [
-    pytest.param(of_the_mean_then_summed, "reduced_twice", marks=pytest.mark.slow),
-    (summed_of_varying, "took_the_sum_for_the_mean")])
+@pytest.mark.parametrize(
+    "gradient, mistake",
+    [
+        pytest.param(of_the_mean_then_summed, "reduced_twice", marks=pytest.mark.slow),
+        (summed_of_varying, "took_the_sum_for_the_mean"),
+    ],
+)
 def test_other_recipes_that_behave_the_same_have_the_same_name(gradient, mistake):
     found = verdict("shard_map_dp", lambda *arrays, **how: dp._by_hand(gradient, *arrays, **how))
     assert found.mistake == mistake, found.words
@@ -62,6 +66,7 @@ def test_a_wrong_run_learns_and_is_not_the_right_one(letter):
 def test_the_right_way_of_these_programs_is_the_single_devices_run():
     """So that each of the seven is wrong for one reason only."""
     from grader.lessons.data_parallel.seven_runs import DROPPED, Way, _start
+
     lab = runs()
     step = jax.jit(lab.on_devices(Way()))
     value, gradients = step(*lab._laid("A", *_start()), DROPPED, 0)
@@ -73,11 +78,15 @@ def test_the_right_way_of_these_programs_is_the_single_devices_run():
 def furthest(exercise, answer, case):
     """How far an answer is from the reference, in units of the bound that the case allows."""
     (given,) = collect(exercise.form, asks(exercise, [case]), answer)
-    due = [np.asarray(leaf) for leaf in jax.tree.leaves(exercise.reference(
-        *(values_of(a) for a in case.arguments.values())))]
-    return max(np.abs(block - whole[index]).max() / tolerance(whole[index], case.roundings)
-               for result, whole in zip(Execution(given, case).results, due, strict=True)
-               for index, block in zip(result.held.indices, result.held.values, strict=True))
+    due = [
+        np.asarray(leaf)
+        for leaf in jax.tree.leaves(exercise.reference(*(values_of(a) for a in case.arguments.values())))
+    ]
+    return max(
+        np.abs(block - whole[index]).max() / tolerance(whole[index], case.roundings)
+        for result, whole in zip(Execution(given, case).results, due, strict=True)
+        for index, block in zip(result.held.indices, result.held.values, strict=True)
+    )
 
 
 def test_the_bound_of_a_run_is_far_from_right_and_from_wrong_ones():
@@ -92,4 +101,5 @@ def test_the_bound_of_a_run_is_far_from_right_and_from_wrong_ones():
 def right_by_hand(*arrays, **how):
     def gradient(params, x, y):
         return jax.value_and_grad(lambda p: lax.pmean(dp.loss(p, x, y), "data"))(params)
+
     return dp._by_hand(gradient, *arrays, **how)

@@ -10,8 +10,9 @@ import pytest
 def run(code: str, seconds: float = 120, **environment: str) -> subprocess.CompletedProcess:
     """Run code in a process of its own; SIGKILL when its time is over."""
     kept = {"PATH": "/usr/bin:/bin", "JAX_PLATFORMS": "cpu", **environment}
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True,
-                          timeout=seconds, env=kept)
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=seconds, env=kept
+    )
 
 
 def test_eight_devices_quietly_and_again():
@@ -53,10 +54,13 @@ def test_one_real_chip_gives_way_to_eight_simulated_ones():
 
 
 def test_a_users_own_flags_are_kept():
-    done = run("""
+    done = run(
+        """
         import os, grader
         print(len(grader.eight_devices()), os.environ["XLA_FLAGS"])
-    """, XLA_FLAGS="--xla_force_host_platform_device_count=8")
+    """,
+        XLA_FLAGS="--xla_force_host_platform_device_count=8",
+    )
     assert done.stdout.startswith("8 --xla_force_host_platform_device_count=8")
 
 

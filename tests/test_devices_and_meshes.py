@@ -28,31 +28,48 @@ def text(root):
 RIGHT = {"config": list("ABCDE"), "flag": list("ABCDE")}
 
 
-@pytest.mark.parametrize("scheme, order", [
-    ("config", ["B", "A", "C", "E", "D"]), ("config", "A, C, E, B, D"), ("flag", ["B", "A", "C", "D", "E"]),
-    ("flag", "acbed"), ("flag", ("A", "F", "C", "B", "D", "E")),
-])
+@pytest.mark.parametrize(
+    "scheme, order",
+    [
+        ("config", ["B", "A", "C", "E", "D"]),
+        ("config", "A, C, E, B, D"),
+        ("flag", ["B", "A", "C", "D", "E"]),
+        ("flag", "acbed"),
+        ("flag", ("A", "F", "C", "B", "D", "E")),
+    ],
+)
 def test_any_order_that_ends_with_eight_devices_is_right(scheme, order):
     assert verdict(EXERCISES["setup_cells"], RIGHT | {scheme: order}).passed
 
 
 WRONG_ORDERS = [
-    ("config", "ABDCE", "configured_after_first_use"), ("config", "AECBD", "guard_came_first"),
-    ("config", "CABDE", "used_before_import"), ("config", "ACBD", "left_a_cell_out"),
-    ("config", "ABXDE", "wrote_no_order"), ("config", ["A", "A", "B", "C", "D", "E"], "wrote_no_order"),
-    ("config", 3, "wrote_no_order"), ("config", {"A": 1}, "wrote_no_order"),
-    ("flag", "BDACE", "flag_after_first_use"), ("flag", "AFBED", "set_another_variable"),
+    ("config", "ABDCE", "configured_after_first_use"),
+    ("config", "AECBD", "guard_came_first"),
+    ("config", "CABDE", "used_before_import"),
+    ("config", "ACBD", "left_a_cell_out"),
+    ("config", "ABXDE", "wrote_no_order"),
+    ("config", ["A", "A", "B", "C", "D", "E"], "wrote_no_order"),
+    ("config", 3, "wrote_no_order"),
+    ("config", {"A": 1}, "wrote_no_order"),
+    ("flag", "BDACE", "flag_after_first_use"),
+    ("flag", "AFBED", "set_another_variable"),
 ]
 MORE_WRONG_ORDERS = [
-    ("config", "BADCE", "configured_after_first_use"), ("config", "ABDEC", "guard_came_first"),
-    ("config", "ADBCE", "used_before_import"), ("config", "AB", "left_a_cell_out"),
-    ("flag", "ABFDCE", "flag_after_first_use"), ("flag", "FABED", "used_before_import"),
-    ("flag", "BEDAC", "guard_came_first"), ("flag", "ABDE", "left_a_cell_out"),
+    ("config", "BADCE", "configured_after_first_use"),
+    ("config", "ABDEC", "guard_came_first"),
+    ("config", "ADBCE", "used_before_import"),
+    ("config", "AB", "left_a_cell_out"),
+    ("flag", "ABFDCE", "flag_after_first_use"),
+    ("flag", "FABED", "used_before_import"),
+    ("flag", "BEDAC", "guard_came_first"),
+    ("flag", "ABDE", "left_a_cell_out"),
 ]
 
 
-@pytest.mark.parametrize("scheme, order, mistake",
-                         [*WRONG_ORDERS, *(pytest.param(*more, marks=pytest.mark.slow) for more in MORE_WRONG_ORDERS)])
+@pytest.mark.parametrize(
+    "scheme, order, mistake",
+    [*WRONG_ORDERS, *(pytest.param(*more, marks=pytest.mark.slow) for more in MORE_WRONG_ORDERS)],
+)
 def test_a_wrong_order_is_told_what_became_of_it(scheme, order, mistake):
     found = verdict(EXERCISES["setup_cells"], RIGHT | {scheme: order})
     assert found.mistake == mistake and found.points == 1
@@ -66,8 +83,9 @@ def test_the_lesson_shows_the_cells_that_are_run(text):
 def test_the_lesson_shows_what_is_asked_about(text):
     assert devices_and_meshes.TPU_BOARD in text and meshes.PROCESS_0_OF_2 in text
     for name in ("read_devices", "array_facts", "mesh_or_error", "topology_order", "axis_type", "local_and_global"):
-        assert all(f'"{case.key}": ...' in text or f"'{case.key}': ..." in text for case in
-                   EXERCISES[name].draw_cases()), name
+        assert all(
+            f'"{case.key}": ...' in text or f"'{case.key}': ..." in text for case in EXERCISES[name].draw_cases()
+        ), name
 
 
 def test_the_calls_in_the_tables_are_those_that_are_tried():
@@ -93,8 +111,16 @@ def test_two_processes_say_what_was_recorded(text, tmp_path):
         free.bind(("localhost", 0))
         program = program.replace("29517", str(free.getsockname()[1]))
     (tmp_path / "two.py").write_text(program)
-    running = [subprocess.Popen([sys.executable, "two.py", str(k)], cwd=tmp_path, text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.DEVNULL) for k in (0, 1)]
+    running = [
+        subprocess.Popen(
+            [sys.executable, "two.py", str(k)],
+            cwd=tmp_path,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        for k in (0, 1)
+    ]
     try:
         said = [process.communicate(timeout=120)[0].strip() for process in running]
     finally:
@@ -103,8 +129,9 @@ def test_two_processes_say_what_was_recorded(text, tmp_path):
     assert said == [meshes.PROCESS_0_OF_2, meshes.PROCESS_0_OF_2.replace("process 0 of", "process 1 of")]
 
 
-@pytest.mark.parametrize("maker", [m for lesson in ("00_numpy", LESSON) for m in makers()[lesson]],
-                         ids=lambda maker: maker.__name__)
+@pytest.mark.parametrize(
+    "maker", [m for lesson in ("00_numpy", LESSON) for m in makers()[lesson]], ids=lambda maker: maker.__name__
+)
 def test_a_review_question_varies_and_knows_its_answer(maker):
     questions = [maker(np.random.default_rng(seed)) for seed in range(20)]
     assert len({q.ask for q in questions}) > 5

@@ -26,11 +26,21 @@ def shown(*outputs) -> str:
     return page(new_code_cell("1", outputs=harmless_outputs(list(outputs))))
 
 
-@pytest.mark.parametrize("source", [
-    EVIL, "<img src=x onerror=steal()>", "<iframe srcdoc='<script>steal()</script>'>", "<!--><script>steal()</script>",
-    "[click](javascript:steal())", "[click](JaVaScRiPt:steal())", "<svg/onload=steal()>", f"</div>{EVIL}",
-    "[x](data:text/html,<script>steal()</script>)", "![x](data:image/svg+xml,<svg/onload=steal()>)",
-])
+@pytest.mark.parametrize(
+    "source",
+    [
+        EVIL,
+        "<img src=x onerror=steal()>",
+        "<iframe srcdoc='<script>steal()</script>'>",
+        "<!--><script>steal()</script>",
+        "[click](javascript:steal())",
+        "[click](JaVaScRiPt:steal())",
+        "<svg/onload=steal()>",
+        f"</div>{EVIL}",
+        "[x](data:text/html,<script>steal()</script>)",
+        "![x](data:image/svg+xml,<svg/onload=steal()>)",
+    ],
+)
 @pytest.mark.parametrize("kind", [new_markdown_cell, new_raw_cell])
 def test_html_in_texts_is_shown_and_not_obeyed(source, kind):
     cell = kind(source)
@@ -48,11 +58,20 @@ def test_mathematics_and_comparisons_stay_as_they_are():
     assert cell.source == before
 
 
-@pytest.mark.parametrize("data", [
-    {"text/html": EVIL}, {"application/javascript": "steal()"}, {"image/svg+xml": f"<svg>{EVIL}</svg>"},
-    {"text/latex": r"$\href{javascript:steal()}{x}$"}, {"text/markdown": EVIL}, {"image/png": f'x"/>{EVIL}'},
-    {"application/vnd.jupyter.widget-view+json": {"model_id": EVIL}}, {"text/html": [EVIL]}, {"image/png": 7},
-])
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"text/html": EVIL},
+        {"application/javascript": "steal()"},
+        {"image/svg+xml": f"<svg>{EVIL}</svg>"},
+        {"text/latex": r"$\href{javascript:steal()}{x}$"},
+        {"text/markdown": EVIL},
+        {"image/png": f'x"/>{EVIL}'},
+        {"application/vnd.jupyter.widget-view+json": {"model_id": EVIL}},
+        {"text/html": [EVIL]},
+        {"image/png": 7},
+    ],
+)
 def test_outputs_that_a_browser_would_run_are_left_out(data):
     for kind in ("display_data", "execute_result"):
         found = shown({"output_type": kind, "data": data, "metadata": {"image/png": {"width": f'1"/>{EVIL}'}}})
@@ -60,15 +79,27 @@ def test_outputs_that_a_browser_would_run_are_left_out(data):
 
 
 def test_text_and_pictures_are_kept():
-    found = shown({"output_type": "display_data", "data": {"image/png": PIXEL, "text/plain": "<Figure>"}},
-                  {"output_type": "stream", "name": "stdout", "text": f"hello {EVIL}"},
-                  {"output_type": "error", "ename": "ValueError", "evalue": EVIL, "traceback": [EVIL, 7]})
+    found = shown(
+        {"output_type": "display_data", "data": {"image/png": PIXEL, "text/plain": "<Figure>"}},
+        {"output_type": "stream", "name": "stdout", "text": f"hello {EVIL}"},
+        {"output_type": "error", "ename": "ValueError", "evalue": EVIL, "traceback": [EVIL, 7]},
+    )
     assert PIXEL in found and "hello" in found and EVIL not in found and "&lt;script&gt;" in found
 
 
-@pytest.mark.parametrize("said", [
-    None, 7, {}, ["x", 3, None], [{}], [{"output_type": "stream", "name": "x", "text": "y"}], [{"output_type": EVIL}],
-    [{"output_type": "stream", "name": "stdout", "text": 3}]])
+@pytest.mark.parametrize(
+    "said",
+    [
+        None,
+        7,
+        {},
+        ["x", 3, None],
+        [{}],
+        [{"output_type": "stream", "name": "x", "text": "y"}],
+        [{"output_type": EVIL}],
+        [{"output_type": "stream", "name": "stdout", "text": 3}],
+    ],
+)
 def test_what_is_no_output_is_told_of_or_left_out(said):
     found = page(new_code_cell("1", outputs=harmless_outputs(said)))
     assert EVIL not in found

@@ -13,8 +13,9 @@ from grader.arrays.meshes import make_mesh, put
 MESH = {"x": 4, "y": 2}
 
 
-@pytest.mark.parametrize("spec", [P("x", "y"), P("y", "x"), P(None, "x"), P(("x", "y")), P(("y", "x")), P(),
-                                  P("x"), P(None, ("y", "x"))])
+@pytest.mark.parametrize(
+    "spec", [P("x", "y"), P("y", "x"), P(None, "x"), P(("x", "y")), P(("y", "x")), P(), P("x"), P(None, ("y", "x"))]
+)
 def test_hypothetical_blocks_are_those_of_jax(spec):
     value = np.arange(16 * 8).reshape(16, 8)
     thought, real = blocks((16, 8), spec, MESH, value=value), blocks_of(put(value, spec, make_mesh(MESH)))
@@ -32,7 +33,8 @@ def test_text_says_who_holds_what():
     assert draw.text(blocks((4, 6), P("y"), MESH, partial_over=("x",))) == (
         "4×6 over x=4, y=2, parts of a sum over x\n"
         "  [0:2, 0:6] on devices 0, 2, 4, 6\n"
-        "  [2:4, 0:6] on devices 1, 3, 5, 7")
+        "  [2:4, 0:6] on devices 1, 3, 5, 7"
+    )
 
 
 def test_lengths_that_cannot_be_cut_say_so():

@@ -19,7 +19,11 @@ def lengths(picture):
 
 def test_bars_are_told_line_by_line():
     assert repr(draw.bars(WAYS, "MB", "memory")).splitlines() == [
-        "memory", "  one: 40 MB = weights 30, gradients 10", "  other: 20 MB = weights 20", "  none: 0 MB"]
+        "memory",
+        "  one: 40 MB = weights 30, gradients 10",
+        "  other: 20 MB = weights 20",
+        "  none: 0 MB",
+    ]
     assert repr(draw.bars({"8 devices": 53.8, "1 device": 351}, "ms")) == "  8 devices: 53.8 ms\n  1 device: 351 ms"
 
 
@@ -54,10 +58,12 @@ def test_programs_are_compared_by_collective_and_axis():
     block = 8 * 8 // 8 * 4
     assert repr(picture).splitlines() == [
         f"  both axes: {4 * block} B sent per device = all_reduce over x {3 * block}, all_reduce over y {block}",
-        "  neither: 0 B sent per device"]
+        "  neither: 0 B sent per device",
+    ]
 
 
-@pytest.mark.parametrize("size, said", [(0, "0"), (1536, "1,536"), (53.8, "53.8"), (2.4, "2.4"), (1234.5, "1,234"),
-                                        (0.0123, "0.0123")])
+@pytest.mark.parametrize(
+    "size, said", [(0, "0"), (1536, "1,536"), (53.8, "53.8"), (2.4, "2.4"), (1234.5, "1,234"), (0.0123, "0.0123")]
+)
 def test_amounts_are_readable(size, said):
     assert amount(size) == said

@@ -19,12 +19,15 @@ def layout(spec, shape=(16, 16), **more):
     return blocks(shape, spec, MESH, **more)
 
 
-@pytest.mark.parametrize("before, after, arriving", [
-    (P("x"), P(None, "x"), 48),
-    (P("x"), P("x", "y"), 0),
-    (P("x", "y"), P(), 224),
-    (P("x"), P("x", None), 0),
-])
+@pytest.mark.parametrize(
+    "before, after, arriving",
+    [
+        (P("x"), P(None, "x"), 48),
+        (P("x"), P("x", "y"), 0),
+        (P("x", "y"), P(), 224),
+        (P("x"), P("x", None), 0),
+    ],
+)
 def test_what_must_arrive_follows_from_the_layouts(before, after, arriving):
     assert changed(layout(before), layout(after)).arriving == (arriving,) * 8
 
@@ -44,7 +47,8 @@ def test_the_text_reads_from_top_to_bottom():
     assert repr(picture) == (
         "a title\nbefore\n8 over x=4, y=2\n  [0:2] on devices 0, 1\n  [2:4] on devices 2, 3\n"
         "  [4:6] on devices 4, 5\n  [6:8] on devices 6, 7\n→ all_gather over x\n→ device 5 needs 8 entries,\n"
-        "→ 2 of them it has, 6 arrive\nafter\n8 over x=4, y=2\n  [0:8] on devices 0, 1, 2, 3, 4, 5, 6, 7")
+        "→ 2 of them it has, 6 arrive\nafter\n8 over x=4, y=2\n  [0:8] on devices 0, 1, 2, 3, 4, 5, 6, 7"
+    )
 
 
 def test_a_report_says_what_moves_and_real_arrays_are_drawn():
@@ -53,6 +57,7 @@ def test_a_report_says_what_moves_and_real_arrays_are_drawn():
 
     def turned(v):
         return lax.with_sharding_constraint(v, NamedSharding(mesh, P(None, "x")))
+
     picture = draw.change(rows, jax.jit(turned)(rows), communication(turned, rows), device=5)
     assert "→ all_to_all over x: 192 B" in repr(picture) and "48 arrive" in repr(picture)
     framed = [patch.get_gid() for ax in picture.figure.axes for patch in ax.patches if patch.get_gid()]
@@ -64,10 +69,13 @@ def test_nothing_sent_is_said():
     assert "→ nothing is sent" in repr(draw.change(layout(P("x")), layout(P("x", "y"))))
 
 
-@pytest.mark.parametrize("before, after, between, words", [
-    (layout(P("x")), blocks((16, 16), P(), {"x": 2}), "", "8 devices, after on 2"),
-    (layout(P(), (2, 2, 2)), layout(P(), (2, 2, 2)), "", "at most two dimensions"),
-])
+@pytest.mark.parametrize(
+    "before, after, between, words",
+    [
+        (layout(P("x")), blocks((16, 16), P(), {"x": 2}), "", "8 devices, after on 2"),
+        (layout(P(), (2, 2, 2)), layout(P(), (2, 2, 2)), "", "at most two dimensions"),
+    ],
+)
 def test_what_cannot_be_drawn_is_refused_in_words(before, after, between, words):
     with pytest.raises(ValueError, match=words):
         draw.change(before, after, between)

@@ -34,10 +34,17 @@ def test_blocks_of_a_matrix_on_a_grid_are_drawn_alike_every_time():
 def test_the_sources_of_each_number_are_found_by_experiment():
     numbers = list(np.array([[3, 9], [5, 2], [7, 1]]))
     line = {"x": 3}
-    whose = {name: ran(over(name), numbers, line).sources[1].reshape(3, -1)[:, 0].nonzero()[0].tolist()
-             for name in ("all_gather tiled", "psum", "pmax", "ppermute +1", "axis_index")}
-    assert whose == {"all_gather tiled": [0], "psum": [0, 1, 2], "pmax": [0, 1, 2], "ppermute +1": [0],
-                     "axis_index": []}
+    whose = {
+        name: ran(over(name), numbers, line).sources[1].reshape(3, -1)[:, 0].nonzero()[0].tolist()
+        for name in ("all_gather tiled", "psum", "pmax", "ppermute +1", "axis_index")
+    }
+    assert whose == {
+        "all_gather tiled": [0],
+        "psum": [0, 1, 2],
+        "pmax": [0, 1, 2],
+        "ppermute +1": [0],
+        "axis_index": [],
+    }
     unsent = ran(lambda block: lax.ppermute(block, "x", [(0, 1)]), numbers, line)
     assert not unsent.sources[2].any() and not unsent.after[2].any()
 

@@ -15,9 +15,12 @@ def lines(picture):
 
 def test_curves_are_told_line_by_line():
     assert repr(draw.curves(RUNS, "right", "three runs")).splitlines() == [
-        "three runs", "  right: 8 → 2", "  twice: 16 → 4, off by 1 of it at first, 1 of it at most",
+        "three runs",
+        "  right: 8 → 2",
+        "  twice: 16 → 4, off by 1 of it at first, 1 of it at most",
         "  late: 8 → 3, off by nothing but rounding at first, 0.5 of it at most",
-        "  same: 8 → 2, off by nothing but rounding at first, nothing but rounding at most"]
+        "  same: 8 → 2, off by nothing but rounding at first, nothing but rounding at most",
+    ]
 
 
 def test_deviations_are_parts_of_the_right_number():
@@ -40,8 +43,10 @@ def test_nine_runs_can_be_told_apart():
     assert picture.png().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("runs, against", [
-    (RUNS, "wrong"), ({"right": [1.0, 2.0], "short": [1.0]}, "right"), ({"right": [1.0], "zero": [0.0]}, "right")])
+@pytest.mark.parametrize(
+    "runs, against",
+    [(RUNS, "wrong"), ({"right": [1.0, 2.0], "short": [1.0]}, "right"), ({"right": [1.0], "zero": [0.0]}, "right")],
+)
 def test_what_cannot_be_drawn_is_refused(runs, against):
     with pytest.raises(ValueError):
         draw.curves(runs, against)

@@ -18,8 +18,9 @@ FOUR = draw.ring(4, does=lambda t, d, k: f"A{d}{k}·B{k}", blocks="B")
 def really(n, shift, start):
     """Who holds which block, by moving the blocks' numbers round a real ring."""
     pairs = [(k, (k + shift) % n) for k in range(n)]
-    move = jax.shard_map(lambda v: lax.ppermute(v, "x", pairs), mesh=make_mesh({"x": n}), in_specs=P("x"),
-                         out_specs=P("x"))
+    move = jax.shard_map(
+        lambda v: lax.ppermute(v, "x", pairs), mesh=make_mesh({"x": n}), in_specs=P("x"), out_specs=P("x")
+    )
     rows = [(np.arange(n) + start) % n]
     for _ in range(n - 1):
         rows.append(np.asarray(move(rows[-1])))
@@ -42,13 +43,16 @@ def test_a_strip_reads_as_text():
 
 def test_any_table_is_a_film():
     picture = draw.film([[0, (1, 2), None], ["lo", 3, "hi"]], blocks="C")
-    assert repr(picture) == "step 0: device 0 C0, device 1 C1 C2, device 2 nothing\n" \
-                            "step 1: device 0 lo, device 1 C3, device 2 hi"
+    assert (
+        repr(picture) == "step 0: device 0 C0, device 1 C1 C2, device 2 nothing\n"
+        "step 1: device 0 lo, device 1 C3, device 2 hi"
+    )
     assert len(picture.figure.axes[0].patches) == 7 and picture.png().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("holds, does", [((), ()), (((0, 1), (2,)), ()), (((0, 1),), (("a",),)),
-                                         (((0, 1),), (("a", "b"), ("c", "d")))])
+@pytest.mark.parametrize(
+    "holds, does", [((), ()), (((0, 1), (2,)), ()), (((0, 1),), (("a",),)), (((0, 1),), (("a", "b"), ("c", "d")))]
+)
 def test_a_table_with_holes_is_refused(holds, does):
     with pytest.raises(ValueError, match="an entry for every device at every step"):
         draw.Film(holds, does)

@@ -16,8 +16,14 @@ REAR = OnMesh({"x": 2}, order=(7, 4))
 def test_facts_name_the_devices_by_their_own_numbers():
     picture = draw.placement(host=V, fresh=jnp.asarray(V), rear=OnDevices(V, REAR, P("x")).built())
     assert repr(picture).splitlines() == [
-        "host (NumPy)", "  host: [0:4] = 0 1 2 3", "fresh (uncommitted)", "  device 0: [0:4] = 0 1 2 3",
-        "rear (committed)", "  device 4: [2:4] = 2 3", "  device 7: [0:2] = 0 1"]
+        "host (NumPy)",
+        "  host: [0:4] = 0 1 2 3",
+        "fresh (uncommitted)",
+        "  device 0: [0:4] = 0 1 2 3",
+        "rear (committed)",
+        "  device 4: [2:4] = 2 3",
+        "  device 7: [0:2] = 0 1",
+    ]
 
 
 def patches(picture):

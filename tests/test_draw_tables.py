@@ -6,9 +6,7 @@ CELLS = {"own loss": {"on": "8", "off": "copies differ"}, "mean loss": {"on": "1
 
 
 def test_the_text_is_the_table():
-    assert repr(draw.table(CELLS)) == ("           on  off\n"
-                                       "own loss   8   copies differ\n"
-                                       "mean loss  1")
+    assert repr(draw.table(CELLS)) == ("           on  off\nown loss   8   copies differ\nmean loss  1")
 
 
 def test_the_same_table_is_drawn_alike_every_time_and_what_is_right_shows():

@@ -63,16 +63,28 @@ def rest(name, number, every):
     return [pytest.mark.slow] * (EXERCISES[name].form != "table" and (number + len(name)) % every > 0)
 
 
-GRADED = [pytest.param(lesson, EXERCISES[name], thorough, id=f"{lesson}-{name}-{'graded' if thorough else 'notebook'}",
-                       marks=[pytest.mark.slow] * (not thorough or EXERCISES[name].form in COSTLY))
-          for name, lesson in LESSON_OF.items() for thorough in (False, True)]
-MISTAKES = [pytest.param(lesson, EXERCISES[name], mistake, id=f"{lesson}-{name}-{mistake.name}",
-                         marks=rest(name, number, 12))
-            for name, lesson in LESSON_OF.items() for number, mistake in enumerate(EXERCISES[name].mistakes)]
-ALTERNATIVES = [pytest.param(lesson, name, source, id=f"{lesson}-{name}-{k}", marks=rest(name, k, 9))
-                for lesson in LESSONS
-                for name, sources in all_alternatives(ROOT / "solutions" / lesson / "alternatives.py").items()
-                for k, source in enumerate(sources)]
+GRADED = [
+    pytest.param(
+        lesson,
+        EXERCISES[name],
+        thorough,
+        id=f"{lesson}-{name}-{'graded' if thorough else 'notebook'}",
+        marks=[pytest.mark.slow] * (not thorough or EXERCISES[name].form in COSTLY),
+    )
+    for name, lesson in LESSON_OF.items()
+    for thorough in (False, True)
+]
+MISTAKES = [
+    pytest.param(lesson, EXERCISES[name], mistake, id=f"{lesson}-{name}-{mistake.name}", marks=rest(name, number, 12))
+    for name, lesson in LESSON_OF.items()
+    for number, mistake in enumerate(EXERCISES[name].mistakes)
+]
+ALTERNATIVES = [
+    pytest.param(lesson, name, source, id=f"{lesson}-{name}-{k}", marks=rest(name, k, 9))
+    for lesson in LESSONS
+    for name, sources in all_alternatives(ROOT / "solutions" / lesson / "alternatives.py").items()
+    for k, source in enumerate(sources)
+]
 
 
 def verdict(exercise, answer, seed=7, thorough=False):

@@ -62,6 +62,7 @@ def test_the_function_sees_types():
     def look(a, b, *, mesh):
         seen.add(str(jax.typeof(a)).split("@")[1])
         return product(P())(a, b, mesh=mesh)
+
     assert verdict(look).passed and seen == {"x]"}
 
 
@@ -69,6 +70,7 @@ def test_a_program_left_to_the_compiler_is_named_by_what_it_sends():
     def otherwise(a, b, *, mesh):
         whole = NamedSharding(mesh, P(None, None))
         return jnp.einsum("ij,jk->ik", reshard(a, whole), reshard(b, whole))
+
     assert verdict(otherwise).mistake == "gathered"
     assert verdict(product(P())).passed
 
@@ -76,21 +78,25 @@ def test_a_program_left_to_the_compiler_is_named_by_what_it_sends():
 def test_two_programs_that_are_refused_alike_are_the_same():
     def otherwise(a, b, *, mesh):
         return jnp.einsum("ij,jk->ik", a, b, out_sharding=NamedSharding(mesh, P(None, None, unreduced={"x"})))
+
     found = verdict(otherwise)
     assert found.points == 0
     assert found.mistake == "unfinished"
 
 
-@pytest.mark.parametrize("answer, words", [
-    (lambda a, b, *, mesh: a @ b, "out_sharding="),
-    (lambda a, b, *, mesh: jnp.dot(a, b, out_sharding=P()), "NamedSharding(mesh, P(...))"),
-    (lambda a, b, *, mesh: a.T @ a, "give way"),
-    (lambda a, b, *, mesh: b[0], "runs along a dimension"),
-    (lambda a, b, *, mesh: jax.lax.scan(lambda c, row: (c + row.sum(), None), 0.0, b)[0], "runs along a dimension"),
-    (lambda a, b, *, mesh: jax.lax.with_sharding_constraint(a, NamedSharding(mesh, P("x"))), "hint for Auto axes"),
-    (lambda a, b, *, mesh: jax.sharding.auto_axes(jnp.add)(a, a), "out_sharding="),
-    (lambda a, b, *, mesh: jnp.cos(product(P(unreduced={"x"}))(a, b, mesh=mesh)), "a sum that is not made yet"),
-])
+@pytest.mark.parametrize(
+    "answer, words",
+    [
+        (lambda a, b, *, mesh: a @ b, "out_sharding="),
+        (lambda a, b, *, mesh: jnp.dot(a, b, out_sharding=P()), "NamedSharding(mesh, P(...))"),
+        (lambda a, b, *, mesh: a.T @ a, "give way"),
+        (lambda a, b, *, mesh: b[0], "runs along a dimension"),
+        (lambda a, b, *, mesh: jax.lax.scan(lambda c, row: (c + row.sum(), None), 0.0, b)[0], "runs along a dimension"),
+        (lambda a, b, *, mesh: jax.lax.with_sharding_constraint(a, NamedSharding(mesh, P("x"))), "hint for Auto axes"),
+        (lambda a, b, *, mesh: jax.sharding.auto_axes(jnp.add)(a, a), "out_sharding="),
+        (lambda a, b, *, mesh: jnp.cos(product(P(unreduced={"x"}))(a, b, mesh=mesh)), "a sum that is not made yet"),
+    ],
+)
 def test_errors_of_types_are_said_in_plain_words(answer, words):
     made = exercise()
     (problem,) = collect(made.form, asks(made, made.draw_cases())[:1], answer)

@@ -15,8 +15,15 @@ HOSTILE = "<script>alert(1)</script> `<b>x</b>`"
 
 def verdict(words="", **more):
     earned, later = (0, "Not tried") if words else (2, "")
-    return Verdict("case3", (Outcome("case3", "runs", 0, 0), Outcome("case3", "values", earned, 2, words=words),
-                             Outcome("case3", "work", earned, 2, words=later)), **more)
+    return Verdict(
+        "case3",
+        (
+            Outcome("case3", "runs", 0, 0),
+            Outcome("case3", "values", earned, 2, words=words),
+            Outcome("case3", "work", earned, 2, words=later),
+        ),
+        **more,
+    )
 
 
 def test_a_pass_is_short():

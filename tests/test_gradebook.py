@@ -91,7 +91,7 @@ def test_a_fixed_check_moves_only_whom_it_concerns_and_runs_no_code_again(course
     after = times(course, "autograded/*/*/*.ipynb")
     assert [path.parts[-3] for path in before if after[path] != before[path]] == ["dora"]
     assert times(course, ".grading/runs/*/*") == runs
-    moves = said[said.index("Moved since"):]
+    moves = said[said.index("Moved since") :]
     assert "case3 2 → 4" in moves or "case3 0 → 4" in moves, said
     assert "dora" in moves and "ada" not in moves.split("Feedback")[0]
     assert comment(course, "ada", "case3") == "Late." and "ada,01_mini,5.5" in (course / "grades.csv").read_text()
@@ -115,8 +115,16 @@ def postgres():
     user = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []} if os.getuid() == 0 else {}
 
     def run(name, *options):
-        done = subprocess.run([f"{place}/{name}", *options], cwd=folder, env={"PATH": place, "LC_ALL": "C"},
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, **user)
+        done = subprocess.run(
+            [f"{place}/{name}", *options],
+            cwd=folder,
+            env={"PATH": place, "LC_ALL": "C"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            **user,
+        )
         assert done.returncode == 0, done.stdout
 
     with tempfile.TemporaryDirectory(prefix="pg-", dir="/tmp") as folder:  # a socket's name has to be short
@@ -147,10 +155,13 @@ def test_a_class_in_postgresql_has_the_same_marks(course, postgres):
     assert not (course / "gradebook.db").exists()
 
 
-@pytest.mark.parametrize(("url", "said"), [
-    ("postgresql+psycopg://teacher:secret@127.0.0.1:1/gradebook", "connection"),
-    ("sqlite:////nowhere/gradebook.db", "No such file or directory"),
-])
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql+psycopg://teacher:secret@127.0.0.1:1/gradebook", "connection"),
+        ("sqlite:////nowhere/gradebook.db", "No such file or directory"),
+    ],
+)
 def test_a_gradebook_that_cannot_be_opened_is_said(course, url, said):
     pytest.importorskip("psycopg", reason="the driver is not installed (grader[postgresql])")
     with (course / "nbgrader_config.py").open("a") as configuration:

@@ -24,8 +24,9 @@ def verdict(name, answer, seed=7):
 
 
 def inside(body, out=P(), check_vma=True):
-    return lambda *given, mesh: jax.shard_map(body, mesh=mesh, in_specs=ROWS, out_specs=out,
-                                              check_vma=check_vma)(*given)
+    return lambda *given, mesh: jax.shard_map(body, mesh=mesh, in_specs=ROWS, out_specs=out, check_vma=check_vma)(
+        *given
+    )
 
 
 def sum_over_own_rows(params, x, y):
@@ -66,8 +67,9 @@ MORE_SPELLINGS = [
 ]
 
 
-@pytest.mark.parametrize("exercise, answer, mistake",
-                         [*SPELLINGS, *(pytest.param(*more, marks=pytest.mark.slow) for more in MORE_SPELLINGS)])
+@pytest.mark.parametrize(
+    "exercise, answer, mistake", [*SPELLINGS, *(pytest.param(*more, marks=pytest.mark.slow) for more in MORE_SPELLINGS)]
+)
 def test_a_mistake_is_named_however_it_is_spelled(exercise, answer, mistake):
     found = verdict(exercise, answer)
     assert not found.passed and found.mistake == mistake, found.words

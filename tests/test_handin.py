@@ -33,24 +33,29 @@ def put(folder):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
         return folder / name
+
     return write
 
 
 # Which file it is.
 
 
-@pytest.mark.parametrize("names, found", [
-    ([NAME], NAME),
-    (["my homework.ipynb"], "my homework.ipynb"),
-    (["Übung\n数 [1].ipynb"], "Übung\n数 [1].ipynb"),
-    (["X.IPYNB"], "X.IPYNB"),
-    ([NAME, f"{LESSON} (1).ipynb"], NAME),
-    ([f"{LESSON} (1).ipynb"], f"{LESSON} (1).ipynb"),
-    ([f"._{NAME}", ".hidden.ipynb", "work.ipynb", ".ipynb_checkpoints/work-checkpoint.ipynb"], "work.ipynb"),
-    (["my folder/work.ipynb", "data.csv"], "my folder/work.ipynb"),
-    (["homework.zip", "work.ipynb"], "work.ipynb"),
-    (["homework.zip", "report.pdf"], "homework.zip"),
-], ids=lambda value: None)
+@pytest.mark.parametrize(
+    "names, found",
+    [
+        ([NAME], NAME),
+        (["my homework.ipynb"], "my homework.ipynb"),
+        (["Übung\n数 [1].ipynb"], "Übung\n数 [1].ipynb"),
+        (["X.IPYNB"], "X.IPYNB"),
+        ([NAME, f"{LESSON} (1).ipynb"], NAME),
+        ([f"{LESSON} (1).ipynb"], f"{LESSON} (1).ipynb"),
+        ([f"._{NAME}", ".hidden.ipynb", "work.ipynb", ".ipynb_checkpoints/work-checkpoint.ipynb"], "work.ipynb"),
+        (["my folder/work.ipynb", "data.csv"], "my folder/work.ipynb"),
+        (["homework.zip", "work.ipynb"], "work.ipynb"),
+        (["homework.zip", "report.pdf"], "homework.zip"),
+    ],
+    ids=lambda value: None,
+)
 def test_the_hand_in_is_found_and_named(folder, put, names, found):
     for name in names:
         put(packed({"x/work.ipynb": text()}) if name.endswith(".zip") else text(), name)
@@ -110,6 +115,7 @@ def test_a_folder_that_cannot_be_written(folder, put, monkeypatch):
 
     def refuse(self, target, target_is_directory=False):
         raise PermissionError(13, "Permission denied")
+
     monkeypatch.setattr(pathlib.Path, "symlink_to", refuse)  # root may write everywhere
     said = why(named, folder, LESSON)
     assert "a.ipynb cannot be given the name 07_matmul.ipynb by a link (Permission denied)" in said
@@ -121,14 +127,21 @@ def test_a_folder_that_cannot_be_written(folder, put, monkeypatch):
 # A zip handed in for a notebook.
 
 
-@pytest.mark.parametrize("content, words", [
-    (packed({"a.ipynb": text(), "b/c.ipynb": text()}), "Which of these in homework.zip is the hand-in? a.ipynb, b/c"),
-    (packed({"report.pdf": ""}), "There is no notebook in homework.zip. Found: report.pdf."),
-    (packed({"../a.ipynb": text()}), "../a.ipynb in homework.zip leads outside the archive"),
-    (packed({"a.ipynb": b" " * 201_000_000}), "a.ipynb in homework.zip is 201 MB unpacked; at most 200 MB"),
-    (packed({"a.ipynb": text()})[:60], "homework.zip is no zip, or a damaged one"),
-    (packed({"a.ipynb": "x"}), "a.ipynb in homework.zip is not a notebook: JSON is due"),
-], ids=["two", "none", "outside", "bomb", "damaged", "no-notebook"])
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        (
+            packed({"a.ipynb": text(), "b/c.ipynb": text()}),
+            "Which of these in homework.zip is the hand-in? a.ipynb, b/c",
+        ),
+        (packed({"report.pdf": ""}), "There is no notebook in homework.zip. Found: report.pdf."),
+        (packed({"../a.ipynb": text()}), "../a.ipynb in homework.zip leads outside the archive"),
+        (packed({"a.ipynb": b" " * 201_000_000}), "a.ipynb in homework.zip is 201 MB unpacked; at most 200 MB"),
+        (packed({"a.ipynb": text()})[:60], "homework.zip is no zip, or a damaged one"),
+        (packed({"a.ipynb": "x"}), "a.ipynb in homework.zip is not a notebook: JSON is due"),
+    ],
+    ids=["two", "none", "outside", "bomb", "damaged", "no-notebook"],
+)
 def test_zips_that_are_not_read(put, content, words):
     assert words in why(read, put(content, "homework.zip"))
 
@@ -141,14 +154,24 @@ def test_nbgrader_grades_what_it_could_not_read(tmp_path):
     build(tmp_path)
     solved = json.loads(nbformat.writes(mini.solved(tmp_path)))
     right = f"{mini.LESSON}.ipynb"
-    sheets = [{"metadata": {}, "cells": [{**c, "input": c["source"], "outputs": [], "language": "python"}
-                                         for c in solved["cells"]]}]
-    loud = [{**c, "outputs": [{"output_type": "stream", "name": "stdout", "text": "x" * 50_000_000}]}
-            if c["cell_type"] == "code" else c for c in solved["cells"]]
-    files = {"utf16": (right, text(solved).encode("utf-16")),
-             "old": (right, text(metadata={}, nbformat=3, worksheets=sheets, cells=None).encode()),
-             "loud": ("my work.ipynb", text(solved, cells=loud[:3] + solved["cells"][3:]).encode()),
-             "zip": ("homework.zip", packed({"work.ipynb": text(solved)}))}
+    sheets = [
+        {
+            "metadata": {},
+            "cells": [{**c, "input": c["source"], "outputs": [], "language": "python"} for c in solved["cells"]],
+        }
+    ]
+    loud = [
+        {**c, "outputs": [{"output_type": "stream", "name": "stdout", "text": "x" * 50_000_000}]}
+        if c["cell_type"] == "code"
+        else c
+        for c in solved["cells"]
+    ]
+    files = {
+        "utf16": (right, text(solved).encode("utf-16")),
+        "old": (right, text(metadata={}, nbformat=3, worksheets=sheets, cells=None).encode()),
+        "loud": ("my work.ipynb", text(solved, cells=loud[:3] + solved["cells"][3:]).encode()),
+        "zip": ("homework.zip", packed({"work.ipynb": text(solved)})),
+    }
     api = nbgrader(tmp_path)
     for student, (name, content) in files.items():
         folder = tmp_path / "submitted" / student / mini.LESSON

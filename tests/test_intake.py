@@ -22,6 +22,7 @@ OURS = text().encode()
 @pytest.fixture
 def take(tmp_path):
     """Unpack these files; returns (what is in submitted/, the lines)."""
+
     def run(files, replace=False):
         outer = tmp_path / "class.zip"
         outer.write_bytes(files if isinstance(files, bytes) else packed(files))
@@ -31,6 +32,7 @@ def take(tmp_path):
         assert {k: v for k, v in after.items() if not k.startswith("submitted/")} == before
         assert not [name for name in after if ".part-" in name or ".new-" in name]
         return {k.removeprefix("submitted/"): v for k, v in after.items() if k not in before}, taken
+
     return run
 
 
@@ -38,46 +40,99 @@ def at(*students):
     return {f"{student}/{LESSON}/{NAME}" for student in students}
 
 
-@pytest.mark.parametrize("names, students", [
-    (["Ada Lovelace_123456_assignsubmission_file_/07_matmul.ipynb",
-      "Alan Turing_123457_assignsubmission_file/my work.ipynb"], ["Ada_Lovelace", "Alan_Turing"]),
-    (["Ada Lovelace_123456_assignsubmission_file_07_matmul.ipynb"], ["Ada_Lovelace"]),
-    (["Ada Lovelace_1_assignsubmission_file_/a.ipynb", "Ada Lovelace_2_assignsubmission_file_/a.ipynb"],
-     ["Ada_Lovelace_1", "Ada_Lovelace_2"]),
-    (["lovelaceada_LATE_12345_67890_07_matmul-1.ipynb", "turingalan_12346_67891_hw.ipynb"],
-     ["lovelaceada", "turingalan"]),
-    (["07 matmul_alovelace_attempt_2024-01-01-10-00-00_07_matmul.ipynb",
-      "07 matmul_alovelace_attempt_2024-01-01-10-00-00.txt", "07 matmul_at_attempt_2024-01-01-10-00-00_x.ipynb"],
-     ["alovelace", "at"]),
-    (["12345-67890 - Ada Lovelace - Jan 1, 2024 1000 AM/07_matmul.ipynb", "index.html"], ["Ada_Lovelace"]),
-    (["ada/07_matmul/07_matmul.ipynb", "ada/03_sum/03_sum.ipynb", "bob/03_sum/03_sum.ipynb"], ["ada"]),
-    (["submitted/ada/07_matmul/x.ipynb", "submitted/bob/07_matmul/x.ipynb"], ["ada", "bob"]),
-    (["ada/x.ipynb", "ada/data.csv", "bob/x.ipynb", "__MACOSX/bob/._x.ipynb", "bob/.ipynb_checkpoints/x.ipynb"],
-     ["ada", "bob"]),
-    (["download/ada/x.ipynb", "download/bob/x.ipynb"], ["ada", "bob"]),
-    (["07_matmul/ada/x.ipynb"], ["ada"]),
-    (["class/lovelaceada_1_2_x.ipynb", "class/turingalan_3_4_x.ipynb"], ["lovelaceada", "turingalan"]),
-    (["Jürgen Groß/x.ipynb", "李 雷/x.ipynb", "a b/x.ipynb", "a_b/x.ipynb"],
-     ["Jürgen_Groß", "李_雷", "a_b_a_b", "a_b_a_b_2"]),
-], ids=["moodle", "moodle-flat", "moodle-namesakes", "canvas", "blackboard", "brightspace", "nbgrader", "submitted",
-        "folders", "download", "exchange", "canvas-folder", "unicode"])
+@pytest.mark.parametrize(
+    "names, students",
+    [
+        (
+            [
+                "Ada Lovelace_123456_assignsubmission_file_/07_matmul.ipynb",
+                "Alan Turing_123457_assignsubmission_file/my work.ipynb",
+            ],
+            ["Ada_Lovelace", "Alan_Turing"],
+        ),
+        (["Ada Lovelace_123456_assignsubmission_file_07_matmul.ipynb"], ["Ada_Lovelace"]),
+        (
+            ["Ada Lovelace_1_assignsubmission_file_/a.ipynb", "Ada Lovelace_2_assignsubmission_file_/a.ipynb"],
+            ["Ada_Lovelace_1", "Ada_Lovelace_2"],
+        ),
+        (
+            ["lovelaceada_LATE_12345_67890_07_matmul-1.ipynb", "turingalan_12346_67891_hw.ipynb"],
+            ["lovelaceada", "turingalan"],
+        ),
+        (
+            [
+                "07 matmul_alovelace_attempt_2024-01-01-10-00-00_07_matmul.ipynb",
+                "07 matmul_alovelace_attempt_2024-01-01-10-00-00.txt",
+                "07 matmul_at_attempt_2024-01-01-10-00-00_x.ipynb",
+            ],
+            ["alovelace", "at"],
+        ),
+        (["12345-67890 - Ada Lovelace - Jan 1, 2024 1000 AM/07_matmul.ipynb", "index.html"], ["Ada_Lovelace"]),
+        (["ada/07_matmul/07_matmul.ipynb", "ada/03_sum/03_sum.ipynb", "bob/03_sum/03_sum.ipynb"], ["ada"]),
+        (["submitted/ada/07_matmul/x.ipynb", "submitted/bob/07_matmul/x.ipynb"], ["ada", "bob"]),
+        (
+            ["ada/x.ipynb", "ada/data.csv", "bob/x.ipynb", "__MACOSX/bob/._x.ipynb", "bob/.ipynb_checkpoints/x.ipynb"],
+            ["ada", "bob"],
+        ),
+        (["download/ada/x.ipynb", "download/bob/x.ipynb"], ["ada", "bob"]),
+        (["07_matmul/ada/x.ipynb"], ["ada"]),
+        (["class/lovelaceada_1_2_x.ipynb", "class/turingalan_3_4_x.ipynb"], ["lovelaceada", "turingalan"]),
+        (
+            ["Jürgen Groß/x.ipynb", "李 雷/x.ipynb", "a b/x.ipynb", "a_b/x.ipynb"],
+            ["Jürgen_Groß", "李_雷", "a_b_a_b", "a_b_a_b_2"],
+        ),
+    ],
+    ids=[
+        "moodle",
+        "moodle-flat",
+        "moodle-namesakes",
+        "canvas",
+        "blackboard",
+        "brightspace",
+        "nbgrader",
+        "submitted",
+        "folders",
+        "download",
+        "exchange",
+        "canvas-folder",
+        "unicode",
+    ],
+)
 def test_layouts(take, names, students):
     written, taken = take(dict.fromkeys(names, OURS))
     assert written == dict.fromkeys(at(*students), OURS)
     assert sorted(t.student for t in taken) == sorted(students) and not any(t.problem for t in taken)
 
 
-@pytest.mark.parametrize("files, note", [
-    ({"t_al_attempt_2024-01-01-10-00-00_07_matmul.ipynb": "old", "t_al_attempt_2024-01-02-09-00-00_x.ipynb": OURS},
-     "the newest of 2 attempts (2024-01-02-09-00-00)"),
-    ({"t_al_attempt_2024-01-01-10-00-00_07_matmul.ipynb": "old",
-      "t_al_attempt_2024-01-02-09-00-00_x.zip": packed({"x.ipynb": OURS})}, "the newest of 2 attempts"),
-    ({"al_1_20_07_matmul-2.ipynb": OURS, "al_1_10_07_matmul.ipynb": "old", "al_1_30_07_matmul-1.ipynb": "old"},
-     "the newest of 3 files of this name"),
-    ({"1-2 - al - Jan 1, 2024 1000 AM/x.ipynb": "old", "1-2 - al - Jan 1, 2024 930 PM/x.ipynb": OURS},
-     "the newest of 2 attempts (2024-01-01 21:30:00)"),
-    ({"al/07_matmul.ipynb": OURS, "al/scratch.ipynb": "other"}, ""),
-], ids=["blackboard", "blackboard-zip", "canvas", "brightspace", "by-name"])
+@pytest.mark.parametrize(
+    "files, note",
+    [
+        (
+            {
+                "t_al_attempt_2024-01-01-10-00-00_07_matmul.ipynb": "old",
+                "t_al_attempt_2024-01-02-09-00-00_x.ipynb": OURS,
+            },
+            "the newest of 2 attempts (2024-01-02-09-00-00)",
+        ),
+        (
+            {
+                "t_al_attempt_2024-01-01-10-00-00_07_matmul.ipynb": "old",
+                "t_al_attempt_2024-01-02-09-00-00_x.zip": packed({"x.ipynb": OURS}),
+            },
+            "the newest of 2 attempts",
+        ),
+        (
+            {"al_1_20_07_matmul-2.ipynb": OURS, "al_1_10_07_matmul.ipynb": "old", "al_1_30_07_matmul-1.ipynb": "old"},
+            "the newest of 3 files of this name",
+        ),
+        (
+            {"1-2 - al - Jan 1, 2024 1000 AM/x.ipynb": "old", "1-2 - al - Jan 1, 2024 930 PM/x.ipynb": OURS},
+            "the newest of 2 attempts (2024-01-01 21:30:00)",
+        ),
+        ({"al/07_matmul.ipynb": OURS, "al/scratch.ipynb": "other"}, ""),
+    ],
+    ids=["blackboard", "blackboard-zip", "canvas", "brightspace", "by-name"],
+)
 def test_the_newest_attempt_is_taken_and_said(take, files, note):
     written, (taken,) = take(files)
     assert written == {f"al/{LESSON}/{NAME}": OURS}
@@ -85,9 +140,13 @@ def test_the_newest_attempt_is_taken_and_said(take, files, note):
 
 
 def test_a_zip_of_a_students_is_opened_once(take):
-    written, taken = take({"ada/hw.zip": packed({"hw/work.ipynb": OURS, "__MACOSX/._work.ipynb": "x"}),
-                           "bob/hw.zip": packed({"deeper.zip": packed({"a.ipynb": OURS})}),
-                           "eve/hw.zip": b"PK\x03\x04 not really"})
+    written, taken = take(
+        {
+            "ada/hw.zip": packed({"hw/work.ipynb": OURS, "__MACOSX/._work.ipynb": "x"}),
+            "bob/hw.zip": packed({"deeper.zip": packed({"a.ipynb": OURS})}),
+            "eve/hw.zip": b"PK\x03\x04 not really",
+        }
+    )
     assert set(written) == at("ada")
     assert "There is no notebook among what was handed in: hw.zip" in taken[1].problem
     assert "hw.zip is no zip, or a damaged one" in taken[2].problem
@@ -106,7 +165,9 @@ def test_none_is_forgotten(take, tmp_path):
     assert set(written) == at("bob")
     assert [(t.student, t.problem) for t in taken] == [
         ("", "Whose is whose.ipynb? Put it in a folder of the student's name."),
-        ("ada", "There is no notebook among what was handed in: report.pdf."), ("bob", "")]
+        ("ada", "There is no notebook among what was handed in: report.pdf."),
+        ("bob", ""),
+    ]
     with pytest.raises(archive_room.Unreadable, match="There is no notebook"):  # a line when the class is graded, too
         find(tmp_path / "submitted/ada" / LESSON, LESSON)
 
@@ -134,8 +195,9 @@ def test_notebooks_are_laid_down_byte_for_byte(take, tmp_path):
 # Nothing is written outside, whatever the archive says.
 
 
-@pytest.mark.parametrize("name", ["../../evil/x.ipynb", "/tmp/evil/x.ipynb", "ada/../../x.ipynb", "..\\..\\x.ipynb",
-                                  "C:\\evil\\x.ipynb"])
+@pytest.mark.parametrize(
+    "name", ["../../evil/x.ipynb", "/tmp/evil/x.ipynb", "ada/../../x.ipynb", "..\\..\\x.ipynb", "C:\\evil\\x.ipynb"]
+)
 def test_paths_that_lead_outside(take, name):
     written, taken = take({name: OURS, "ada/x.ipynb": OURS})
     assert set(written) == at("ada")
@@ -155,11 +217,21 @@ def test_links_in_the_archive_and_on_the_disk(take, tmp_path):
     assert "is a link to another folder; nothing was written" in taken[-1].problem
 
 
-@pytest.mark.parametrize("name, expected", [
-    ("Ada Lovelace", "Ada_Lovelace"), ("..", "student"), ("", "student"), (".hidden", "hidden"), ("-rf", "rf"),
-    ("a/b\\c\0d\ne", "a_b_c_d_e"), ("a+b[*]?{c}", "a_b_c"), ("x" * 300, "x" * 100), ("ada@uni.edu", "ada@uni.edu"),
-    ("Zoe\u0308", "Zoë"),
-])
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("Ada Lovelace", "Ada_Lovelace"),
+        ("..", "student"),
+        ("", "student"),
+        (".hidden", "hidden"),
+        ("-rf", "rf"),
+        ("a/b\\c\0d\ne", "a_b_c_d_e"),
+        ("a+b[*]?{c}", "a_b_c"),
+        ("x" * 300, "x" * 100),
+        ("ada@uni.edu", "ada@uni.edu"),
+        ("Zoe\u0308", "Zoë"),
+    ],
+)
 def test_names_of_folders(name, expected):
     assert safe(name) == expected
 
@@ -187,7 +259,7 @@ def test_a_size_that_lies(take):
     """The directory says 10 bytes, the data are 100 MB: no more than was said is ever unpacked."""
     outer = bytearray(packed({"ada/x.ipynb": b"0" * 100_000_000}))
     directory = outer.rindex(b"PK\x01\x02")
-    outer[directory + 24:directory + 28] = struct.pack("<I", 10)
+    outer[directory + 24 : directory + 28] = struct.pack("<I", 10)
     _, (taken,) = take(bytes(outer))
     assert "x.ipynb in class.zip is damaged" in taken.problem
 

@@ -21,6 +21,7 @@ INS = (P(None, "x"), P("x", None))
 def verdict(body, ins=INS, out=P(), name="case3"):
     def answer(a, b, *, mesh):
         return jax.shard_map(body, mesh=mesh, in_specs=ins, out_specs=out, check_vma=False)(a, b)
+
     return on(answer, name)
 
 
@@ -38,9 +39,11 @@ def test_zeros_with_the_right_layout_earn_nothing():
 
 def test_a_claimed_replication_is_checked_on_every_device():
     """Device 0 has the truth, the others something else; NumPy would show device 0's."""
+
     def body(a, b):
         c = lax.psum(a @ b, "x")
         return jnp.where(lax.axis_index("x") == 0, c, c + 1)
+
     found = verdict(body)
     assert found.points == 0 and "wrong on device" in found.words and "device 0." not in found.words
 
@@ -55,6 +58,7 @@ def test_rungs_after_the_first_miss_are_not_tried():
 def test_gathering_everything_and_multiplying_everywhere_is_found_out():
     def body(a, b):
         return lax.all_gather(a, "x", axis=1, tiled=True) @ lax.all_gather(b, "x", axis=0, tiled=True)
+
     found = verdict(body)
     assert found.failure.check == "communication" and 0 < found.points < found.worth
     assert "where" in found.words and "B are enough" in found.words
@@ -64,6 +68,7 @@ def test_work_that_is_not_divided_is_found_out():
     def body(a, b):
         c = lax.psum(a @ b, "x")
         return c + 0 * sum((a * k) @ b for k in range(1, 8))
+
     found = verdict(body)
     assert found.failure.check == "work" and found.points == 3
     assert "FLOPs" in found.words
@@ -75,17 +80,21 @@ def limited(**limits):
     return exercise, [replace(case, bytes_sent=None, **limits) for case in exercise.draw_cases(11)]
 
 
-@pytest.mark.parametrize("limits, words", [
-    ({"turns": {"all_reduce": 1}}, ""),
-    ({"turns": {"collective_permute": 3}}, "Enough: collective_permute × 3"),
-    ({"turns": {}}, "Enough: none"),
-    ({"meanwhile": 1}, "Products of 0 FLOPs neither wait for it nor it for them; 1 should"),
-])
+@pytest.mark.parametrize(
+    "limits, words",
+    [
+        ({"turns": {"all_reduce": 1}}, ""),
+        ({"turns": {"collective_permute": 3}}, "Enough: collective_permute × 3"),
+        ({"turns": {}}, "Enough: none"),
+        ({"meanwhile": 1}, "Products of 0 FLOPs neither wait for it nor it for them; 1 should"),
+    ],
+)
 def test_turns_and_what_runs_meanwhile_can_be_asked(limits, words):
     exercise, cases = limited(**limits)
 
     def answer(a, b, *, mesh):
         return jax.shard_map(lambda a, b: lax.psum(a @ b, "x"), mesh=mesh, in_specs=INS, out_specs=P())(a, b)
+
     found = judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
     assert found.passed == (not words) and words in found.words
 
@@ -96,30 +105,33 @@ def test_specs_that_make_the_compiler_move_data_are_found_out():
 
 
 def test_leaving_it_all_to_the_compiler_is_found_out():
-    found = on(lambda a, b, *, mesh: jax.lax.with_sharding_constraint(
-        a @ b, jax.sharding.NamedSharding(mesh, P())))
+    found = on(lambda a, b, *, mesh: jax.lax.with_sharding_constraint(a @ b, jax.sharding.NamedSharding(mesh, P())))
     assert found.failure.check == "communication" and "jax.shard_map" in found.words
 
 
 def test_a_program_that_may_wait_for_ever_is_not_run():
     def body(a, b):
         return lax.cond(lax.axis_index("x") == 0, lambda c: lax.psum(c, "x"), lambda c: c, a @ b)
+
     found = verdict(body)
     assert found.failure.check == "runs" and "waiting for ever" in found.words
 
 
-@pytest.mark.parametrize("answer, words", [
-    (..., "still the starter"),
-    (None, "still the starter"),
-    (lambda a, b, *, mesh: None, "still the starter"),
-    (lambda a, b, *, mesh: ..., "still the starter"),
-    (42, "should be a function"),
-    (lambda a, b: a, "keep the parameters"),
-    (lambda a, b, *, mesh: jnp.nope, "AttributeError"),
-    (lambda a, b, *, mesh: (a, b), "should return 1 array"),
-    (lambda a, b, *, mesh: a, "should have shape"),
-    (lambda a, b, *, mesh: "text", "TypeError"),
-])
+@pytest.mark.parametrize(
+    "answer, words",
+    [
+        (..., "still the starter"),
+        (None, "still the starter"),
+        (lambda a, b, *, mesh: None, "still the starter"),
+        (lambda a, b, *, mesh: ..., "still the starter"),
+        (42, "should be a function"),
+        (lambda a, b: a, "keep the parameters"),
+        (lambda a, b, *, mesh: jnp.nope, "AttributeError"),
+        (lambda a, b, *, mesh: (a, b), "should return 1 array"),
+        (lambda a, b, *, mesh: a, "should have shape"),
+        (lambda a, b, *, mesh: "text", "TypeError"),
+    ],
+)
 def test_answers_of_every_wrong_kind_get_a_clear_word(answer, words):
     found = on(answer)
     assert found.points == 0 and words in found.words and "Traceback" not in found.words
@@ -130,12 +142,18 @@ def test_an_unknown_axis_is_said_in_plain_words():
     assert found.failure.check == "runs" and "axis" in found.words
 
 
-@pytest.mark.parametrize("body, options, words", [
-    (jnp.matmul, {"in_specs": P("x", "y"), "axis_names": {"x"}}, "speak of these axes only"),
-    (jnp.matmul, {"in_specs": list(INS)}, "different trees"),
-    (lambda a, b: lax.fori_loop(0, 3, lambda k, c: c + a @ b, jnp.zeros((a.shape[0], b.shape[1]))), {"in_specs": INS},
-     "come out with the type it went in with"),
-])
+@pytest.mark.parametrize(
+    "body, options, words",
+    [
+        (jnp.matmul, {"in_specs": P("x", "y"), "axis_names": {"x"}}, "speak of these axes only"),
+        (jnp.matmul, {"in_specs": list(INS)}, "different trees"),
+        (
+            lambda a, b: lax.fori_loop(0, 3, lambda k, c: c + a @ b, jnp.zeros((a.shape[0], b.shape[1]))),
+            {"in_specs": INS},
+            "come out with the type it went in with",
+        ),
+    ],
+)
 def test_what_shard_map_refuses_is_said_in_plain_words(body, options, words):
     found = on(lambda a, b, *, mesh: jax.shard_map(body, mesh=mesh, out_specs=P(), **options)(a, b))
     assert found.failure.check == "runs" and words in found.words
@@ -146,16 +164,19 @@ def blocks_for(signed):
     return signature(signed(wanted), wanted, {"x": 4, "y": 2})
 
 
-@pytest.mark.parametrize("signed, words", [
-    (lambda w: [4 * b for b in w], "exactly 4 times too large"),
-    (lambda w: [2 * b for b in w], "the 2 devices along y"),
-    (lambda w: [8 * b for b in w], "all 8 devices"),
-    (lambda w: [b / 4 for b in w], "exactly 1/4"),
-    (lambda w: w[1:] + w[:1], "device 0 holds what belongs on device 1"),
-    (lambda w: [w[0]] + [np.zeros_like(b) for b in w[1:]], "device 1 is all zeros"),
-    (lambda w: [w[0]] + [b + 1 for b in w[1:]], "Only device 0 came out right"),
-    (lambda w: [b + 1 for b in w], ""),
-])
+@pytest.mark.parametrize(
+    "signed, words",
+    [
+        (lambda w: [4 * b for b in w], "exactly 4 times too large"),
+        (lambda w: [2 * b for b in w], "the 2 devices along y"),
+        (lambda w: [8 * b for b in w], "all 8 devices"),
+        (lambda w: [b / 4 for b in w], "exactly 1/4"),
+        (lambda w: w[1:] + w[:1], "device 0 holds what belongs on device 1"),
+        (lambda w: [w[0]] + [np.zeros_like(b) for b in w[1:]], "device 1 is all zeros"),
+        (lambda w: [w[0]] + [b + 1 for b in w[1:]], "Only device 0 came out right"),
+        (lambda w: [b + 1 for b in w], ""),
+    ],
+)
 def test_signatures(signed, words):
     assert words in blocks_for(signed) if words else blocks_for(signed) == ""
 

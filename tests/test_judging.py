@@ -34,8 +34,13 @@ def never_ends(a, b, *, mesh):
 
 
 def right(a, b, *, mesh):
-    return jax.shard_map(lambda a, b: jax.lax.psum(a @ b, "x"), mesh=mesh, check_vma=False,
-                         in_specs=(jax.P(None, "x"), jax.P("x", None)), out_specs=jax.P())(a, b)
+    return jax.shard_map(
+        lambda a, b: jax.lax.psum(a @ b, "x"),
+        mesh=mesh,
+        check_vma=False,
+        in_specs=(jax.P(None, "x"), jax.P("x", None)),
+        out_specs=jax.P(),
+    )(a, b)
 
 
 def test_a_program_that_never_ends_is_stopped_and_the_next_is_judged():
@@ -83,6 +88,7 @@ class Dying(Judge):
                     forked.send_signal(self.signal)
                     select.select([one.wire], [], [], 20)  # until it has ended
                 yield one
+
         self.evaluators.fork = doomed
         try:
             return super()._with(*question)

@@ -12,8 +12,15 @@ import urllib.request
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-QUIETLY = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-           "--disable-component-update", "--disable-sync"]
+QUIETLY = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: the lab is not looked at")
 
@@ -30,9 +37,14 @@ def lab(root, tmp_path_factory):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = f"--no-browser --allow-root --port={port} --IdentityProvider.token=open"
-    server = subprocess.Popen([sys.executable, "-m", "grader.cli", "lab"], cwd=folder, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, start_new_session=True,
-                              env={**os.environ, "LAB_ARGS": options})
+    server = subprocess.Popen(
+        [sys.executable, "-m", "grader.cli", "lab"],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env={**os.environ, "LAB_ARGS": options},
+    )
     try:
         _wait_for(f"http://127.0.0.1:{port}/api?token=open")
         yield f"http://127.0.0.1:{port}"

@@ -46,27 +46,36 @@ def test_a_function_runs_in_every_process_and_each_says_what_it_holds():
     assert sums == {float(sum(np.arange(4).sum() + 400 * k for k in range(4)))}
     held = found.processes[2].returned[1]["held by device"]
     assert {device: list(block.ravel()) for device, parts in held.items() for block in parts.values()} == {
-        "device 4": [200, 201], "device 5": [202, 203]}
+        "device 4": [200, 201],
+        "device 5": [202, 203],
+    }
     assert "process 3 of 4 has 2 devices" in found.processes[3].said
     assert "4 processes ended well." in repr(found) and "│" in repr(found)
 
 
 def test_a_script_finds_its_number_in_argv(tmp_path):
-    found = launch(script(tmp_path, "print(process_id, jax.device_count(), jax.local_device_count())"), processes=2,
-                   devices=3)
+    found = launch(
+        script(tmp_path, "print(process_id, jax.device_count(), jax.local_device_count())"), processes=2, devices=3
+    )
     assert found.went_well, found
     assert [p.said.split() for p in found.processes] == [["0", "6", "3"], ["1", "6", "3"]]
 
 
 def test_the_first_failure_is_brought_to_the_front_and_ends_all(tmp_path):
     began = time.monotonic()
-    found = launch(script(tmp_path, """
+    found = launch(
+        script(
+            tmp_path,
+            """
         import time
         if process_id == 2:
             raise KeyError("no such layer")
         print("waiting", flush=True)
         time.sleep(300)
-    """), seconds=120)
+    """,
+        ),
+        seconds=120,
+    )
     assert time.monotonic() - began < 60
     assert found.first == 2 and not found.late
     assert found.headline.startswith("Process 2 failed first: it raised KeyError: 'no such layer' (in `raise KeyError")
@@ -74,14 +83,21 @@ def test_the_first_failure_is_brought_to_the_front_and_ends_all(tmp_path):
 
 
 def test_others_may_go_on_for_a_while_when_one_fails(tmp_path):
-    found = launch(script(tmp_path, """
+    found = launch(
+        script(
+            tmp_path,
+            """
         import time, os
         if process_id == 1:
             os._exit(3)
         time.sleep(1)
         print("still here", flush=True)
         os._exit(0)
-    """), processes=2, grace=20)
+    """,
+        ),
+        processes=2,
+        grace=20,
+    )
     assert found.first == 1 and found.processes[1].status == 3
     assert "still here" in found.processes[0].said
 
@@ -102,20 +118,26 @@ def test_time_over_says_who_stood_where():
     assert "They did not come to an end: process 0 was ended while it stood in" in found.headline
 
 
-@pytest.mark.parametrize("swallow", ["signal.signal(signal.SIGTERM, signal.SIG_IGN)",
-                                     "subprocess.Popen(['sleep', '987654'])"])
+@pytest.mark.parametrize(
+    "swallow", ["signal.signal(signal.SIGTERM, signal.SIG_IGN)", "subprocess.Popen(['sleep', '987654'])"]
+)
 def test_nothing_is_left_behind(tmp_path, swallow):
     psutil = pytest.importorskip("psutil")
-    found = launch(script(tmp_path, f"import signal, subprocess, time\n{swallow}\ntime.sleep(300)"), processes=2,
-                   seconds=6)
+    found = launch(
+        script(tmp_path, f"import signal, subprocess, time\n{swallow}\ntime.sleep(300)"), processes=2, seconds=6
+    )
     assert found.late
     assert not [p for p in psutil.process_iter(["cmdline"]) if "987654" in (p.info["cmdline"] or [])]
 
 
 def test_two_launches_at_once_do_not_disturb_each_other(tmp_path):
     file = script(tmp_path, "print(jax.device_count())")
-    command = [sys.executable, "-c", "import sys; from grader import launch; "
-                                     "sys.exit(not launch(sys.argv[1], processes=2).went_well)", str(file)]
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from grader import launch; sys.exit(not launch(sys.argv[1], processes=2).went_well)",
+        str(file),
+    ]
     both = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(120) for process in both] == [0, 0]
 
@@ -165,9 +187,22 @@ def test_logs_of_many_processes_stand_one_after_the_other():
 
 def test_the_command_shows_lines_as_they_come(tmp_path):
     pytest.importorskip("typer")
-    done = subprocess.run([sys.executable, "-m", "grader.cli", "launch", "--processes", "2", "--devices", "1",
-                           str(script(tmp_path, "print('here', process_id)"))], capture_output=True, text=True,
-                          timeout=120)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "grader.cli",
+            "launch",
+            "--processes",
+            "2",
+            "--devices",
+            "1",
+            str(script(tmp_path, "print('here', process_id)")),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     assert "0 │ here 0" in done.stdout and "1 │ here 1" in done.stdout and "2 processes ended well." in done.stdout
 
@@ -175,14 +210,22 @@ def test_the_command_shows_lines_as_they_come(tmp_path):
 def test_the_command_fails_with_the_first_error(tmp_path):
     pytest.importorskip("typer")
     file = script(tmp_path, "assert process_id != 1, 'not I'")
-    done = subprocess.run([sys.executable, "-m", "grader.cli", "launch", "--processes", "2", str(file)],
-                          capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-m", "grader.cli", "launch", "--processes", "2", str(file)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 1 and "Process 1 failed first: it raised AssertionError: not I" in done.stderr
 
 
 def test_of_those_that_failed_within_one_tick_the_cause_comes_first():
     """JAX aborts a process that misses another: that is no cause. One that was killed is no consequence."""
-    fates = [{"status": -signal.SIGKILL}, {"status": 1, "told": b'{"raised": ["ValueError", "", ""], "at": 5.0}'},
-             {"status": 3, "told": b'{"at": 7.0}'}, {"status": -signal.SIGABRT}]
+    fates = [
+        {"status": -signal.SIGKILL},
+        {"status": 1, "told": b'{"raised": ["ValueError", "", ""], "at": 5.0}'},
+        {"status": 3, "told": b'{"at": 7.0}'},
+        {"status": -signal.SIGABRT},
+    ]
     times = [_failed_at(Child(0, 0, 0, None, **fate)) for fate in fates]
     assert times == sorted(set(times)) and len(times) == 4

@@ -83,8 +83,9 @@ def test_gpu_hosts_are_told_one_address_one_count_and_a_number_each(tmp_path):
     done = subprocess.run(["bash", str(FOLDER / "gpu_hosts.sh"), "a", "b", "c"], env=env, cwd=tmp_path, timeout=60)
     assert done.returncode == 0
     told = [(tmp_path / f"log.{k}").read_text().split() for k in range(3)]
-    assert told == [[host, "JAX_COORDINATOR_ADDRESS=a:12345", "python3", "train.py", str(k), "3"]
-                    for k, host in enumerate("abc")]
+    assert told == [
+        [host, "JAX_COORDINATOR_ADDRESS=a:12345", "python3", "train.py", str(k), "3"] for k, host in enumerate("abc")
+    ]
 
 
 def test_gpu_hosts_end_when_one_fails(tmp_path):
@@ -135,8 +136,14 @@ def test_kubernetes_knows_every_field():
 def test_what_is_said_of_slurm_and_kubernetes_is_what_jax_does(monkeypatch):
     from jax._src.clusters import k8s_cluster, slurm_cluster
 
-    for name, value in {"SLURM_JOB_ID": "7", "SLURM_STEP_NODELIST": "n[3-4]", "SLURM_NTASKS": "16",
-                        "SLURM_PROCID": "9", "SLURM_LOCALID": "1", "JOB_COMPLETION_INDEX": "5"}.items():
+    for name, value in {
+        "SLURM_JOB_ID": "7",
+        "SLURM_STEP_NODELIST": "n[3-4]",
+        "SLURM_NTASKS": "16",
+        "SLURM_PROCID": "9",
+        "SLURM_LOCALID": "1",
+        "JOB_COMPLETION_INDEX": "5",
+    }.items():
         monkeypatch.setenv(name, value)
     slurm = slurm_cluster.SlurmCluster
     assert (slurm.get_process_id(), slurm.get_local_process_id(), slurm.get_process_count()) == (9, 1, 16)

@@ -84,8 +84,11 @@ class Killer:
         while command.poll() is None:
             processes = below(command)
             self.seen |= set(processes)
-            found = [psutil.Process(command.pid)] if wanted == "grader" else \
-                [p for p in processes if kind(p) == wanted and self._may_lose(p, wanted)]
+            found = (
+                [psutil.Process(command.pid)]
+                if wanted == "grader"
+                else [p for p in processes if kind(p) == wanted and self._may_lose(p, wanted)]
+            )
             with contextlib.suppress(psutil.NoSuchProcess):
                 if found:
                     victim = draw.choice(found)

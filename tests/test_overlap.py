@@ -28,8 +28,10 @@ PRODUCT = 2 * (ROWS // N) * (INNER // N) * COLUMNS  # FLOPs of one block by anot
 def least(products, transfers, beside):
     """The share of the worst-off transfer, by trying every group of transfers (Hall's condition)."""
     groups = itertools.chain.from_iterable(itertools.combinations(transfers, k) for k in range(1, len(transfers) + 1))
-    return min(Fraction(sum(products[p] for p in {p for t in group for p in beside[t]}),
-                        sum(transfers[t] for t in group)) for group in groups)
+    return min(
+        Fraction(sum(products[p] for p in {p for t in group for p in beside[t]}), sum(transfers[t] for t in group))
+        for group in groups
+    )
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -60,13 +62,15 @@ def shares(body, ins=GATHER, out=P("x", None)):
     """(FLOPs beside it, turns) of every collective of a program on a ring of four."""
     mesh = make_mesh({"x": N})
     program = jax.shard_map(body, mesh=mesh, in_specs=ins, out_specs=out, check_vma=False)
-    arrays = (aval(shape, jnp.float32, spec, mesh) for shape, spec in zip(((ROWS, INNER), (INNER, COLUMNS)), ins,
-                                                                          strict=True))
+    arrays = (
+        aval(shape, jnp.float32, spec, mesh) for shape, spec in zip(((ROWS, INNER), (INNER, COLUMNS)), ins, strict=True)
+    )
     return [(c.meanwhile, c.times) for c in grader.communication(program, *arrays).collectives]
 
 
 def ring(a, b, step=lambda run: run, unroll=False, send_first=False):
     """The gathering ring in a loop; `step` may wrap the body."""
+
     def product(k, b):
         return lax.dynamic_slice_in_dim(a, (lax.axis_index("x") - k) % N * b.shape[0], b.shape[0], axis=1) @ b
 
@@ -82,16 +86,19 @@ def ring(a, b, step=lambda run: run, unroll=False, send_first=False):
     return total if send_first else total + product(N - 1, b)
 
 
-@pytest.mark.parametrize("how, found", [
-    ({}, [(PRODUCT, 3)]),
-    ({"unroll": True}, [(PRODUCT, 1)] * 3),
-    ({"send_first": True}, [(0, 3)]),  # a turn ends before the next begins
-    ({"send_first": True, "unroll": True}, [(PRODUCT, 1)] * 3),
-    ({"step": jax.jit}, [(PRODUCT, 3)]),
-    ({"step": jax.jit, "send_first": True}, [(0, 3)]),
-    ({"step": jax.jit, "send_first": True, "unroll": True}, [(PRODUCT, 1)] * 3),  # a call is what it calls
-    ({"step": jax.checkpoint}, [(PRODUCT, 3)]),
-])
+@pytest.mark.parametrize(
+    "how, found",
+    [
+        ({}, [(PRODUCT, 3)]),
+        ({"unroll": True}, [(PRODUCT, 1)] * 3),
+        ({"send_first": True}, [(0, 3)]),  # a turn ends before the next begins
+        ({"send_first": True, "unroll": True}, [(PRODUCT, 1)] * 3),
+        ({"step": jax.jit}, [(PRODUCT, 3)]),
+        ({"step": jax.jit, "send_first": True}, [(0, 3)]),
+        ({"step": jax.jit, "send_first": True, "unroll": True}, [(PRODUCT, 1)] * 3),  # a call is what it calls
+        ({"step": jax.checkpoint}, [(PRODUCT, 3)]),
+    ],
+)
 def test_rings_in_loops_and_written_out(how, found):
     assert shares(functools.partial(ring, **how)) == found
 
@@ -100,11 +107,13 @@ def test_a_product_before_a_ring_that_only_gathers_hides_one_transfer_in_all():
     def first(a, b):
         own = lax.dynamic_slice_in_dim(a, lax.axis_index("x") * b.shape[0], b.shape[0], axis=1) @ b
         return own + 0 * a @ _gathered_by_ring(b, N)
+
     assert shares(first) == [(PRODUCT // 3, 1)] * 3
 
     def in_a_loop(a, b):
         own = lax.dynamic_slice_in_dim(a, lax.axis_index("x") * b.shape[0], b.shape[0], axis=1) @ b
         return own + a[:, :2] @ lax.fori_loop(0, 3, lambda k, c: _send(c, N, 1), b)
+
     assert shares(in_a_loop) == [(PRODUCT // 3, 3)]
 
 
@@ -112,21 +121,33 @@ def test_a_loop_of_products_can_run_beside_a_transfer_outside_of_it():
     def body(a, b):
         total = lax.fori_loop(0, 5, lambda k, c: c + a[:, :2] @ (b + k), jnp.zeros((ROWS // N, COLUMNS)))
         return total + _send(b, N, 1).sum()
+
     assert shares(body) == [(5 * PRODUCT, 1)]
 
 
-@pytest.mark.parametrize("name, found", {
-    "gather_first": "none", "ring_then_multiply": "none", "multiply_and_send": "all", "send_and_multiply": "all",
-    "send_and_multiply_in_a_loop": "none", "first_one_then_the_rest": "some", "sums_travel": "all",
-    "parts_of_one_product": "none"}.items())
+@pytest.mark.parametrize(
+    "name, found",
+    {
+        "gather_first": "none",
+        "ring_then_multiply": "none",
+        "multiply_and_send": "all",
+        "send_and_multiply": "all",
+        "send_and_multiply_in_a_loop": "none",
+        "first_one_then_the_rest": "some",
+        "sums_travel": "all",
+        "parts_of_one_product": "none",
+    }.items(),
+)
 def test_the_programs_of_the_lesson(name, found):
     assert overlap(PROGRAMS[name]) == found
 
 
 def test_the_lesson_shows_the_programs_it_asks_about(root):
     text = (root / "solutions/15_collective_matmul/15_collective_matmul.md").read_text()
-    setting, cell = (next(part.split("```")[0] for part in text.split("{code-cell} ipython3\n")[1:] if word in part)
-                     for word in ("def send(", "def gather_first("))
+    setting, cell = (
+        next(part.split("```")[0] for part in text.split("{code-cell} ipython3\n")[1:] if word in part)
+        for word in ("def send(", "def gather_first(")
+    )
     space = {}
     exec(setting, space)
     exec(cell, space)
@@ -136,8 +157,10 @@ def test_the_lesson_shows_the_programs_it_asks_about(root):
         rows = "travel" in name or "parts" in name
         specs = P(None, "x") if rows else P("x"), P("x")
         given = put(a, specs[0], mesh), put(b, specs[1], mesh)
-        programs = [jax.jit(jax.shard_map(f, mesh=mesh, in_specs=specs, out_specs=P("x"), check_vma=False))
-                    for f in (body, space[name])]
+        programs = [
+            jax.jit(jax.shard_map(f, mesh=mesh, in_specs=specs, out_specs=P("x"), check_vma=False))
+            for f in (body, space[name])
+        ]
         assert all(np.array_equal(f(*given), a @ b) for f in programs)
         asked, shown = (grader.communication(f, *given).collectives for f in programs)
         assert asked == shown
@@ -165,13 +188,19 @@ def bidirectional_on(answer, **limits):
     return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
 
 
-@pytest.mark.parametrize("answer, limits, words", [
-    (lambda a, b, *, mesh: _both_ways(a, b, mesh), {}, ""),
-    (lambda a, b, *, mesh: _gather(a, b, mesh), {}, "to one and the same neighbour"),
-    (lambda a, b, *, mesh: _both_ways(a, b, mesh), {"written": {"collective_permute": 2}},
-     "collective_permute stands in the program 6 times, where 2 would do"),
-    (lambda a, b, *, mesh: _gather(a, b, mesh), {"one_way": None}, ""),
-])
+@pytest.mark.parametrize(
+    "answer, limits, words",
+    [
+        (lambda a, b, *, mesh: _both_ways(a, b, mesh), {}, ""),
+        (lambda a, b, *, mesh: _gather(a, b, mesh), {}, "to one and the same neighbour"),
+        (
+            lambda a, b, *, mesh: _both_ways(a, b, mesh),
+            {"written": {"collective_permute": 2}},
+            "collective_permute stands in the program 6 times, where 2 would do",
+        ),
+        (lambda a, b, *, mesh: _gather(a, b, mesh), {"one_way": None}, ""),
+    ],
+)
 def test_ways_and_loops_can_be_asked(answer, limits, words):
     found = bidirectional_on(answer, **limits)
     assert found.passed == (not words) and words in found.words

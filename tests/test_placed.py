@@ -34,12 +34,18 @@ def told(found, expected):
     return difference(seen(found), seen(expected), close)
 
 
-@pytest.mark.parametrize("mesh, devices, text", [
-    (FRONT, [0, 1, 2, 3], "<mesh x=4>"),
-    (REAR, [4, 5, 6, 7], "<mesh x=4 (devices 4, 5, 6, 7)>"),
-    (OnMesh({"x": 2, "y": 2}, explicit=True, order=(7, 0, 3, 1)), [7, 0, 3, 1],
-     "<mesh x=2 × y=2 (Explicit; devices 7, 0, 3, 1)>"),
-])
+@pytest.mark.parametrize(
+    "mesh, devices, text",
+    [
+        (FRONT, [0, 1, 2, 3], "<mesh x=4>"),
+        (REAR, [4, 5, 6, 7], "<mesh x=4 (devices 4, 5, 6, 7)>"),
+        (
+            OnMesh({"x": 2, "y": 2}, explicit=True, order=(7, 0, 3, 1)),
+            [7, 0, 3, 1],
+            "<mesh x=2 × y=2 (Explicit; devices 7, 0, 3, 1)>",
+        ),
+    ],
+)
 def test_a_mesh_is_built_and_observed_as_described(mesh, devices, text):
     made = across(Ask({}, {"m": mesh})).arguments["m"].built()
     assert observed_mesh(made)["devices"] == devices and repr(mesh) == text
@@ -63,7 +69,8 @@ def test_a_replica_that_differs_is_built_and_seen():
     (array,) = built([across(Ask({}, {"x": described})).arguments["x"]])
     assert array.is_fully_replicated
     assert told(array, OnDevices(V, REAR).built()) == (
-        "device 6 holds [0:8], as it should, but entry [0] there is 1 and should be 0.")
+        "device 6 holds [0:8], as it should, but entry [0] there is 1 and should be 0."
+    )
     assert "but for device 2" in repr(described)
 
 
@@ -76,29 +83,54 @@ def lay(value, mesh, *spec):
     return OnDevices(np.asarray(value), mesh, P(*spec)).built()
 
 
-@pytest.mark.parametrize("found, expected, says", [
-    (lay(V, FRONT, "x"), lay(V, FRONT, "x"), ""),
-    (lay(V, FRONT, "x"), lay(V, REAR, "x"), "it should lie on devices 4, 5, 6, 7; it lies on devices 0, 1, 2, 3."),
-    (jnp.arange(8.0), lay(V, REAR, "x"),
-     "it should lie on devices 4, 5, 6, 7; it is an array on one device, or NumPy's on the host."),
-    (3, lay(V, FRONT, "x"), "it should lie on devices 0, 1, 2, 3; it is 3."),
-    ({"a": 1}, lay(V, FRONT, "x"), "it should lie on devices 0, 1, 2, 3; it is a dict."),
-    (lay(V, FRONT), lay(V, FRONT, "x"), "device 0 should hold [0:2]; it holds [0:8]."),
-    (lay(V, OnMesh({"x": 4}, order=(1, 0, 2, 3)), "x"), lay(V, FRONT, "x"),
-     "device 0 should hold [0:2]; it holds [2:4]."),
-    (lay(V[[0, 1, 4, 5, 4, 5, 6, 7]], FRONT, "x"), lay(V, FRONT, "x"),
-     "device 1 holds [2:4], as it should, but the values there are those that belong on device 2."),
-    (lay(V + (V == 5), FRONT, "x"), lay(V, FRONT, "x"),
-     "device 2 holds [4:6], as it should, but entry [1] there is 6 and should be 5."),
-    (lay(V == 2, FRONT, "x"), lay(V > 4, FRONT, "x"),
-     "device 1 holds [2:4], as it should, but entry [0] there is True and should be False."),
-    ([lay(V, FRONT, "x")], [lay(V, FRONT, "x")] * 2, "it should be a list of 2; it is a list of 1."),
-    (lay(V, FRONT, "x"), [lay(V, FRONT, "x")] * 2, "it should be a list of 2; it is an array on devices 0, 1, 2, 3."),
-    ([lay(V, FRONT, "x"), lay(V, FRONT, "x")], [lay(V, FRONT, "x"), lay(V, REAR, "x")],
-     "it[1] should lie on devices 4, 5, 6, 7; it lies on devices 0, 1, 2, 3."),
-    ({"y": lay(V, FRONT), "n": 2}, {"y": lay(V, FRONT), "n": 3}, "it['n'] should be 3; it is 2."),
-    ({"y": lay(V, FRONT)}, {"z": lay(V, FRONT)}, "it should be a dict with the keys z; it is a dict."),
-])
+@pytest.mark.parametrize(
+    "found, expected, says",
+    [
+        (lay(V, FRONT, "x"), lay(V, FRONT, "x"), ""),
+        (lay(V, FRONT, "x"), lay(V, REAR, "x"), "it should lie on devices 4, 5, 6, 7; it lies on devices 0, 1, 2, 3."),
+        (
+            jnp.arange(8.0),
+            lay(V, REAR, "x"),
+            "it should lie on devices 4, 5, 6, 7; it is an array on one device, or NumPy's on the host.",
+        ),
+        (3, lay(V, FRONT, "x"), "it should lie on devices 0, 1, 2, 3; it is 3."),
+        ({"a": 1}, lay(V, FRONT, "x"), "it should lie on devices 0, 1, 2, 3; it is a dict."),
+        (lay(V, FRONT), lay(V, FRONT, "x"), "device 0 should hold [0:2]; it holds [0:8]."),
+        (
+            lay(V, OnMesh({"x": 4}, order=(1, 0, 2, 3)), "x"),
+            lay(V, FRONT, "x"),
+            "device 0 should hold [0:2]; it holds [2:4].",
+        ),
+        (
+            lay(V[[0, 1, 4, 5, 4, 5, 6, 7]], FRONT, "x"),
+            lay(V, FRONT, "x"),
+            "device 1 holds [2:4], as it should, but the values there are those that belong on device 2.",
+        ),
+        (
+            lay(V + (V == 5), FRONT, "x"),
+            lay(V, FRONT, "x"),
+            "device 2 holds [4:6], as it should, but entry [1] there is 6 and should be 5.",
+        ),
+        (
+            lay(V == 2, FRONT, "x"),
+            lay(V > 4, FRONT, "x"),
+            "device 1 holds [2:4], as it should, but entry [0] there is True and should be False.",
+        ),
+        ([lay(V, FRONT, "x")], [lay(V, FRONT, "x")] * 2, "it should be a list of 2; it is a list of 1."),
+        (
+            lay(V, FRONT, "x"),
+            [lay(V, FRONT, "x")] * 2,
+            "it should be a list of 2; it is an array on devices 0, 1, 2, 3.",
+        ),
+        (
+            [lay(V, FRONT, "x"), lay(V, FRONT, "x")],
+            [lay(V, FRONT, "x"), lay(V, REAR, "x")],
+            "it[1] should lie on devices 4, 5, 6, 7; it lies on devices 0, 1, 2, 3.",
+        ),
+        ({"y": lay(V, FRONT), "n": 2}, {"y": lay(V, FRONT), "n": 3}, "it['n'] should be 3; it is 2."),
+        ({"y": lay(V, FRONT)}, {"z": lay(V, FRONT)}, "it should be a dict with the keys z; it is a dict."),
+    ],
+)
 def test_the_first_difference_is_said_in_words(found, expected, says):
     assert told(found, expected) == says
 
@@ -133,24 +165,41 @@ def nested_in_itself(x):
     return loop
 
 
-@pytest.mark.parametrize("answer, kind", [
-    (deleted, "error"), (tracer, "error"), (nested_in_itself, "error"),
-    (lambda x: jax.random.key(0), ("error", "refused")), (lambda x: {"held by device": {}}, "refused"),
-    (lambda x: object(), "refused"),
-    (lambda x: jax.sharding.AbstractMesh((2,), ("x",)), "refused"), (lambda x: x.sharding, "refused"),
-    (lambda x: ..., "starter"), (lambda: 1, "error"), (7, "refused"),
-])
+@pytest.mark.parametrize(
+    "answer, kind",
+    [
+        (deleted, "error"),
+        (tracer, "error"),
+        (nested_in_itself, "error"),
+        (lambda x: jax.random.key(0), ("error", "refused")),
+        (lambda x: {"held by device": {}}, "refused"),
+        (lambda x: object(), "refused"),
+        (lambda x: jax.sharding.AbstractMesh((2,), ("x",)), "refused"),
+        (lambda x: x.sharding, "refused"),
+        (lambda x: ..., "starter"),
+        (lambda: 1, "error"),
+        (7, "refused"),
+    ],
+)
 def test_hostile_and_hopeless_answers_become_problems(answer, kind):
     (found,) = collect("function", [Ask({}, {"x": OnDevices(V, FRONT, P("x"))})], answer)
     assert isinstance(found, Problem) and found.kind in kind
     assert across(found) == found
 
 
-@pytest.mark.parametrize("forged", [
-    {HELD: 3}, {HELD: {}}, {HELD: {"device 0": {}}}, {HELD: {"device 0": {"[0:8]": 1}}}, {HELD: {"device 0": 3}},
-    {HELD: {f"device {k}": {"a": V, "b": V} for k in range(4)}}, {HELD: {}, "more": 1},
-    {HELD: {f"device {k}": {f"[{2 * k}:{2 * k + 2}]": np.array("text")} for k in range(4)}},
-])
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {HELD: 3},
+        {HELD: {}},
+        {HELD: {"device 0": {}}},
+        {HELD: {"device 0": {"[0:8]": 1}}},
+        {HELD: {"device 0": 3}},
+        {HELD: {f"device {k}": {"a": V, "b": V} for k in range(4)}},
+        {HELD: {}, "more": 1},
+        {HELD: {f"device {k}": {f"[{2 * k}:{2 * k + 2}]": np.array("text")} for k in range(4)}},
+    ],
+)
 def test_a_forged_observation_is_a_wrong_answer_and_no_crash(forged):
     exercise = Exercise("placed", points=1, reference=lambda x: x + x, form="function")
     case = Case({"x": OnDevices(V, FRONT, P("x"))})

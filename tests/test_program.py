@@ -18,6 +18,7 @@ def sharded_sum(a, *, noisy=False):
             jax.debug.print("block {}", block.sum())
             jax.debug.callback(lambda x: None, block)
         return jax.lax.psum(block.sum(), "x")
+
     return jax.shard_map(body, mesh=make_mesh(MESH), in_specs=P("x"), out_specs=P())(a)
 
 
@@ -62,8 +63,9 @@ def test_what_the_function_raises_passes_through():
 
 
 def test_pytrees_go_in_and_come_out():
-    program = trace(lambda tree: {"twice": 2 * tree["a"], "both": (tree["a"], tree["b"])},
-                    {"a": argument(), "b": argument()})
+    program = trace(
+        lambda tree: {"twice": 2 * tree["a"], "both": (tree["a"], tree["b"])}, {"a": argument(), "b": argument()}
+    )
     out = program.run({"a": argument(), "b": argument()})
     assert np.array_equal(out["twice"], 2 * np.arange(1, 17)) and len(out["both"]) == 2
 

@@ -26,22 +26,32 @@ def loss(params, x, y):
 def arguments(draw):
     n, a, b, c = draw.lengths(4, divisible_by=8)
     params = {"w1": Array(draw.values(a, b) / 40, P()), "w2": Array(draw.values(b, c) / 40, P())}
-    return {"params": params, "x": Array(draw.values(n, a) / 10, P("data")),
-            "y": Array(draw.values(n, c) / 10, P("data"))}
+    return {
+        "params": params,
+        "x": Array(draw.values(n, a) / 10, P("data")),
+        "y": Array(draw.values(n, c) / 10, P("data")),
+    }
 
 
 by_its_own = Exercise("t_by_its_own", points=4, reference=loss)
-by_its_own.cases(lambda draw: Case(arguments(draw), draw.mesh("data", "model"), out=P(), roundings=ROUNDINGS,
-                                   cotangents=Array(np.float32(1), P())))
+by_its_own.cases(
+    lambda draw: Case(
+        arguments(draw), draw.mesh("data", "model"), out=P(), roundings=ROUNDINGS, cotangents=Array(np.float32(1), P())
+    )
+)
 exported = Exercise("t_exported", points=4, reference=jax.value_and_grad(loss))
-exported.cases(lambda draw: Case(arguments(draw), draw.mesh("data", "model"), out=(P(), {"w1": P(), "w2": P()}),
-                                 roundings=ROUNDINGS))
+exported.cases(
+    lambda draw: Case(
+        arguments(draw), draw.mesh("data", "model"), out=(P(), {"w1": P(), "w2": P()}), roundings=ROUNDINGS
+    )
+)
 LAID_OUT = {"in_specs": (P(), P("data"), P("data")), "out_specs": P()}
 
 
 def the_loss(params, x, y, *, mesh, combine=jax.lax.pmean):
     def go(*local):
         return combine(loss(*local), "data")
+
     return jax.shard_map(go, mesh=mesh, **LAID_OUT)(params, x, y)
 
 
@@ -55,6 +65,7 @@ def gradients(params, x, y, *, mesh, then=lambda g, n: g / n, check_vma=True):
     def go(params, x, y):
         value, grads = jax.value_and_grad(loss)(params, x, y)
         return jax.lax.pmean(value, "data"), jax.tree.map(lambda g: then(g, jax.lax.axis_size("data")), grads)
+
     return jax.shard_map(go, mesh=mesh, **LAID_OUT, check_vma=check_vma)(params, x, y)
 
 
@@ -91,8 +102,12 @@ def test_a_wrong_scale_is_named_and_the_table_shows_it():
     found = verdict(by_its_own, sum_of_means)
     assert found.mistake == "sum_of_means"
     assert {r.name: r.words for r in found.ratios} == {
-        "The result": "4", "The gradient by params['w1']": "4", "The gradient by params['w2']": "4",
-        "The gradient by x": "4", "The gradient by y": "4"}
+        "The result": "4",
+        "The gradient by params['w1']": "4",
+        "The gradient by params['w2']": "4",
+        "The gradient by x": "4",
+        "The gradient by y": "4",
+    }
     assert "found ÷ expected:" in feedback.text(found) and "<strong>4</strong>" in feedback.card(found)
 
 
@@ -114,12 +129,15 @@ def test_copies_that_differ_are_found_out():
     assert "copies differ" in feedback.text(found)
 
 
-@pytest.mark.parametrize("answer, words", [
-    (lambda *a, mesh: gradients(*a, mesh=mesh)[1], "should return 3 array(s); it returns 2"),
-    (lambda *a, mesh: gradients(*a, mesh=mesh)[::-1], "no key of a dict; yours has the key 'w1'"),
-    (lambda p, x, y, *, mesh: (jnp.sum(x), {"w1": p["w1"], "w3": p["w2"]}), "the key 'w2'; yours has the key 'w3'"),
-    (lambda p, x, y, *, mesh: (jnp.sum(x), {"w1": p["w1"], "w2": p["w2"].T}), "Result 1['w2'] should have shape"),
-])
+@pytest.mark.parametrize(
+    "answer, words",
+    [
+        (lambda *a, mesh: gradients(*a, mesh=mesh)[1], "should return 3 array(s); it returns 2"),
+        (lambda *a, mesh: gradients(*a, mesh=mesh)[::-1], "no key of a dict; yours has the key 'w1'"),
+        (lambda p, x, y, *, mesh: (jnp.sum(x), {"w1": p["w1"], "w3": p["w2"]}), "the key 'w2'; yours has the key 'w3'"),
+        (lambda p, x, y, *, mesh: (jnp.sum(x), {"w1": p["w1"], "w2": p["w2"].T}), "Result 1['w2'] should have shape"),
+    ],
+)
 def test_another_structure_is_said(answer, words):
     assert words in verdict(exported, answer).words
 
@@ -131,8 +149,14 @@ def test_a_loss_of_another_shape_is_said_before_its_gradient():
 
 def test_whole_numbers_have_no_gradient():
     picked = Exercise("t_picked", points=2, reference=lambda table, rows: table[rows].sum(), by_compiler=True)
-    picked.cases(lambda draw: Case({"table": draw.array(8, 6, spec=P()), "rows": Array(np.arange(4), P())},
-                                   draw.mesh("x", "y"), out=P(), cotangents=Array(np.float32(1), P())))
+    picked.cases(
+        lambda draw: Case(
+            {"table": draw.array(8, 6, spec=P()), "rows": Array(np.arange(4), P())},
+            draw.mesh("x", "y"),
+            out=P(),
+            cotangents=Array(np.float32(1), P()),
+        )
+    )
     found = verdict(picked, lambda table, rows, *, mesh: table[rows].sum())
     assert found.passed, found.words
 
@@ -161,7 +185,7 @@ def test_the_bound_is_derived_from_the_length_of_the_sum():
         exact = terms.sum(0, dtype=np.float64)
         one_by_one = np.cumsum(terms, axis=0, dtype=np.float32)[-1]
         assert close(one_by_one, exact, roundings=n)
-        assert not close(exact + n * 2.0 ** -22 * exact, exact, roundings=n)
+        assert not close(exact + n * 2.0**-22 * exact, exact, roundings=n)
 
 
 def test_infinite_and_missing_numbers_are_not_close_to_others():

@@ -12,10 +12,19 @@ from grader.arrays.ratios import ratio, ratios
 WANTED = np.arange(1.0, 13.0).reshape(3, 4)
 
 
-@pytest.mark.parametrize("found, words", [
-    (WANTED, "1"), (8 * WANTED, "8"), (WANTED / 8, "0.125"), (-WANTED, "-1"), (0 * WANTED, "0"),
-    (WANTED + 1, "1.08 to 2"), (WANTED * np.nan, "not finite"), (WANTED * np.inf, "not finite"),
-])
+@pytest.mark.parametrize(
+    "found, words",
+    [
+        (WANTED, "1"),
+        (8 * WANTED, "8"),
+        (WANTED / 8, "0.125"),
+        (-WANTED, "-1"),
+        (0 * WANTED, "0"),
+        (WANTED + 1, "1.08 to 2"),
+        (WANTED * np.nan, "not finite"),
+        (WANTED * np.inf, "not finite"),
+    ],
+)
 def test_one_array(found, words):
     assert ratio("w", [found], [WANTED]).words == words
 

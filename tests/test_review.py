@@ -8,8 +8,9 @@ from grader.arrays.fresh import SEED
 from grader.reviews.asking import makers
 from grader.reviews.question import Question
 
-EVERY = [pytest.param(maker, id=f"{lesson}-{maker.__name__}")
-         for lesson, of_one in makers().items() for maker in of_one]
+EVERY = [
+    pytest.param(maker, id=f"{lesson}-{maker.__name__}") for lesson, of_one in makers().items() for maker in of_one
+]
 
 
 @pytest.mark.parametrize("maker", EVERY)

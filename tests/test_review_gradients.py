@@ -27,7 +27,7 @@ SPOKEN = {  # of the lesson's recipes on eight devices: how the questions speak 
 def test_the_powers_of_the_recipes_are_jaxs(recipe):
     assert recipe in RECIPES
     for check_vma, power in zip((True, False), gradients.RECIPES[SPOKEN[recipe]], strict=True):
-        assert ratio_of(recipe, check_vma) == ("copies differ" if power is None else 8 ** power)
+        assert ratio_of(recipe, check_vma) == ("copies differ" if power is None else 8**power)
 
 
 @pytest.mark.parametrize("seed", range(20))

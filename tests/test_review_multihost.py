@@ -18,8 +18,9 @@ def test_a_question_takes_its_own_answer_and_no_other(maker):
 
 def test_a_process_loads_what_its_devices_get():
     for question in asked(questions.rows_of_a_process):
-        batch, processes, devices = map(int, re.search(r"of (\d+) examples, (\d+) processes of (\d+)",
-                                                       question.ask).groups())
+        batch, processes, devices = map(
+            int, re.search(r"of (\d+) examples, (\d+) processes of (\d+)", question.ask).groups()
+        )
         number = int(re.search(r"process (\d+) loads", question.ask)[1])
         shard = NamedSharding(AbstractMesh((processes * devices,), ("data",)), P("data")).shard_shape((batch,))[0]
         assert question.answer == number * devices * shard

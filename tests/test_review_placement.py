@@ -55,6 +55,9 @@ def test_the_notebooks_arrays_are_those_that_the_questions_are_about():
 def test_timetables_follow_the_rule_that_the_hint_gives():
     table = _timetable(3, 4)
     assert [[row[step - 1] for step in range(1, 7)] for row in table] == [
-        [1, 2, 3, 4, None, None], [None, 1, 2, 3, 4, None], [None, None, 1, 2, 3, 4]]
+        [1, 2, 3, 4, None, None],
+        [None, 1, 2, 3, 4, None],
+        [None, None, 1, 2, 3, 4],
+    ]
     assert len(_timetable(3, 4, waiting=True)[0]) == 12
     assert {c.key for c in timetable.draw_cases()} >= {"2 stages, 1 batch: steps"}

@@ -42,8 +42,9 @@ def test_the_shape_inside_is_what_shard_map_shows(seed):
     question, seen = asked("shape_inside", seed), []
     shape = eval(re.search(r"float32(\[.*?\])", question.ask)[1])
     spec = spec_in(question.ask, "in_specs=")
-    body = jax.shard_map(lambda block: seen.append(block.shape) or block, mesh=mesh_in(question.ask), in_specs=spec,
-                         out_specs=spec)
+    body = jax.shard_map(
+        lambda block: seen.append(block.shape) or block, mesh=mesh_in(question.ask), in_specs=spec, out_specs=spec
+    )
     jax.eval_shape(body, jax.ShapeDtypeStruct(tuple(shape), jnp.float32))
     assert question.answer == seen[0]
 
@@ -52,8 +53,13 @@ def test_the_shape_inside_is_what_shard_map_shows(seed):
 def test_the_result_is_what_shard_map_makes(seed):
     question = asked("result_of_out_specs", seed)
     local = eval(re.search(r"of shape (\(.*?\))", question.ask)[1])
-    body = jax.shard_map(lambda: jnp.zeros(local), mesh=mesh_in(question.ask), in_specs=(),
-                         out_specs=spec_in(question.ask, "out_specs="), check_vma=False)
+    body = jax.shard_map(
+        lambda: jnp.zeros(local),
+        mesh=mesh_in(question.ask),
+        in_specs=(),
+        out_specs=spec_in(question.ask, "out_specs="),
+        check_vma=False,
+    )
     assert question.answer == jax.eval_shape(body).shape
 
 

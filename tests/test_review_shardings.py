@@ -41,8 +41,11 @@ def test_holders_are_those_of_jax():
     for question in asked(questions.who_holds_the_entry):
         row, column = map(int, re.search(r"entry \[(\d), (\d)\]", question.ask).groups())
         held = laid(question, (8, 8))[1]
-        assert question.answer == [device.id for device, (rows, columns) in held.items()
-                                   if row in range(8)[rows] and column in range(8)[columns]]
+        assert question.answer == [
+            device.id
+            for device, (rows, columns) in held.items()
+            if row in range(8)[rows] and column in range(8)[columns]
+        ]
 
 
 def test_bytes_are_those_of_jax():

@@ -67,6 +67,7 @@ def closes_over():
 
     def inner(process_id, num_processes):
         return outside
+
     return inner
 
 
@@ -75,11 +76,17 @@ class Callable:
         return 1
 
 
-@pytest.mark.parametrize("given, words", [
-    (uses_a_mesh, "uses `MESH`, a Mesh of this notebook"), (uses_what_is_not_finite, "uses `FAR`, a float"),
-    (closes_over(), "uses `outside` of the function around it"), (Callable(), "it is a Callable"),
-    (lambda process_id, num_processes: 1, "def"), (print, "it is a builtin_function_or_method"),
-])
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        (uses_a_mesh, "uses `MESH`, a Mesh of this notebook"),
+        (uses_what_is_not_finite, "uses `FAR`, a float"),
+        (closes_over(), "uses `outside` of the function around it"),
+        (Callable(), "it is a Callable"),
+        (lambda process_id, num_processes: 1, "def"),
+        (print, "it is a builtin_function_or_method"),
+    ],
+)
 def test_what_cannot_go_along_is_said(given, words):
     with pytest.raises(Refused, match=words.replace("(", r"\(")):
         script_of(given)

@@ -32,8 +32,16 @@ def test_specs_cross_the_wire_and_stay_specs():
     assert built(asked.arguments) == {"spec": SPEC, "many": [P(), P("x")]}
 
 
-@pytest.mark.parametrize("part, text", [(slice(0, 4), "0:4"), (slice(None), ":"), (slice(2, None), "2:"),
-                                        (slice(np.int64(4), np.int32(8), 1), "4:8"), (slice(0, 8, 2), "0:8:2")])
+@pytest.mark.parametrize(
+    "part, text",
+    [
+        (slice(0, 4), "0:4"),
+        (slice(None), ":"),
+        (slice(2, None), "2:"),
+        (slice(np.int64(4), np.int32(8), 1), "4:8"),
+        (slice(0, 8, 2), "0:8:2"),
+    ],
+)
 def test_a_slice_is_plain_text(part, text):
     assert plain({3: (part,)}) == {"3": (text,)}
 
@@ -61,6 +69,7 @@ def test_of_a_wrong_table_the_first_wrong_device_is_named():
     def answer(shape, spec, mesh):
         right = exercise.reference(shape, spec, mesh)
         return {**right, 3: (slice(0, 1), slice(None))}
+
     words = judge(exercise, [case], collect("function", asks(exercise, [case]), answer)).words
     rows = case.arguments["shape"][0] // 4
     assert f"entry 3 should be ('{rows}:{2 * rows}', ':'); it is ('0:1', ':')." in words
@@ -82,8 +91,14 @@ def test_a_card_takes_nothing_that_jax_refuses(wrong):
     assert not outcome.passed
 
 
-@pytest.mark.parametrize("cell, shape, spec", [("def picture", SHAPE, P("y", "x")), ("figure = ", (8, 8), P("y", "x")),
-                                               ("picture(lambda", SHAPE, P(None, ("y", "x")))])
+@pytest.mark.parametrize(
+    "cell, shape, spec",
+    [
+        ("def picture", SHAPE, P("y", "x")),
+        ("figure = ", (8, 8), P("y", "x")),
+        ("picture(lambda", SHAPE, P(None, ("y", "x"))),
+    ],
+)
 def test_the_pictures_without_a_spec_are_those_that_the_check_means(cell, shape, spec):
     (shown,) = [c.outputs for c in nbformat.read(LESSON, 4).cells if c.source.startswith(cell)]
     assert shown[-1].data["text/plain"] == draw.text(blocks(shape, spec, MESH))

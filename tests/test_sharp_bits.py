@@ -75,6 +75,7 @@ def _own_numbers(x, seed, *, mesh):
     def body(block):
         key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("x"))
         return block + jax.random.uniform(key, block.shape)
+
     return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)
 
 
@@ -82,6 +83,7 @@ def test_an_answer_that_sets_a_mesh_leaves_none_behind():
     def sets(x, seed, *, mesh):
         jax.set_mesh(mesh)
         return x
+
     collect("program", asks(numpy_into_jit, numpy_into_jit.draw_cases())[:1], sets)
     assert len(jnp.arange(8).sharding.device_set) == 1
 
@@ -125,8 +127,16 @@ def test_processes_say_the_same_as_the_rule(processes):
         free.bind(("localhost", 0))
         where = f"localhost:{free.getsockname()[1]}"
     plain_environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}
-    running = [subprocess.Popen([sys.executable, "-c", PROGRAM, where, str(processes), str(k)], env=plain_environment,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for k in range(processes)]
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, where, str(processes), str(k)],
+            env=plain_environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for k in range(processes)
+    ]
     try:
         said = [process.communicate(timeout=120)[0] for process in running]
     finally:

@@ -40,7 +40,8 @@ def test_every_kind_can_be_traced_alone_and_in_a_loop(kind, checked):
 def test_an_outline_says_what_it_is_in_one_line():
     assert repr(Sketch(MESH, (8, 2), STEPS)) == (
         "<the jaxpr of a shard_map on x=4 × y=2, blocks float32[8,2]: psum over x, 3 turns of (ppermute over y, "
-        "jit(all_gather over x)), widen, psum_scatter over y>")
+        "jit(all_gather over x)), widen, psum_scatter over y>"
+    )
 
 
 def test_no_device_is_needed_beyond_those_of_the_mesh():

@@ -23,8 +23,15 @@ EXAMPLE = "mesh = make(jax.devices())\nshow(mesh)"
 
 
 def parts(*own: str, expression: str = "answer"):
-    return slices([Cell(IMPORTS, given=True), Cell("from grader import make, show", given=True),
-                   Cell(EXAMPLE, given=True), *map(Cell, own), Cell(expression, check="answer")])
+    return slices(
+        [
+            Cell(IMPORTS, given=True),
+            Cell("from grader import make, show", given=True),
+            Cell(EXAMPLE, given=True),
+            *map(Cell, own),
+            Cell(expression, check="answer"),
+        ]
+    )
 
 
 PLAIN = [
@@ -80,15 +87,36 @@ WHOLE = {
 @pytest.mark.parametrize("own", WHOLE.values(), ids=WHOLE.keys())
 def test_whatever_may_do_more_is_run_whole(own):
     # The example comes after, so that it can be touched by what the cell does.
-    assert slices([Cell(IMPORTS, given=True), Cell("from grader import make, show", given=True), Cell(own),
-                   Cell(EXAMPLE, given=True), Cell("show(mesh)", given=True), Cell("answer", check="answer")]) is None
+    assert (
+        slices(
+            [
+                Cell(IMPORTS, given=True),
+                Cell("from grader import make, show", given=True),
+                Cell(own),
+                Cell(EXAMPLE, given=True),
+                Cell("show(mesh)", given=True),
+                Cell("answer", check="answer"),
+            ]
+        )
+        is None
+    )
 
 
 def test_a_slice_holds_all_that_binds_what_it_needs_and_no_more():
-    own = ("size = 4", "other = 5  # nobody needs it", "def helper(a): return a * size", "size = size + 1",
-           "def answer(a): return jnp.sin(helper(a))")
-    assert parts(*own)["answer"] == (IMPORTS, own[0], "def helper(a):\n    return a * size", own[3],
-                                     "def answer(a):\n    return jnp.sin(helper(a))")
+    own = (
+        "size = 4",
+        "other = 5  # nobody needs it",
+        "def helper(a): return a * size",
+        "size = size + 1",
+        "def answer(a): return jnp.sin(helper(a))",
+    )
+    assert parts(*own)["answer"] == (
+        IMPORTS,
+        own[0],
+        "def helper(a):\n    return a * size",
+        own[3],
+        "def answer(a):\n    return jnp.sin(helper(a))",
+    )
 
 
 def test_a_check_sees_what_stands_before_it():
@@ -97,17 +125,33 @@ def test_a_check_sees_what_stands_before_it():
 
 
 AGAIN = {
-    "a helper of the same name": (["def go(a): return a", "def answer(a): return go(a)"],
-                                  ["def go(a): return -a", "def other(a): return go(a)"], "other", [2, 3]),
+    "a helper of the same name": (
+        ["def go(a): return a", "def answer(a): return go(a)"],
+        ["def go(a): return -a", "def other(a): return go(a)"],
+        "other",
+        [2, 3],
+    ),
     "what a function calls is what there is at the check, and what there was": (
-        ["def go(a): return a", "def answer(a): return go(a)"], ["def go(a): return -a"], "answer", [0, 1, 2]),
+        ["def go(a): return a", "def answer(a): return go(a)"],
+        ["def go(a): return -a"],
+        "answer",
+        [0, 1, 2],
+    ),
     "what a cell reads is what there was": (["size = 2", "answer = {'a': size}"], ["size = 3"], "answer", [0, 1, 2]),
     "what is only added to": (["answer = {}", "answer['a'] = 1"], ["answer['b'] = 2"], "answer", [0, 1, 2]),
     "what is counted up": (["answer = 1", "answer += 1"], ["answer = answer + 1"], "answer", [0, 1, 2]),
-    "imports that bind the same": (["import jax\ndef first(a): return jax.jit(a)"],
-                                   ["import jax\ndef answer(a): return jax.jit(a)"], "answer", [1]),
-    "an import of another thing": (["import numpy as np\ndef first(a): return np.sin(a)"],
-                                   ["import jax.numpy as np\ndef answer(a): return np.sin(a)"], "answer", [1]),
+    "imports that bind the same": (
+        ["import jax\ndef first(a): return jax.jit(a)"],
+        ["import jax\ndef answer(a): return jax.jit(a)"],
+        "answer",
+        [1],
+    ),
+    "an import of another thing": (
+        ["import numpy as np\ndef first(a): return np.sin(a)"],
+        ["import jax.numpy as np\ndef answer(a): return np.sin(a)"],
+        "answer",
+        [1],
+    ),
     "what only a loop binds": (["answer = 1"], ["for answer in (): pass"], "answer", [0, 1]),
 }
 
@@ -159,8 +203,14 @@ SPARED = {
 
 @pytest.mark.parametrize("own, example, left_out", SPARED.values(), ids=SPARED.keys())
 def test_an_example_is_spared_when_it_has_nothing_to_do_with_a_cell_that_runs(own, example, left_out):
-    cells = [Cell(IMPORTS, given=True), Cell("from grader import make, show", given=True), Cell(SHAPES, given=True),
-             *map(Cell, own), Cell(example, given=True), Cell("answer", check="answer")]
+    cells = [
+        Cell(IMPORTS, given=True),
+        Cell("from grader import make, show", given=True),
+        Cell(SHAPES, given=True),
+        *map(Cell, own),
+        Cell(example, given=True),
+        Cell("answer", check="answer"),
+    ]
     assert (len(cells) - 2 in spared(cells)) == left_out
 
 
@@ -171,9 +221,13 @@ def test_an_example_that_uses_what_a_deleted_one_made_is_run():
     assert spared(cells, ["rows = 3"]) == {0, 3}
 
 
-TRIED = ["mine = lay_out(np.ones((8, 16), np.float32), 'x')\nprint('all_gather' in bytes_sent)\nmine.sharding",
-         *(pytest.param(tried, marks=pytest.mark.slow) for tried in (
-             "print([n * n for n in range(4)])", "cut_a = None", "a_cut + 1"))]
+TRIED = [
+    "mine = lay_out(np.ones((8, 16), np.float32), 'x')\nprint('all_gather' in bytes_sent)\nmine.sharding",
+    *(
+        pytest.param(tried, marks=pytest.mark.slow)
+        for tried in ("print([n * n for n in range(4)])", "cut_a = None", "a_cut + 1")
+    ),
+]
 
 
 @pytest.mark.parametrize("tried", TRIED)
@@ -193,8 +247,10 @@ def test_in_every_lesson_something_may_be_tried_out(root, name):
     """Everything is graded as it is when the whole notebook runs."""
     solved, release = (nbformat.read(root / folder / name / f"{name}.ipynb", 4) for folder in ("solutions", "course"))
     solved.cells.insert(len(solved.cells) // 2, nbformat.v4.new_code_cell("tried = 1\nprint(tried)"))
-    quick, whole = (grade_notebook(copy.deepcopy(solved), release, seed=5, judge=shared_judge(), store=Store(None),
-                                   lesson=lesson) for lesson in (lesson_of(root, name), None))
+    quick, whole = (
+        grade_notebook(copy.deepcopy(solved), release, seed=5, judge=shared_judge(), store=Store(None), lesson=lesson)
+        for lesson in (lesson_of(root, name), None)
+    )
     assert all(verdict.passed for verdict in quick.verdicts)
     assert [verdict.outcomes for verdict in quick.verdicts] == [verdict.outcomes for verdict in whole.verdicts]
     stored = lesson_of(root, name).shown

@@ -17,8 +17,9 @@ from grader.exercises.exercise import Case, Exercise
 from grader.judging.judge import judge
 from grader.processes.launch import launch_of
 
-sums = Exercise("t_sums", points=4, form="processes",
-                reference=lambda process_id, num_processes, *, mine: float(np.sum(mine)))
+sums = Exercise(
+    "t_sums", points=4, form="processes", reference=lambda process_id, num_processes, *, mine: float(np.sum(mine))
+)
 
 
 @sums.cases
@@ -83,10 +84,14 @@ def test_right_answers_earn_everything(answer):
     assert found.passed and found.points == 4, found.words
 
 
-@pytest.mark.parametrize("wrong, check, words", [
-    (only_mine, "values", "Process 0 should return"), (too_late, "ends", "failed first: it raised RuntimeError"),
-    (the_first_alone, "ends", "process 0"),
-])
+@pytest.mark.parametrize(
+    "wrong, check, words",
+    [
+        (only_mine, "values", "Process 0 should return"),
+        (too_late, "ends", "failed first: it raised RuntimeError"),
+        (the_first_alone, "ends", "process 0"),
+    ],
+)
 def test_each_mistake_is_named_and_what_happened_is_said(wrong, check, words):
     found = verdict(wrong)
     assert found.mistake == wrong.__name__
@@ -94,8 +99,7 @@ def test_each_mistake_is_named_and_what_happened_is_said(wrong, check, words):
     assert "Traceback" not in feedback.text(found)
 
 
-def unwritten(process_id, num_processes, *, mine):
-    ...
+def unwritten(process_id, num_processes, *, mine): ...
 
 
 def returns_nothing(process_id, num_processes, *, mine):
@@ -106,11 +110,17 @@ def returns_what_has_no_form(process_id, num_processes, *, mine):
     return object()
 
 
-@pytest.mark.parametrize("answer, words", [
-    (..., "still the starter"), (unwritten, "still the starter"), (returns_nothing, "it returns None"),
-    (returns_what_has_no_form, "neither a number"), (3, "should be a function"),
-    (lambda process_id, num_processes, *, mine: 1, "`def`"),
-])
+@pytest.mark.parametrize(
+    "answer, words",
+    [
+        (..., "still the starter"),
+        (unwritten, "still the starter"),
+        (returns_nothing, "it returns None"),
+        (returns_what_has_no_form, "neither a number"),
+        (3, "should be a function"),
+        (lambda process_id, num_processes, *, mine: 1, "`def`"),
+    ],
+)
 def test_answers_of_the_wrong_kind_get_a_clear_word(answer, words):
     found = verdict(answer)
     assert not found.points and words in found.words
@@ -121,12 +131,14 @@ def test_answers_of_the_wrong_kind_get_a_clear_word(answer, words):
 
 def leaves(process_id, num_processes, *, mine):
     import os
+
     os._exit(0)
 
 
 def kills_the_rest(process_id, num_processes, *, mine):
     import os
     import signal
+
     for number in range(2, 4000):
         try:
             if number != os.getpid():
@@ -139,6 +151,7 @@ def kills_the_rest(process_id, num_processes, *, mine):
 def forks_for_ever(process_id, num_processes, *, mine):
     import os
     import time
+
     for _ in range(6):  # (each doubles them)
         os.fork()
     time.sleep(100)
@@ -146,17 +159,20 @@ def forks_for_ever(process_id, num_processes, *, mine):
 
 def looks_for_the_reference(process_id, num_processes, *, mine):
     from grader.lessons import EXERCISES
+
     return EXERCISES["t_sums"].reference(process_id, num_processes, mine=mine)
 
 
 def asks_the_network(process_id, num_processes, *, mine):
     import socket
+
     return float(socket.create_connection(("198.51.100.1", 80), timeout=2).fileno())
 
 
 def forges_its_report(process_id, num_processes, *, mine):
     import json
     import os
+
     said = json.dumps({"returned": float(mine.sum())}).encode()
     for descriptor in range(3, 60):
         try:
@@ -186,8 +202,7 @@ def test_behind_walls_a_right_answer_earns_everything(judging):
     assert found.passed, found.words
 
 
-@pytest.mark.parametrize("hostile", [leaves, kills_the_rest, forks_for_ever, looks_for_the_reference,
-                                     asks_the_network])
+@pytest.mark.parametrize("hostile", [leaves, kills_the_rest, forks_for_ever, looks_for_the_reference, asks_the_network])
 def test_behind_walls_hostile_answers_get_nothing_and_the_next_is_judged(judging, hostile):
     assert graded(judging, hostile).points == 0
     assert graded(judging, only_mine).mistake == "only_mine"

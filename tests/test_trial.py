@@ -12,8 +12,13 @@ from grader.programs.program import trace
 
 
 def test_what_hangs_is_ended_beside_what_finishes():
-    found = trials([on_four(rings_waiting.one_branch), on_four(rings_waiting.sum_then_where),
-                    on_four(rings_waiting.each_its_own_turns)])
+    found = trials(
+        [
+            on_four(rings_waiting.one_branch),
+            on_four(rings_waiting.sum_then_where),
+            on_four(rings_waiting.each_its_own_turns),
+        ]
+    )
     assert [one.finished for one in found] == [False, True, False]
     assert np.array_equal(found[1].result, [19, 2, 6, 10])
     assert "device 0 calls the all_reduce over x once, device 1 never." in found[0].stuck

@@ -36,16 +36,22 @@ def branch(condition):
     return lambda x: lax.cond(condition(x), lambda b: lax.psum(b, "x"), lambda b: b, x)
 
 
-@pytest.mark.parametrize("body, visits, waiting", [
-    (branch(lambda x: me() == 0), (1, 1, 0, 0, 0, 0, 0, 0), (0, 2)),
-    (branch(lambda x: (me() * 2 + 1 > 4) | (me("y") != 0)), (0, 1, 0, 1, 1, 1, 1, 1), (4, 0)),
-    (branch(lambda x: jnp.array(True) & (me() != 1)), (1, 1, 0, 0, 1, 1, 1, 1), (0, 2)),
-    (branch(lambda x: me("y") == 0), (1, 0) * 4, None),  # along x all or none come by
-    (turning(lambda: me() + 1), (1, 1, 2, 2, 3, 3, 4, 4), (6, 0)),
-    (turning(lambda: 2 * me("y") + 3, step=2), (2, 3) * 4, None),
-    (lambda x: lax.cond(me() == 1, lambda b: lax.fori_loop(0, 5, lambda k, c: up(c), b), lambda b: b, x),
-     (0, 0, 5, 5, 0, 0, 0, 0), (2, 0)),
-])
+@pytest.mark.parametrize(
+    "body, visits, waiting",
+    [
+        (branch(lambda x: me() == 0), (1, 1, 0, 0, 0, 0, 0, 0), (0, 2)),
+        (branch(lambda x: (me() * 2 + 1 > 4) | (me("y") != 0)), (0, 1, 0, 1, 1, 1, 1, 1), (4, 0)),
+        (branch(lambda x: jnp.array(True) & (me() != 1)), (1, 1, 0, 0, 1, 1, 1, 1), (0, 2)),
+        (branch(lambda x: me("y") == 0), (1, 0) * 4, None),  # along x all or none come by
+        (turning(lambda: me() + 1), (1, 1, 2, 2, 3, 3, 4, 4), (6, 0)),
+        (turning(lambda: 2 * me("y") + 3, step=2), (2, 3) * 4, None),
+        (
+            lambda x: lax.cond(me() == 1, lambda b: lax.fori_loop(0, 5, lambda k, c: up(c), b), lambda b: b, x),
+            (0, 0, 5, 5, 0, 0, 0, 0),
+            (2, 0),
+        ),
+    ],
+)
 def test_how_often_each_device_comes_by_and_who_waits(body, visits, waiting):
     found = read(body)
     (collective,) = found.collectives
@@ -53,12 +59,16 @@ def test_how_often_each_device_comes_by_and_who_waits(body, visits, waiting):
     assert found.waiting(collective) == waiting
 
 
-@pytest.mark.parametrize("body", [
-    branch(lambda x: x[0] > 0),
-    lambda x: lax.while_loop(lambda c: c[0] < c[1], lambda c: (c[0] + 1, c[1] - me(), up(c[2])), (0, 9, x))[2],
-    turning(lambda: lax.pmax(me() + 1, "x")),
-    turning(lambda: jnp.int8(127), step=jnp.int8(100), start=jnp.int8(0)),
-], ids=["a branch on data", "a limit that moves", "a limit from a collective", "a counter that turns over"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        branch(lambda x: x[0] > 0),
+        lambda x: lax.while_loop(lambda c: c[0] < c[1], lambda c: (c[0] + 1, c[1] - me(), up(c[2])), (0, 9, x))[2],
+        turning(lambda: lax.pmax(me() + 1, "x")),
+        turning(lambda: jnp.int8(127), step=jnp.int8(100), start=jnp.int8(0)),
+    ],
+    ids=["a branch on data", "a limit that moves", "a limit from a collective", "a counter that turns over"],
+)
 def test_what_the_text_does_not_say_is_not_guessed(body):
     assert all(c.times is None and c.visits is None for c in read(body).collectives if c.kind != "all_reduce")
     assert any(c.times is None for c in read(body).collectives)
@@ -70,16 +80,19 @@ def test_a_function_called_twice_is_read_with_its_own_arguments():
     assert [c.visits for c in found.collectives] == [(1,) * 4 + (0,) * 4, (0,) * 4 + (1,) * 4]
 
 
-@pytest.mark.parametrize("body, steps", [
-    (lambda x: x + 1, 0),
-    (lambda x: up(up(x)), 2),
-    (lambda x: up(x) + lax.ppermute(x, "x", DOWN), 1),
-    (lambda x: up(x) + up(up(2 * x)), 2),
-    (lambda x: lax.fori_loop(0, 3, lambda k, c: up(up(c)), x), 6),
-    (lambda x: sum(lax.fori_loop(0, 3, lambda k, c: (up(c[0]), lax.ppermute(c[1], "x", DOWN)), (x, x))), 3),
-    (lambda x: jax.jit(up)(x) + jax.jit(up)(x), 1),
-    (lambda x: lax.ppermute(x, "x", [(k, k) for k in range(4)]), 0),  # to itself
-])
+@pytest.mark.parametrize(
+    "body, steps",
+    [
+        (lambda x: x + 1, 0),
+        (lambda x: up(up(x)), 2),
+        (lambda x: up(x) + lax.ppermute(x, "x", DOWN), 1),
+        (lambda x: up(x) + up(up(2 * x)), 2),
+        (lambda x: lax.fori_loop(0, 3, lambda k, c: up(up(c)), x), 6),
+        (lambda x: sum(lax.fori_loop(0, 3, lambda k, c: (up(c[0]), lax.ppermute(c[1], "x", DOWN)), (x, x))), 3),
+        (lambda x: jax.jit(up)(x) + jax.jit(up)(x), 1),
+        (lambda x: lax.ppermute(x, "x", [(k, k) for k in range(4)]), 0),  # to itself
+    ],
+)
 def test_the_longest_chain_of_transfers_is_counted(body, steps):
     assert read(body).steps == steps
 

@@ -8,8 +8,22 @@ from pathlib import Path
 
 import pytest
 
-SUITE = [f"test_{room}.py" for room in ("program", "communication", "judge", "draw", "feedback", "exercises", "pytrees",
-                                        "ratios", "script", "launch", "together")]
+SUITE = [
+    f"test_{room}.py"
+    for room in (
+        "program",
+        "communication",
+        "judge",
+        "draw",
+        "feedback",
+        "exercises",
+        "pytrees",
+        "ratios",
+        "script",
+        "launch",
+        "together",
+    )
+]
 QUICKLY = "not test_exercises or notebook"  # the rest of the exercises' tests takes minutes
 NEEDED = ["matplotlib", "flatbuffers", "nbformat", "pytest", "pytest-timeout"]
 OLDEST, NEWEST = "jax==0.7.2", "jax"
@@ -30,10 +44,10 @@ def newer_python() -> str:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("uv") is None, reason="needs uv, which `make test` installs")
-@pytest.mark.parametrize("which", [QUICKLY, pytest.param("", marks=pytest.mark.timeout(1600))],
-                         ids=["quickly", "all"])
-@pytest.mark.parametrize("jax, python", [(OLDEST, lambda: sys.executable), (NEWEST, newer_python)],
-                         ids=["oldest", "newest"])
+@pytest.mark.parametrize("which", [QUICKLY, pytest.param("", marks=pytest.mark.timeout(1600))], ids=["quickly", "all"])
+@pytest.mark.parametrize(
+    "jax, python", [(OLDEST, lambda: sys.executable), (NEWEST, newer_python)], ids=["oldest", "newest"]
+)
 def test_the_students_side_runs_there(jax, python, which, root, tmp_path):
     made = uv("venv", "--quiet", "--python", python(), str(tmp_path / "env"))
     assert made.returncode == 0, made.stderr
@@ -42,8 +56,12 @@ def test_the_students_side_runs_there(jax, python, which, root, tmp_path):
     if installed.returncode:
         pytest.skip(f"{jax} cannot be installed here: {installed.stderr.strip().splitlines()[-1]}")
     tests = [str(root / "tests" / name) for name in SUITE]
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(root), "HOME": str(Path.home()),
-                   "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(root),
+        "HOME": str(Path.home()),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     command = [there, "-m", "pytest", "-m", "slow or not slow", "-k", which, "-p", "no:cacheprovider", *tests]
     done = subprocess.run(command, cwd=root, text=True, capture_output=True, timeout=1500, env=environment)
     assert done.returncode == 0, done.stdout[-3000:]

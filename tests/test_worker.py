@@ -34,6 +34,7 @@ def solved(course):
 def graded(course, judge):
     def grade(nb, limits: Limits = QUICK) -> Graded:
         return grade_notebook(nb, mini.released(course), seed=11, judge=judge, limits=limits)
+
     return grade
 
 
@@ -71,8 +72,11 @@ def test_the_untouched_release_earns_nothing(graded, course):
 
 def test_only_the_lessons_own_text_may_hold_html(course, judge, solved):
     lesson = replace(lesson_of(course, mini.LESSON), texts=frozenset({"<b>ours</b>"}))
-    solved.cells += [nbformat.v4.new_markdown_cell("<b>ours</b>"), nbformat.v4.new_markdown_cell("<b>mine</b>"),
-                     nbformat.v4.new_raw_cell("<b>ours</b>")]
+    solved.cells += [
+        nbformat.v4.new_markdown_cell("<b>ours</b>"),
+        nbformat.v4.new_markdown_cell("<b>mine</b>"),
+        nbformat.v4.new_raw_cell("<b>ours</b>"),
+    ]
     result = grade_notebook(solved, mini.released(course), seed=11, judge=judge, lesson=lesson)
     ours, mine, raw = (cell.source for cell in result.notebook.cells[-3:])
     assert (ours, mine, raw) == ("<b>ours</b>", "&lt;b>mine&lt;/b>", "&lt;b>ours&lt;/b>")
@@ -103,20 +107,23 @@ def test_a_launch_or_a_trial_in_a_hand_in_says_that_it_is_not_run(graded, solved
 # What a notebook may do without harm to its marks.
 
 
-@pytest.mark.parametrize("source", [
-    "raise ValueError('one cell fails')",
-    "import sys; sys.exit(3)",
-    "exit()",
-    "raise KeyboardInterrupt",
-    "while True: pass",
-    "import warnings, sys; warnings.warn('careful'); print('careful', file=sys.stderr)",
-    "import os\nif os.fork() == 0:\n    import time; time.sleep(1000)",
-    "import subprocess; subprocess.Popen(['sleep', '1000'])",
-    "import threading, time; threading.Thread(target=lambda: time.sleep(1000)).start()",
-    "hoard = bytearray(64 << 30)",
-    "def broken(:",
-    "import os; os.close(1); os.close(2)",
-])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "raise ValueError('one cell fails')",
+        "import sys; sys.exit(3)",
+        "exit()",
+        "raise KeyboardInterrupt",
+        "while True: pass",
+        "import warnings, sys; warnings.warn('careful'); print('careful', file=sys.stderr)",
+        "import os\nif os.fork() == 0:\n    import time; time.sleep(1000)",
+        "import subprocess; subprocess.Popen(['sleep', '1000'])",
+        "import threading, time; threading.Thread(target=lambda: time.sleep(1000)).start()",
+        "hoard = bytearray(64 << 30)",
+        "def broken(:",
+        "import os; os.close(1); os.close(2)",
+    ],
+)
 def test_marks_survive(graded, solved, source):
     assert points(graded(mini.with_cell(solved, source))) == FULL
 
@@ -130,18 +137,22 @@ def test_a_cell_that_swallows_its_interruption_is_interrupted_again(graded, solv
 
 def test_a_notebook_that_never_ends_keeps_what_came_before(graded, solved):
     endless = "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass"  # deaf to its limit
-    result = graded(mini.with_cell(solved, endless, at=mini.position(solved, "answer_case3")),
-                    Limits(cell_seconds=3, seconds=8))
+    result = graded(
+        mini.with_cell(solved, endless, at=mini.position(solved, "answer_case3")), Limits(cell_seconds=3, seconds=8)
+    )
     assert points(result) == ONLY_BLOCKS
     assert "never reached" in words(result, "case3")
     assert "still running after 8 seconds" in words(result, "case3")
 
 
-@pytest.mark.parametrize(("source", "said"), [
-    ("import os; os._exit(0)", "left Python"),
-    ("import os; os.abort()", "crashed"),
-    ("import os; os.kill(os.getpid(), 9)", "crashed (Killed)"),
-])
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import os; os._exit(0)", "left Python"),
+        ("import os; os.abort()", "crashed"),
+        ("import os; os.kill(os.getpid(), 9)", "crashed (Killed)"),
+    ],
+)
 def test_a_process_that_ends_early_is_told_so(graded, solved, source, said):
     result = graded(mini.with_cell(solved, source, at=mini.position(solved, "answer_case3")))
     assert points(result) == ONLY_BLOCKS
@@ -186,12 +197,12 @@ def test_forging_earns_nothing(graded, course, source):
 
 
 def test_noise_on_the_wire_costs_nothing(graded, solved):
-    noise = r'''import os
+    noise = r"""import os
 for fd in range(3, 40):
     try:
         os.write(fd, b'[1,2\n{"check": 3}\n[]\n5\n{"cell": true}\n{"cell": 1, "outputs": 7}\n{"cell": 1.5}\n')
     except OSError:
-        pass'''
+        pass"""
     assert points(graded(mini.with_cell(solved, noise))) == FULL
 
 
@@ -230,10 +241,17 @@ def test_an_edited_check_is_undone(graded, course):
     assert points(graded(nb)) == NONE
 
 
-@pytest.mark.parametrize("marks", [
-    None, "text", [], {"grade_id": 7}, {"grade_id": "check_case3", "grade": True, "points": 1000},
-    {"grade_id": "check_other", "grade": True, "points": 1, "schema_version": 1},
-])
+@pytest.mark.parametrize(
+    "marks",
+    [
+        None,
+        "text",
+        [],
+        {"grade_id": 7},
+        {"grade_id": "check_case3", "grade": True, "points": 1000},
+        {"grade_id": "check_other", "grade": True, "points": 1, "schema_version": 1},
+    ],
+)
 def test_a_check_with_other_marks_gets_its_own_back(graded, solved, marks):
     nb = mini.edited(solved, "check_case3", lambda cell: cell.metadata.update(nbgrader=marks))
     assert points(graded(nb)) == FULL
@@ -243,4 +261,5 @@ def test_a_check_turned_into_text_is_put_back(graded, solved):
     def turn(cell):
         cell.cell_type = "markdown"
         del cell["outputs"], cell["execution_count"]
+
     assert points(graded(mini.edited(solved, "check_case3", turn))) == FULL

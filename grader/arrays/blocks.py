@@ -34,8 +34,7 @@ class Blocks:
         return math.prod(part.stop - part.start for part in self.indices[0])
 
 
-def blocks(shape: tuple[int, ...], spec: P, mesh: Any, value: Any = None,
-           partial_over: tuple[str, ...] = ()) -> Blocks:
+def blocks(shape: tuple[int, ...], spec: P, mesh: Any, value: Any = None, partial_over: tuple[str, ...] = ()) -> Blocks:
     """The blocks of an array of `shape` laid out by `spec` over `mesh` (a Mesh, or axis names to sizes).
 
     No device is needed; `value`, if given, is the whole array.
@@ -68,8 +67,7 @@ def _part(length: int, part: Any, place: Mapping[str, Any], sizes: Mapping[str, 
     return slice(number * step, (number + 1) * step)
 
 
-def blocks_of(array: jax.Array, mesh: Mapping[str, int] | None = None,
-              partial_over: tuple[str, ...] = ()) -> Blocks:
+def blocks_of(array: jax.Array, mesh: Mapping[str, int] | None = None, partial_over: tuple[str, ...] = ()) -> Blocks:
     """The blocks of a real array, read from every device that holds one.
 
     `mesh` names the axes; by default those of the array's own NamedSharding.
@@ -81,7 +79,7 @@ def blocks_of(array: jax.Array, mesh: Mapping[str, int] | None = None,
     if isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, AbstractMesh):
         order = {device: k for k, device in enumerate(sharding.mesh.devices.flat)}
         shards = sorted(shards, key=lambda shard: order[shard.device])
-    indices = tuple(tuple(slice(*i.indices(n)[:2]) for i, n in zip(s.index, array.shape, strict=True))
-                    for s in shards)
-    return Blocks(dict(mesh), tuple(array.shape), indices, tuple(np.asarray(s.data) for s in shards),
-                  tuple(partial_over))
+    indices = tuple(tuple(slice(*i.indices(n)[:2]) for i, n in zip(s.index, array.shape, strict=True)) for s in shards)
+    return Blocks(
+        dict(mesh), tuple(array.shape), indices, tuple(np.asarray(s.data) for s in shards), tuple(partial_over)
+    )

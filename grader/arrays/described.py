@@ -39,8 +39,10 @@ class OnMesh:
 
     def __repr__(self) -> str:
         sizes = " × ".join(f"{name}={size}" for name, size in self.sizes.items())
-        notes = [*(["Explicit"] if self.explicit else []),
-                 *([f"devices {', '.join(map(str, self.order))}"] if self.order else [])]
+        notes = [
+            *(["Explicit"] if self.explicit else []),
+            *([f"devices {', '.join(map(str, self.order))}"] if self.order else []),
+        ]
         return f"<mesh {sizes}{' (' + '; '.join(notes) + ')' if notes else ''}>"
 
 
@@ -67,8 +69,10 @@ class OnDevices:
         if not self.instead:
             return lying
         place = {device: k for k, device in enumerate(sharding.mesh.devices.flat)}
-        blocks = [jax.device_put(self.instead.get(place[s.device], np.asarray(s.data)), s.device)
-                  for s in lying.addressable_shards]
+        blocks = [
+            jax.device_put(self.instead.get(place[s.device], np.asarray(s.data)), s.device)
+            for s in lying.addressable_shards
+        ]
         return jax.make_array_from_single_device_arrays(lying.shape, sharding, blocks)
 
     def __repr__(self) -> str:
@@ -152,9 +156,11 @@ def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:
 def observed_mesh(mesh: Mesh) -> dict[str, Any]:
     """A mesh as plain values: axis sizes in order, the devices' numbers, and the types of its axes."""
     number = {device: k for k, device in enumerate(jax.devices())}
-    return {"axes": [[name, size] for name, size in mesh.shape.items()],
-            "devices": [number[device] for device in mesh.devices.flat],
-            "axis_types": [str(kind).rpartition(".")[2] for kind in mesh.axis_types]}
+    return {
+        "axes": [[name, size] for name, size in mesh.shape.items()],
+        "devices": [number[device] for device in mesh.devices.flat],
+        "axis_types": [str(kind).rpartition(".")[2] for kind in mesh.axis_types],
+    }
 
 
 def lies_on_devices(value: Any) -> bool:
@@ -179,8 +185,9 @@ def _difference(found: Any, expected: Any, close: Any, name: str) -> str:
     if isinstance(expected, (list, tuple)):
         if not isinstance(found, (list, tuple)) or len(found) != len(expected):
             return f"{name} should be {_kind(expected)}; it is {_kind(found)}."
-        return _first(_difference(f, e, close, f"{name}[{k}]") for k, (f, e) in
-                      enumerate(zip(found, expected, strict=True)))
+        return _first(
+            _difference(f, e, close, f"{name}[{k}]") for k, (f, e) in enumerate(zip(found, expected, strict=True))
+        )
     plain_enough = not isinstance(found, (Mapping, list, tuple, str)) and not isinstance(expected, str)
     if found is expected or (close(found, expected) if plain_enough else found == expected):
         return ""
@@ -226,9 +233,16 @@ def _on(device: str, name: str) -> str:
 def _is_observed(value: Any) -> bool:
     """Whether this is what `observed_array` says of an array on several devices: it may come from anywhere."""
     held = value.get(HELD) if isinstance(value, Mapping) and len(value) == 1 else None
-    return isinstance(held, Mapping) and len(held) > 0 and all(
-        isinstance(part, Mapping) and len(part) == 1 and all(isinstance(block, np.ndarray) for block in part.values())
-        for part in held.values())
+    return (
+        isinstance(held, Mapping)
+        and len(held) > 0
+        and all(
+            isinstance(part, Mapping)
+            and len(part) == 1
+            and all(isinstance(block, np.ndarray) for block in part.values())
+            for part in held.values()
+        )
+    )
 
 
 def _first(differences: Iterator[str]) -> str:

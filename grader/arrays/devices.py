@@ -24,8 +24,10 @@ def timeouts(warn: int, terminate: int) -> dict[str, int]:
     """
     if jax.__version_info__ < (0, 10):
         return {}
-    return {"--xla_cpu_collective_call_warn_stuck_timeout_seconds": warn,
-            "--xla_cpu_collective_call_terminate_timeout_seconds": terminate}
+    return {
+        "--xla_cpu_collective_call_warn_stuck_timeout_seconds": warn,
+        "--xla_cpu_collective_call_terminate_timeout_seconds": terminate,
+    }
 
 
 def as_flags(values: Mapping[str, int]) -> str:

@@ -35,11 +35,15 @@ def tolerance(expected: np.ndarray, roundings: int = ROUNDINGS) -> float:
 def same_value(found: Any, expected: Any) -> bool:
     """Equality of plain values: containers item by item, a list and a tuple being alike."""
     if isinstance(expected, dict):
-        return (isinstance(found, dict) and found.keys() == expected.keys()
-                and all(same_value(found[k], expected[k]) for k in expected))
+        return (
+            isinstance(found, dict)
+            and found.keys() == expected.keys()
+            and all(same_value(found[k], expected[k]) for k in expected)
+        )
     if isinstance(expected, (list, tuple)):
-        return (isinstance(found, (list, tuple)) and len(found) == len(expected)
-                and all(map(same_value, found, expected)))
+        return (
+            isinstance(found, (list, tuple)) and len(found) == len(expected) and all(map(same_value, found, expected))
+        )
     if expected is None or found is None or isinstance(expected, str) or isinstance(found, str):
         return type(found) is type(expected) and found == expected
     if isinstance(found, (dict, list, tuple)):

@@ -63,8 +63,11 @@ def ratios(found: Any, expected: Any) -> Ratios:
     Every addressable shard is looked at: an array that only claims to be replicated is found out.
     """
     pairs = zip(jax.tree.leaves_with_path(expected), jax.tree.leaves(found), strict=True)
-    return Ratios(tuple(_leaf(jax.tree_util.keystr(path) or "the array", leaf, np.asarray(whole))
-                        for (path, whole), leaf in pairs))
+    return Ratios(
+        tuple(
+            _leaf(jax.tree_util.keystr(path) or "the array", leaf, np.asarray(whole)) for (path, whole), leaf in pairs
+        )
+    )
 
 
 def _leaf(name: str, found: Any, whole: np.ndarray) -> Ratio:
@@ -96,8 +99,9 @@ def _joined(blocks: Sequence[np.ndarray]) -> np.ndarray:
 def _apart(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> bool:
     """Whether two devices that should hold the same do not."""
     seen: dict[bytes, np.ndarray] = {}
-    return any(not close(block, seen.setdefault(due.tobytes(), block)) for block, due in
-               zip(found, expected, strict=True))
+    return any(
+        not close(block, seen.setdefault(due.tobytes(), block)) for block, due in zip(found, expected, strict=True)
+    )
 
 
 def as_text(rows: Sequence[Ratio]) -> list[str]:

@@ -20,7 +20,7 @@ from grader.arrays.meshes import make_mesh
 # Each adds what it brings to the block, so that nothing is computed in vain and the block keeps its shape.
 COLLECTIVES: dict[str, Callable[[jax.Array, str, int], jax.Array]] = {
     "psum": lambda v, axis, n: v + lax.psum(v, axis),
-    "all_gather": lambda v, axis, n: v + lax.all_gather(v, axis, tiled=True)[:v.shape[0]],
+    "all_gather": lambda v, axis, n: v + lax.all_gather(v, axis, tiled=True)[: v.shape[0]],
     "psum_scatter": lambda v, axis, n: v + jnp.tile(lax.psum_scatter(v, axis, tiled=True), (n, 1)),
     "all_to_all": lambda v, axis, n: v + lax.all_to_all(v, axis, 0, 0, tiled=True),
     "ppermute": lambda v, axis, n: lax.ppermute(v, axis, [(k, (k + 1) % n) for k in range(n)]),
@@ -43,8 +43,13 @@ class Sketch:
     def built(self) -> Any:
         """The jaxpr of the program."""
         cut = P(tuple(self.sizes))
-        program = jax.shard_map(lambda v: self.through(v, self.steps), mesh=make_mesh(self.sizes), in_specs=cut,
-                                out_specs=cut, check_vma=self.checked)
+        program = jax.shard_map(
+            lambda v: self.through(v, self.steps),
+            mesh=make_mesh(self.sizes),
+            in_specs=cut,
+            out_specs=cut,
+            check_vma=self.checked,
+        )
         rows, columns = self.block
         for n in self.sizes.values():
             rows *= n

@@ -36,8 +36,9 @@ def key(*parts: Any) -> str:
 @functools.cache
 def version(*places: Path) -> str:
     """The content of all files in these places of the grader, and the versions of what they compute with."""
-    contents = [[str(file.relative_to(PACKAGE)), hashlib.sha256(file.read_bytes()).hexdigest()]
-                for file in files(*places)]
+    contents = [
+        [str(file.relative_to(PACKAGE)), hashlib.sha256(file.read_bytes()).hexdigest()] for file in files(*places)
+    ]
     libraries = [importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy")]
     return key(contents, libraries)
 

@@ -13,6 +13,30 @@ from grader.draw.picture import Picture
 from grader.draw.places import placement
 from grader.draw.tables import table
 
-__all__ = ["Blocks", "Film", "Picture", "bars", "blocks", "blocks_of", "buffers", "bytes_sent", "change",
-           "collective", "compare", "curves", "devices", "film", "groups", "matmul", "mesh", "placement",
-           "ring", "route", "shards", "specs", "table", "text", "turning"]
+__all__ = [
+    "Blocks",
+    "Film",
+    "Picture",
+    "bars",
+    "blocks",
+    "blocks_of",
+    "buffers",
+    "bytes_sent",
+    "change",
+    "collective",
+    "compare",
+    "curves",
+    "devices",
+    "film",
+    "groups",
+    "matmul",
+    "mesh",
+    "placement",
+    "ring",
+    "route",
+    "shards",
+    "specs",
+    "table",
+    "text",
+    "turning",
+]

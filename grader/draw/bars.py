@@ -55,8 +55,9 @@ def bars(alternatives: Mapping[str, Mapping[str, float] | float], unit: str = "B
     """
     if not alternatives:
         raise ValueError("there is nothing to draw: `alternatives` is empty")
-    held = Bars({name: dict(parts) if isinstance(parts, Mapping) else {"": parts}
-                 for name, parts in alternatives.items()}, unit)
+    held = Bars(
+        {name: dict(parts) if isinstance(parts, Mapping) else {"": parts} for name, parts in alternatives.items()}, unit
+    )
     if any(size < 0 for parts in held.parts.values() for size in parts.values()):
         raise ValueError("a bar cannot be shorter than nothing: the sizes must not be negative")
     return Picture(_drawn(held, title), "\n".join(filter(None, [title, str(held)])))
@@ -91,8 +92,11 @@ def _drawn(held: Bars, title: str):
         ax.text(left - 0.1, y + HIGH / 2, name, fontsize=9, color=INK, ha="right", va="center")
         for part, size in parts.items():
             length = LONG * size / longest
-            ax.add_patch(Rectangle((x, y), length, HIGH, facecolor=colour[part], edgecolor=INK, linewidth=0.7,
-                                   gid=f"{name}: {part}"))
+            ax.add_patch(
+                Rectangle(
+                    (x, y), length, HIGH, facecolor=colour[part], edgecolor=INK, linewidth=0.7, gid=f"{name}: {part}"
+                )
+            )
             x += length
         ax.text(x + 0.08, y + HIGH / 2, totals[name], fontsize=9, color=INK, va="center")
     for k, kind in enumerate(kinds):

@@ -73,8 +73,15 @@ def changed(before: Blocks, after: Blocks, between: Any = ()) -> Change:
 def change_text(facts: Change, device: int | None = None) -> str:
     """The change in words, from top to bottom."""
     moved = facts.between or ("nothing is sent",)
-    return "\n".join(["before", text(facts.before), *(f"→ {line}" for line in (*moved, *_lacking(facts, device))),
-                      "after", text(facts.after)])
+    return "\n".join(
+        [
+            "before",
+            text(facts.before),
+            *(f"→ {line}" for line in (*moved, *_lacking(facts, device))),
+            "after",
+            text(facts.after),
+        ]
+    )
 
 
 def _lines(between: Any) -> tuple[str, ...]:
@@ -110,14 +117,26 @@ def _entries(part: tuple[slice, ...]) -> int:
 
 def _frame_device(ax: Axes, held: Blocks, device: int) -> None:
     (top, bottom), (left, right) = ((0, 1), (0, 1), *((s.start, s.stop) for s in held.indices[device]))[-2:]
-    ax.add_patch(Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor=INK, linewidth=2.5,
-                           zorder=4, clip_on=False, gid=f"device {device}"))
+    ax.add_patch(
+        Rectangle(
+            (left, top),
+            right - left,
+            bottom - top,
+            fill=False,
+            edgecolor=INK,
+            linewidth=2.5,
+            zorder=4,
+            clip_on=False,
+            gid=f"device {device}",
+        )
+    )
 
 
 def _draw_arrow(ax: Axes, lines: list[str]) -> None:
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.axis("off")
-    ax.add_patch(FancyArrowPatch((0.02, 0.5), (0.98, 0.5), arrowstyle="-|>", mutation_scale=18, linewidth=1.6,
-                                 color=INK))
+    ax.add_patch(
+        FancyArrowPatch((0.02, 0.5), (0.98, 0.5), arrowstyle="-|>", mutation_scale=18, linewidth=1.6, color=INK)
+    )
     ax.text(0.5, 0.56, "\n".join(lines) or "nothing is sent", ha="center", va="bottom", fontsize=8, color=INK)

@@ -35,8 +35,10 @@ def collective(body: Callable[[Any], Any], array: jax.Array, name: str) -> Pictu
 
 def buffers(steps: Mapping[str, tuple[Sequence[Any], Sequence[Any]]], columns: int = 2) -> Picture:
     """Blocks before and after, by title, without a word of what happened between: questions."""
-    drawn = {title: Step(tuple(map(np.asarray, before)), tuple(map(np.asarray, held)))
-             for title, (before, held) in steps.items()}
+    drawn = {
+        title: Step(tuple(map(np.asarray, before)), tuple(map(np.asarray, held)))
+        for title, (before, held) in steps.items()
+    }
     return _picture(drawn, "?", columns)
 
 
@@ -47,14 +49,16 @@ def _picture(steps: Mapping[str, Step], name: str, columns: int = 1) -> Picture:
     heights = [max(sizes[k][1] for k in row) for row in rows]
     figure, ax = sheet(wide * min(columns, len(sizes)), sum(heights))
     for number, (title, step) in enumerate(steps.items()):
-        _draw(ax, step, title, name, wide * (number % columns), sum(heights[:number // columns]))
+        _draw(ax, step, title, name, wide * (number % columns), sum(heights[: number // columns]))
     facts = [_facts(step, title or name) for title, step in steps.items()]
     return Picture(figure, "\n".join(facts))
 
 
 def _facts(step: Step, name: str) -> str:
-    lines = [f"  device {k}: {_written(b)} → {_written(a)}"
-             for k, (b, a) in enumerate(zip(step.before, step.after, strict=True))]
+    lines = [
+        f"  device {k}: {_written(b)} → {_written(a)}"
+        for k, (b, a) in enumerate(zip(step.before, step.after, strict=True))
+    ]
     return "\n".join([name, *lines])
 
 
@@ -105,13 +109,16 @@ def _draw(ax: Axes, step: Step, title: str, name: str, left: float, top: float) 
         whose = np.zeros((1, new.size), bool) if step.sources is None else step.sources[device].reshape(len(own), -1)
         _block(ax, new, whose, start + arrow, y, _cell(step.after), tall)
     middle = top + len(step.before) * (tall + GAP) / 2
-    ax.annotate("", (start + arrow - 0.08, middle), (start + 0.08, middle),
-                arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 1.4})
+    ax.annotate(
+        "",
+        (start + arrow - 0.08, middle),
+        (start + 0.08, middle),
+        arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 1.4},
+    )
     ax.text(start + arrow / 2, middle - 0.09, name, ha="center", va="bottom", fontsize=8.5, color=INK)
 
 
-def _block(ax: Axes, block: np.ndarray, whose: np.ndarray, left: float, top: float, wide: float,
-           tall: float) -> None:
+def _block(ax: Axes, block: np.ndarray, whose: np.ndarray, left: float, top: float, wide: float, tall: float) -> None:
     """One device's numbers; `whose` says of which devices each is made."""
     grid = _grid(block)
     top += (tall - len(grid) * CELL) / 2
@@ -120,8 +127,18 @@ def _block(ax: Axes, block: np.ndarray, whose: np.ndarray, left: float, top: flo
         x, y = left + column * wide, top + row * CELL
         makers = np.flatnonzero(whose[:, place])
         for band, device in enumerate(makers):
-            ax.add_patch(Rectangle((x + band * wide / len(makers), y), wide / len(makers), CELL, linewidth=0,
-                                   facecolor=COLOURS[device % len(COLOURS)]))
-        ax.add_patch(Rectangle((x, y), wide, CELL, facecolor="none", edgecolor="white" if len(makers) else "#bbbbbb",
-                               linewidth=1.2))
+            ax.add_patch(
+                Rectangle(
+                    (x + band * wide / len(makers), y),
+                    wide / len(makers),
+                    CELL,
+                    linewidth=0,
+                    facecolor=COLOURS[device % len(COLOURS)],
+                )
+            )
+        ax.add_patch(
+            Rectangle(
+                (x, y), wide, CELL, facecolor="none", edgecolor="white" if len(makers) else "#bbbbbb", linewidth=1.2
+            )
+        )
         ax.text(x + wide / 2, y + CELL / 2, f"{value:g}", ha="center", va="center", fontsize=7.5, color=INK)

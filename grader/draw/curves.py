@@ -42,8 +42,10 @@ class Curves:
         lines = [f"  {self.against}: {right[0]:.4g} → {right[-1]:.4g}"]
         for run in self.others:
             numbers, off = self.runs[run], self.deviation(run)
-            lines.append(f"  {run}: {numbers[0]:.4g} → {numbers[-1]:.4g}, off by {_part(off[0])} at first, "
-                         f"{_part(off.max())} at most")
+            lines.append(
+                f"  {run}: {numbers[0]:.4g} → {numbers[-1]:.4g}, off by {_part(off[0])} at first, "
+                f"{_part(off.max())} at most"
+            )
         return "\n".join(lines)
 
 

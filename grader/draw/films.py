@@ -57,8 +57,15 @@ class Film:
         return self.sends[step] if step < len(self.sends) else ()
 
 
-def ring(devices: int, shift: int = 1, *, start: int = 0, steps: int = 0,
-         does: Callable[[int, int, int], str] | None = None, blocks: str = "") -> Film:
+def ring(
+    devices: int,
+    shift: int = 1,
+    *,
+    start: int = 0,
+    steps: int = 0,
+    does: Callable[[int, int, int], str] | None = None,
+    blocks: str = "",
+) -> Film:
     """The film of a ring on which every device sends what it holds `shift` places on, in every step but the last.
 
     Args:
@@ -127,8 +134,11 @@ class Movie(Picture):
 
 def turning(facts: Film, title: str = "") -> Movie:
     """The devices in a circle: each works on its block while a copy is already on its way to the next."""
-    scenes = [(t, moved) for t in range(len(facts.holds))
-              for moved in ([k / 5 for k in range(6)] if facts.sent(t) else [0.0] * 5)]
+    scenes = [
+        (t, moved)
+        for t in range(len(facts.holds))
+        for moved in ([k / 5 for k in range(6)] if facts.sent(t) else [0.0] * 5)
+    ]
     figures = [_scene(facts, title, *scene) for scene in scenes]
     return Movie(figures[0], "\n".join(filter(None, [title, strip(facts)])), tuple(map(_pixels, figures)))
 
@@ -148,8 +158,17 @@ def _scene(facts: Film, title: str, step: int, moved: float) -> Any:
         turn = (angles[b] - angles[a] + math.pi) % (2 * math.pi) - math.pi
         x, y = _at(middle, radius * (1 - 0.38 * math.sin(math.pi * moved)), angles[a] + moved * turn)
         for part in _parts(facts.holds[step][a]):
-            ax.add_patch(Rectangle((x - 0.17, y - 0.12), 0.34, 0.24, facecolor=_colour(facts, part), edgecolor=INK,
-                                   linewidth=0.8, zorder=4))
+            ax.add_patch(
+                Rectangle(
+                    (x - 0.17, y - 0.12),
+                    0.34,
+                    0.24,
+                    facecolor=_colour(facts, part),
+                    edgecolor=INK,
+                    linewidth=0.8,
+                    zorder=4,
+                )
+            )
             ax.text(x, y, facts.name(part), ha="center", va="center", fontsize=7, color=INK, zorder=5)
     return figure
 
@@ -178,10 +197,19 @@ def _draw_cell(ax: Axes, facts: Film, held: Any, doing: str, box: tuple[float, f
     parts = _parts(held)
     for k, part in enumerate(parts):
         share = wide / len(parts)
-        ax.add_patch(Rectangle((x + k * share, y), share, high, facecolor=_colour(facts, part), edgecolor="white",
-                               linewidth=1.5))
-        ax.text(x + (k + 0.5) * share, y + (0.15 if doing else high / 2), facts.name(part), ha="center", va="center",
-                fontsize=8.5, weight="bold", color=INK)
+        ax.add_patch(
+            Rectangle((x + k * share, y), share, high, facecolor=_colour(facts, part), edgecolor="white", linewidth=1.5)
+        )
+        ax.text(
+            x + (k + 0.5) * share,
+            y + (0.15 if doing else high / 2),
+            facts.name(part),
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            weight="bold",
+            color=INK,
+        )
     if not parts:
         ax.add_patch(Rectangle((x, y), wide, high, facecolor="none", edgecolor="#999999", linewidth=0.8, linestyle=":"))
     if doing:
@@ -191,9 +219,19 @@ def _draw_cell(ax: Axes, facts: Film, held: Any, doing: str, box: tuple[float, f
 def _draw_sends(ax: Axes, pairs: Sequence[Pair], middles: Sequence[float], y: float, gap: float) -> None:
     for a, b in pairs:
         far = abs(a - b) > 1
-        ax.add_patch(FancyArrowPatch((middles[a], y + 0.02), (middles[b], y + gap - 0.03), arrowstyle="-|>",
-                                     mutation_scale=7, linewidth=0.8, color="#555555", alpha=0.5 if far else 1.0,
-                                     shrinkA=0, shrinkB=0))
+        ax.add_patch(
+            FancyArrowPatch(
+                (middles[a], y + 0.02),
+                (middles[b], y + gap - 0.03),
+                arrowstyle="-|>",
+                mutation_scale=7,
+                linewidth=0.8,
+                color="#555555",
+                alpha=0.5 if far else 1.0,
+                shrinkA=0,
+                shrinkB=0,
+            )
+        )
 
 
 def _parts(held: Any) -> tuple[Any, ...]:

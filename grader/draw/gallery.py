@@ -29,9 +29,13 @@ def specs(shape: tuple[int, ...], specs: Sequence[P], mesh: Any, title: str = ""
     down, high = math.ceil(len(laid) / across), _height(shape)
     tall = down * high + (down - 1) * HEADING
     figure = Figure(figsize=(across * WIDE + (across - 1) * GAP, tall))
-    panels = figure.subplots(down, across, squeeze=False, gridspec_kw={
-        "left": 0, "right": 1, "bottom": 0, "top": 1, "wspace": GAP / WIDE, "hspace": HEADING / high})
-    for ax in panels.flat[len(laid):]:
+    panels = figure.subplots(
+        down,
+        across,
+        squeeze=False,
+        gridspec_kw={"left": 0, "right": 1, "bottom": 0, "top": 1, "wspace": GAP / WIDE, "hspace": HEADING / high},
+    )
+    for ax in panels.flat[len(laid) :]:
         ax.axis("off")
     for ax, (name, held) in zip(panels.flat, laid, strict=False):
         draw_whole(ax, held, ())

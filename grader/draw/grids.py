@@ -80,8 +80,11 @@ def route(coords: Mapping[int, Sequence[int]], order: Sequence[int], title: str 
     """
     places = {device: tuple(coords[device])[:2] for device in order}
     steps = [(a, b, links(places[a], places[b])) for a, b in zip(order, [*order[1:], order[0]], strict=True)]
-    facts = [title, *(f"  {a} → {b}: {n} link{'s' * (n != 1)}" for a, b, n in steps),
-             f"  longest step: {max(n for *_, n in steps)}"]
+    facts = [
+        title,
+        *(f"  {a} → {b}: {n} link{'s' * (n != 1)}" for a, b, n in steps),
+        f"  longest step: {max(n for *_, n in steps)}",
+    ]
     return Picture(_drawn_route(places, steps, title), "\n".join(filter(None, facts)))
 
 
@@ -119,15 +122,21 @@ def _drawn(held: Grid, colours: Mapping[int, str], axes: Sequence[str], title: s
     figure, ax = sheet(max(right, needed), TOP + (rows - 1) * DOWN + 2 * RADIUS + 0.6 * below)
     ax.text(0.05, 0.12, title, fontsize=10, color=INK, va="center")
     for one, other, far in _links(held, axes):
-                _link(ax, _at(held, one), _at(held, other), colours[int(held.ids[one])], far)
+        _link(ax, _at(held, one), _at(held, other), colours[int(held.ids[one])], far)
     for place in np.ndindex(*held.ids.shape):
         _device(ax, *_at(held, place), int(held.ids[place]), colours[int(held.ids[place])])
     _name_axes(ax, held)
     for k, device in enumerate(held.left_out):
         _device(ax, LEFT + k * 2.4 * RADIUS, TOP + rows * DOWN + 0.1, device, "#eeeeee", edge="#bbbbbb")
     if below:
-        ax.text(LEFT + (len(held.left_out) - 0.3) * 2.4 * RADIUS, TOP + rows * DOWN + 0.1, "left out", fontsize=8,
-                color="#777777", va="center")
+        ax.text(
+            LEFT + (len(held.left_out) - 0.3) * 2.4 * RADIUS,
+            TOP + rows * DOWN + 0.1,
+            "left out",
+            fontsize=8,
+            color="#777777",
+            va="center",
+        )
     return figure
 
 
@@ -137,13 +146,25 @@ def _links(held: Grid, axes: Sequence[str]) -> Iterator[tuple[tuple[int, ...], t
         k = list(held.sizes).index(axis)
         for place in np.ndindex(*held.ids.shape):
             if place[k] + 1 < held.ids.shape[k]:
-                yield place, (*place[:k], place[k] + 1, *place[k + 1:]), k < held.ids.ndim - 2
+                yield place, (*place[:k], place[k] + 1, *place[k + 1 :]), k < held.ids.ndim - 2
 
 
 def _link(ax: Axes, one: tuple[float, float], other: tuple[float, float], colour: str, far: bool) -> None:
     dark = tuple(0.62 * part for part in to_rgb(colour))
-    ax.add_patch(FancyArrowPatch(one, other, arrowstyle="-", linewidth=2.2, color=dark, zorder=1, gid="link",
-                                 connectionstyle=f"arc3,rad={-0.3 if far else 0}", shrinkA=0, shrinkB=0))
+    ax.add_patch(
+        FancyArrowPatch(
+            one,
+            other,
+            arrowstyle="-",
+            linewidth=2.2,
+            color=dark,
+            zorder=1,
+            gid="link",
+            connectionstyle=f"arc3,rad={-0.3 if far else 0}",
+            shrinkA=0,
+            shrinkB=0,
+        )
+    )
 
 
 def _device(ax: Axes, x: float, y: float, device: int, colour: str, edge: str = INK) -> None:
@@ -178,8 +199,10 @@ def _drawn_route(places: Mapping[int, tuple[int, ...]], steps: Sequence[tuple[in
     wide = CHIP * max(map(len, cores.values()))
     apart = max(APART, wide + 0.5)
     corner = {chip: (0.2 + chip[0] * apart, 0.45 + chip[1] * 1.1) for chip in chips}
-    figure, ax = sheet(max(0.4 + max(x for x, _ in chips) * apart + wide, 0.075 * len(title) + 0.2),
-                       0.6 + max(y for _, y in chips) * 1.1 + CHIP)
+    figure, ax = sheet(
+        max(0.4 + max(x for x, _ in chips) * apart + wide, 0.075 * len(title) + 0.2),
+        0.6 + max(y for _, y in chips) * 1.1 + CHIP,
+    )
     ax.text(0.05, 0.15, title, fontsize=10, color=INK, va="center")
     for chip in chips:
         x, y = corner[chip]
@@ -187,14 +210,32 @@ def _drawn_route(places: Mapping[int, tuple[int, ...]], steps: Sequence[tuple[in
             if beside in corner:
                 ends = [(px + wide / 2, py + CHIP / 2) for px, py in (corner[chip], corner[beside])]
                 ax.plot(*zip(*ends, strict=True), color=WIRE, linewidth=6, alpha=0.35, zorder=0, solid_capstyle="butt")
-        ax.add_patch(FancyBboxPatch((x, y), wide, CHIP, boxstyle="round,pad=0.04", facecolor="#f4f4f4", edgecolor=WIRE,
-                                    zorder=0.5))
-    middle = {d: (corner[places[d]][0] + wide * (k + 0.5) / len(line), corner[places[d]][1] + CHIP / 2)
-              for line in cores.values() for k, d in enumerate(line)}
+        ax.add_patch(
+            FancyBboxPatch(
+                (x, y), wide, CHIP, boxstyle="round,pad=0.04", facecolor="#f4f4f4", edgecolor=WIRE, zorder=0.5
+            )
+        )
+    middle = {
+        d: (corner[places[d]][0] + wide * (k + 0.5) / len(line), corner[places[d]][1] + CHIP / 2)
+        for line in cores.values()
+        for k, d in enumerate(line)
+    }
     for a, b, n in steps:
-        ax.add_patch(FancyArrowPatch(middle[a], middle[b], arrowstyle="-|>", mutation_scale=11, linewidth=1.8, zorder=4,
-                                     color="#c0392b" if n > 1 else "#2f6f9f", shrinkA=15, shrinkB=15, gid="step",
-                                     connectionstyle="arc3,rad=0.17"))
+        ax.add_patch(
+            FancyArrowPatch(
+                middle[a],
+                middle[b],
+                arrowstyle="-|>",
+                mutation_scale=11,
+                linewidth=1.8,
+                zorder=4,
+                color="#c0392b" if n > 1 else "#2f6f9f",
+                shrinkA=15,
+                shrinkB=15,
+                gid="step",
+                connectionstyle="arc3,rad=0.17",
+            )
+        )
     for device, (x, y) in middle.items():
         _device(ax, x, y, device, COLOURS[0])
     return figure

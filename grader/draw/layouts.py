@@ -137,12 +137,30 @@ def draw_whole(ax: Axes, held: Blocks, plane: tuple[int, ...]) -> None:
         if any(not start <= k < stop for k, (start, stop) in zip(plane, index, strict=False)):
             continue
         (top, bottom), (left, right) = ((0, 1), (0, 1), *index)[-2:] if len(index) < 2 else index[-2:]
-        ax.add_patch(Rectangle((left, top), right - left, bottom - top, facecolor=COLOURS[colour % len(COLOURS)],
-                               edgecolor="white", linewidth=2))
+        ax.add_patch(
+            Rectangle(
+                (left, top),
+                right - left,
+                bottom - top,
+                facecolor=COLOURS[colour % len(COLOURS)],
+                edgecolor="white",
+                linewidth=2,
+            )
+        )
         sigma = "Σ " if held.partial_over else ""
         label = f"{sigma}{','.join(map(str, who))}"
-        ax.text((left + right) / 2, (top + bottom) / 2, label, ha="center", va="center", fontsize=9, weight="bold",
-                color=INK, zorder=3, alpha=0.9)
+        ax.text(
+            (left + right) / 2,
+            (top + bottom) / 2,
+            label,
+            ha="center",
+            va="center",
+            fontsize=9,
+            weight="bold",
+            color=INK,
+            zorder=3,
+            alpha=0.9,
+        )
     _frame(ax, rows, columns)
 
 
@@ -173,8 +191,10 @@ def _labels(value: np.ndarray | None, index: Sequence[tuple[int, int]]) -> list[
 
 def _all_labels(held: Blocks) -> list[list[list[str]]]:
     values = held.values or [None] * len(held.indices)
-    return [_labels(None if value is None else np.asarray(value), [(s.start, s.stop) for s in index])
-            for value, index in zip(values, held.indices, strict=True)]
+    return [
+        _labels(None if value is None else np.asarray(value), [(s.start, s.stop) for s in index])
+        for value, index in zip(values, held.indices, strict=True)
+    ]
 
 
 def _cell(held: Blocks) -> tuple[float, float]:
@@ -207,16 +227,32 @@ def _draw_devices(ax: Axes, held: Blocks, title: str, left: float = 0.0, against
         wrong = against is not None and not _same(held, against, device)
         name = f"device {device}{' Σ' * bool(held.partial_over)}"
         ax.text(x + wide / 2, y - 0.05, name, ha="center", va="bottom", fontsize=7.5, color=WRONG if wrong else INK)
-        ax.add_patch(Rectangle((x, y), wide, high, facecolor=colours[tuple((s.start, s.stop) for s in index)],
-                               edgecolor=WRONG if wrong else "white", linewidth=2, gid=name if wrong else None))
+        ax.add_patch(
+            Rectangle(
+                (x, y),
+                wide,
+                high,
+                facecolor=colours[tuple((s.start, s.stop) for s in index)],
+                edgecolor=WRONG if wrong else "white",
+                linewidth=2,
+                gid=name if wrong else None,
+            )
+        )
         _write(ax, labels, x, y, wide / len(labels[0]), high / len(labels))
 
 
 def _write(ax: Axes, labels: list[list[str]], x: float, y: float, wide: float, high: float) -> None:
     for row, entries in enumerate(labels):
         for column, entry in enumerate(entries):
-            ax.text(x + (column + 0.5) * wide, y + (row + 0.5) * high, entry, ha="center", va="center", fontsize=7,
-                    color=INK)
+            ax.text(
+                x + (column + 0.5) * wide,
+                y + (row + 0.5) * high,
+                entry,
+                ha="center",
+                va="center",
+                fontsize=7,
+                color=INK,
+            )
 
 
 def _same(one: Blocks, other: Blocks, device: int) -> bool:
@@ -224,4 +260,3 @@ def _same(one: Blocks, other: Blocks, device: int) -> bool:
         return one.indices[device] == other.indices[device]
     x, y = np.asarray(one.values[device]), np.asarray(other.values[device])
     return close(x, y)
-

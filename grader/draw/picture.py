@@ -24,8 +24,9 @@ class Picture:
     def png(self) -> bytes:
         file = io.BytesIO()
         FigureCanvasAgg(self.figure)
-        self.figure.savefig(file, format="png", dpi=100, bbox_inches="tight", facecolor="white",
-                            metadata={"Software": None})
+        self.figure.savefig(
+            file, format="png", dpi=100, bbox_inches="tight", facecolor="white", metadata={"Software": None}
+        )
         return file.getvalue()
 
     def _repr_png_(self) -> bytes:

@@ -44,8 +44,15 @@ def placement(**arrays: Any) -> Picture:
     figure, ax = sheet(left + len(places) * (wide + 0.06) + 0.05, 0.3 + len(rows) * (high + 0.12))
     for column, place in enumerate(places):
         x = left + column * (wide + 0.06)
-        ax.text(x + wide / 2, 0.17, HOST if place == HOST else f"device {place}", ha="center", va="center",
-                fontsize=7.5, color=INK)
+        ax.text(
+            x + wide / 2,
+            0.17,
+            HOST if place == HOST else f"device {place}",
+            ha="center",
+            va="center",
+            fontsize=7.5,
+            color=INK,
+        )
     for number, row in enumerate(rows):
         _draw_row(ax, row, places, left, 0.3 + number * (high + 0.12), wide, high)
     return Picture(figure, "\n".join(map(text, rows)))
@@ -97,8 +104,9 @@ def _cell(rows: Sequence[Row]) -> tuple[float, float]:
     return max(0.66, 0.068 * widest + 0.14), max(0.36, 0.15 * max((x.count("\n") for x in labels), default=0) + 0.28)
 
 
-def _draw_row(ax: Axes, row: Row, places: Sequence[int | str], left: float, top: float, wide: float,
-              high: float) -> None:
+def _draw_row(
+    ax: Axes, row: Row, places: Sequence[int | str], left: float, top: float, wide: float, high: float
+) -> None:
     ax.text(left - 0.1, top + high / 2 - 0.07, row.name, ha="right", va="center", fontsize=9, weight="bold", color=INK)
     ax.text(left - 0.1, top + high / 2 + 0.1, row.kind, ha="right", va="center", fontsize=7, color="#666666")
     parts = sorted({part for part, _ in row.parts.values()})  # a part keeps its colour, whoever holds it
@@ -107,8 +115,17 @@ def _draw_row(ax: Axes, row: Row, places: Sequence[int | str], left: float, top:
         x = left + column * (wide + 0.06)
         held = row.parts.get(place)
         loose = held is not None and row.kind == "uncommitted"
-        ax.add_patch(Rectangle((x, top), wide, high, facecolor=colours[held[0]] if held else "white",
-                               edgecolor=INK if loose else "white" if held else FAINT, linewidth=1.2 if loose else 0.6,
-                               linestyle="--" if loose else "-", gid=f"{row.name} on {place}" if held else None))
+        ax.add_patch(
+            Rectangle(
+                (x, top),
+                wide,
+                high,
+                facecolor=colours[held[0]] if held else "white",
+                edgecolor=INK if loose else "white" if held else FAINT,
+                linewidth=1.2 if loose else 0.6,
+                linestyle="--" if loose else "-",
+                gid=f"{row.name} on {place}" if held else None,
+            )
+        )
         if held:
             ax.text(x + wide / 2, top + high / 2, _label(*held), ha="center", va="center", fontsize=7, color=INK)

@@ -26,10 +26,19 @@ def table(cells: Mapping[str, Mapping[str, str]], right: str = "1") -> Picture:
         for number, name in enumerate(columns):
             left, text = first + sum(widths[:number]), row.get(name, "")
             if text:
-                ax.add_patch(Rectangle((left, HIGH * line), widths[number], HIGH, edgecolor="white", linewidth=1.5,
-                                       facecolor=RIGHT if text == right else OTHER))
-            ax.text(left + widths[number] / 2, HIGH * (line + 0.5), text, ha="center", va="center", fontsize=8.5,
-                    color=INK)
+                ax.add_patch(
+                    Rectangle(
+                        (left, HIGH * line),
+                        widths[number],
+                        HIGH,
+                        edgecolor="white",
+                        linewidth=1.5,
+                        facecolor=RIGHT if text == right else OTHER,
+                    )
+                )
+            ax.text(
+                left + widths[number] / 2, HIGH * (line + 0.5), text, ha="center", va="center", fontsize=8.5, color=INK
+            )
     return Picture(figure, _text(cells, columns))
 
 

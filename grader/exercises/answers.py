@@ -97,8 +97,17 @@ Answer = Program | Value | Problem | Script
 
 def asks(exercise: Exercise, cases: Sequence[Case]) -> list[Ask]:
     """What the cases of an exercise ask, in their order."""
-    return [Ask(case.mesh, _asked_of(exercise, case), case.key, case.explicit, exercise.on_devices,
-                _unvalued(case.cotangents)) for case in cases]
+    return [
+        Ask(
+            case.mesh,
+            _asked_of(exercise, case),
+            case.key,
+            case.explicit,
+            exercise.on_devices,
+            _unvalued(case.cotangents),
+        )
+        for case in cases
+    ]
 
 
 def _asked_of(exercise: Exercise, case: Case) -> dict[str, Any]:
@@ -138,7 +147,7 @@ def _operands(trace_back: types.TracebackType | None) -> tuple[str, ...]:
     """The types of the arrays in the deepest call from the student's code into JAX, as `float32[4,8]`."""
     calls = [frame for frame, _ in traceback.walk_tb(trace_back)]
     written = [k for k, frame in enumerate(calls) if not _belongs_to_a_library(frame)]
-    inside = calls[written[-1] + 1:] if written else []
+    inside = calls[written[-1] + 1 :] if written else []
     return next((found for frame in inside if (found := _array_types(frame))), ())
 
 
@@ -151,8 +160,11 @@ def _array_types(frame: types.FrameType) -> tuple[str, ...]:
     code = frame.f_code
     count = code.co_argcount + bool(code.co_flags & inspect.CO_VARARGS)
     given = jax.tree.leaves([frame.f_locals.get(name) for name in code.co_varnames[:count]])
-    return tuple(f"{x.dtype}[{','.join(map(str, x.shape))}]" for x in given
-                 if isinstance(getattr(x, "shape", None), tuple) and hasattr(x, "dtype"))
+    return tuple(
+        f"{x.dtype}[{','.join(map(str, x.shape))}]"
+        for x in given
+        if isinstance(getattr(x, "shape", None), tuple) and hasattr(x, "dtype")
+    )
 
 
 class _Unfinished(NotImplementedError):
@@ -229,5 +241,3 @@ def _must_be_callable(given: Any) -> None:
 
 
 # JSON forms: plain types only, so that reading one can build nothing but these.
-
-

@@ -34,22 +34,40 @@ def to_json(value: Any) -> Any:
         case Program():
             return {"program": base64.b64encode(value.artefact).decode()}
         case Value():
-            return {"uploaded": [value.uploaded, to_json(value.value)]} if value.uploaded else {
-                "value": to_json(value.value)}
+            return (
+                {"uploaded": [value.uploaded, to_json(value.value)]}
+                if value.uploaded
+                else {"value": to_json(value.value)}
+            )
         case Script():
             return {"script": [value.source, value.main]}
         case Problem():
             return {"problem": [value.kind, value.error, value.message, *value.operands]}
         case Ask():
-            return {"ask": [to_json(dict(value.mesh)), to_json(dict(value.arguments)), value.key, value.explicit,
-                            value.on_devices, to_json(value.cotangents)]}
+            return {
+                "ask": [
+                    to_json(dict(value.mesh)),
+                    to_json(dict(value.arguments)),
+                    value.key,
+                    value.explicit,
+                    value.on_devices,
+                    to_json(value.cotangents),
+                ]
+            }
         case P():  # a tuple on an older JAX
             return {"spec": to_json([*value])}
         case OnMesh():
             return {"mesh": [to_json(dict(value.sizes)), value.explicit, list(value.order)]}
         case OnDevices():
-            return {"laid": [to_json(value.value), to_json(value.mesh), to_json(tuple(value.spec)),
-                             [[k, to_json(block)] for k, block in value.instead.items()], value.memory]}
+            return {
+                "laid": [
+                    to_json(value.value),
+                    to_json(value.mesh),
+                    to_json(tuple(value.spec)),
+                    [[k, to_json(block)] for k, block in value.instead.items()],
+                    value.memory,
+                ]
+            }
         case PerProcess():
             return {"each": to_json(list(value.values))}
         case Sketch():
@@ -100,8 +118,13 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "uploaded": lambda b: Value(from_json(b[1]), _legible(b[0])),
     "ask": lambda b: Ask(from_json(b[0]), from_json(b[1]), str(b[2]), bool(b[3]), bool(b[4]), from_json(b[5])),
     "mesh": lambda b: OnMesh(from_json(b[0]), bool(b[1]), tuple(map(int, b[2]))),
-    "laid": lambda b: OnDevices(from_json(b[0]), from_json(b[1]), P(*from_json(b[2])),
-                                {int(k): from_json(block) for k, block in b[3]}, str(b[4])),
+    "laid": lambda b: OnDevices(
+        from_json(b[0]),
+        from_json(b[1]),
+        P(*from_json(b[2])),
+        {int(k): from_json(block) for k, block in b[3]},
+        str(b[4]),
+    ),
     "each": lambda b: PerProcess(tuple(map(from_json, b))),
     "sketch": lambda b: Sketch(from_json(b[0]), from_json(b[1]), from_json(b[2]), bool(b[3])),
     "spec": lambda b: P(*from_json(b)),

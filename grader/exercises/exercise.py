@@ -160,8 +160,9 @@ class Exercise:
 
     def rows(self, keys: Iterable[str] | Callable[[], Iterable[str]], mesh: Mapping[str, int] | None = None) -> None:
         """The cases of a table that needs no data: one for each key, which is also its argument `row`."""
-        self.drawn = lambda draw: [Case({"row": key}, mesh or {}, key=key)
-                                   for key in (keys() if callable(keys) else keys)]
+        self.drawn = lambda draw: [
+            Case({"row": key}, mesh or {}, key=key) for key in (keys() if callable(keys) else keys)
+        ]
 
     def mistake(self, wrong: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: a wrong answer; its docstring is what the student hears."""

@@ -42,8 +42,10 @@ def _write(fn: types.FunctionType, written: dict[str, str]) -> None:
     tree = _definition(fn)
     written[fn.__name__] = ""  # it may call itself
     if fn.__closure__:
-        raise Refused(f"`{fn.__name__}` uses {_listed(fn.__code__.co_freevars)} of the function around it. Define it "
-                      "outside of any other, so that every process can be given its text.")
+        raise Refused(
+            f"`{fn.__name__}` uses {_listed(fn.__code__.co_freevars)} of the function around it. Define it "
+            "outside of any other, so that every process can be given its text."
+        )
     for name in sorted(_names(tree)):
         if name in fn.__globals__ and name not in written:
             _write_value(name, fn.__globals__[name], fn, written)
@@ -57,8 +59,9 @@ def _definition(fn: Any) -> ast.FunctionDef:
     try:
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(fn))).body
     except (OSError, TypeError, SyntaxError, ValueError):
-        raise Refused(f"The text of `{fn.__name__}` cannot be found. Define it with `def`, in a cell of its "
-                      "own.") from None
+        raise Refused(
+            f"The text of `{fn.__name__}` cannot be found. Define it with `def`, in a cell of its own."
+        ) from None
     if not isinstance(tree, ast.FunctionDef):
         raise Refused(f"`{fn.__name__}` should be written with `def`.")
     tree.decorator_list = []
@@ -89,8 +92,10 @@ def _write_value(name: str, value: Any, user: types.FunctionType, written: dict[
     elif _writable(value):
         written[name] = f"{name} = {value!r}"
     else:
-        raise Refused(f"`{user.__name__}` uses `{name}`, a {type(value).__name__} of this notebook. Other processes do "
-                      "not have it: let each make its own, inside the function.")
+        raise Refused(
+            f"`{user.__name__}` uses `{name}`, a {type(value).__name__} of this notebook. Other processes do "
+            "not have it: let each make its own, inside the function."
+        )
 
 
 def _importable(value: Any) -> tuple[str, str] | None:

@@ -90,5 +90,3 @@ def specs(case: Case) -> list[P]:
         return asked
     arguments = [a for a in case.arguments.values() if holds_arrays(a)]
     return asked + [a.spec for a in jax.tree.leaves(arguments) if a.value.dtype.kind not in "iub"]
-
-

@@ -18,18 +18,23 @@ from grader.programs.structure import Collective
 
 def communication(run: Execution) -> Miss | None:
     if not run.structure.manual:
-        return Miss("The values are right, but nothing in this program is written per device: the compiler chose "
-                    "who sends what. This exercise asks for that choice: write it with jax.shard_map.")
+        return Miss(
+            "The values are right, but nothing in this program is written per device: the compiler chose "
+            "who sends what. This exercise asks for that choice: write it with jax.shard_map."
+        )
     if implicit := [c for c in _sent(run.structure.collectives) if c.implicit]:
-        return Miss("The result is right, but in_specs do not describe the operands as they lie, so data move "
-                    "before your function begins:\n" + _listed(implicit))
+        return Miss(
+            "The result is right, but in_specs do not describe the operands as they lie, so data move "
+            "before your function begins:\n" + _listed(implicit)
+        )
     # The compiler may write a reduce_scatter or an all_gather as an all_reduce, of twice the bytes; not more.
     if (hidden := run.ran.bytes_sent) > 2 * run.structure.bytes_sent:
-        return Miss(f"The result is right, but the compiled program sends {hidden:,} B from each device, and what is "
-                    f"written in shard_map sends {run.structure.bytes_sent:,} B: data move before it or behind it, "
-                    "where the compiler chose how. Do the work inside, on operands as they lie.")
-    return (_too_many(run) or _too_much(run) or _one_way(run) or _too_slow(run) or _alone(run)
-            or _written_out(run))
+        return Miss(
+            f"The result is right, but the compiled program sends {hidden:,} B from each device, and what is "
+            f"written in shard_map sends {run.structure.bytes_sent:,} B: data move before it or behind it, "
+            "where the compiler chose how. Do the work inside, on operands as they lie."
+        )
+    return _too_many(run) or _too_much(run) or _one_way(run) or _too_slow(run) or _alone(run) or _written_out(run)
 
 
 def _too_many(run: Execution) -> Miss | None:
@@ -41,8 +46,10 @@ def _too_many(run: Execution) -> Miss | None:
     if all(count <= allowed.get(kind, 0) for kind, count in turns.items()):
         return None
     enough = ", ".join(f"{kind} × {count}" for kind, count in allowed.items()) or "none"
-    return Miss("The result is right, but these collectives are not the ones asked for, or too many:\n"
-                f"{_listed(sent)}\n\nEnough: {enough}.")
+    return Miss(
+        "The result is right, but these collectives are not the ones asked for, or too many:\n"
+        f"{_listed(sent)}\n\nEnough: {enough}."
+    )
 
 
 def _too_slow(run: Execution) -> Miss | None:
@@ -50,8 +57,10 @@ def _too_slow(run: Execution) -> Miss | None:
     steps, allowed = run.structure.steps, run.case.steps
     if allowed is None or steps <= allowed:
         return None
-    return Miss(f"The result is right, but {steps} transfers wait for one another, one after the other; a chain of "
-                f"{allowed} is enough. Which of them could be under way at the same time?")
+    return Miss(
+        f"The result is right, but {steps} transfers wait for one another, one after the other; a chain of "
+        f"{allowed} is enough. Which of them could be under way at the same time?"
+    )
 
 
 def _sent(collectives: Sequence[Collective]) -> list[Collective]:
@@ -64,8 +73,10 @@ def _one_way(run: Execution) -> Miss | None:
     allowed, moved = run.case.one_way, run.structure.bytes_one_way
     if allowed is None or moved <= allowed:
         return None
-    return Miss(f"The result is right, but each device sends {moved:,} B to one and the same neighbour; {allowed:,} B "
-                f"are enough when the links in both directions are used:\n{_listed(_sent(run.structure.collectives))}")
+    return Miss(
+        f"The result is right, but each device sends {moved:,} B to one and the same neighbour; {allowed:,} B "
+        f"are enough when the links in both directions are used:\n{_listed(_sent(run.structure.collectives))}"
+    )
 
 
 def _written_out(run: Execution) -> Miss | None:
@@ -74,8 +85,10 @@ def _written_out(run: Execution) -> Miss | None:
     allowed = counts if run.case.written is None else run.case.written
     for kind, count in counts.items():
         if count > allowed.get(kind, 0):
-            return Miss(f"The result is right, but {kind} stands in the program {count} times, where "
-                        f"{allowed.get(kind, 0)} would do: in a loop it stands there once, on any number of devices.")
+            return Miss(
+                f"The result is right, but {kind} stands in the program {count} times, where "
+                f"{allowed.get(kind, 0)} would do: in a loop it stands there once, on any number of devices."
+            )
     return None
 
 
@@ -84,10 +97,12 @@ def _alone(run: Execution) -> Miss | None:
     idle = next((c for c in _sent(run.structure.collectives) if c.meanwhile < run.case.meanwhile), None)
     if idle is None:
         return None
-    return Miss(f"The result is right, but during this transfer there is too little to compute:\n- {idle}\n\n"
-                f"Products of {idle.meanwhile:,} FLOPs neither wait for it nor it for them; {run.case.meanwhile:,} "
-                "should, and each product counts for one transfer only. What a device "
-                "holds already it can multiply while the next block is on its way.")
+    return Miss(
+        f"The result is right, but during this transfer there is too little to compute:\n- {idle}\n\n"
+        f"Products of {idle.meanwhile:,} FLOPs neither wait for it nor it for them; {run.case.meanwhile:,} "
+        "should, and each product counts for one transfer only. What a device "
+        "holds already it can multiply while the next block is on its way."
+    )
 
 
 def _too_much(run: Execution) -> Miss | None:
@@ -95,25 +110,34 @@ def _too_much(run: Execution) -> Miss | None:
     if needed is None or moved <= needed:
         return None
     sent = [c for c in run.structure.collectives if c.bytes_sent]
-    return Miss(f"The result is right, but each device sends {moved:,} B where {needed:,} B are enough "
-                f"({moved / needed:.2g} times as much):\n{_listed(sent)}" if needed else
-                f"The result is right, but each device sends {moved:,} B where none need be sent:\n{_listed(sent)}")
+    return Miss(
+        f"The result is right, but each device sends {moved:,} B where {needed:,} B are enough "
+        f"({moved / needed:.2g} times as much):\n{_listed(sent)}"
+        if needed
+        else f"The result is right, but each device sends {moved:,} B where none need be sent:\n{_listed(sent)}"
+    )
 
 
 def by_compiler(run: Execution) -> Miss | None:
     """The compiler's collectives against those that the case allows; a reduce_scatter may stand as an all_reduce."""
     case, sent = run.case, _sent(run.ran.compiled)
     if case.moves is not None and (odd := [c for c in sent if not any(_is(c, m, case.mesh) for m in case.moves)]):
-        return Miss(f"The result is right, but the compiler has to send what need not be sent:\n{_listed(odd)}\n\n"
-                    f"{_allowed(case.moves, case.mesh)}")
+        return Miss(
+            f"The result is right, but the compiler has to send what need not be sent:\n{_listed(odd)}\n\n"
+            f"{_allowed(case.moves, case.mesh)}"
+        )
     if case.bytes_sent is None:
         return None
     if endless := [c for c in sent if c.times is None]:
-        return Miss("The result is right, but nobody can tell how often this is sent: it stands in a branch, or in a "
-                    f"loop whose turns are not known beforehand.\n{_listed(endless)}")
+        return Miss(
+            "The result is right, but nobody can tell how often this is sent: it stands in a branch, or in a "
+            f"loop whose turns are not known beforehand.\n{_listed(endless)}"
+        )
     if (moved := run.ran.bytes_sent) > case.bytes_sent:
-        return Miss(f"The result is right, but the compiled program sends {moved:,} B from each device where "
-                    f"{case.bytes_sent:,} B are enough:\n{_listed(sent)}")
+        return Miss(
+            f"The result is right, but the compiled program sends {moved:,} B from each device where "
+            f"{case.bytes_sent:,} B are enough:\n{_listed(sent)}"
+        )
     return None
 
 
@@ -140,8 +164,11 @@ def _listed(collectives: Sequence[Collective]) -> str:
 
 
 def _allowed(moves: Sequence[Move], mesh: Mapping[str, int]) -> str:
-    said = dict.fromkeys(f"{m.kind} of [{','.join(map(str, m.operand))}] over {', '.join(axes)}"
-                         for m in moves if (axes := _long(m.axes, mesh)))
+    said = dict.fromkeys(
+        f"{m.kind} of [{','.join(map(str, m.operand))}] over {', '.join(axes)}"
+        for m in moves
+        if (axes := _long(m.axes, mesh))
+    )
     return f"Nothing else need travel than: {'; or '.join(said)}." if said else "Nothing need travel at all."
 
 
@@ -153,5 +180,7 @@ def work(run: Execution) -> Miss | None:
     local = sum(result.held.entries for result in run.results)
     if run.ran.flops <= 1.5 * needed + 4 * local:
         return None
-    return Miss(f"The result is right, but the work is not divided: each device computes {run.ran.flops:,} FLOPs where "
-                f"{needed:,} are its share. Who multiplies what that another device multiplies too?")
+    return Miss(
+        f"The result is right, but the work is not divided: each device computes {run.ran.flops:,} FLOPs where "
+        f"{needed:,} are its share. Who multiplies what that another device multiplies too?"
+    )

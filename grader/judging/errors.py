@@ -11,84 +11,159 @@ import re
 from grader.exercises.answers import Problem
 
 _MEANINGS: tuple[tuple[str, str, str], ...] = (
-    ("ShardingTypeError", r"Contracting dimensions are sharded|contracting dimensions to have consistent sharding",
-     "The contracted dimension is cut in both operands, so several layouts of the product are possible, and on an "
-     "Explicit mesh JAX does not choose. Say how the product should lie: `out_sharding=`, or `reshard` an operand."),
-    ("ShardingTypeError", r"illegally sharded result",
-     "By the rules, two dimensions of the result would be cut over the same mesh axis. One of them has to give way: "
-     "`out_sharding=` or `reshard` says which."),
-    ("ShardingTypeError", r"incompatible shardings for broadcasting|should have the same sharding",
-     "The operands are cut over different axes along the same dimension. On an Explicit mesh nothing is moved unasked: "
-     "`reshard` one of them."),
-    ("ShardingTypeError", r"\.at\[\.\.\.\]",
-     "Where the picked entries come to lie does not follow from the types. The long form of indexing has a place to "
-     "say it: `a.at[index].get(out_sharding=...)`."),
-    ("ShardingTypeError|NotImplementedError", r"unreduced",
-     "An unreduced array is a sum that is not made yet: each device holds one part of it. Such arrays may be added to "
-     "one another, and `reshard` makes the sum; nearly everything else has to wait for it."),
-    ("ShardingTypeError|ValueError", r"slicing on sharded dims|sharded on the axis being|unsharded over the axis|"
-                                     r"unsharded over the sorting|0th dimension of all xs",
-     "The operation runs along a dimension that is cut, so a device would need what others hold. `reshard` first, or "
-     "let the compiler arrange it inside `auto_axes`."),
-    ("ValueError|RuntimeError", r"not under a mesh context|requires a non-empty mesh in context|"
-                                r"Context mesh .* cannot be empty",
-     "A bare P names axes, but not of which mesh, and no mesh is set here. `NamedSharding(mesh, P(...))` says both."),
-    ("ValueError|AssertionError", r"can only refer to Auto axes|acts as an assert",
-     "`with_sharding_constraint` is a hint for Auto axes. On an Explicit mesh the type says how an array lies; "
-     "`reshard` changes it."),
-    ("TypeError", r"Missing required keyword argument: 'out_sharding'",
-     "Inside `auto_axes` layouts are the compiler's affair, so you have to say how the result lies when it comes out: "
-     "call the wrapped function with `out_sharding=`."),
-    ("DuplicateSpecError|ValueError", r"duplicate|map at most one positional dimension|at most once",
-     "One mesh axis was asked to split two dimensions of the same array. Each axis may be used once per array."),
-    ("ValueError", r"inferred to be possibly varying over|can't be statically inferred|replicat\w+ over mesh ax|"
-                   r"out_specs .*(is|are) (implicitly )?replicated",
-     "out_specs promise that all devices along an axis hold the same block, and JAX cannot see why they would. "
-     "Either a collective over that axis is missing, or the result really differs and out_specs should name the "
-     "axis. (An all_gather's result counts as varying: give `to='invarying'` where your JAX has it, or "
-     "`check_vma=False` once you are sure.)"),
-    ("TypeError|ValueError", r"dot_general requires contracting dimensions|contracting dim\w* .*(shape|size)|"
-                             r"matmul.*(mismatch|contract)|Incompatible shapes for dot|dot_general.*shape",
-     "These two do not fit along the dimension that is summed over. Inside shard_map each device sees only its own "
-     "blocks: one may be a slice of that dimension, and the other not the same slice. Which collective would bring "
-     "them together?"),
-    ("ValueError", r"evenly divisible|divisible by|not divisible|IndivisibleError",
-     "A dimension cannot be cut into that many equal parts. Which dimension did you mean to split, and over which "
-     "axis?"),
-    ("AssertionError", r"^$",
-     "JAX stopped without a text. Under shard_map this most often means a collective names an axis the mesh does "
-     "not have."),
-    ("NameError|ValueError|KeyError", r"unbound axis name|axis name|Resource axis|not found in mesh",
-     "A collective or a spec names an axis that is not there. The mesh's axes are in `mesh.axis_names`; collectives "
-     "work only inside shard_map."),
-    ("ValueError", r"psum can only accept axis_name|reduced or invarying",
-     "The sum runs over an axis along which the devices already hold the same value."),
-    ("ValueError", r"out_specs.*(too long|rank)|which is too long|has length \d+ .*rank",
-     "A spec has more entries than the block has dimensions. Did a collective drop a dimension (`tiled=True` keeps "
-     "it), or did you sum a dimension away?"),
-    ("ValueError", r"incompatible devices",
-     "The operands are committed to different devices, or to the same ones in another order, and JAX moves nothing "
-     "that is committed. Which of them did you mean to move, and to where?"),
-    ("RuntimeError", r"Array has been deleted|deleted or donated",
-     "The array's memory was given away or freed: by `delete()`, by donation, or through another array that is the "
-     "same memory under another name."),
-    ("ValueError", r"memory_space of all inputs",
-     "The operands lie in different memories, one on the devices and one with the host, and JAX fetches nothing "
-     "unasked. `jax.device_put(a, a.sharding.with_memory_kind(...))` moves one of them."),
-    ("ValueError", r"must refer to an axis marked as manual",
-     "With axis_names, in_specs and out_specs speak of these axes only. The others are left to the compiler, and the "
-     "array may stay cut along them without being said."),
-    ("ValueError", r"pytree structure error",
-     "The specs and what they describe are different trees. in_specs are a tuple with an entry for each argument; one "
-     "spec may stand for a whole list or dict of arrays."),
-    ("TypeError", r"carry input and carry output must have equal types",
-     "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along which "
-     "axes a value may differ between devices. Give the start the type that the loop ends with (`jax.lax.pcast`)."),
-    ("TracerBoolConversionError", r"",
-     "A Python `if` cannot look at a value that only the devices know. Use jnp.where, or compute it from static "
-     "shapes."),
-    ("TypeError", r"unexpected keyword argument|missing \d+ required|takes \d+ positional",
-     "The function is called as `name(a, b, ..., mesh=mesh)`: keep the parameters of the starter."),
+    (
+        "ShardingTypeError",
+        r"Contracting dimensions are sharded|contracting dimensions to have consistent sharding",
+        "The contracted dimension is cut in both operands, so several layouts of the product are possible, and on an "
+        "Explicit mesh JAX does not choose. Say how the product should lie: `out_sharding=`, or `reshard` an operand.",
+    ),
+    (
+        "ShardingTypeError",
+        r"illegally sharded result",
+        "By the rules, two dimensions of the result would be cut over the same mesh axis. One of them has to give way: "
+        "`out_sharding=` or `reshard` says which.",
+    ),
+    (
+        "ShardingTypeError",
+        r"incompatible shardings for broadcasting|should have the same sharding",
+        "The operands are cut over different axes along the same dimension. On an Explicit mesh nothing is moved unasked: "
+        "`reshard` one of them.",
+    ),
+    (
+        "ShardingTypeError",
+        r"\.at\[\.\.\.\]",
+        "Where the picked entries come to lie does not follow from the types. The long form of indexing has a place to "
+        "say it: `a.at[index].get(out_sharding=...)`.",
+    ),
+    (
+        "ShardingTypeError|NotImplementedError",
+        r"unreduced",
+        "An unreduced array is a sum that is not made yet: each device holds one part of it. Such arrays may be added to "
+        "one another, and `reshard` makes the sum; nearly everything else has to wait for it.",
+    ),
+    (
+        "ShardingTypeError|ValueError",
+        r"slicing on sharded dims|sharded on the axis being|unsharded over the axis|"
+        r"unsharded over the sorting|0th dimension of all xs",
+        "The operation runs along a dimension that is cut, so a device would need what others hold. `reshard` first, or "
+        "let the compiler arrange it inside `auto_axes`.",
+    ),
+    (
+        "ValueError|RuntimeError",
+        r"not under a mesh context|requires a non-empty mesh in context|"
+        r"Context mesh .* cannot be empty",
+        "A bare P names axes, but not of which mesh, and no mesh is set here. `NamedSharding(mesh, P(...))` says both.",
+    ),
+    (
+        "ValueError|AssertionError",
+        r"can only refer to Auto axes|acts as an assert",
+        "`with_sharding_constraint` is a hint for Auto axes. On an Explicit mesh the type says how an array lies; "
+        "`reshard` changes it.",
+    ),
+    (
+        "TypeError",
+        r"Missing required keyword argument: 'out_sharding'",
+        "Inside `auto_axes` layouts are the compiler's affair, so you have to say how the result lies when it comes out: "
+        "call the wrapped function with `out_sharding=`.",
+    ),
+    (
+        "DuplicateSpecError|ValueError",
+        r"duplicate|map at most one positional dimension|at most once",
+        "One mesh axis was asked to split two dimensions of the same array. Each axis may be used once per array.",
+    ),
+    (
+        "ValueError",
+        r"inferred to be possibly varying over|can't be statically inferred|replicat\w+ over mesh ax|"
+        r"out_specs .*(is|are) (implicitly )?replicated",
+        "out_specs promise that all devices along an axis hold the same block, and JAX cannot see why they would. "
+        "Either a collective over that axis is missing, or the result really differs and out_specs should name the "
+        "axis. (An all_gather's result counts as varying: give `to='invarying'` where your JAX has it, or "
+        "`check_vma=False` once you are sure.)",
+    ),
+    (
+        "TypeError|ValueError",
+        r"dot_general requires contracting dimensions|contracting dim\w* .*(shape|size)|"
+        r"matmul.*(mismatch|contract)|Incompatible shapes for dot|dot_general.*shape",
+        "These two do not fit along the dimension that is summed over. Inside shard_map each device sees only its own "
+        "blocks: one may be a slice of that dimension, and the other not the same slice. Which collective would bring "
+        "them together?",
+    ),
+    (
+        "ValueError",
+        r"evenly divisible|divisible by|not divisible|IndivisibleError",
+        "A dimension cannot be cut into that many equal parts. Which dimension did you mean to split, and over which "
+        "axis?",
+    ),
+    (
+        "AssertionError",
+        r"^$",
+        "JAX stopped without a text. Under shard_map this most often means a collective names an axis the mesh does "
+        "not have.",
+    ),
+    (
+        "NameError|ValueError|KeyError",
+        r"unbound axis name|axis name|Resource axis|not found in mesh",
+        "A collective or a spec names an axis that is not there. The mesh's axes are in `mesh.axis_names`; collectives "
+        "work only inside shard_map.",
+    ),
+    (
+        "ValueError",
+        r"psum can only accept axis_name|reduced or invarying",
+        "The sum runs over an axis along which the devices already hold the same value.",
+    ),
+    (
+        "ValueError",
+        r"out_specs.*(too long|rank)|which is too long|has length \d+ .*rank",
+        "A spec has more entries than the block has dimensions. Did a collective drop a dimension (`tiled=True` keeps "
+        "it), or did you sum a dimension away?",
+    ),
+    (
+        "ValueError",
+        r"incompatible devices",
+        "The operands are committed to different devices, or to the same ones in another order, and JAX moves nothing "
+        "that is committed. Which of them did you mean to move, and to where?",
+    ),
+    (
+        "RuntimeError",
+        r"Array has been deleted|deleted or donated",
+        "The array's memory was given away or freed: by `delete()`, by donation, or through another array that is the "
+        "same memory under another name.",
+    ),
+    (
+        "ValueError",
+        r"memory_space of all inputs",
+        "The operands lie in different memories, one on the devices and one with the host, and JAX fetches nothing "
+        "unasked. `jax.device_put(a, a.sharding.with_memory_kind(...))` moves one of them.",
+    ),
+    (
+        "ValueError",
+        r"must refer to an axis marked as manual",
+        "With axis_names, in_specs and out_specs speak of these axes only. The others are left to the compiler, and the "
+        "array may stay cut along them without being said.",
+    ),
+    (
+        "ValueError",
+        r"pytree structure error",
+        "The specs and what they describe are different trees. in_specs are a tuple with an entry for each argument; one "
+        "spec may stand for a whole list or dict of arrays.",
+    ),
+    (
+        "TypeError",
+        r"carry input and carry output must have equal types",
+        "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along which "
+        "axes a value may differ between devices. Give the start the type that the loop ends with (`jax.lax.pcast`).",
+    ),
+    (
+        "TracerBoolConversionError",
+        r"",
+        "A Python `if` cannot look at a value that only the devices know. Use jnp.where, or compute it from static "
+        "shapes.",
+    ),
+    (
+        "TypeError",
+        r"unexpected keyword argument|missing \d+ required|takes \d+ positional",
+        "The function is called as `name(a, b, ..., mesh=mesh)`: keep the parameters of the starter.",
+    ),
 )
 
 

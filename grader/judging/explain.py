@@ -33,8 +33,9 @@ def same_answer(exercise: Exercise, case: Case, one: Any, other: Any) -> bool:
         return False
 
 
-def explain(exercise: Exercise, cases: Sequence[Case], found: Sequence[Answer | Execution | Launch],
-            failing: int) -> Mistake | None:
+def explain(
+    exercise: Exercise, cases: Sequence[Case], found: Sequence[Answer | Execution | Launch], failing: int
+) -> Mistake | None:
     """The mistake that behaves as what was found on the failing case.
 
     If several do, the one that also communicates as what was found on the other cases; programs are not run
@@ -57,8 +58,9 @@ def _alike(exercise: Exercise, mistake: Mistake, case: Case, found: Answer | Exe
     return any(_behaves_like(exercise, case, found, other, running) for other in _mistaken(exercise, mistake, case))
 
 
-def _behaves_like(exercise: Exercise, case: Case, found: Answer | Execution, other: Answer | Execution,
-                  running: bool) -> bool:
+def _behaves_like(
+    exercise: Exercise, case: Case, found: Answer | Execution, other: Answer | Execution, running: bool
+) -> bool:
     match found, other:
         case Problem(), Problem():
             return _gist(found) == _gist(other)
@@ -106,8 +108,9 @@ def _same_program(one: Execution, other: Execution, running: bool, by_compiler: 
             return one.may_wait_for_ever == other.may_wait_for_ever
         if by_compiler and _moves(one.ran.compiled) != _moves(other.ran.compiled):
             return False
-        return all(_same_blocks(a.held, b.held, one.case.roundings)
-                   for a, b in zip(one.results, other.results, strict=True))
+        return all(
+            _same_blocks(a.held, b.held, one.case.roundings) for a, b in zip(one.results, other.results, strict=True)
+        )
     except Failed:
         return running and (refused := _refusal(one)) is not None and refused == _refusal(other)
 
@@ -127,8 +130,9 @@ def _moves(found: Sequence[Collective]) -> Counter[tuple[str, tuple[str, ...], i
 
 
 def _same_blocks(a: Blocks, b: Blocks, roundings: int) -> bool:
-    return a.indices == b.indices and all(_same_numbers(one, other, roundings)
-                                          for one, other in zip(a.values, b.values, strict=True))
+    return a.indices == b.indices and all(
+        _same_numbers(one, other, roundings) for one, other in zip(a.values, b.values, strict=True)
+    )
 
 
 def _same_numbers(one: np.ndarray, other: np.ndarray, roundings: int) -> bool:

@@ -24,9 +24,13 @@ from grader.processes.launch import Launch
 from grader.programs.program import Program
 
 
-def judge(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer],
-          executed: Callable[[Program, Case], Execution] = Execution,
-          started: Callable[[Script, Case], Launch] = together.start) -> Verdict:
+def judge(
+    exercise: Exercise,
+    cases: Sequence[Case],
+    answers: Sequence[Answer],
+    executed: Callable[[Program, Case], Execution] = Execution,
+    started: Callable[[Script, Case], Launch] = together.start,
+) -> Verdict:
     """Judge the answers of one student to the cases of one exercise, in the same order.
 
     `executed` says where programs are read and run, `started` where processes are: by default here.
@@ -46,14 +50,19 @@ def judge(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer],
 
 def _judge_processes(exercise: Exercise, cases: Sequence[Case], found: Sequence[Launch | Answer]) -> Verdict:
     """Everybody has to come to an end, and to return what is due."""
-    for check, rung in (("ends", lambda k: together.ends(found[k])),
-                        ("values", lambda k: _wrong_return(exercise, cases[k], found[k]))):
+    for check, rung in (
+        ("ends", lambda k: together.ends(found[k])),
+        ("values", lambda k: _wrong_return(exercise, cases[k], found[k])),
+    ):
         failing, words = next(((k, w) for k in range(len(cases)) if (w := rung(k))), (0, ""))
         if words:
             named = explain(exercise, cases, found, failing)
             said = "\n\n".join(filter(None, (words, named.words if named else "")))
-            return Verdict(exercise.name, together.outcomes(exercise, check, said, named.name if named else ""),
-                           describe(cases[failing]))
+            return Verdict(
+                exercise.name,
+                together.outcomes(exercise, check, said, named.name if named else ""),
+                describe(cases[failing]),
+            )
     return Verdict(exercise.name, together.outcomes(exercise, "", "", ""))
 
 
@@ -65,5 +74,3 @@ def _wrong_return(exercise: Exercise, case: Case, found: Launch) -> str:
     if lies_on_devices(due[wrong]):
         return f"Process {wrong}: {difference(answers[wrong], due[wrong], close)}"
     return f"Process {wrong} should return {short(due[wrong])}; it returns {short(answers[wrong])}."
-
-

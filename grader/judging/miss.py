@@ -25,8 +25,8 @@ def unanswered(exercise: Exercise, problem: Problem) -> Verdict:
     """The verdict on an answer that is not there."""
     words = {
         "missing": f"There is no `{exercise.name}`: the cell that defines it did not run to its end, or the "
-                   "name was changed.",
+        "name was changed.",
         "starter": f"`{exercise.name}` is still the starter. Replace the `...` by your own code, "
-                   "run the cell, then run this check again.",
+        "run the cell, then run this check again.",
     }.get(problem.kind, problem.message)
     return Verdict(exercise.name, (Outcome(exercise.name, "answered", 0.0, exercise.points, words=words),))

@@ -54,20 +54,29 @@ def judge_program(exercise: Exercise, cases: Sequence[Case], runs: Sequence[Exec
         if miss:
             named = explain(exercise, cases, runs, failing)
             words = named.words if named else _signature(exercise, cases[failing], runs[failing], check)
-            missed = Outcome(exercise.name, check, 0.0, worth, named.name if named else "",
-                             "\n\n".join(filter(None, (miss.words, words))))
+            missed = Outcome(
+                exercise.name,
+                check,
+                0.0,
+                worth,
+                named.name if named else "",
+                "\n\n".join(filter(None, (miss.words, words))),
+            )
             outcomes.append(missed)
             outcomes += _not_tried(exercise, check)
-            return Verdict(exercise.name, tuple(outcomes), describe(cases[failing]), miss.expected, miss.found,
-                           miss.ratios)
+            return Verdict(
+                exercise.name, tuple(outcomes), describe(cases[failing]), miss.expected, miss.found, miss.ratios
+            )
         outcomes.append(Outcome(exercise.name, check, worth, worth))
     return Verdict(exercise.name, tuple(outcomes))
 
 
 def _not_tried(exercise: Exercise, missed: str) -> list[Outcome]:
-    rest = list(LADDER)[list(LADDER).index(missed) + 1:]
-    return [Outcome(exercise.name, c, 0.0, exercise.points * LADDER[c], words=f"Not tried: “{missed}” comes first.")
-            for c in rest]
+    rest = list(LADDER)[list(LADDER).index(missed) + 1 :]
+    return [
+        Outcome(exercise.name, c, 0.0, exercise.points * LADDER[c], words=f"Not tried: “{missed}” comes first.")
+        for c in rest
+    ]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -102,16 +111,23 @@ def _waits(run: Execution) -> Miss | None:
         return None
     unsure = [c for c in run.structure.collectives if c.times is None]
     told = next(((c, *pair) for c in unsure if (pair := run.structure.waiting(c))), None)
-    return Miss((_who_waits(*told) if told else
-                 f"The {unsure[0].kind}{_over(unsure[0])} stands in a branch, or in a loop without a fixed number of "
-                 "turns. A device that does not come by leaves the others waiting for ever, so this was not run.")
-                + " Let every device call it, and choose between results with jnp.where.")
+    return Miss(
+        (
+            _who_waits(*told)
+            if told
+            else f"The {unsure[0].kind}{_over(unsure[0])} stands in a branch, or in a loop without a fixed number of "
+            "turns. A device that does not come by leaves the others waiting for ever, so this was not run."
+        )
+        + " Let every device call it, and choose between results with jnp.where."
+    )
 
 
 def _who_waits(found: Collective, waiting: int, missing: int) -> str:
-    return (f"Device {waiting} calls the {found.kind}{_over(found)} {times(found.visits[waiting])}, device {missing} "
-            f"{times(found.visits[missing])}: it stands in a branch, or in a loop, and each device decides for "
-            f"itself. Device {waiting} would be left waiting for ever for device {missing}, so this was not run.")
+    return (
+        f"Device {waiting} calls the {found.kind}{_over(found)} {times(found.visits[waiting])}, device {missing} "
+        f"{times(found.visits[missing])}: it stands in a branch, or in a loop, and each device decides for "
+        f"itself. Device {waiting} would be left waiting for ever for device {missing}, so this was not run."
+    )
 
 
 def _over(found: Collective) -> str:
@@ -121,8 +137,10 @@ def _over(found: Collective) -> str:
 def _calls_out(run: Execution) -> Miss | None:
     if not (foreign := run.structure.foreign):
         return None
-    return Miss(f"The program calls `{foreign[0]}`, which is no operation of the devices but code outside of them, so "
-                "this was not run. Compute with jax.numpy and jax.lax.")
+    return Miss(
+        f"The program calls `{foreign[0]}`, which is no operation of the devices but code outside of them, so "
+        "this was not run. Compute with jax.numpy and jax.lax."
+    )
 
 
 def _shape(run: Execution, expected: Expected) -> Miss | None:
@@ -131,12 +149,16 @@ def _shape(run: Execution, expected: Expected) -> Miss | None:
         return Miss(f"The function should return {len(wanted)} array(s); it returns {len(got)}.")
     if (keys := [_keys(place) for place, _ in wanted]) != (found := [_keys(place) for place, _ in got]):
         want, have = next((w, h) for w, h in zip(keys, found, strict=True) if w != h)
-        return Miss(f"The result should be made as the reference's is, with {_key_words(want)}; yours has "
-                    f"{_key_words(have)} there.")
+        return Miss(
+            f"The result should be made as the reference's is, with {_key_words(want)}; yours has "
+            f"{_key_words(have)} there."
+        )
     for k, ((place, want), (_, have)) in enumerate(zip(wanted, got, strict=True)):
         if want != have:
-            return Miss(f"{_named(run.case, place)} should have shape {want}; yours has {have}.",
-                        *_pictures(run, expected, k) if len(want) == len(have) else ())
+            return Miss(
+                f"{_named(run.case, place)} should have shape {want}; yours has {have}.",
+                *_pictures(run, expected, k) if len(want) == len(have) else (),
+            )
     return None
 
 
@@ -166,7 +188,7 @@ def _named(case: Case, place: str) -> str:
 def _first(place: str) -> tuple[int | None, str]:
     """The number that a place begins with, if any, and the rest of it."""
     match = re.match(r"\[(\d+)\]", place)
-    return (int(match[1]), place[match.end():]) if match else (None, place)
+    return (int(match[1]), place[match.end() :]) if match else (None, place)
 
 
 def _values(run: Execution, expected: Expected) -> Miss | None:
@@ -174,8 +196,11 @@ def _values(run: Execution, expected: Expected) -> Miss | None:
         held = run.results[k].held
         for device, (index, block) in enumerate(zip(held.indices, held.values, strict=True)):
             if not close(block, whole[index], run.case.roundings):
-                return Miss(_first_difference(run, place, k, device, whole), *_pictures(run, expected, k),
-                            _ratios(run, expected))
+                return Miss(
+                    _first_difference(run, place, k, device, whole),
+                    *_pictures(run, expected, k),
+                    _ratios(run, expected),
+                )
     return None
 
 
@@ -183,8 +208,10 @@ def _ratios(run: Execution, expected: Expected) -> tuple[Ratio, ...]:
     """What came out against what is due, array by array, where there are several."""
     if len(expected) == 1:
         return ()
-    return tuple(ratio(_named(run.case, place), result.held.values, _due(result, whole))
-                 for (place, whole), result in zip(expected.items(), run.results, strict=True))
+    return tuple(
+        ratio(_named(run.case, place), result.held.values, _due(result, whole))
+        for (place, whole), result in zip(expected.items(), run.results, strict=True)
+    )
 
 
 def _due(result: Result, whole: np.ndarray) -> list[np.ndarray]:
@@ -201,8 +228,10 @@ def _first_difference(run: Execution, place: str, number: int, device: int, whol
         return f"{name} is wrong on device {device}: it should be {_number(wanted)}, and it is {_number(block)}."
     bound = tolerance(wanted, run.case.roundings)
     at = tuple(int(i) for i in np.argwhere(~np.isclose(block, wanted, rtol=0, atol=bound))[0])
-    return (f"{name} is wrong on device {device}. It holds {_region(index)}{claimed}; in that block entry "
-            f"{list(at)} should be {_number(wanted[at])}, and it is {_number(block[at])}.")
+    return (
+        f"{name} is wrong on device {device}. It holds {_region(index)}{claimed}; in that block entry "
+        f"{list(at)} should be {_number(wanted[at])}, and it is {_number(block[at])}."
+    )
 
 
 def _region(index: tuple[slice, ...]) -> str:
@@ -224,9 +253,12 @@ def _layout(run: Execution, expected: Expected) -> Miss | None:
         result = run.results[k]
         if not result.as_asked:
             due = blocks(whole.shape, spec, run.case.mesh)
-            return Miss(f"{_named(run.case, place)} has the right values, but does not lie as it should: "
-                        f"{spelled(spec)} was wanted, {due.entries} entries on each device; yours lies "
-                        f"{result.layout}, {result.held.entries} on each.", *_pictures(run, expected, k))
+            return Miss(
+                f"{_named(run.case, place)} has the right values, but does not lie as it should: "
+                f"{spelled(spec)} was wanted, {due.entries} entries on each device; yours lies "
+                f"{result.layout}, {result.held.entries} on each.",
+                *_pictures(run, expected, k),
+            )
     return None
 
 
@@ -244,8 +276,11 @@ def _signature(exercise: Exercise, case: Case, run: Execution | Answer, check: s
 def describe(case: Case) -> str:
     """A case in one line: the mesh, every array's shape and layout, and what else is given."""
     mesh = " × ".join(f"{name}={size}" for name, size in case.mesh.items())
-    arrays = [f"{name}{jax.tree_util.keystr(path)}: {'×'.join(map(str, a.value.shape))} {spelled(a.spec)}"
-              for name, argument in case.arguments.items() if holds_arrays(argument)
-              for path, a in jax.tree.leaves_with_path(argument)]
+    arrays = [
+        f"{name}{jax.tree_util.keystr(path)}: {'×'.join(map(str, a.value.shape))} {spelled(a.spec)}"
+        for name, argument in case.arguments.items()
+        if holds_arrays(argument)
+        for path, a in jax.tree.leaves_with_path(argument)
+    ]
     others = [f"{name}={a!r}" for name, a in case.arguments.items() if not holds_arrays(a)]
     return "; ".join(filter(None, [f"mesh {mesh}" if mesh else "", *arrays, *others]))

@@ -16,8 +16,13 @@ from grader.arrays.numbers import close
 
 def signature(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], mesh: Mapping[str, int]) -> str:
     """What the difference between `found` and `wanted` suggests; "" when it suggests nothing."""
-    tried = (_ratio(found, wanted, mesh), _zeros(found, wanted), _transposed(found, wanted),
-             _permuted(found, wanted), _only_some(found, wanted))
+    tried = (
+        _ratio(found, wanted, mesh),
+        _zeros(found, wanted),
+        _transposed(found, wanted),
+        _permuted(found, wanted),
+        _only_some(found, wanted),
+    )
     return next(filter(None, tried), "")
 
 
@@ -26,11 +31,15 @@ def _ratio(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], mesh: Mapp
     sizes.setdefault(math.prod(mesh.values()), f"all {math.prod(mesh.values())} devices")
     for size, who in sizes.items():
         if _scaled(found, wanted, size):
-            return (f"Every entry is exactly {size} times too large, and {size} is the number of {who}: "
-                    "something was added up once too often. Which sum was already whole?")
+            return (
+                f"Every entry is exactly {size} times too large, and {size} is the number of {who}: "
+                "something was added up once too often. Which sum was already whole?"
+            )
         if _scaled(found, wanted, 1 / size):
-            return (f"Every entry is exactly 1/{size} of what it should be, and {size} is the number of {who}: "
-                    "was a mean taken where a sum was due?")
+            return (
+                f"Every entry is exactly 1/{size} of what it should be, and {size} is the number of {who}: "
+                "was a mean taken where a sum was due?"
+            )
     return ""
 
 
@@ -54,8 +63,10 @@ def _permuted(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:
     if not all(owners) or all(d in o for d, o in enumerate(owners)):
         return ""
     wrong = next(d for d, o in enumerate(owners) if d not in o)
-    return (f"The blocks are right but stand in the wrong places: device {wrong} holds what belongs on device "
-            f"{owners[wrong][0]}. Is it the direction, the offset, or the order of the axes?")
+    return (
+        f"The blocks are right but stand in the wrong places: device {wrong} holds what belongs on device "
+        f"{owners[wrong][0]}. Is it the direction, the offset, or the order of the axes?"
+    )
 
 
 def _only_some(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:

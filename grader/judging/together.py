@@ -24,8 +24,14 @@ STILL = 5.0  # seconds in which nobody computes: they wait for one another
 
 def job_of(script: Script, case: Case) -> dict[str, Any]:
     """How a script is run on a case: `processes.Job`, as a dict."""
-    return {"source": script.source, "main": script.main, "arguments": dict(case.arguments), **case.mesh,
-            "seconds": SECONDS, "still": STILL}
+    return {
+        "source": script.source,
+        "main": script.main,
+        "arguments": dict(case.arguments),
+        **case.mesh,
+        "seconds": SECONDS,
+        "still": STILL,
+    }
 
 
 def start(script: Script, case: Case) -> Launch:
@@ -84,13 +90,13 @@ def outcomes(exercise: Exercise, missed: str, words: str, mistake: str) -> tuple
     if not missed:
         return ended, Outcome(exercise.name, "values", whole, whole)
     if missed == "ends":
-        return (Outcome(exercise.name, "ends", 0.0, 0.0, mistake, words),
-                Outcome(exercise.name, "values", 0.0, whole, words="Not tried: “ends” comes first."))
+        return (
+            Outcome(exercise.name, "ends", 0.0, 0.0, mistake, words),
+            Outcome(exercise.name, "values", 0.0, whole, words="Not tried: “ends” comes first."),
+        )
     return ended, Outcome(exercise.name, "values", 0.0, whole, mistake, words)
 
 
 def first_wrong(answers: Sequence[Any], due: Sequence[Any], same: Any) -> int | None:
     """The first process that returned something else."""
     return next((k for k, (a, d) in enumerate(zip(answers, due, strict=True)) if not same(a, d)), None)
-
-

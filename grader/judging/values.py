@@ -45,17 +45,22 @@ def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
 
 
 def _by_way_of_the_host(answer: Value) -> str:
-    return (f"The result lies where it should, but it came by way of the host: `{answer.uploaded}` was put on devices "
-            "from there. Either NumPy stood in between, or `device_put` had to cut the array into other blocks for "
-            "other devices, which it does on the host.")
+    return (
+        f"The result lies where it should, but it came by way of the host: `{answer.uploaded}` was put on devices "
+        "from there. Either NumPy stood in between, or `device_put` had to cut the array into other blocks for "
+        "other devices, which it does on the host."
+    )
 
 
 def _first_entry(exercise: Exercise, case: Case, found: Any, expected: Any) -> str:
     """In words, the first entry of a dict that is not as it should be; "" where no dict with these keys came."""
     if not isinstance(expected, Mapping) or not isinstance(found, Mapping) or found.keys() != expected.keys():
         return ""
-    wrong = [k for k, due in expected.items() if not same_value(found[k], due)
-             and not same_answer(exercise, case, {k: found[k]}, {k: due})]
+    wrong = [
+        k
+        for k, due in expected.items()
+        if not same_value(found[k], due) and not same_answer(exercise, case, {k: found[k]}, {k: due})
+    ]
     return f"entry {wrong[0]} should be {short(expected[wrong[0]])}; it is {short(found[wrong[0]])}." if wrong else ""
 
 

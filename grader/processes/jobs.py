@@ -78,8 +78,9 @@ class Child:
     seconds: float = 0.0
 
 
-def run(job: Job, say: Callable[[int, str], None] = lambda number, text: None,
-        confined: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def run(
+    job: Job, say: Callable[[int, str], None] = lambda number, text: None, confined: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
     """Run a job and return, as JSON types, what became of each process; `say` hears what they print as it comes.
 
     `confined` is called in each process before anything of the script runs there.
@@ -91,8 +92,12 @@ def run(job: Job, say: Callable[[int, str], None] = lambda number, text: None,
             first, late = _watch(job, children, began, say)
         finally:
             _end(children)
-    return {"first": first, "late": late, "seconds": time.monotonic() - began,
-            "processes": [_report(child, job) for child in children]}
+    return {
+        "first": first,
+        "late": late,
+        "seconds": time.monotonic() - began,
+        "processes": [_report(child, job) for child in children],
+    }
 
 
 @contextlib.contextmanager
@@ -139,9 +144,12 @@ def _be(job: Job, number: int, port: int, wire: int, stack: Any, confined: Calla
     try:
         sys.stdin, sys.stdout, sys.stderr = map(_line_by_line, (0, 1, 2), "rww")
         faulthandler.register(signal.SIGUSR1, file=stack, all_threads=False)
-        os.environ |= {"JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
-                       "JAX_COORDINATOR_BIND_ADDRESS": f"127.0.0.1:{port}",
-                       "JAX_NUM_CPU_DEVICES": str(job.devices), "XLA_FLAGS": ""}
+        os.environ |= {
+            "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
+            "JAX_COORDINATOR_BIND_ADDRESS": f"127.0.0.1:{port}",
+            "JAX_NUM_CPU_DEVICES": str(job.devices),
+            "XLA_FLAGS": "",
+        }
         jax.config.update("jax_platforms", "cpu")
         prepare(job.devices)
         sys.argv = [job.name, str(number), str(job.processes)]
@@ -192,8 +200,11 @@ def _line(job: Job, number: int) -> str:
 
 def _trace(error: BaseException, job: Job) -> str:
     """The traceback, of the script's own lines."""
-    lines = [f"  line {line}, in {frame.f_code.co_name}: {_line(job, line)}"
-             for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == SCRIPT]
+    lines = [
+        f"  line {line}, in {frame.f_code.co_name}: {_line(job, line)}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == SCRIPT
+    ]
     return "\n".join(["Traceback (of the script's lines):", *lines, f"{type(error).__name__}: {error}"])
 
 
@@ -228,8 +239,9 @@ def _watch(job: Job, children: list[Child], began: float, say: Callable[[int, st
                 return first, first is None
 
 
-def _hear(child: Child, what: str, selector: selectors.BaseSelector, number: int,
-          say: Callable[[int, str], None]) -> bool:
+def _hear(
+    child: Child, what: str, selector: selectors.BaseSelector, number: int, say: Callable[[int, str], None]
+) -> bool:
     """Take what there is to read; whether there was something."""
     end = child.log if what == "said" else child.wire
     try:
@@ -311,5 +323,10 @@ def _report(child: Child, job: Job) -> dict[str, Any]:
         stack = child.stack.read().decode(errors="replace")
     told = json.loads(child.told) if child.told and child.told.endswith(b"}") else {}
     number = re.search(rf'File "{re.escape(SCRIPT)}", line (\d+)', stack)
-    return {"status": child.status, "seconds": child.seconds, "said": child.said,
-            "where": _line(job, int(number[1])) if number else "", **told}
+    return {
+        "status": child.status,
+        "seconds": child.seconds,
+        "said": child.said,
+        "where": _line(job, int(number[1])) if number else "",
+        **told,
+    }

@@ -91,8 +91,11 @@ class Launch:
             return f"{count} ended well."
         if self.first is not None:
             others = [p.number for p in self.processes if p.status is None]
-            rest = f" {_numbers(others)} had not ended and was ended with it." if len(others) == 1 else (
-                f" {_numbers(others)} had not ended and were ended with it." if others else "")
+            rest = (
+                f" {_numbers(others)} had not ended and was ended with it."
+                if len(others) == 1
+                else (f" {_numbers(others)} had not ended and were ended with it." if others else "")
+            )
             return f"Process {self.first} failed first: it {self.processes[self.first].words}.{rest}"
         lines = "; ".join(f"process {p.number} {p.words}" for p in sorted(self.processes, key=lambda p: p.finished))
         return f"They did not come to an end: {lines}."
@@ -102,8 +105,11 @@ class Launch:
 
     def _repr_html_(self) -> str:
         cell = '<td style="vertical-align:top;text-align:left;border-left:1px solid #8888;padding:.2em .7em">'
-        logs = "".join(f'{cell}<b>process {p.number}</b><pre style="white-space:pre-wrap;margin:.2em 0">'
-                       f"{html.escape(chr(10).join(_lines(p)))}</pre></td>" for p in self.processes)
+        logs = "".join(
+            f'{cell}<b>process {p.number}</b><pre style="white-space:pre-wrap;margin:.2em 0">'
+            f"{html.escape(chr(10).join(_lines(p)))}</pre></td>"
+            for p in self.processes
+        )
         return f"<p>{html.escape(self.headline)}</p><table><tr>{logs}</tr></table>"
 
 
@@ -121,16 +127,25 @@ def _side_by_side(processes: tuple[Process, ...]) -> str:
     wide = (WIDTH - 3 * (len(processes) - 1)) // max(1, len(processes))
     if wide < NARROW:
         return "\n".join(f"[{p.number}] {line}" for p in processes for line in _lines(p))
-    columns = [[f"process {p.number}", *(piece for line in _lines(p) for piece in textwrap.wrap(line, wide) or [""])]
-               for p in processes]
+    columns = [
+        [f"process {p.number}", *(piece for line in _lines(p) for piece in textwrap.wrap(line, wide) or [""])]
+        for p in processes
+    ]
     rows = max(map(len, columns), default=0)
     filled = [[*column, *[""] * (rows - len(column))] for column in columns]
     return "\n".join(" │ ".join(f"{piece:<{wide}}" for piece in row).rstrip() for row in zip(*filled, strict=True))
 
 
-def launch(program: Callable[..., Any] | str | Path, *, processes: int = 4, devices: int = 2, seconds: float = 60.0,
-           grace: float = 0.0, arguments: Mapping[str, Any] | None = None,
-           say: Callable[[int, str], None] | None = None) -> Launch:
+def launch(
+    program: Callable[..., Any] | str | Path,
+    *,
+    processes: int = 4,
+    devices: int = 2,
+    seconds: float = 60.0,
+    grace: float = 0.0,
+    arguments: Mapping[str, Any] | None = None,
+    say: Callable[[int, str], None] | None = None,
+) -> Launch:
     """Run a program in several processes at once, each with CPU devices of its own, and wait for all of them.
 
     Args:
@@ -149,10 +164,17 @@ def launch(program: Callable[..., Any] | str | Path, *, processes: int = 4, devi
       NoProcesses: none can be started here.
     """
     if not (1 <= processes <= 64 and 1 <= devices <= 64 and seconds > 0 and grace >= 0):
-        raise ValueError(f"{processes} processes of {devices} devices for {seconds:g} seconds: from 1 to 64 of either, "
-                         "and a time that is positive")
-    job = {"arguments": dict(arguments or {}), "processes": processes, "devices": devices, "seconds": seconds,
-           "grace": grace}
+        raise ValueError(
+            f"{processes} processes of {devices} devices for {seconds:g} seconds: from 1 to 64 of either, "
+            "and a time that is positive"
+        )
+    job = {
+        "arguments": dict(arguments or {}),
+        "processes": processes,
+        "devices": devices,
+        "seconds": seconds,
+        "grace": grace,
+    }
     if callable(program):
         return launched({**job, "source": script_of(program), "main": program.__name__}, say)
     path = Path(program)
@@ -175,8 +197,10 @@ def launched(job: Mapping[str, Any], say: Callable[[int, str], None] | None = No
                     say(*message["said"])
                 if "done" in message:
                     return launch_of(message["done"])
-            raise NoProcesses("The process that starts the others has ended. While a hand-in is graded there can be "
-                              "none; elsewhere, is this machine short of memory?")
+            raise NoProcesses(
+                "The process that starts the others has ended. While a hand-in is graded there can be "
+                "none; elsewhere, is this machine short of memory?"
+            )
         except BaseException:  # an interrupt too: whatever still runs is ended with it
             server.kill()
             server.wait()
@@ -187,8 +211,12 @@ def launched(job: Mapping[str, Any], say: Callable[[int, str], None] | None = No
 def launch_of(done: Mapping[str, Any]) -> Launch:
     """What became of a launch, from its JSON form. Raises ValueError for what has not that form."""
     try:
-        return Launch(tuple(_process(k, said) for k, said in enumerate(done["processes"])), float(done["seconds"]),
-                      None if done["first"] is None else int(done["first"]), bool(done["late"]))
+        return Launch(
+            tuple(_process(k, said) for k, said in enumerate(done["processes"])),
+            float(done["seconds"]),
+            None if done["first"] is None else int(done["first"]),
+            bool(done["late"]),
+        )
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"this is not what becomes of processes: {error}") from error
 
@@ -196,8 +224,15 @@ def launch_of(done: Mapping[str, Any]) -> Launch:
 def _process(number: int, said: Mapping[str, Any]) -> Process:
     raised = said.get("raised")
     status = said["status"]
-    found = Process(number, None if status is None else int(status), float(said["seconds"]), str(said["said"]),
-                    str(said["where"]), "returned" in said, from_json(said.get("returned")))
+    found = Process(
+        number,
+        None if status is None else int(status),
+        float(said["seconds"]),
+        str(said["said"]),
+        str(said["where"]),
+        "returned" in said,
+        from_json(said.get("returned")),
+    )
     return found if raised is None else replace(found, raised=tuple(map(str, raised[:3])))
 
 

@@ -16,8 +16,17 @@ def serving(module: str, what: str, failure: type[RuntimeError], **environment: 
     path = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path), **environment}
     try:
-        return subprocess.Popen([sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                stderr=subprocess.DEVNULL, env=env, text=True, start_new_session=True)
+        return subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=env,
+            text=True,
+            start_new_session=True,
+        )
     except OSError as error:
-        raise failure(f"No process can be started here ({error}). While a hand-in is graded that is so: your {what} "
-                      "are not run then, and your answers are.") from error
+        raise failure(
+            f"No process can be started here ({error}). While a hand-in is graded that is so: your {what} "
+            "are not run then, and your answers are."
+        ) from error

@@ -75,8 +75,10 @@ def trials(calls: Sequence[Call]) -> list[Trial]:
     """Several programs, each in a process of its own, side by side."""
     programs = [trace(*call) for call in calls]
     written = [structure(program) for program in programs]
-    questions = [{"program": to_json(program), "mesh": list(said.mesh.items()), "given": [_laid(a) for a in call[1:]]}
-                 for program, said, call in zip(programs, written, calls, strict=True)]
+    questions = [
+        {"program": to_json(program), "mesh": list(said.mesh.items()), "given": [_laid(a) for a in call[1:]]}
+        for program, said, call in zip(programs, written, calls, strict=True)
+    ]
     return [_trial(found, said) for found, said in zip(_ask(questions), written, strict=True)]
 
 
@@ -104,9 +106,13 @@ def _seen(found: re.Match[str] | None) -> str:
 
 def _told(written: Structure) -> list[str]:
     """Who waits for whom, where the program's text says it."""
-    return [f"The program: device {waiting} calls the {c.kind} over {', '.join(c.axes)} {times(c.visits[waiting])}, "
-            f"device {missing} {times(c.visits[missing])}."
-            for c in written.collectives if (pair := written.waiting(c)) for waiting, missing in [pair]]
+    return [
+        f"The program: device {waiting} calls the {c.kind} over {', '.join(c.axes)} {times(c.visits[waiting])}, "
+        f"device {missing} {times(c.visits[missing])}."
+        for c in written.collectives
+        if (pair := written.waiting(c))
+        for waiting, missing in [pair]
+    ]
 
 
 _one_at_a_time = Lock()
@@ -173,8 +179,11 @@ def _end(child: int, answer: Any, said: Any) -> dict[str, Any]:
         result = answer.read()
         _, status = os.waitpid(child, 0)
         said.seek(0)
-        return {"result": result, "status": os.waitstatus_to_exitcode(status),
-                "said": said.read().decode(errors="replace")}
+        return {
+            "result": result,
+            "status": os.waitstatus_to_exitcode(status),
+            "said": said.read().decode(errors="replace"),
+        }
 
 
 if __name__ == "__main__":

@@ -57,8 +57,15 @@ def after(body: Body, before: Sequence[np.ndarray], mesh: Sizes) -> tuple[np.nda
 def _program(body: Body, mesh: tuple[tuple[str, int], ...]) -> Callable[[Any], jax.Array]:
     """`body` on stacked blocks, one for each device."""
     everyone = P(tuple(name for name, _ in mesh))
-    return jax.jit(jax.shard_map(lambda stacked: jnp.asarray(body(stacked[0]))[None], mesh=make_mesh(dict(mesh)),
-                                 in_specs=everyone, out_specs=everyone, check_vma=False))
+    return jax.jit(
+        jax.shard_map(
+            lambda stacked: jnp.asarray(body(stacked[0]))[None],
+            mesh=make_mesh(dict(mesh)),
+            in_specs=everyone,
+            out_specs=everyone,
+            check_vma=False,
+        )
+    )
 
 
 # The collectives of a puzzle, by the name that answers it. Each takes a block and the axis it runs over.
@@ -105,12 +112,13 @@ class Puzzle:
     name: str
 
 
-def puzzle(rng: np.random.Generator | None = None, mesh: Sizes | None = None, length: int = 4,
-           name: str = "", axis: str = "x") -> Puzzle:
+def puzzle(
+    rng: np.random.Generator | None = None, mesh: Sizes | None = None, length: int = 4, name: str = "", axis: str = "x"
+) -> Puzzle:
     """Fresh numbers through a collective: `name`, or one drawn at random. On 4 devices along x by default."""
     rng, mesh = rng or fresh(), mesh or {"x": 4}
     name = name or str(rng.choice(list(COLLECTIVES)))
     devices = math.prod(mesh.values())
     # All different: no two collectives then leave the same blocks.
-    before = tuple(rng.permutation(np.arange(1, 100))[:devices * length].reshape(devices, length))
+    before = tuple(rng.permutation(np.arange(1, 100))[: devices * length].reshape(devices, length))
     return Puzzle(before, after(over(name, axis), before, mesh), name)

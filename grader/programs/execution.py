@@ -55,8 +55,9 @@ class Failed(Exception):
         self.kind = kind
 
 
-def execute(program: Program, sizes: Mapping[str, int], given: Sequence[Array], wanted: Sequence[P],
-            written: Structure) -> Ran:
+def execute(
+    program: Program, sizes: Mapping[str, int], given: Sequence[Array], wanted: Sequence[P], written: Structure
+) -> Ran:
     """Run a program on a mesh of these sizes, and hold its results against the layouts wanted."""
     mesh = make_mesh(sizes)
     inputs = [put(a.value, a.spec, mesh) for a in given]

@@ -14,8 +14,9 @@ from fractions import Fraction
 MANY = 20_000  # pairs of a transfer and a product: beyond, the fairest way would take seconds to find
 
 
-def fair_shares(products: Mapping[int, int], transfers: Mapping[int, int],
-                beside: Mapping[int, Sequence[int]]) -> dict[int, Fraction]:
+def fair_shares(
+    products: Mapping[int, int], transfers: Mapping[int, int], beside: Mapping[int, Sequence[int]]
+) -> dict[int, Fraction]:
     """FLOPs for one turn of each transfer.
 
     Args:
@@ -40,16 +41,18 @@ def fair_shares(products: Mapping[int, int], transfers: Mapping[int, int],
     return shares
 
 
-def _even_shares(products: Mapping[int, int], transfers: Mapping[int, int],
-                 beside: Mapping[int, Sequence[int]]) -> dict[int, Fraction]:
+def _even_shares(
+    products: Mapping[int, int], transfers: Mapping[int, int], beside: Mapping[int, Sequence[int]]
+) -> dict[int, Fraction]:
     turns: Counter[int] = Counter()  # beside each product
     for t, those in beside.items():
         turns.update(dict.fromkeys(those, transfers[t]))
     return {t: sum((Fraction(products[p], turns[p]) for p in those), Fraction(0)) for t, those in beside.items()}
 
 
-def _tightest(transfers: Mapping[int, int], products: Mapping[int, int],
-              beside: Mapping[int, Sequence[int]]) -> tuple[set[int], Fraction]:
+def _tightest(
+    transfers: Mapping[int, int], products: Mapping[int, int], beside: Mapping[int, Sequence[int]]
+) -> tuple[set[int], Fraction]:
     """The transfers that have the least to share among them, and the share of each turn."""
     tight = set(transfers)
     while True:
@@ -61,8 +64,9 @@ def _tightest(transfers: Mapping[int, int], products: Mapping[int, int],
         tight = short
 
 
-def _short(transfers: Mapping[int, int], products: Mapping[int, int], beside: Mapping[int, Sequence[int]],
-           share: Fraction) -> set[int]:
+def _short(
+    transfers: Mapping[int, int], products: Mapping[int, int], beside: Mapping[int, Sequence[int]], share: Fraction
+) -> set[int]:
     """A set of transfers that cannot have this share each; empty when all of them can. (A maximal flow.)"""
     room = {p: flops * share.denominator for p, flops in products.items()}
     given: dict[int, dict[int, int]] = {t: {} for t in transfers}
@@ -79,8 +83,9 @@ def _short(transfers: Mapping[int, int], products: Mapping[int, int], beside: Ma
 Step = tuple[int, int, "int | None"]  # a product, the transfer that gets of it, the one that gives it up
 
 
-def _path(start: int, room: Mapping[int, int], given: Mapping[int, Mapping[int, int]],
-          beside: Mapping[int, Sequence[int]]) -> tuple[list[Step], set[int]]:
+def _path(
+    start: int, room: Mapping[int, int], given: Mapping[int, Mapping[int, int]], beside: Mapping[int, Sequence[int]]
+) -> tuple[list[Step], set[int]]:
     """The way from a transfer to a product with room, over others that would give some up; and who was asked."""
     came: dict[int, list[Step]] = {start: []}
     queue, seen = [start], set()

@@ -95,13 +95,15 @@ def with_gradient(fn: Callable[..., Any], count: int) -> Callable[..., Any]:
     none. The backward pass is the program's own: what its author wrote, transposed by JAX. A result that is not as its
     cotangents are comes without any.
     """
+
     def both(*args: Any) -> Any:
         result, pull_back = jax.vjp(fn, *args[:count])
-        cotangents, = args[count:]
+        (cotangents,) = args[count:]
         if _form(result) != _form(cotangents):
             return result, None
         gradients = pull_back(cotangents)
         return result, jax.tree.map(lambda g: None if g.dtype == jax.dtypes.float0 else g, gradients)
+
     return both
 
 
@@ -112,8 +114,10 @@ def _form(arrays: Any) -> Any:
 
 def _named_alike(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The same function under one name for all: a program's bytes hold the name."""
+
     def program(*args: Any) -> Any:
         return fn(*args)
+
     return program
 
 
@@ -177,8 +181,7 @@ def _stripped(jaxpr: Any) -> Any:
 
 def _stripped_equation(eqn: core.JaxprEqn) -> core.JaxprEqn:
     strip = lambda leaf: _stripped(leaf) if _is_jaxpr(leaf) else leaf  # noqa: E731
-    params = {k: jax.tree.map(strip, v, is_leaf=_is_jaxpr) if _holds_jaxpr(v) else v
-              for k, v in eqn.params.items()}
+    params = {k: jax.tree.map(strip, v, is_leaf=_is_jaxpr) if _holds_jaxpr(v) else v for k, v in eqn.params.items()}
     return eqn.replace(params=params, effects=_pure(eqn.effects))
 
 

@@ -41,12 +41,12 @@ class Report:
         chosen = "chosen by the compiler" if self.by_compiler else "as written"
         lines = [f"mesh: {mesh}"]
         for region in self.structure.manual:
-            lines.append(f"shard_map over {', '.join(region.axes)}: {_specs(region.in_specs)}"
-                         f" → {_specs(region.out_specs)}")
+            lines.append(
+                f"shard_map over {', '.join(region.axes)}: {_specs(region.in_specs)} → {_specs(region.out_specs)}"
+            )
         lines.append(f"collectives ({chosen}):" if self.collectives else f"collectives ({chosen}): none")
         lines += [f"  {c}" for c in self.collectives]
-        lines.append(f"per device: {self.bytes_sent:,} B sent, {self.flops:,} FLOPs, "
-                     f"{self.peak_bytes:,} B at the peak")
+        lines.append(f"per device: {self.bytes_sent:,} B sent, {self.flops:,} FLOPs, {self.peak_bytes:,} B at the peak")
         return "\n".join(lines)
 
 

@@ -15,16 +15,42 @@ from jax.extend.mlir.dialects import stablehlo
 
 DEEPEST = 100  # operations followed one behind the other; what lies deeper counts as unknown
 
-_TYPES = {"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
-          "ui8": np.uint8, "ui16": np.uint16, "ui32": np.uint32, "ui64": np.uint64}
+_TYPES = {
+    "i1": np.bool_,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "ui8": np.uint8,
+    "ui16": np.uint16,
+    "ui32": np.uint32,
+    "ui64": np.uint64,
+}
 _ARITHMETIC: dict[str, Callable[..., np.ndarray]] = {
-    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum,
-    "divide": np.floor_divide, "remainder": np.remainder, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor, "not": np.invert, "negate": np.negative, "select": np.where, "convert": np.copy,
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "minimum": np.minimum,
+    "maximum": np.maximum,
+    "divide": np.floor_divide,
+    "remainder": np.remainder,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+    "negate": np.negative,
+    "select": np.where,
+    "convert": np.copy,
     "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high),
 }
-_COMPARED = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater,
-             "GE": np.greater_equal}
+_COMPARED = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+}
 
 Numbers = np.ndarray | None  # one for each device; None where the text does not say
 

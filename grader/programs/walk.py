@@ -26,8 +26,10 @@ from grader.programs.structure import KINDS, Collective, Manual, Structure
 from grader.programs.turns import Known, Numbers, callee_of, is_argument, only
 
 # What JAX itself calls by name on a CPU: layout annotations, top-k, and LAPACK's routines. The rest may be anything.
-OURS = re.compile(r"Sharding|SPMD\w+Shape|annotate_device_placement|LayoutConstraint|xla\.sdy\.\w+|mhlo\.topk|"
-                  r"lapack_\w+_ffi")
+OURS = re.compile(
+    r"Sharding|SPMD\w+Shape|annotate_device_placement|LayoutConstraint|xla\.sdy\.\w+|mhlo\.topk|"
+    r"lapack_\w+_ffi"
+)
 
 
 def structure(program: Program) -> Structure:
@@ -46,8 +48,10 @@ def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -
 
 # Groups of devices by the axes of a mesh, whose devices may come in another order: XLA writes them so from JAX 0.10 on.
 # MLIR refuses to read that of an all-to-all, and elsewhere forgets the order.
-BY_AXES = re.compile(r"(?<=replica_groups=)mesh\[([^\]]*)\](?:, device_ids=\(\[([\d,]+)\](?:T\(([\d,]+)\))?\))?"
-                     r" \{([^}]*)\}")
+BY_AXES = re.compile(
+    r"(?<=replica_groups=)mesh\[([^\]]*)\](?:, device_ids=\(\[([\d,]+)\](?:T\(([\d,]+)\))?\))?"
+    r" \{([^}]*)\}"
+)
 
 
 def _numbered(module: Any) -> Any:
@@ -68,8 +72,10 @@ def numbers_for(found: re.Match[str]) -> str:
     """
     mesh, dimensions, turned, axes = found.groups(default="")
     sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", mesh)}
-    parts = [(name, int(before or 1), int(size or sizes[name]))
-             for name, before, size in re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", axes)]
+    parts = [
+        (name, int(before or 1), int(size or sizes[name]))
+        for name, before, size in re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", axes)
+    ]
     order = np.arange(math.prod(sizes.values()))
     if dimensions:
         order = order.reshape(_integers(dimensions)).transpose(_integers(turned) or None).ravel()
@@ -101,8 +107,11 @@ class _Place:
     def often(self, turns: Numbers) -> _Place:
         """A place inside, where each device goes so often for every time it comes by here."""
         alike = only(turns)
-        return replace(self, times=None if self.times is None or alike is None else self.times * alike,
-                       visits=None if self.visits is None or turns is None else self.visits * turns)
+        return replace(
+            self,
+            times=None if self.times is None or alike is None else self.times * alike,
+            visits=None if self.visits is None or turns is None else self.visits * turns,
+        )
 
 
 class _Walk:
@@ -123,8 +132,9 @@ class _Walk:
         self.steps = self.chain(main, self.anywhere)
 
     def structure(self) -> Structure:
-        return Structure(self.mesh, tuple(self.manual), tuple(self.collectives), self.dot_flops, self.foreign,
-                         self.steps)
+        return Structure(
+            self.mesh, tuple(self.manual), tuple(self.collectives), self.dot_flops, self.foreign, self.steps
+        )
 
     def regions(self, op: ir.Operation, place: _Place) -> None:
         for block in _blocks(op):
@@ -198,8 +208,9 @@ class _Walk:
         """
         flops = {k: f for k, node in enumerate(nodes) if (f := self.flops(node.op))}
         transfers = {k: n for k, node in enumerate(nodes) if (n := self.transfers(node.op))}
-        free = {k: [j for j in flops if j != k and not (nodes[k].waits >> j | nodes[j].waits >> k) & 1]
-                for k in transfers}
+        free = {
+            k: [j for j in flops if j != k and not (nodes[k].waits >> j | nodes[j].waits >> k) & 1] for k in transfers
+        }
         shares = fair_shares(flops, transfers, free)
         return [shares.get(k, Fraction(0)) for k in range(len(nodes))]
 
@@ -244,8 +255,15 @@ class _Walk:
         if axes or moved:
             over = axes or tuple(a for a in _flat(held) if _dim(held, a) != _dim(wanted, a))
             group = math.prod(self.mesh[a] for a in over)
-            yield Collective("all_gather" if axes else "all_to_all", over, group, tuple(local),
-                             str(kind.element_type), math.prod(local) * _width(kind), implicit=True)
+            yield Collective(
+                "all_gather" if axes else "all_to_all",
+                over,
+                group,
+                tuple(local),
+                str(kind.element_type),
+                math.prod(local) * _width(kind),
+                implicit=True,
+            )
 
     def one_per_operand(self, op: ir.Operation, place: _Place) -> Iterator[Collective]:
         """A collective of several arrays at once, into which a compiler merges several, counts as these."""
@@ -260,9 +278,18 @@ class _Walk:
         if op.name == "mhlo.all_to_all" and len(shapes) == group:  # one operand for each piece of a block
             shapes = [_joined(shapes[0], group)]
         for kind, shape in zip(kinds, shapes, strict=False):
-            yield Collective(KINDS[op.name], axes, group, shape, str(kind.element_type),
-                             math.prod(shape) * _width(kind), place.times, meanwhile=int(place.meanwhile),
-                             shift=shift, visits=visits)
+            yield Collective(
+                KINDS[op.name],
+                axes,
+                group,
+                shape,
+                str(kind.element_type),
+                math.prod(shape) * _width(kind),
+                place.times,
+                meanwhile=int(place.meanwhile),
+                shift=shift,
+                visits=visits,
+            )
 
     def groups(self, op: ir.Operation) -> list[list[int]]:
         """The devices that take part together, by their position in the mesh."""
@@ -322,7 +349,7 @@ def _bits(element: ir.Type) -> int:
 def _joined(piece: tuple[int, ...], pieces: int) -> tuple[int, ...]:
     """The block whose pieces these are: the compiler cuts a dimension into one of length 1, and the rest behind it."""
     at = piece.index(1) if 1 in piece[:-1] else None
-    return (pieces, *piece) if at is None else (*piece[:at], pieces * piece[at + 1], *piece[at + 2:])
+    return (pieces, *piece) if at is None else (*piece[:at], pieces * piece[at + 1], *piece[at + 2 :])
 
 
 def _groups_of(refs: list[Any], mesh: Mapping[str, int]) -> list[list[int]]:

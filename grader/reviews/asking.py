@@ -30,15 +30,21 @@ def makers() -> dict[str, list[Maker]]:
 
     A module of a lesson has `LESSON`, and public functions of a random generator `rng` that each make one `Question`.
     """
-    modules = [importlib.import_module(f"{reviews.__name__}.{info.name}")
-               for info in pkgutil.iter_modules(reviews.__path__)]
+    modules = [
+        importlib.import_module(f"{reviews.__name__}.{info.name}") for info in pkgutil.iter_modules(reviews.__path__)
+    ]
     return {module.LESSON: _made_by(module) for module in modules if hasattr(module, "LESSON")}
 
 
 def _made_by(module: types.ModuleType) -> list[Maker]:
-    return [f for name, f in vars(module).items()
-            if inspect.isfunction(f) and not name.startswith("_") and f.__module__ == module.__name__
-            and list(inspect.signature(f).parameters) == ["rng"]]
+    return [
+        f
+        for name, f in vars(module).items()
+        if inspect.isfunction(f)
+        and not name.startswith("_")
+        and f.__module__ == module.__name__
+        and list(inspect.signature(f).parameters) == ["rng"]
+    ]
 
 
 @dataclass(frozen=True)
@@ -61,8 +67,12 @@ class Review:
         """For each answer whether it is right, and why; an answer `...` is left open."""
         if len(answers) != len(self.questions):
             return Text((f"There are {len(self.questions)} questions, and {len(answers)} answers.",))
-        return Text(tuple(f"{k}. {_said(question, given)}" for k, (question, given)
-                          in enumerate(zip(self.questions, answers, strict=True), 1)))
+        return Text(
+            tuple(
+                f"{k}. {_said(question, given)}"
+                for k, (question, given) in enumerate(zip(self.questions, answers, strict=True), 1)
+            )
+        )
 
 
 def _said(question: Question, given: Any) -> str:

@@ -26,8 +26,12 @@ WHY = {
 def collective_of_buffers(rng: np.random.Generator) -> Question:
     drawn = puzzle(rng)
     held = "; ".join(f"{b.tolist()} → {a.tolist()}" for b, a in zip(drawn.before, drawn.after, strict=True))
-    return Question(f"Four devices along x, before → after one collective: {held}. Which one? One of "
-                    f"{', '.join(map(repr, COLLECTIVES))}.", drawn.name, WHY[drawn.name])
+    return Question(
+        f"Four devices along x, before → after one collective: {held}. Which one? One of "
+        f"{', '.join(map(repr, COLLECTIVES))}.",
+        drawn.name,
+        WHY[drawn.name],
+    )
 
 
 def shape_after(rng: np.random.Generator) -> Question:
@@ -35,14 +39,21 @@ def shape_after(rng: np.random.Generator) -> Question:
     rows, columns = n * int(rng.integers(1, 4)), n * int(rng.integers(4, 7))
     name, said, why = [
         ("all_gather", "jax.lax.all_gather(b, 'x')", "Untiled, the blocks are stacked along a new first dimension."),
-        ("all_gather tiled", "jax.lax.all_gather(b, 'x', tiled=True)",
-         "Tiled, the blocks are joined along dimension 0."),
+        (
+            "all_gather tiled",
+            "jax.lax.all_gather(b, 'x', tiled=True)",
+            "Tiled, the blocks are joined along dimension 0.",
+        ),
         ("psum_scatter", "jax.lax.psum_scatter(b, 'x', tiled=True)", "Each device keeps its share of the rows."),
         ("psum", "jax.lax.psum(b, 'x')", "A sum across devices has the shape of one block."),
     ][rng.integers(4)]
     held = after(over(name), [np.zeros((rows, columns), np.float32)] * n, {"x": n})[0]
-    return Question(f"{n} devices along x, each with a block b of shape ({rows}, {columns}). What shape does each hold "
-                    f"after {said}? A tuple.", held.shape, why)
+    return Question(
+        f"{n} devices along x, each with a block b of shape ({rows}, {columns}). What shape does each hold "
+        f"after {said}? A tuple.",
+        held.shape,
+        why,
+    )
 
 
 def transposed_of(rng: np.random.Generator) -> Question:
@@ -61,5 +72,8 @@ def mean_of_what_is_kept(rng: np.random.Generator) -> Question:
     means = rng.integers(1, 10, size=n)
     answer = round(float((counts * means).sum() / counts.sum()), 3)
     held = "; ".join(f"{c} entries of mean {m}" for c, m in zip(counts, means, strict=True))
-    return Question(f"A mask keeps on {n} devices: {held}. What is the mean of all that is kept, to three decimals?",
-                    answer, "The sums added up, over the counts added up; not the mean of the means.")
+    return Question(
+        f"A mask keeps on {n} devices: {held}. What is the mean of all that is kept, to three decimals?",
+        answer,
+        "The sums added up, over the counts added up; not the mean of the means.",
+    )

@@ -11,20 +11,30 @@ LESSON = "09_cost"
 
 
 def bytes_of_a_collective(rng: np.random.Generator) -> Question:
-    kind, factor = [("all_gather", "(n-1)/n"), ("reduce_scatter", "(n-1)/n"), ("all_reduce", "2(n-1)/n"),
-                    ("all_to_all", "(n-1)/n²")][rng.integers(4)]
+    kind, factor = [
+        ("all_gather", "(n-1)/n"),
+        ("reduce_scatter", "(n-1)/n"),
+        ("all_reduce", "2(n-1)/n"),
+        ("all_to_all", "(n-1)/n²"),
+    ][rng.integers(4)]
     n, kilobytes = int(rng.choice([2, 4, 8])), 64 * int(rng.integers(1, 9))
     operand = kilobytes / (n if kind.startswith("all_") and kind != "all_reduce" else 1)
-    return Question(f"The whole array has {kilobytes} kB. How many kB does each of {n} devices send in one {kind} on a "
-                    "ring?", round(ring_bytes(kind, operand, n), 6), f"{factor} of {kilobytes} kB, with n = {n}.")
+    return Question(
+        f"The whole array has {kilobytes} kB. How many kB does each of {n} devices send in one {kind} on a ring?",
+        round(ring_bytes(kind, operand, n), 6),
+        f"{factor} of {kilobytes} kB, with n = {n}.",
+    )
 
 
 def bound_by(rng: np.random.Generator) -> Question:
     tokens, ratio = int(rng.choice([250, 500, 1000, 4000, 8000])), int(rng.choice([1500, 2500]))
     answer = "computation" if tokens > ratio else "communication"
-    return Question(f"A device computes {ratio:,} FLOPs while it sends one byte. Data parallelism gives it {tokens:,} "
-                    "tokens. What is the backward pass bound by: 'computation' or 'communication'?", answer,
-                    f"Tokens per device against C/W: {tokens:,} against {ratio:,}.")
+    return Question(
+        f"A device computes {ratio:,} FLOPs while it sends one byte. Data parallelism gives it {tokens:,} "
+        "tokens. What is the backward pass bound by: 'computation' or 'communication'?",
+        answer,
+        f"Tokens per device against C/W: {tokens:,} against {ratio:,}.",
+    )
 
 
 def state_of_a_parameter(rng: np.random.Generator) -> Question:
@@ -33,14 +43,20 @@ def state_of_a_parameter(rng: np.random.Generator) -> Question:
     answer = sum(size / (n if k < stage else 1) for k, (_, size) in enumerate(order))
     how = f"ZeRO-{stage}" if stage else "Plain data parallelism"
     cut = ", ".join(name for name, _ in order[:stage]) or "nothing"
-    return Question(f"{how} on {n} devices, Adam with bfloat16 weights and gradients, and a float32 copy. How many "
-                    "bytes does one parameter take on each device?", answer,
-                    f"2 + 2 + 12 bytes, and divided by {n} is: {cut}.")
+    return Question(
+        f"{how} on {n} devices, Adam with bfloat16 weights and gradients, and a float32 copy. How many "
+        "bytes does one parameter take on each device?",
+        answer,
+        f"2 + 2 + 12 bytes, and divided by {n} is: {cut}.",
+    )
 
 
 def pipeline_steps(rng: np.random.Generator) -> Question:
     stages, pieces = int(rng.integers(2, 7)), int(rng.integers(2, 13))
     first_of_last = stages - 1  # the last stage begins when all before it have passed on one microbatch
-    return Question(f"A pipeline of {stages} stages, {pieces} microbatches. How many steps does the forward pass take?",
-                    first_of_last + pieces, f"The last stage waits {first_of_last} steps for its first microbatch, and "
-                                            f"then has one in each of {pieces} steps.")
+    return Question(
+        f"A pipeline of {stages} stages, {pieces} microbatches. How many steps does the forward pass take?",
+        first_of_last + pieces,
+        f"The last stage waits {first_of_last} steps for its first microbatch, and "
+        f"then has one in each of {pieces} steps.",
+    )

@@ -15,10 +15,13 @@ def bytes_of_a_step(rng: np.random.Generator) -> Question:
     n, rows, inputs, outputs = (int(rng.choice(choice)) for choice in ([2, 4, 8], [64, 128, 256], [16, 24], [32, 40]))
     numbers = inputs * outputs + outputs
     answer = round(ring_bytes("all_reduce", numbers * FLOAT, n))
-    return Question(f"One layer, W float32[{inputs},{outputs}] and b float32[{outputs}], trained data parallel on {n} "
-                    f"devices, {rows} rows in all. How many bytes does each device send for the gradients in a step, "
-                    "on a ring?", answer,
-                    f"2·({n}-1)/{n} · 4 B for each of {numbers} parameters, however many rows there are.")
+    return Question(
+        f"One layer, W float32[{inputs},{outputs}] and b float32[{outputs}], trained data parallel on {n} "
+        f"devices, {rows} rows in all. How many bytes does each device send for the gradients in a step, "
+        "on a ring?",
+        answer,
+        f"2·({n}-1)/{n} · 4 B for each of {numbers} parameters, however many rows there are.",
+    )
 
 
 def the_rate_that_makes_the_same_step(rng: np.random.Generator) -> Question:
@@ -29,25 +32,34 @@ def the_rate_that_makes_the_same_step(rng: np.random.Generator) -> Question:
         ("the sum over its own rows", "psum", n * share, f"A sum over all {n * share} rows, not their mean."),
         ("the mean over its own rows", "pmean", 1, "The mean of equally large shares' means is the mean of all."),
     ][rng.integers(4)]
-    return Question(f"{n} devices have {share} rows each. Each takes the gradient of {local} (check_vma off), and they "
-                    f"are combined by {combine}. How many times the gradient of the mean over all rows is that?",
-                    factor, why)
+    return Question(
+        f"{n} devices have {share} rows each. Each takes the gradient of {local} (check_vma off), and they "
+        f"are combined by {combine}. How many times the gradient of the mean over all rows is that?",
+        factor,
+        why,
+    )
 
 
 def norm_of_parts_and_copies(rng: np.random.Generator) -> Question:
     n, part, copy = int(rng.choice([2, 4, 8])), int(rng.integers(2, 6)), int(rng.integers(3, 9))
-    return Question(f"{n} devices along `model` hold parts of a gradient W; the squares in each part add up to {part}. "
-                    f"All of them hold the same b, whose squares add up to {copy}. What is the *square* of the norm of "
-                    "both together?",
-                    n * part + copy, f"Parts are summed over the devices, {n}·{part}; copies count once, {copy}.")
+    return Question(
+        f"{n} devices along `model` hold parts of a gradient W; the squares in each part add up to {part}. "
+        f"All of them hold the same b, whose squares add up to {copy}. What is the *square* of the norm of "
+        "both together?",
+        n * part + copy,
+        f"Parts are summed over the devices, {n}·{part}; copies count once, {copy}.",
+    )
 
 
 def mean_with_padding(rng: np.random.Generator) -> Question:
     share = int(rng.choice([4, 6, 8]))
     real = [share, int(rng.integers(1, share))]
     hits = [int(rng.integers(1, count + 1)) for count in real]
-    return Question(f"Two devices hold {share} rows each; {real[0]} and {real[1]} of them are real, the rest is "
-                    f"padding. Of the real ones {hits[0]} and {hits[1]} are predicted right. What is the accuracy? (a "
-                    "number)", sum(hits) / sum(real),
-                    f"Sums first, then one division: {sum(hits)} of {sum(real)}. The mean of the devices' own "
-                    "accuracies would weigh rows differently.")
+    return Question(
+        f"Two devices hold {share} rows each; {real[0]} and {real[1]} of them are real, the rest is "
+        f"padding. Of the real ones {hits[0]} and {hits[1]} are predicted right. What is the accuracy? (a "
+        "number)",
+        sum(hits) / sum(real),
+        f"Sums first, then one division: {sum(hits)} of {sum(real)}. The mean of the devices' own "
+        "accuracies would weigh rows differently.",
+    )

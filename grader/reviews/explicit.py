@@ -16,9 +16,11 @@ def type_of_a_product(rng: np.random.Generator) -> Question:
     i, j, k = (int(n) for n in rng.choice([8, 16, 24, 32], size=3, replace=False))
     rows, columns = (("x", "y"), ("y", "x"), ("x", None), (None, "y"))[rng.integers(4)]
     left, right = written((i, j), (rows, None)), written((j, k), (None, columns))
-    return Question(f"On an Explicit mesh, what does jax.typeof print for {left} @ {right}? (No spaces.)",
-                    written((i, k), (rows, columns)),
-                    "Each dimension of the result keeps the axis of the one that it comes from; J is summed away.")
+    return Question(
+        f"On an Explicit mesh, what does jax.typeof print for {left} @ {right}? (No spaces.)",
+        written((i, k), (rows, columns)),
+        "Each dimension of the result keeps the axis of the one that it comes from; J is summed away.",
+    )
 
 
 def which_rule(rng: np.random.Generator) -> Question:
@@ -26,8 +28,12 @@ def which_rule(rng: np.random.Generator) -> Question:
     specs = [(("x", "y", None)[rng.integers(3)], ("x", "y", None)[rng.integers(3)]) for _ in range(2)]
     one, other = (tuple(spec) if spec[0] is None or spec[0] != spec[1] else (spec[0], None) for spec in specs)
     answer, why = rule_of_a_sum(one, other)
-    return Question(f"On an Explicit mesh, {written((16, 16), one)} + {written((16, 16), other)}: 'ok', 'mismatch' "
-                    "(one dimension, two axes) or 'twice' (one axis, two dimensions)?", answer, why)
+    return Question(
+        f"On an Explicit mesh, {written((16, 16), one)} + {written((16, 16), other)}: 'ok', 'mismatch' "
+        "(one dimension, two axes) or 'twice' (one axis, two dimensions)?",
+        answer,
+        why,
+    )
 
 
 def out_of_an_open_product(rng: np.random.Generator) -> Question:
@@ -38,8 +44,12 @@ def out_of_an_open_product(rng: np.random.Generator) -> Question:
         ('P(None, "x")', "reduce_scatter", "Every device needs the sums of its columns only."),
         ('P(unreduced={"x"})', "none", "The parts stay parts; the sum is made when somebody reshards it."),
     ][rng.integers(4)]
-    return Question(f"float32[16,32@x] times float32[32@x,24] with out_sharding {layout}: the least that must be sent "
-                    "is 'none', 'all_gather', 'reduce_scatter' or 'all_reduce'?", answer, why)
+    return Question(
+        f"float32[16,32@x] times float32[32@x,24] with out_sharding {layout}: the least that must be sent "
+        "is 'none', 'all_gather', 'reduce_scatter' or 'all_reduce'?",
+        answer,
+        why,
+    )
 
 
 def written(shape: Sequence[int], spec: Sequence[str | None]) -> str:

@@ -14,18 +14,33 @@ def needed_collective(rng: np.random.Generator) -> Question:
     left, right, answer, why = [
         ("A[I_X, J]", "B[J, K_Y]", "none", "J is whole on every device, so each can compute its block of C alone."),
         ("A[I, J_X]", "B[J, K]", "all_gather", "Only A lacks a part of J: gather it, and every device can multiply."),
-        ("A[I, J_X]", "B[J_X, K]", "all_reduce", "Each device has one slice of J on both sides: its product is one "
-                                                 "term of the sum."),
-        ("A[I_X, J]", "B[J, K_X]", "all_gather", "Both outer dimensions are cut over the same axis: one of the two has "
-                                                 "to be gathered."),
+        (
+            "A[I, J_X]",
+            "B[J_X, K]",
+            "all_reduce",
+            "Each device has one slice of J on both sides: its product is one term of the sum.",
+        ),
+        (
+            "A[I_X, J]",
+            "B[J, K_X]",
+            "all_gather",
+            "Both outer dimensions are cut over the same axis: one of the two has to be gathered.",
+        ),
     ][rng.integers(4)]
-    return Question(f"{left} · {right} → C, whole where A and B leave it so. Which collective is needed: 'none', "
-                    "'all_gather' or 'all_reduce'?", answer, why)
+    return Question(
+        f"{left} · {right} → C, whole where A and B leave it so. Which collective is needed: 'none', "
+        "'all_gather' or 'all_reduce'?",
+        answer,
+        why,
+    )
 
 
 def bytes_of_an_all_reduce(rng: np.random.Generator) -> Question:
     n, rows, columns = int(rng.choice([2, 4, 8])), int(rng.choice([8, 16, 24])), int(rng.choice([32, 40]))
     answer = round(ring_bytes("all_reduce", 4 * rows * columns, n))
-    return Question(f"{n} devices each hold a float32[{rows},{columns}] and add them up with an all_reduce, on a ring. "
-                    "How many bytes does one device send?", answer,
-                    f"2·({n}-1)/{n} of {4 * rows * columns:,} bytes: a reduce_scatter and an all_gather.")
+    return Question(
+        f"{n} devices each hold a float32[{rows},{columns}] and add them up with an all_reduce, on a ring. "
+        "How many bytes does one device send?",
+        answer,
+        f"2·({n}-1)/{n} of {4 * rows * columns:,} bytes: a reduce_scatter and an all_gather.",
+    )

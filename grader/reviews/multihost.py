@@ -12,10 +12,12 @@ LESSON = "19_multihost"
 def rows_of_a_process(rng: np.random.Generator) -> Question:
     processes, devices, share = (int(rng.choice(sizes)) for sizes in ([4, 8, 16], [2, 4, 8], [2, 4, 6]))
     number, batch = int(rng.integers(1, processes)), processes * devices * share
-    return Question(f"A batch of {batch} examples, {processes} processes of {devices} devices each, rows cut over all "
-                    f"devices. Which is the first row that process {number} loads?", number * batch // processes,
-                    f"A process loads {batch} / {processes} = {batch // processes} rows, and {number} processes come "
-                    "before it.")
+    return Question(
+        f"A batch of {batch} examples, {processes} processes of {devices} devices each, rows cut over all "
+        f"devices. Which is the first row that process {number} loads?",
+        number * batch // processes,
+        f"A process loads {batch} / {processes} = {batch // processes} rows, and {number} processes come before it.",
+    )
 
 
 def global_rows(rng: np.random.Generator) -> Question:
@@ -24,14 +26,19 @@ def global_rows(rng: np.random.Generator) -> Question:
     shape = f"({rows}, 3)"
     given = f"each of {processes} processes of {devices} devices gives"
     if whole:
-        return Question(f"By mistake {given} the same {shape} array, the whole batch, to "
-                        "make_array_from_process_local_data with P('data'), cut over all devices. How many rows has "
-                        "the global array?", processes * rows,
-                        "It takes what comes for this process's part: every example is there once for each process.")
-    return Question(f"As it should, {given} its own {shape} part to make_array_from_process_local_data with P('data'), "
-                    "cut over all devices. How many rows has the global array?", processes * rows,
-                    "The parts of all processes, one below the other. Devices do not count: a process gives for all of "
-                    "its own.")
+        return Question(
+            f"By mistake {given} the same {shape} array, the whole batch, to "
+            "make_array_from_process_local_data with P('data'), cut over all devices. How many rows has "
+            "the global array?",
+            processes * rows,
+            "It takes what comes for this process's part: every example is there once for each process.",
+        )
+    return Question(
+        f"As it should, {given} its own {shape} part to make_array_from_process_local_data with P('data'), "
+        "cut over all devices. How many rows has the global array?",
+        processes * rows,
+        "The parts of all processes, one below the other. Devices do not count: a process gives for all of its own.",
+    )
 
 
 def who_must_call(rng: np.random.Generator) -> Question:
@@ -43,13 +50,20 @@ def who_must_call(rng: np.random.Generator) -> Question:
         ("multihost_utils.process_allgather(x, tiled=True)", "no", "To gather is a collective: all processes call it."),
         ("save(np.asarray(total)), with total replicated", "yes", "A replicated array lies whole in this process."),
     ][rng.integers(6)]
-    return Question(f"x is cut over the devices of all processes. May `{line}` stand under `if jax.process_index() == "
-                    "0:`, 'yes' or 'no'?", answer, why)
+    return Question(
+        f"x is cut over the devices of all processes. May `{line}` stand under `if jax.process_index() == "
+        "0:`, 'yes' or 'no'?",
+        answer,
+        why,
+    )
 
 
 def slurm_devices(rng: np.random.Generator) -> Question:
     nodes, gpus = int(rng.choice([2, 3, 4])), int(rng.choice([4, 8]))
     tasks = int(rng.choice([1, 2, gpus]))
-    return Question(f"Slurm: {nodes} nodes of {gpus} GPUs, srun with {tasks} task(s) per node, and initialize() "
-                    "without arguments. How many GPUs does JAX use in all?", nodes * tasks,
-                    "On Slurm each process takes one device, the one with its number on the node.")
+    return Question(
+        f"Slurm: {nodes} nodes of {gpus} GPUs, srun with {tasks} task(s) per node, and initialize() "
+        "without arguments. How many GPUs does JAX use in all?",
+        nodes * tasks,
+        "On Slurm each process takes one device, the one with its number on the node.",
+    )

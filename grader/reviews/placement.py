@@ -23,12 +23,19 @@ def who_holds_an_entry(rng: np.random.Generator) -> Question:
     numbers = [int(k) for k in rng.permutation(8)[:4]]
     entry = int(rng.integers(8))
     array = _over(numbers)
-    answer = next(k for k, d in enumerate(jax.devices()) for s in array.addressable_shards
-                  if s.device == d and 10 * entry in np.asarray(s.data))
-    return Question(f"A mesh with the axis x is made of devices {numbers}, in this order, and an array of 8 entries is "
-                    f"put on it as P('x'). The number of the device that holds x[{entry}]:", answer,
-                    f"Two entries a device: x[{entry}] belongs to place {entry // 2} of the mesh, and there stands "
-                    f"device {answer}.")
+    answer = next(
+        k
+        for k, d in enumerate(jax.devices())
+        for s in array.addressable_shards
+        if s.device == d and 10 * entry in np.asarray(s.data)
+    )
+    return Question(
+        f"A mesh with the axis x is made of devices {numbers}, in this order, and an array of 8 entries is "
+        f"put on it as P('x'). The number of the device that holds x[{entry}]:",
+        answer,
+        f"Two entries a device: x[{entry}] belongs to place {entry // 2} of the mesh, and there stands "
+        f"device {answer}.",
+    )
 
 
 def may_they_meet(rng: np.random.Generator) -> Question:
@@ -45,8 +52,12 @@ def may_they_meet(rng: np.random.Generator) -> Question:
         answer = "runs"
     except ValueError:
         answer = "error"
-    return Question(f"Meshes with Auto axes. x is put on devices {numbers} as P('x'), y on devices {others} as "
-                    f"P({', '.join(map(repr, spec))}). x + y: 'runs' or 'error'?", answer, why)
+    return Question(
+        f"Meshes with Auto axes. x is put on devices {numbers} as P('x'), y on devices {others} as "
+        f"P({', '.join(map(repr, spec))}). x + y: 'runs' or 'error'?",
+        answer,
+        why,
+    )
 
 
 def is_it_committed(rng: np.random.Generator) -> Question:
@@ -60,8 +71,11 @@ def is_it_committed(rng: np.random.Generator) -> Question:
         ("jnp.ones(x.shape)", jnp.ones(x.shape), "A shape says nothing about devices."),
         ("jnp.asarray(np.asarray(x))", jnp.asarray(np.asarray(x)), "NumPy remembers no devices."),
     ][rng.integers(6)]
-    return Question(f"x = jax.device_put(np.arange(4.0), jax.devices()[{device}]). Is {code} committed: True or False?",
-                    bool(value.committed), why)
+    return Question(
+        f"x = jax.device_put(np.arange(4.0), jax.devices()[{device}]). Is {code} committed: True or False?",
+        bool(value.committed),
+        why,
+    )
 
 
 def steps_of_a_pipeline(rng: np.random.Generator) -> Question:
@@ -71,6 +85,9 @@ def steps_of_a_pipeline(rng: np.random.Generator) -> Question:
         ready = 0
         for k in range(stages):
             ready = free[k] = max(free[k], ready) + 1
-    return Question(f"A pipeline of {stages} stages on meshes of their own, {batches} batches, one step for each batch "
-                    "in each stage. After how many steps is everything done, if nobody waits in between?", free[-1],
-                    f"The last batch enters in step {batches} and passes {stages - 1} more stages.")
+    return Question(
+        f"A pipeline of {stages} stages on meshes of their own, {batches} batches, one step for each batch "
+        "in each stage. After how many steps is everything done, if nobody waits in between?",
+        free[-1],
+        f"The last batch enters in step {batches} and passes {stages - 1} more stages.",
+    )

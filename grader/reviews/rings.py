@@ -16,9 +16,12 @@ def block_after_steps(rng: np.random.Generator) -> Question:
     held = np.roll(np.arange(n), by * steps)
     way, from_where = ("next", "before") if by > 0 else ("previous", "behind")
     more = "s" * (steps > 1)
-    return Question(f"A ring of {n} devices; in each step every device sends what it holds to the {way} one. Whose "
-                    f"block does device {device} hold after {steps} step{more}?", int(held[device]),
-                    f"It comes from the device {steps} place{more} {from_where} it, counted round the ring.")
+    return Question(
+        f"A ring of {n} devices; in each step every device sends what it holds to the {way} one. Whose "
+        f"block does device {device} hold after {steps} step{more}?",
+        int(held[device]),
+        f"It comes from the device {steps} place{more} {from_where} it, counted round the ring.",
+    )
 
 
 def steps_of_a_ring(rng: np.random.Generator) -> Question:
@@ -29,29 +32,46 @@ def steps_of_a_ring(rng: np.random.Generator) -> Question:
         ("an all_reduce of parts", 2 * (n - 1), "A reduce_scatter, then an all_gather."),
         ("an all_gather in both directions at once", n // 2, "In each step a block comes from either side."),
     ][rng.integers(4)]
-    return Question(f"{n} devices on a ring, `ppermute` to neighbours only. In how many steps is {name} done?",
-                    answer, why)
+    return Question(
+        f"{n} devices on a ring, `ppermute` to neighbours only. In how many steps is {name} done?", answer, why
+    )
 
 
 def bytes_of_a_ring_all_reduce(rng: np.random.Generator) -> Question:
     n, length = int(rng.choice([2, 4, 8])), 8 * int(rng.integers(2, 20))
     answer = round(ring_bytes("all_reduce", 4 * length, n))
-    return Question(f"{n} devices add up a vector of {length} float32 on a ring, in two rounds that send one part, "
-                    f"1/{n} of it, in each step. How many bytes does one device send?", answer,
-                    f"2 · ({n} - 1) steps of {4 * length // n} bytes.")
+    return Question(
+        f"{n} devices add up a vector of {length} float32 on a ring, in two rounds that send one part, "
+        f"1/{n} of it, in each step. How many bytes does one device send?",
+        answer,
+        f"2 · ({n} - 1) steps of {4 * length // n} bytes.",
+    )
 
 
 def hangs_or_finishes(rng: np.random.Generator) -> Question:
     body, answer, why = [
-        ("`cond(me == 0, lambda b: psum(b, 'x'), lambda b: b, block)`", "hangs",
-         "Device 0 comes to the psum, the others never do."),
+        (
+            "`cond(me == 0, lambda b: psum(b, 'x'), lambda b: b, block)`",
+            "hangs",
+            "Device 0 comes to the psum, the others never do.",
+        ),
         ("`where(me == 0, psum(block, 'x'), block)`", "finishes", "Every device calls the psum, and then chooses."),
-        ("`total = psum(block, 'x'); cond(me == 0, lambda: total, lambda: block)`", "finishes",
-         "The psum comes before the branch: every device calls it."),
-        ("`ppermute(block, 'x', [(0, 1), (1, 2)])`", "finishes",
-         "Whoever is sent nothing gets zeros, and does not wait."),
-        ("`fori_loop(0, me, lambda k, b: ppermute(b, 'x', ring), block)`", "hangs",
-         "Every device turns a different number of times, so the last one waits in ppermute for the others."),
+        (
+            "`total = psum(block, 'x'); cond(me == 0, lambda: total, lambda: block)`",
+            "finishes",
+            "The psum comes before the branch: every device calls it.",
+        ),
+        (
+            "`ppermute(block, 'x', [(0, 1), (1, 2)])`",
+            "finishes",
+            "Whoever is sent nothing gets zeros, and does not wait.",
+        ),
+        (
+            "`fori_loop(0, me, lambda k, b: ppermute(b, 'x', ring), block)`",
+            "hangs",
+            "Every device turns a different number of times, so the last one waits in ppermute for the others.",
+        ),
     ][rng.integers(5)]
-    return Question(f"In shard_map over x, 4 devices, `me = axis_index('x')`: {body}. 'finishes' or 'hangs'?",
-                    answer, why)
+    return Question(
+        f"In shard_map over x, 4 devices, `me = axis_index('x')`: {body}. 'finishes' or 'hangs'?", answer, why
+    )

@@ -29,10 +29,13 @@ def shape_inside(rng: np.random.Generator) -> Question:
     spec = [P("x", "y"), P("y", "x"), P("x"), P(None, "y"), P(("x", "y")), P()][rng.integers(6)]
     index = blocks(shape, spec, mesh).indices[0]
     local = tuple(part.stop - part.start for part in index)
-    return Question(f"{_on(mesh)}, a float32{list(shape)} goes into shard_map with in_specs={spelled(spec)}. What "
-                    "shape does the function see? (a tuple)", local,
-                    "Each dimension is divided by the sizes of the axes that its entry of the spec names; an axis that "
-                    "is not named makes copies.")
+    return Question(
+        f"{_on(mesh)}, a float32{list(shape)} goes into shard_map with in_specs={spelled(spec)}. What "
+        "shape does the function see? (a tuple)",
+        local,
+        "Each dimension is divided by the sizes of the axes that its entry of the spec names; an axis that "
+        "is not named makes copies.",
+    )
 
 
 def varying_after_a_sum(rng: np.random.Generator) -> Question:
@@ -40,10 +43,12 @@ def varying_after_a_sum(rng: np.random.Generator) -> Question:
     cut = [a for entry in spec for a in axes_of(entry)]
     summed = str(rng.choice(cut))
     left = set(cut) - {summed}
-    return Question(f"A block came in with {spelled(spec)}. Over which axes does lax.psum(block, {summed!r}) vary, by "
-                    "its type? (a set of names, set() for none)", left,
-                    f"It varied over the axes that cut it, {', '.join(cut)}; after the psum the devices along "
-                    f"{summed} agree.")
+    return Question(
+        f"A block came in with {spelled(spec)}. Over which axes does lax.psum(block, {summed!r}) vary, by "
+        "its type? (a set of names, set() for none)",
+        left,
+        f"It varied over the axes that cut it, {', '.join(cut)}; after the psum the devices along {summed} agree.",
+    )
 
 
 def result_of_out_specs(rng: np.random.Generator) -> Question:
@@ -52,10 +57,13 @@ def result_of_out_specs(rng: np.random.Generator) -> Question:
     spec = [P("x", "y"), P("y", "x"), P("y"), P(None, "x"), P(), P(("x", "y"))][rng.integers(6)]
     parts = [*spec, None, None][:2]
     times = [math.prod(mesh[a] for a in ((p,) if isinstance(p, str) else p or ())) for p in parts]
-    return Question(f"{_on(mesh)}, each device returns a block of shape {local}, and out_specs={spelled(spec)}. What "
-                    "shape has the whole result? (a tuple)", tuple(n * k for n, k in zip(local, times, strict=True)),
-                    "out_specs only put blocks together: along an axis that they name, one after the other; along one "
-                    "that they do not, one copy is taken for all.")
+    return Question(
+        f"{_on(mesh)}, each device returns a block of shape {local}, and out_specs={spelled(spec)}. What "
+        "shape has the whole result? (a tuple)",
+        tuple(n * k for n, k in zip(local, times, strict=True)),
+        "out_specs only put blocks together: along an axis that they name, one after the other; along one "
+        "that they do not, one copy is taken for all.",
+    )
 
 
 def honest_out_specs(rng: np.random.Generator) -> Question:
@@ -63,7 +71,10 @@ def honest_out_specs(rng: np.random.Generator) -> Question:
     first = int(rng.integers(1, 5))
     numbers = np.arange(first, first + n * length)
     shown = int(numbers[:length].sum())
-    return Question(f"x holds the numbers {numbers[0]} to {numbers[-1]}, cut over {n} devices. Each device returns "
-                    "block.sum(), with out_specs=P() and check_vma=False. What does int(y) show?", shown,
-                    f"Device 0's part, the sum of its {length} numbers: nobody added across devices, and without the "
-                    "check nobody noticed that the promise of P() is broken.")
+    return Question(
+        f"x holds the numbers {numbers[0]} to {numbers[-1]}, cut over {n} devices. Each device returns "
+        "block.sum(), with out_specs=P() and check_vma=False. What does int(y) show?",
+        shown,
+        f"Device 0's part, the sum of its {length} numbers: nobody added across devices, and without the "
+        "check nobody noticed that the promise of P() is broken.",
+    )

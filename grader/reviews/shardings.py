@@ -31,9 +31,12 @@ def shape_of_a_block(rng: np.random.Generator) -> Question:
     shape = tuple(int(8 * n) for n in rng.choice([2, 3, 4, 5], size=2, replace=False))
     answer = tuple(part.stop - part.start for part in blocks(shape, spec, mesh).indices[0])
     rows, columns = _parts(shape, spec, mesh)
-    return Question(f"{where} a {shape[0]} × {shape[1]} array lies as {spelled(spec)}. Which shape has one device's "
-                    "block? (a tuple)", answer,
-                    f"The rows are cut into {rows}, the columns into {columns} {_noun(columns)}.")
+    return Question(
+        f"{where} a {shape[0]} × {shape[1]} array lies as {spelled(spec)}. Which shape has one device's "
+        "block? (a tuple)",
+        answer,
+        f"The rows are cut into {rows}, the columns into {columns} {_noun(columns)}.",
+    )
 
 
 def _noun(parts: int) -> str:
@@ -44,12 +47,18 @@ def who_holds_the_entry(rng: np.random.Generator) -> Question:
     (mesh, where), spec = _mesh(rng), SPECS[rng.integers(len(SPECS))]
     row, column = (int(n) for n in rng.integers(8, size=2))
     held = blocks((8, 8), spec, mesh)
-    answer = [k for k, (rows, columns) in enumerate(held.indices)
-              if rows.start <= row < rows.stop and columns.start <= column < columns.stop]
+    answer = [
+        k
+        for k, (rows, columns) in enumerate(held.indices)
+        if rows.start <= row < rows.stop and columns.start <= column < columns.stop
+    ]
     rows, columns = held.indices[answer[0]]
-    return Question(f"{where} an 8 × 8 array lies as {spelled(spec)}. Which devices hold entry [{row}, {column}]? "
-                    "(a list of numbers)", answer,
-                    f"It stands in the block [{rows.start}:{rows.stop}, {columns.start}:{columns.stop}].")
+    return Question(
+        f"{where} an 8 × 8 array lies as {spelled(spec)}. Which devices hold entry [{row}, {column}]? "
+        "(a list of numbers)",
+        answer,
+        f"It stands in the block [{rows.start}:{rows.stop}, {columns.start}:{columns.stop}].",
+    )
 
 
 def bytes_on_all_devices(rng: np.random.Generator) -> Question:
@@ -57,19 +66,33 @@ def bytes_on_all_devices(rng: np.random.Generator) -> Question:
     shape = tuple(int(8 * n) for n in rng.choice([2, 4, 8], size=2, replace=False))
     held = blocks(shape, spec, mesh)
     copies = sum(index == held.indices[0] for index in held.indices)
-    return Question(f"{where} a float32[{shape[0]},{shape[1]}] lies as {spelled(spec)}. How many bytes do all eight "
-                    "devices hold together?", 4 * held.entries * len(held.indices),
-                    f"{4 * held.entries:,} bytes on each of 8 devices. The array has {4 * math.prod(shape):,}, and of "
-                    f"every block there {'is one copy' if copies == 1 else f'are {copies} copies'}.")
+    return Question(
+        f"{where} a float32[{shape[0]},{shape[1]}] lies as {spelled(spec)}. How many bytes do all eight "
+        "devices hold together?",
+        4 * held.entries * len(held.indices),
+        f"{4 * held.entries:,} bytes on each of 8 devices. The array has {4 * math.prod(shape):,}, and of "
+        f"every block there {'is one copy' if copies == 1 else f'are {copies} copies'}.",
+    )
 
 
 def what_jax_says(rng: np.random.Generator) -> Question:
-    shape, spec = [((12, 8), ("x", "y")), ((16, 8), ("y", "y")), ((10, 6), ("x",)), ((10, 6), ("y",)),
-                   ((16,), (None, "x")), ((8, 12), (None, ("x", "y"))), ((8,), (("y", "x"),)),
-                   ((16, 8), (("x", "y"), "y"))][rng.integers(8)]
+    shape, spec = [
+        ((12, 8), ("x", "y")),
+        ((16, 8), ("y", "y")),
+        ((10, 6), ("x",)),
+        ((10, 6), ("y",)),
+        ((16,), (None, "x")),
+        ((8, 12), (None, ("x", "y"))),
+        ((8,), (("y", "x"),)),
+        ((16, 8), (("x", "y"), "y")),
+    ][rng.integers(8)]
     answer, options = verdict_of_jax(shape, P(*spec)), list(WHY)
-    return Question(f"On a 4 × 2 mesh with axes x and y, an array of shape {shape} is to lie as {spelled(P(*spec))}. "
-                    f"What comes of it: {', '.join(map(repr, options[:-1]))} or {options[-1]!r}?", answer, WHY[answer])
+    return Question(
+        f"On a 4 × 2 mesh with axes x and y, an array of shape {shape} is to lie as {spelled(P(*spec))}. "
+        f"What comes of it: {', '.join(map(repr, options[:-1]))} or {options[-1]!r}?",
+        answer,
+        WHY[answer],
+    )
 
 
 def verdict_of_jax(shape: tuple[int, ...], spec: P) -> str:
@@ -83,7 +106,9 @@ def verdict_of_jax(shape: tuple[int, ...], spec: P) -> str:
     return "does not divide" if any(n % k for n, k in zip(shape, parts, strict=True)) else "fine"
 
 
-WHY = {"fine": "No axis stands twice, and every dimension divides by the axes that cut it.",
-       "axis used twice": "A mesh axis may stand once in a spec.",
-       "too many entries": "A spec has at most one entry for each dimension.",
-       "does not divide": "A dimension has to divide evenly by the product of the axes that cut it."}
+WHY = {
+    "fine": "No axis stands twice, and every dimension divides by the axes that cut it.",
+    "axis used twice": "A mesh axis may stand once in a spec.",
+    "too many entries": "A spec has at most one entry for each dimension.",
+    "does not divide": "A dimension has to divide evenly by the product of the axes that cut it.",
+}

@@ -36,7 +36,7 @@ def axis_groups__by_place(mesh, axis):
     """Devices with the same place in all other axes, in a dict."""
     k, groups = mesh.axis_names.index(axis), {}
     for place in np.ndindex(*mesh.devices.shape):
-        groups.setdefault(place[:k] + place[k + 1:], []).append(mesh.devices[place].id)
+        groups.setdefault(place[:k] + place[k + 1 :], []).append(mesh.devices[place].id)
     return list(groups.values())
 
 
@@ -44,7 +44,7 @@ def axis_groups__by_stride(mesh, axis):
     """Sets, in another order, from the strides of the grid."""
     ids = [device.id for device in mesh.devices.flat]
     sizes, k = list(mesh.shape.values()), list(mesh.shape).index(axis)
-    stride = int(np.prod(sizes[k + 1:]))
+    stride = int(np.prod(sizes[k + 1 :]))
     starts = [n for n in range(len(ids)) if n // stride % sizes[k] == 0]
     return [{ids[start + step * stride] for step in range(sizes[k])} for start in reversed(starts)]
 
@@ -65,7 +65,7 @@ def longest_hop__in_a_loop(coords, order):
 def make_training_mesh__from_an_array(n_data, n_model, explicit):
     """The older constructor; NumPy raises the ValueError when devices are too few."""
     types = {True: (AxisType.Explicit,) * 2, False: (AxisType.Auto,) * 2}[explicit]
-    devices = np.array(jax.devices()[:n_data * n_model]).reshape(n_data, n_model)
+    devices = np.array(jax.devices()[: n_data * n_model]).reshape(n_data, n_model)
     return Mesh(devices, axis_names=("data", "model"), axis_types=types)
 
 

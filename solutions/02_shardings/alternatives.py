@@ -36,6 +36,7 @@ def shard_shape__recursive(shape, spec, axis_sizes):
         axes = (entry,) if isinstance(entry, str) else entry or ()
         parts = functools.reduce(lambda n, axis: n * axis_sizes[axis], axes, 1)
         return (lengths[0] // parts, *block(lengths[1:], rest))
+
     return block(shape, [*spec])
 
 
@@ -62,7 +63,7 @@ def shard_table__by_halving(shape, spec, mesh):
     for place, device in np.ndenumerate(mesh.devices):
         where = dict(zip(mesh.axis_names, place, strict=True))
         bounds = [[0, n] for n in shape]
-        for (start_stop, entry) in zip(bounds, spec, strict=False):
+        for start_stop, entry in zip(bounds, spec, strict=False):
             for axis in (entry,) if isinstance(entry, str) else entry or ():
                 step = (start_stop[1] - start_stop[0]) // mesh.shape[axis]
                 start_stop[0] += step * where[axis]
@@ -89,9 +90,11 @@ def bytes_held__as_list(shape, itemsize, spec, axis_sizes):
 
 def count_layouts__one_axis_after_the_other(rank, axes):
     """The next axis goes between the ones placed already: with m placed there are rank + m gaps; or it cuts nothing."""
+
     @functools.lru_cache
     def ways(left, placed):
         return ways(left - 1, placed) + (rank + placed) * ways(left - 1, placed + 1) if left else 1
+
     return ways(axes, 0) if rank else 1
 
 

@@ -58,9 +58,11 @@ def halves_pipeline__stage_by_stage(batches, weights):
 
 def halves_pipeline__in_pairs(batches, weights):
     """device_put takes a whole list at once; the results are a tuple."""
+
     def through(h):
         for w in weights:
             (h,) = jax.device_put([h], NamedSharding(w.sharding.mesh, P("x", None)))
             h = jax.jit(stage)(w, h)  # noqa: F821
         return h
+
     return tuple(map(through, batches))

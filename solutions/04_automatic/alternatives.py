@@ -43,6 +43,7 @@ def constrain_whole__by_hand(v, *, mesh):
     def body(block):
         rows = lax.all_gather(block, "y", axis=1, tiled=True)
         return lax.all_gather(rows, "x", axis=0, tiled=True) + 1
+
     return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P(), check_vma=False)(v)
 
 
@@ -65,6 +66,7 @@ def divide_layer__nested_jit(x, weights, bias, *, mesh):
 
     def layer(x, weights, bias):
         return jax.nn.sigmoid(x @ weights + bias)
+
     return jax.jit(layer, in_shardings=(rows, rows, whole), out_shardings=whole)(x, weights, bias)
 
 
@@ -78,8 +80,10 @@ def divide_layer__in_blocks(x, weights, bias, *, mesh):
 
 def init_sharded__with_arguments(rows, columns, axis, mesh):
     """The lengths are static arguments, and every entry is made from its place."""
+
     def make(rows, columns):
         return jnp.sin(jnp.arange(rows)[:, None] * columns + jnp.arange(columns))
+
     made = jax.jit(make, static_argnums=(0, 1), out_shardings=NamedSharding(mesh, P(None, axis)))
     return made(rows, columns), made.lower(rows, columns).compile().memory_analysis().output_size_in_bytes
 

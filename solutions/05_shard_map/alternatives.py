@@ -23,6 +23,7 @@ def partial_sums__as_a_product(x, *, mesh):
     @partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     def sums(block):
         return block[None] @ jnp.ones(block.shape)
+
     return sums(x)
 
 
@@ -35,28 +36,37 @@ def global_mean__divided_outside(x, *, mesh):
 def global_mean__divided_first(x, *, mesh):
     def body(block):
         return lax.psum(jnp.sum(block / x.shape[0]), ("x",))
+
     return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(x)
 
 
 def transpose_without_sending__einsum(x, *, mesh):
-    turned = jax.shard_map(lambda block: jnp.einsum("ij->ji", block), mesh=mesh, in_specs=P("x", "y"),
-                           out_specs=P("y", "x"), check_vma=False)
+    turned = jax.shard_map(
+        lambda block: jnp.einsum("ij->ji", block),
+        mesh=mesh,
+        in_specs=P("x", "y"),
+        out_specs=P("y", "x"),
+        check_vma=False,
+    )
     return jax.jit(turned)(x)
 
 
 def column_sums__as_a_product(x, *, mesh):
     def body(block):
         return lax.psum(jnp.ones(block.shape[0]) @ block, "x")
+
     return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y"))(x)
 
 
 def column_sums__scattered_and_gathered(x, *, mesh):
     """An all-reduce is a reduce-scatter and an all-gather."""
+
     def body(block):
         sums = block.sum(0)
         if sums.shape[0] % mesh.shape["x"]:
             return lax.psum(sums, "x")
         return lax.all_gather(lax.psum_scatter(sums, "x", tiled=True), "x", tiled=True)
+
     return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y"), check_vma=False)(x)
 
 
@@ -68,6 +78,7 @@ def axis_index_coords__from_one_number(mesh):
     def body():
         k = lax.axis_index(("x", "y"))
         return jnp.stack(jnp.divmod(k, mesh.shape["y"])).reshape(1, 2).astype(jnp.int32)
+
     return jax.jit(jax.shard_map(body, mesh=mesh, in_specs=(), out_specs=P(("x", "y"))))()
 
 
@@ -77,6 +88,7 @@ def axis_index_coords__from_a_table(mesh):
 
     def body(table):
         return lax.dynamic_slice_in_dim(table, lax.axis_index(("x", "y")), 1)
+
     return jax.shard_map(body, mesh=mesh, in_specs=P(), out_specs=P(("x", "y")))(table)
 
 
@@ -89,30 +101,37 @@ def axis_index_coords__cut_by_in_specs(mesh):
 def polynomial__no_loop_carry(c, x, *, mesh):
     def body(c, block):
         return sum(c[k] * block ** (c.shape[0] - 1 - k) for k in range(c.shape[0]))
+
     return jax.shard_map(body, mesh=mesh, in_specs=(P(), P("x")), out_specs=P("x"))(c, x)
 
 
 def polynomial__scanned_from_a_product(c, x, *, mesh):
     """A start that varies because it is made of the block."""
+
     @partial(jax.shard_map, mesh=mesh, in_specs=(P(), P("x")), out_specs=P("x"))
     def body(c, block):
         return lax.scan(lambda y, coefficient: (y * block + coefficient, None), 0 * block, c)[0]
+
     return body(c, x)
 
 
 def polynomial__unchecked(c, x, *, mesh):
     """Right too, without the check: nothing here depends on the types."""
+
     def body(c, block):
         return lax.fori_loop(0, c.shape[0], lambda k, y: y * block + c[k], jnp.zeros_like(block))
+
     return jax.shard_map(body, mesh=mesh, in_specs=(P(), P("x")), out_specs=P("x"), check_vma=False)(c, x)
 
 
 def many_layers__reduced(params, x, mesh):
     """Params closed over: what a function only reads is the same on every device."""
+
     def body(block):
         for layer in params:
             block = jnp.maximum(block @ layer["w"] + layer["b"], 0)
         return block
+
     return jax.jit(jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x")))(x)
 
 
@@ -121,14 +140,17 @@ def many_layers__every_leaf(params, x, mesh):
         for layer in params:
             block = jax.nn.relu(jnp.dot(block, layer["w"]) + layer["b"])
         return block
+
     specs = jax.tree.map(lambda _: P(), params), P("x", None)
     return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P("x"))(params, x)
 
 
 def centred_columns__by_hand_along_both(x, *, mesh):
     """Manual along every axis: nothing is asked of the compiler, and nothing goes along y."""
+
     def body(block):
         return block - lax.psum(block.sum(0), "x") / x.shape[0]
+
     return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(x)
 
 
@@ -136,13 +158,15 @@ def centred_columns__summed(x, *, mesh):
     @partial(jax.shard_map, mesh=mesh, in_specs=P("x", None), out_specs=P("x", None), axis_names={"x"})
     def body(rows):
         return rows - lax.psum(rows.sum(axis=0, keepdims=True), "x") / x.shape[0]
+
     return body(x)
 
 
 def layer_by_hand__outside(x, w, b, *, mesh):
     """Bias and sigmoid where the product is an ordinary array again."""
-    product = jax.shard_map(lambda p, q: lax.psum(p @ q, "x"), mesh=mesh, in_specs=(P("y", "x"), P("x")),
-                            out_specs=P("y"))(x, w)
+    product = jax.shard_map(
+        lambda p, q: lax.psum(p @ q, "x"), mesh=mesh, in_specs=(P("y", "x"), P("x")), out_specs=P("y")
+    )(x, w)
     return jax.nn.sigmoid(product + b)
 
 
@@ -152,6 +176,7 @@ def layer_by_hand__jit_outside(x, w, b, *, mesh):
     def layer(x, w, b):
         logits = lax.psum(jnp.einsum("ij,jk->ik", x, w), ("x",)) + b
         return 1 / (1 + jnp.exp(-logits))
+
     return layer(x, w, b)
 
 

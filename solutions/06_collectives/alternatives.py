@@ -35,14 +35,16 @@ def all_gather_ref__by_reshaping(blocks, axis, tiled):
 def psum_scatter_ref__by_slices(blocks, scatter_dimension):
     total = np.moveaxis(np.sum(blocks, axis=0), scatter_dimension, 0)
     step = len(total) // len(blocks)
-    return [np.moveaxis(total[i * step:(i + 1) * step], 0, scatter_dimension) for i in range(len(blocks))]
+    return [np.moveaxis(total[i * step : (i + 1) * step], 0, scatter_dimension) for i in range(len(blocks))]
 
 
 def all_to_all_ref__device_by_device(blocks, split_axis, concat_axis):
     n = len(blocks)
     step = blocks[0].shape[split_axis] // n
-    return [np.concatenate([np.take(blocks[s], range(d * step, (d + 1) * step), split_axis) for s in range(n)],
-                           concat_axis) for d in range(n)]
+    return [
+        np.concatenate([np.take(blocks[s], range(d * step, (d + 1) * step), split_axis) for s in range(n)], concat_axis)
+        for d in range(n)
+    ]
 
 
 def ppermute_ref__by_asking_who_sends(blocks, perm):
@@ -74,32 +76,39 @@ def gather_columns__check_off(a, *, mesh):
     @manual(mesh, P(None, "x"), P(), check_vma=False)
     def go(block):
         return lax.all_gather(block, ("x",), axis=1, tiled=True)
+
     return go(a)
 
 
 def gather_columns__untiled_and_moved(a, *, mesh):
     """Stacked in front, moved behind the rows, then reshaped: now the order is right."""
+
     @manual(mesh, P(None, "x"), P(None, None), check_vma=False)
     def go(block):
         return jnp.moveaxis(lax.all_gather(block, "x"), 0, 1).reshape(block.shape[0], -1)
+
     return jax.jit(go)(a)
 
 
 def sum_and_split__all_to_all(parts, *, mesh):
     """Send each device its rows of every part, and add up there."""
+
     @manual(mesh, P("x"), P("x"))
     def go(part):
         n = mesh.shape["x"]
         pieces = part.reshape(n, part.shape[1] // n, -1)
         return lax.all_to_all(pieces, "x", split_axis=0, concat_axis=0, tiled=True).sum(0)
+
     return go(parts)
 
 
 def sum_and_split__untiled(parts, *, mesh):
     """A dimension of the right length, made for psum_scatter to drop."""
+
     @manual(mesh, P("x"), P("x"))
     def go(part):
         return lax.psum_scatter(part.reshape(mesh.shape["x"], -1, part.shape[2]), "x")
+
     return go(parts)
 
 
@@ -109,6 +118,7 @@ def reshard_rows_to_cols__untiled(x, *, mesh):
         n = mesh.shape["x"]
         pieces = rows.reshape(rows.shape[0], n, -1)
         return lax.all_to_all(pieces, "x", split_axis=1, concat_axis=0).reshape(rows.shape[0] * n, -1)
+
     return go(x)
 
 
@@ -116,26 +126,31 @@ def distributed_transpose__turned_first(x, *, mesh):
     @manual(mesh, P("x", None), P("x", None))
     def go(rows):
         return lax.all_to_all(rows.T, "x", split_axis=0, concat_axis=1, tiled=True)
+
     return go(x)
 
 
 def psum_by_two__columns(parts, w, *, mesh):
     """The rows are dealt out as the second dimension of a transposed sum."""
+
     @manual(mesh, (P("x"), P()), P(), check_vma=False)
     def go(part, w):
         share = lax.psum_scatter(part[0].T, "x", scatter_dimension=1, tiled=True)
         return lax.all_gather(w.T @ share, "x", axis=1, tiled=True).T
+
     return go(parts, w)
 
 
 def global_argmax__gathered_pairs(v, *, mesh):
     """Every device names its candidate; all compare."""
+
     @manual(mesh, P("x"), P(), check_vma=False)
     def go(block):
         mine = jnp.argmax(block)
         values = lax.all_gather(block[mine], "x")
         places = lax.all_gather(mine + lax.axis_index("x") * block.shape[0], "x")
         return places[jnp.argmax(values)]
+
     return go(v)
 
 
@@ -145,16 +160,19 @@ def global_argmax__only_candidates(v, *, mesh):
         mine = jnp.argmax(block)
         place = mine + lax.axis_index("x") * block.shape[0]
         return lax.pmin(jnp.where(block[mine] == lax.pmax(block[mine], "x"), place, 10**9), "x")
+
     return go(v)
 
 
 def global_logsumexp__of_logsumexps(x, *, mesh):
     """Each device's own logsumexp first: the same formula once more, on one number a row."""
+
     @manual(mesh, P(None, "x"), P())
     def go(x):
         mine = jax.nn.logsumexp(x, axis=1)
         largest = lax.pmax(mine, "x")
         return jnp.log(lax.psum(jnp.exp(mine - largest), "x")) + largest
+
     return go(x)
 
 
@@ -164,25 +182,30 @@ def safe_softmax__by_logsumexp(x, *, mesh):
         largest = lax.pmax(jnp.max(x, axis=1), "x")[:, None]
         total = lax.psum(jnp.exp(x - largest).sum(1), "x")[:, None]
         return jnp.exp((x - largest) - jnp.log(total))
+
     return go(x)
 
 
 def safe_softmax__shared_share(x, *, mesh):
     """Each device's softmax, scaled by its share of the whole."""
+
     @manual(mesh, P(None, "x"), P(None, "x"), check_vma=False)
     def go(x):
         mine = jax.nn.logsumexp(x, axis=1, keepdims=True)
         weight = jnp.exp(mine - lax.pmax(mine, "x"))
         return jax.nn.softmax(x, axis=1) * weight / lax.psum(weight, "x")
+
     return go(x)
 
 
 def logsumexp_gradient__inside(x, *, mesh):
     """Inside shard_map, with the check on."""
+
     def total(x):
         largest = lax.stop_gradient(x.max(1))
         largest = lax.pmax(largest, "x")
         return jnp.sum(largest + jnp.log(lax.psum(jnp.exp(x - largest[:, None]).sum(1), "x")))
+
     return jax.shard_map(jax.grad(total), mesh=mesh, in_specs=P(None, "x"), out_specs=P(None, "x"))(x)
 
 
@@ -191,16 +214,19 @@ def logsumexp_gradient__by_vjp(x, *, mesh):
     def total(x):
         largest = lax.pmax(lax.stop_gradient(x).max(1), "x")
         return jnp.sum(largest + jnp.log(lax.psum(jnp.exp(x - largest[:, None]).sum(1), "x")))
+
     _, back = jax.vjp(total, x)
     return back(jnp.float32(1))[0]
 
 
 def sharded_layernorm__mean_of_squares(x, *, mesh):
     """Both moments at once, in one collective."""
+
     @manual(mesh, P(None, "x"), P(None, "x"))
     def go(x):
         mean, square = lax.pmean(jnp.stack([x.mean(1), (x**2).mean(1)]), "x")[:, :, None]
         return (x - mean) * lax.rsqrt(square - mean**2 + 1e-5)
+
     return go(x)
 
 
@@ -210,6 +236,7 @@ def sharded_layernorm__sums(x, *, mesh):
         features = x.shape[1] * mesh.shape["x"]
         centred = x - lax.psum(x.sum(1, keepdims=True), "x") / features
         return centred / jnp.sqrt(lax.psum((centred**2).sum(1, keepdims=True), "x") / features + 1e-5)
+
     return go(x)
 
 
@@ -218,12 +245,15 @@ def masked_mean__one_collective(x, mask, *, mesh):
     def go(x, mask):
         total, kept = lax.psum(jnp.stack([(x * mask).sum(), mask.sum().astype(x.dtype)]), "x")
         return total / kept
+
     return go(x, mask)
 
 
 def masked_mean__means_of_both(x, mask, *, mesh):
     """The devices' number cancels."""
+
     @manual(mesh, (P("x"), P("x")), P())
     def go(x, mask):
         return lax.pmean(jnp.sum(x, where=mask), "x") / lax.pmean(mask.mean(), "x") / x.shape[0]
+
     return go(x, mask)

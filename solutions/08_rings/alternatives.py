@@ -33,6 +33,7 @@ def ring_all_gather__backwards(x, *, mesh):
         for _ in range(n - 1):
             seen.append(lax.ppermute(seen[-1], "x", [(d, (d - 1) % n) for d in range(n)]))
         return jnp.roll(jnp.concatenate(seen), lax.axis_index("x") * block.shape[0], axis=0)
+
     return go(x)
 
 
@@ -50,6 +51,7 @@ def ring_all_gather__in_a_loop(x, *, mesh):
 
         start = lax.dynamic_update_slice_in_dim(jnp.zeros((n * rows, block.shape[1])), block, me * rows, 0)
         return lax.fori_loop(0, n - 1, step, (block, start))[1]
+
     return go(x)
 
 
@@ -63,7 +65,9 @@ def ring_reduce_scatter__scanned(x, *, mesh):
 
         def step(total, k):
             return lax.ppermute(total, "x", [((d + 1) % n, d) for d in range(n)]) + parts[(me + 1 + k) % n], None
+
         return lax.scan(step, parts[(me + 1) % n], jnp.arange(1, n))[0]
+
     return go(x)
 
 
@@ -83,6 +87,7 @@ def ring_all_reduce__rolled(x, *, mesh):
         for _ in range(n - 1):
             seen.append(lax.ppermute(seen[-1], "x", there))
         return jnp.roll(jnp.stack(seen[::-1]), me + 1, axis=0).reshape(-1)
+
     return go(x)
 
 
@@ -95,6 +100,7 @@ def halo__by_places(x, *, mesh):
         left = lax.ppermute(block[-1], "x", [((d - 1) % n, d) for d in range(n)])
         right = lax.ppermute(block[0], "x", [((d + 1) % n, d) for d in range(n)])
         return y.at[0].add(left - block[-1]).at[-1].add(4 * (right - block[0]))
+
     return go(x)
 
 
@@ -112,10 +118,12 @@ def gather_both_ways__in_a_loop(x, *, mesh):
             one, other, whole = carried
             one, other = lax.ppermute(one, "x", up), lax.ppermute(other, "x", down)
             return one, other, whole.at[(me - k) % n].set(one).at[(me + k) % n].set(other)
+
         one, _, whole = lax.fori_loop(1, (n - 1) // 2 + 1, step, (block, block, whole))
         if n % 2 == 0:
             whole = whole.at[(me - n // 2) % n].set(lax.ppermute(one, "x", up))
         return whole.reshape(-1, block.shape[1])
+
     return go(x)
 
 
@@ -139,6 +147,7 @@ def gather_both_ways__halves(x, *, mesh):
             if not opposite:
                 whole = whole.at[(me + k) % n].set(other)
         return whole.reshape(-1, block.shape[1])
+
     return go(x)
 
 
@@ -155,15 +164,18 @@ def sum_for_some__by_arithmetic(x, *, mesh):
     def go(row):
         keeps = lax.axis_index("x") % 2
         return (1 - keeps) * lax.psum(row, "x") + keeps * row
+
     return go(x)
 
 
 def sum_for_some__branch_after(x, *, mesh):
     """A branch without a collective in it is harmless."""
+
     @manual(mesh, P("x"), P("x"))
     def go(row):
         total = lax.psum(row, "x")
         return lax.cond(lax.axis_index("x") % 2 == 0, lambda: total, lambda: row)
+
     return go(x)
 
 
@@ -174,4 +186,5 @@ def sum_for_some__chosen_by_number(x, *, mesh):
     @manual(mesh, P("x"), P("x"))
     def go(row):
         return lax.select_n(jnp.array(summed)[lax.axis_index("x")], row, lax.psum(row, "x"))
+
     return go(x)

@@ -25,8 +25,16 @@ def collective_bytes__from_the_operand(kind, shape, dtype, n):
     held = math.prod(shape) * jnp.zeros((), dtype).nbytes
     if kind in ("all_gather", "all_to_all", "collective_permute"):
         held = held / n
-    return held * {"all_gather": n - 1, "reduce_scatter": 1 - 1 / n, "all_reduce": 2 - 2 / n, "all_to_all": 1 - 1 / n,
-                   "collective_permute": 1}[kind]
+    return (
+        held
+        * {
+            "all_gather": n - 1,
+            "reduce_scatter": 1 - 1 / n,
+            "all_reduce": 2 - 2 / n,
+            "all_to_all": 1 - 1 / n,
+            "collective_permute": 1,
+        }[kind]
+    )
 
 
 def link_bytes__closed_form(volume, n, both_ways):
@@ -55,6 +63,7 @@ def crossover_bytes__by_bisection(n, alpha, bandwidth):
     def ring_is_faster(volume):
         ring = 2 * (n - 1) * (alpha + volume / n / bandwidth)
         return ring < 2 * math.log2(n) * (alpha + volume / bandwidth)
+
     low, high = 0.0, 1e12
     for _ in range(200):
         middle = (low + high) / 2
@@ -85,6 +94,7 @@ def comm_report__with_a_stack(jaxpr):
 
 def comm_report__by_generator(jaxpr):
     """Whatever is called inside is found among the leaves of an equation's parameters."""
+
     def walk(body, times):
         for eqn in getattr(body, "jaxpr", body).eqns:
             name, params = str(eqn.primitive), dict(eqn.params)
@@ -98,6 +108,7 @@ def comm_report__by_generator(jaxpr):
             for leaf in params.values():
                 if "Jaxpr" in type(leaf).__name__:
                     yield from walk(leaf, times * (params["length"] if name == "scan" else 1))
+
     return list(walk(jaxpr, 1))
 
 
@@ -107,6 +118,7 @@ def layer_bytes__collective_by_collective(how, b, d, f, x, y):
 
     def both(entries, n):
         return 2 * gather(entries, n)
+
     weights = 2 * (d * f / y)
     output, gradient_of_x = both(b * d / x, y), both(b * d / x, y)
     if how.startswith("FSDP"):

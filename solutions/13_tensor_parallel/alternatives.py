@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 def tp_mlp__scatter_and_gather(params, x, *, mesh):
     """An all-reduce in its two halves, with the bias and relu between them on a share of the outputs."""
+
     def go(p, x):
         part = jnp.maximum(x @ p["W1"] + p["b1"], 0) @ p["W2"]
         share = lax.psum_scatter(part, "model", scatter_dimension=1, tiled=True)
@@ -24,6 +25,7 @@ def tp_mlp__scatter_and_gather(params, x, *, mesh):
 
 def tp_mlp__outside(params, x, *, mesh):
     """Only the sum is manual; bias and relu of the result follow behind it."""
+
     def go(W1, b1, W2, x):
         return lax.psum(jnp.einsum("bf,fo->bo", jax.nn.relu(x @ W1 + b1), W2), ("model",))
 
@@ -35,6 +37,7 @@ def tp_mlp__outside(params, x, *, mesh):
 
 def tp_mlp__divided_bias(params, x, *, mesh):
     """A share of the bias in each part."""
+
     def go(p, x):
         n = lax.psum(1, "model")
         return jax.nn.relu(lax.psum(jax.nn.relu(x @ p["W1"] + p["b1"]) @ p["W2"] + p["b2"] / n, "model"))
@@ -45,6 +48,7 @@ def tp_mlp__divided_bias(params, x, *, mesh):
 
 def train_tp__reshard(params, x, y, steps, rate, *, mesh):
     """The layers by name, the layout asked for by an einsum."""
+
     def forward(p):
         h = x
         for k in (1, 2, 3, 4):
@@ -84,6 +88,7 @@ def tp_grads__divided(params, x, y, *, mesh):
         def own(p):
             guess = lax.psum(jnp.tanh(x @ p["W1"] + p["b1"]) @ p["W2"], "model") + p["b2"]
             return jnp.mean((guess - y) ** 2)
+
         value, grads = jax.value_and_grad(own)(p)
         return lax.pmean(value, "batch"), jax.tree.map(lambda g: g / mesh.shape["batch"], grads)
 
@@ -129,6 +134,7 @@ def tp_attention__head_by_head(x, w_qkv, w_out, *, mesh):
 
 def tp_attention__scattered(x, w_qkv, w_out, *, mesh):
     """The all-reduce in its two halves."""
+
     def go(x, w, o):
         qkv = jnp.tensordot(x, w, 1)  # b, t, h, c, k
         q, k, v = (qkv[..., c, :] for c in range(3))
@@ -137,8 +143,9 @@ def tp_attention__scattered(x, w_qkv, w_out, *, mesh):
         weights = jnp.exp(logits)
         mixed = jnp.einsum("bhts,bshk->bthk", weights / weights.sum(-1, keepdims=True), v)
         parts = jnp.tensordot(mixed, o, 2)
-        return lax.all_gather(lax.psum_scatter(parts, "model", scatter_dimension=2, tiled=True), "model", axis=2,
-                              tiled=True)
+        return lax.all_gather(
+            lax.psum_scatter(parts, "model", scatter_dimension=2, tiled=True), "model", axis=2, tiled=True
+        )
 
     specs = P("batch"), P(None, "model"), P("model")
     return jax.shard_map(go, mesh=mesh, in_specs=specs, out_specs=P("batch"), check_vma=False)(x, w_qkv, w_out)
@@ -154,6 +161,7 @@ def vocab_embedding__one_hot(table, ids, *, mesh):
 
 def vocab_embedding__extra_row(table, ids, *, mesh):
     """A row of zeros behind the table, for every word of somebody else."""
+
     def go(table, ids):
         rows = len(table)
         owner, local = ids // rows, ids % rows
@@ -165,6 +173,7 @@ def vocab_embedding__extra_row(table, ids, *, mesh):
 
 def vocab_cross_entropy__unchecked(logits, targets, *, mesh):
     """The check off, the maxima gathered, two sums in one collective."""
+
     def go(logits, targets):
         tops = lax.all_gather(lax.stop_gradient(logits.max(1)), "model")
         shifted = logits - tops.max(0)[:, None]
@@ -179,6 +188,7 @@ def vocab_cross_entropy__unchecked(logits, targets, *, mesh):
 
 def vocab_cross_entropy__of_logarithms(logits, targets, *, mesh):
     """Each device's own logsumexp first, and a second one over these."""
+
     def go(logits, targets):
         own = jax.nn.logsumexp(logits, axis=1)
         top = lax.pmax(lax.stop_gradient(own), "model")
@@ -193,6 +203,7 @@ def vocab_cross_entropy__of_logarithms(logits, targets, *, mesh):
 
 def sequence_parallel__more_sequences(x, scale, W1, W2, *, mesh):
     """Gathered and scattered along the sequences: to the products every token is alike."""
+
     def go(x, scale, W1, W2):
         normed = x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6) * scale
         tokens = lax.all_gather(normed, "model", axis=0, tiled=True)
@@ -204,6 +215,7 @@ def sequence_parallel__more_sequences(x, scale, W1, W2, *, mesh):
 
 def sequence_parallel__norm_later(x, scale, W1, W2, *, mesh):
     """The scale goes into W1, and the root of the mean is divided out on the device's own tokens."""
+
     def go(x, scale, W1, W2):
         root = jnp.sqrt(jnp.mean(jnp.square(x), axis=2) + 1e-6)
         tokens = lax.all_gather(x / root[..., None], "model", axis=1, tiled=True)
@@ -212,7 +224,8 @@ def sequence_parallel__norm_later(x, scale, W1, W2, *, mesh):
 
     specs = P("batch", "model"), P(), P(None, "model"), P("model")
     return jax.shard_map(go, mesh=mesh, in_specs=specs, out_specs=P("batch", "model"), check_vma=False)(
-        x, scale, W1, W2)
+        x, scale, W1, W2
+    )
 
 
 def init_rows__out_shardings(key, fan_in, fan_out, *, mesh):

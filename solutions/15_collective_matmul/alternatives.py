@@ -32,6 +32,7 @@ def ag_matmul_ring__down(a, b, *, mesh):
                 block = lax.ppermute(block, "x", pairs(n, -1))
             total = total + jnp.take(cut, (me + k) % n, axis=1) @ block
         return total
+
     return go(a, b)
 
 
@@ -53,6 +54,7 @@ def ag_matmul_ring__jitted_step(a, b, *, mesh):
         for number in range(1, n):
             carry = step(carry, number)
         return carry[1]
+
     return go(a, b)
 
 
@@ -67,6 +69,7 @@ def rs_matmul_ring__up(a, b, *, mesh):
         for k in range(2, n + 1):
             total = lax.ppermute(total, "x", pairs(n, 1)) + cut[lax.axis_index("x") - k] @ rows
         return total
+
     return go(a, b)
 
 
@@ -79,7 +82,9 @@ def rs_matmul_ring__in_a_loop(a, b, *, mesh):
 
         def part(k):
             return jnp.einsum("ij,jk->ik", lax.dynamic_slice_in_dim(columns, (me + k) % n * height, height), rows)
+
         return lax.fori_loop(2, n + 1, lambda k, total: lax.ppermute(total, "x", pairs(n, -1)) + part(k), part(1))
+
     return go(a, b)
 
 
@@ -101,6 +106,7 @@ def with_fori_loop__scan(a, b, *, mesh):
         start = jnp.zeros((rows.shape[0], block.shape[1])), block, lax.axis_index("x")
         (total, block, place), _ = lax.scan(turn, start, None, length=n - 1)
         return total + product(block, place)
+
     return go(a, b)
 
 
@@ -119,6 +125,7 @@ def with_fori_loop__checked(a, b, *, mesh):
         zeros = rows[:, :1] * block[:1] * 0
         block, total = lax.fori_loop(0, n - 1, turn, (block, zeros))
         return total + product(n - 1, block)
+
     return jax.shard_map(go, mesh=mesh, in_specs=(P("x"), P("x")), out_specs=P("x"))(a, b)
 
 
@@ -135,13 +142,17 @@ def bidirectional__two_loops_in_one(a, b, *, mesh):
 
         def turn(k, carry):
             total, first, second = carry
-            return (total + product(k, first, second), lax.ppermute(first, "x", pairs(n, 1)),
-                    lax.ppermute(second, "x", pairs(n, -1)))
+            return (
+                total + product(k, first, second),
+                lax.ppermute(first, "x", pairs(n, 1)),
+                lax.ppermute(second, "x", pairs(n, -1)),
+            )
 
         first, second = jnp.split(block, 2)
         zeros = jnp.zeros((rows.shape[0], block.shape[1]))
         total, first, second = lax.fori_loop(0, n - 1, turn, (zeros, first, second))
         return total + product(n - 1, first, second)
+
     return go(a, b)
 
 
@@ -153,12 +164,13 @@ def bidirectional__down_first(a, b, *, mesh):
     def go(rows, block):
         me, half, parts = lax.axis_index("x"), block.shape[0] // 2, []
         for which, by in ((0, -1), (1, 1)):
-            held = block[which * half:(which + 1) * half]
+            held = block[which * half : (which + 1) * half]
             for k in range(n):
                 held = lax.ppermute(held, "x", pairs(n, by)) if k else held
                 start = (2 * ((me - by * k) % n) + which) * half
                 parts.append(lax.dynamic_slice_in_dim(rows, start, half, axis=1) @ held)
         return sum(parts)
+
     return go(a, b)
 
 
@@ -176,6 +188,7 @@ def mlp_block__both_down(x, w1, w2, *, mesh):
         for block in [*hidden[2:], hidden[0]]:
             total = lax.ppermute(total, "x", pairs(n, -1)) + block @ w2
         return total
+
     return go(x, w1, w2)
 
 
@@ -192,6 +205,7 @@ def mlp_block__fused(x, w1, w2, *, mesh):
             part = jax.nn.gelu(x @ w1) @ w2
             total = part if total is None else lax.ppermute(total, "x", pairs(n, -1)) + part
         return lax.ppermute(total, "x", pairs(n, -1)) + own
+
     return go(x, w1, w2)
 
 

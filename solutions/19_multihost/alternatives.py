@@ -33,14 +33,14 @@ def loader__by_full_copy(process_id, num_processes, *, examples, step, batch):
     """The whole batch in every process, and JAX told so."""
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
     mesh = Mesh(np.array(jax.devices()).reshape(num_processes, -1), ("data", "model"))
-    whole = examples[step * batch:][:batch]
+    whole = examples[step * batch :][:batch]
     return jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), whole, whole.shape)
 
 
 def loader__by_callback(process_id, num_processes, *, examples, step, batch):
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
     mesh = Mesh(np.array(jax.devices()).reshape(num_processes, -1), ("data", "model"))
-    rows = examples[step * batch:][:batch]
+    rows = examples[step * batch :][:batch]
     return jax.make_array_from_callback(rows.shape, NamedSharding(mesh, P("data")), lambda index: rows[index])
 
 
@@ -61,8 +61,10 @@ def from_callback__counted(process_id, num_processes, *, table):
         count += part.shape[0] * part.shape[1]
         return part
 
-    return {"array": jax.make_array_from_callback(table.shape, NamedSharding(mesh, P("data", "model")), block),
-            "read": count}
+    return {
+        "array": jax.make_array_from_callback(table.shape, NamedSharding(mesh, P("data", "model")), block),
+        "read": count,
+    }
 
 
 def print_it__replicated_first(process_id, num_processes, *, rows):
@@ -93,8 +95,9 @@ def subset_mesh__outsiders_take_part(process_id, num_processes, *, rows):
     pieces = []
     if process_id < inside:
         pieces = [jax.device_put(part, d) for part, d in zip(np.split(rows, 2), jax.local_devices(), strict=True)]
-    whole = jax.make_array_from_single_device_arrays((inside * len(rows),), NamedSharding(mesh, P("x")), pieces,
-                                                     dtype=jnp.float32)
+    whole = jax.make_array_from_single_device_arrays(
+        (inside * len(rows),), NamedSharding(mesh, P("x")), pieces, dtype=jnp.float32
+    )
     total = jnp.sum(whole)
     return float(total) if total.addressable_shards else "outside"
 
@@ -118,8 +121,9 @@ def dp_training_4procs__by_hand(process_id, num_processes, *, x, y, w, rate, ste
         loss, gradient = jax.value_and_grad(lambda w: jnp.mean((jnp.tanh(x @ w) - y) ** 2))(w)
         return jax.lax.pmean(loss, "all"), jax.lax.pmean(gradient, "all")
 
-    step = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=(P(), P("all"), P("all")), out_specs=(P(), P()),
-                                 check_vma=False))
+    step = jax.jit(
+        jax.shard_map(local, mesh=mesh, in_specs=(P(), P("all"), P("all")), out_specs=(P(), P()), check_vma=False)
+    )
     losses = []
     for _ in range(steps):
         loss, gradient = step(w, x, y)

@@ -20,6 +20,7 @@ def own_numbers__by_rows(x, seed, *, mesh):
     def go(block):
         mine = jax.random.fold_in(key, lax.axis_index("x"))
         return block + jax.random.uniform(mine, block.shape[1:])[None]
+
     return go(x)
 
 
@@ -30,34 +31,43 @@ def own_numbers__keys_dealt_out(x, seed, *, mesh):
 
     def go(block, own):
         return block + jax.random.uniform(jax.random.wrap_key_data(own[0]), block.shape)
+
     return jax.shard_map(go, mesh=mesh, in_specs=(P("x"), P("x")), out_specs=P("x"))(x, data)
 
 
 def own_numbers__split(x, seed, *, mesh):
     """Key k of a split is the key that k is folded into, with the flag that is on by default."""
+
     @partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     def go(block):
         keys = jax.random.split(jax.random.key(seed), mesh.shape["x"])
         return block + jax.random.uniform(keys[lax.axis_index("x")], block.shape)
+
     return go(x)
 
 
 def same_on_every_mesh__numbers_dealt_out(x, seed, *, mesh):
     """The rows' numbers come in as an array, cut as x is."""
+
     @partial(jax.shard_map, mesh=mesh, in_specs=(P("x", None), P("x")), out_specs=P("x", None))
     def go(block, numbers):
         def noisy(row, number):
             return row + jax.random.uniform(jax.random.fold_in(jax.random.key(seed), number), row.shape)
+
         return jax.vmap(noisy)(block, numbers)
+
     return go(x, jnp.arange(x.shape[0]))
 
 
 def same_on_every_mesh__one_by_one(x, seed, *, mesh):
     def go(block):
         first = lax.axis_index("x") * block.shape[0]
-        rows = [row + jax.random.uniform(jax.random.fold_in(jax.random.key(seed), first + k), row.shape)
-                for k, row in enumerate(block)]
+        rows = [
+            row + jax.random.uniform(jax.random.fold_in(jax.random.key(seed), first + k), row.shape)
+            for k, row in enumerate(block)
+        ]
         return jnp.stack(rows)
+
     return jax.jit(jax.shard_map(go, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False))(x)
 
 

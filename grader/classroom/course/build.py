@@ -31,8 +31,10 @@ from grader.arrays.fresh import SEED
 from grader.classroom.course.notebook import grade_id, mark
 from grader.classroom.store import Unavailable
 
-KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-          "language_info": {"name": "python"}}
+KERNEL = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
 
 
 def gradebook(root: Path) -> Gradebook:
@@ -47,8 +49,10 @@ def gradebook(root: Path) -> Gradebook:
                 fresh.replace(file)
         return Gradebook(url)
     except (SQLAlchemyError, OSError, ImportError) as error:
-        raise Unavailable(f"The gradebook at {make_url(url)} cannot be opened: {str(error).splitlines()[0]}. Put that "
-                          "right, or change c.CourseDirectory.db_url in nbgrader_config.py.") from error
+        raise Unavailable(
+            f"The gradebook at {make_url(url)} cannot be opened: {str(error).splitlines()[0]}. Put that "
+            "right, or change c.CourseDirectory.db_url in nbgrader_config.py."
+        ) from error
 
 
 def registered(root: Path) -> bool:
@@ -113,8 +117,13 @@ def _write(nb: NotebookNode, target: Path) -> Path:
 def execute(notebook: Path) -> None:
     """Run a solution notebook in a real kernel and store its outputs, without times or places."""
     nb = nbformat.read(notebook, 4)
-    NotebookClient(nb, timeout=120, kernel_name="python3", record_timing=False,
-                   resources={"metadata": {"path": str(notebook.parent)}}).execute(env={**os.environ, SEED: "0"})
+    NotebookClient(
+        nb,
+        timeout=120,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(notebook.parent)}},
+    ).execute(env={**os.environ, SEED: "0"})
     nb.metadata = nbformat.from_dict(KERNEL)
     _write(nb, notebook)
 
@@ -153,8 +162,16 @@ def stale(root: Path) -> list[str]:
 
 
 def _differences(here: Path, fresh: Path) -> list[str]:
-    names = sorted({p.relative_to(d) for d in (here, fresh) for p in d.rglob("*")
-                    if p.is_file() and not {".ipynb_checkpoints", "__pycache__"} & set(p.parts)})
-    same = (not (here / n).exists() or not (fresh / n).exists() or not filecmp.cmp(here / n, fresh / n, shallow=False)
-            for n in names)
+    names = sorted(
+        {
+            p.relative_to(d)
+            for d in (here, fresh)
+            for p in d.rglob("*")
+            if p.is_file() and not {".ipynb_checkpoints", "__pycache__"} & set(p.parts)
+        }
+    )
+    same = (
+        not (here / n).exists() or not (fresh / n).exists() or not filecmp.cmp(here / n, fresh / n, shallow=False)
+        for n in names
+    )
     return [f"{here.name}/{name}" for name, differs in zip(names, same, strict=True) if differs]

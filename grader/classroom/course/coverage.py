@@ -32,8 +32,10 @@ class Row:
 
 def checklist(file: Path = CHECKLIST) -> list[Row]:
     with open(file, newline="") as lines:
-        return [Row(r["row"], r["lesson"], tuple(filter(None, map(str.strip, r["where"].split(";")))), r["subject"])
-                for r in csv.DictReader(lines)]
+        return [
+            Row(r["row"], r["lesson"], tuple(filter(None, map(str.strip, r["where"].split(";")))), r["subject"])
+            for r in csv.DictReader(lines)
+        ]
 
 
 def problems(rows: Sequence[Row], root: Path) -> list[str]:
@@ -48,8 +50,11 @@ def problems(rows: Sequence[Row], root: Path) -> list[str]:
         elif not row.where:
             found.append(f"{row.row} says {row.lesson}, but not where in it")
         else:
-            found += [f"{row.row}: there is no {place!r} in {row.lesson}" for place in row.where
-                      if not _stands(place, sources[row.lesson])]
+            found += [
+                f"{row.row}: there is no {place!r} in {row.lesson}"
+                for place in row.where
+                if not _stands(place, sources[row.lesson])
+            ]
     return found
 
 

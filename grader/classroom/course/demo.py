@@ -39,11 +39,15 @@ def make_class(root: Path, lesson: str, folder: Path) -> list[Path]:
         "dorothy": (solved, _delete_a_check),
         "edsger": (solved, _copy_a_check),
         "frances": (released, _forge),
-        **{name: (solved, lambda nb, k=k: _answer_with(nb, mistakes(nb, k)))
-           for k, name in enumerate(("grace", "hedy", "ivan", "john", "katherine", "leslie"))},
+        **{
+            name: (solved, lambda nb, k=k: _answer_with(nb, mistakes(nb, k)))
+            for k, name in enumerate(("grace", "hedy", "ivan", "john", "katherine", "leslie"))
+        },
     }
-    return [_hand_in(source, edit, folder / student / lesson / f"{lesson}.ipynb")
-            for student, (source, edit) in students.items()]
+    return [
+        _hand_in(source, edit, folder / student / lesson / f"{lesson}.ipynb")
+        for student, (source, edit) in students.items()
+    ]
 
 
 def _hand_in(source: Path, edit: Edit, target: Path) -> Path:
@@ -74,8 +78,9 @@ def mistake_source(exercise: Exercise, mistake: Mistake) -> str:
     if exercise.form == "table":
         cases = exercise.draw_cases()
         wrong = {c.key: mistake.wrong(**c.arguments) for c in cases}
-        answers = {c.key: plain(exercise.reference(**c.arguments) if wrong[c.key] is None else wrong[c.key])
-                   for c in cases}
+        answers = {
+            c.key: plain(exercise.reference(**c.arguments) if wrong[c.key] is None else wrong[c.key]) for c in cases
+        }
         return f"{exercise.name} = {answers!r}"
     return "\n\n".join([IMPORTS, *_needed(mistake.wrong), _renamed(mistake.wrong, exercise.name)])
 
@@ -99,7 +104,7 @@ def _names(code: types.CodeType) -> set[str]:
 
 def _renamed(function: Callable, name: str) -> str:
     source = textwrap.dedent(inspect.getsource(function))
-    source = source[source.index("def "):]
+    source = source[source.index("def ") :]
     return re.sub(r"def \w+\(", f"def {name}(", source, count=1)
 
 

@@ -31,11 +31,13 @@ def mark(nb: NotebookNode, number: str) -> NotebookNode:
     return nb
 
 
-def _marks(grade_id: str, *, grade: bool = False, solution: bool = False, locked: bool = True,
-           **points: float) -> NotebookNode:
+def _marks(
+    grade_id: str, *, grade: bool = False, solution: bool = False, locked: bool = True, **points: float
+) -> NotebookNode:
     """Cells without marks stay free: students may change a worked example and run it again."""
-    return NotebookNode(grade=grade, grade_id=grade_id, locked=locked, schema_version=3, solution=solution,
-                        task=False, **points)
+    return NotebookNode(
+        grade=grade, grade_id=grade_id, locked=locked, schema_version=3, solution=solution, task=False, **points
+    )
 
 
 def grade_id(cell: NotebookNode) -> str:
@@ -62,7 +64,7 @@ def answer_expression(source: str) -> str:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "check" and len(node.args) == 2:
             return ast.unparse(node.args[1])
-    raise ValueError(f"a check cell should read check(\"name\", answer); this one reads {source!r}")
+    raise ValueError(f'a check cell should read check("name", answer); this one reads {source!r}')
 
 
 def restore(nb: NotebookNode, release: NotebookNode) -> NotebookNode:
@@ -83,8 +85,11 @@ def restore(nb: NotebookNode, release: NotebookNode) -> NotebookNode:
             if name not in kept and _intact(cell, originals[name]):
                 kept.add(name)
                 cell.metadata.nbgrader = nbformat.from_dict(originals[name].metadata.nbgrader)
-    missing = [(place.get(_exercise(name), len(nb.cells) - 1) + 1, cell)
-               for name, cell in originals.items() if checked(cell) and name not in kept]
+    missing = [
+        (place.get(_exercise(name), len(nb.cells) - 1) + 1, cell)
+        for name, cell in originals.items()
+        if checked(cell) and name not in kept
+    ]
     for shift, (position, cell) in enumerate(sorted(missing, key=lambda m: m[0])):
         fresh = nbformat.from_dict({**cell, "outputs": [], "execution_count": None})
         nb.cells.insert(position + shift, fresh)

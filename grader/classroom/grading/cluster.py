@@ -67,13 +67,18 @@ def run_ahead(hand_ins: Sequence[HandIn], address: str, console: Console) -> Non
                 came, reason = came + (not problem), reason or problem
                 progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
     except KeyboardInterrupt:
-        raise Stopped(f"Stopped. {came} of {len(due)} hand-ins came back from the cluster; they are kept. Run the same "
-                      "command again to go on.") from None
+        raise Stopped(
+            f"Stopped. {came} of {len(due)} hand-ins came back from the cluster; they are kept. Run the same "
+            "command again to go on."
+        ) from None
     finally:
         client.close(timeout=2)
     if came < len(due):
-        console.print(f"[yellow]{len(due) - came} of {len(due)} hand-ins did not come back from the cluster[/yellow], "
-                      f"and are run here: {escape(reason or 'it has no workers any more')}", soft_wrap=True)
+        console.print(
+            f"[yellow]{len(due) - came} of {len(due)} hand-ins did not come back from the cluster[/yellow], "
+            f"and are run here: {escape(reason or 'it has no workers any more')}",
+            soft_wrap=True,
+        )
 
 
 def _connected(address: str) -> Client:
@@ -81,15 +86,19 @@ def _connected(address: str) -> Client:
     try:
         from distributed import Client
     except ImportError:
-        raise NoCluster("--scheduler needs Dask, which is not installed here. Install it (`pip install distributed`, "
-                        "or grader[cluster]), here and on the cluster; or grade without --scheduler.") from None
+        raise NoCluster(
+            "--scheduler needs Dask, which is not installed here. Install it (`pip install distributed`, "
+            "or grader[cluster]), here and on the cluster; or grade without --scheduler."
+        ) from None
     for name in ("distributed", "distributed.client"):  # what matters of it is said here
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise NoCluster(f"There is no Dask scheduler at {address} ({error}). Start one with `dask scheduler`, and give "
-                        "the address that it prints, tcp://HOST:PORT.") from None
+        raise NoCluster(
+            f"There is no Dask scheduler at {address} ({error}). Start one with `dask scheduler`, and give "
+            "the address that it prints, tcp://HOST:PORT."
+        ) from None
     try:
         _wait_for_workers(client, address)
         _refuse_others(client)
@@ -103,16 +112,20 @@ def _wait_for_workers(client: Client, address: str) -> None:
     try:
         client.wait_for_workers(1, timeout=CONNECT)
     except TimeoutError:
-        raise NoCluster(f"The Dask scheduler at {address} has no workers. Start some, on machines where this grader is "
-                        f"installed: `dask worker {address} --nworkers -1 --nthreads 1`.") from None
+        raise NoCluster(
+            f"The Dask scheduler at {address} has no workers. Start some, on machines where this grader is "
+            f"installed: `dask worker {address} --nworkers -1 --nthreads 1`."
+        ) from None
 
 
 def _refuse_others(client: Client) -> None:
     """Raise NoCluster when a worker has another grader, or cannot run hand-ins."""
     for address, said in client.run(about, on_error="return").items():
         if isinstance(said, Exception):
-            raise NoCluster(f"The worker at {address} cannot load this grader ({type(said).__name__}: {said}). Install "
-                            "it there, with grader[classroom,cluster].")
+            raise NoCluster(
+                f"The worker at {address} cannot load this grader ({type(said).__name__}: {said}). Install "
+                "it there, with grader[classroom,cluster]."
+            )
         if said["version"] != version("**/*.py"):
             raise NoCluster(_other(address, said["version"]))
         if said["walls"]:
@@ -120,8 +133,10 @@ def _refuse_others(client: Client) -> None:
 
 
 def _other(address: str, theirs: str) -> str:
-    return (f"The worker at {address} has another grader than this one, or another JAX or NumPy: its version is "
-            f"{theirs[:12]}, and {version('**/*.py')[:12]} is due. Install the same there, and restart the worker.")
+    return (
+        f"The worker at {address} has another grader than this one, or another JAX or NumPy: its version is "
+        f"{theirs[:12]}, and {version('**/*.py')[:12]} is due. Install the same there, and restart the worker."
+    )
 
 
 class _Missing(Exception):
@@ -157,17 +172,25 @@ def _material(hand_in: HandIn) -> dict[str, Any]:
 
 
 def _packed(material: dict[str, Any]) -> str:
-    lesson = material["lesson"] and {name: [asdict(cell) for cell in getattr(material["lesson"], name)]
-                                     for name in ("release", "solved")}
-    return json.dumps({**material, "version": version("**/*.py"), "limits": asdict(material["limits"]),
-                       "lesson": lesson})
+    lesson = material["lesson"] and {
+        name: [asdict(cell) for cell in getattr(material["lesson"], name)] for name in ("release", "solved")
+    }
+    return json.dumps(
+        {**material, "version": version("**/*.py"), "limits": asdict(material["limits"]), "lesson": lesson}
+    )
 
 
 def _unpacked(job: dict[str, Any]) -> dict[str, Any]:
-    lesson = job["lesson"] and Lesson(**{name: tuple(Cell(**cell) for cell in cells)
-                                         for name, cells in job["lesson"].items()})
-    return {"nb": nbformat.from_dict(job["nb"]), "release": nbformat.from_dict(job["release"]), "seed": job["seed"],
-            "limits": Limits(**job["limits"]), "lesson": lesson}
+    lesson = job["lesson"] and Lesson(
+        **{name: tuple(Cell(**cell) for cell in cells) for name, cells in job["lesson"].items()}
+    )
+    return {
+        "nb": nbformat.from_dict(job["nb"]),
+        "release": nbformat.from_dict(job["release"]),
+        "seed": job["seed"],
+        "limits": Limits(**job["limits"]),
+        "lesson": lesson,
+    }
 
 
 def _taken(client: Client, due: Sequence[HandIn]) -> Iterator[str]:

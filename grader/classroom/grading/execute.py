@@ -43,8 +43,16 @@ class Graded:
     verdicts: tuple[Verdict, ...]
 
 
-def grade_notebook(nb: NotebookNode, release: NotebookNode, *, seed: int, judge: Judge, limits: Limits = Limits(),
-                   store: Store | None = None, lesson: Lesson | None = None) -> Graded:
+def grade_notebook(
+    nb: NotebookNode,
+    release: NotebookNode,
+    *,
+    seed: int,
+    judge: Judge,
+    limits: Limits = Limits(),
+    store: Store | None = None,
+    lesson: Lesson | None = None,
+) -> Graded:
     """Run a hand-in in a worker, judge each exercise of the release, and fill in the check cells.
 
     What `store` has of it is not done again. With a `lesson`, its worked examples need not be run for everybody: they
@@ -109,8 +117,10 @@ def _outputs(judged: Judged) -> list[NotebookNode]:
     points = Mark(min(max(verdict.points, 0.0), verdict.worth))
     record = {"grader": [asdict(outcome) for outcome in verdict.outcomes]}
     card = {"text/html": judged.html, "text/plain": judged.text}
-    return [output("display_data", data=card, metadata=record),
-            output("execute_result", data={"text/plain": repr(points)}, metadata={}, execution_count=None)]
+    return [
+        output("display_data", data=card, metadata=record),
+        output("execute_result", data={"text/plain": repr(points)}, metadata={}, execution_count=None),
+    ]
 
 
 class JudgedExecute(NbGraderPreprocessor):

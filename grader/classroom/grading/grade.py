@@ -64,8 +64,10 @@ def grade_class(root: Path, console: Console, how: How = How()) -> list[Row]:
     except KeyboardInterrupt:
         raise Stopped("Stopped. What is done is kept. Run the same command again to go on.") from None
     except OSError as error:
-        raise Unavailable(f"{error.strerror or error} ({error.filename or root}). Put that right and run the same "
-                          "command again: what is done is kept.") from error
+        raise Unavailable(
+            f"{error.strerror or error} ({error.filename or root}). Put that right and run the same "
+            "command again: what is done is kept."
+        ) from error
     return rows
 
 
@@ -101,11 +103,19 @@ def _graded(hand_ins: Sequence[HandIn], how: How, console: Console) -> list[Row]
             except BrokenProcessPool:
                 deaths = 1 if len(rows) > before else deaths + 1
                 if deaths == PATIENCE:
-                    rows |= {hand_in: Row(hand_in, problem="The process that graded it died, several times. Is there "
-                                          "too little memory for so many --workers?") for hand_in in left}
+                    rows |= {
+                        hand_in: Row(
+                            hand_in,
+                            problem="The process that graded it died, several times. Is there "
+                            "too little memory for so many --workers?",
+                        )
+                        for hand_in in left
+                    }
             except KeyboardInterrupt:
-                raise Stopped(f"Stopped. {len(rows)} of {len(hand_ins)} hand-ins are graded; what is done is kept. Run "
-                              "the same command again to go on.") from None
+                raise Stopped(
+                    f"Stopped. {len(rows)} of {len(hand_ins)} hand-ins are graded; what is done is kept. Run "
+                    "the same command again to go on."
+                ) from None
     return [rows[hand_in] for hand_in in hand_ins]
 
 
@@ -166,8 +176,16 @@ def write_csv(rows: list[Row], target: Path) -> None:
     table = csv.writer(text := io.StringIO())
     table.writerow(["student", "lesson", "points", "max", *names, "problem"])
     for row in rows:
-        table.writerow([row.hand_in.student, row.hand_in.lesson, _total(row.points), _total(row.worth),
-                        *(row.points.get(name, "") for name in names), row.problem])
+        table.writerow(
+            [
+                row.hand_in.student,
+                row.hand_in.lesson,
+                _total(row.points),
+                _total(row.worth),
+                *(row.points.get(name, "") for name in names),
+                row.problem,
+            ]
+        )
     write(target, text.getvalue().encode())
 
 
@@ -188,9 +206,11 @@ def show(rows: list[Row], console: Console) -> None:
     _show_moves(rows, console)
     _show_attention(rows, console)
     if example := next((r.hand_in for r in rows if not r.problem), None):
-        console.print(f"Feedback: feedback/STUDENT/LESSON/LESSON.html, for example "
-                      f"{escape(str(example.at('feedback', '.html').relative_to(example.root)))}\n"
-                      "Marks: grades.csv, and nbgrader's gradebook (`make lab`, then Formgrader)")
+        console.print(
+            f"Feedback: feedback/STUDENT/LESSON/LESSON.html, for example "
+            f"{escape(str(example.at('feedback', '.html').relative_to(example.root)))}\n"
+            "Marks: grades.csv, and nbgrader's gradebook (`make lab`, then Formgrader)"
+        )
 
 
 def _show_moves(rows: Sequence[Row], console: Console) -> None:
@@ -199,8 +219,13 @@ def _show_moves(rows: Sequence[Row], console: Console) -> None:
     table = Table("student", "lesson", "before", "now", "exercises", title="Moved since the last grading")
     for row in moved:
         changes = ", ".join(f"{name} {was:g} → {now:g}" for name, (was, now) in row.moved.items())
-        table.add_row(escape(row.hand_in.student), row.hand_in.lesson, f"{_total(row.before):g}",
-                      f"{_total(row.points):g}", changes)
+        table.add_row(
+            escape(row.hand_in.student),
+            row.hand_in.lesson,
+            f"{_total(row.before):g}",
+            f"{_total(row.points):g}",
+            changes,
+        )
     console.print(table)
 
 
@@ -208,8 +233,15 @@ def _show_attention(rows: Sequence[Row], console: Console) -> None:
     for row in rows:
         if row.problem or row.attention:
             reasons = "; ".join(row.attention) or "it could not be graded"
-            console.print(f"[yellow]A person should look at[/yellow] {escape(row.hand_in.student)}, "
-                          f"{row.hand_in.lesson}: {escape(reasons)}.", soft_wrap=True, highlight=False)
+            console.print(
+                f"[yellow]A person should look at[/yellow] {escape(row.hand_in.student)}, "
+                f"{row.hand_in.lesson}: {escape(reasons)}.",
+                soft_wrap=True,
+                highlight=False,
+            )
     if (lacking := walls.unprotected()) and os.environ.get(walls.WITHOUT):
-        console.print(f"[yellow]Graded without all walls.[/yellow] What was not protected:\n{escape(lacking)}",
-                      soft_wrap=True, highlight=False)
+        console.print(
+            f"[yellow]Graded without all walls.[/yellow] What was not protected:\n{escape(lacking)}",
+            soft_wrap=True,
+            highlight=False,
+        )

@@ -55,13 +55,28 @@ def _graded(file: Path, releases: Sequence[NotebookNode], judge: Judge, seed: in
     named = set(checks(nb))
     release = max(releases, key=lambda r: len(named & set(checks(r))), default=None)
     if release is None or not named & set(checks(release)):
-        return Result(str(file), problem=f"{file}: none of the course's exercises is in it. Is it a notebook from "
-                                         "course/, with its check cells?")
+        return Result(
+            str(file),
+            problem=f"{file}: none of the course's exercises is in it. Is it a notebook from "
+            "course/, with its check cells?",
+        )
     graded = grade_notebook(nb, release, seed=seed, judge=judge)
     student = _student(file)
-    return Result(f"{student}: {file.name}", [
-        {"student": student, "notebook": file.stem, "exercise": v.exercise, "points": v.points, "max": v.worth,
-         "mistake": v.mistake, "message": v.words} for v in graded.verdicts])
+    return Result(
+        f"{student}: {file.name}",
+        [
+            {
+                "student": student,
+                "notebook": file.stem,
+                "exercise": v.exercise,
+                "points": v.points,
+                "max": v.worth,
+                "mistake": v.mistake,
+                "message": v.words,
+            }
+            for v in graded.verdicts
+        ],
+    )
 
 
 def _student(file: Path) -> str:

@@ -24,8 +24,9 @@ UNDESCRIBED = re.compile(r"<img(?![^>]*\balt=)")
 class Page(HTMLExporter):
     """nbconvert's HTMLExporter, which renders no markdown and no code cell twice in a process."""
 
-    def from_notebook_node(self, nb: NotebookNode, resources: dict[str, Any] | None = None,
-                           **options: Any) -> tuple[str, dict[str, Any]]:
+    def from_notebook_node(
+        self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
+    ) -> tuple[str, dict[str, Any]]:
         """As HTMLExporter does, but for widgets, which no hand-in has, and for reading the page again at the end."""
         page, resources = TemplateExporter.from_notebook_node(self, nb, self._init_resources(resources), **options)
         return UNDESCRIBED.sub('<img alt="A picture that this cell shows"', page), resources

@@ -64,8 +64,11 @@ class Row:
     @property
     def moved(self) -> dict[str, tuple[float, float]]:
         """Exercise to points before and now, where they differ."""
-        return {name: (self.before[name], now) for name, now in self.points.items()
-                if name in self.before and self.before[name] != now}
+        return {
+            name: (self.before[name], now)
+            for name, now in self.points.items()
+            if name in self.before and self.before[name] != now
+        }
 
 
 def record(hand_in: HandIn, again: bool = False) -> Row:
@@ -77,8 +80,11 @@ def record(hand_in: HandIn, again: bool = False) -> Row:
     except NoWalls:
         raise
     except Exception as error:  # it is nobody's hand-in that is wrong, and the class goes on
-        return Row(hand_in, problem=f"The grader failed ({type(error).__name__}: {error}). Put that right, and run it "
-                   "again: what is graded is kept.")
+        return Row(
+            hand_in,
+            problem=f"The grader failed ({type(error).__name__}: {error}). Put that right, and run it "
+            "again: what is graded is kept.",
+        )
 
 
 def _recorded(hand_in: HandIn, again: bool) -> Row:
@@ -150,14 +156,20 @@ def _row(hand_in: HandIn) -> Row | None:
         waiting = sorted(g.name.removeprefix("check_") for g in grades if g.needs_manual_grade)
     judged = outcomes(hand_in)
     names = [*(n for n, _ in judged if n in found), *(n for n in found if n not in dict(judged))]
-    return Row(hand_in, {n: found[n][0] for n in names}, {n: found[n][1] for n in names},
-               missed=_missed(judged), attention=tuple(_attention(judged, waiting)))
+    return Row(
+        hand_in,
+        {n: found[n][0] for n in names},
+        {n: found[n][1] for n in names},
+        missed=_missed(judged),
+        attention=tuple(_attention(judged, waiting)),
+    )
 
 
 def _missed(judged: list[tuple[str, list[Outcome]]]) -> str:
     """The mistakes that were named, exercise by exercise; many that were left open in one."""
-    missed = [(name, next(o for o in found if not o.passed)) for name, found in judged
-              if any(not o.passed for o in found)]
+    missed = [
+        (name, next(o for o in found if not o.passed)) for name, found in judged if any(not o.passed for o in found)
+    ]
     blank = [name for name, outcome in missed if outcome.check == "answered"]
     if len(blank) > 5:
         missed = [m for m in missed if m[0] not in blank] + [(f"{len(blank)} exercises", missed[0][1])]
@@ -169,14 +181,18 @@ def _attention(judged: list[tuple[str, list[Outcome]]], waiting: list[str]) -> l
     first = {name: next((o for o in of_one if not o.passed), None) for name, of_one in judged}
     cut = [name for name, outcome in first.items() if outcome and outcome.check == UNREACHED]
     ours = [name for name, outcome in first.items() if outcome and outcome.check == OUR_FAULT]
-    return [*([f"it stopped before {cut[0]}"] if cut else []),
-            *(f"the grader failed on {name}" for name in ours),
-            *(f"a grade by hand of {name} is to be looked at again" for name in waiting)]
+    return [
+        *([f"it stopped before {cut[0]}"] if cut else []),
+        *(f"the grader failed on {name}" for name in ours),
+        *(f"a grade by hand of {name} is to be looked at again" for name in waiting),
+    ]
 
 
 def outcomes(hand_in: HandIn) -> list[tuple[str, list[Outcome]]]:
     """What each check of an autograded notebook came to."""
     nb = nbformat.read(hand_in.at("autograded"), 4)
-    return [(checked(cell), [Outcome(**o) for output in cell.outputs
-                             for o in output.get("metadata", {}).get("grader", [])])
-            for cell in nb.cells if checked(cell)]
+    return [
+        (checked(cell), [Outcome(**o) for output in cell.outputs for o in output.get("metadata", {}).get("grader", [])])
+        for cell in nb.cells
+        if checked(cell)
+    ]

@@ -41,8 +41,9 @@ class Archive:
             self._zip = zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source)
             infos = self._zip.infolist()
         except Exception as error:  # zipfile raises of all sorts for what is damaged
-            raise Unreadable(f"{name} is no zip, or a damaged one ({_said(error)}). Fetch or ask for it again, as a "
-                             "zip.") from error
+            raise Unreadable(
+                f"{name} is no zip, or a damaged one ({_said(error)}). Fetch or ask for it again, as a zip."
+            ) from error
         if len(infos) > MOST_ENTRIES:
             raise Unreadable(_too_many(name, len(infos)))
         self.entries: list[Entry] = []
@@ -68,8 +69,10 @@ class Archive:
         if entry.info.flag_bits & 1:
             raise Unreadable(f"{where} is encrypted. Ask for it without a password.")
         if entry.info.file_size > LARGEST:
-            raise Unreadable(f"{where} is {megabytes(entry.info.file_size)} unpacked; at most {megabytes(LARGEST)} "
-                             "are read. Ask for the notebook with its outputs cleared.")
+            raise Unreadable(
+                f"{where} is {megabytes(entry.info.file_size)} unpacked; at most {megabytes(LARGEST)} "
+                "are read. Ask for the notebook with its outputs cleared."
+            )
         try:
             with self._zip.open(entry.info) as file:
                 return file.read(LARGEST)
@@ -82,8 +85,10 @@ def lone_notebook(data: bytes, name: str) -> tuple[str, bytes]:
     archive = Archive(data, name)
     notebooks = [entry for entry in archive.entries if entry.path.suffix.lower() == ".ipynb"]
     if len(notebooks) > 1:
-        raise Unreadable(f"Which of these in {name} is the hand-in? {listed(e.path for e in notebooks)}. "
-                         "Put that one beside it, under the lesson's name.")
+        raise Unreadable(
+            f"Which of these in {name} is the hand-in? {listed(e.path for e in notebooks)}. "
+            "Put that one beside it, under the lesson's name."
+        )
     if not notebooks:
         found = archive.problems[0] if archive.problems else f"Found: {listed(e.path for e in archive.entries)}."
         raise Unreadable(f"There is no notebook in {name}. {found} Ask for the .ipynb file.")

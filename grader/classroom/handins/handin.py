@@ -55,13 +55,19 @@ def _files(folder: Path, right: str) -> list[Path]:
         inside = sorted(folder.rglob("*"))
         for path in inside:
             if path.is_symlink() and not _stand_in(path, folder / right):
-                raise Unreadable(f"{shown(path.relative_to(folder))} is a link to {shown(os.readlink(path))}, and not "
-                                 "followed. Ask for the file itself, and remove the link.")
-        return [path for path in inside if path.is_file() and not path.is_symlink()
-                and not hidden(PurePosixPath(path.relative_to(folder)))]
+                raise Unreadable(
+                    f"{shown(path.relative_to(folder))} is a link to {shown(os.readlink(path))}, and not "
+                    "followed. Ask for the file itself, and remove the link."
+                )
+        return [
+            path
+            for path in inside
+            if path.is_file() and not path.is_symlink() and not hidden(PurePosixPath(path.relative_to(folder)))
+        ]
     except (OSError, RuntimeError) as error:
-        raise Unreadable(f"The folder {shown(folder.name)} cannot be read: "
-                         f"{getattr(error, 'strerror', None) or error}.") from error
+        raise Unreadable(
+            f"The folder {shown(folder.name)} cannot be read: {getattr(error, 'strerror', None) or error}."
+        ) from error
 
 
 def _stand_in(path: Path, right: Path) -> bool:
@@ -82,8 +88,10 @@ def named(folder: Path, lesson: str) -> Path:
         right.unlink(missing_ok=True)  # a link to what was handed in before
         right.symlink_to(target)
     except OSError as error:
-        raise Unreadable(f"{shown(target)} cannot be given the name {right.name} by a link ({error.strerror}). Rename "
-                         "it, or make its folder writable and free of that name.") from error
+        raise Unreadable(
+            f"{shown(target)} cannot be given the name {right.name} by a link ({error.strerror}). Rename "
+            "it, or make its folder writable and free of that name."
+        ) from error
     log.warning("%s is taken for %s", shown(target), right.name)
     return right
 
@@ -121,15 +129,32 @@ def registered(where: dict[str, str]) -> NotebookNode:
         notebook = gradebook.find_notebook(where["notebook"], where["assignment"])
         worth = {cell.name: cell.max_score for cell in notebook.grade_cells}
         answers = {cell.name for cell in notebook.solution_cells}
-        cells = [_as_cell(cell, worth.get(cell.name), cell.name in answers)
-                 for cell in notebook.source_cells if cell.cell_type == "code"]
+        cells = [
+            _as_cell(cell, worth.get(cell.name), cell.name in answers)
+            for cell in notebook.source_cells
+            if cell.cell_type == "code"
+        ]
     return nbformat.from_dict({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
 def _as_cell(source: Any, worth: float | None, solution: bool) -> dict[str, Any]:
-    marks = {"grade": worth is not None, "grade_id": source.name, "locked": source.locked, "schema_version": 3,
-             "solution": solution, "task": False, "checksum": source.checksum, "cell_type": source.cell_type}
+    marks = {
+        "grade": worth is not None,
+        "grade_id": source.name,
+        "locked": source.locked,
+        "schema_version": 3,
+        "solution": solution,
+        "task": False,
+        "checksum": source.checksum,
+        "cell_type": source.cell_type,
+    }
     if worth is not None:
         marks["points"] = worth
-    return {"cell_type": "code", "id": source.name.replace("_", "-")[:64], "source": source.source, "outputs": [],
-            "execution_count": None, "metadata": {"nbgrader": marks}}
+    return {
+        "cell_type": "code",
+        "id": source.name.replace("_", "-")[:64],
+        "source": source.source,
+        "outputs": [],
+        "execution_count": None,
+        "metadata": {"nbgrader": marks},
+    }

@@ -22,8 +22,10 @@ from grader.classroom.store import write
 
 # Archives of platforms: the student's name; a key that tells two of one name apart; when; and the file.
 MOODLE = re.compile(r"(?:[^/]+/)?(?P<name>[^/]+?)_(?P<key>\d+)_assignsubmission_[a-z]+_?/?(?P<file>.+)")
-BRIGHTSPACE = re.compile(r"(?:[^/]+/)?(?P<key>\d+)-\d+ - (?P<name>.+?) - "
-                         r"(?P<when>\w{3} \d{1,2}, \d{4} \d{1,4} [AP]M)(?:/| - )(?P<file>.+)")
+BRIGHTSPACE = re.compile(
+    r"(?:[^/]+/)?(?P<key>\d+)-\d+ - (?P<name>.+?) - "
+    r"(?P<when>\w{3} \d{1,2}, \d{4} \d{1,4} [AP]M)(?:/| - )(?P<file>.+)"
+)
 BLACKBOARD = re.compile(r"(?P<key>[^/]*_(?P<name>[^_/]+))_attempt_(?P<when>[\d-]+)(?:_(?P<file>[^/]+)|(?P<slip>\.txt))")
 CANVAS = re.compile(r"(?P<name>[^_/]+)_(?:LATE_)?(?P<key>\d+)_\d+_(?P<file>[^/]+)")
 TAKEN = (".ipynb", ".zip")
@@ -62,8 +64,10 @@ def unpack(archive: Path, lesson: str, submitted: Path, replace: bool = False) -
         packed = Archive(archive, shown(archive.name))
         total = sum(e.info.file_size for e in packed.entries if e.path.suffix.lower() in TAKEN)
         if total > TOTAL:
-            raise Unreadable(f"{packed.name} holds {megabytes(total)} of notebooks and zips; at most "
-                             f"{megabytes(TOTAL)} are taken at once. Pack the hand-ins of half the class.")
+            raise Unreadable(
+                f"{packed.name} holds {megabytes(total)} of notebooks and zips; at most "
+                f"{megabytes(TOTAL)} are taken at once. Pack the hand-ins of half the class."
+            )
     except Unreadable as why:
         return [Taken("", problem=str(why))]
     taken = [Taken("", problem=problem) for problem in packed.problems]
@@ -72,8 +76,7 @@ def unpack(archive: Path, lesson: str, submitted: Path, replace: bool = False) -
         if piece is None and entry.path.suffix.lower() in TAKEN:
             taken.append(Taken("", problem=f"Whose is {shown(entry.path)}? Put it in a folder of the student's name."))
         elif piece and piece.path.name:
-            students[piece.name, piece.key].append(
-                dataclasses.replace(piece, load=partial(packed.read, entry)))
+            students[piece.name, piece.key].append(dataclasses.replace(piece, load=partial(packed.read, entry)))
     if not students and not taken:
         return [Taken("", problem=f"There are no files in {packed.name}. Fetch the hand-ins again.")]
     names = _ids(list(students))
@@ -90,8 +93,12 @@ def _whose(paths: list[PurePosixPath], lesson: str) -> list[Piece | None]:
     top, under = {parts[0] for parts in handed_in}, {parts[1:2] for parts in handed_in}
     packed = len(top) == 1 and all(len(parts) > 2 for parts in handed_in) and (top == {lesson} or len(under) > 1)
     depth = min(by_lesson, default=int(packed))
-    return [_by_platform(str(path)) or (_by_platform(path.name) if flat else None)
-            or _by_folder(path.parts[depth:], lesson if by_lesson else "") for path in paths]
+    return [
+        _by_platform(str(path))
+        or (_by_platform(path.name) if flat else None)
+        or _by_folder(path.parts[depth:], lesson if by_lesson else "")
+        for path in paths
+    ]
 
 
 def _by_platform(path: str) -> Piece | None:
@@ -154,8 +161,10 @@ def _take(student: str, pieces: list[Piece], lesson: str, submitted: Path, repla
             done = _write(piece.load(), folder / name, replace)
             yield Taken(student, folder / name, note="; ".join(filter(None, [note, done])))
         if len(chosen) > 1:
-            raise Unreadable(f"Each of these could be the hand-in: {listed(p.path for p in chosen)}. All are in "
-                             f"{folder} now: keep one.")
+            raise Unreadable(
+                f"Each of these could be the hand-in: {listed(p.path for p in chosen)}. All are in "
+                f"{folder} now: keep one."
+            )
     except Unreadable as why:
         yield Taken(student, problem=str(why))
     except OSError as error:
@@ -166,15 +175,21 @@ def _newest(pieces: list[Piece], lesson: str) -> tuple[list[Piece], str]:
     """The newest attempt's notebook for this lesson, or all that could be it; and what was passed over for it."""
     attempts = sorted({piece.when for piece in pieces if piece.path.suffix.lower() in TAKEN})
     last = [piece for piece in pieces if piece.when in attempts[-1:]]
-    notebooks = ([piece for piece in last if piece.is_notebook]
-                 or [n for piece in last if piece.path.suffix.lower() == ".zip" for n in _inside(piece)])
+    notebooks = [piece for piece in last if piece.is_notebook] or [
+        n for piece in last if piece.path.suffix.lower() == ".zip" for n in _inside(piece)
+    ]
     if not notebooks:
         raise Unreadable(f"There is no notebook among what was handed in: {listed(p.path for p in last or pieces)}.")
-    named = ([p for p in notebooks if p.path.stem == lesson] or
-             [p for p in notebooks if lesson in p.path.parts[:-1]] or notebooks)
+    named = (
+        [p for p in notebooks if p.path.stem == lesson]
+        or [p for p in notebooks if lesson in p.path.parts[:-1]]
+        or notebooks
+    )
     newest = {piece.path: piece for piece in sorted(named, key=lambda p: p.copy)}
-    notes = [f"the newest of {len(attempts)} attempts ({attempts[-1]})" if len(attempts) > 1 else "",
-             f"the newest of {len(named)} files of this name" if len(newest) < len(named) else ""]
+    notes = [
+        f"the newest of {len(attempts)} attempts ({attempts[-1]})" if len(attempts) > 1 else "",
+        f"the newest of {len(named)} files of this name" if len(newest) < len(named) else "",
+    ]
     return list(newest.values()), "; ".join(filter(None, notes))
 
 
@@ -184,8 +199,10 @@ def _inside(packed: Piece) -> Iterator[Piece]:
     inner = Archive(packed.load(), name)
     found = [entry for entry in inner.entries if entry.path.suffix.lower() == ".ipynb"]
     if (total := sum(entry.info.file_size for entry in found)) > LARGEST:
-        raise Unreadable(f"{name} holds {megabytes(total)} of notebooks; at most {megabytes(LARGEST)} are read. Ask "
-                         "for the one notebook, with its outputs cleared.")
+        raise Unreadable(
+            f"{name} holds {megabytes(total)} of notebooks; at most {megabytes(LARGEST)} are read. Ask "
+            "for the one notebook, with its outputs cleared."
+        )
     for k, entry in enumerate(inner.entries):
         if entry in found:
             yield Piece(packed.name, packed.key, packed.when, entry.path, packed.copy, partial(_nth, packed, k))
@@ -211,8 +228,10 @@ def _write(data: bytes, target: Path, replace: bool) -> str:
     if there and target.is_file() and not target.is_symlink() and target.read_bytes() == data:
         return "was there already, the same"
     if there and not replace:
-        raise Unreadable(f"{target} is there already and differs from the archive's: it was left as it is. Take the "
-                         "archive's with --replace.")
+        raise Unreadable(
+            f"{target} is there already and differs from the archive's: it was left as it is. Take the "
+            "archive's with --replace."
+        )
     write(target, data)
     target.chmod(0o644)  # a new file is its owner's alone
     return "replaced what was there" if there else ""

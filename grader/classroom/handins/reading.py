@@ -22,10 +22,24 @@ MOST_VALUES = 20_000_000  # in the JSON, so that reading it takes no more memory
 MOST_CELLS = 20_000
 MOST_TEXT = 20_000_000  # characters in the cells; Colab writes pasted pictures there
 ZIP = b"PK"
-OTHERS = {b"%PDF": "a PDF", b"\x1f\x8b": "a gzip archive", b"Rar!": "a RAR archive", b"7z\xbc\xaf": "a 7z archive",
-          b"<!": "a web page", b"<html": "a web page", b"\x89PNG": "a picture"}
-KINDS = {dict: "an object", list: "a list", str: "a text", int: "a number", float: "a number", bool: "true or false",
-         type(None): "nothing"}
+OTHERS = {
+    b"%PDF": "a PDF",
+    b"\x1f\x8b": "a gzip archive",
+    b"Rar!": "a RAR archive",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"<!": "a web page",
+    b"<html": "a web page",
+    b"\x89PNG": "a picture",
+}
+KINDS = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "nothing",
+}
 KERNELS = {"ir": "R", "julia": "Julia", "octave": "Octave", "bash": "bash"}  # that say no language
 CLEAR = "In Jupyter: Edit, Clear Outputs of All Cells, save, and hand in again."
 AGAIN = "Ask for the file as Jupyter saved it."
@@ -50,8 +64,7 @@ def _contents(path: Path) -> bytes:
             kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device"
             raise Unreadable(f"{name} is {kind}, where a notebook file is due.")
         if found.st_size > LARGEST:
-            raise Unreadable(f"{name} is {megabytes(found.st_size)}; at most {megabytes(LARGEST)} are read. "
-                             + CLEAR)
+            raise Unreadable(f"{name} is {megabytes(found.st_size)}; at most {megabytes(LARGEST)} are read. " + CLEAR)
         return path.read_bytes()
     except PermissionError as error:
         raise Unreadable(f"{name} may not be read by you (permission denied). `chmod u+r` it.") from error
@@ -73,10 +86,12 @@ def _text(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         if error.reason == "unexpected end of data":
             raise Unreadable(_cut(name, data.count(b"\n") + 1)) from error
-        near = shown(data[max(0, error.start - 20):error.start + 20].decode("latin-1").strip())
-        raise Unreadable(f"{name} is not UTF-8 text, as a notebook is: see byte {error.start:,}, near “{near}”. An "
-                         "editor saved it in another encoding: save it there as UTF-8, or ask for the file as Jupyter "
-                         "wrote it.") from error
+        near = shown(data[max(0, error.start - 20) : error.start + 20].decode("latin-1").strip())
+        raise Unreadable(
+            f"{name} is not UTF-8 text, as a notebook is: see byte {error.start:,}, near “{near}”. An "
+            "editor saved it in another encoding: save it there as UTF-8, or ask for the file as Jupyter "
+            "wrote it."
+        ) from error
 
 
 def _json(text: str, name: str) -> Any:
@@ -87,9 +102,11 @@ def _json(text: str, name: str) -> Any:
     except json.JSONDecodeError as error:
         if error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip()):
             raise Unreadable(_cut(name, error.lineno)) from error
-        line = shown(text[error.pos - error.colno + 1:].split("\n", 1)[0].strip()[:80])
-        raise Unreadable(f"{name} is not a notebook: JSON is due, and line {error.lineno} is “{line}” ({error.msg}, "
-                         f"column {error.colno}). {AGAIN}") from error
+        line = shown(text[error.pos - error.colno + 1 :].split("\n", 1)[0].strip()[:80])
+        raise Unreadable(
+            f"{name} is not a notebook: JSON is due, and line {error.lineno} is “{line}” ({error.msg}, "
+            f"column {error.colno}). {AGAIN}"
+        ) from error
     except RecursionError as error:
         raise Unreadable(f"{name} {DEEP}") from error
     except ValueError as error:  # a number of more digits than Python reads
@@ -97,22 +114,30 @@ def _json(text: str, name: str) -> Any:
 
 
 def _cut(name: str, line: int) -> str:
-    return (f"{name} is not a notebook: it stops in the middle, in line {line:,}. The upload was cut short: ask for "
-            "the file again.")
+    return (
+        f"{name} is not a notebook: it stops in the middle, in line {line:,}. The upload was cut short: ask for "
+        "the file again."
+    )
 
 
 def _notebook(raw: Any, name: str) -> NotebookNode:
     cells, metadata = _parts(raw, name)
     if (language := _language(metadata)) not in ("", "python", "ipython", "python2", "python3"):
-        raise Unreadable(f"{name} is a notebook for {shown(language)}; this course is in Python. In Jupyter: Kernel, "
-                         "Change Kernel, Python 3, save, and hand in again.")
+        raise Unreadable(
+            f"{name} is a notebook for {shown(language)}; this course is in Python. In Jupyter: Kernel, "
+            "Change Kernel, Python 3, save, and hand in again."
+        )
     if len(cells) > MOST_CELLS:
-        raise Unreadable(f"{name} has {len(cells):,} cells; at most {MOST_CELLS:,} are graded. Was a cell pasted over "
-                         "and over? Ask for a notebook with one answer to each exercise.")
+        raise Unreadable(
+            f"{name} has {len(cells):,} cells; at most {MOST_CELLS:,} are graded. Was a cell pasted over "
+            "and over? Ask for a notebook with one answer to each exercise."
+        )
     made = [_cell(cell, k, name) for k, cell in enumerate(cells, 1)]
     if (much := sum(len(cell["source"]) for cell in made)) > MOST_TEXT:
-        raise Unreadable(f"{name} has {much:,} characters in its cells; at most {MOST_TEXT:,} are read. Ask for it "
-                         "without the data or pictures pasted into cells.")
+        raise Unreadable(
+            f"{name} has {much:,} characters in its cells; at most {MOST_TEXT:,} are read. Ask for it "
+            "without the data or pictures pasted into cells."
+        )
     return nbformat.from_dict({"cells": made, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5})
 
 
@@ -122,8 +147,10 @@ def _parts(raw: Any, name: str) -> tuple[list, dict]:
         raise Unreadable(f"{name} is JSON, but no notebook: {KINDS[type(raw)]}, where an object with cells is due.")
     version, cells = raw.get("nbformat"), raw.get("cells")
     if isinstance(version, int) and version > 4:
-        raise Unreadable(f"{name} is in version {version} of the notebook format; up to 4 are known here. Save it with "
-                         "JupyterLab as it is installed for the course.")
+        raise Unreadable(
+            f"{name} is in version {version} of the notebook format; up to 4 are known here. Save it with "
+            "JupyterLab as it is installed for the course."
+        )
     if not isinstance(cells, list) and isinstance(raw.get("worksheets"), list):
         raw = _upgraded(raw, name)
         cells = raw["cells"]
@@ -141,14 +168,20 @@ def _upgraded(raw: dict, name: str) -> dict:
                 if cell["cell_type"] == "code":
                     cell["outputs"] = []
         version = 2 if raw.get("nbformat") == 2 else 3
-        known = {"metadata": raw.get("metadata", {}), "worksheets": raw["worksheets"], "nbformat": version,
-                 "nbformat_minor": 0}
+        known = {
+            "metadata": raw.get("metadata", {}),
+            "worksheets": raw["worksheets"],
+            "nbformat": version,
+            "nbformat_minor": 0,
+        }
         return nbformat.convert(nbformat.versions[version].to_notebook_json(known), 4)
     except RecursionError as error:
         raise Unreadable(f"{name} {DEEP}") from error
     except Exception as error:  # nbformat raises of all sorts
-        raise Unreadable(f"{name} is in an old version of the notebook format, and damaged ({type(error).__name__}: "
-                         f"{shown(error)}). Save it with JupyterLab and hand in again.") from error
+        raise Unreadable(
+            f"{name} is in an old version of the notebook format, and damaged ({type(error).__name__}: "
+            f"{shown(error)}). Save it with JupyterLab and hand in again."
+        ) from error
 
 
 def _language(metadata: dict) -> str:
@@ -169,16 +202,21 @@ def _cell(raw: Any, number: int, name: str) -> dict[str, Any]:
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
-        raise Unreadable(f"{name}: the source of cell {number} is {KINDS[type(source)]}, where text is due. "
-                         + AGAIN)
+        raise Unreadable(f"{name}: the source of cell {number} is {KINDS[type(source)]}, where text is due. " + AGAIN)
     metadata = raw.get("metadata")
     marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    cell = {"id": f"cell-{number}", "source": source.encode("utf-8", "replace").decode(),  # half a character is "?"
-            "metadata": {"nbgrader": _plain(marks)} if isinstance(marks, dict) else {}}
+    cell = {
+        "id": f"cell-{number}",
+        "source": source.encode("utf-8", "replace").decode(),  # half a character is "?"
+        "metadata": {"nbgrader": _plain(marks)} if isinstance(marks, dict) else {},
+    }
     if raw["cell_type"] == "code":
         return {**cell, "cell_type": "code", "outputs": [], "execution_count": None}
-    return _with_pictures({**cell, "cell_type": "markdown"}, raw) if raw["cell_type"] == "markdown" else \
-        {**cell, "cell_type": "raw"}
+    return (
+        _with_pictures({**cell, "cell_type": "markdown"}, raw)
+        if raw["cell_type"] == "markdown"
+        else {**cell, "cell_type": "raw"}
+    )
 
 
 def _plain(marks: dict) -> dict[str, Any]:
@@ -188,9 +226,19 @@ def _plain(marks: dict) -> dict[str, Any]:
 def _with_pictures(cell: dict[str, Any], raw: dict) -> dict[str, Any]:
     """A text with the pictures pasted into it. nbconvert stops at a picture that is missing: its link is undone."""
     given = raw.get("attachments")
-    pictures = {key: value for key, value in given.items() if isinstance(value, dict) and value
-                and re.fullmatch(r"[A-Za-z0-9_.-]+", key) and all(isinstance(v, str) for v in value.values())
-                } if isinstance(given, dict) else {}
-    source = re.sub(r"attachment:([^\s)\"'>\]]*)", lambda m: m[0] if m[1] in pictures else f"missing:{m[1]}",
-                    cell["source"])
+    pictures = (
+        {
+            key: value
+            for key, value in given.items()
+            if isinstance(value, dict)
+            and value
+            and re.fullmatch(r"[A-Za-z0-9_.-]+", key)
+            and all(isinstance(v, str) for v in value.values())
+        }
+        if isinstance(given, dict)
+        else {}
+    )
+    source = re.sub(
+        r"attachment:([^\s)\"'>\]]*)", lambda m: m[0] if m[1] in pictures else f"missing:{m[1]}", cell["source"]
+    )
     return {**cell, "source": source, **({"attachments": pictures} if pictures else {})}

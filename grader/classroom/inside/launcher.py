@@ -20,8 +20,14 @@ STARTS_PROCESSES = True  # this one may, and gives that up in each of them
 
 def warm() -> None:
     """Import what such a function needs."""
-    for name in ("jax.numpy", "jax.experimental.multihost_utils", "jaxlib.mlir.dialects.mhlo", "numpy.testing",
-                 "numpy.ctypeslib", "scipy.linalg"):
+    for name in (
+        "jax.numpy",
+        "jax.experimental.multihost_utils",
+        "jaxlib.mlir.dialects.mhlo",
+        "numpy.testing",
+        "numpy.ctypeslib",
+        "scipy.linalg",
+    ):
         importlib.import_module(name)
 
 

@@ -27,9 +27,13 @@ class Limits:
 def confine(limits: Limits) -> None:
     """What a process does before it runs code that is not ours: it can lower these limits, and not raise them."""
     processor = int(limits.seconds * (os.cpu_count() or 1)) + 10
-    for kind, wanted in ((resource.RLIMIT_AS, limits.addresses), (resource.RLIMIT_FSIZE, limits.file),
-                         (resource.RLIMIT_NOFILE, limits.files), (resource.RLIMIT_CPU, processor),
-                         (resource.RLIMIT_CORE, 0)):
+    for kind, wanted in (
+        (resource.RLIMIT_AS, limits.addresses),
+        (resource.RLIMIT_FSIZE, limits.file),
+        (resource.RLIMIT_NOFILE, limits.files),
+        (resource.RLIMIT_CPU, processor),
+        (resource.RLIMIT_CORE, 0),
+    ):
         _, most = resource.getrlimit(kind)
         value = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
         resource.setrlimit(kind, (value, value))

@@ -36,8 +36,9 @@ class Recorder:
     def add(self, output: dict[str, Any]) -> None:
         size = len(json.dumps(output, default=str))
         if self.left > 0:
-            self.outputs.append(output if size <= self.left else
-                                {"output_type": "stream", "name": "stdout", "text": [CUT]})
+            self.outputs.append(
+                output if size <= self.left else {"output_type": "stream", "name": "stdout", "text": [CUT]}
+            )
         self.left -= size
 
 
@@ -82,8 +83,14 @@ def make_shell(recorder: Recorder) -> Any:
             pass
 
         def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
-            recorder.add({"output_type": "execute_result", "data": _texts(format_dict), "metadata": md_dict or {},
-                          "execution_count": None})
+            recorder.add(
+                {
+                    "output_type": "execute_result",
+                    "data": _texts(format_dict),
+                    "metadata": md_dict or {},
+                    "execution_count": None,
+                }
+            )
 
         def finish_displayhook(self) -> None:
             pass
@@ -93,13 +100,19 @@ def make_shell(recorder: Recorder) -> Any:
     shell = InteractiveShell.instance()
     shell.history_manager.enabled = False
     shell.ask_exit = sys.exit  # `exit()` in a cell ends that cell
-    shell._showtraceback = lambda kind, value, lines: recorder.add({
-        "output_type": "error", "ename": getattr(kind, "__name__", str(kind)), "evalue": str(value)[:2000],
-        "traceback": [line[:4000] for line in lines]})
+    shell._showtraceback = lambda kind, value, lines: recorder.add(
+        {
+            "output_type": "error",
+            "ename": getattr(kind, "__name__", str(kind)),
+            "evalue": str(value)[:2000],
+            "traceback": [line[:4000] for line in lines],
+        }
+    )
     return shell
 
 
 def _texts(data: dict[str, Any]) -> dict[str, Any]:
     """Pictures as a notebook file keeps them: base64."""
-    return {kind: base64.b64encode(value).decode() if isinstance(value, bytes) else value
-            for kind, value in data.items()}
+    return {
+        kind: base64.b64encode(value).decode() if isinstance(value, bytes) else value for kind, value in data.items()
+    }

@@ -7,17 +7,51 @@ import os
 from collections.abc import Sequence
 
 # What a process inside may not call, beyond what its namespaces and lack of capabilities forbid already.
-PROCESSES = ("fork", "vfork", "execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev", "kcmp",
-             "process_madvise", "pidfd_open", "pidfd_send_signal", "pidfd_getfd", "tkill", "setpriority", "ioprio_set",
-             "sched_setscheduler", "sched_setparam", "sched_setattr", "sched_setaffinity")
+PROCESSES = (
+    "fork",
+    "vfork",
+    "execve",
+    "execveat",
+    "ptrace",
+    "process_vm_readv",
+    "process_vm_writev",
+    "kcmp",
+    "process_madvise",
+    "pidfd_open",
+    "pidfd_send_signal",
+    "pidfd_getfd",
+    "tkill",
+    "setpriority",
+    "ioprio_set",
+    "sched_setscheduler",
+    "sched_setparam",
+    "sched_setattr",
+    "sched_setaffinity",
+)
 
 
 LASTING = ("shmget", "semget", "msgget", "mq_open", "add_key", "request_key", "keyctl")
 
 
-KERNEL = ("mount", "umount2", "pivot_root", "chroot", "unshare", "setns", "open_tree", "move_mount", "fsopen",
-          "fsmount", "mount_setattr", "bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "name_to_handle_at",
-          "open_by_handle_at")
+KERNEL = (
+    "mount",
+    "umount2",
+    "pivot_root",
+    "chroot",
+    "unshare",
+    "setns",
+    "open_tree",
+    "move_mount",
+    "fsopen",
+    "fsmount",
+    "mount_setattr",
+    "bpf",
+    "perf_event_open",
+    "userfaultfd",
+    "io_uring_setup",
+    "name_to_handle_at",
+    "open_by_handle_at",
+)
 
 
 TO_ITSELF = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")

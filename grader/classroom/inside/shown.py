@@ -29,8 +29,11 @@ def _rooms() -> list[Path]:
 def files(*places: Path) -> Iterator[Path]:
     """All files in these places, in order; a place without any is an error, since nothing would then hang on it."""
     for place in places:
-        inside = [place] if place.is_file() else sorted(
-            p for p in place.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+        inside = (
+            [place]
+            if place.is_file()
+            else sorted(p for p in place.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+        )
         if not inside:
             raise FileNotFoundError(f"There is no file in {place}.")
         yield from inside

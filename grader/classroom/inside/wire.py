@@ -35,49 +35,89 @@ def program(text: str) -> Program:
 
 def run_of(mesh: Mapping[str, int], given: Sequence[Array], wanted: Sequence[P]) -> dict[str, Any]:
     """The second half of a question: run it, on these arrays."""
-    return {"mesh": list(mesh.items()), "given": [[to_json(a.value), to_json(tuple(a.spec))] for a in given],
-            "wanted": [to_json(tuple(spec)) for spec in wanted]}
+    return {
+        "mesh": list(mesh.items()),
+        "given": [[to_json(a.value), to_json(tuple(a.spec))] for a in given],
+        "wanted": [to_json(tuple(spec)) for spec in wanted],
+    }
 
 
 def inputs(asked: Mapping[str, Any]) -> tuple[dict[str, int], list[Array], list[P]]:
-    return (dict(asked["mesh"]), [Array(from_json(value), P(*from_json(spec))) for value, spec in asked["given"]],
-            [P(*from_json(spec)) for spec in asked["wanted"]])
+    return (
+        dict(asked["mesh"]),
+        [Array(from_json(value), P(*from_json(spec))) for value, spec in asked["given"]],
+        [P(*from_json(spec)) for spec in asked["wanted"]],
+    )
 
 
 def structure_out(found: Structure) -> dict[str, Any]:
-    return {"mesh": list(found.mesh.items()), "dot_flops": found.dot_flops,
-            "foreign": list(found.foreign), "steps": found.steps,
-            "manual": [[m.axes, *([to_json(tuple(s)) for s in specs] for specs in (m.in_specs, m.out_specs))]
-                       for m in found.manual],
-            "collectives": _collectives_out(found.collectives)}
+    return {
+        "mesh": list(found.mesh.items()),
+        "dot_flops": found.dot_flops,
+        "foreign": list(found.foreign),
+        "steps": found.steps,
+        "manual": [
+            [m.axes, *([to_json(tuple(s)) for s in specs] for specs in (m.in_specs, m.out_specs))] for m in found.manual
+        ],
+        "collectives": _collectives_out(found.collectives),
+    }
 
 
 def _collectives_out(found: Sequence[Collective]) -> list[Any]:
-    return [[c.kind, c.axes, c.group, c.operand, c.dtype, c.bytes, c.times, c.implicit, c.meanwhile, c.shift,
-             c.visits]
-            for c in found]
+    return [
+        [c.kind, c.axes, c.group, c.operand, c.dtype, c.bytes, c.times, c.implicit, c.meanwhile, c.shift, c.visits]
+        for c in found
+    ]
 
 
 def structure_in(said: Any) -> Structure:
     with _typed():
-        return Structure({_name(n): _count(size) for n, size in said["mesh"]},
-                         tuple(Manual(_names(axes), _specs(ins), _specs(outs)) for axes, ins, outs in said["manual"]),
-                         tuple(_collective(*c) for c in said["collectives"]), _count(said["dot_flops"]),
-                         _names(said["foreign"]), _count(said["steps"]))
+        return Structure(
+            {_name(n): _count(size) for n, size in said["mesh"]},
+            tuple(Manual(_names(axes), _specs(ins), _specs(outs)) for axes, ins, outs in said["manual"]),
+            tuple(_collective(*c) for c in said["collectives"]),
+            _count(said["dot_flops"]),
+            _names(said["foreign"]),
+            _count(said["steps"]),
+        )
 
 
-def _collective(kind: Any, axes: Any, group: Any, operand: Any, dtype: Any, size: Any, times: Any,
-                implicit: Any, meanwhile: Any, shift: Any, visits: Any) -> Collective:
+def _collective(
+    kind: Any,
+    axes: Any,
+    group: Any,
+    operand: Any,
+    dtype: Any,
+    size: Any,
+    times: Any,
+    implicit: Any,
+    meanwhile: Any,
+    shift: Any,
+    visits: Any,
+) -> Collective:
     if kind not in COLLECTIVES or not isinstance(implicit, bool):
         raise ValueError("no such collective")
-    return Collective(kind, _names(axes), _count(group), _shape(operand), _name(dtype), _count(size),
-                      None if times is None else _count(times), implicit, _count(meanwhile), _count(shift),
-                      None if visits is None else _shape(visits))
+    return Collective(
+        kind,
+        _names(axes),
+        _count(group),
+        _shape(operand),
+        _name(dtype),
+        _count(size),
+        None if times is None else _count(times),
+        implicit,
+        _count(meanwhile),
+        _count(shift),
+        None if visits is None else _shape(visits),
+    )
 
 
 def ran_out(ran: Ran) -> dict[str, Any]:
-    return {"results": list(map(_result_out, ran.results)), "flops": ran.flops,
-            "compiled": _collectives_out(ran.compiled)}
+    return {
+        "results": list(map(_result_out, ran.results)),
+        "flops": ran.flops,
+        "compiled": _collectives_out(ran.compiled),
+    }
 
 
 def _plain(block: np.ndarray) -> np.ndarray:
@@ -86,16 +126,25 @@ def _plain(block: np.ndarray) -> np.ndarray:
 
 def ran_in(said: Any) -> Ran:
     with _typed():
-        return Ran(tuple(map(_result_in, said["results"])), _count(said["flops"]),
-                   tuple(_collective(*c) for c in said["compiled"]))
+        return Ran(
+            tuple(map(_result_in, said["results"])),
+            _count(said["flops"]),
+            tuple(_collective(*c) for c in said["compiled"]),
+        )
 
 
 def _result_out(result: Result) -> dict[str, Any]:
     held = result.held
-    return {"mesh": list(held.mesh.items()), "shape": held.shape, "layout": result.layout[:LONGEST],
-            "as_asked": result.as_asked,
-            "blocks": [[[(part.start, part.stop) for part in index], to_json(_plain(value))]
-                       for index, value in zip(held.indices, held.values, strict=True)]}
+    return {
+        "mesh": list(held.mesh.items()),
+        "shape": held.shape,
+        "layout": result.layout[:LONGEST],
+        "as_asked": result.as_asked,
+        "blocks": [
+            [[(part.start, part.stop) for part in index], to_json(_plain(value))]
+            for index, value in zip(held.indices, held.values, strict=True)
+        ],
+    }
 
 
 def _result_in(said: Any) -> Result:
@@ -114,7 +163,8 @@ def _block(shape: tuple[int, ...], index: Any, value: Any) -> tuple[tuple[slice,
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufc" or len(parts) != len(shape):
         raise ValueError("a block is an array of numbers")
     if array.shape != tuple(p.stop - p.start for p in parts) or any(
-            p.stop > n for p, n in zip(parts, shape, strict=True)):
+        p.stop > n for p, n in zip(parts, shape, strict=True)
+    ):
         raise ValueError("a block does not fit its place")
     return parts, array
 

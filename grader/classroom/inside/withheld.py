@@ -12,8 +12,11 @@ class _Withheld(MetaPathFinder):
 
     def find_spec(self, name: str, *_: object) -> None:
         if name.startswith(f"{__name__}."):
-            raise ModuleNotFoundError(f"{name} holds what answers are held against, so it is not there while hand-ins "
-                                      "are graded. In your own notebook it is.", name=name)
+            raise ModuleNotFoundError(
+                f"{name} holds what answers are held against, so it is not there while hand-ins "
+                "are graded. In your own notebook it is.",
+                name=name,
+            )
 
 
 sys.meta_path.insert(0, _Withheld())
@@ -21,5 +24,7 @@ EXERCISES: dict[str, object] = {}
 
 
 def find(name: str) -> NoReturn:
-    raise LookupError(f"{name!r} is judged after this notebook has run, and by somebody else: a check that you call "
-                      "yourself says nothing while hand-ins are graded.")
+    raise LookupError(
+        f"{name!r} is judged after this notebook has run, and by somebody else: a check that you call "
+        "yourself says nothing while hand-ins are graded."
+    )

@@ -20,9 +20,19 @@ import PIL.Image
 from grader.classroom.inside.recorder import Recorder, Stream, make_shell
 from grader.classroom.inside.shown import modules
 
-WARM = ("IPython.core.magics", "IPython.core.oinspect", "jax.numpy", "jax.experimental.multihost_utils",
-        "jaxlib.mlir.dialects.mhlo", "matplotlib.pyplot", "matplotlib.backends.backend_agg", "numpy.ctypeslib",
-        "numpy.testing", "matplotlib_inline.backend_inline", "scipy.linalg")
+WARM = (
+    "IPython.core.magics",
+    "IPython.core.oinspect",
+    "jax.numpy",
+    "jax.experimental.multihost_utils",
+    "jaxlib.mlir.dialects.mhlo",
+    "matplotlib.pyplot",
+    "matplotlib.backends.backend_agg",
+    "numpy.ctypeslib",
+    "numpy.testing",
+    "matplotlib_inline.backend_inline",
+    "scipy.linalg",
+)
 AGAIN = 1.0  # seconds after which code that swallowed its TimeoutError is interrupted again
 
 
@@ -42,6 +52,7 @@ def _shell() -> tuple[Any, Recorder]:
 
 def timed(seconds: float, action: Callable[[], Any]) -> Any:
     """Run an action, interrupted by TimeoutError when its time is over (if it runs Python at all)."""
+
     def too_long(*_: Any) -> None:
         raise TimeoutError(f"stopped after {seconds:g} seconds, which is all that a cell may take")
 

@@ -67,17 +67,22 @@ def imports_agree(name: str, cells: Sequence[Names]) -> bool:
 def _names(table: symtable.SymbolTable, top: bool = True) -> Names:
     symbols = [s for s in table.get_symbols() if top or s.is_global()]
     inner = [_names(child, False) for child in table.get_children()]
-    return Names(frozenset(s.get_name() for s in symbols if s.is_assigned() or s.is_imported())
-                 .union(*(n.binds for n in inner)),
-                 frozenset(s.get_name() for s in symbols if s.is_referenced()).union(*(n.uses for n in inner)))
+    return Names(
+        frozenset(s.get_name() for s in symbols if s.is_assigned() or s.is_imported()).union(*(n.binds for n in inner)),
+        frozenset(s.get_name() for s in symbols if s.is_referenced()).union(*(n.uses for n in inner)),
+    )
 
 
 def _filled(tree: ast.Module) -> set[str]:
     """The tables of which a cell sets entries: as good as binding them."""
-    outside = (node for statement in tree.body if not isinstance(statement, ast.FunctionDef)
-               for node in ast.walk(statement))
-    return {node.value.id for node in outside if isinstance(node, ast.Subscript)
-            and not isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name)}
+    outside = (
+        node for statement in tree.body if not isinstance(statement, ast.FunctionDef) for node in ast.walk(statement)
+    )
+    return {
+        node.value.id
+        for node in outside
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name)
+    }
 
 
 def _afresh(tree: ast.Module) -> frozenset[str]:
@@ -96,8 +101,11 @@ def _read(statement: ast.stmt) -> set[str]:
         parts = [*statement.decorator_list, statement.args, *filter(None, [statement.returns])]
     else:
         parts = [statement]
-    mended = {statement.target.id} if (isinstance(statement, ast.AugAssign)
-                                       and isinstance(statement.target, ast.Name)) else set()
+    mended = (
+        {statement.target.id}
+        if (isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name))
+        else set()
+    )
     nodes = (node for part in parts for node in ast.walk(part))
     return mended | {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
 
@@ -110,8 +118,12 @@ def _bound(statement: ast.stmt) -> set[str]:
         case ast.Import() | ast.ImportFrom():
             return set(_imported(ast.Module([statement], [])))
         case ast.Assign(targets=targets):
-            return {node.id for target in targets for node in ast.walk(target)
-                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+            return {
+                node.id
+                for target in targets
+                for node in ast.walk(target)
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            }
     return set()
 
 

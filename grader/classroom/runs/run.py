@@ -80,8 +80,15 @@ def _read_lesson(*files: tuple[Path, int]) -> Lesson:
 
 def code(nb: NotebookNode, examples: Collection[str] = ()) -> tuple[Cell, ...]:
     """The code cells of a notebook whose check cells are restored."""
-    return tuple(Cell(answer_expression(c.source) if checked(c) else c.source, checked(c),
-                      c.source in examples and not grade_id(c)) for c in nb.cells if c.cell_type == "code")
+    return tuple(
+        Cell(
+            answer_expression(c.source) if checked(c) else c.source,
+            checked(c),
+            c.source in examples and not grade_id(c),
+        )
+        for c in nb.cells
+        if c.cell_type == "code"
+    )
 
 
 @functools.lru_cache(maxsize=4)
@@ -143,8 +150,13 @@ def _without_spared(cells: Sequence[Cell], seed: int, limits: Limits, store: Sto
 
 def _said(outputs: Mapping[int, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
     """The outputs of all cells, one by one, each with its cell's number; a worker may have said anything."""
-    return ((k, output) for k, shown in outputs.items() if isinstance(shown, list)
-            for output in shown if isinstance(output, dict))
+    return (
+        (k, output)
+        for k, shown in outputs.items()
+        if isinstance(shown, list)
+        for output in shown
+        if isinstance(output, dict)
+    )
 
 
 @functools.cache

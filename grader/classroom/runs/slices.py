@@ -17,19 +17,97 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from grader.classroom.runs.cells import Cell, Names, imports_agree, texts
 
 # Modules whose import does nothing but bind names.
-LIBRARIES = {"jax", "numpy", "functools", "math", "operator", "itertools", "typing", "dataclasses", "collections",
-             "grader"}
+LIBRARIES = {
+    "jax",
+    "numpy",
+    "functools",
+    "math",
+    "operator",
+    "itertools",
+    "typing",
+    "dataclasses",
+    "collections",
+    "grader",
+}
 # What a definition may call while it is made, as long as nobody has given the name another meaning.
-MAKERS = {"P", "PartitionSpec", "jax.P", "jax.sharding.PartitionSpec", "partial", "functools.partial", "jax.jit",
-          "tuple", "list", "dict", "set", "frozenset", "range", "slice"}
+MAKERS = {
+    "P",
+    "PartitionSpec",
+    "jax.P",
+    "jax.sharding.PartitionSpec",
+    "partial",
+    "functools.partial",
+    "jax.jit",
+    "tuple",
+    "list",
+    "dict",
+    "set",
+    "frozenset",
+    "range",
+    "slice",
+}
 # What else a table may be worked out with: these functions, and these methods, change nothing.
-PURE = {"len", "sum", "min", "max", "abs", "round", "sorted", "zip", "enumerate", "reversed", "divmod", "int", "float",
-        "str", "bool", "math.prod", "math.ceil", "math.floor", "math.log2", "math.sqrt", "np.prod"}
-METHODS = {"split", "join", "strip", "replace", "format", "startswith", "endswith", "items", "keys", "values", "get",
-           "index", "count", "copy"}
+PURE = {
+    "len",
+    "sum",
+    "min",
+    "max",
+    "abs",
+    "round",
+    "sorted",
+    "zip",
+    "enumerate",
+    "reversed",
+    "divmod",
+    "int",
+    "float",
+    "str",
+    "bool",
+    "math.prod",
+    "math.ceil",
+    "math.floor",
+    "math.log2",
+    "math.sqrt",
+    "np.prod",
+}
+METHODS = {
+    "split",
+    "join",
+    "strip",
+    "replace",
+    "format",
+    "startswith",
+    "endswith",
+    "items",
+    "keys",
+    "values",
+    "get",
+    "index",
+    "count",
+    "copy",
+}
 # Ways to names that this cannot see.
-HIDDEN = {"globals", "locals", "vars", "eval", "exec", "compile", "open", "input", "get_ipython", "breakpoint",
-          "setattr", "delattr", "__import__", "__builtins__", "__main__", "sys", "In", "Out", "_"}
+HIDDEN = {
+    "globals",
+    "locals",
+    "vars",
+    "eval",
+    "exec",
+    "compile",
+    "open",
+    "input",
+    "get_ipython",
+    "breakpoint",
+    "setattr",
+    "delattr",
+    "__import__",
+    "__builtins__",
+    "__main__",
+    "sys",
+    "In",
+    "Out",
+    "_",
+}
 
 
 def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
@@ -73,7 +151,7 @@ def spared(cells: Sequence[Cell], absent: Sequence[str] = ()) -> frozenset[int]:
     own = [k for k, cell in enumerate(cells) if not cell.given and not cell.check]
     if any(HIDDEN & names[k].uses or "*" in names[k].imports for k in own):
         return frozenset()
-    made = _made(own, cells, names).union(*(n.binds for n in names[len(cells):]))
+    made = _made(own, cells, names).union(*(n.binds for n in names[len(cells) :]))
     touched: set[int] = set()
     while more := {k for k in given - touched if names[k].uses & made}:
         touched |= more

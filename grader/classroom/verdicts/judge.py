@@ -34,8 +34,10 @@ from grader.programs.structure import Structure
 SECONDS = 60.0  # for one exercise: compiling and running it on every case
 LAUNCHES = 180.0  # where it is run in several processes
 OUR_FAULT = "grader"  # the check of an outcome when judging itself failed
-DEADLOCK = ("It brought the devices down: they wait for each other, because a collective is not reached by all of "
-            "them. Every device must run the same collectives in the same order.")
+DEADLOCK = (
+    "It brought the devices down: they wait for each other, because a collective is not reached by all of "
+    "them. Every device must run the same collectives in the same order."
+)
 CRASH = "Running it on eight devices ended the process that ran it. Does it need very much memory?"
 
 
@@ -56,8 +58,13 @@ def present(verdict: Verdict) -> Judged:
 
 def kept(judged: Judged) -> dict[str, Any]:
     """What is kept of it, as JSON types: all but the blocks behind the picture."""
-    return {"exercise": judged.verdict.exercise, "outcomes": [asdict(o) for o in judged.verdict.outcomes],
-            "where": judged.verdict.where, "html": judged.html, "text": judged.text}
+    return {
+        "exercise": judged.verdict.exercise,
+        "outcomes": [asdict(o) for o in judged.verdict.outcomes],
+        "where": judged.verdict.where,
+        "html": judged.html,
+        "text": judged.text,
+    }
 
 
 def unkept(record: dict[str, Any]) -> Judged:
@@ -93,8 +100,9 @@ class Judge:
     """Judges answers in their JSON form on the cases of a seed."""
 
     def __init__(self, seconds: float = SECONDS):
-        self.evaluators = Template("evaluator", limits=replace(Limits(), seconds=seconds),
-                                   flags=as_flags(timeouts(2, 5)))
+        self.evaluators = Template(
+            "evaluator", limits=replace(Limits(), seconds=seconds), flags=as_flags(timeouts(2, 5))
+        )
         self.launchers = Template("launcher", limits=replace(Limits(), seconds=max(seconds, LAUNCHES)))
 
     def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
@@ -107,16 +115,26 @@ class Judge:
                 return self._with(self.launchers, exercise, seed, given)
             return present(judge(exercise, exercise.draw_cases(seed, thorough=True), given))
         except Exception as error:  # a mistake of ours: the class goes on
-            return lost(exercise, OUR_FAULT, f"The grader itself failed on this answer, which is not your fault: "
-                        f"{type(error).__name__}: {error} Please tell your instructor.")
+            return lost(
+                exercise,
+                OUR_FAULT,
+                f"The grader itself failed on this answer, which is not your fault: "
+                f"{type(error).__name__}: {error} Please tell your instructor.",
+            )
 
     def _with(self, template: Template, exercise: Exercise, seed: int, given: list[Answer]) -> Judged:
         def decide() -> Judged:
             with template.fork() as fork:
                 ask = functools.partial(_ask, fork)
-                return present(judge(exercise, exercise.draw_cases(seed, thorough=True), given,
-                                     lambda program, case: Told(program, case, ask),
-                                     lambda script, case: _launched(script, case, ask)))
+                return present(
+                    judge(
+                        exercise,
+                        exercise.draw_cases(seed, thorough=True),
+                        given,
+                        lambda program, case: Told(program, case, ask),
+                        lambda script, case: _launched(script, case, ask),
+                    )
+                )
 
         try:
             return steadily(decide)
@@ -151,8 +169,10 @@ def _ask(fork: Fork, question: dict[str, Any]) -> dict[str, Any]:
 
 def _why(end: Ended, limits: Limits) -> str:
     if end.late:
-        return (f"It did not come to an end within {limits.seconds:g} seconds, on arrays of a few hundred entries. Is "
-                "there a loop that does not end?")
+        return (
+            f"It did not come to an end within {limits.seconds:g} seconds, on arrays of a few hundred entries. Is "
+            "there a loop that does not end?"
+        )
     if end.status is None:
         return str(end)
     aborted = os.WIFSIGNALED(end.status) and os.WTERMSIG(end.status) == signal.SIGABRT

@@ -40,9 +40,11 @@ def standing() -> bool:
         return True
     if os.environ.get(WITHOUT):
         return False
-    raise NoWalls(f"Hand-ins are untrusted code, and the walls around them cannot be built here.\n{_listed(lacking)}\n"
-                  "Install what is missing; or, if you trust every hand-in or this is a machine of no value, grade "
-                  f"with --without-walls (for nbgrader and Formgrader: set {WITHOUT}=1 in the environment).")
+    raise NoWalls(
+        f"Hand-ins are untrusted code, and the walls around them cannot be built here.\n{_listed(lacking)}\n"
+        "Install what is missing; or, if you trust every hand-in or this is a machine of no value, grade "
+        f"with --without-walls (for nbgrader and Formgrader: set {WITHOUT}=1 in the environment)."
+    )
 
 
 def unprotected() -> str:
@@ -58,8 +60,10 @@ def _listed(lacking: Sequence[str]) -> str:
 def missing() -> tuple[str, ...]:
     """What the walls lack on this machine, and what that leaves open. Empty when all is well."""
     if platform.system() != "Linux":
-        return (f"Walls need Linux (this is {platform.system()}): a hand-in can read and change whatever you can, "
-                "use the network, and leave processes behind. Grade in a Linux virtual machine or container.",)
+        return (
+            f"Walls need Linux (this is {platform.system()}): a hand-in can read and change whatever you can, "
+            "use the network, and leave processes behind. Grade in a Linux virtual machine or container.",
+        )
     return tuple(filter(None, (_no_bubblewrap(), _no_seccomp())))
 
 
@@ -70,43 +74,87 @@ def _no_bubblewrap() -> str:
     tried = subprocess.run(command([sys.executable, "-c", ""]), capture_output=True, text=True, env={})
     if tried.returncode == 0:
         return ""
-    return (f"bubblewrap cannot build walls here ({tried.stderr.strip()[:200]}), most likely because user namespaces "
-            "are switched off (`sysctl kernel.unprivileged_userns_clone`, or AppArmor's restriction of them): "
-            f"{open_then}.")
+    return (
+        f"bubblewrap cannot build walls here ({tried.stderr.strip()[:200]}), most likely because user namespaces "
+        "are switched off (`sysctl kernel.unprivileged_userns_clone`, or AppArmor's restriction of them): "
+        f"{open_then}."
+    )
 
 
 def _no_seccomp() -> str:
     try:
         import pyseccomp  # noqa: F401
     except (ImportError, OSError, RuntimeError) as error:
-        return (f"libseccomp cannot be used ({str(error)[:120]}; `apt install libseccomp2`): a hand-in can start "
-                "processes, and disturb the one that its like are forked from.")
+        return (
+            f"libseccomp cannot be used ({str(error)[:120]}; `apt install libseccomp2`): a hand-in can start "
+            "processes, and disturb the one that its like are forked from."
+        )
     return ""
 
 
-def command(inside: Sequence[str], environment: Mapping[str, str] | None = None, *,
-            home_bytes: int = 64 << 20) -> list[str]:
+def command(
+    inside: Sequence[str], environment: Mapping[str, str] | None = None, *, home_bytes: int = 64 << 20
+) -> list[str]:
     """The command that runs `inside` (a command) behind the walls, as process 1 of its own.
 
     `home_bytes` limits what it can write.
     """
     shown = [*_pairs(_system()), *_shown(), *_hidden()]
     variables = [word for name, value in (environment or {}).items() for word in ("--setenv", name, value)]
-    return ["bwrap", "--unshare-all", "--unshare-user", "--as-pid-1", "--die-with-parent", "--new-session",
-            "--cap-drop", "ALL", "--clearenv", *variables, *shown,
-            "--hostname", "localhost", "--ro-bind", str(Path(__file__).parent / "hosts"), "/etc/hosts",
-            "--proc", "/proc", "--dev", "/dev", "--size", str(home_bytes), "--tmpfs", HOME,
-            "--size", str(home_bytes), "--tmpfs", "/dev/shm", *_tmp(), "--remount-ro", "/dev", "--remount-ro", "/proc",
-            "--remount-ro", "/",
-            "--chdir", HOME, "--", *inside]
+    return [
+        "bwrap",
+        "--unshare-all",
+        "--unshare-user",
+        "--as-pid-1",
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+        "--clearenv",
+        *variables,
+        *shown,
+        "--hostname",
+        "localhost",
+        "--ro-bind",
+        str(Path(__file__).parent / "hosts"),
+        "/etc/hosts",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--size",
+        str(home_bytes),
+        "--tmpfs",
+        HOME,
+        "--size",
+        str(home_bytes),
+        "--tmpfs",
+        "/dev/shm",
+        *_tmp(),
+        "--remount-ro",
+        "/dev",
+        "--remount-ro",
+        "/proc",
+        "--remount-ro",
+        "/",
+        "--chdir",
+        HOME,
+        "--",
+        *inside,
+    ]
 
 
 def _system() -> list[Path]:
     """The folders that Python and its libraries need, and no others; a folder inside another once."""
     prefixes = {Path(p) for p in (sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_paths()["stdlib"])}
     real = {Path(sys.executable).resolve().parents[1]}
-    wanted = sorted({p for p in (*prefixes, *real, Path("/usr"), Path("/etc/ld.so.cache"), Path("/etc/localtime"))
-                     if p.exists() and p != Path("/")})
+    wanted = sorted(
+        {
+            p
+            for p in (*prefixes, *real, Path("/usr"), Path("/etc/ld.so.cache"), Path("/etc/localtime"))
+            if p.exists() and p != Path("/")
+        }
+    )
     return [p for k, p in enumerate(wanted) if not any(p.is_relative_to(other) for other in wanted[:k])]
 
 
@@ -138,5 +186,3 @@ def _hidden() -> list[str]:
 def _tmp() -> list[str]:
     """/tmp is the home too, unless Python itself lies below it."""
     return [] if any(p.is_relative_to("/tmp") for p in _system()) else ["--symlink", HOME, "/tmp"]
-
-

@@ -106,8 +106,9 @@ class Template:
                     return
                 except OSError:
                     self.kill()
-        raise RuntimeError(f"The process that {self.entry}s are forked from was killed {TRIES} times. Is this machine "
-                           "short of memory?")
+        raise RuntimeError(
+            f"The process that {self.entry}s are forked from was killed {TRIES} times. Is this machine short of memory?"
+        )
 
     def _runs(self) -> bool:
         return self.process is not None and self.process.poll() is None
@@ -126,8 +127,13 @@ class Template:
             self.process = subprocess.Popen(
                 walls.command(inside, environment, home_bytes=self.limits.home) if guarded else inside,
                 env={"PATH": os.environ.get("PATH", "")} if guarded else environment,
-                cwd=self.home.name if self.home else "/", pass_fds=[theirs.fileno()], start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaints)
+                cwd=self.home.name if self.home else "/",
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=complaints,
+            )
             theirs.close()
             self.control = ours
             ours.settimeout(START)
@@ -144,12 +150,27 @@ class Template:
 
     def _environment(self, home: str, guarded: bool) -> dict[str, str]:
         """All that is known inside of the environment: where Python finds its modules, and nothing of ours."""
-        where = walls.SIDE if guarded else os.pathsep.join(
-            [str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        return {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONPATH": where, "HOME": home, "TMPDIR": home,
-                "IPYTHONDIR": home, "MPLCONFIGDIR": home, "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-                "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0",
-                "XLA_FLAGS": self.flags, SEED: "0", "GRADER_SECCOMP": "1" if guarded else ""}
+        where = (
+            walls.SIDE
+            if guarded
+            else os.pathsep.join([str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        )
+        return {
+            "PATH": "/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": where,
+            "HOME": home,
+            "TMPDIR": home,
+            "IPYTHONDIR": home,
+            "MPLCONFIGDIR": home,
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+            "JAX_PLATFORMS": "cpu",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": "0",
+            "XLA_FLAGS": self.flags,
+            SEED: "0",
+            "GRADER_SECCOMP": "1" if guarded else "",
+        }
 
     def status(self) -> int | None:
         """How the last fork ended, once it has; None when the template does not say so in time."""
@@ -165,8 +186,10 @@ class Template:
         with contextlib.suppress(psutil.Error, OSError):
             for process in psutil.Process(self.process.pid).children(recursive=True):
                 if process.memory_info().rss > limits.memory:
-                    return (f"It took more than the {limits.memory >> 20:,} MiB of memory that there are for it, and "
-                            "was stopped. The exercises need a few; is an array much larger than it should be?")
+                    return (
+                        f"It took more than the {limits.memory >> 20:,} MiB of memory that there are for it, and "
+                        "was stopped. The exercises need a few; is an array much larger than it should be?"
+                    )
                 if process.num_threads() > limits.threads:
                     return f"It had more than {limits.threads:,} threads, and was stopped."
                 if _files_in(f"/proc/{process.pid}/root{walls.HOME}") > limits.made:
@@ -216,7 +239,7 @@ class Fork:
             if not select.select([], [self.job], [], max(0.0, self.deadline - time.monotonic()))[1]:
                 raise self._late()
             try:
-                left = left[os.write(self.job, left):]
+                left = left[os.write(self.job, left) :]
             except BrokenPipeError:
                 raise self._gone() from None
 
@@ -257,8 +280,9 @@ class Fork:
 
     def _late(self) -> Ended:
         self.template.kill()
-        return Ended(f"The notebook was still running after {self.limits.seconds:g} seconds and was stopped.",
-                     late=True)
+        return Ended(
+            f"The notebook was still running after {self.limits.seconds:g} seconds and was stopped.", late=True
+        )
 
     def _gone(self) -> Ended:
         status = self._end()
@@ -266,12 +290,20 @@ class Fork:
         said = self.complaints.read(1 << 20).decode(errors="replace").strip().splitlines()
         killed = status is None or os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         if status is not None and os.WIFSIGNALED(status):
-            return Ended(f"The notebook's process crashed ({signal.strsignal(os.WTERMSIG(status))}). XLA does that "
-                         "when devices wait for each other in a collective which not all of them reach, or when "
-                         "memory runs out.", status, killed=killed)
-        return Ended("The notebook's process ended before it came here: something in it left Python (`exit`, "
-                     "`os._exit`), or asked for more memory than it may use."
-                     + (f" Its last words: {said[-1][:300]}" if said else ""), status, killed=killed)
+            return Ended(
+                f"The notebook's process crashed ({signal.strsignal(os.WTERMSIG(status))}). XLA does that "
+                "when devices wait for each other in a collective which not all of them reach, or when "
+                "memory runs out.",
+                status,
+                killed=killed,
+            )
+        return Ended(
+            "The notebook's process ended before it came here: something in it left Python (`exit`, "
+            "`os._exit`), or asked for more memory than it may use."
+            + (f" Its last words: {said[-1][:300]}" if said else ""),
+            status,
+            killed=killed,
+        )
 
     def close(self) -> None:
         """Let it end, or end it. Nothing of it is left afterwards."""

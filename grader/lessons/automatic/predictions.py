@@ -66,8 +66,10 @@ def _values_depend_on_layout() -> bool:
 
 
 def _elementwise_sends_nothing() -> bool:
-    return not any(communication(lambda v: 2 * jnp.sin(v) + 1, _laid((16, 32), spec)).collectives
-                   for spec in (P("x", "y"), P("y"), P(("x", "y")), P()))
+    return not any(
+        communication(lambda v: 2 * jnp.sin(v) + 1, _laid((16, 32), spec)).collectives
+        for spec in (P("x", "y"), P("y"), P(("x", "y")), P())
+    )
 
 
 def _matmul_always_sends() -> bool:
@@ -204,16 +206,34 @@ def kept_the_spec(operation):
 def came_out_whole(operation):
     """You expect the whole result on every device. But each device can make its own rows of it, and the
     compiler brings nothing together unless somebody asks."""
-    return _at(operation, {"jnp.sin(v)": P(), "v.sum(1)": P(), "v.reshape(-1)": P(), "v + v.T": P(),
-                           "jnp.roll(v, 1, axis=0)": P(), "v.cumsum(0)": P(), "v @ v": P()})
+    return _at(
+        operation,
+        {
+            "jnp.sin(v)": P(),
+            "v.sum(1)": P(),
+            "v.reshape(-1)": P(),
+            "v + v.T": P(),
+            "jnp.roll(v, 1, axis=0)": P(),
+            "v.cumsum(0)": P(),
+            "v @ v": P(),
+        },
+    )
 
 
 @predict_out.mistake
 def turned_the_cut(operation):
     """The cut was turned to the columns. Only an operation that turns the dimensions does that. Which dimension
     of the result do the rows of v become?"""
-    return _at(operation, {"jnp.sin(v)": P(None, "d"), "v + v.T": P(None, "d"), "v.cumsum(0)": P(None, "d"),
-                           "v @ v": P(None, "d"), "jnp.roll(v, 1, axis=0)": P(None, "d")})
+    return _at(
+        operation,
+        {
+            "jnp.sin(v)": P(None, "d"),
+            "v + v.T": P(None, "d"),
+            "v.cumsum(0)": P(None, "d"),
+            "v @ v": P(None, "d"),
+            "jnp.roll(v, 1, axis=0)": P(None, "d"),
+        },
+    )
 
 
 KINDS = ("nothing", "all_reduce", "all_gather", "all_to_all", "collective_permute")
@@ -346,8 +366,16 @@ def whole_on_every_device(asked):
     """The sums over rows are whole, but each device computed those of *its* columns. Nobody asked for the
     others: how is the dimension that remains cut?"""
     everything = BEFORE.sum(0).tolist()
-    return _at(asked, {"layout": P(), "device 0": everything, "device 1": everything, "device 4": everything,
-                       "hold what device 1 holds": list(range(8))})
+    return _at(
+        asked,
+        {
+            "layout": P(),
+            "device 0": everything,
+            "device 1": everything,
+            "device 4": everything,
+            "hold what device 1 holds": list(range(8)),
+        },
+    )
 
 
 @contract.mistake
@@ -414,16 +442,28 @@ _rows(constraint_moves, "change", CHANGES)
 def cutting_costs(change):
     """Every device already holds the part that it is to keep: it throws the rest away. To cut finer sends
     nothing; to put together does."""
-    return _at(change, {'P("x", None) → P("x", "y")': "all_to_all", 'P() → P("y", "x")': "all_to_all",
-                        'P("x") → P(("x", "y"))': "all_to_all"})
+    return _at(
+        change,
+        {
+            'P("x", None) → P("x", "y")': "all_to_all",
+            'P() → P("y", "x")': "all_to_all",
+            'P("x") → P(("x", "y"))': "all_to_all",
+        },
+    )
 
 
 @constraint_moves.mistake
 def gathered_to_cut_again(change):
     """To gather everything and cut it again would do, but every device would receive far more than it keeps.
     Which collective sends to each device only the piece that it needs?"""
-    return _at(change, {'P("x", None) → P(None, "x")': "all_gather", 'P(None, "y") → P("y", None)': "all_gather",
-                        'P(("x", "y")) → P(("y", "x"))': "all_gather"})
+    return _at(
+        change,
+        {
+            'P("x", None) → P(None, "x")': "all_gather",
+            'P(None, "y") → P("y", None)': "all_gather",
+            'P(("x", "y")) → P(("y", "x"))': "all_gather",
+        },
+    )
 
 
 @constraint_moves.mistake
@@ -473,19 +513,24 @@ def _within(mesh: Mesh) -> Any:
 ATTEMPTS: dict[str, Callable[[], Any]] = {
     "a constraint with a bare P, no mesh set": lambda: _constraint(_laid((16, 32), P("x", "y")), P("y", "x")),
     "the same inside `with jax.set_mesh(mesh)`": lambda: _within(make_mesh(GRID)),
-    "a constraint over Explicit axes": lambda: _constraint(_laid((16, 32), P("x", "y")),
-                                                           _over(P("y", "x"), kind=AxisType.Explicit)),
-    "a constraint over the devices in reverse": lambda: _constraint(_laid((16, 32), P("x", "y")),
-                                                                    _over(P("y", "x"), order=slice(None, None, -1))),
-    "a constraint over the devices as a mesh of 8": lambda: _constraint(_laid((16, 32), P("x", "y")),
-                                                                        _over(P("i"), shape=(8,), names=("i",))),
+    "a constraint over Explicit axes": lambda: _constraint(
+        _laid((16, 32), P("x", "y")), _over(P("y", "x"), kind=AxisType.Explicit)
+    ),
+    "a constraint over the devices in reverse": lambda: _constraint(
+        _laid((16, 32), P("x", "y")), _over(P("y", "x"), order=slice(None, None, -1))
+    ),
+    "a constraint over the devices as a mesh of 8": lambda: _constraint(
+        _laid((16, 32), P("x", "y")), _over(P("i"), shape=(8,), names=("i",))
+    ),
     "out_shardings that cut 10 rows over x": lambda: jax.jit(jnp.sin, out_shardings=_over(P("x")))(np.ones((10, 4))),
     "in_shardings unlike a committed argument's": lambda: jax.jit(jnp.sin, in_shardings=_over(P("y")))(
-        _laid((16, 32), P("x"))),
+        _laid((16, 32), P("x"))
+    ),
     "in_shardings for a NumPy argument": lambda: jax.jit(jnp.sin, in_shardings=_over(P("y")))(np.ones((16, 32))),
 }
-error_or_not = Exercise("error_or_not", points=4, form="table",
-                        reference=functools.cache(lambda attempt: _runs(ATTEMPTS[attempt])))
+error_or_not = Exercise(
+    "error_or_not", points=4, form="table", reference=functools.cache(lambda attempt: _runs(ATTEMPTS[attempt]))
+)
 _rows(error_or_not, "attempt", ATTEMPTS)
 
 
@@ -557,6 +602,7 @@ def _followed() -> tuple[jax.Array, jax.Array, jax.Array, Report]:
 
     def layer(x, y):
         return jax.nn.relu(x @ y)
+
     return x, y, jax.jit(layer)(x, y), communication(layer, x, y)
 
 
@@ -564,8 +610,11 @@ def _holders(array: jax.Array, rows: int, columns: int = 0) -> list[int]:
     """The numbers of the devices that hold this entry."""
     number = {device: k for k, device in enumerate(jax.devices())}
     held = ((number[s.device], s.data.shape, [part.start or 0 for part in s.index]) for s in array.addressable_shards)
-    return sorted(d for d, shape, begin in held
-                  if begin[0] <= rows < begin[0] + shape[0] and begin[1] <= columns < begin[1] + shape[1])
+    return sorted(
+        d
+        for d, shape, begin in held
+        if begin[0] <= rows < begin[0] + shape[0] and begin[1] <= columns < begin[1] + shape[1]
+    )
 
 
 def _partners(device: int) -> list[int]:
@@ -592,8 +641,9 @@ def _same_followed(one: Any, other: Any, asked: str) -> bool:
     return (sorted(one) if isinstance(one, (list, tuple)) else one) == other
 
 
-follow_the_mesh = Exercise("follow_the_mesh", points=4, form="table", same=_same_followed,
-                           reference=lambda asked: FOLLOWED[asked]())
+follow_the_mesh = Exercise(
+    "follow_the_mesh", points=4, form="table", same=_same_followed, reference=lambda asked: FOLLOWED[asked]()
+)
 _rows(follow_the_mesh, "asked", FOLLOWED)
 
 
@@ -669,8 +719,9 @@ def _near(one: Any, other: Any, asked: str) -> bool:
     return abs(one - other) <= 0.02 * abs(other)
 
 
-read_the_benchmark = Exercise("read_the_benchmark", points=3, form="table", same=_near,
-                              reference=lambda asked: BENCHMARK[asked]())
+read_the_benchmark = Exercise(
+    "read_the_benchmark", points=3, form="table", same=_near, reference=lambda asked: BENCHMARK[asked]()
+)
 _rows(read_the_benchmark, "asked", BENCHMARK)
 
 
@@ -678,8 +729,10 @@ _rows(read_the_benchmark, "asked", BENCHMARK)
 def divided_upside_down(asked):
     """A speed-up is the time before over the time after: above 1 when it got faster. An efficiency is the
     speed-up over the number of devices, 1 at best."""
-    return _at(asked, {"speed-up of sin": 2.4 / 25.2, "speed-up of matmul": 7.47 / 49.7,
-                       "efficiency of matmul": 7.47 / 49.7 * 8})
+    return _at(
+        asked,
+        {"speed-up of sin": 2.4 / 25.2, "speed-up of matmul": 7.47 / 49.7, "efficiency of matmul": 7.47 / 49.7 * 8},
+    )
 
 
 @read_the_benchmark.mistake

@@ -36,8 +36,13 @@ def _relaid(draw, moves, out, most):
     sizes."""
     mesh, (rows, columns) = draw.mesh("x", "y"), draw.lengths(2, divisible_by=8)
     block = rows // mesh["x"], columns // mesh["y"]
-    return Case({"v": draw.array(rows, columns, spec=P("x", "y"))}, mesh, out, most(FLOAT * math.prod(block), mesh),
-                moves=moves(block, mesh))
+    return Case(
+        {"v": draw.array(rows, columns, spec=P("x", "y"))},
+        mesh,
+        out,
+        most(FLOAT * math.prod(block), mesh),
+        moves=moves(block, mesh),
+    )
 
 
 constrain = Exercise("constrain", points=4, reference=lambda v: v + 1, by_compiler=True)
@@ -47,8 +52,12 @@ constrain = Exercise("constrain", points=4, reference=lambda v: v + 1, by_compil
 def _(draw):
     def moves(block, mesh):
         """An all_to_all, a permute of blocks, or one after the other, along either axis or both."""
-        return tuple(Move(kind, axes, block) for kind in ("all_to_all", "collective_permute")
-                     for axes in (("x",), ("y",), ("x", "y")))
+        return tuple(
+            Move(kind, axes, block)
+            for kind in ("all_to_all", "collective_permute")
+            for axes in (("x",), ("y",), ("x", "y"))
+        )
+
     # An all_to_all sends less than a block, a permute a block.
     return _relaid(draw, moves, P("y", "x"), lambda block, mesh: 2 * block)
 
@@ -117,9 +126,14 @@ def _(draw):
     def moves(block, mesh):
         """All at once, or along one axis and then the blocks so gathered along the other."""
         rows, columns = block
-        return (Move("all_gather", ("x", "y"), block), Move("all_gather", ("x",), block),
-                Move("all_gather", ("y",), block), Move("all_gather", ("y",), (rows * mesh["x"], columns)),
-                Move("all_gather", ("x",), (rows, columns * mesh["y"])))
+        return (
+            Move("all_gather", ("x", "y"), block),
+            Move("all_gather", ("x",), block),
+            Move("all_gather", ("y",), block),
+            Move("all_gather", ("y",), (rows * mesh["x"], columns)),
+            Move("all_gather", ("x",), (rows, columns * mesh["y"])),
+        )
+
     return _relaid(draw, moves, P(), lambda block, mesh: round(ring_bytes("all_gather", block, 8)))
 
 
@@ -151,19 +165,27 @@ def constrained_a_bare_empty_spec(v, *, mesh):
 
 # Two matmuls, x cut by rows, the weights whole: one constraint on what lies between divides the work.
 
-steer = Exercise("steer", points=5, by_compiler=True,
-                 reference=lambda x, w1, w2: np.maximum(x @ w1, 0) @ w2)
+steer = Exercise("steer", points=5, by_compiler=True, reference=lambda x, w1, w2: np.maximum(x @ w1, 0) @ w2)
 
 
 @steer.cases
 def _(draw):
     mesh, (rows, inner, out) = draw.mesh("data", "model"), draw.lengths(3, divisible_by=8)
     hidden = 4 * out  # were it narrow, a compiler might gather it and let everybody compute the second product
-    arrays = {"x": draw.array(rows, inner, spec=P("data")), "w1": draw.array(inner, hidden, spec=P()),
-              "w2": draw.array(hidden, out, spec=P())}
+    arrays = {
+        "x": draw.array(rows, inner, spec=P("data")),
+        "w1": draw.array(inner, hidden, spec=P()),
+        "w2": draw.array(hidden, out, spec=P()),
+    }
     share, parts = rows // mesh["data"], mesh["model"]
-    yield Case(arrays, mesh, P("data"), round(ring_bytes("all_reduce", FLOAT * share * out, parts)),
-               2 * share * hidden * (inner + out) // parts, moves=(Move("all_reduce", ("model",), (share, out)),))
+    yield Case(
+        arrays,
+        mesh,
+        P("data"),
+        round(ring_bytes("all_reduce", FLOAT * share * out, parts)),
+        2 * share * hidden * (inner + out) // parts,
+        moves=(Move("all_reduce", ("model",), (share, out)),),
+    )
 
 
 def _steered(x, w1, w2, mesh, *hidden):
@@ -218,8 +240,12 @@ def asked_for_too_little(x, w1, w2, *, mesh):
 
 # sigmoid(x @ weights + bias), everything whole: the contraction divided by constraints.
 
-divide_layer = Exercise("divide_layer", points=4, by_compiler=True,
-                        reference=lambda x, weights, bias: 1 / (1 + np.exp(-(x @ weights + bias))))
+divide_layer = Exercise(
+    "divide_layer",
+    points=4,
+    by_compiler=True,
+    reference=lambda x, weights, bias: 1 / (1 + np.exp(-(x @ weights + bias))),
+)
 
 
 @divide_layer.cases
@@ -228,9 +254,14 @@ def _(draw):
     (inner,), out = draw.lengths(1, divisible_by=32), int(draw.rng.choice([3, 5, 7]))
     # Small weights: sigmoid tells all its values apart.
     x, weights, bias = (Array(draw.values(*shape) / 16, P()) for shape in ((inner,), (inner, out), (out,)))
-    yield Case({"x": x, "weights": weights, "bias": bias}, mesh, P(),
-               round(ring_bytes("all_reduce", FLOAT * out, mesh["x"])), 2 * inner * out // mesh["x"],
-               moves=(Move("all_reduce", ("x",), (out,)),))
+    yield Case(
+        {"x": x, "weights": weights, "bias": bias},
+        mesh,
+        P(),
+        round(ring_bytes("all_reduce", FLOAT * out, mesh["x"])),
+        2 * inner * out // mesh["x"],
+        moves=(Move("all_reduce", ("x",), (out,)),),
+    )
 
 
 @divide_layer.mistake
@@ -275,6 +306,7 @@ def cut_and_made_whole_again(x, weights, bias, *, mesh):
 def _made(rows, columns, sharding):
     """The weights, made by a program with this result layout, and the bytes of them that one device then
     holds."""
+
     def make():
         return jnp.sin(jnp.arange(rows * columns)).reshape(rows, columns)
 
@@ -400,8 +432,13 @@ def compared_global_values(a, b):
 def compared_shardings_by_equality(a, b):
     """Values and shardings were compared, the shardings with `==`. P("x") and P("x", None) lie alike and are
     not equal. Which method of a sharding asks whether two of them put the same parts on the same devices?"""
-    return bool(a.shape == b.shape and np.array_equal(a, b) and a.sharding == b.sharding
-                and _copies_agree(a) and _copies_agree(b))
+    return bool(
+        a.shape == b.shape
+        and np.array_equal(a, b)
+        and a.sharding == b.sharding
+        and _copies_agree(a)
+        and _copies_agree(b)
+    )
 
 
 @same_everywhere.mistake

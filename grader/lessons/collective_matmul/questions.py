@@ -185,9 +185,19 @@ def parts_of_one_product(a, b):
     return total
 
 
-PROGRAMS: Mapping[str, Callable[..., jax.Array]] = {body.__name__: body for body in (
-    gather_first, ring_then_multiply, multiply_and_send, send_and_multiply, send_and_multiply_in_a_loop,
-    first_one_then_the_rest, sums_travel, parts_of_one_product)}
+PROGRAMS: Mapping[str, Callable[..., jax.Array]] = {
+    body.__name__: body
+    for body in (
+        gather_first,
+        ring_then_multiply,
+        multiply_and_send,
+        send_and_multiply,
+        send_and_multiply_in_a_loop,
+        first_one_then_the_rest,
+        sums_travel,
+        parts_of_one_product,
+    )
+}
 SUMS = (sums_travel, parts_of_one_product)
 SIZE = 16  # rows and columns of A and of B
 
@@ -198,7 +208,7 @@ def overlap(body: Callable[..., jax.Array]) -> str:
     specs = (P(None, "x") if body in SUMS else P("x", None)), P("x", None)
     mapped = jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P("x", None), check_vma=False)
     found = structure(trace(mapped, *(aval((SIZE, SIZE), jnp.float32, spec, mesh) for spec in specs)))
-    product = 2 * SIZE ** 3 // FOUR ** 2
+    product = 2 * SIZE**3 // FOUR**2
     shares = [collective.meanwhile for collective in found.collectives]
     return "all" if min(shares) >= product else "some" if any(shares) else "none"
 

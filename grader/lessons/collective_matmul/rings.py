@@ -74,11 +74,18 @@ def _gather_case(draw: Draw, divisible: int = 1, *, transfers: int = 1, halves: 
     n = mesh["x"]
     i, j, k = draw.lengths(3, divisible_by=divisible * n)
     a, b = draw.array(i, j, spec=GATHER[0]), draw.array(j, k, spec=GATHER[1])
-    sent, product = (n - 1) * FLOAT * j * k // n, 2 * i * j * k // n ** 2
-    return Case({"a": a, "b": b}, mesh, out=P("x", None), bytes_sent=sent, flops=n * product,
-                turns={"collective_permute": transfers * (n - 1)}, meanwhile=product // transfers,
-                one_way=sent // 2 if halves and n > 2 else None,
-                written={"collective_permute": written} if written else None)
+    sent, product = (n - 1) * FLOAT * j * k // n, 2 * i * j * k // n**2
+    return Case(
+        {"a": a, "b": b},
+        mesh,
+        out=P("x", None),
+        bytes_sent=sent,
+        flops=n * product,
+        turns={"collective_permute": transfers * (n - 1)},
+        meanwhile=product // transfers,
+        one_way=sent // 2 if halves and n > 2 else None,
+        written={"collective_permute": written} if written else None,
+    )
 
 
 def _gather(a, b, mesh, *, index: Index = _behind, steps: Steps = range):
@@ -92,6 +99,7 @@ def _gather(a, b, mesh, *, index: Index = _behind, steps: Steps = range):
             if step in steps(n):
                 total += _columns(a, index(me, step, n), width) @ b
         return total
+
     return _device_map(body, mesh, GATHER, P("x", None))(a, b)
 
 
@@ -156,6 +164,7 @@ def started_at_the_number(a, b, *, mesh):
             b = _send(b, n, 1) if step else b
             total += lax.dynamic_slice_in_dim(a, (me - step) % n, width, axis=1) @ b
         return total
+
     return _device_map(body, mesh, GATHER, P("x", None))(a, b)
 
 
@@ -204,13 +213,27 @@ def _(draw):
     n = mesh["x"]
     i, j, k = draw.lengths(3, divisible_by=n)
     a, b = draw.array(i, j, spec=SCATTER[0]), draw.array(j, k, spec=SCATTER[1])
-    product = 2 * i * j * k // n ** 2
-    return Case({"a": a, "b": b}, mesh, out=P("x", None), bytes_sent=(n - 1) * FLOAT * i * k // n, flops=n * product,
-                turns={"collective_permute": n - 1}, meanwhile=product)
+    product = 2 * i * j * k // n**2
+    return Case(
+        {"a": a, "b": b},
+        mesh,
+        out=P("x", None),
+        bytes_sent=(n - 1) * FLOAT * i * k // n,
+        flops=n * product,
+        turns={"collective_permute": n - 1},
+        meanwhile=product,
+    )
 
 
-def _scatter(a, b, mesh, *, index: Index = _next_first, by: int = -1,
-             combined: Callable[..., Any] = lambda send, total, last, part: send(total) + part):
+def _scatter(
+    a,
+    b,
+    mesh,
+    *,
+    index: Index = _next_first,
+    by: int = -1,
+    combined: Callable[..., Any] = lambda send, total, last, part: send(total) + part,
+):
     """The ring of sums: at each step a device gets a sum and adds its own part of the same block."""
     n = mesh.shape["x"]
 
@@ -221,6 +244,7 @@ def _scatter(a, b, mesh, *, index: Index = _next_first, by: int = -1,
         for last, part in itertools.pairwise(parts):
             total = combined(lambda block: _send(block, n, by), total, last, part)
         return total
+
     return _device_map(body, mesh, SCATTER, P("x", None))(a, b)
 
 
@@ -271,6 +295,7 @@ def sums_began_at_the_number(a, b, *, mesh):
             part = lax.dynamic_slice_in_dim(a, (me + 1 + step) % n, height) @ b
             total = _send(total, n, -1) + part if step else part
         return total
+
     return _device_map(body, mesh, SCATTER, P("x", None))(a, b)
 
 
@@ -295,6 +320,7 @@ def multiplied_everything_first(a, b, *, mesh):
         for step in range(1, n):
             total = _send(total, n, -1) + _rows(c, (me + 1 + step) % n, height)
         return total
+
     return _device_map(body, mesh, SCATTER, P("x", None))(a, b)
 
 
@@ -308,8 +334,17 @@ def _(draw):
     return _gather_case(draw, written=1)
 
 
-def _loop(a, b, mesh, *, turns: Callable[[int], tuple[int, int]] = lambda n: (0, n - 1), last: bool = True,
-          index: Index = _behind, sent_first: bool = False, check_vma: bool = False):
+def _loop(
+    a,
+    b,
+    mesh,
+    *,
+    turns: Callable[[int], tuple[int, int]] = lambda n: (0, n - 1),
+    last: bool = True,
+    index: Index = _behind,
+    sent_first: bool = False,
+    check_vma: bool = False,
+):
     """The ring in a fori_loop: a turn multiplies the block at hand and sends it on; the last block comes after."""
     n = mesh.shape["x"]
 
@@ -329,6 +364,7 @@ def _loop(a, b, mesh, *, turns: Callable[[int], tuple[int, int]] = lambda n: (0,
         start = product(0, b) if sent_first else jnp.zeros((a.shape[0], b.shape[1]))
         total, b = lax.fori_loop(*turns(n), turn, (start, b))
         return total + product(n - 1, b) if last else total
+
     return _device_map(body, mesh, GATHER, P("x", None), check_vma)(a, b)
 
 
@@ -392,6 +428,7 @@ def gathered_before_the_loop(a, b, *, mesh):
         height, whole = b.shape[0], lax.all_gather(b, "x", axis=0, tiled=True)
         start = jnp.zeros((a.shape[0], b.shape[1]))
         return lax.fori_loop(0, n, lambda k, c: c + _columns(a, k, height) @ _rows(whole, k, height), start)
+
     return _device_map(body, mesh, GATHER, P("x", None))(a, b)
 
 
@@ -405,8 +442,17 @@ def _(draw):
     return _gather_case(draw, 2, transfers=2, halves=True)
 
 
-def _both_ways(a, b, mesh, *, ways: tuple[int, int] = (1, -1), indices=(_behind, _ahead), offset: bool = True,
-               steps: Steps = range, halves: int = 2):
+def _both_ways(
+    a,
+    b,
+    mesh,
+    *,
+    ways: tuple[int, int] = (1, -1),
+    indices=(_behind, _ahead),
+    offset: bool = True,
+    steps: Steps = range,
+    halves: int = 2,
+):
     n = mesh.shape["x"]
 
     def body(a, b):
@@ -418,6 +464,7 @@ def _both_ways(a, b, mesh, *, ways: tuple[int, int] = (1, -1), indices=(_behind,
                 start = indices[k](me, step, n) * 2 * half + k * half * offset
                 total += lax.dynamic_slice_in_dim(a, start, half, axis=1) @ parts[k]
         return total
+
     return _device_map(body, mesh, GATHER, P("x", None))(a, b)
 
 
@@ -477,13 +524,21 @@ def _(draw):
     i, d, f = draw.lengths(3, divisible_by=n)
     sizes = {"x": (i, d), "w1": (d, f), "w2": (f, d)}
     # An eighth of whole numbers: small enough that a gelu is more than a relu.
-    arrays = {name: Array(draw.values(*shape) / 8, spec)
-              for (name, shape), spec in zip(sizes.items(), LAYERS, strict=True)}
+    arrays = {
+        name: Array(draw.values(*shape) / 8, spec) for (name, shape), spec in zip(sizes.items(), LAYERS, strict=True)
+    }
     sent = 2 * ring_bytes("all_gather", FLOAT * i * d / n, n)
-    product = 2 * i * d * f // n ** 2
+    product = 2 * i * d * f // n**2
     # A gelu takes some operations for every entry of the hidden layer: about thirty, however XLA counts them.
-    return Case(arrays, mesh, out=P("x", None), bytes_sent=round(sent), flops=2 * n * product + 20 * i * f // n,
-                turns={"collective_permute": 2 * (n - 1)}, meanwhile=product)
+    return Case(
+        arrays,
+        mesh,
+        out=P("x", None),
+        bytes_sent=round(sent),
+        flops=2 * n * product + 20 * i * f // n,
+        turns={"collective_permute": 2 * (n - 1)},
+        meanwhile=product,
+    )
 
 
 def _same(value):
@@ -504,6 +559,7 @@ def _layers(x, w1, w2, mesh, *, between=jax.nn.gelu, after=_same, order=lambda h
         for block in others:
             total = _send(total, n, by) + block @ w2
         return after(total)
+
     return _device_map(body, mesh, LAYERS, P("x", None))(x, w1, w2)
 
 
@@ -545,9 +601,11 @@ def both_rings_the_same_way(x, w1, w2, *, mesh):
 def collectives_at_once(x, w1, w2, *, mesh):
     """An all_gather in front and a psum_scatter behind are right, but every device waits for them with nothing to
     multiply. You have written a ring for each: put them in."""
+
     def body(x, w1, w2):
         hidden = jax.nn.gelu(lax.all_gather(x, "x", axis=0, tiled=True) @ w1)
         return lax.psum_scatter(hidden @ w2, "x", scatter_dimension=0, tiled=True)
+
     return _device_map(body, mesh, LAYERS, P("x", None))(x, w1, w2)
 
 
@@ -568,4 +626,5 @@ def put_the_hidden_layer_together(x, w1, w2, *, mesh):
         for step in range(1, n):
             total = _send(total, n, -1) + _rows(y, (me + 1 + step) % n, height)
         return total
+
     return _device_map(body, mesh, LAYERS, P("x", None))(x, w1, w2)

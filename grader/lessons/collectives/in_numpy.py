@@ -48,8 +48,9 @@ def _drawn(draw, n, *shape):
     return list(draw.values(n, *shape))
 
 
-psum_ref = Exercise("psum_ref", points=1, form="function", same=_alike,
-                    reference=lambda blocks: _really(over("psum"), blocks))
+psum_ref = Exercise(
+    "psum_ref", points=1, form="function", same=_alike, reference=lambda blocks: _really(over("psum"), blocks)
+)
 
 
 @psum_ref.cases
@@ -78,8 +79,13 @@ def returned_one_block(blocks):
     return sum(blocks)
 
 
-all_gather_ref = Exercise("all_gather_ref", points=1, form="function", same=_alike,
-                          reference=lambda blocks, axis, tiled: _really(_gather(axis, tiled), blocks))
+all_gather_ref = Exercise(
+    "all_gather_ref",
+    points=1,
+    form="function",
+    same=_alike,
+    reference=lambda blocks, axis, tiled: _really(_gather(axis, tiled), blocks),
+)
 
 
 @all_gather_ref.cases
@@ -120,8 +126,13 @@ def gathered_once(blocks, axis, tiled):
     return np.concatenate(blocks, axis) if tiled else np.stack(blocks, axis)
 
 
-psum_scatter_ref = Exercise("psum_scatter_ref", points=1, form="function", same=_alike,
-                            reference=lambda blocks, scatter_dimension: _really(_scatter(scatter_dimension), blocks))
+psum_scatter_ref = Exercise(
+    "psum_scatter_ref",
+    points=1,
+    form="function",
+    same=_alike,
+    reference=lambda blocks, scatter_dimension: _really(_scatter(scatter_dimension), blocks),
+)
 
 
 @psum_scatter_ref.cases
@@ -155,9 +166,13 @@ def scattered_backwards(blocks, scatter_dimension):
     return np.array_split(sum(blocks), len(blocks), scatter_dimension)[::-1]
 
 
-all_to_all_ref = Exercise("all_to_all_ref", points=2, form="function", same=_alike,
-                          reference=lambda blocks, split_axis, concat_axis: _really(
-                              _exchange(split_axis, concat_axis), blocks))
+all_to_all_ref = Exercise(
+    "all_to_all_ref",
+    points=2,
+    form="function",
+    same=_alike,
+    reference=lambda blocks, split_axis, concat_axis: _really(_exchange(split_axis, concat_axis), blocks),
+)
 
 
 @all_to_all_ref.cases
@@ -198,8 +213,13 @@ def joined_its_own_pieces(blocks, split_axis, concat_axis):
     return [np.concatenate(np.split(b, len(blocks), split_axis), concat_axis) for b in blocks]
 
 
-ppermute_ref = Exercise("ppermute_ref", points=1, form="function", same=_alike,
-                        reference=lambda blocks, perm: _really(_permute(tuple(map(tuple, perm))), blocks))
+ppermute_ref = Exercise(
+    "ppermute_ref",
+    points=1,
+    form="function",
+    same=_alike,
+    reference=lambda blocks, perm: _really(_permute(tuple(map(tuple, perm))), blocks),
+)
 
 
 @ppermute_ref.cases

@@ -55,8 +55,10 @@ def stacked_and_reshaped(a, *, mesh):
     """The shape is right, the order is not: blocks were stacked along a new first dimension and reshaped, and
     reshape reads one whole block after the other. With one column on each device that is exactly the transpose.
     Which argument of all_gather puts blocks side by side?"""
+
     def body(a):
         return lax.all_gather(a, "x").reshape(a.shape[0], -1)
+
     return device_map(body, mesh, COLUMNS, P())(a)
 
 
@@ -80,10 +82,12 @@ def stacked_the_copies(a, *, mesh):
 def padded_and_summed(a, *, mesh):
     """The values are right: each device put its columns among zeros, and the sum of all is A. But an all-reduce
     also sends all those zeros, twice as much as is needed. Which collective only collects?"""
+
     def body(block):
         width = block.shape[1]
         whole = jnp.zeros((block.shape[0], width * mesh.shape["x"]), block.dtype)
         return lax.psum(lax.dynamic_update_slice_in_dim(whole, block, lax.axis_index("x") * width, 1), "x")
+
     return device_map(body, mesh, COLUMNS, P())(a)
 
 
@@ -129,8 +133,10 @@ def split_untiled_and_put_back(parts, *, mesh):
 def split_columns(parts, *, mesh):
     """The sum was scattered along dimension 1, and out_specs put the shares one under the other. Each device
     should keep some *rows*: which dimension is that?"""
+
     def body(p):
         return lax.psum_scatter(p[0], "x", scatter_dimension=1, tiled=True)
+
     return device_map(body, mesh, PARTS, ROWS)(parts)
 
 
@@ -138,8 +144,10 @@ def split_columns(parts, *, mesh):
 def summed_twice(parts, *, mesh):
     """Every entry is too large by the number of devices along x. After a psum all devices hold the same sum, and
     psum_scatter adds these equal copies up again. Which of the two is one too many?"""
+
     def body(p):
         return lax.psum_scatter(lax.psum(p[0], "x"), "x", tiled=True)
+
     return device_map(body, mesh, PARTS, ROWS)(parts)
 
 
@@ -147,8 +155,10 @@ def summed_twice(parts, *, mesh):
 def promised_copies(parts, *, mesh, check_vma=False):
     """After a psum_scatter each device holds a share of its own, and `out_specs=P()` promises that all hold the
     same. Which spec says that the shares are rows of the result, cut over x?"""
+
     def body(p):
         return lax.psum_scatter(p[0], "x", tiled=True)
+
     return device_map(body, mesh, PARTS, P(), check_vma)(parts)
 
 
@@ -156,10 +166,12 @@ def promised_copies(parts, *, mesh, check_vma=False):
 def summed_all_and_sliced(parts, *, mesh):
     """The values are right. But every device received the whole sum and threw away all but its share. Which
     collective stops half-way, and sends half as much?"""
+
     def body(p):
         whole = lax.psum(p[0], "x")
         rows = whole.shape[0] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(whole, lax.axis_index("x") * rows, rows)
+
     return device_map(body, mesh, PARTS, ROWS)(parts)
 
 
@@ -167,9 +179,11 @@ def summed_all_and_sliced(parts, *, mesh):
 def kept_its_own_rows(parts, *, mesh):
     """Each device kept its rows of its *own* part: nothing was sent, and nothing added. The result needs these
     rows of every device's part. Which collective adds across devices while it deals out?"""
+
     def body(p):
         rows = p.shape[1] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(p[0], lax.axis_index("x") * rows, rows)
+
     return device_map(body, mesh, PARTS, ROWS)(parts)
 
 
@@ -215,10 +229,12 @@ def columns_called_rows(x, *, mesh):
 def gathered_and_sliced(x, *, mesh):
     """The values are right. But every device received the whole array and kept only its columns. A device needs
     one piece from each of the others, no more: which collective sends just these?"""
+
     def body(rows):
         whole = lax.all_gather(rows, "x", axis=0, tiled=True)
         width = rows.shape[1] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(whole, lax.axis_index("x") * width, width, 1)
+
     return device_map(body, mesh, ROWS, COLUMNS)(x)
 
 
@@ -281,9 +297,11 @@ def blocks_moved_not_turned(x, *, mesh):
 def turned_but_not_moved(x, *, mesh):
     """Each block was transposed where it was. In the transpose of a matrix of blocks, the blocks also change
     places: what device 1 holds of device 0's columns must go there. Which collective exchanges pieces?"""
+
     def body(x):
         pieces = jnp.split(x, mesh.shape["x"], axis=1)
         return jnp.concatenate([piece.T for piece in pieces], axis=1)
+
     return device_map(body, mesh, ROWS, ROWS)(x)
 
 
@@ -298,10 +316,12 @@ def exchanged_not_turned(x, *, mesh):
 def gathered_and_turned(x, *, mesh):
     """The values are right. But every device received the whole array to keep a few columns of it. A device needs
     one piece from each of the others, no more: which collective sends just these?"""
+
     def body(rows):
         whole = lax.all_gather(rows, "x", axis=0, tiled=True)
         width = rows.shape[1] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(whole, lax.axis_index("x") * width, width, 1).T
+
     return device_map(body, mesh, ROWS, ROWS)(x)
 
 
@@ -327,6 +347,7 @@ def _halves(dimension, back, tiled=(True, True)):
     def body(parts, w):
         share = lax.psum_scatter(parts[0], "x", scatter_dimension=dimension, tiled=tiled[0])
         return lax.all_gather(share @ w, "x", axis=back, tiled=tiled[1])
+
     return body
 
 
@@ -369,9 +390,11 @@ def scattered_untiled(parts, w, *, mesh):
 def gathered_first(parts, w, *, mesh):
     """The gather came first: every device then holds all parts one under the other, the same everywhere, and the
     psum_scatter adds equal things up, N times each. Which half must come first, while the parts still differ?"""
+
     def body(p, w):
         everyone = lax.all_gather(p[0], "x", axis=0, tiled=True)
         return lax.psum_scatter(everyone, "x", tiled=True) @ w
+
     return device_map(body, mesh, BETWEEN, P())(parts, w)
 
 
@@ -379,6 +402,8 @@ def gathered_first(parts, w, *, mesh):
 def forgot_the_second_half(parts, w, *, mesh):
     """Every device holds its own rows of the result, and out_specs claim that these are the whole. Wanted is the
     whole everywhere: which collective is the other half of a psum?"""
+
     def body(p, w):
         return lax.psum_scatter(p[0], "x", tiled=True) @ w
+
     return device_map(body, mesh, BETWEEN, P())(parts, w)

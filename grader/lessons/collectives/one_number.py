@@ -58,8 +58,10 @@ def largest_local_argmax(v, *, mesh):
 def forgot_where_its_block_begins(v, *, mesh):
     """That is the winner's place within its own block. Where in the whole vector does that block begin? A device
     knows its number and the length of its block."""
+
     def body(v):
         return lax.pmin(_candidates(v, jnp.arange(len(v))).min(), "x")
+
     return device_map(body, mesh, VECTOR, P())(v)
 
 
@@ -67,8 +69,10 @@ def forgot_where_its_block_begins(v, *, mesh):
 def added_only_its_number(v, *, mesh):
     """The device's number was added to the local place. Device 1's block begins at place `block length`, not at
     place 1: by what must the number be multiplied?"""
+
     def body(v):
         return lax.pmin(_candidates(v, lax.axis_index("x") + jnp.arange(len(v))).min(), "x")
+
     return device_map(body, mesh, VECTOR, P())(v)
 
 
@@ -76,9 +80,11 @@ def added_only_its_number(v, *, mesh):
 def last_of_several(v, *, mesh):
     """Where several entries are equally large, this is the place of the last of them. `argmax` names the first:
     which of the places that qualify should win?"""
+
     def body(v):
         largest = lax.pmax(v.max(), "x")
         return lax.pmax(jnp.where(v == largest, _places(v), -1).max(), "x")
+
     return device_map(body, mesh, VECTOR, P())(v)
 
 
@@ -86,9 +92,11 @@ def last_of_several(v, *, mesh):
 def added_the_places(v, *, mesh):
     """The places of the winners were added up. That is right only while there is one winner: with two equal
     maxima the sum is the place of neither. Which collective picks one?"""
+
     def body(v):
         largest = lax.pmax(v.max(), "x")
         return lax.psum(jnp.where(v == largest, _places(v), 0).sum(), "x")
+
     return device_map(body, mesh, VECTOR, P())(v)
 
 
@@ -138,8 +146,10 @@ def _(draw):
 def added_the_logarithms(x, *, mesh):
     """The devices' logsumexps were added up. They are logarithms of sums, and a sum of logarithms is the logarithm
     of a *product*. What must be added before the logarithm is taken?"""
+
     def body(x):
         return lax.psum(jax.nn.logsumexp(x, axis=1), "x")
+
     return device_map(body, mesh, COLUMNS, P())(x)
 
 
@@ -147,8 +157,10 @@ def added_the_logarithms(x, *, mesh):
 def averaged_the_logarithms(x, *, mesh):
     """The devices' logsumexps were averaged. Logarithms of sums do not combine that way: what must be added before
     the logarithm is taken?"""
+
     def body(x):
         return lax.pmean(jax.nn.logsumexp(x, axis=1), "x")
+
     return device_map(body, mesh, COLUMNS, P())(x)
 
 
@@ -156,8 +168,10 @@ def averaged_the_logarithms(x, *, mesh):
 def overflowed(x, *, mesh):
     """The formula is right on paper. But exp(150) is more than a float32 can hold, and exp(-150) is less: infinity,
     and zero. What is usually taken off first, and which value must it be here?"""
+
     def body(x):
         return jnp.log(lax.psum(jnp.exp(x).sum(axis=1), "x"))
+
     return device_map(body, mesh, COLUMNS, P())(x)
 
 
@@ -165,9 +179,11 @@ def overflowed(x, *, mesh):
 def each_took_its_own_maximum(x, *, mesh, check_vma=False):
     """Each device took the largest entry of its *own* block off before adding up, so the terms were scaled
     differently on each. All must take off the same number: which collective finds the largest of all?"""
+
     def body(x):
         largest = x.max(axis=1)
         return largest + jnp.log(lax.psum(jnp.exp(x - largest[:, None]).sum(axis=1), "x"))
+
     return device_map(body, mesh, COLUMNS, P(), check_vma)(x)
 
 
@@ -175,9 +191,11 @@ def each_took_its_own_maximum(x, *, mesh, check_vma=False):
 def forgot_to_add_the_maximum(x, *, mesh):
     """The largest entry was taken off inside exp and never put back. exp(x - m) is exp(x) divided by exp(m): what
     does that do to the logarithm?"""
+
     def body(x):
         largest = lax.pmax(x.max(axis=1), "x")
         return jnp.log(lax.psum(jnp.exp(x - largest[:, None]).sum(axis=1), "x"))
+
     return device_map(body, mesh, COLUMNS, P())(x)
 
 
@@ -192,8 +210,10 @@ def only_its_own_columns(x, *, mesh, check_vma=False):
 def gathered_all_logits(x, *, mesh):
     """The values are right. But all logits went to every device. For each row a device need tell the others two
     numbers only: which?"""
+
     def body(x):
         return jax.nn.logsumexp(lax.all_gather(x, "x", axis=1, tiled=True), axis=1)
+
     return device_map(body, mesh, COLUMNS, P())(x)
 
 
@@ -218,9 +238,11 @@ def softmax_of_its_own_columns(x, *, mesh):
 def divided_by_its_own_sum(x, *, mesh):
     """The largest entry is that of all devices, but the sum is each device's own, so every device's share adds up
     to 1. What must happen to the sum before you divide?"""
+
     def body(x):
         terms = jnp.exp(x - lax.pmax(x.max(axis=1, keepdims=True), "x"))
         return terms / terms.sum(axis=1, keepdims=True)
+
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -228,9 +250,11 @@ def divided_by_its_own_sum(x, *, mesh):
 def took_off_its_own_maximum(x, *, mesh):
     """Each device took the largest entry of its *own* block off, so the terms are scaled differently on each, and
     the sum mixes them. All must take off the same number: which collective finds it?"""
+
     def body(x):
         terms = jnp.exp(x - x.max(axis=1, keepdims=True))
         return terms / lax.psum(terms.sum(axis=1, keepdims=True), "x")
+
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -238,9 +262,11 @@ def took_off_its_own_maximum(x, *, mesh):
 def softmax_overflowed(x, *, mesh):
     """exp(150) is more than a float32 can hold: infinity divided by infinity is no number, and 0 by 0 neither.
     What may be taken off every entry of a row without changing its softmax?"""
+
     def body(x):
         terms = jnp.exp(x)
         return terms / lax.psum(terms.sum(axis=1, keepdims=True), "x")
+
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -248,9 +274,11 @@ def softmax_overflowed(x, *, mesh):
 def divided_by_the_mean(x, *, mesh):
     """The devices' sums were averaged, so every row sums to the number of devices. They are parts of one sum:
     which collective adds without dividing?"""
+
     def body(x):
         terms = jnp.exp(x - lax.pmax(x.max(axis=1, keepdims=True), "x"))
         return terms / lax.pmean(terms.sum(axis=1, keepdims=True), "x")
+
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -258,9 +286,11 @@ def divided_by_the_mean(x, *, mesh):
 def gathered_for_softmax(x, *, mesh):
     """The values are right. But all logits went to every device, and each kept a few columns of the softmax. For
     each row a device need tell the others two numbers only: which?"""
+
     def body(x):
         whole = jax.nn.softmax(lax.all_gather(x, "x", axis=1, tiled=True), axis=1)
         return lax.dynamic_slice_in_dim(whole, lax.axis_index("x") * x.shape[1], x.shape[1], 1)
+
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -294,8 +324,10 @@ def differentiated_the_maximum(x, *, mesh):
 def gradient_of_each_part(x, *, mesh):
     """That is the gradient of each device's own logsumexp: its rows sum to 1 on every device. The gradient wanted
     is that of the logsumexp of all columns: where does the sum over devices come in?"""
+
     def body(x):
         return jax.grad(lambda x: jax.nn.logsumexp(x, axis=1).sum())(x)
+
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -304,9 +336,11 @@ def gradient_without_the_check(x, *, mesh):
     """Too large by the number of devices along x. jax.grad was called *inside* shard_map with `check_vma=False`:
     JAX then does not know that all devices hold the same sum, and adds their gradients up once more. Leave the
     check on, or differentiate from outside."""
+
     def body(x):
         largest = lax.pmax(lax.stop_gradient(x.max(axis=1)), "x")
         return jax.grad(_total)(x, largest)
+
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -352,8 +386,10 @@ def _average(x):
 def own_statistics(x, *, mesh):
     """Each device normalised with the mean and variance of its own features. Mean 0 and deviation 1 look right on
     every device, and the values are wrong: over which features do both statistics run?"""
+
     def body(x):
         return _normalised(x, _average(x), _average((x - _average(x)) ** 2))
+
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -361,9 +397,11 @@ def own_statistics(x, *, mesh):
 def averaged_the_variances(x, *, mesh):
     """The mean is that of all features, but the variance is the average of the devices' own variances, each around
     its *own* mean. How far the devices' means lie apart is lost. Around which mean must every device measure?"""
+
     def body(x):
         mean = lax.pmean(_average(x), "x")
         return _normalised(x, mean, lax.pmean(_average((x - _average(x)) ** 2), "x"))
+
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -372,9 +410,11 @@ def averaged_only_across(x, *, mesh):
     """pmean averages *across* devices, place by place; it does not average the features that one device holds. So
     each feature was compared with the same place on other devices: on two devices only ±1 comes out. Which mean is
     missing?"""
+
     def body(x):
         mean = lax.pmean(x, "x")
         return _normalised(x, mean, lax.pmean((x - mean) ** 2, "x"))
+
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -382,9 +422,11 @@ def averaged_only_across(x, *, mesh):
 def added_the_means(x, *, mesh):
     """The devices' means were added up, so both statistics are too large by the number of devices. They are means
     of equally many features: which collective averages them?"""
+
     def body(x):
         mean = lax.psum(_average(x), "x")
         return _normalised(x, mean, lax.psum(_average((x - mean) ** 2), "x"))
+
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -392,9 +434,11 @@ def added_the_means(x, *, mesh):
 def own_variance(x, *, mesh):
     """The mean is that of all features. The squares were averaged over each device's own features only: which step
     did the mean get that the variance lacks?"""
+
     def body(x):
         mean = lax.pmean(_average(x), "x")
         return _normalised(x, mean, _average((x - mean) ** 2))
+
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -402,9 +446,11 @@ def own_variance(x, *, mesh):
 def gathered_the_features(x, *, mesh):
     """The values are right. But all features went to every device. For each row a device need tell the others two
     numbers only: which?"""
+
     def body(x):
         whole = lax.all_gather(x, "x", axis=1, tiled=True)
         return _normalised(x, _average(whole), whole.var(axis=1, keepdims=True))
+
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -436,8 +482,10 @@ def mean_of_means(x, mask, *, mesh):
     """Each device took the mean of what it keeps, and these means were averaged: a device that keeps one entry
     counts as much as one that keeps ten, and one that keeps none divides 0 by 0. Which two sums make the mean of
     all?"""
+
     def body(x, mask):
         return lax.pmean(_kept(x, mask) / mask.sum(), "x")
+
     return device_map(body, mesh, MASKED, P())(x, mask)
 
 
@@ -445,8 +493,10 @@ def mean_of_means(x, mask, *, mesh):
 def mean_of_guarded_means(x, mask, *, mesh):
     """Dividing by at least 1 cures the devices that keep nothing, not the mean: a device that keeps one entry still
     counts as much as one that keeps ten, and an empty one counts as zero. Which two sums make the mean of all?"""
+
     def body(x, mask):
         return lax.pmean(_kept(x, mask) / jnp.maximum(mask.sum(), 1), "x")
+
     return device_map(body, mesh, MASKED, P())(x, mask)
 
 
@@ -455,9 +505,11 @@ def weighted_a_mean_of_nothing(x, mask, *, mesh):
     """Weighting each device's mean by how many entries it keeps is right, until a device keeps none: its mean is
     0/0, which is no number, and no number times 0 is still none. What would you have added up had you not divided
     first?"""
+
     def body(x, mask):
         kept = mask.sum()
         return lax.psum(_kept(x, mask) / kept * kept, "x") / lax.psum(kept, "x")
+
     return device_map(body, mesh, MASKED, P())(x, mask)
 
 
@@ -465,8 +517,10 @@ def weighted_a_mean_of_nothing(x, mask, *, mesh):
 def divided_by_its_own_count(x, mask, *, mesh, check_vma=False):
     """The sum is that of all devices, but each divides by how many entries it keeps *itself*. Results differ from
     device to device, and `P()` claims that they do not. What must happen to the count?"""
+
     def body(x, mask):
         return lax.psum(_kept(x, mask), "x") / mask.sum()
+
     return device_map(body, mesh, MASKED, P(), check_vma)(x, mask)
 
 
@@ -474,8 +528,10 @@ def divided_by_its_own_count(x, mask, *, mesh, check_vma=False):
 def divided_by_all_entries(x, mask, *, mesh):
     """Masked entries add nothing to the sum, but they were counted: the divisor is the length of the whole vector.
     How many entries does the mask keep, over all devices?"""
+
     def body(x, mask):
         return lax.psum(_kept(x, mask), "x") / (len(x) * mesh.shape["x"])
+
     return device_map(body, mesh, MASKED, P())(x, mask)
 
 
@@ -483,8 +539,10 @@ def divided_by_all_entries(x, mask, *, mesh):
 def averaged_sum_over_total_count(x, mask, *, mesh):
     """The sums were averaged with pmean and the counts added with psum, so the result is too small by the number of
     devices. Both belong to the same fraction: treat them alike."""
+
     def body(x, mask):
         return lax.pmean(_kept(x, mask), "x") / lax.psum(mask.sum(), "x")
+
     return device_map(body, mesh, MASKED, P())(x, mask)
 
 
@@ -492,6 +550,8 @@ def averaged_sum_over_total_count(x, mask, *, mesh):
 def ignored_the_mask(x, mask, *, mesh):
     """That is the sum of *all* entries over the number of those that are kept. What should a masked entry add to
     the sum?"""
+
     def body(x, mask):
         return lax.psum(x.sum(), "x") / lax.psum(mask.sum(), "x")
+
     return device_map(body, mesh, MASKED, P())(x, mask)

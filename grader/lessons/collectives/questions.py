@@ -68,8 +68,11 @@ def joined_though_untiled(collective):
 def stacked_though_tiled(collective):
     """So it would be without `tiled=True`. Tiled, the blocks are joined along a dimension that is already there:
     that one grows, and no new one appears."""
-    return {"all_gather over x, axis=0, tiled": (4, 4, 6), "all_gather over x, axis=1, tiled": (4, 4, 6),
-            "all_gather over (x, y), axis=0, tiled": (8, 4, 6)}.get(collective)
+    return {
+        "all_gather over x, axis=0, tiled": (4, 4, 6),
+        "all_gather over x, axis=1, tiled": (4, 4, 6),
+        "all_gather over (x, y), axis=0, tiled": (8, 4, 6),
+    }.get(collective)
 
 
 @result_shapes.mistake
@@ -112,17 +115,27 @@ def exchanged_the_other_way(collective):
 # Which collective turned these blocks into those? Twelve puzzles, their numbers drawn once.
 
 KEYS = {
-    "A": ("all_gather tiled", LINE, 2, "x"), "B": ("psum", LINE, 4, "x"), "C": ("ppermute -1", LINE, 3, "x"),
-    "D": ("psum_scatter", LINE, 4, "x"), "E": ("all_to_all", LINE, 4, "x"), "F": ("all_gather", LINE, 2, "x"),
-    "G": ("axis_index", LINE, 3, "x"), "H": ("pmean", LINE, 3, "x"), "I": ("pmax", LINE, 3, "x"),
-    "J": ("psum", GRID, 3, "x"), "K": ("all_gather tiled", GRID, 2, "y"), "L": ("psum_scatter", GRID, 4, "y"),
+    "A": ("all_gather tiled", LINE, 2, "x"),
+    "B": ("psum", LINE, 4, "x"),
+    "C": ("ppermute -1", LINE, 3, "x"),
+    "D": ("psum_scatter", LINE, 4, "x"),
+    "E": ("all_to_all", LINE, 4, "x"),
+    "F": ("all_gather", LINE, 2, "x"),
+    "G": ("axis_index", LINE, 3, "x"),
+    "H": ("pmean", LINE, 3, "x"),
+    "I": ("pmax", LINE, 3, "x"),
+    "J": ("psum", GRID, 3, "x"),
+    "K": ("all_gather tiled", GRID, 2, "y"),
+    "L": ("psum_scatter", GRID, 4, "y"),
 }
 
 
 @functools.cache
 def _puzzles() -> dict[str, Puzzle]:
-    return {key: puzzle(np.random.default_rng(ord(key)), mesh, length, name, axis)
-            for key, (name, mesh, length, axis) in KEYS.items()}
+    return {
+        key: puzzle(np.random.default_rng(ord(key)), mesh, length, name, axis)
+        for key, (name, mesh, length, axis) in KEYS.items()
+    }
 
 
 def puzzles(keys: str) -> dict[str, tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]]:
@@ -268,8 +281,12 @@ def _(draw):
 def took_the_other_axis(collective):
     """Those devices differ from device 5 along the *other* axis. Its place is (x=2, y=1): a collective over x keeps
     y = 1 and runs through all x."""
-    return {"psum over x": [4, 5], "psum over y": [1, 3, 5, 7], "ppermute +1 over x": [4],
-            "ppermute +1 over y": [3]}.get(collective)
+    return {
+        "psum over x": [4, 5],
+        "psum over y": [1, 3, 5, 7],
+        "ppermute +1 over x": [4],
+        "ppermute +1 over y": [3],
+    }.get(collective)
 
 
 @partners.mistake
@@ -390,8 +407,13 @@ BACKWARDS = {
     "ppermute": (over("ppermute +1"), P("x")),
     "psum": (lambda b: lax.psum(b, "x"), P()),
 }
-IN_JAX = {"all_gather": "all_gather", "reduce_scatter": "psum_scatter", "all_to_all": "all_to_all",
-          "collective_permute": "ppermute", "all_reduce": "psum"}
+IN_JAX = {
+    "all_gather": "all_gather",
+    "reduce_scatter": "psum_scatter",
+    "all_to_all": "all_to_all",
+    "collective_permute": "ppermute",
+    "all_reduce": "psum",
+}
 
 
 @functools.cache
@@ -402,8 +424,9 @@ def _transposed(collective):
     forwards = jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=out)
     x = aval((16,), jnp.float32, P("x"), mesh)
     result = jax.eval_shape(forwards, x)
-    sent = structure(trace(lambda ct: jax.linear_transpose(forwards, x)(ct)[0],
-                           aval(result.shape, jnp.float32, out, mesh))).collectives
+    sent = structure(
+        trace(lambda ct: jax.linear_transpose(forwards, x)(ct)[0], aval(result.shape, jnp.float32, out, mesh))
+    ).collectives
     return IN_JAX[sent[0].kind] if sent else "nothing"
 
 

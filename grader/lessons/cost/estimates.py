@@ -32,8 +32,9 @@ def product():
     specs = P(None, "x"), P("x", None)
     program = jax.shard_map(lambda a, b: lax.psum(a @ b, "x"), mesh=mesh, in_specs=specs, out_specs=P())
     shapes = (ROWS, INNER), (INNER, COLUMNS)
-    return communication(program, *(aval(shape, jnp.float32, spec, mesh)
-                                    for shape, spec in zip(shapes, specs, strict=True)))
+    return communication(
+        program, *(aval(shape, jnp.float32, spec, mesh) for shape, spec in zip(shapes, specs, strict=True))
+    )
 
 
 def _hop_bytes():
@@ -54,8 +55,9 @@ MEASURED = {
     "bytes that one hop of 1 µs is worth": _hop_bytes,
 }
 
-before_you_measure = Exercise("before_you_measure", points=3, form="table", same=within(0.2),
-                              reference=lambda row: float(MEASURED[row]()))
+before_you_measure = Exercise(
+    "before_you_measure", points=3, form="table", same=within(0.2), reference=lambda row: float(MEASURED[row]())
+)
 
 
 before_you_measure.rows(MEASURED)
@@ -125,8 +127,12 @@ def microseconds_for_seconds(row):
 # From when on is a layer bound by its arithmetic? On TPU v5p, with the numbers of How To Scale Your Model.
 
 FLOPS, LINK, HIDDEN = 4.6e14, 9e10, 28672
-BOUNDS = ("tokens per device, data parallel over one axis", "tokens per device, data parallel over three axes",
-          "devices along y, tensor parallel over one axis", "devices along y, tensor parallel over two axes")
+BOUNDS = (
+    "tokens per device, data parallel over one axis",
+    "tokens per device, data parallel over three axes",
+    "devices along y, tensor parallel over one axis",
+    "devices along y, tensor parallel over two axes",
+)
 
 
 def _bound(row):
@@ -208,11 +214,16 @@ def _(draw):
     yield Case({"b": 49_152, "f": 32_768, "n": 64, "mx": 2, "my": 1})
     drawn, slipping = [], list(best_split.mistakes)
     while len(drawn) < 30 or slipping:
-        given = {"b": int(draw.rng.integers(1, 400)) * 1000, "f": int(draw.rng.choice([4096, 8192, 16384, 32768])),
-                 "n": int(2 ** draw.rng.integers(3, 9)), "mx": int(draw.rng.integers(1, 3)),
-                 "my": int(draw.rng.integers(1, 3))}
-        best, next_best = sorted(_split_seconds(given["b"], given["f"], *split, given["mx"], given["my"])
-                                 for split in _splits(given["n"]))[:2]
+        given = {
+            "b": int(draw.rng.integers(1, 400)) * 1000,
+            "f": int(draw.rng.choice([4096, 8192, 16384, 32768])),
+            "n": int(2 ** draw.rng.integers(3, 9)),
+            "mx": int(draw.rng.integers(1, 3)),
+            "my": int(draw.rng.integers(1, 3)),
+        }
+        best, next_best = sorted(
+            _split_seconds(given["b"], given["f"], *split, given["mx"], given["my"]) for split in _splits(given["n"])
+        )[:2]
         if next_best > 1.02 * best:
             drawn.append(given)
             slipping = [m for m in slipping if m.wrong(**given) == best_split.reference(**given)]
@@ -275,9 +286,11 @@ MEAN, DEVIATION, RUNS = 25.2, 30.9, 5  # of sin on one device, by `%timeit -n 5 
 
 def _usual():
     """The time of all runs but one, if these are alike, found by trying."""
+
     def deviation(usual):
         slow = RUNS * MEAN - (RUNS - 1) * usual
         return float(np.std([usual] * (RUNS - 1) + [slow]))
+
     low, high = 0.0, MEAN
     while high - low > 1e-6:
         middle = (low + high) / 2
@@ -354,11 +367,14 @@ def mean_less_deviation(row):
 
 # Why a clock did not show what was hoped for.
 
-REASONS = ("2048² product, simulated: 71 ms on one device, 79 ms on eight",
-           "51.4 ms and 53.8 ms: what each device has about as much of",
-           "compute-bound, data parallel: twice the devices", "communication-bound, data parallel: twice the devices",
-           "communication-bound, data parallel: twice the batch",
-           "communication-bound, tensor parallel: twice the devices")
+REASONS = (
+    "2048² product, simulated: 71 ms on one device, 79 ms on eight",
+    "51.4 ms and 53.8 ms: what each device has about as much of",
+    "compute-bound, data parallel: twice the devices",
+    "communication-bound, data parallel: twice the devices",
+    "communication-bound, data parallel: twice the batch",
+    "communication-bound, tensor parallel: twice the devices",
+)
 
 
 def _one_machine():
@@ -371,13 +387,18 @@ def _alike(batch=8192, widths=(784, 8192, 8192, 8192, 10), cut=(1, 2)):
 
     On 4 × 2 the second and third of its four layers are cut over the second axis, by columns and then by rows.
     """
+
     def per_device(data, model):
         parts = [model if k in cut else 1 for k in range(len(widths) - 1)]
         sizes = [d * f for d, f in itertools.pairwise(widths)]
         weights = sum(size / part for size, part in zip(sizes, parts, strict=True))
         sums = 2 * batch / data * widths[2]  # the third layer's output, and the gradient of the second's input
-        return {"FLOPs": weights * batch / data, "memory": weights,
-                "bytes sent": 2 * (data - 1) / data * weights + 2 * (model - 1) / model * sums}
+        return {
+            "FLOPs": weights * batch / data,
+            "memory": weights,
+            "bytes sent": 2 * (data - 1) / data * weights + 2 * (model - 1) / model * sums,
+        }
+
     one, other = per_device(8, 1), per_device(4, 2)
     return min(one, key=lambda name: abs(math.log(other[name] / one[name])))
 
@@ -391,6 +412,7 @@ def _scaled(row):
         x, y = (1, n) if "tensor" in row else (n, 1)
         backward = measured(how, b, 64, 64, x, y)[1]
         return max(backward.flops / fast, backward.sent)
+
     after = (128, 4) if row.endswith("batch") else (64, 8)
     ratio = seconds(*after) / seconds(64, 4)
     return min(("halves", 0.5), ("stays", 1.0), ("doubles", 2.0), key=lambda o: abs(math.log(o[1] / ratio)))[0]

@@ -50,8 +50,9 @@ def measured(how: str, b: int, d: int, f: int, x: int, y: int) -> tuple[Cost, Co
     gathers = "FSDP" in how
     share = "x" if gathers else None
     specs = P("x", None), P(share, "y"), P("y", share)
-    batch, w_in, w_out = (aval(shape, jnp.bfloat16, spec, mesh)
-                          for shape, spec in zip(((b, d), (d, f), (f, d)), specs, strict=True))
+    batch, w_in, w_out = (
+        aval(shape, jnp.bfloat16, spec, mesh) for shape, spec in zip(((b, d), (d, f), (f, d)), specs, strict=True)
+    )
 
     def cost(body, ins, outs, *args):
         program = jax.shard_map(functools.partial(body, gathers=gathers), mesh=mesh, in_specs=ins, out_specs=outs)

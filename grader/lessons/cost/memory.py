@@ -15,8 +15,10 @@ from grader.lessons.cost.rings_played import bubble as idle_places
 
 def within(part: float):
     """Two numbers are the same answer if they differ by no more than this part of the expected one."""
+
     def same(one, other, **_):
         return isinstance(one, (int, float)) and math.isclose(one, other, rel_tol=part)
+
     return same
 
 
@@ -28,19 +30,27 @@ WEIGHTS, GRADIENTS, OPTIMISER = ("bfloat16",), ("bfloat16",), ("float32",) * 3  
 
 def _lies(how: str, what: str) -> P:
     """How an array of a training state is laid out over the n devices of axis d."""
-    cut = {"data parallel": ("activations",), "ZeRO-1": ("activations", "optimiser"),
-           "ZeRO-2": ("activations", "optimiser", "gradients"),
-           "ZeRO-3": ("activations", "optimiser", "gradients", "weights"),
-           "tensor parallel": ("optimiser", "gradients", "weights")}[how]
+    cut = {
+        "data parallel": ("activations",),
+        "ZeRO-1": ("activations", "optimiser"),
+        "ZeRO-2": ("activations", "optimiser", "gradients"),
+        "ZeRO-3": ("activations", "optimiser", "gradients", "weights"),
+        "tensor parallel": ("optimiser", "gradients", "weights"),
+    }[how]
     return P("d") if what in cut else P()
 
 
 def _held(how, params, activations, n, *, state=(WEIGHTS, GRADIENTS, OPTIMISER), lies=_lies):
     """Lay everything out on n devices and look what the first one holds, in bytes."""
-    arrays = [(params, dtype, what) for what, dtypes in zip(("weights", "gradients", "optimiser"), state, strict=True)
-              for dtype in dtypes] + [(activations, "int8", "activations")]
-    return sum(blocks((length,), lies(how, what), {"d": n}).entries * jnp.dtype(dtype).itemsize
-               for length, dtype, what in arrays)
+    arrays = [
+        (params, dtype, what)
+        for what, dtypes in zip(("weights", "gradients", "optimiser"), state, strict=True)
+        for dtype in dtypes
+    ] + [(activations, "int8", "activations")]
+    return sum(
+        blocks((length,), lies(how, what), {"d": n}).entries * jnp.dtype(dtype).itemsize
+        for length, dtype, what in arrays
+    )
 
 
 memory_per_device = Exercise("memory_per_device", points=4, reference=_held, form="function")
@@ -50,8 +60,14 @@ memory_per_device = Exercise("memory_per_device", points=4, reference=_held, for
 def _(draw):
     for k in range(30):
         n = 8 if k < 5 else int(draw.rng.choice([2, 4, 8, 16]))
-        yield Case({"how": HOWS[k % 5], "params": n * int(draw.rng.integers(1, 10**6)),
-                    "activations": n * int(draw.rng.integers(10**3, 10**6)), "n": n})
+        yield Case(
+            {
+                "how": HOWS[k % 5],
+                "params": n * int(draw.rng.integers(1, 10**6)),
+                "activations": n * int(draw.rng.integers(10**3, 10**6)),
+                "n": n,
+            }
+        )
 
 
 @memory_per_device.mistake
@@ -79,32 +95,34 @@ def no_gradients(how, params, activations, n):
 def activations_cut_over_the_model_axis(how, params, activations, n):
     """Tensor parallelism cuts the weights; every device sees the same tokens, and keeps the activations between
     layers whole. Only an axis that cuts the *batch* divides these."""
-    return _held(how, params, activations, n, lies=lambda how, what: P("d") if what == "activations" else (
-        _lies(how, what)))
+    return _held(
+        how, params, activations, n, lies=lambda how, what: P("d") if what == "activations" else (_lies(how, what))
+    )
 
 
 @memory_per_device.mistake
 def whole_batch_everywhere(how, params, activations, n):
     """Each device was given the activations of the whole batch. Data parallelism, and ZeRO with it, deals the
     batch out: what is one device's share?"""
-    return _held(how, params, activations, n, lies=lambda how, what: P() if what == "activations" else (
-        _lies(how, what)))
+    return _held(
+        how, params, activations, n, lies=lambda how, what: P() if what == "activations" else (_lies(how, what))
+    )
 
 
 @memory_per_device.mistake
 def all_state_divided(how, params, activations, n):
     """You divided the whole training state by n. ZeRO does so step by step: 1 the optimiser's arrays, 2 also the
     gradients, 3 also the weights. Plain data parallelism divides none."""
-    return _held(how, params, activations, n, lies=lambda how, what: P("d") if what != "activations" else (
-        _lies(how, what)))
+    return _held(
+        how, params, activations, n, lies=lambda how, what: P("d") if what != "activations" else (_lies(how, what))
+    )
 
 
 @memory_per_device.mistake
 def gradients_still_whole(how, params, activations, n):
     """From ZeRO-2 on a device keeps only its share of the gradients: a reduce_scatter leaves it no more. Yours
     are whole."""
-    return _held(how, params, activations, n, lies=lambda how, what: P() if what == "gradients" else (
-        _lies(how, what)))
+    return _held(how, params, activations, n, lies=lambda how, what: P() if what == "gradients" else (_lies(how, what)))
 
 
 # The largest model that fits on eight devices of 16 GB, nothing but its training state in them.
@@ -205,9 +223,11 @@ def busy_part(stages, microbatches):
 
 def _enough(stages, percent):
     """The fewest microbatches, found by trying."""
+
     def small_enough(microbatches):
         empty, places = idle_places(stages, microbatches)
         return 100 * empty < percent * places
+
     return next(filter(small_enough, itertools.count(1)))
 
 

@@ -90,8 +90,7 @@ def bubble(stages: int, microbatches: int) -> tuple[int, int]:
     done = [0] * stages  # microbatches that each stage has finished
     steps = 0
     while done[-1] < microbatches:
-        ready = [stage for stage in range(stages)
-                 if done[stage] < (microbatches if stage == 0 else done[stage - 1])]
+        ready = [stage for stage in range(stages) if done[stage] < (microbatches if stage == 0 else done[stage - 1])]
         for stage in ready:
             done[stage] += 1
         steps += 1

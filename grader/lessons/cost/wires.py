@@ -57,8 +57,13 @@ def _(draw):
 def _shares(kind, n):
     """How many times V each device sends."""
     share = (n - 1) / n
-    return {"all_gather": share, "reduce_scatter": share, "all_reduce": 2 * share, "all_to_all": share / n,
-            "collective_permute": 1 / n}[kind]
+    return {
+        "all_gather": share,
+        "reduce_scatter": share,
+        "all_reduce": 2 * share,
+        "all_to_all": share / n,
+        "collective_permute": 1 / n,
+    }[kind]
 
 
 @collective_bytes.mistake
@@ -106,8 +111,11 @@ def counted_elements(kind, shape, dtype, n):
 @collective_bytes.mistake
 def sent_what_it_keeps(kind, shape, dtype, n):
     """Of n blocks you sent n. One of them is the device's own, or ends there: it need not go on. What is left?"""
-    return _shares(kind, n) * n / (n - 1) * _nbytes(shape, dtype) if kind != "collective_permute" else (
-        _sent(kind, shape, dtype, n))
+    return (
+        _shares(kind, n) * n / (n - 1) * _nbytes(shape, dtype)
+        if kind != "collective_permute"
+        else (_sent(kind, shape, dtype, n))
+    )
 
 
 # all_to_all on a ring without shortcuts: a message for a far device crosses every link on its way.
@@ -172,9 +180,15 @@ ring_seconds = Exercise("ring_seconds", points=3, reference=_seconds, form="func
 @ring_seconds.cases
 def _(draw):
     for k in range(30):
-        yield Case({"kind": KINDS[k % 3], "n": _one_of(draw, (2, 4, 8, 16)) if k > 2 else 8,
-                    "volume": 2 ** _whole(draw, 12, 22), "alpha": _one_of(draw, (1e-6, 5e-7, 2e-6)),
-                    "bandwidth": _one_of(draw, (4.5e10, 9e10))})
+        yield Case(
+            {
+                "kind": KINDS[k % 3],
+                "n": _one_of(draw, (2, 4, 8, 16)) if k > 2 else 8,
+                "volume": 2 ** _whole(draw, 12, 22),
+                "alpha": _one_of(draw, (1e-6, 5e-7, 2e-6)),
+                "bandwidth": _one_of(draw, (4.5e10, 9e10)),
+            }
+        )
 
 
 def _ring(kind, n):
@@ -236,8 +250,13 @@ crossover_bytes = Exercise("crossover_bytes", points=3, reference=_crossing, for
 @crossover_bytes.cases
 def _(draw):
     for _ in range(30):
-        yield Case({"n": _one_of(draw, (4, 8, 16)), "alpha": _one_of(draw, (1e-6, 5e-7, 2e-6, 1e-5)),
-                    "bandwidth": _one_of(draw, (4.5e10, 9e10, 2.5e10))})
+        yield Case(
+            {
+                "n": _one_of(draw, (4, 8, 16)),
+                "alpha": _one_of(draw, (1e-6, 5e-7, 2e-6, 1e-5)),
+                "bandwidth": _one_of(draw, (4.5e10, 9e10, 2.5e10)),
+            }
+        )
 
 
 def _balance(steps_ring, steps_tree, passes_ring, alpha, bandwidth):
@@ -282,8 +301,14 @@ def natural_logarithm(n, alpha, bandwidth):
 
 # A report of one's own, from the jaxpr.
 
-NAMES = {"psum": "all_reduce", "psum_invariant": "all_reduce", "all_gather": "all_gather",
-         "reduce_scatter": "reduce_scatter", "all_to_all": "all_to_all", "ppermute": "collective_permute"}
+NAMES = {
+    "psum": "all_reduce",
+    "psum_invariant": "all_reduce",
+    "all_gather": "all_gather",
+    "reduce_scatter": "reduce_scatter",
+    "all_to_all": "all_to_all",
+    "ppermute": "collective_permute",
+}
 
 
 def _from_the_program(jaxpr):
@@ -319,8 +344,15 @@ def _step(draw, depth: int):
     return ["ppermute" if kind in ("jit", "loop") else kind, _one_of(draw, ("x", "y"))]
 
 
-def _walked(jaxpr, times=1, *, names=NAMES, turns=lambda times, length: times * length, enters=lambda eqn: True,
-            size=lambda eqn: _bytes_of(eqn.invars[0])):
+def _walked(
+    jaxpr,
+    times=1,
+    *,
+    names=NAMES,
+    turns=lambda times, length: times * length,
+    enters=lambda eqn: True,
+    size=lambda eqn: _bytes_of(eqn.invars[0]),
+):
     """The report as a walk through the jaxpr; what a mistake does otherwise is given."""
     found = []
     for eqn in jaxpr.eqns:
@@ -397,8 +429,12 @@ def _layer_sent(how, b, d, f, x, y):
 
 
 layer_bytes = Exercise("layer_bytes", points=5, reference=_layer_sent, form="function")
-DIVIDED = {"data parallel": [(2, 1), (4, 1), (8, 1)], "FSDP": [(4, 1), (8, 1), (2, 1)],
-           "tensor parallel": [(1, 2), (1, 8), (1, 4)], "FSDP + tensor parallel": [(4, 2), (2, 4), (2, 2)]}
+DIVIDED = {
+    "data parallel": [(2, 1), (4, 1), (8, 1)],
+    "FSDP": [(4, 1), (8, 1), (2, 1)],
+    "tensor parallel": [(1, 2), (1, 8), (1, 4)],
+    "FSDP + tensor parallel": [(4, 2), (2, 4), (2, 2)],
+}
 
 
 @layer_bytes.cases
@@ -410,8 +446,23 @@ def _(draw):
         yield Case({"how": how, "b": b, "d": d, "f": f, "x": x, "y": y})
 
 
-def _layer(how, b, d, f, x, y, *, width=2, share=lambda n: (n - 1) / n, gradient=2, gathers=(1, 1), sums=(1, 1),
-           summed=None, cut_weights=True, cut_batch=True):
+def _layer(
+    how,
+    b,
+    d,
+    f,
+    x,
+    y,
+    *,
+    width=2,
+    share=lambda n: (n - 1) / n,
+    gradient=2,
+    gathers=(1, 1),
+    sums=(1, 1),
+    summed=None,
+    cut_weights=True,
+    cut_batch=True,
+):
     """Forward and backward bytes; a mistake changes one of the entries."""
     weights = 2 * width * d * f / (y if cut_weights else 1)
     activations = (summed or width * b * d) / (x if cut_batch else 1)
@@ -439,9 +490,14 @@ def weights_still_there(how, b, d, f, x, y):
 def fsdp_all_reduced(how, b, d, f, x, y):
     """Each device updates its share of the weights only, so it needs its share of the summed gradient only. Which
     collective adds up and deals out?"""
-    return _layer(how, b, d, f, x, y, gradient=2) if "FSDP" not in how else tuple(
-        sent + extra for sent, extra in zip(_layer(how, b, d, f, x, y),
-                                            (0, (x - 1) / x * 4 * d * f / y), strict=True))
+    return (
+        _layer(how, b, d, f, x, y, gradient=2)
+        if "FSDP" not in how
+        else tuple(
+            sent + extra
+            for sent, extra in zip(_layer(how, b, d, f, x, y), (0, (x - 1) / x * 4 * d * f / y), strict=True)
+        )
+    )
 
 
 @layer_bytes.mistake
@@ -508,9 +564,18 @@ layer_seconds = Exercise("layer_seconds", points=4, reference=_layer_seconds, fo
 def _(draw):
     for k in range(10):
         b, d, f = (int(8 * n) for n in draw.rng.choice([2, 3, 4, 5, 6, 8], size=3, replace=False))
-        yield Case({"how": ("data parallel", "tensor parallel")[(k + 1) % 2], "backward": k % 3 != 1, "b": b, "d": d,
-                    "f": f, "n": (8, 4, 2)[k % 3],
-                    "flops_per_s": _one_of(draw, (4.6e14, 2e14)), "link": _one_of(draw, (9e10, 5e10))})
+        yield Case(
+            {
+                "how": ("data parallel", "tensor parallel")[(k + 1) % 2],
+                "backward": k % 3 != 1,
+                "b": b,
+                "d": d,
+                "f": f,
+                "n": (8, 4, 2)[k % 3],
+                "flops_per_s": _one_of(draw, (4.6e14, 2e14)),
+                "link": _one_of(draw, (9e10, 5e10)),
+            }
+        )
 
 
 @layer_seconds.mistake

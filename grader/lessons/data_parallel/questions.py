@@ -26,8 +26,10 @@ WIDTHS, ROWS, DEVICES = (784, 8192, 8192, 8192, 10), 8192, 8
 
 
 def _layers(mesh, spec=P()):
-    return [{"W": aval((n, m), np.float32, spec, mesh), "b": aval((m,), np.float32, spec, mesh)}
-            for n, m in zip(WIDTHS, WIDTHS[1:], strict=False)]
+    return [
+        {"W": aval((n, m), np.float32, spec, mesh), "b": aval((m,), np.float32, spec, mesh)}
+        for n, m in zip(WIDTHS, WIDTHS[1:], strict=False)
+    ]
 
 
 @functools.lru_cache
@@ -151,7 +153,7 @@ def rest_dropped(params, batch, mesh):
     """60 rows cannot be cut into eight equal parts, and the rest was dropped without a word: four examples that no run
     will see. An error is better. (Part 6 shows what to do with such a batch.)"""
     n = mesh.shape["data"]
-    return _placed(params, jax.tree.map(lambda v: v[:len(v) // n * n], batch), mesh)
+    return _placed(params, jax.tree.map(lambda v: v[: len(v) // n * n], batch), mesh)
 
 
 @place_dp.mistake
@@ -174,8 +176,11 @@ RECIPES = {
     "local sum, psum": (SUMS, lax.psum, False),
     "local mean, nothing, check_vma on": (MEANS, None, True),
     "local sum / 48, psum": (lambda v: jnp.sum(v) / (8 * SHARE), lax.psum, False),
-    "local mean, summed over 4 microbatches, pmean": (lambda v: jnp.sum(v.reshape(MICROBATCHES, -1).mean(1)), lax.pmean,
-                                                       False),
+    "local mean, summed over 4 microbatches, pmean": (
+        lambda v: jnp.sum(v.reshape(MICROBATCHES, -1).mean(1)),
+        lax.pmean,
+        False,
+    ),
 }
 
 
@@ -192,13 +197,15 @@ def _times_too_large(recipe: str) -> float:
         return combine(gradient, "data") if combine else gradient
 
     found = jax.jit(jax.shard_map(on_device, mesh=mesh, in_specs=(P(), P("data")), out_specs=P(), check_vma=check))(
-        put(np.float32(0.5), P(), mesh), put(x, P("data"), mesh))
+        put(np.float32(0.5), P(), mesh), put(x, P("data"), mesh)
+    )
     alone = jax.grad(lambda w: jnp.mean((w * x - 1) ** 2))(np.float32(0.5))
     return round(float(found / alone), 3)
 
 
-same_lr_question = Exercise("same_lr_question", points=4, form="table",
-                            reference=lambda recipe: LR / _times_too_large(recipe))
+same_lr_question = Exercise(
+    "same_lr_question", points=4, form="table", reference=lambda recipe: LR / _times_too_large(recipe)
+)
 
 
 @same_lr_question.cases
@@ -254,8 +261,14 @@ def divided_by_devices_for_microbatches(recipe):
 
 # Averaging parameters in place of gradients: when is it the same?
 
-OPTIMISERS = ("SGD", "SGD with weight decay", "SGD with momentum", "Adam", "SGD, gradients clipped on each device",
-              "SGD, averaged after every second step")
+OPTIMISERS = (
+    "SGD",
+    "SGD with weight decay",
+    "SGD with momentum",
+    "Adam",
+    "SGD, gradients clipped on each device",
+    "SGD, averaged after every second step",
+)
 
 
 def _update(rule, w, g, state):

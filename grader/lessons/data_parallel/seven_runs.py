@@ -36,8 +36,9 @@ def _start() -> tuple[list[dict[str, np.ndarray]], dict[str, np.ndarray]]:
     def normal(*shape):
         return rng.normal(size=shape).astype(np.float32)
 
-    params = [{"W": normal(n, m) / np.float32(n**0.5), "b": normal(m) / 8}
-              for n, m in zip(WIDTHS, WIDTHS[1:], strict=False)]
+    params = [
+        {"W": normal(n, m) / np.float32(n**0.5), "b": normal(m) / 8} for n, m in zip(WIDTHS, WIDTHS[1:], strict=False)
+    ]
     x = normal(ROWS, WIDTHS[0])
     y = np.tanh(x @ normal(WIDTHS[0], WIDTHS[-1]) / 4)
     real = np.arange(ROWS) < REAL
@@ -59,9 +60,11 @@ def _row_losses(params, batch, numbers, dropped, step):
 
 def _alone(params, batch, dropped, step):
     """Loss and gradients as a single device computes them."""
+
     def loss(params):
         each = _row_losses(params, batch, jnp.arange(ROWS), dropped, step)
         return jnp.sum(each * batch["real"]) / jnp.sum(batch["real"])
+
     return jax.value_and_grad(loss)(params)
 
 
@@ -90,8 +93,8 @@ class Way:
     def __call__(self, params, batch, dropped, step):
         """Loss and gradients on one device, given its rows."""
         rows, first = batch["real"].shape[0], lax.axis_index(BOTH) * self.numbered
-        numbers = (first * rows + jnp.arange(rows))[self.skipped:]
-        batch = jax.tree.map(lambda v: v[self.skipped:], batch)
+        numbers = (first * rows + jnp.arange(rows))[self.skipped :]
+        batch = jax.tree.map(lambda v: v[self.skipped :], batch)
         counted = batch["real"] if self.masked else jnp.ones_like(batch["real"])
         count = lax.pmean(jnp.sum(counted), BOTH)
 
@@ -161,14 +164,17 @@ class Runs:
         return jax.jit(_alone if run == TRUTH else self.on_devices(WAYS[LETTERS[run]]))
 
     def on_devices(self, way: Way) -> Callable[..., Any]:
-        return jax.shard_map(way, mesh=self.mesh, in_specs=(P(), P(BOTH), P(), P()), out_specs=(P(), P()),
-                             check_vma=way.check_vma)
+        return jax.shard_map(
+            way, mesh=self.mesh, in_specs=(P(), P(BOTH), P(), P()), out_specs=(P(), P()), check_vma=way.check_vma
+        )
 
     def _laid(self, run: str, params: Any, batch: Mapping[str, np.ndarray]) -> tuple[Any, Any]:
         if run == TRUTH:
             return params, batch
-        return (jax.tree.map(lambda leaf: put(leaf, P(), self.mesh), params),
-                {name: put(v, P(BOTH), self.mesh) for name, v in batch.items()})
+        return (
+            jax.tree.map(lambda leaf: put(leaf, P(), self.mesh), params),
+            {name: put(v, P(BOTH), self.mesh) for name, v in batch.items()},
+        )
 
     def _train(self, run: str) -> tuple[np.ndarray, Any]:
         params, batch = self._laid(run, *_start())
@@ -206,8 +212,11 @@ def identified(run: str) -> str:
     (loss, gradients), (due, _) = runs().gradients(run), runs().gradients(TRUTH)
     if (versions := copies(gradients)) > 1:
         return "never synchronised" if versions == 8 else "averaged over one axis"
-    for name, experiment in (("same dropout masks", {"dropout": False}), ("padding counted", {"padding": False}),
-                             ("last microbatch only", {"dropout": False, "padding": False, "alike": True})):
+    for name, experiment in (
+        ("same dropout masks", {"dropout": False}),
+        ("padding counted", {"padding": False}),
+        ("last microbatch only", {"dropout": False, "padding": False, "alike": True}),
+    ):
         if _right(run, **experiment):
             return name
     return "sum of means" if loss > 2 * due else "sum taken for the mean"

@@ -49,18 +49,25 @@ dropout_rng = Exercise("dropout_rng", points=5, reference=jax.jit(_with_dropout,
 def _(draw):
     mesh, (rows, features, hidden) = draw.mesh(*AXES), draw.lengths(3, divisible_by=8)
     key = draw.rng.integers(2**32, size=2, dtype=np.uint32)
-    return Case({"key_data": Array(key, P()), "x": Array(draw.values(rows, features) / 8, P("data")),
-                 "hidden": hidden}, mesh, {"w": P(), "h": P("data")}, 0)
+    return Case(
+        {"key_data": Array(key, P()), "x": Array(draw.values(rows, features) / 8, P("data")), "hidden": hidden},
+        mesh,
+        {"w": P(), "h": P("data")},
+        0,
+    )
 
 
 def _drawn(masks, key_data, x, *, hidden, mesh, init=lambda key: key, scale=KEEP, check_vma=False):
     """`masks(key, x, hidden)` makes a device's masks; `init` what becomes of the key of the parameters."""
+
     def on_device(key_data, x):
         init_key, mask_key = _keys(key_data)
         w = _initialised(init(init_key), x, hidden)
         return {"w": w, "h": jnp.where(masks(mask_key, x, hidden), x @ w / scale, 0)}
-    return jax.shard_map(on_device, mesh=mesh, in_specs=(P(), P("data")), out_specs={"w": P(), "h": P("data")},
-                         check_vma=check_vma)(key_data, x)
+
+    return jax.shard_map(
+        on_device, mesh=mesh, in_specs=(P(), P("data")), out_specs={"w": P(), "h": P("data")}, check_vma=check_vma
+    )(key_data, x)
 
 
 def _rows(x):
@@ -76,16 +83,23 @@ def _by_row(key, x, hidden):
 def same_rows_on_every_shard(*arrays, hidden, mesh, check_vma=False):
     """Every device numbered its rows from 0, so all shards got the same masks: example 0 of one and example 0 of the
     next lose the same units. What is the number of a device's first row in the whole batch?"""
-    return _drawn(lambda key, x, hidden: _masks(key, jnp.arange(x.shape[0]), hidden), *arrays, hidden=hidden, mesh=mesh,
-                  check_vma=check_vma)
+    return _drawn(
+        lambda key, x, hidden: _masks(key, jnp.arange(x.shape[0]), hidden),
+        *arrays,
+        hidden=hidden,
+        mesh=mesh,
+        check_vma=check_vma,
+    )
 
 
 @dropout_rng.mistake
 def one_key_for_all(*arrays, hidden, mesh, check_vma=False):
     """Every device drew a mask for its block from the same key, and the same key gives the same numbers: the shards'
     masks are copies of each other. What could go into the key that differs from example to example?"""
+
     def masks(key, x, hidden):
         return jax.random.bernoulli(key, KEEP, (x.shape[0], hidden))
+
     return _drawn(masks, *arrays, hidden=hidden, mesh=mesh, check_vma=check_vma)
 
 
@@ -94,8 +108,10 @@ def a_key_for_each_shard(*arrays, hidden, mesh, check_vma=False):
     """A key for each shard: the masks differ, as they should, and much code does this. But on another number of devices
     the same example gets another mask, so no run can be held against a single device's. Fold in what belongs to the
     *example*."""
+
     def masks(key, x, hidden):
         return jax.random.bernoulli(jax.random.fold_in(key, lax.axis_index("data")), KEEP, (x.shape[0], hidden))
+
     return _drawn(masks, *arrays, hidden=hidden, mesh=mesh, check_vma=check_vma)
 
 
@@ -103,8 +119,10 @@ def a_key_for_each_shard(*arrays, hidden, mesh, check_vma=False):
 def rows_from_the_devices_number(*arrays, hidden, mesh, check_vma=False):
     """Rows are counted from the device's number on: device 1 begins at row 1, which device 0 has as well. Device 1
     holds *block* 1: how many rows stand before it?"""
+
     def masks(key, x, hidden):
         return _masks(key, lax.axis_index("data") + jnp.arange(x.shape[0]), hidden)
+
     return _drawn(masks, *arrays, hidden=hidden, mesh=mesh, check_vma=check_vma)
 
 
@@ -112,8 +130,14 @@ def rows_from_the_devices_number(*arrays, hidden, mesh, check_vma=False):
 def folded_into_the_parameters(*arrays, hidden, mesh, check_vma=False):
     """The device's number went into the key of the *parameters* too: every device starts with a network of its own.
     The check, if it is on, says so: out_specs promise copies. Which of the two draws must not know who is drawing?"""
-    return _drawn(_by_row, *arrays, hidden=hidden, mesh=mesh, check_vma=check_vma,
-                  init=lambda key: jax.random.fold_in(key, lax.axis_index("data")))
+    return _drawn(
+        _by_row,
+        *arrays,
+        hidden=hidden,
+        mesh=mesh,
+        check_vma=check_vma,
+        init=lambda key: jax.random.fold_in(key, lax.axis_index("data")),
+    )
 
 
 @dropout_rng.mistake
@@ -145,9 +169,13 @@ def _(draw):
     values = {name: draw.values(*shape) * (4 if name == "b2" else 1) / 32 for name, shape in shapes.items()}
     norm = float(np.sqrt(sum((v**2).sum() for v in values.values())))
     for limit in (norm / 2, norm * 2):
-        yield Case({"gradients": {name: Array(v, LEAVES[name]) for name, v in values.items()}, "limit": limit},
-                   mesh, (LEAVES, P()), round(ring_bytes("all_reduce", len(LEAVES) * FLOAT, mesh["model"])),
-                   roundings=features * hidden + hidden * out)  # a sum of squares of so many
+        yield Case(
+            {"gradients": {name: Array(v, LEAVES[name]) for name, v in values.items()}, "limit": limit},
+            mesh,
+            (LEAVES, P()),
+            round(ring_bytes("all_reduce", len(LEAVES) * FLOAT, mesh["model"])),
+            roundings=features * hidden + hidden * out,
+        )  # a sum of squares of so many
 
 
 def _squares(gradients, names):
@@ -159,8 +187,10 @@ def _clip(norm_of, gradients, *, limit, mesh, factor=None, check_vma=False):
         norm = norm_of(gradients)
         scale = factor(norm, limit) if factor else jnp.minimum(1, limit / norm)
         return {name: g * scale for name, g in gradients.items()}, norm
+
     return jax.shard_map(on_device, mesh=mesh, in_specs=(LEAVES,), out_specs=(LEAVES, P()), check_vma=check_vma)(
-        gradients)
+        gradients
+    )
 
 
 CUT_LEAVES = [name for name in LEAVES if name not in WHOLE]
@@ -181,24 +211,36 @@ def local_norms(gradients, *, limit, mesh, check_vma=False):
 def sum_of_norms(gradients, *, limit, mesh, check_vma=False):
     """Each device took a norm, and these were added up. Norms do not add: two perpendicular steps of 3 and 4 lead 5
     away. Their squares do. Where does the square root belong?"""
-    return _clip(lambda g: lax.psum(jnp.sqrt(_squares(g, LEAVES)), "model"), gradients, limit=limit, mesh=mesh,
-                 check_vma=check_vma)
+    return _clip(
+        lambda g: lax.psum(jnp.sqrt(_squares(g, LEAVES)), "model"),
+        gradients,
+        limit=limit,
+        mesh=mesh,
+        check_vma=check_vma,
+    )
 
 
 @clip_by_global_norm.mistake
 def counted_every_copy(gradients, *, limit, mesh, check_vma=False):
     """All squares went through the psum, also those of `b2`, which is whole on every device: it was counted once for
     each device along `model`. The check of shard_map does not mind. Which leaves are parts, and which are copies?"""
-    return _clip(lambda g: jnp.sqrt(lax.psum(_squares(g, LEAVES), "model")), gradients, limit=limit, mesh=mesh,
-                 check_vma=check_vma)
+    return _clip(
+        lambda g: jnp.sqrt(lax.psum(_squares(g, LEAVES), "model")),
+        gradients,
+        limit=limit,
+        mesh=mesh,
+        check_vma=check_vma,
+    )
 
 
 @clip_by_global_norm.mistake
 def summed_over_the_data_axis_too(gradients, *, limit, mesh, check_vma=False):
     """The squares were summed over `data` as well. Gradients are averaged before they are clipped, and along `data` all
     devices hold the same: each square was counted once for every one of them."""
+
     def norm(g):
         return jnp.sqrt(_squares(g, WHOLE) + lax.psum(_squares(g, CUT_LEAVES), ("data", "model")))
+
     return _clip(norm, gradients, limit=limit, mesh=mesh, check_vma=check_vma)
 
 
@@ -206,8 +248,10 @@ def summed_over_the_data_axis_too(gradients, *, limit, mesh, check_vma=False):
 def summed_over_the_data_axis_only(gradients, *, limit, mesh, check_vma=False):
     """The squares were summed over `data`, along which all devices hold the same parts. Over which axis are these
     matrices cut? There lie the squares that are missing."""
+
     def norm(g):
         return jnp.sqrt(_squares(g, WHOLE) + lax.psum(_squares(g, CUT_LEAVES), "data"))
+
     return _clip(norm, gradients, limit=limit, mesh=mesh, check_vma=check_vma)
 
 
@@ -215,21 +259,25 @@ def summed_over_the_data_axis_only(gradients, *, limit, mesh, check_vma=False):
 def leaf_by_leaf(gradients, *, limit, mesh, check_vma=False):
     """Every leaf was clipped by a norm of its own, so the direction of the step changed. One norm of all of them
     together, and one factor for all."""
+
     def on_device(gradients):
-        norms = {name: jnp.sqrt(lax.psum(jnp.sum(g**2), "model") if name in CUT_LEAVES else jnp.sum(g**2))
-                 for name, g in gradients.items()}
+        norms = {
+            name: jnp.sqrt(lax.psum(jnp.sum(g**2), "model") if name in CUT_LEAVES else jnp.sum(g**2))
+            for name, g in gradients.items()
+        }
         clipped = {name: g * jnp.minimum(1, limit / norms[name]) for name, g in gradients.items()}
         return clipped, jnp.sqrt(sum(n**2 for n in norms.values()))
+
     return jax.shard_map(on_device, mesh=mesh, in_specs=(LEAVES,), out_specs=(LEAVES, P()), check_vma=check_vma)(
-        gradients)
+        gradients
+    )
 
 
 @clip_by_global_norm.mistake
 def scaled_up_as_well(gradients, *, limit, mesh, check_vma=False):
     """Short gradients were stretched to the limit, too. To clip is to shorten what is too long, and to leave the rest
     as it is: the factor is never more than 1."""
-    return _clip(_norm, gradients, limit=limit, mesh=mesh, factor=lambda norm, limit: limit / norm,
-                 check_vma=check_vma)
+    return _clip(_norm, gradients, limit=limit, mesh=mesh, factor=lambda norm, limit: limit / norm, check_vma=check_vma)
 
 
 @clip_by_global_norm.mistake
@@ -267,6 +315,7 @@ def _compiled(function, **options):
             if leaf.is_deleted():
                 raise RuntimeError(f"Array has been deleted with shape={leaf.dtype}[{','.join(map(str, leaf.shape))}].")
         return jitted(*arguments)
+
     return call
 
 
@@ -287,8 +336,13 @@ def _(draw):
         shapes = {"W": (features, out), "b": (out,)}
         layer = {name: OnDevices(draw.values(*shape) / 32, MESH) for name, shape in shapes.items()}
         still = {name: OnDevices(np.zeros(shape, np.float32), MESH) for name, shape in shapes.items()}
-        batches = [{"x": OnDevices(draw.values(rows, features) / 8, MESH, P("data")),
-                    "y": OnDevices(draw.values(rows, out) / 8, MESH, P("data"))} for _ in range(count)]
+        batches = [
+            {
+                "x": OnDevices(draw.values(rows, features) / 8, MESH, P("data")),
+                "y": OnDevices(draw.values(rows, out) / 8, MESH, P("data")),
+            }
+            for _ in range(count)
+        ]
         yield Case({"state": {"params": [layer], "velocity": [still]}, "batches": batches})
 
 

@@ -60,8 +60,10 @@ def _averaged(tree):
 
 def _network(draw: Draw, *widths: int):
     """Parameters with about unit gain, in powers of two, so that nothing saturates and products are exact."""
-    return [{"W": Array(draw.values(n, m) / 32, P()), "b": Array(draw.values(m) / 16, P())}
-            for n, m in zip(widths, widths[1:], strict=False)]
+    return [
+        {"W": Array(draw.values(n, m) / 32, P()), "b": Array(draw.values(m) / 16, P())}
+        for n, m in zip(widths, widths[1:], strict=False)
+    ]
 
 
 def _reducing(numbers: int, n: int) -> int:
@@ -96,10 +98,20 @@ def _(draw):
     products = 3 * sum(n * m for n, m in zip(widths, widths[1:], strict=False)) - widths[0] * widths[1]
     # Each step adds up over a batch and over every layer's inputs, forward and backward.
     roundings = STEPS * (batch + 2 * sum(widths))
-    return Case({"params": params, "x": Array(draw.values(batch, widths[0]) / 8, P()),
-                 "y": Array(draw.values(batch, widths[-1]) / 8, P()), "steps": STEPS, "rate": RATE},
-                mesh, (P(), _like(params)), moves=tuple(Move("all_reduce", ("data",), shape) for shape in sums),
-                flops=STEPS * 2 * batch * products // mesh["data"], roundings=roundings)
+    return Case(
+        {
+            "params": params,
+            "x": Array(draw.values(batch, widths[0]) / 8, P()),
+            "y": Array(draw.values(batch, widths[-1]) / 8, P()),
+            "steps": STEPS,
+            "rate": RATE,
+        },
+        mesh,
+        (P(), _like(params)),
+        moves=tuple(Move("all_reduce", ("data",), shape) for shape in sums),
+        flops=STEPS * 2 * batch * products // mesh["data"],
+        roundings=roundings,
+    )
 
 
 def _laid(value, mesh, *spec):
@@ -118,6 +130,7 @@ def cut_the_parameters_too(params, x, y, *, steps, rate, mesh):
     """The values are right, and each device keeps only its part of the parameters: that saves memory, has a name
     (fully sharded data parallelism) and a lesson of its own. Its price is in the report: weights have to be gathered
     before every use. Here the parameters stay whole, so that only gradients travel."""
+
     def cut(tree):
         return jax.tree.map(lambda leaf: _laid(leaf, mesh, "data"), tree)
 
@@ -174,16 +187,27 @@ def _(draw):
     mesh = draw.mesh(*AXES)
     batch, *widths = draw.lengths(4, divisible_by=8)
     params = _network(draw, *widths)
-    return Case({"params": params, "x": Array(draw.values(batch, widths[0]) / 8, P("data")),
-                 "y": Array(draw.values(batch, widths[-1]) / 8, P("data")), "steps": STEPS, "rate": RATE},
-                mesh, (P(), _like(params)), STEPS * _reducing(_count(params) + 1, mesh["data"]),
-                roundings=STEPS * (batch + 2 * sum(widths)))  # as for jit_dp
+    return Case(
+        {
+            "params": params,
+            "x": Array(draw.values(batch, widths[0]) / 8, P("data")),
+            "y": Array(draw.values(batch, widths[-1]) / 8, P("data")),
+            "steps": STEPS,
+            "rate": RATE,
+        },
+        mesh,
+        (P(), _like(params)),
+        STEPS * _reducing(_count(params) + 1, mesh["data"]),
+        roundings=STEPS * (batch + 2 * sum(widths)),
+    )  # as for jit_dp
 
 
 def _by_hand(gradient, params, x, y, *, steps, rate, mesh, check_vma=True):
     """Train with `gradient(params, x, y)` on each device: (loss, gradients) of the rows that it holds."""
+
     def on_device(params, x, y):
         return trained(params, x, y, steps, rate, gradient)
+
     return jax.shard_map(on_device, mesh=mesh, in_specs=CUT, out_specs=(P(), P()), check_vma=check_vma)(params, x, y)
 
 
@@ -202,9 +226,11 @@ def took_the_sum_for_the_mean(*arrays, check_vma=False, **how):
     """These gradients are a *sum* of means, one for each device. If you wrote no psum, JAX did: parameters are alike on
     all devices, a device's own loss is not, and the transpose of that step adds up. Each share is a mean already: what
     is missing, to make the mean of the whole batch?"""
+
     def gradient(*local):
         value, gradients = _local(*local)
         return value, gradients if check_vma else _summed(gradients)
+
     return _by_hand(gradient, *arrays, check_vma=check_vma, **how)
 
 
@@ -221,9 +247,11 @@ def reduced_twice(*arrays, check_vma=False, **how):
     """Two reductions, and one was enough: after a sum or a mean over `data`, by JAX or by you, gradients are alike on
     all devices. The mean of equal numbers is that number, their psum as many times that. Look at `jax.typeof` of
     a gradient before you reduce it: does it vary?"""
+
     def gradient(*local):
         value, gradients = _local(*local)
         return value, _averaged(gradients if check_vma else _summed(gradients))
+
     return _by_hand(gradient, *arrays, check_vma=check_vma, **how)
 
 
@@ -232,9 +260,11 @@ def summed_a_sum(*arrays, check_vma=False, **how):
     """The gradients were summed over `data` twice, so they are too large by the *square* of its devices. With the check
     on, one of the two sums is JAX's: parameters are alike on all devices, and the loss is not. How many sums does a
     mean need?"""
+
     def gradient(*local):
         value, gradients = _local(*local)
         return value, _summed(gradients if check_vma else _summed(gradients))
+
     return _by_hand(gradient, *arrays, check_vma=check_vma, **how)
 
 
@@ -242,8 +272,10 @@ def summed_a_sum(*arrays, check_vma=False, **how):
 def sum_of_means(*arrays, **how):
     """The loss is a psum of means: as often too large as there are devices along `data`, and its gradient with it. A
     learning rate that much smaller would hide it. What is the loss of the whole batch, given those of its shares?"""
+
     def gradient(params, x, y):
         return jax.value_and_grad(lambda p: lax.psum(loss(p, x, y), "data"))(params)
+
     return _by_hand(gradient, *arrays, **how)
 
 
@@ -251,9 +283,11 @@ def sum_of_means(*arrays, **how):
 def own_loss_returned(params, x, y, *, steps, rate, mesh, check_vma=False):
     """The gradients are averaged, the loss is not: each device reports that of its own rows, and out_specs let the
     first one speak for all. With the check on, JAX refuses. What has to happen to the loss, too?"""
+
     def gradient(params, x, y):
         value, gradients = jax.value_and_grad(loss)(varying(params, "data"), x, y)
         return value, _averaged(gradients)
+
     return _by_hand(gradient, params, x, y, steps=steps, rate=rate, mesh=mesh, check_vma=check_vma)
 
 
@@ -261,16 +295,19 @@ def own_loss_returned(params, x, y, *, steps, rate, mesh, check_vma=False):
 def averaged_over_the_other_axis(*arrays, **how):
     """The gradients were averaged over `model`. Along that axis all devices hold the same rows, so there is nothing to
     average; along the axis that cut the batch they still differ. Over which one do they have to meet?"""
+
     def gradient(params, x, y):
         value, gradients = jax.value_and_grad(loss)(params, x, y)
         return lax.pmean(value, "data"), jax.tree.map(lambda g: lax.pmean(g, "model"), gradients)
+
     return _by_hand(gradient, *arrays, **how, check_vma=False)
 
 
 # A batch too large for a device's memory: several microbatches, one after the other, and one reduction.
 
-accumulate = Exercise("accumulate", points=6,
-                      reference=jax.jit(lambda params, x, y, microbatches: jax.value_and_grad(loss)(params, x, y)))
+accumulate = Exercise(
+    "accumulate", points=6, reference=jax.jit(lambda params, x, y, microbatches: jax.value_and_grad(loss)(params, x, y))
+)
 
 
 @accumulate.cases
@@ -281,10 +318,19 @@ def _(draw):
     widths = draw.lengths(3, divisible_by=8)
     params = _network(draw, *widths)
     leaves = len(jax.tree.leaves(params))
-    return Case({"params": params, "x": Array(draw.values(rows, widths[0]) / 8, P("data")),
-                 "y": Array(draw.values(rows, widths[-1]) / 8, P("data")), "microbatches": microbatches},
-                mesh, (P(), _like(params)), _reducing(_count(params) + 1, mesh["data"]),
-                turns={"all_reduce": leaves + 1}, roundings=rows + 2 * sum(widths))  # the sums of one pass
+    return Case(
+        {
+            "params": params,
+            "x": Array(draw.values(rows, widths[0]) / 8, P("data")),
+            "y": Array(draw.values(rows, widths[-1]) / 8, P("data")),
+            "microbatches": microbatches,
+        },
+        mesh,
+        (P(), _like(params)),
+        _reducing(_count(params) + 1, mesh["data"]),
+        turns={"all_reduce": leaves + 1},
+        roundings=rows + 2 * sum(widths),
+    )  # the sums of one pass
 
 
 def _in_turns(params, x, y, microbatches, gradient, add=lambda total, part: total + part):
@@ -302,6 +348,7 @@ def _in_turns(params, x, y, microbatches, gradient, add=lambda total, part: tota
 def _accumulated(body, params, x, y, *, microbatches, mesh, check_vma=False):
     def on_device(params, x, y):
         return body(params, x, y, microbatches)
+
     return jax.shard_map(on_device, mesh=mesh, in_specs=CUT, out_specs=(P(), P()), check_vma=check_vma)(params, x, y)
 
 
@@ -323,8 +370,10 @@ def summed_the_microbatches(*arrays, **how):
 def reduced_in_every_turn(*arrays, **how):
     """The gradients are right, and every microbatch sends them round: as often the communication as there are
     microbatches. A sum does not mind when it is made. What may wait until after the loop?"""
+
     def body(params, x, y, count):
         return _scaled(_in_turns(params, x, y, count, lambda *rows: _averaged(LOCAL(*rows))), 1 / count)
+
     return _accumulated(body, *arrays, **how)
 
 
@@ -333,9 +382,11 @@ def reduced_by_the_type(*arrays, **how):
     """No psum of yours stands in the loop, but JAX put one there: parameters that are alike everywhere, used by a loss
     that varies, get a gradient that is summed at once. In which type must the parameters enter the loop, so that
     their gradient stays local?"""
+
     def body(params, x, y, count):
         value, gradients = _in_turns(params, x, y, count, LOCAL)
         return lax.pmean(value, "data") / count, _scaled(gradients, 1 / count / lax.axis_size("data"))
+
     return _accumulated(body, *arrays, **how, check_vma=True)
 
 
@@ -343,18 +394,21 @@ def reduced_by_the_type(*arrays, **how):
 def kept_the_last_microbatch(*arrays, **how):
     """Loss and gradients are those of the last microbatch: each turn of the loop overwrote what the turns before had
     found. What has to be carried from one turn to the next?"""
-    return _accumulated(lambda *local: _averaged(_in_turns(*local, LOCAL, add=lambda total, part: part)),
-                        *arrays, **how)
+    return _accumulated(
+        lambda *local: _averaged(_in_turns(*local, LOCAL, add=lambda total, part: part)), *arrays, **how
+    )
 
 
 @accumulate.mistake
 def loss_of_the_last_microbatch(*arrays, **how):
     """The gradients are right. The loss is that of the last microbatch only: it, too, is a mean over all the rows, and
     has to be carried through the loop beside the gradients."""
+
     def body(params, x, y, count):
         _, gradients = _in_turns(params, x, y, count, LOCAL)
         rows = x.shape[0] // count
         return lax.pmean(loss(params, x[-rows:], y[-rows:]), "data"), _averaged(_scaled(gradients, 1 / count))
+
     return _accumulated(body, *arrays, **how)
 
 
@@ -362,9 +416,11 @@ def loss_of_the_last_microbatch(*arrays, **how):
 def reduced_by_a_sum(*arrays, **how):
     """Within a device the microbatches were averaged; between devices they were summed. Each device's gradient is a
     mean over as many rows as its neighbours': how does one combine means?"""
+
     def body(params, x, y, count):
         means = _scaled(_in_turns(params, x, y, count, LOCAL), 1 / count)
         return _summed(means)
+
     return _accumulated(body, *arrays, **how)
 
 
@@ -372,8 +428,10 @@ def reduced_by_a_sum(*arrays, **how):
 def divided_twice(*arrays, **how):
     """The average over devices is made by pmean, and then divided by the number of devices once more. What has pmean
     already done?"""
+
     def body(params, x, y, count):
         return _averaged(_scaled(_in_turns(params, x, y, count, LOCAL), 1 / count / lax.axis_size("data")))
+
     return _accumulated(body, *arrays, **how)
 
 
@@ -381,11 +439,13 @@ def divided_twice(*arrays, **how):
 def accumulated_without_reduction(*arrays, **how):
     """Each device averaged its own microbatches, and no device asked the others. One reduction is wanted, not none:
     after the loop, over the axis that cuts the batch."""
-    return _accumulated(lambda params, x, y, count: _scaled(_in_turns(params, x, y, count, LOCAL), 1 / count),
-                        *arrays, **how)
+    return _accumulated(
+        lambda params, x, y, count: _scaled(_in_turns(params, x, y, count, LOCAL), 1 / count), *arrays, **how
+    )
 
 
 # The last batch is not full: rows that are there only to make the shapes fit must not count.
+
 
 def _per_row(logits, labels):
     """For every row: whether it is predicted, and its cross entropy."""
@@ -412,19 +472,27 @@ def _(draw):
         logits = draw.values(rows, classes) / 8
         labels = draw.rng.integers(classes, size=rows).astype(np.int32)
         labels[::2] = logits.argmax(1)[::2]  # every second row predicted, and all the padding
-        labels[rows - padding:] = logits.argmax(1)[rows - padding:]
+        labels[rows - padding :] = logits.argmax(1)[rows - padding :]
         real = (np.arange(rows) < rows - padding).astype(np.float32)
         arrays = {"logits": logits, "labels": labels, "real": real}
-        yield Case({name: Array(v, P("data")) for name, v in arrays.items()}, mesh,
-                   {"accuracy": P(), "loss": P()}, _reducing(4, mesh["data"]), roundings=rows + classes)
+        yield Case(
+            {name: Array(v, P("data")) for name, v in arrays.items()},
+            mesh,
+            {"accuracy": P(), "loss": P()},
+            _reducing(4, mesh["data"]),
+            roundings=rows + classes,
+        )
 
 
 def _metric(one, logits, labels, real, *, mesh, check_vma=False):
     """`one` makes a number of the rows' values and their mask."""
+
     def on_device(logits, labels, real):
         return jax.tree.map(lambda v: one(v, real), _per_row(logits, labels))
+
     return jax.shard_map(on_device, mesh=mesh, in_specs=P("data"), out_specs=P(), check_vma=check_vma)(
-        logits, labels, real)
+        logits, labels, real
+    )
 
 
 def _total(value):
@@ -435,8 +503,9 @@ def _total(value):
 def mean_of_means(*arrays, mesh, check_vma=False):
     """Every device averaged its own real rows, and these means were averaged. But the devices have different numbers of
     real rows, and one may have none. What has to be summed over the devices before anything is divided?"""
-    return _metric(lambda v, real: lax.pmean(jnp.sum(v * real) / jnp.sum(real), "data"), *arrays, mesh=mesh,
-                   check_vma=check_vma)
+    return _metric(
+        lambda v, real: lax.pmean(jnp.sum(v * real) / jnp.sum(real), "data"), *arrays, mesh=mesh, check_vma=check_vma
+    )
 
 
 @metrics.mistake
@@ -471,5 +540,9 @@ def divided_by_its_own_count(*arrays, mesh, check_vma=False):
 def at_least_one_row(*arrays, mesh, check_vma=False):
     """`maximum(count, 1)` keeps a device without real rows from dividing 0 by 0, and then its 0 is averaged in as if
     it were a measurement. Divide once, at the end, by the number of all real rows."""
-    return _metric(lambda v, real: lax.pmean(jnp.sum(v * real) / jnp.maximum(jnp.sum(real), 1), "data"), *arrays,
-                   mesh=mesh, check_vma=check_vma)
+    return _metric(
+        lambda v, real: lax.pmean(jnp.sum(v * real) / jnp.maximum(jnp.sum(real), 1), "data"),
+        *arrays,
+        mesh=mesh,
+        check_vma=check_vma,
+    )

@@ -84,8 +84,15 @@ def _run_cells(scheme: str, word: str) -> tuple[list[str], str, int]:
     """Run the cells in this order, on the CPU alone: those that ran, the error that stopped it, the devices then."""
     cells = json.dumps([[key, CELLS[scheme][key]] for key in word])
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "NPROC")}
-    done = subprocess.run([sys.executable, "-c", RUNNER, cells], env=clean | {"JAX_PLATFORMS": "cpu"}, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER, cells],
+        env=clean | {"JAX_PLATFORMS": "cpu"},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        timeout=120,
+        check=True,
+    )
     return tuple(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -185,8 +192,9 @@ READ: Mapping[str, Callable[[Mapping], Any]] = {
     "devices": len,
     "chips": lambda all_: len({d["coords"] for d in all_.values()}),
     "place of device 5": lambda all_: all_[5]["coords"],
-    "on one chip with device 6": lambda all_: next(k for k, d in all_.items() if k != 6
-                                                   and d["coords"] == all_[6]["coords"]),
+    "on one chip with device 6": lambda all_: next(
+        k for k, d in all_.items() if k != 6 and d["coords"] == all_[6]["coords"]
+    ),
     "processes": lambda all_: len({d["process_index"] for d in all_.values()}),
 }
 
@@ -340,14 +348,25 @@ def _grid(shape, names):
     return np.array([device.id for device in mesh.devices.flat]).reshape(mesh.devices.shape)
 
 
-device_grid = Exercise("device_grid", points=2, form="function", reference=_grid,
-                       same=lambda one, other, **_: np.array_equal(np.asarray(one), np.asarray(other)))
+device_grid = Exercise(
+    "device_grid",
+    points=2,
+    form="function",
+    reference=_grid,
+    same=lambda one, other, **_: np.array_equal(np.asarray(one), np.asarray(other)),
+)
 
 
 @device_grid.cases
 def _(draw):
-    for shape, names in (((4, 2), ("x", "y")), ((2, 4), ("y", "x")), ((2, 2), ("x", "y")), ((8,), ("x",)),
-                         ((2, 2, 2), ("z", "y", "x")), ((1, 6), ("data", "model"))):
+    for shape, names in (
+        ((4, 2), ("x", "y")),
+        ((2, 4), ("y", "x")),
+        ((2, 2), ("x", "y")),
+        ((8,), ("x",)),
+        ((2, 2, 2), ("z", "y", "x")),
+        ((1, 6), ("data", "model")),
+    ):
         yield Case({"shape": shape, "names": names})
 
 

@@ -44,10 +44,16 @@ axis_groups = Exercise("axis_groups", points=3, form="function", reference=_grou
 @axis_groups.cases
 def _(draw):
     torus = tuple(int(core.id) for core in _tpu_v3((8,)))
-    for sizes, axis, order in (({"x": 4, "y": 2}, "x", ()), ({"x": 4, "y": 2}, "y", ()), ({"i": 8}, "i", ()),
-                               ({"data": 2, "model": 4}, "data", ()), ({"a": 2, "b": 2, "c": 2}, "b", ()),
-                               ({"x": 2, "y": 2}, "y", ()), ({"x": 4, "y": 2}, "x", torus),
-                               ({"b": 2, "a": 3}, "a", (7, 1, 6, 2, 5, 3))):
+    for sizes, axis, order in (
+        ({"x": 4, "y": 2}, "x", ()),
+        ({"x": 4, "y": 2}, "y", ()),
+        ({"i": 8}, "i", ()),
+        ({"data": 2, "model": 4}, "data", ()),
+        ({"a": 2, "b": 2, "c": 2}, "b", ()),
+        ({"x": 2, "y": 2}, "y", ()),
+        ({"x": 4, "y": 2}, "x", torus),
+        ({"b": 2, "a": 3}, "a", (7, 1, 6, 2, 5, 3)),
+    ):
         yield Case({"mesh": OnMesh(sizes, order=order), "axis": axis})
 
 
@@ -232,18 +238,29 @@ def _training_mesh(n_data, n_model, explicit):
 
 def _same_mesh(one, other, **_) -> bool:
     """Axes and their types, and the set of devices: the order is the hardware's affair."""
-    return (one["axes"] == other["axes"] and one["axis_types"] == other["axis_types"]
-            and sorted(one["devices"]) == sorted(other["devices"]))
+    return (
+        one["axes"] == other["axes"]
+        and one["axis_types"] == other["axis_types"]
+        and sorted(one["devices"]) == sorted(other["devices"])
+    )
 
 
-make_training_mesh = Exercise("make_training_mesh", points=3, form="function", reference=_training_mesh,
-                              same=_same_mesh)
+make_training_mesh = Exercise(
+    "make_training_mesh", points=3, form="function", reference=_training_mesh, same=_same_mesh
+)
 
 
 @make_training_mesh.cases
 def _(draw):
-    for n_data, n_model, explicit in ((4, 2, False), (4, 2, True), (2, 4, True), (8, 1, False), (2, 2, False),
-                                      (1, 3, True), (4, 4, False)):
+    for n_data, n_model, explicit in (
+        (4, 2, False),
+        (4, 2, True),
+        (2, 4, True),
+        (8, 1, False),
+        (2, 2, False),
+        (1, 3, True),
+        (4, 4, False),
+    ):
         yield Case({"n_data": n_data, "n_model": n_model, "explicit": explicit})
 
 
@@ -374,13 +391,16 @@ def _type_inside_shard_map() -> str:
 
 WITHOUT_TYPES = 'jax.make_mesh((8,), ("x",))'
 TYPES: Mapping[str, Callable[[], str]] = {
-    'jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))':
-        lambda: _type_of(jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))),
+    'jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))': lambda: _type_of(
+        jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+    ),
     WITHOUT_TYPES: lambda: _type_of(jax.make_mesh((8,), ("x",))),
     'Mesh(np.array(jax.devices()), ("x",))': lambda: _type_of(Mesh(np.array(jax.devices()), ("x",))),
     "inside jax.shard_map": _type_inside_shard_map,
-    **{question: functools.partial(_only, question) for question in
-       ("the compiler decides", "part of the array's type", "sees its own block")},
+    **{
+        question: functools.partial(_only, question)
+        for question in ("the compiler decides", "part of the array's type", "sees its own block")
+    },
 }
 
 axis_type = Exercise("axis_type", points=2, form="table", reference=lambda row: TYPES[row]())
@@ -418,7 +438,7 @@ def kept_the_type_inside(row):
 
 @axis_type.mistake
 def took_explicit_for_by_hand(row):
-    """"Explicit" means that layouts stand in the types of arrays. The arrays are still whole arrays, and the
+    """ "Explicit" means that layouts stand in the types of arrays. The arrays are still whole arrays, and the
     collectives are still inserted for you. Which type leaves you a single block, and the sending?"""
     return about("inside jax.shard_map", "sees its own block")(row, "Explicit")
 

@@ -120,8 +120,15 @@ def _network(x, W1, b1, W2, b2, W3, b3):
     return hidden @ W3 + b3
 
 
-NETWORK = {"x": P("batch", None), "W1": P(), "b1": P(), "W2": P(None, "model"), "b2": P("model"),
-           "W3": P("model", None), "b3": P()}
+NETWORK = {
+    "x": P("batch", None),
+    "W1": P(),
+    "b1": P(),
+    "W2": P(None, "model"),
+    "b2": P("model"),
+    "W3": P("model", None),
+    "b3": P(),
+}
 
 fix_types = Exercise("fix_types", points=5, reference=_network, by_compiler=True)
 
@@ -310,8 +317,12 @@ lora = Exercise("lora", points=5, reference=lambda x, W, A, B: x @ W + (x @ A) @
 def _(draw: Draw) -> Case:
     mesh = draw.mesh("x", "y")
     i, j, k = draw.lengths(3, divisible_by=8)
-    arrays = {"x": draw.array(i, j, spec=P()), "W": draw.array(j, k, spec=P("x", None)),
-              "A": draw.array(j, 8, spec=P(None, "x")), "B": draw.array(8, k, spec=P("x", None))}
+    arrays = {
+        "x": draw.array(i, j, spec=P()),
+        "W": draw.array(j, k, spec=P("x", None)),
+        "A": draw.array(j, 8, spec=P(None, "x")),
+        "B": draw.array(8, k, spec=P("x", None)),
+    }
     once = round(ring_bytes("all_reduce", i * k * FLOAT, mesh["x"]))
     return Case(arrays, mesh, P(), bytes_sent=once, moves=(Move("all_reduce", ("x",), (i, k)),), explicit=True)
 

@@ -31,8 +31,10 @@ def _in_manual(body, mesh):
 def _holds(body, mode: str) -> bool:
     """Whether `body(rows, columns, lies)` can be traced in this mode; `lies(spec)` names a layout on its mesh."""
     mesh = make_mesh(MESH, explicit=mode == "Explicit")
+
     def written(rows, columns):
         return body(rows, columns, lambda *parts: NamedSharding(mesh, P(*parts)))
+
     arrays = [aval((16, 16), np.float32, spec, mesh) for spec in (ROWS, COLUMNS)]
     try:
         jax.eval_shape(_in_manual(written, mesh) if mode == "Manual" else written, *arrays)
@@ -165,12 +167,27 @@ def stopped_in_auto_mode(claim):
 
 # Types. The arrays of the statement, by the names used there; the rows of the table are the expressions themselves.
 
-ARRAYS = {"a": ((16, 8), P("x", "y")), "v": ((16,), P("x")), "w": ((8,), P("y")), "r": ((32, 16), P("x", None)),
-          "s": ((16, 24), P(None, "y"))}
+ARRAYS = {
+    "a": ((16, 8), P("x", "y")),
+    "v": ((16,), P("x")),
+    "w": ((8,), P("y")),
+    "r": ((32, 16), P("x", None)),
+    "s": ((16, 24), P(None, "y")),
+}
 
-EXPRESSIONS = ("jnp.sin(a).T", "a.sum(0)", "a.sum()", "a + v[:, None]", "v[:, None] * w", "r @ s",
-               "r.reshape(32, 4, 4)", "jnp.concatenate([r, r])", "jax.vmap(jnp.sum)(r)",
-               "jax.grad(lambda a: (a * a).sum())(a)", "jnp.zeros((16, 8))")
+EXPRESSIONS = (
+    "jnp.sin(a).T",
+    "a.sum(0)",
+    "a.sum()",
+    "a + v[:, None]",
+    "v[:, None] * w",
+    "r @ s",
+    "r.reshape(32, 4, 4)",
+    "jnp.concatenate([r, r])",
+    "jax.vmap(jnp.sum)(r)",
+    "jax.grad(lambda a: (a * a).sum())(a)",
+    "jnp.zeros((16, 8))",
+)
 
 
 def _evaluated(expression: str, given: dict) -> str:
@@ -251,8 +268,9 @@ def kept_the_summed_dimension(expression):
 def looked_at_one_operand(expression):
     """Each dimension of the result takes the axis of the dimensions that it comes from, in *both* operands. A dimension
     of length 1 comes from nowhere: it is stretched, and says nothing."""
-    return {"v[:, None] * w": "float32[16@x,8]", "a + v[:, None]": "float32[16@x,8]",
-            "r @ s": "float32[32@x,24]"}.get(expression)
+    return {"v[:, None] * w": "float32[16@x,8]", "a + v[:, None]": "float32[16@x,8]", "r @ s": "float32[32@x,24]"}.get(
+        expression
+    )
 
 
 @typeof.mistake
@@ -271,12 +289,28 @@ def cut_the_new_dimension(expression):
 
 # Which rule stops it? All arrays 16 × 16: R rows over x, C columns over x, Y rows over y, N whole.
 
-SQUARE = {"R": ((16, 16), P("x", None)), "C": ((16, 16), P(None, "x")), "Y": ((16, 16), P("y", None)),
-          "N": ((16, 16), P())}
+SQUARE = {
+    "R": ((16, 16), P("x", None)),
+    "C": ((16, 16), P(None, "x")),
+    "Y": ((16, 16), P("y", None)),
+    "N": ((16, 16), P()),
+}
 
-TRIED = ("R + N", "R + Y", "R + C", "C @ R", "C @ Y", "R @ C", "R @ N", "C @ N", "jnp.concatenate([R, Y])",
-         "C[0]", "R[0]", "R[jnp.array([3, 5])]",
-         "jax.lax.scan(lambda total, row: (total + row, row), jnp.zeros(16), R)")
+TRIED = (
+    "R + N",
+    "R + Y",
+    "R + C",
+    "C @ R",
+    "C @ Y",
+    "R @ C",
+    "R @ N",
+    "C @ N",
+    "jnp.concatenate([R, Y])",
+    "C[0]",
+    "R[0]",
+    "R[jnp.array([3, 5])]",
+    "jax.lax.scan(lambda total, row: (total + row, row), jnp.zeros(16), R)",
+)
 
 # The rules, by what JAX 0.7 to 0.12 say when one of them stops a program.
 STOPPED = {
@@ -350,8 +384,12 @@ def blamed_the_general_rules(expression):
 
 # One product, four layouts: what has to be sent?
 
-LAYOUTS = {"P()": P(), 'P("x", None)': P("x", None), 'P(None, "x")': P(None, "x"),
-           'P(unreduced={"x"})': P(unreduced={"x"})}
+LAYOUTS = {
+    "P()": P(),
+    'P("x", None)': P("x", None),
+    'P(None, "x")': P(None, "x"),
+    'P(unreduced={"x"})': P(unreduced={"x"}),
+}
 WHOLE, *CUT, WAITING = LAYOUTS
 SUMS = ("all_reduce", "reduce_scatter")
 
@@ -361,8 +399,10 @@ def _sent(layout: str) -> str:
     """The collective in the compiled product of f32[16,32@x] and f32[32@x,24] with this out_sharding."""
     mesh = make_mesh(MESH, explicit=True)
     a, b = aval((16, 32), np.float32, P(None, "x"), mesh), aval((32, 24), np.float32, P("x", None), mesh)
+
     def product(a, b):
         return jnp.dot(a, b, out_sharding=NamedSharding(mesh, LAYOUTS[layout]))
+
     compiled = jax.jit(product).lower(a, b).compile()
     sent = {c.kind for c in compiled_structure(compiled, MESH).collectives if c.group > 1}
     return " and ".join(sorted(sent)) or "none"
@@ -431,9 +471,11 @@ def _deferred(step: str) -> str:
     """Whether a step on an unreduced array can be traced."""
     mesh = make_mesh(MESH, explicit=True)
     a, b = aval((16, 32), np.float32, P(None, "x"), mesh), aval((32, 24), np.float32, P("x", None), mesh)
+
     def tried(a, b, whole):
         p = jnp.dot(a, b, out_sharding=NamedSharding(mesh, P(unreduced={"x"})))
         return DEFERRED[step](p, whole, NamedSharding(mesh, P()))
+
     try:
         jax.eval_shape(tried, a, b, aval((16, 24), np.float32, P(), mesh))
     except Exception as error:
@@ -498,8 +540,9 @@ def _mesh(sizes, devices, kind=AxisType.Explicit):
     return jax.make_mesh(tuple(sizes.values()), tuple(sizes), axis_types=(kind,) * len(sizes), devices=devices)
 
 
-half_mesh = Exercise("half_mesh", points=2, form="function",
-                     reference=lambda second, sizes: _mesh(sizes, _half(second)))
+half_mesh = Exercise(
+    "half_mesh", points=2, form="function", reference=lambda second, sizes: _mesh(sizes, _half(second))
+)
 
 
 @half_mesh.cases
@@ -526,7 +569,7 @@ def auto_by_habit(second, sizes):
 @half_mesh.mistake
 def every_other_device(second, sizes):
     """Every second device was taken. A half is four devices in a row: 0 to 3, or 4 to 7."""
-    return _mesh(sizes, jax.devices()[int(second)::2])
+    return _mesh(sizes, jax.devices()[int(second) :: 2])
 
 
 @half_mesh.mistake

@@ -31,8 +31,11 @@ def network(draw: Draw, first: P = P(), second: P = P(), batch: P = BATCH) -> tu
     """
     rows, a, b, c = draw.lengths(4, divisible_by=8)
     params = {"w1": Array(draw.values(a, b) / 40, first), "w2": Array(draw.values(b, c) / 40, second)}
-    given = {"params": params, "x": Array(draw.values(rows, a) / 10, batch),
-             "y": Array(draw.values(rows, c) / 10, batch)}
+    given = {
+        "params": params,
+        "x": Array(draw.values(rows, a) / 10, batch),
+        "y": Array(draw.values(rows, c) / 10, batch),
+    }
     return given, 2 * (rows + a + b + c)
 
 
@@ -62,6 +65,7 @@ def _(draw: Draw) -> Case:
 def _outside(combine, check_vma=True):
     def program(params, x, y, *, mesh):
         return _on_devices(lambda *own: combine(loss(*own), mesh), mesh, P(), check_vma)(params, x, y)
+
     return program
 
 
@@ -76,8 +80,10 @@ def sum_of_means(params, x, y, *, mesh, check_vma=False):
 def never_divided(params, x, y, *, mesh):
     """That is the sum over all rows and all results, divided by nothing. The loss is a mean. By how many numbers, on
     all devices together, does it have to be divided?"""
+
     def body(params, x, y):
         return lax.psum(loss(params, x, y) * y.size, "data")
+
     return _on_devices(body, mesh, P())(params, x, y)
 
 
@@ -99,8 +105,10 @@ def loss_of_its_own_rows(params, x, y, *, mesh, check_vma=False):
 def summed_over_both_axes(params, x, y, *, mesh):
     """Along `model` the devices hold the same rows and the same loss. A sum over that axis too would count every row
     several times, and JAX refuses it (an older one counts). Over which axis was the batch cut?"""
+
     def combine(own, mesh):
         return lax.psum(own, ("data", "model")) / mesh.shape["data"]
+
     return _outside(combine)(params, x, y, mesh=mesh)
 
 
@@ -115,8 +123,10 @@ def left_unchecked(params, x, y, *, mesh):
 def gathered_the_batch(params, x, y, *, mesh):
     """The batch was gathered, and every device computed the loss of all rows: right, and n times the work, with the
     data sent round. What does a device have to know of the others' rows, if the loss is a mean?"""
+
     def body(params, x, y):
         return loss(params, *(lax.all_gather(part, "data", tiled=True) for part in (x, y)))
+
     return _on_devices(body, mesh, P(), check_vma=False)(params, x, y)
 
 
@@ -129,17 +139,21 @@ gradient_of_the_mean = Exercise("gradient_of_the_mean", points=4, reference=jax.
 def _(draw: Draw) -> Case:
     given, roundings = network(draw)
     # The loss, each parameter's gradient; and, where the check is off, the loss once more on the way back.
-    return Case(given, draw.mesh("data", "model"), (P(), {"w1": P(), "w2": P()}), turns={"all_reduce": 4},
-                roundings=roundings)
+    return Case(
+        given, draw.mesh("data", "model"), (P(), {"w1": P(), "w2": P()}), turns={"all_reduce": 4}, roundings=roundings
+    )
 
 
 def _inside(combine, then, check_vma=True):
     """Loss and gradient of `combine`d losses, taken on the devices; `then` is done to the gradient."""
+
     def program(params, x, y, *, mesh):
         def body(params, x, y):
             value, grads = jax.value_and_grad(lambda p: combine(loss(p, x, y)))(params)
             return value if combine is _mean else _mean(value), each(grads, then)
+
         return _on_devices(body, mesh, P(), check_vma)(params, x, y)
+
     return program
 
 
@@ -182,8 +196,10 @@ def averaged_once_more(params, x, y, *, mesh):
 def differentiated_a_sum(params, x, y, *, mesh):
     """The devices' losses were added up, each of them a mean over its own rows. Loss and gradient are n times too
     large. Which collective takes the mean?"""
+
     def body(params, x, y):
         return jax.value_and_grad(lambda p: _sum(loss(p, x, y)))(params)
+
     return _on_devices(body, mesh, P())(params, x, y)
 
 
@@ -191,8 +207,10 @@ def differentiated_a_sum(params, x, y, *, mesh):
 def returned_its_own_loss(params, x, y, *, mesh):
     """The loss that is returned is that of a device's own rows, and out_specs promise the same on all of them. Nothing
     combined the losses, neither for the result nor for the gradient."""
+
     def body(params, x, y):
         return jax.value_and_grad(loss)(params, x, y)
+
     return _on_devices(body, mesh, P())(params, x, y)
 
 
@@ -211,16 +229,18 @@ gradient_divided = Exercise("gradient_divided", points=3, reference=jax.grad(los
 @gradient_divided.cases
 def _(draw: Draw) -> Case:
     given, roundings = network(draw)
-    return Case(given, draw.mesh("data", "model"), {"w1": P(), "w2": P()}, turns={"all_reduce": 2},
-                roundings=roundings)
+    return Case(given, draw.mesh("data", "model"), {"w1": P(), "w2": P()}, turns={"all_reduce": 2}, roundings=roundings)
 
 
 def _local(then, check_vma=True):
     """The gradient of each device's own loss, and what is done to it."""
+
     def program(params, x, y, *, mesh):
         def body(params, x, y):
             return each(jax.grad(loss)(params, x, y), then)
+
         return _on_devices(body, mesh, P(), check_vma)(params, x, y)
+
     return program
 
 
@@ -271,7 +291,7 @@ def _norms_and_mean(params, x, y):
 
 
 def _norm(grads):
-    return jnp.sqrt(sum(jnp.sum(g ** 2) for g in jax.tree.leaves(grads)))
+    return jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(grads)))
 
 
 @gradient_cast.cases
@@ -287,12 +307,15 @@ def _(draw: Draw) -> Case:
 
 def _cast(combine, then, check_vma=True, cast=True, out=P()):
     """The norm of each device's gradient, by parameters that may differ, and what is done to the gradient."""
+
     def program(params, x, y, *, mesh):
         def body(params, x, y):
             own = each(params, lambda p: varying(p, "data")) if cast else params
             grads = jax.grad(lambda p: combine(loss(p, x, y)))(own)
             return _norm(grads)[None], each(grads, then)
+
         return _on_devices(body, mesh, (BATCH, out), check_vma)(params, x, y)
+
     return program
 
 
@@ -336,7 +359,9 @@ def not_cast(params, x, y, *, mesh):
 def not_cast_but_divided(params, x, y, *, mesh):
     """The gradient is right. But all norms are the same: they are norms of the sum over all devices, since JAX added
     up before you could look. How do you keep it from adding?"""
+
     def program(params, x, y):
         grads = jax.grad(loss)(params, x, y)
         return varying(_norm(grads)[None], "data"), each(grads, lambda g: g / lax.axis_size("data"))
+
     return _on_devices(program, mesh, (BATCH, P()))(params, x, y)

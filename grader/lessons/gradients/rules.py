@@ -26,13 +26,16 @@ def _(draw: Draw) -> Case:
 
 def _per_example(then=keep, prepare=keep):
     """Every example's gradient, by parameters that the function on the devices closes over."""
+
     def program(params, x, y, *, mesh):
         def of_one(x, y):
             return jax.grad(loss)(each(params, prepare), x, y)
 
         def body(x, y):
             return each(jax.vmap(of_one)(x, y), then)
+
         return jax.shard_map(body, mesh=mesh, in_specs=(BATCH, BATCH), out_specs=BATCH)(x, y)
+
     return program
 
 
@@ -62,9 +65,11 @@ def averaged_over_the_devices(params, x, y, *, mesh):
 def one_gradient_a_device(params, x, y, *, mesh):
     """That is one gradient for each device, of the mean over its rows. One for every *example* is wanted: which
     transformation runs a function for each row?"""
+
     def body(params, x, y):
         own = each(params, lambda p: varying(p, "data"))
         return each(jax.grad(loss)(own, x, y), lambda g: g[None])
+
     return jax.shard_map(body, mesh=mesh, in_specs=(P(), BATCH, BATCH), out_specs=BATCH)(params, x, y)
 
 
@@ -72,12 +77,14 @@ def one_gradient_a_device(params, x, y, *, mesh):
 def gathered_the_examples(params, x, y, *, mesh):
     """Right, but the examples were sent round for it, and every device computed the gradients of all. A device has its
     own rows and all parameters: what does it lack?"""
+
     def body(params, x, y):
         own = each(params, lambda p: varying(p, "data"))
         rows, first = x.shape[0], lax.axis_index("data") * x.shape[0]
         whole = (lax.all_gather(part, "data", tiled=True) for part in (x, y))
         grads = jax.vmap(jax.grad(loss), (None, 0, 0))(own, *whole)
         return each(grads, lambda g: lax.dynamic_slice_in_dim(g, first, rows))
+
     return jax.shard_map(body, mesh=mesh, in_specs=(P(), BATCH, BATCH), out_specs=BATCH)(params, x, y)
 
 
@@ -115,14 +122,21 @@ def _with_rules(forward, backward):
 
 def _layer(f, g):
     """Loss and gradients on the devices, unchecked, f where x comes in and g where the parts of the result meet."""
+
     def program(params, x, y, *, mesh):
         def local(params, x, y):
             hidden = jnp.tanh(f(x) @ params["w1"])
             return jnp.mean((g(hidden @ params["w2"]) - y) ** 2)
 
         specs = CUT, P(), P()
-        return jax.shard_map(jax.value_and_grad(local, argnums=(0, 1)), mesh=mesh, in_specs=specs,
-                             out_specs=(P(), (CUT, P())), check_vma=False)(params, x, y)
+        return jax.shard_map(
+            jax.value_and_grad(local, argnums=(0, 1)),
+            mesh=mesh,
+            in_specs=specs,
+            out_specs=(P(), (CUT, P())),
+            check_vma=False,
+        )(params, x, y)
+
     return program
 
 
@@ -193,12 +207,22 @@ def _(draw: Draw) -> Case:
     mesh = draw.mesh("data", "model")
     rows, i, k = draw.lengths(3, divisible_by=8)
     batches = int(draw.rng.integers(3, 6))
-    given = {"w": Array(draw.values(i, k) / 8, P()), "xs": Array(draw.values(batches, rows, i) / 8, SMALL),
-             "ys": Array(draw.values(batches, rows, k) / 8, SMALL)}
+    given = {
+        "w": Array(draw.values(i, k) / 8, P()),
+        "xs": Array(draw.values(batches, rows, i) / 8, SMALL),
+        "ys": Array(draw.values(batches, rows, k) / 8, SMALL),
+    }
     once = round(ring_bytes("all_reduce", i * k * FLOAT, mesh["data"]))
     # Forwards a sum over the features, backwards over the rows of every batch.
-    return Case(given, mesh, P(), bytes_sent=once, moves=(Move("all_reduce", ("data",), (i, k)),), explicit=True,
-                roundings=i + batches * rows)
+    return Case(
+        given,
+        mesh,
+        P(),
+        bytes_sent=once,
+        moves=(Move("all_reduce", ("data",), (i, k)),),
+        explicit=True,
+        roundings=i + batches * rows,
+    )
 
 
 def _lies(mesh, *parts, **more):
@@ -207,8 +231,9 @@ def _lies(mesh, *parts, **more):
 
 def _parts(w, xs, ys, mesh):
     """Each small batch's gradient, its sum over the devices put off."""
-    return [jnp.dot(2 * x.T, x @ w - y, out_sharding=_lies(mesh, unreduced={"data"}))
-            for x, y in zip(xs, ys, strict=True)]
+    return [
+        jnp.dot(2 * x.T, x @ w - y, out_sharding=_lies(mesh, unreduced={"data"})) for x, y in zip(xs, ys, strict=True)
+    ]
 
 
 def _added(parts):
@@ -220,8 +245,10 @@ def _added(parts):
 def reduced_every_turn(w, xs, ys, *, mesh):
     """w is the same on all devices, so each small batch's gradient is made the same on all devices too: an all-reduce
     in every turn of the loop. Sums may be put off. What must the type of w, or of the gradient, say for that?"""
+
     def add(total, batch):
         return total + jax.grad(squares)(w, *batch), None
+
     return lax.scan(add, jnp.zeros_like(w), (xs, ys))[0]
 
 
@@ -236,8 +263,9 @@ def reduced_every_part(w, xs, ys, *, mesh):
 def scaled_an_unfinished_sum(w, xs, ys, *, mesh):
     """The gradient of a square has a factor 2, and here it stands in front of an unreduced array, where JAX allows
     little more than adding. Which of the two factors of the product could take the 2 before they are multiplied?"""
-    halves = (jnp.dot(x.T, x @ w - y, out_sharding=_lies(mesh, unreduced={"data"})) for x, y in
-              zip(xs, ys, strict=True))
+    halves = (
+        jnp.dot(x.T, x @ w - y, out_sharding=_lies(mesh, unreduced={"data"})) for x, y in zip(xs, ys, strict=True)
+    )
     return reshard(_added(2 * half for half in halves), _lies(mesh))
 
 

@@ -46,11 +46,12 @@ STEPS = {
     "psum to P('data'), ct 1 each": _Step(lambda x: lax.psum(x, "data"), ONES),
     "pmean to P(), ct 1": _Step(lambda x: lax.pmean(x, "data"), ONE, out=WHOLE),
     "all_gather to P('data'), ct 1 each": _Step(
-        lambda x: lax.all_gather(x, "data", tiled=True), np.ones(64, np.float32)),
+        lambda x: lax.all_gather(x, "data", tiled=True), np.ones(64, np.float32)
+    ),
     "all_gather to P(), ct 0 … 7": _Step(
-        lambda x: lax.all_gather(x, "data", tiled=True, **ALIKE), COUNTED, out=WHOLE, check_vma=bool(ALIKE)),
-    "ppermute +1, ct 0 … 7": _Step(
-        lambda x: lax.ppermute(x, "data", [(k, (k + 1) % 8) for k in range(8)]), COUNTED),
+        lambda x: lax.all_gather(x, "data", tiled=True, **ALIKE), COUNTED, out=WHOLE, check_vma=bool(ALIKE)
+    ),
+    "ppermute +1, ct 0 … 7": _Step(lambda x: lax.ppermute(x, "data", [(k, (k + 1) % 8) for k in range(8)]), COUNTED),
     "psum_scatter, ct 0 … 7": _Step(lambda x: lax.psum_scatter(x, "data", tiled=True), COUNTED, length=8),
     "w from P() to P('data'), ct 0 … 7": _Step(lambda w: w, COUNTED, given=WHOLE),
 }
@@ -86,8 +87,11 @@ def one_value_counted_eight_times(row):
 def one_copy_for_all(row):
     """Device 3's number went into the results of all eight devices, and each of these has a cotangent of its own. What
     is copied forwards is added up backwards."""
-    return {"psum to P('data'), ct 1 each": 1.0, "all_gather to P('data'), ct 1 each": 1.0,
-            "w from P() to P('data'), ct 0 … 7": float(DEVICE)}.get(row)
+    return {
+        "psum to P('data'), ct 1 each": 1.0,
+        "all_gather to P('data'), ct 1 each": 1.0,
+        "w from P() to P('data'), ct 0 … 7": float(DEVICE),
+    }.get(row)
 
 
 @transposes.mistake
@@ -163,8 +167,12 @@ def ratio_of(recipe, check_vma):
     program = jax.shard_map(body, mesh=mesh, in_specs=(WHOLE, CUT, CUT), out_specs=WHOLE, check_vma=check_vma)
     params, x, y = _batch()
     found = jax.jit(program)(params, put(x, CUT, mesh), put(y, CUT, mesh))
-    return _common([ratio(name, blocks_of(found[name], LINE).values, [due] * 8)
-                    for name, due in jax.jit(jax.grad(loss))(params, x, y).items()])
+    return _common(
+        [
+            ratio(name, blocks_of(found[name], LINE).values, [due] * 8)
+            for name, due in jax.jit(jax.grad(loss))(params, x, y).items()
+        ]
+    )
 
 
 def _common(found):
@@ -177,8 +185,9 @@ def _common(found):
     return round(least, 4)
 
 
-same_with_vma_off = Exercise("same_with_vma_off", points=4, form="table",
-                             reference=lambda recipe: ratio_of(recipe, check_vma=False))
+same_with_vma_off = Exercise(
+    "same_with_vma_off", points=4, form="table", reference=lambda recipe: ratio_of(recipe, check_vma=False)
+)
 
 
 @same_with_vma_off.cases
@@ -206,8 +215,11 @@ def took_device_0_for_all(recipe):
 def psum_backwards_is_free(recipe):
     """Unchecked, a psum is transposed to a psum: JAX does not know that the loss is one value, and adds up eight
     cotangents for it. So the psum inside counts once forwards, and once more backwards."""
-    return {"psum of the loss, then pmean": 1.0, "psum of the loss, then psum": 8.0,
-            "pmean of the loss, then pmean": 0.125}.get(recipe)
+    return {
+        "psum of the loss, then pmean": 1.0,
+        "psum of the loss, then psum": 8.0,
+        "pmean of the loss, then pmean": 0.125,
+    }.get(recipe)
 
 
 @same_with_vma_off.mistake
@@ -228,8 +240,10 @@ def _gathered_layer(h, w_rows):
 
 def _fsdp_loss(layers_run):
     """The mean loss of three layers whose weights are cut over the devices; `layers_run` may keep less."""
+
     def body(weights, x, y):
         return lax.pmean(jnp.mean((layers_run(weights, x) - y) ** 2), "data")
+
     mesh = make_mesh(LINE)
     return jax.shard_map(body, mesh=mesh, in_specs=(CUT, CUT, CUT), out_specs=WHOLE)
 
@@ -260,8 +274,9 @@ def fsdp_counts(kept):
     batch = [aval((ROWS, WIDTH), jnp.float32, CUT, mesh)] * 2
     program = _fsdp_loss(KEPT[kept])
     found = structure(trace(jax.value_and_grad(program), weights, *batch)).collectives
-    return {kind: sum(c.times for c in found if c.kind == kind)
-            for kind in ("all_gather", "reduce_scatter", "all_reduce")}
+    return {
+        kind: sum(c.times for c in found if c.kind == kind) for kind in ("all_gather", "reduce_scatter", "all_reduce")
+    }
 
 
 def _count(row):
@@ -269,8 +284,14 @@ def _count(row):
     return fsdp_counts(kept)[kind]
 
 
-FSDP = ("all_gather, keeps all", "reduce_scatter, keeps all", "all_reduce, keeps all",
-        "all_gather, keeps nothing", "reduce_scatter, keeps nothing", "all_gather, keeps all but gathered weights")
+FSDP = (
+    "all_gather, keeps all",
+    "reduce_scatter, keeps all",
+    "all_reduce, keeps all",
+    "all_gather, keeps nothing",
+    "reduce_scatter, keeps nothing",
+    "all_gather, keeps all but gathered weights",
+)
 
 fsdp_transpose = Exercise("fsdp_transpose", points=3, reference=_count, form="table")
 

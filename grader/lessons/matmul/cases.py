@@ -78,8 +78,10 @@ def gathered_untiled(a, b, *, mesh):
     """The shape is right, but the blocks of A were stacked along a new first dimension and then reshaped:
     reshape reads row by row, so entries of different devices ended up mixed. `tiled=True` puts the blocks
     side by side along the dimension you name."""
+
     def body(a, b):
         return lax.all_gather(a, "x").reshape(a.shape[0], -1) @ b
+
     return _device_map(body, mesh, CASE2, P())(a, b)
 
 
@@ -87,8 +89,10 @@ def gathered_untiled(a, b, *, mesh):
 def gathered_then_summed(a, b, *, mesh):
     """After the gather every device has all of A, so its product is already whole. Adding the products of all
     devices counts it once per device. Which of the two collectives is one too many?"""
+
     def body(a, b):
         return lax.psum(lax.all_gather(a, "x", axis=1, tiled=True) @ b, "x")
+
     return _device_map(body, mesh, CASE2, P())(a, b)
 
 
@@ -121,6 +125,7 @@ case2_cheapest = Exercise("case2_cheapest", points=6, reference=_matmul)
 def _(draw):
     def cheaper(i, j, k, n):
         return min(_gathering(i * j, n), _reducing(i * k, n))
+
     (unit,) = draw.lengths(1, divisible_by=8)
     # Few columns of A; fewer than twice those of C; more than twice those of C.
     for j, k in ((unit, 2 * unit + 8), (3 * unit, 2 * unit), (4 * unit, unit)):
@@ -177,9 +182,11 @@ def sliced_b_at_the_index(a, b, *, mesh):
 def sliced_without_sum(a, b, *, mesh):
     """Each device multiplied its slice of A by the rows of B that match, and stopped: that is one term of
     the sum over J. Which collective adds the terms of all devices?"""
+
     def body(a, b):
         block = a.shape[1]
         return a @ lax.dynamic_slice_in_dim(b, block * lax.axis_index("x"), block)
+
     return _device_map(body, mesh, CASE2, P())(a, b)
 
 
@@ -235,8 +242,10 @@ def summed_over_both_axes(a, b, *, mesh, check_vma=False):
 def summed_the_inputs(a, b, *, mesh, check_vma=False):
     """The slices of A were added to one another, and those of B, before they were multiplied. The sum over J
     is a sum of *products*: multiply first, add afterwards."""
+
     def body(a, b):
         return lax.psum(a, "x") @ lax.psum(b, "x")
+
     return _device_map(body, mesh, CASE3, P(), check_vma)(a, b)
 
 
@@ -244,9 +253,11 @@ def summed_the_inputs(a, b, *, mesh, check_vma=False):
 def gathered_everything(a, b, *, mesh):
     """Both operands were gathered and the whole product computed on every device. The slices that a device
     already holds can be multiplied as they are; only the product needs to travel."""
+
     def body(a, b):
         columns = lax.all_gather(a, "x", axis=1, tiled=True)
         return columns @ lax.all_gather(b, "x", axis=0, tiled=True)
+
     return _device_map(body, mesh, CASE3, P())(a, b)
 
 
@@ -260,8 +271,11 @@ LAYER = (*CASE3, P())
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j, k = draw.lengths(3, divisible_by=8)
-    arrays = {"a": draw.array(i, j, spec=LAYER[0]), "b": draw.array(j, k, spec=LAYER[1]),
-              "bias": draw.array(k, spec=LAYER[2])}
+    arrays = {
+        "a": draw.array(i, j, spec=LAYER[0]),
+        "b": draw.array(j, k, spec=LAYER[1]),
+        "bias": draw.array(k, spec=LAYER[2]),
+    }
     return Case(arrays, mesh, P(), _reducing(i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
 
 
@@ -269,8 +283,10 @@ def _(draw):
 def bias_inside_the_sum(a, b, bias, *, mesh, check_vma=False):
     """The bias was added to each part before the parts were summed, so it counts once per device. Where in
     the program is C whole?"""
+
     def body(a, b, bias):
         return jax.nn.relu(lax.psum(a @ b + bias, "x"))
+
     return _device_map(body, mesh, LAYER, P(), check_vma)(a, b, bias)
 
 
@@ -278,8 +294,10 @@ def bias_inside_the_sum(a, b, bias, *, mesh, check_vma=False):
 def relu_before_the_sum(a, b, bias, *, mesh, check_vma=False):
     """relu was applied to the parts. The relu of a sum is not the sum of relus: wait until the sum is
     whole."""
+
     def body(a, b, bias):
         return lax.psum(jax.nn.relu(a @ b), "x") + bias
+
     return _device_map(body, mesh, LAYER, P(), check_vma)(a, b, bias)
 
 
@@ -287,8 +305,10 @@ def relu_before_the_sum(a, b, bias, *, mesh, check_vma=False):
 def relu_and_bias_before_the_sum(a, b, bias, *, mesh, check_vma=False):
     """Bias and relu were applied to the parts, and the sum came last. What is not linear, and what should
     count once, belongs after the sum."""
+
     def body(a, b, bias):
         return lax.psum(jax.nn.relu(a @ b + bias), "x")
+
     return _device_map(body, mesh, LAYER, P(), check_vma)(a, b, bias)
 
 
@@ -296,8 +316,10 @@ def relu_and_bias_before_the_sum(a, b, bias, *, mesh, check_vma=False):
 def layer_without_sum(a, b, bias, *, mesh, check_vma=False):
     """Bias and relu were applied to one part of the sum over J, on each device to another. Add the parts up
     first."""
+
     def body(a, b, bias):
         return jax.nn.relu(a @ b + bias)
+
     return _device_map(body, mesh, LAYER, P(), check_vma)(a, b, bias)
 
 
@@ -321,10 +343,12 @@ def _(draw):
 def rows_sliced_after_psum(a, b, *, mesh, check_vma=False):
     """The whole of C was summed on every device, and all but a share thrown away. A reduce-scatter gives each
     device its share of the sum and sends half as much."""
+
     def body(a, b):
         c = lax.psum(a @ b, "x")
         rows = c.shape[0] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(c, rows * lax.axis_index("x"), rows, axis=0)
+
     return _device_map(body, mesh, CASE3, P("x", None), check_vma)(a, b)
 
 
@@ -332,8 +356,10 @@ def rows_sliced_after_psum(a, b, *, mesh, check_vma=False):
 def rows_untiled(a, b, *, mesh, check_vma=False):
     """Without `tiled=True`, psum_scatter wants the scattered dimension to be exactly as long as the axis has
     devices, and drops it. Tiled, it cuts the dimension into equal blocks and keeps it."""
+
     def body(a, b):
         return lax.psum_scatter(a @ b, "x", scatter_dimension=0)
+
     return _device_map(body, mesh, CASE3, P("x", None), check_vma)(a, b)
 
 
@@ -341,8 +367,10 @@ def rows_untiled(a, b, *, mesh, check_vma=False):
 def rows_scattered_as_columns(a, b, *, mesh, check_vma=False):
     """The sum was scattered along dimension 1, and out_specs put the blocks one under the other. Each device
     should keep some *rows*: which dimension is that?"""
+
     def body(a, b):
         return lax.psum_scatter(a @ b, "x", scatter_dimension=1, tiled=True)
+
     return _device_map(body, mesh, CASE3, P("x", None), check_vma)(a, b)
 
 
@@ -364,10 +392,12 @@ def rows_without_sum(a, b, *, mesh, check_vma=False):
 def columns_sliced_after_psum(a, b, *, mesh, check_vma=False):
     """The whole of C was summed on every device, and all but some columns thrown away. A reduce-scatter gives
     each device its share of the sum and sends half as much."""
+
     def body(a, b):
         c = lax.psum(a @ b, "x")
         width = c.shape[1] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(c, width * lax.axis_index("x"), width, axis=1)
+
     return _device_map(body, mesh, CASE3, P(None, "x"), check_vma)(a, b)
 
 
@@ -375,8 +405,10 @@ def columns_sliced_after_psum(a, b, *, mesh, check_vma=False):
 def columns_untiled(a, b, *, mesh, check_vma=False):
     """Without `tiled=True`, psum_scatter wants dimension 1 to be exactly as long as the axis has devices, and
     drops it. Tiled, it cuts the dimension into equal blocks and keeps it."""
+
     def body(a, b):
         return lax.psum_scatter(a @ b, "x", scatter_dimension=1)
+
     return _device_map(body, mesh, CASE3, P(None, "x"), check_vma)(a, b)
 
 
@@ -384,8 +416,10 @@ def columns_untiled(a, b, *, mesh, check_vma=False):
 def columns_scattered_as_rows(a, b, *, mesh, check_vma=False):
     """The sum was scattered along dimension 0 (the default), and out_specs put the blocks side by side. Each
     device should keep some *columns*: which dimension is that?"""
+
     def body(a, b):
         return lax.psum_scatter(a @ b, "x", scatter_dimension=0, tiled=True)
+
     return _device_map(body, mesh, CASE3, P(None, "x"), check_vma)(a, b)
 
 
@@ -446,8 +480,10 @@ def same_axis_twice_a(a, b, *, mesh, check_vma=False):
 def gathered_a_along_columns(a, b, *, mesh, check_vma=False):
     """The blocks of A were gathered along dimension 1, side by side. A is cut along its rows: along which
     dimension do its blocks belong?"""
+
     def body(a, b):
         return lax.all_gather(a, "x", axis=1, tiled=True) @ b
+
     return _device_map(body, mesh, CASE4, P(None, "x"), check_vma)(a, b)
 
 
@@ -455,8 +491,10 @@ def gathered_a_along_columns(a, b, *, mesh, check_vma=False):
 def gathered_the_other_operand_b(a, b, *, mesh, check_vma=False):
     """B was gathered, so every device has its rows of C and all columns: C[I_X, K]. What was wanted is
     C[I, K_X]. Which operand must be whole for that?"""
+
     def body(a, b):
         return a @ lax.all_gather(b, "x", axis=1, tiled=True)
+
     return _device_map(body, mesh, CASE4, P("x", None), check_vma)(a, b)
 
 
@@ -464,9 +502,11 @@ def gathered_the_other_operand_b(a, b, *, mesh, check_vma=False):
 def gathered_both_then_cut_columns(a, b, *, mesh):
     """Both operands were gathered and every device computed the whole of C to keep its columns. It holds the
     columns of B that these need: what does it lack?"""
+
     def body(a, b):
         width = b.shape[1]
         return lax.dynamic_slice_in_dim(_gather_both(a, b), width * lax.axis_index("x"), width, axis=1)
+
     return _device_map(body, mesh, CASE4, P(None, "x"))(a, b)
 
 
@@ -488,8 +528,10 @@ def same_axis_twice_b(a, b, *, mesh, check_vma=False):
 def gathered_b_along_rows(a, b, *, mesh, check_vma=False):
     """The blocks of B were gathered along dimension 0, one under the other. B is cut along its columns: along
     which dimension do its blocks belong?"""
+
     def body(a, b):
         return a @ lax.all_gather(b, "x", axis=0, tiled=True)
+
     return _device_map(body, mesh, CASE4, P("x", None), check_vma)(a, b)
 
 
@@ -497,8 +539,10 @@ def gathered_b_along_rows(a, b, *, mesh, check_vma=False):
 def gathered_the_other_operand_a(a, b, *, mesh, check_vma=False):
     """A was gathered, so every device has its columns of C and all rows: C[I, K_X]. What was wanted is
     C[I_X, K]. Which operand must be whole for that?"""
+
     def body(a, b):
         return lax.all_gather(a, "x", axis=0, tiled=True) @ b
+
     return _device_map(body, mesh, CASE4, P(None, "x"), check_vma)(a, b)
 
 
@@ -506,9 +550,11 @@ def gathered_the_other_operand_a(a, b, *, mesh, check_vma=False):
 def gathered_both_then_cut_rows(a, b, *, mesh):
     """Both operands were gathered and every device computed the whole of C to keep its rows. It holds the rows
     of A that these need: what does it lack?"""
+
     def body(a, b):
         rows = a.shape[0]
         return lax.dynamic_slice_in_dim(_gather_both(a, b), rows * lax.axis_index("x"), rows, axis=0)
+
     return _device_map(body, mesh, CASE4, P("x", None))(a, b)
 
 
@@ -521,8 +567,9 @@ def _two_axis(draw: Draw, out: P, budget) -> Case:
     mesh = draw.mesh("x", "y")
     i, j, k = draw.lengths(3, divisible_by=8)
     a, b = draw.array(i, j, spec=TWO[0]), draw.array(j, k, spec=TWO[1])
-    return Case({"a": a, "b": b}, mesh, out, budget(i // mesh["x"] * k, mesh["y"]),
-                2 * i * j * k // (mesh["x"] * mesh["y"]))
+    return Case(
+        {"a": a, "b": b}, mesh, out, budget(i // mesh["x"] * k, mesh["y"]), 2 * i * j * k // (mesh["x"] * mesh["y"])
+    )
 
 
 two_axis = Exercise("two_axis", points=4, reference=_matmul)
@@ -563,9 +610,11 @@ def summed_over_x(a, b, *, mesh, check_vma=False):
 def two_axis_gathered(a, b, *, mesh):
     """A and B were gathered along y, and every device there computed the same rows of C. The blocks that a
     device holds already match: multiply them, and let only the product travel."""
+
     def body(a, b):
         whole_rows = lax.all_gather(a, "y", axis=1, tiled=True)
         return whole_rows @ lax.all_gather(b, "y", axis=0, tiled=True)
+
     return _device_map(body, mesh, TWO, P("x", None))(a, b)
 
 
@@ -573,8 +622,10 @@ def two_axis_gathered(a, b, *, mesh):
 def scattered_rows(a, b, *, mesh, check_vma=False):
     """The sum was scattered along dimension 0: each device kept a share of its *rows*, and out_specs laid them
     out as if they were columns. K is to be cut over y: which dimension is K?"""
+
     def body(a, b):
         return lax.psum_scatter(a @ b, "y", scatter_dimension=0, tiled=True)
+
     return _device_map(body, mesh, TWO, P("x", "y"), check_vma)(a, b)
 
 
@@ -582,8 +633,10 @@ def scattered_rows(a, b, *, mesh, check_vma=False):
 def scattered_over_x(a, b, *, mesh, check_vma=False):
     """The sum runs over x, along which the devices hold different rows of C. Along which axis are the parts
     of one sum?"""
+
     def body(a, b):
         return lax.psum_scatter(a @ b, "x", scatter_dimension=1, tiled=True)
+
     return _device_map(body, mesh, TWO, P("x", "y"), check_vma)(a, b)
 
 
@@ -591,10 +644,12 @@ def scattered_over_x(a, b, *, mesh, check_vma=False):
 def two_axis_sliced_after_psum(a, b, *, mesh, check_vma=False):
     """Every device along y summed whole rows and threw all but its columns away. A reduce-scatter sends half as
     much."""
+
     def body(a, b):
         c = lax.psum(a @ b, "y")
         width = c.shape[1] // mesh.shape["y"]
         return lax.dynamic_slice_in_dim(c, width * lax.axis_index("y"), width, axis=1)
+
     return _device_map(body, mesh, TWO, P("x", "y"), check_vma)(a, b)
 
 

@@ -34,8 +34,12 @@ block_matmul = Exercise("block_matmul", points=2, reference=_block_reference, fo
 def _(draw):
     for rows, inner, columns, sizes in ((2, 2, 2, (2, 2, 2)), (2, 3, 4, (3, 2, 4)), (3, 1, 2, (1, 4, 2))):
         i, j, k = sizes
-        yield Case({"A": [[draw.values(i, j) for _ in range(inner)] for _ in range(rows)],
-                    "B": [[draw.values(j, k) for _ in range(columns)] for _ in range(inner)]})
+        yield Case(
+            {
+                "A": [[draw.values(i, j) for _ in range(inner)] for _ in range(rows)],
+                "B": [[draw.values(j, k) for _ in range(columns)] for _ in range(inner)],
+            }
+        )
 
 
 @block_matmul.mistake
@@ -78,8 +82,10 @@ def _strategy_bytes(case, wanted, i, j, k, n, itemsize, reshard=True):
     reduce = ring_bytes("all_reduce" if wanted == WANTED[0] else "reduce_scatter", c, n)
     # Where the product lies in case 4, and what it costs to bring it to where it is wanted.
     left = {"gather A": "C[I, K_X]", "gather B": "C[I_X, K]"} if case == 4 and reshard else {}
-    return {s: reduce if s == "reduce C" else gather[s] + _moving(left.get(s, wanted), wanted, c, n)
-            for s in STRATEGIES[case]}
+    return {
+        s: reduce if s == "reduce C" else gather[s] + _moving(left.get(s, wanted), wanted, c, n)
+        for s in STRATEGIES[case]
+    }
 
 
 def _moving(left: str, wanted: str, c: int, n: int) -> float:
@@ -92,8 +98,7 @@ def _least(costs):
     return min(costs, key=lambda strategy: costs[strategy])
 
 
-cheapest = Exercise("cheapest", points=4, form="function",
-                    reference=lambda **given: _least(_strategy_bytes(**given)))
+cheapest = Exercise("cheapest", points=4, form="function", reference=lambda **given: _least(_strategy_bytes(**given)))
 
 
 @cheapest.cases
@@ -111,8 +116,15 @@ def _(draw):
 
 def _instance(draw):
     i, j, k = (int(2 ** draw.rng.integers(4, 11)) * int(draw.rng.integers(1, 4)) for _ in range(3))
-    return {"case": int(draw.rng.integers(2, 5)), "wanted": str(draw.rng.choice(WANTED)), "i": i, "j": j, "k": k,
-            "n": int(draw.rng.choice([2, 4, 8])), "itemsize": {x: int(draw.rng.choice([1, 2, 4])) for x in "ABC"}}
+    return {
+        "case": int(draw.rng.integers(2, 5)),
+        "wanted": str(draw.rng.choice(WANTED)),
+        "i": i,
+        "j": j,
+        "k": k,
+        "n": int(draw.rng.choice([2, 4, 8])),
+        "itemsize": {x: int(draw.rng.choice([1, 2, 4])) for x in "ABC"},
+    }
 
 
 def _with(given, **changed):
@@ -223,9 +235,18 @@ def counted_only_the_first_axis(notation):
 # Which case is it? Found out by letting every device multiply what it holds.
 
 CASES = (
-    "A[I_X, J] · B[J, K_Y]", "A[I, J_X] · B[J, K]", "A[I, J_X] · B[J_X, K]", "A[I_X, J] · B[J, K_X]",
-    "A[I, J] · B[J, K_Y]", "A[I, J] · B[J_Y, K]", "A[I_Y, J_X] · B[J_X, K]", "A[I_Y, J] · B[J, K_Y]",
-    "A[I, J_X] · B[J_Y, K]", "A[I_X, J_Y] · B[J, K]", "A[I_X, J] · B[J, K]", "A[I, J_XY] · B[J_XY, K]",
+    "A[I_X, J] · B[J, K_Y]",
+    "A[I, J_X] · B[J, K]",
+    "A[I, J_X] · B[J_X, K]",
+    "A[I_X, J] · B[J, K_X]",
+    "A[I, J] · B[J, K_Y]",
+    "A[I, J] · B[J_Y, K]",
+    "A[I_Y, J_X] · B[J_X, K]",
+    "A[I_Y, J] · B[J, K_Y]",
+    "A[I, J_X] · B[J_Y, K]",
+    "A[I_X, J_Y] · B[J, K]",
+    "A[I_X, J] · B[J, K]",
+    "A[I, J_XY] · B[J_XY, K]",
 )
 
 
@@ -300,8 +321,11 @@ def _comes_out(product):
         for index, value in zip(held.indices, held.values, strict=True):
             array[index] = value
     products = [x @ y for x, y in zip(a.values, b.values, strict=True)]
-    fits = [out for out in OUTPUTS if _all_equal(products, blocks((16, 24), parse(out).spec, MESH,
-                                                                  value=whole[0] @ whole[1]).values)]
+    fits = [
+        out
+        for out in OUTPUTS
+        if _all_equal(products, blocks((16, 24), parse(out).spec, MESH, value=whole[0] @ whole[1]).values)
+    ]
     return fits[0]
 
 
@@ -484,8 +508,13 @@ def _devices_of_a_fresh_array():
 
 def _wrong_axis_name():
     mesh = make_mesh({"x": 2, "y": 2})
-    body = jax.shard_map(lambda a: lax.all_gather(a, "X", axis=1, tiled=True), mesh=mesh,
-                         in_specs=P(None, "x"), out_specs=P(), check_vma=False)
+    body = jax.shard_map(
+        lambda a: lax.all_gather(a, "X", axis=1, tiled=True),
+        mesh=mesh,
+        in_specs=P(None, "x"),
+        out_specs=P(),
+        check_vma=False,
+    )
     try:
         trace(body, aval((4, 4), jnp.float32, P(None, "x"), mesh))
     except Exception:  # which one differs between versions of JAX
@@ -505,8 +534,13 @@ def _computable():
     return f"C[{rows.start}:{rows.stop}, {columns.start}:{columns.stop}]"
 
 
-CLAIMS = {"gathered": _gathered, "replicated": _devices_of_a_fresh_array, "axis_name": _wrong_axis_name,
-          "who_holds": _holders, "computable": _computable}
+CLAIMS = {
+    "gathered": _gathered,
+    "replicated": _devices_of_a_fresh_array,
+    "axis_name": _wrong_axis_name,
+    "who_holds": _holders,
+    "computable": _computable,
+}
 
 find_the_mistake = Exercise("find_the_mistake", points=3, reference=lambda claim: CLAIMS[claim](), form="table")
 
@@ -518,8 +552,11 @@ def _(draw):
 
 
 def _published(claim, wrong):
-    return {"gathered": "B", "replicated": 8, "axis_name": "a gather", "who_holds": [1],
-            "computable": "nothing"}[claim] if claim == wrong else None
+    return (
+        {"gathered": "B", "replicated": 8, "axis_name": "a gather", "who_holds": [1], "computable": "nothing"}[claim]
+        if claim == wrong
+        else None
+    )
 
 
 @find_the_mistake.mistake

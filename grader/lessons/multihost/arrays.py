@@ -53,8 +53,9 @@ WHO_HAS = {
     "P('model', 'data'): columns in process 2": lambda: _span(_parts(TURNED, 2), 1),
     "P(('data', 'model')): rows in process 1": lambda: _span(_parts(DEEP, 1), 0),
     "P('data'): different blocks in process 3": lambda: len(set(_parts(P("data"), 3))),
-    "P('model'): processes that hold row 0": lambda: sum(_span(_parts(P("model"), k), 0)[0] == 0
-                                                         for k in range(PROCESSES)),
+    "P('model'): processes that hold row 0": lambda: sum(
+        _span(_parts(P("model"), k), 0)[0] == 0 for k in range(PROCESSES)
+    ),
     "P(): shards that process 0 can read": lambda: len(_parts(P(), 0)),
 }
 
@@ -69,26 +70,33 @@ def device_for_process(row):
     """That is what *device* number 2 (or 1) holds. A process drives two devices here, a whole row of the mesh:
     process 2 has devices 4 and 5. What do they hold together?"""
     rows, columns = _parts(BOTH, 1)[0]
-    return {"P('data', 'model'): rows in process 2": rows, "P('data', 'model'): columns in process 2": columns,
-            "P(('data', 'model')): rows in process 1": _parts(DEEP, 0)[1][0]}.get(row)
+    return {
+        "P('data', 'model'): rows in process 2": rows,
+        "P('data', 'model'): columns in process 2": columns,
+        "P(('data', 'model')): rows in process 1": _parts(DEEP, 0)[1][0],
+    }.get(row)
 
 
 @who_has_what.mistake
 def first_device_only(row):
     """That is what the first device of the process holds. It has a second one, and what a process holds is
     what both hold."""
-    return {"P('model', 'data'): rows in process 2": _parts(TURNED, 2)[0][0],
-            "P(('data', 'model')): rows in process 1": _parts(DEEP, 1)[0][0],
-            "P(): shards that process 0 can read": 1}.get(row)
+    return {
+        "P('model', 'data'): rows in process 2": _parts(TURNED, 2)[0][0],
+        "P(('data', 'model')): rows in process 1": _parts(DEEP, 1)[0][0],
+        "P(): shards that process 0 can read": 1,
+    }.get(row)
 
 
 @who_has_what.mistake
 def axes_exchanged(row):
     """Rows are cut over the axis named *first* in the spec, wherever that axis stands in the mesh. Processes
     differ along 'data'; the devices of one process differ along 'model'."""
-    return {"P('model', 'data'): rows in process 2": _span(_parts(BOTH, 2), 0),
-            "P('model', 'data'): columns in process 2": _span(_parts(BOTH, 2), 1),
-            "P('model'): processes that hold row 0": 1}.get(row)
+    return {
+        "P('model', 'data'): rows in process 2": _span(_parts(BOTH, 2), 0),
+        "P('model', 'data'): columns in process 2": _span(_parts(BOTH, 2), 1),
+        "P('model'): processes that hold row 0": 1,
+    }.get(row)
 
 
 @who_has_what.mistake
@@ -116,7 +124,8 @@ BATCH = {
     "float32[1024, 256] by device_put: bytes each process reads": lambda: 1024 * 256 * FLOAT,
     "float32[1024, 256] from process-local data: bytes each process reads": lambda: 64 * 256 * FLOAT,
     "the smallest batch above 1000 that 64 devices can share equally": lambda: next(
-        b for b in range(1001, 2000) if b % 64 == 0),
+        b for b in range(1001, 2000) if b % 64 == 0
+    ),
 }
 
 batch_arithmetic = Exercise("batch_arithmetic", points=4, form="table", reference=lambda row: BATCH[row]())
@@ -238,7 +247,7 @@ def replicated_by_one(process_id, num_processes, *, rows):
 
 
 def _batch(process_id, num_processes, *, examples, step, batch):
-    return held(examples[step * batch:(step + 1) * batch], GRID, P("data"), process_id)
+    return held(examples[step * batch : (step + 1) * batch], GRID, P("data"), process_id)
 
 
 loader = Exercise("loader", points=5, form="processes", reference=_batch)
@@ -247,8 +256,9 @@ loader = Exercise("loader", points=5, form="processes", reference=_batch)
 @loader.cases
 def _(draw):
     batch, steps = PROCESSES * DEVICES * int(draw.rng.integers(1, 3)), 3
-    yield Case({"examples": draw.values(steps * batch, 3), "step": int(draw.rng.integers(1, steps)),
-                "batch": batch}, HERE)
+    yield Case(
+        {"examples": draw.values(steps * batch, 3), "step": int(draw.rng.integers(1, steps)), "batch": batch}, HERE
+    )
 
 
 def _made(mesh, rows, *axes):
@@ -257,14 +267,14 @@ def _made(mesh, rows, *axes):
 
 def _rows(examples, step, batch, process_id, per):
     begin = step * batch + process_id * per
-    return examples[begin:begin + per]
+    return examples[begin : begin + per]
 
 
 @loader.mistake
 def whole_batch(process_id, num_processes, *, examples, step, batch):
     """Every process gave the whole batch, and JAX took it for that process's part: the global array has as many
     copies of each example as there are processes. Nobody complained. What is *this* process's share?"""
-    return _made(_joined(process_id, num_processes), examples[step * batch:(step + 1) * batch], "data")
+    return _made(_joined(process_id, num_processes), examples[step * batch : (step + 1) * batch], "data")
 
 
 @loader.mistake
@@ -417,6 +427,7 @@ def read_for_each_block(process_id, num_processes, *, table):
         everything = table[:]
         seen.append(everything.size)
         return everything[index]
+
     return {"array": _called(_joined(process_id, num_processes), table.shape, load), "read": sum(seen)}
 
 
@@ -433,5 +444,7 @@ def first_block_for_all(process_id, num_processes, *, table):
     block begins."""
     mesh = _joined(process_id, num_processes)
     rows, columns = (length // size for length, size in zip(table.shape, mesh.devices.shape, strict=True))
-    return {"array": _called(mesh, table.shape, lambda index: table[:rows, :columns]),
-            "read": rows * columns * mesh.devices.shape[1]}
+    return {
+        "array": _called(mesh, table.shape, lambda index: table[:rows, :columns]),
+        "read": rows * columns * mesh.devices.shape[1],
+    }

@@ -69,8 +69,13 @@ def parentheses_make_no_tuple(row):
 # A pipeline over processes: stage f on the devices of processes 0 and 1, stage g on those of 2 and 3.
 
 FIRST, SECOND, ALL = [0, 1], [2, 3], [0, 1, 2, 3]
-CALLS = {"x = jax.device_put(batch, on_first)": FIRST, "y = f(x)": FIRST, "y = jax.device_put(y, on_second)": ALL,
-         "z = g(y)": SECOND, "print(jnp.sum(z))": SECOND}
+CALLS = {
+    "x = jax.device_put(batch, on_first)": FIRST,
+    "y = f(x)": FIRST,
+    "y = jax.device_put(y, on_second)": ALL,
+    "z = g(y)": SECOND,
+    "print(jnp.sum(z))": SECOND,
+}
 
 pipeline_calls = Exercise("pipeline_calls", points=3, form="table", reference=lambda row: CALLS[row])
 

@@ -24,7 +24,7 @@ def _says(lines: list[str]) -> list[tuple[Any, ...]]:
         settings = [word for word in words if word.startswith("JAX_NUM_CPU_DEVICES")]
         start = next((k for k, word in enumerate(words) if word.split("/")[-1] in ("python", "python3")), None)
         if start is not None:
-            rest = words[start + 1:]
+            rest = words[start + 1 :]
             stop = next((k for k, word in enumerate(rest) if set(word) & set("<>&|;")), len(rest))
             said.append(("python", settings, rest[:stop], words[-1:] == ["&"]))
         elif words:
@@ -32,8 +32,13 @@ def _says(lines: list[str]) -> list[tuple[Any, ...]]:
     return [line for line in said if line[0] in ("python", "wait")]
 
 
-launch_lines = Exercise("launch_lines", points=3, form="function", reference=_commands,
-                        same=lambda one, other, **_: bool(_says(one)) and _says(one) == _says(other))
+launch_lines = Exercise(
+    "launch_lines",
+    points=3,
+    form="function",
+    reference=_commands,
+    same=lambda one, other, **_: bool(_says(one)) and _says(one) == _says(other),
+)
 
 
 @launch_lines.cases
@@ -53,8 +58,10 @@ def one_after_the_other(script, processes, devices):
 def counted_from_one(script, processes, devices):
     """The first process is number 0. Without it there is no coordinator, which lives in process 0, and the last
     number is one too many."""
-    each = [f"JAX_NUM_CPU_DEVICES={devices} python {script} {k} {processes} > log.{k} 2>&1 &"
-            for k in range(1, processes + 1)]
+    each = [
+        f"JAX_NUM_CPU_DEVICES={devices} python {script} {k} {processes} > log.{k} 2>&1 &"
+        for k in range(1, processes + 1)
+    ]
     return [*each, "wait"]
 
 
@@ -76,13 +83,22 @@ def does_not_wait(script, processes, devices):
 
 
 def broken_slurm(hosts: int, gpus: int) -> list[str]:
-    return ["#!/bin/bash", "#SBATCH --job-name=train", f"#SBATCH --nodes={hosts}", "#SBATCH --ntasks-per-node=1",
-            f"#SBATCH --gpus-per-node={gpus}", "#SBATCH --time=00:30:00", "",
-            "export JAX_COORDINATOR_ADDRESS=localhost:12345", "python train.py"]
+    return [
+        "#!/bin/bash",
+        "#SBATCH --job-name=train",
+        f"#SBATCH --nodes={hosts}",
+        "#SBATCH --ntasks-per-node=1",
+        f"#SBATCH --gpus-per-node={gpus}",
+        "#SBATCH --time=00:30:00",
+        "",
+        "export JAX_COORDINATOR_ADDRESS=localhost:12345",
+        "python train.py",
+    ]
 
 
-def _slurm(lines: list[str], hosts: int, gpus: int, *, tasks: int | None = None, srun: bool = True,
-           coordinator: bool = False) -> list[str]:
+def _slurm(
+    lines: list[str], hosts: int, gpus: int, *, tasks: int | None = None, srun: bool = True, coordinator: bool = False
+) -> list[str]:
     """The script repaired, but for what the options leave as it is."""
     repaired = [line.replace("--ntasks-per-node=1", f"--ntasks-per-node={tasks or gpus}") for line in lines]
     if not coordinator:
@@ -101,12 +117,23 @@ def _slurm_facts(lines: list[str]) -> dict[str, Any]:
     run = next((words for words in commands if "train.py" in words), [])
     nodes = int(options.get("nodes", 1))
     tasks = int(options.get("ntasks", int(options.get("ntasks-per-node", 1)) * nodes))
-    return {"nodes": nodes, "tasks": tasks, "gpus": options.get("gpus-per-node"), "srun": run[:1] == ["srun"],
-            "runs": bool(run), "coordinator": [w for words in commands for w in words if "COORDINATOR" in w]}
+    return {
+        "nodes": nodes,
+        "tasks": tasks,
+        "gpus": options.get("gpus-per-node"),
+        "srun": run[:1] == ["srun"],
+        "runs": bool(run),
+        "coordinator": [w for words in commands for w in words if "COORDINATOR" in w],
+    }
 
 
-slurm_script = Exercise("slurm_script", points=4, form="function", reference=_slurm,
-                        same=lambda one, other, **_: _slurm_facts(one) == _slurm_facts(other))
+slurm_script = Exercise(
+    "slurm_script",
+    points=4,
+    form="function",
+    reference=_slurm,
+    same=lambda one, other, **_: _slurm_facts(one) == _slurm_facts(other),
+)
 
 
 @slurm_script.cases
@@ -147,17 +174,37 @@ def tasks_of_the_whole_job(lines, hosts, gpus):
 
 
 def broken_jobset(gpus: int) -> dict[str, Any]:
-    container = {"name": "train", "image": "registry.example.com/train:1", "command": ["python", "train.py"],
-                 "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    container = {
+        "name": "train",
+        "image": "registry.example.com/train:1",
+        "command": ["python", "train.py"],
+        "resources": {"limits": {"nvidia.com/gpu": gpus}},
+    }
     pod = {"restartPolicy": "OnFailure", "containers": [container]}
-    job = {"parallelism": 1, "completions": 4, "completionMode": "Indexed", "backoffLimit": 0,
-           "template": {"spec": pod}}
-    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "train"},
-            "spec": {"replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": job}}]}}
+    job = {
+        "parallelism": 1,
+        "completions": 4,
+        "completionMode": "Indexed",
+        "backoffLimit": 0,
+        "template": {"spec": pod},
+    }
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "train"},
+        "spec": {"replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": job}}]},
+    }
 
 
-def _jobset(manifest: dict[str, Any], hosts: int, *, completions: int | None = None, parallelism: int | None = None,
-            account: str = "pod-reader", restart: str = "Never") -> dict[str, Any]:
+def _jobset(
+    manifest: dict[str, Any],
+    hosts: int,
+    *,
+    completions: int | None = None,
+    parallelism: int | None = None,
+    account: str = "pod-reader",
+    restart: str = "Never",
+) -> dict[str, Any]:
     """The manifest repaired, but for what the options leave as it is."""
     manifest = copy.deepcopy(manifest)
     job = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]
@@ -213,7 +260,7 @@ FAULTS = {
     "Kubernetes: initialize() raises, with 403 in the message": "no permission",
     "ssh to 4 GPU hosts, initialize() without arguments": "ValueError",
     "TPU slice of 4 hosts, the script started with --worker=0": "waits for the others",
-    "coordinator_address=\"localhost:1234\" on two hosts": "waits for the others",
+    'coordinator_address="localhost:1234" on two hosts': "waits for the others",
 }
 
 cluster_faults = Exercise("cluster_faults", points=4, form="table", reference=lambda row: FAULTS[row])

@@ -23,7 +23,7 @@ HERE = {"processes": PROCESSES, "devices": DEVICES}
 
 def held(value: np.ndarray, sizes: dict[str, int], spec: P, process_id: int) -> Observed:
     """What one process is to hold of an array that is cut over all devices as `spec` says."""
-    mesh = Mesh(np.array(jax.devices()[:PROCESSES * DEVICES]).reshape(*sizes.values()), tuple(sizes))
+    mesh = Mesh(np.array(jax.devices()[: PROCESSES * DEVICES]).reshape(*sizes.values()), tuple(sizes))
     everywhere = observed_array(jax.device_put(value, NamedSharding(mesh, spec)))[HELD]
     mine = range(DEVICES * process_id, DEVICES * (process_id + 1))
     return Observed({HELD: {f"device {k}": everywhere[f"device {k}"] for k in mine}})
@@ -41,8 +41,12 @@ def _gathered(mesh, rows):
 
 # To join. Where it goes wrong nobody may notice, or everybody may wait.
 
-join = Exercise("join", points=3, form="processes", reference=lambda process_id, num_processes: (
-    process_id, num_processes, DEVICES, DEVICES * num_processes))
+join = Exercise(
+    "join",
+    points=3,
+    form="processes",
+    reference=lambda process_id, num_processes: (process_id, num_processes, DEVICES, DEVICES * num_processes),
+)
 
 
 @join.cases
@@ -106,7 +110,7 @@ def exchanged(first: list, values=SHOWN, devices: int = DEVICES) -> float:
     With Gloo and a single number the last process hands its own on, and every other reduces it with what has come
     (tests/test_multihost.py holds this against real processes).
     """
-    own = [function(values[devices * k:devices * (k + 1)]) for k, function in enumerate(first)]
+    own = [function(values[devices * k : devices * (k + 1)]) for k, function in enumerate(first)]
     return float(functools.reduce(lambda came, k: first[k]([own[k], came]), reversed(range(len(first) - 1)), own[-1]))
 
 
@@ -115,11 +119,15 @@ order_puzzle = Exercise("order_puzzle", points=3, form="table", reference=lambda
 
 def _in_order() -> dict[str, float | str]:
     mixed = exchanged([sum] * 3 + [max]), exchanged([max] * 3 + [sum])
-    return {"sum, all in the same order": float(sum(SHOWN)), "max, all in the same order": float(max(SHOWN)),
-            "process 3, its first collective: what it contributes": float(max(SHOWN[6:])),
-            "what process 0 takes for the sum": mixed[0], "what process 0 takes for the max": mixed[1],
-            "what process 3 takes for the max": mixed[0],
-            "the same program on GPUs or TPUs": "may wait for ever"}
+    return {
+        "sum, all in the same order": float(sum(SHOWN)),
+        "max, all in the same order": float(max(SHOWN)),
+        "process 3, its first collective: what it contributes": float(max(SHOWN[6:])),
+        "what process 0 takes for the sum": mixed[0],
+        "what process 0 takes for the max": mixed[1],
+        "what process 3 takes for the max": mixed[0],
+        "the same program on GPUs or TPUs": "may wait for ever",
+    }
 
 
 order_puzzle.rows(_in_order)
@@ -129,9 +137,11 @@ order_puzzle.rows(_in_order)
 def by_name(row):
     """Nothing on the wire says “this is for the max”. Processes meet in the order in which they call: the first
     call of one with the first call of the others. What does process 3 bring along to that?"""
-    return {"what process 0 takes for the sum": float(sum(SHOWN)),
-            "what process 0 takes for the max": float(max(SHOWN)),
-            "what process 3 takes for the max": float(max(SHOWN))}.get(row)
+    return {
+        "what process 0 takes for the sum": float(sum(SHOWN)),
+        "what process 0 takes for the max": float(max(SHOWN)),
+        "what process 3 takes for the max": float(max(SHOWN)),
+    }.get(row)
 
 
 @order_puzzle.mistake
@@ -148,8 +158,12 @@ def waits_here_too(row):
     return {"the same program on GPUs or TPUs": "the same wrong numbers"}.get(row)
 
 
-same_order = Exercise("same_order", points=3, form="processes", reference=lambda process_id, num_processes, *, rows: (
-    float(np.sum(rows)), float(np.max(rows))))
+same_order = Exercise(
+    "same_order",
+    points=3,
+    form="processes",
+    reference=lambda process_id, num_processes, *, rows: (float(np.sum(rows)), float(np.max(rows))),
+)
 
 
 @same_order.cases
@@ -212,7 +226,7 @@ def _(draw):
 
 def _first_half(process_id, num_processes):
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
-    chosen = jax.devices()[:jax.device_count() // 2]
+    chosen = jax.devices()[: jax.device_count() // 2]
     return jax.make_mesh((len(chosen),), ("x",), axis_types=(AxisType.Auto,), devices=chosen)
 
 
@@ -370,8 +384,16 @@ dp_training_4procs = Exercise("dp_training_4procs", points=6, form="processes", 
 def _(draw):
     rows, width, classes = 4, 6, 3
     x, y = draw.values(PROCESSES, rows, width) / 8, draw.values(PROCESSES, rows, classes) / 10
-    yield Case({"x": PerProcess(tuple(x)), "y": PerProcess(tuple(y)), "w": draw.values(width, classes) / 16,
-                "rate": 0.5, "steps": 4}, HERE)
+    yield Case(
+        {
+            "x": PerProcess(tuple(x)),
+            "y": PerProcess(tuple(y)),
+            "w": draw.values(width, classes) / 16,
+            "rate": 0.5,
+            "steps": 4,
+        },
+        HERE,
+    )
 
 
 def _loop(w, x, y, rate, steps, gradients):

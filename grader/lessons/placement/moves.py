@@ -34,11 +34,18 @@ fix_the_placement = Exercise("fix_the_placement", points=4, reference=_brought_t
 
 @fix_the_placement.cases
 def _(draw):
-    for (one, other), spec in zip((HALVES, (range(8), TURNED), (REAR, (3,)), (RING, range(8))),
-                                  (P("x"), P("x"), P("x", None), P(None, "x")), strict=True):
+    for (one, other), spec in zip(
+        (HALVES, (range(8), TURNED), (REAR, (3,)), (RING, range(8))),
+        (P("x"), P("x"), P("x", None), P(None, "x")),
+        strict=True,
+    ):
         shape = (8,) * len(spec)
-        yield Case({"y": OnDevices(draw.values(*shape), _line(one), spec),
-                    "z": OnDevices(draw.values(*shape), _line(other), spec)})
+        yield Case(
+            {
+                "y": OnDevices(draw.values(*shape), _line(one), spec),
+                "z": OnDevices(draw.values(*shape), _line(other), spec),
+            }
+        )
 
 
 @fix_the_placement.mistake
@@ -156,9 +163,13 @@ two_stage = Exercise("two_stage", points=5, reference=_two_stage, form="function
 def _(draw):
     for one, other in (HALVES, BACK_TO_FRONT, EVENS_AND_ODDS, ((6, 1), (3, 4))):
         rows, inner = 2 * len(one), 6
-        yield Case({"x": OnDevices(draw.values(rows, inner), _line(one), P("x")),
-                    "w1": OnDevices(draw.values(inner, inner), _line(one)),
-                    "w2": OnDevices(draw.values(inner, inner), _line(other))})
+        yield Case(
+            {
+                "x": OnDevices(draw.values(rows, inner), _line(one), P("x")),
+                "w1": OnDevices(draw.values(inner, inner), _line(one)),
+                "w2": OnDevices(draw.values(inner, inner), _line(other)),
+            }
+        )
 
 
 @two_stage.mistake
@@ -236,8 +247,12 @@ QUARTERS = ((0, 1), (2, 3), (4, 5), (6, 7))
 @halves_pipeline.cases
 def _(draw):
     for meshes, count in ((HALVES, 3), (QUARTERS, 5), ((REAR, (2, 0, 3, 1)), 2)):
-        yield Case({"batches": [OnDevices(draw.values(4, 6)) for _ in range(count)],
-                    "weights": [OnDevices(draw.values(6, 6), _line(mesh)) for mesh in meshes]})
+        yield Case(
+            {
+                "batches": [OnDevices(draw.values(4, 6)) for _ in range(count)],
+                "weights": [OnDevices(draw.values(6, 6), _line(mesh)) for mesh in meshes],
+            }
+        )
 
 
 @halves_pipeline.mistake
@@ -268,8 +283,9 @@ def did_not_cut_the_batch(batches, weights):
 @halves_pipeline.mistake
 def fed_every_stage_the_batch(batches, weights):
     """Every stage was given the *batch*. A stage works on what the stage before it made of it."""
-    return [stage(weights[-1], jax.device_put(batch, NamedSharding(weights[-1].sharding.mesh, P("x"))))
-            for batch in batches]
+    return [
+        stage(weights[-1], jax.device_put(batch, NamedSharding(weights[-1].sharding.mesh, P("x")))) for batch in batches
+    ]
 
 
 @halves_pipeline.mistake
@@ -317,8 +333,11 @@ def only_two_stages(batches, weights):
 # The timetable of a pipeline, by letting queues run.
 
 WHEN = (
-    "2 stages, 1 batch: steps", "2 stages, 4 batches: steps", "4 stages, 12 batches: steps",
-    "4 stages, 12 batches: idle steps of one stage", "4 stages, 12 batches: batch on stage 3 in step 5",
+    "2 stages, 1 batch: steps",
+    "2 stages, 4 batches: steps",
+    "4 stages, 12 batches: steps",
+    "4 stages, 12 batches: idle steps of one stage",
+    "4 stages, 12 batches: batch on stage 3 in step 5",
     "4 stages, 12 batches, waiting for each: steps",
 )
 
@@ -427,7 +446,8 @@ def _what_must_agree():
     """Change the layout, then the order, and see which of the two is too much."""
     layouts, orders = _runs("whole + copies"), _runs("whole + backwards")
     return {("runs", "error"): "their order", ("error", "runs"): "their specs", ("runs", "runs"): "nothing"}.get(
-        (layouts, orders), "both")
+        (layouts, orders), "both"
+    )
 
 
 def _leads_to_other_devices():
@@ -441,8 +461,12 @@ def _leads_to_other_devices():
     return " and ".join(arrived)
 
 
-CLAIMS = {"policy": _where_it_runs, "message": _shape_in_the_message, "same_devices": _what_must_agree,
-          "other_devices": _leads_to_other_devices}
+CLAIMS = {
+    "policy": _where_it_runs,
+    "message": _shape_in_the_message,
+    "same_devices": _what_must_agree,
+    "other_devices": _leads_to_other_devices,
+}
 
 placement_claims = Exercise("placement_claims", points=2, reference=lambda row: CLAIMS[row](), form="table")
 _rows(placement_claims, CLAIMS)

@@ -41,15 +41,23 @@ def _lab():
     v = 10 * np.arange(8, dtype=np.float32)
     second = line(*REAR)
     arrays = {
-        "v": v, "fresh": jnp.arange(8.0), "alone": jax.device_put(v, jax.devices()[0]),
-        "whole": put(v, line(*EVERYONE), "x"), "copies": put(v, line(*EVERYONE)),
-        "front": put(v, line(*FRONT), "x"), "rear": put(v, second, "x"),
-        "backwards": put(v, line(*TURNED), "x"), "winding": put(v, line(*RING), "x"),
-        "tall": put(v, grid(4, 2), "x"), "wide": put(v, grid(2, 4), "x"),
-        "tall_explicit": put(v, grid(4, 2, True), "x"), "wide_explicit": put(v, grid(2, 4, True), "x"),
+        "v": v,
+        "fresh": jnp.arange(8.0),
+        "alone": jax.device_put(v, jax.devices()[0]),
+        "whole": put(v, line(*EVERYONE), "x"),
+        "copies": put(v, line(*EVERYONE)),
+        "front": put(v, line(*FRONT), "x"),
+        "rear": put(v, second, "x"),
+        "backwards": put(v, line(*TURNED), "x"),
+        "winding": put(v, line(*RING), "x"),
+        "tall": put(v, grid(4, 2), "x"),
+        "wide": put(v, grid(2, 4), "x"),
+        "tall_explicit": put(v, grid(4, 2, True), "x"),
+        "wide_explicit": put(v, grid(2, 4, True), "x"),
         "front_explicit": put(v, line(*FRONT, explicit=True), "x"),
         "there_explicit": NamedSharding(line(*REAR, explicit=True), P("x")),
-        "explicit": line(*EVERYONE, explicit=True), "there": NamedSharding(second, P("x")),
+        "explicit": line(*EVERYONE, explicit=True),
+        "there": NamedSharding(second, P("x")),
     }
     return {"jax": jax, "jnp": jnp, "np": np, "NamedSharding": NamedSharding, "P": P, **arrays}
 
@@ -82,8 +90,16 @@ def _believed(row, value, *rows):
 # Which devices hold a part of it?
 
 HOLDERS = (
-    "v", "jnp.arange(8)", "whole", "copies", "front", "rear + 1", "whole[0]", "front.sum()",
-    "jax.device_put(front, there)", "np.asarray(front)",
+    "v",
+    "jnp.arange(8)",
+    "whole",
+    "copies",
+    "front",
+    "rear + 1",
+    "whole[0]",
+    "front.sum()",
+    "jax.device_put(front, there)",
+    "np.asarray(front)",
 )
 
 
@@ -152,9 +168,17 @@ def counted_both_arrays(row):
 # Committed or not?
 
 STATUS = (
-    "jnp.arange(8)", "jax.device_put(v)", "jax.device_put(v, jax.devices()[0])", "front", "jnp.zeros(front.shape)",
-    "jnp.ones_like(front)", "jax.jit(jnp.sin)(fresh)", "jax.jit(jnp.sin)(front)", "front + fresh",
-    "jnp.asarray(np.asarray(front))", "with jax.set_mesh(explicit): jnp.arange(8)",
+    "jnp.arange(8)",
+    "jax.device_put(v)",
+    "jax.device_put(v, jax.devices()[0])",
+    "front",
+    "jnp.zeros(front.shape)",
+    "jnp.ones_like(front)",
+    "jax.jit(jnp.sin)(fresh)",
+    "jax.jit(jnp.sin)(front)",
+    "front + fresh",
+    "jnp.asarray(np.asarray(front))",
+    "with jax.set_mesh(explicit): jnp.arange(8)",
 )
 
 
@@ -227,9 +251,19 @@ def the_mesh_in_force_was_overlooked(row):
 # May these meet?
 
 MEETINGS = (
-    "whole + fresh", "whole + v", "whole + copies", "whole + jax.device_put(v)", "whole + alone", "front + rear",
-    "front + whole", "whole + backwards", "tall + wide", "tall_explicit + wide_explicit",
-    "front + jnp.zeros(rear.shape)", "front + jnp.ones_like(rear)", "front + jax.device_put(rear, front.sharding)",
+    "whole + fresh",
+    "whole + v",
+    "whole + copies",
+    "whole + jax.device_put(v)",
+    "whole + alone",
+    "front + rear",
+    "front + whole",
+    "whole + backwards",
+    "tall + wide",
+    "tall_explicit + wide_explicit",
+    "front + jnp.zeros(rear.shape)",
+    "front + jnp.ones_like(rear)",
+    "front + jax.device_put(rear, front.sharding)",
 )
 
 will_it_run = Exercise("will_it_run", points=4, reference=_runs, form="table")
@@ -312,8 +346,13 @@ def once_committed_for_ever(row):
 # Which entry does a device hold, when the devices come in another order?
 
 ORDER = (
-    "whole on device 5", "backwards on device 0", "backwards on device 5", "winding on device 4", "winding on device 1",
-    "np.asarray(backwards)[0]", "jax.device_put(backwards, whole.sharding) on device 0",
+    "whole on device 5",
+    "backwards on device 0",
+    "backwards on device 5",
+    "winding on device 4",
+    "winding on device 1",
+    "np.asarray(backwards)[0]",
+    "jax.device_put(backwards, whole.sharding) on device 0",
 )
 
 
@@ -533,8 +572,13 @@ def numpy_is_no_detour(row):
 # Two names, one memory?
 
 ALIASES = (
-    "a", "jax.device_put(a, a.sharding)", "jax.device_put(a, NamedSharding(a.sharding.mesh, P(('x',))))",
-    "jnp.asarray(a)", "jnp.copy(a)", "jax.device_put(a, a.sharding, may_alias=False)", "a + 0",
+    "a",
+    "jax.device_put(a, a.sharding)",
+    "jax.device_put(a, NamedSharding(a.sharding.mesh, P(('x',))))",
+    "jnp.asarray(a)",
+    "jnp.copy(a)",
+    "jax.device_put(a, a.sharding, may_alias=False)",
+    "a + 0",
     "jax.device_put(a, there)",
 )
 DONATED = "a itself, after jax.jit(jnp.sin, donate_argnums=0)(a)"

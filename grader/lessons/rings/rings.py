@@ -34,8 +34,14 @@ def _case(draw, x, ins, out, passes, nbytes, steps):
     """A case whose best program passes something on so often, in so many steps; on one device nothing is sent."""
     mesh = draw.mesh("x", "y")
     n = mesh["x"]
-    return Case({"x": draw.array(*x(n), spec=ins)}, mesh, out, bytes_sent=round(nbytes(n)) if n > 1 else 0,
-                turns={"collective_permute": passes(n)}, steps=steps(n))
+    return Case(
+        {"x": draw.array(*x(n), spec=ins)},
+        mesh,
+        out,
+        bytes_sent=round(nbytes(n)) if n > 1 else 0,
+        turns={"collective_permute": passes(n)},
+        steps=steps(n),
+    )
 
 
 # To pass on: every device sends its row to the device k places further.
@@ -109,10 +115,12 @@ def always_to_the_next(x, *, k, mesh):
 def many_small_steps(x, *, k, mesh):
     """The blocks arrive where they should, in |k| steps to a neighbour each. Pairs may name any two devices: what
     would a single ppermute send?"""
+
     def body(row):
         for _ in range(abs(k)):
             row = _pass(row, mesh.shape["x"], 1 if k > 0 else -1)
         return row
+
     return on_ring(body, x, mesh, ROW, ROW)
 
 
@@ -124,8 +132,15 @@ ring_all_gather = Exercise("ring_all_gather", points=4, reference=np.asarray)
 @ring_all_gather.cases
 def _(draw):
     rows, columns = draw.lengths(2, divisible_by=1)
-    return _case(draw, lambda n: (n * rows, columns), ROW, P(), lambda n: n - 1,
-                 lambda n: ring_bytes("all_gather", rows * columns * FLOAT, n), lambda n: n - 1)
+    return _case(
+        draw,
+        lambda n: (n * rows, columns),
+        ROW,
+        P(),
+        lambda n: n - 1,
+        lambda n: ring_bytes("all_gather", rows * columns * FLOAT, n),
+        lambda n: n - 1,
+    )
 
 
 def gather_ring(x, mesh, by=1, place=lambda me, k: me - k, writes=0, passes=-1):
@@ -139,6 +154,7 @@ def gather_ring(x, mesh, by=1, place=lambda me, k: me - k, writes=0, passes=-1):
             if k < n + passes:
                 block = _pass(block, n, by)
         return (whole + 0 * block).reshape(-1, block.shape[1])  # what was sent in vain is not left out
+
     return on_ring(body, x, mesh, ROW, P())
 
 
@@ -189,6 +205,7 @@ def sent_all_it_had(x, *, mesh):
         for _ in range(n - 1):
             held = jnp.concatenate([block[None], _pass(held, n)])
         return held[(_me() - jnp.arange(n)) % n].reshape(-1, block.shape[1])
+
     return on_ring(body, x, mesh, ROW, P())
 
 
@@ -206,8 +223,15 @@ ring_reduce_scatter = Exercise("ring_reduce_scatter", points=5, reference=lambda
 @ring_reduce_scatter.cases
 def _(draw):
     (share,) = draw.lengths(1, divisible_by=3)
-    return _case(draw, lambda n: (n, n * share), ROW, P("x"), lambda n: n - 1,
-                 lambda n: ring_bytes("reduce_scatter", n * share * FLOAT, n), lambda n: n - 1)
+    return _case(
+        draw,
+        lambda n: (n, n * share),
+        ROW,
+        P("x"),
+        lambda n: n - 1,
+        lambda n: ring_bytes("reduce_scatter", n * share * FLOAT, n),
+        lambda n: n - 1,
+    )
 
 
 def _parts(row, n):
@@ -248,6 +272,7 @@ def sent_the_original(x, *, mesh):
         for k in range(1, n):
             total = _pass(part(_me() - k), n) + part(_me() - 1 - k)
         return total
+
     return on_ring(body, x, mesh, ROW, P("x"))
 
 
@@ -270,6 +295,7 @@ def added_before_the_send(x, *, mesh):
         for k in range(1, n):
             total = _pass(total + part(_me() - k), n)
         return total
+
     return on_ring(body, x, mesh, ROW, P("x"))
 
 
@@ -285,6 +311,7 @@ def whole_vectors_went_round(x, *, mesh):
             row = _pass(row, n)
             total = total + row
         return _parts(total, n)(_me())
+
     return on_ring(body, x, mesh, ROW, P("x"))
 
 
@@ -302,8 +329,15 @@ ring_all_reduce = Exercise("ring_all_reduce", points=5, reference=lambda x: x.su
 @ring_all_reduce.cases
 def _(draw):
     (share,) = draw.lengths(1, divisible_by=3)
-    return _case(draw, lambda n: (n, n * share), ROW, P(), lambda n: 2 * (n - 1),
-                 lambda n: ring_bytes("all_reduce", n * share * FLOAT, n), lambda n: 2 * (n - 1))
+    return _case(
+        draw,
+        lambda n: (n, n * share),
+        ROW,
+        P(),
+        lambda n: 2 * (n - 1),
+        lambda n: ring_bytes("all_reduce", n * share * FLOAT, n),
+        lambda n: 2 * (n - 1),
+    )
 
 
 def reduce_ring(x, mesh, first=1, gathers=True, adds=False):
@@ -317,6 +351,7 @@ def reduce_ring(x, mesh, first=1, gathers=True, adds=False):
             total = _pass(total, n) + (part(_me() - k) if adds else 0)
             filled = filled.at[(_me() - k) % n].set(total)
         return filled.reshape(-1)
+
     return on_ring(body, x, mesh, ROW, P())
 
 
@@ -332,6 +367,7 @@ def whole_vectors_all_round(x, *, mesh):
             row = _pass(row, n)
             total = total + row
         return total[0]
+
     return on_ring(body, x, mesh, ROW, P())
 
 
@@ -365,6 +401,7 @@ def called_psum(x, *, mesh):
 
 # Halo: a device needs one entry of each neighbour.
 
+
 def _stencil(x):
     return np.roll(x, 1) + 2 * x + 4 * np.roll(x, -1)
 
@@ -381,10 +418,12 @@ def _(draw):
 
 def _with_edges(x, mesh, edges):
     """The stencil, with the entries before and behind the block that `edges(block, n)` gives."""
+
     def body(block):
         before, behind = edges(block, mesh.shape["x"])
         longer = jnp.concatenate([before, block, behind])
         return longer[:-2] + 2 * block + 4 * longer[2:]
+
     return on_ring(body, x, mesh, CUT, CUT)
 
 
@@ -406,10 +445,12 @@ def wrong_end(x, *, mesh):
 def not_round(x, *, mesh):
     """Only the two ends of the whole vector are wrong: nobody sent to the first and to the last device, and who is
     sent nothing holds zeros. The stencil is periodic. Which pair closes the ring?"""
+
     def edges(block, n):
         forward = [(d, d + 1) for d in range(n - 1)]
         backward = [(d + 1, d) for d in range(n - 1)]
         return lax.ppermute(block[-1:], "x", forward), lax.ppermute(block[:1], "x", backward)
+
     return _with_edges(x, mesh, edges)
 
 
@@ -429,16 +470,24 @@ def sent_whole_blocks(x, *, mesh):
 
 # Both ways at once: links carry in both directions.
 
-gather_both_ways = Exercise("gather_both_ways", points=5, reference=np.asarray,
-                         mesh_shapes=((4, 2), (3, 2), (8, 1), (2, 4), (1, 8)))
+gather_both_ways = Exercise(
+    "gather_both_ways", points=5, reference=np.asarray, mesh_shapes=((4, 2), (3, 2), (8, 1), (2, 4), (1, 8))
+)
 
 
 @gather_both_ways.cases
 def _(draw):
     rows, columns = draw.lengths(2, divisible_by=1)
     # The block of the device opposite may come as two halves, one from each side: n sends of n - 1 blocks.
-    return _case(draw, lambda n: (n * rows, columns), ROW, P(), lambda n: n,
-                 lambda n: ring_bytes("all_gather", rows * columns * FLOAT, n), lambda n: n // 2)
+    return _case(
+        draw,
+        lambda n: (n * rows, columns),
+        ROW,
+        P(),
+        lambda n: n,
+        lambda n: ring_bytes("all_gather", rows * columns * FLOAT, n),
+        lambda n: n // 2,
+    )
 
 
 def both_ways(x, mesh, forward=0, backward=0, back=-1, sign=1):
@@ -456,6 +505,7 @@ def both_ways(x, mesh, forward=0, backward=0, back=-1, sign=1):
                 other = _pass(other, n, back)
                 filled = filled.at[(_me() + sign * k) % n].set(other)
         return filled.reshape(-1, block.shape[1])
+
     return on_ring(body, x, mesh, ROW, P())
 
 

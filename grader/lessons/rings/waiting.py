@@ -36,21 +36,34 @@ def _numbers_after(devices: int, by: int, steps: int) -> list[int]:
         for _ in range(steps):
             number = lax.ppermute(number, "x", [(d, (d + by) % devices) for d in range(devices)])
         return number
+
     mesh = make_mesh({"x": devices})
     numbers = put(np.arange(devices), P("x"), mesh)
     return np.asarray(jax.jit(functools.partial(on_ring, body, mesh=mesh, ins=P("x"), out=P("x")))(numbers)).tolist()
 
 
-ring_after = Exercise("ring_after", points=2, form="table",
-                      reference=lambda devices, by, steps, device: _numbers_after(devices, by, steps)[device])
+ring_after = Exercise(
+    "ring_after",
+    points=2,
+    form="table",
+    reference=lambda devices, by, steps, device: _numbers_after(devices, by, steps)[device],
+)
 
 
 @ring_after.cases
 def _(draw):
-    for devices, by, steps, device in ((4, 1, 1, 2), (4, 1, 3, 1), (4, -1, 1, 3), (8, 1, 5, 2), (8, -1, 4, 6),
-                                       (8, 3, 2, 1)):
-        yield Case({"devices": devices, "by": by, "steps": steps, "device": device},
-                   key=f"{devices} devices, {by:+}, {steps} step{'s' * (steps > 1)}: device {device}")
+    for devices, by, steps, device in (
+        (4, 1, 1, 2),
+        (4, 1, 3, 1),
+        (4, -1, 1, 3),
+        (8, 1, 5, 2),
+        (8, -1, 4, 6),
+        (8, 3, 2, 1),
+    ):
+        yield Case(
+            {"devices": devices, "by": by, "steps": steps, "device": device},
+            key=f"{devices} devices, {by:+}, {steps} step{'s' * (steps > 1)}: device {device}",
+        )
 
 
 def _unless_right(wrong, devices, by, steps, device):
@@ -79,9 +92,13 @@ def counted_its_own_as_a_step(devices, by, steps, device):
 # Steps and bytes, read from the programs themselves.
 
 VECTOR = 1024  # float32, so 4,096 bytes
-RINGS = {"all_gather": (gather_ring, (VECTOR, 1)), "reduce_scatter": (scatter_ring, (8, VECTOR)),
-         "all_reduce": (reduce_ring, (8, VECTOR)), "all_gather, both ways": (both_ways, (VECTOR, 1)),
-         "all_reduce of whole vectors": (whole_vectors_all_round, (8, VECTOR))}
+RINGS = {
+    "all_gather": (gather_ring, (VECTOR, 1)),
+    "reduce_scatter": (scatter_ring, (8, VECTOR)),
+    "all_reduce": (reduce_ring, (8, VECTOR)),
+    "all_gather, both ways": (both_ways, (VECTOR, 1)),
+    "all_reduce of whole vectors": (whole_vectors_all_round, (8, VECTOR)),
+}
 
 
 @functools.cache
@@ -109,8 +126,11 @@ def _(draw):
 def one_step_for_each_device(ring, what):
     """A step for every device. But each device has its own block, or its own term, from the start: how many are
     still to come?"""
-    return {"all_gather": 8, "reduce_scatter": 8, "all_reduce": 16, "all_reduce of whole vectors": 8}.get(
-        ring) if what == "steps" else None
+    return (
+        {"all_gather": 8, "reduce_scatter": 8, "all_reduce": 16, "all_reduce of whole vectors": 8}.get(ring)
+        if what == "steps"
+        else None
+    )
 
 
 @ring_costs.mistake
@@ -207,8 +227,16 @@ def only_process_0_prints(block):
     return total
 
 
-BODIES = (one_branch, both_branches, sum_then_branch, sum_then_where, open_ring, if_on_the_shape, each_its_own_turns,
-          as_many_turns_for_all)
+BODIES = (
+    one_branch,
+    both_branches,
+    sum_then_branch,
+    sum_then_where,
+    open_ring,
+    if_on_the_shape,
+    each_its_own_turns,
+    as_many_turns_for_all,
+)
 PROCESSES = (only_process_0_sums, only_process_0_prints)
 
 
@@ -228,9 +256,11 @@ def _outcomes() -> dict[str, str]:
 
 def _on_two_processes(body) -> str:
     """Each process traces the program for itself; the collectives that it then calls must be the same for all."""
+
     def calls(process):
         with mock.patch.object(jax, "process_index", lambda: process), mock.patch("builtins.print"):
             return structure(trace(*on_four(lambda block: body(block)))).collectives
+
     return "finishes" if calls(0) == calls(1) else "hangs"
 
 
@@ -327,8 +357,16 @@ who_waits = Exercise("who_waits", points=4, reference=_left_waiting, form="funct
 def _(draw):
     names = draw.rng.permutation(["psum", "all_gather", "ppermute", "all_to_all"]).tolist()
     a, b, c, d = names
-    for calls in ([[a, b]] * 3, [[a, b], [a], [a, b]], [[a, b, c], [a, b, c], [b, a, c]], [[a, b], [a, c], [a, b]],
-                  [[], [a], [a], [a]], [[a, b, d], [a, b, c, d], [a, b, c, d]], [[c]] * 4, [[a, a], [a, a, a]]):
+    for calls in (
+        [[a, b]] * 3,
+        [[a, b], [a], [a, b]],
+        [[a, b, c], [a, b, c], [b, a, c]],
+        [[a, b], [a, c], [a, b]],
+        [[], [a], [a], [a]],
+        [[a, b, d], [a, b, c, d], [a, b, c, d]],
+        [[c]] * 4,
+        [[a, a], [a, a, a]],
+    ):
         yield Case({"calls": [list(own) for own in calls]})
 
 
@@ -374,8 +412,9 @@ def looked_at_the_first_call(calls):
 
 # The repair: everybody computes the sum, and each chooses what it keeps.
 
-sum_for_some = Exercise("sum_for_some", points=4, reference=lambda x: np.where(
-    np.arange(len(x))[:, None] % 2 == 0, x.sum(0), x))
+sum_for_some = Exercise(
+    "sum_for_some", points=4, reference=lambda x: np.where(np.arange(len(x))[:, None] % 2 == 0, x.sum(0), x)
+)
 
 
 @sum_for_some.cases
@@ -400,9 +439,11 @@ def psum_in_a_branch(x, *, mesh):
 def summed_only_those_who_keep_it(x, *, mesh):
     """The sum lacks the rows of the odd devices: they gave zeros. Everybody's row belongs in it; the choice comes
     after the psum."""
+
     def body(row):
         even = me() % 2 == 0
         return jnp.where(even, lax.psum(jnp.where(even, row, 0), "x"), row)
+
     return _chosen(body, x, mesh)
 
 

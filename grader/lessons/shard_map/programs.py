@@ -36,8 +36,9 @@ def varying(value, axes):
 BLOCK = 4
 ONE_AXIS = ((8,), (4,), (2,))
 
-partial_sums = Exercise("partial_sums", points=3, mesh_shapes=ONE_AXIS,
-                        reference=lambda x: x.reshape(-1, BLOCK).sum(axis=1))
+partial_sums = Exercise(
+    "partial_sums", points=3, mesh_shapes=ONE_AXIS, reference=lambda x: x.reshape(-1, BLOCK).sum(axis=1)
+)
 
 
 @partial_sums.cases
@@ -57,8 +58,10 @@ def scalar_laid_along_x(x, *, mesh, check_vma=False):
 def summed_over_all(x, *, mesh):
     """Every entry is the sum of everything: a psum added up what should have stayed apart. Each device's own
     sum was asked for, and nothing needs to be sent for that."""
+
     def body(block):
         return lax.psum(jnp.sum(block, keepdims=True), "x")
+
     return _device_map(body, mesh, P("x"), P("x"))(x)
 
 
@@ -119,8 +122,10 @@ def never_divided(x, *, mesh):
 def counted_copies_too(x, *, mesh, check_vma=False):
     """The sum also runs along y, where the devices hold copies of the same block: each copy was counted. Along
     which axis do the blocks differ?"""
+
     def body(block):
         return lax.psum(block.sum(), ("x", "y")) / (block.size * mesh.shape["x"])
+
     return _device_map(body, mesh, P("x"), P(), check_vma)(x)
 
 
@@ -169,9 +174,11 @@ def turned_but_left_in_place(x, *, mesh):
 def gathered_and_turned(x, *, mesh):
     """Everything was gathered everywhere, and turned there. But the device that holds block (i, j) of x holds
     exactly what block (j, i) of the transpose is made of. What needs to be sent, then?"""
+
     def body(block):
         rows = lax.all_gather(block, "y", axis=1, tiled=True)
         return lax.all_gather(rows, "x", axis=0, tiled=True).T
+
     return _device_map(body, mesh, GRID, P())(x)
 
 
@@ -252,8 +259,10 @@ def dropped_the_dimension(x, *, mesh):
 def repeated_the_total(x, *, mesh):
     """Each row is the sum over all blocks, once for every device along x. The parts were asked for, each where
     it is: nothing has to be added across devices."""
+
     def body(block):
         return lax.psum(block.sum(axis=0, keepdims=True), "x")
+
     return _device_map(body, mesh, GRID, GRID)(x)
 
 
@@ -301,8 +310,10 @@ def carry_typed_as_the_same_everywhere(c, x, *, mesh):
 def cast_along_every_axis(c, x, *, mesh):
     """The carry was said to differ along all axes of the mesh, so the result may differ along y as well, and
     out_specs=P('x') deny it. Along which axis do the blocks differ?"""
+
     def body(c, block):
         return _horner(c, block, varying(jnp.zeros(block.shape), ("x", "y")))
+
     return _device_map(body, mesh, POLYNOMIAL, P("x"), True)(c, x)
 
 
@@ -310,8 +321,10 @@ def cast_along_every_axis(c, x, *, mesh):
 def silenced_with_a_sum(c, x, *, mesh):
     """A psum in the loop made the types agree, and the values wrong: it adds up what belongs to different
     numbers. A type error asks what you meant; change the type of the start, and leave the values alone."""
+
     def body(c, block):
         return _horner(c, block, jnp.zeros(block.shape), lambda y: lax.psum(y, "x"))
+
     return _device_map(body, mesh, POLYNOMIAL, P("x"))(c, x)
 
 
@@ -332,8 +345,9 @@ def coefficients_backwards(c, x, *, mesh):
 # Manual along one axis, left to the compiler along the other.
 
 # No axis of length 1: partly manual, XLA for CPU refuses a collective over one ("must be in (partial) manual …").
-centred_columns = Exercise("centred_columns", points=4, reference=lambda x: x - x.mean(axis=0),
-                           mesh_shapes=((4, 2), (2, 4), (2, 2)))
+centred_columns = Exercise(
+    "centred_columns", points=4, reference=lambda x: x - x.mean(axis=0), mesh_shapes=((4, 2), (2, 4), (2, 2))
+)
 
 
 @centred_columns.cases
@@ -371,8 +385,10 @@ def subtracted_local_means(x, *, mesh):
 @centred_columns.mistake
 def subtracted_sums_of_means(x, *, mesh):
     """The devices' means were added. Blocks of equal length have as their common mean the *mean* of the means."""
+
     def body(block):
         return block - lax.psum(block.mean(axis=0), "x")
+
     return _device_map(body, mesh, P("x"), P("x"), True, axis_names={"x"})(x)
 
 
@@ -380,8 +396,9 @@ def subtracted_sums_of_means(x, *, mesh):
 def subtracted_one_mean_for_all(x, *, mesh):
     """The mean of *all* entries was subtracted. Each column has a mean of its own: over which dimension of the
     block does it run?"""
-    return _device_map(lambda block: block - lax.pmean(block.mean(), "x"), mesh, P("x"), P("x"), True,
-                       axis_names={"x"})(x)
+    return _device_map(
+        lambda block: block - lax.pmean(block.mean(), "x"), mesh, P("x"), P("x"), True, axis_names={"x"}
+    )(x)
 
 
 # One layer: sigmoid(x · w + b), x[I_Y, J_X], w[J_X, K]. By hand, and with a constraint.
@@ -399,8 +416,10 @@ def _layer_arrays(draw: Draw) -> tuple[dict[str, int], dict[str, Array], tuple[i
     i, j, k = draw.lengths(3, divisible_by=8)
     shapes = {"x": (i, j), "w": (j, k), "b": (k,)}
     scales = {"x": 16, "w": 16, "b": 4}
-    arrays = {name: Array(draw.values(*shape) / np.float32(scales[name]), spec)
-              for (name, shape), spec in zip(shapes.items(), LAYER, strict=True)}
+    arrays = {
+        name: Array(draw.values(*shape) / np.float32(scales[name]), spec)
+        for (name, shape), spec in zip(shapes.items(), LAYER, strict=True)
+    }
     return mesh, arrays, (i, j, k)
 
 
@@ -410,16 +429,19 @@ layer_by_hand = Exercise("layer_by_hand", points=4, reference=_layer)
 @layer_by_hand.cases
 def _(draw):
     mesh, arrays, (i, j, k) = _layer_arrays(draw)
-    return Case(arrays, mesh, P("y", None), _reducing(i // mesh["y"] * k, mesh["x"]),
-                2 * i * j * k // (mesh["x"] * mesh["y"]))
+    return Case(
+        arrays, mesh, P("y", None), _reducing(i // mesh["y"] * k, mesh["x"]), 2 * i * j * k // (mesh["x"] * mesh["y"])
+    )
 
 
 @layer_by_hand.mistake
 def bias_added_by_everyone(x, w, b, *, mesh):
     """Each device along x added the bias to its part, and the psum counted it once for every one of them. Where in
     the function is the sum complete?"""
+
     def body(x, w, b):
         return jax.nn.sigmoid(lax.psum(x @ w + b, "x"))
+
     return _device_map(body, mesh, LAYER, P("y", None))(x, w, b)
 
 
@@ -427,8 +449,10 @@ def bias_added_by_everyone(x, w, b, *, mesh):
 def sigmoid_of_the_parts(x, w, b, *, mesh):
     """The sigmoid was taken of each part, and the results added. The sigmoid of a sum is not the sum of
     sigmoids: what has to be there before it may be applied?"""
+
     def body(x, w, b):
         return lax.psum(jax.nn.sigmoid(x @ w + b), "x")
+
     return _device_map(body, mesh, LAYER, P("y", None))(x, w, b)
 
 
@@ -436,8 +460,10 @@ def sigmoid_of_the_parts(x, w, b, *, mesh):
 def layer_never_summed(x, w, b, *, mesh, check_vma=False):
     """Each device multiplied its columns of x by its rows of w: one part of the sum. Which collective, over which
     axis, makes the parts a product?"""
+
     def body(x, w, b):
         return jax.nn.sigmoid(x @ w + b)
+
     return _device_map(body, mesh, LAYER, P("y", None), check_vma)(x, w, b)
 
 
@@ -445,8 +471,10 @@ def layer_never_summed(x, w, b, *, mesh, check_vma=False):
 def summed_over_the_batch(x, w, b, *, mesh, check_vma=False):
     """The psum runs along y, where the devices hold other rows of x: other examples. Along which axis is the
     contracted dimension cut?"""
+
     def body(x, w, b):
         return jax.nn.sigmoid(lax.psum(x @ w, "y") + b)
+
     return _device_map(body, mesh, LAYER, P("y", None), check_vma)(x, w, b)
 
 
@@ -454,8 +482,10 @@ def summed_over_the_batch(x, w, b, *, mesh, check_vma=False):
 def bias_cut_like_the_rows(x, w, b, *, mesh):
     """in_specs cut the bias along x, but the product has all its columns on every device: a piece of the bias does
     not fit. How does b lie?"""
+
     def body(x, w, b):
         return jax.nn.sigmoid(lax.psum(x @ w, "x") + b)
+
     return _device_map(body, mesh, (*LAYER[:2], P("x")), P("y", None))(x, w, b)
 
 
@@ -463,8 +493,10 @@ def bias_cut_like_the_rows(x, w, b, *, mesh):
 def asked_for_whole_operands(x, w, b, *, mesh):
     """in_specs ask for x and w whole along x. They do not lie so: they were gathered before your function began,
     and every device along x then did the same work. Describe the operands as they lie."""
+
     def body(x, w, b):
         return jax.nn.sigmoid(x @ w + b)
+
     return _device_map(body, mesh, (P("y", None), P(), P()), P("y", None))(x, w, b)
 
 

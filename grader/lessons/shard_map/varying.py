@@ -439,8 +439,12 @@ def _layer_in(way, mesh):
         "plain": lambda x, w, b: jax.nn.sigmoid(x @ w + b),
         "constraint": lambda x, w, b: jax.nn.sigmoid(lax.with_sharding_constraint(x @ w, where) + b),
         "out_sharding": lambda x, w, b: jax.nn.sigmoid(jnp.dot(x, w, out_sharding=where) + b),
-        "manual": jax.shard_map(lambda x, w, b: jax.nn.sigmoid(lax.psum(x @ w, "x") + b), mesh=mesh,
-                                in_specs=(P("y", "x"), P("x", None), P()), out_specs=P("y", None)),
+        "manual": jax.shard_map(
+            lambda x, w, b: jax.nn.sigmoid(lax.psum(x @ w, "x") + b),
+            mesh=mesh,
+            in_specs=(P("y", "x"), P("x", None), P()),
+            out_specs=P("y", None),
+        ),
     }[way]
 
 

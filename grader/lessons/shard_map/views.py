@@ -120,7 +120,7 @@ def cut_by_all_axes(row):
     """Every axis of the mesh was used. Only axes that the spec *names* cut the array; along the others the devices
     get copies."""
     shape = VIEWS[row][0] if row in VIEWS else None
-    return shape and tuple(n // k for n, k in itertools.zip_longest(shape, (4, 2)[:len(shape)], fillvalue=1))
+    return shape and tuple(n // k for n, k in itertools.zip_longest(shape, (4, 2)[: len(shape)], fillvalue=1))
 
 
 @local_view.mistake
@@ -191,8 +191,12 @@ def _fitting(body):
     function, whole = BODIES[body]
     stacked = device_map(lambda b: function(b)[None], P("x", "y"), P(("x", "y")))(jnp.asarray(X))
     returned = [value[0] for value in blocks_of(jax.block_until_ready(stacked), MESH).values]
-    return next(spec for spec in SPECS if _divides(whole.shape, spec)
-                and all(map(close, returned, blocks(whole.shape, spec, MESH, value=whole).values)))
+    return next(
+        spec
+        for spec in SPECS
+        if _divides(whole.shape, spec)
+        and all(map(close, returned, blocks(whole.shape, spec, MESH, value=whole).values))
+    )
 
 
 def _divides(shape, spec):
@@ -456,8 +460,12 @@ def expected_all_eight(row):
 # A device's own place.
 
 WIDE = {"x": 2, "y": 4}
-INDICES = {"axis_index('x')": "x", "axis_index('y')": "y", "axis_index(('x', 'y'))": ("x", "y"),
-           "axis_index(('y', 'x'))": ("y", "x")}
+INDICES = {
+    "axis_index('x')": "x",
+    "axis_index('y')": "y",
+    "axis_index(('x', 'y'))": ("x", "y"),
+    "axis_index(('y', 'x'))": ("y", "x"),
+}
 
 
 @functools.cache
@@ -531,10 +539,12 @@ def _my_row(first="x", second="y"):
 def asked_python(mesh):
     """A Python `if` decides once, for all devices, while the function is traced; the index is known only on each
     device, later. Leave it as a number and compute with it."""
+
     def body():
         if lax.axis_index("x") == 0:
             return jnp.zeros((1, 2), jnp.int32)
         return _my_row()
+
     return _places_by(mesh, body, P(("x", "y")))
 
 

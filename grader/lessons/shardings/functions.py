@@ -136,23 +136,26 @@ def took_axes_by_place(shape, spec, axis_sizes):
     """The first dimension was divided by the first axis of the mesh, the second by the second. An entry of a spec
     *names* its axis; the order of the axes in the mesh does not matter here."""
     sizes = [*axis_sizes.values(), 1]
-    return tuple(n // (sizes[k] if axes else 1) for k, (n, axes) in enumerate(zip(shape, cuts(shape, spec),
-                                                                                   strict=True)))
+    return tuple(
+        n // (sizes[k] if axes else 1) for k, (n, axes) in enumerate(zip(shape, cuts(shape, spec), strict=True))
+    )
 
 
 @shard_shape.mistake
 def stopped_with_the_spec(shape, spec, axis_sizes):
     """The result has fewer dimensions than the array. A spec may be shorter than the shape: what does it say about
     the dimensions it does not mention?"""
-    return _divided(shape, spec, lambda axes: math.prod(axis_sizes[a] for a in axes))[:len(spec)]
+    return _divided(shape, spec, lambda axes: math.prod(axis_sizes[a] for a in axes))[: len(spec)]
 
 
 @shard_shape.mistake
 def looked_none_up(shape, spec, axis_sizes):
     """None was looked up as if it were an axis. It is a placeholder: this dimension is not cut, and the entries after
     it keep their place."""
-    return tuple(n // (axis_sizes[e] if not isinstance(e, tuple) else math.prod(axis_sizes[a] for a in e))
-                 for n, e in itertools.zip_longest(shape, spec))
+    return tuple(
+        n // (axis_sizes[e] if not isinstance(e, tuple) else math.prod(axis_sizes[a] for a in e))
+        for n, e in itertools.zip_longest(shape, spec)
+    )
 
 
 # Which device holds which slices.
@@ -194,18 +197,24 @@ def _laid(draw: Draw, spec: P, mesh: OnMesh, rank: int) -> Case:
 
 def _table(shape, spec, mesh, part):
     """A table by `part(place, length, axes)`: the slice of a dimension that the device at this place holds."""
-    return {device.id: tuple(part(dict(zip(mesh.axis_names, place, strict=True)), n, axes)
-                             for n, axes in zip(shape, cuts(shape, spec), strict=True))
-            for place, device in np.ndenumerate(mesh.devices)}
+    return {
+        device.id: tuple(
+            part(dict(zip(mesh.axis_names, place, strict=True)), n, axes)
+            for n, axes in zip(shape, cuts(shape, spec), strict=True)
+        )
+        for place, device in np.ndenumerate(mesh.devices)
+    }
 
 
 def _part(sizes: Mapping[str, int]):
     """The right slice: the axes that cut a dimension are counted like digits, the first one the slowest."""
+
     def part(place, length, axes):
         number, step = 0, length // math.prod(sizes[a] for a in axes)
         for axis in axes:
             number = number * sizes[axis] + int(place[axis])
         return slice(number * step, (number + 1) * step)
+
     return part
 
 
@@ -243,7 +252,7 @@ def took_mesh_axes_in_order(shape, spec, mesh):
 def forgot_whole_dimensions(shape, spec, mesh):
     """Some devices have fewer slices than the array has dimensions. A dimension that the spec does not
     mention is whole on every device, and needs a slice too."""
-    return {device: parts[:len(spec)] for device, parts in _table(shape, spec, mesh, _part(mesh.shape)).items()}
+    return {device: parts[: len(spec)] for device, parts in _table(shape, spec, mesh, _part(mesh.shape)).items()}
 
 
 @shard_table.mistake
@@ -262,6 +271,7 @@ def gave_start_and_length(shape, spec, mesh):
     def start_and_length(place, length, axes):
         right = part(place, length, axes)
         return slice(right.start, right.stop - right.start)
+
     return _table(shape, spec, mesh, start_and_length)
 
 
@@ -297,8 +307,14 @@ bytes_held = Exercise("bytes_held", points=3, reference=_bytes_held, form="funct
 def _(draw):
     meshes = MESH, {"x": 2, "y": 4}, {"x": 2, "y": 8, "z": 2}, {"x": 4, "y": 4, "z": 4}
     for sizes, spec in itertools.product(meshes, (P("x"), P("x", "y"), P(None, ("x", "y")), P())):
-        yield Case({"shape": draw.lengths(2, divisible_by=16), "itemsize": int(draw.rng.choice([2, 4])),
-                    "spec": spec, "axis_sizes": dict(sizes)})
+        yield Case(
+            {
+                "shape": draw.lengths(2, divisible_by=16),
+                "itemsize": int(draw.rng.choice([2, 4])),
+                "spec": spec,
+                "axis_sizes": dict(sizes),
+            }
+        )
 
 
 def _held(shape, itemsize, spec, axis_sizes):
@@ -409,7 +425,7 @@ def multiplied_dimensions_and_axes(rank, axes):
 @count_layouts.mistake
 def made_every_axis_cut(rank, axes):
     """Here every axis must cut some dimension. It may also cut none: then the devices along it hold copies."""
-    return rank ** axes
+    return rank**axes
 
 
 @count_layouts.mistake

@@ -22,6 +22,7 @@ SHAPE = (16, 8)  # of the arrays in most questions, float32
 
 def _rows(exercise: Exercise, argument: str, keys) -> None:
     """One case a key of the table."""
+
     @exercise.cases
     def _(draw):
         for key in keys:
@@ -47,8 +48,9 @@ ATTRIBUTES: dict[str, Callable[[jax.Array, jax.Array], object]] = {
     "jnp.sin(cut).addressable_shards[5].data.shape": lambda fresh, cut: jnp.sin(cut).addressable_shards[5].data.shape,
 }
 
-attributes = Exercise("attributes", points=2, form="table",
-                      reference=lambda expression: ATTRIBUTES[expression](**_arrays()))
+attributes = Exercise(
+    "attributes", points=2, form="table", reference=lambda expression: ATTRIBUTES[expression](**_arrays())
+)
 _rows(attributes, "expression", ATTRIBUTES)
 
 
@@ -98,8 +100,15 @@ def called_some_copies_full(expression):
 
 # Draw it: rows of blocks, and in each block the devices that hold it.
 
-DRAWN = {"P('x', 'y')": P("x", "y"), "P('y', 'x')": P("y", "x"), "P('x')": P("x"), "P(None, 'y')": P(None, "y"),
-         "P(('x', 'y'))": P(("x", "y")), "P(None, ('y', 'x'))": P(None, ("y", "x")), "P()": P()}
+DRAWN = {
+    "P('x', 'y')": P("x", "y"),
+    "P('y', 'x')": P("y", "x"),
+    "P('x')": P("x"),
+    "P(None, 'y')": P(None, "y"),
+    "P(('x', 'y'))": P(("x", "y")),
+    "P(None, ('y', 'x'))": P(None, ("y", "x")),
+    "P()": P(),
+}
 
 
 def _grid(spec):
@@ -150,24 +159,26 @@ def ignored_the_order_of_the_entries(spec):
 def cut_the_rows_instead(spec):
     """You cut the rows. The first entry is None, a placeholder: the rows stay whole, and the second entry cuts the
     columns."""
-    return {"P(None, 'y')": [[[0, 2, 4, 6]], [[1, 3, 5, 7]]],
-            "P(None, ('y', 'x'))": [[k] for k in (0, 2, 4, 6, 1, 3, 5, 7)]}.get(spec)
+    return {
+        "P(None, 'y')": [[[0, 2, 4, 6]], [[1, 3, 5, 7]]],
+        "P(None, ('y', 'x'))": [[k] for k in (0, 2, 4, 6, 1, 3, 5, 7)],
+    }.get(spec)
 
 
 @draw_it.mistake
 def cut_over_the_axis_not_named(spec):
     """Here the *other* axis cuts. Devices along the axis that is named hold different blocks; devices along the other
     one hold the same. Devices 0 and 1 differ along y: do they hold the same block?"""
-    return {"P('x')": [[[0, 2, 4, 6]], [[1, 3, 5, 7]]],
-            "P(None, 'y')": [[[0, 1], [2, 3], [4, 5], [6, 7]]]}.get(spec)
+    return {"P('x')": [[[0, 2, 4, 6]], [[1, 3, 5, 7]]], "P(None, 'y')": [[[0, 1], [2, 3], [4, 5], [6, 7]]]}.get(spec)
 
 
 @draw_it.mistake
 def cut_each_dimension_once(spec):
     """The tuple stands in *one* place of the spec, so both axes cut the same dimension, into eight parts; the other
     dimension stays whole."""
-    return {"P(('x', 'y'))": [[0, 1], [2, 3], [4, 5], [6, 7]],
-            "P(None, ('y', 'x'))": [[0, 2, 4, 6], [1, 3, 5, 7]]}.get(spec)
+    return {"P(('x', 'y'))": [[0, 1], [2, 3], [4, 5], [6, 7]], "P(None, ('y', 'x'))": [[0, 2, 4, 6], [1, 3, 5, 7]]}.get(
+        spec
+    )
 
 
 @draw_it.mistake
@@ -231,8 +242,11 @@ def shared_out_among_all(question):
 @memory.mistake
 def cut_over_the_first_axis_only(question):
     """The array was cut over x alone. Here y is named as well: into how many parts do both axes cut it together?"""
-    return {"w as P('x', 'y'): MiB on one device": 64, "q as P(('x', 'y')): bytes on one device": 131072,
-            "q as P(('x', 'y')): KiB on all devices": 4096}.get(question)
+    return {
+        "w as P('x', 'y'): MiB on one device": 64,
+        "q as P(('x', 'y')): bytes on one device": 131072,
+        "q as P(('x', 'y')): KiB on all devices": 4096,
+    }.get(question)
 
 
 @memory.mistake
@@ -314,15 +328,23 @@ _rows(choose_spec, "card", CARDS)
 def named_the_other_axis(card):
     """x and y changed places. Along the axis that a spec names devices hold *different* blocks; along the other they
     hold the same. Devices 0 and 1 differ along y, devices 0 and 2 along x."""
-    return {"column blocks, two devices each": P(None, "y"), "copies in pairs: 0-1, 2-3, 4-5, 6-7": P("y"),
-            "even devices: left half, odd devices: right half": P(None, "x"), "picture A": P("x", "y")}.get(card)
+    return {
+        "column blocks, two devices each": P(None, "y"),
+        "copies in pairs: 0-1, 2-3, 4-5, 6-7": P("y"),
+        "even devices: left half, odd devices: right half": P(None, "x"),
+        "picture A": P("x", "y"),
+    }.get(card)
 
 
 @choose_spec.mistake
 def cut_the_other_dimension(card):
     """The right axis, in the wrong place: the first entry of a spec cuts the rows, the second the columns."""
-    return {"two whole rows each": P(None, ("x", "y")), "column blocks, two devices each": P("x"),
-            "even devices: left half, odd devices: right half": P("y"), "picture B": P(("y", "x"))}.get(card)
+    return {
+        "two whole rows each": P(None, ("x", "y")),
+        "column blocks, two devices each": P("x"),
+        "even devices: left half, odd devices: right half": P("y"),
+        "picture B": P(("y", "x")),
+    }.get(card)
 
 
 @choose_spec.mistake
@@ -336,8 +358,11 @@ def left_an_axis_out(card):
 def cut_both_dimensions(card):
     """Your spec cuts rows *and* columns, one axis each. If one dimension shall stay whole and there are no copies, both
     axes have to cut the other one."""
-    return {"two whole rows each": P("x", "y"), "device 1: rows 8 and 9, whole": P("x", "y"),
-            "picture B": P("x", "y")}.get(card)
+    return {
+        "two whole rows each": P("x", "y"),
+        "device 1: rows 8 and 9, whole": P("x", "y"),
+        "picture B": P("x", "y"),
+    }.get(card)
 
 
 @choose_spec.mistake
@@ -351,8 +376,11 @@ def took_the_usual_order(card):
 def cut_what_should_be_copied(card):
     """No two devices hold the same under your spec: both axes are named. An axis along which you want copies must not
     stand in it."""
-    return {"column blocks, two devices each": P(None, ("x", "y")), "copies in pairs: 0-1, 2-3, 4-5, 6-7": P("x", "y"),
-            "no device has to ask another": P("x", "y")}.get(card)
+    return {
+        "column blocks, two devices each": P(None, ("x", "y")),
+        "copies in pairs: 0-1, 2-3, 4-5, 6-7": P("x", "y"),
+        "no device has to ask another": P("x", "y"),
+    }.get(card)
 
 
 @choose_spec.mistake
@@ -463,8 +491,11 @@ def counted_a_tuple_as_two_entries(attempt):
 def divided_by_all_the_devices(attempt):
     """The length need not divide by eight, only by the size of the axes that cut *this* dimension. Check each dimension
     against its own entry."""
-    return {"(12, 2) as P('x', 'y')": "does not divide", "(10, 8) as P('y', 'x')": "does not divide",
-            "(3, 5) as P()": "does not divide"}.get(attempt)
+    return {
+        "(12, 2) as P('x', 'y')": "does not divide",
+        "(10, 8) as P('y', 'x')": "does not divide",
+        "(3, 5) as P()": "does not divide",
+    }.get(attempt)
 
 
 @legal_or_not.mistake
@@ -489,8 +520,9 @@ def _spec_of_the_figure():
     rows_of, columns_of = (lambda d: 4 * (d % 2)), (lambda d: 2 * (d // 2))
     for spec in every_spec(2, ("x", "y")):
         held = blocks((8, 8), spec, MESH).indices
-        if all(held[d] == (slice(rows_of(d), rows_of(d) + 4), slice(columns_of(d), columns_of(d) + 2))
-               for d in range(8)):
+        if all(
+            held[d] == (slice(rows_of(d), rows_of(d) + 4), slice(columns_of(d), columns_of(d) + 2)) for d in range(8)
+        ):
             return spec
     raise AssertionError("no spec lays an array out like the figure")
 

@@ -101,8 +101,9 @@ def thought_random_numbers_must_travel(row):
 def thought_devices_change_the_numbers(row):
     """`jit` never changes what a program means. With either flag, a layout decides only who computes which entry:
     compare the two draws."""
-    return believed(row, "no", "flag off: the same numbers on 1 and on 8 devices",
-                    "flag on: the same numbers on 1 and on 8 devices")
+    return believed(
+        row, "no", "flag off: the same numbers on 1 and on 8 devices", "flag on: the same numbers on 1 and on 8 devices"
+    )
 
 
 @rng_partitionable.mistake
@@ -155,8 +156,9 @@ def _(draw: Draw):
     mesh = draw.mesh("x", "y")
     (columns,) = draw.lengths(1, divisible_by=8)
     seed = int(draw.rng.integers(1, 100))
-    return Case({"x": draw.array(mesh["x"], columns, spec=P("x", None)), "seed": seed}, mesh, out=P("x", None),
-                bytes_sent=0)
+    return Case(
+        {"x": draw.array(mesh["x"], columns, spec=P("x", None)), "seed": seed}, mesh, out=P("x", None), bytes_sent=0
+    )
 
 
 @own_numbers.mistake
@@ -170,9 +172,11 @@ def the_same_key_everywhere(x, seed, *, mesh, check_vma=False):
 def folded_in_both_axes(x, seed, *, mesh):
     """The key also depends on the place along y. But x is not cut over y: the devices there hold copies of one row,
     and now their copies differ. Over which axis should the numbers differ?"""
+
     def body(block):
         key = jax.random.fold_in(jax.random.key(seed), lax.axis_index("x"))
         return block + _noise(jax.random.fold_in(key, lax.axis_index("y")), block)
+
     return _mapped(body, x, mesh, False)
 
 
@@ -180,8 +184,10 @@ def folded_in_both_axes(x, seed, *, mesh):
 def folded_in_the_number_of_the_device(x, seed, *, mesh):
     """The key depends on the number of the device among all of them. Devices that differ only along y hold copies
     of one row, and now their copies differ."""
+
     def body(block):
         return block + _noise(jax.random.fold_in(jax.random.key(seed), lax.axis_index(("x", "y"))), block)
+
     return _mapped(body, x, mesh, False)
 
 
@@ -189,8 +195,10 @@ def folded_in_the_number_of_the_device(x, seed, *, mesh):
 def folded_in_the_other_axis(x, seed, *, mesh):
     """The key depends on the place along y, where the devices hold copies, and not on the place along x, where they
     hold different rows. It should be the other way round."""
+
     def body(block):
         return block + _noise(jax.random.fold_in(jax.random.key(seed), lax.axis_index("y")), block)
+
     return _mapped(body, x, mesh, False)
 
 
@@ -198,9 +206,11 @@ def folded_in_the_other_axis(x, seed, *, mesh):
 def one_draw_for_all_rows(x, seed, *, mesh):
     """One key, one draw for the whole array, and each device takes its row of it. Good numbers; but each device made
     the numbers of all the others too, and they are not those of a key per row."""
+
     def body(block):
         everything = jax.random.uniform(jax.random.key(seed), (mesh.shape["x"], block.shape[1]))
         return block + lax.dynamic_slice_in_dim(everything, lax.axis_index("x"), 1)
+
     return _mapped(body, x, mesh)
 
 
@@ -221,8 +231,10 @@ def added_the_place_to_the_seed(x, seed, *, mesh):
 def counted_the_places_from_one(x, seed, *, mesh):
     """The numbers are independent, and each belongs one row further up: places along an axis count from 0, and so do
     rows."""
+
     def body(block):
         return block + _noise(jax.random.fold_in(jax.random.key(seed), lax.axis_index("x") + 1), block)
+
     return _mapped(body, x, mesh)
 
 
@@ -233,8 +245,11 @@ def _row_noise(key, numbers, columns):
     return jax.vmap(lambda row: jax.random.uniform(jax.random.fold_in(key, row), (columns,)))(numbers)
 
 
-same_on_every_mesh = Exercise("same_on_every_mesh", points=4, reference=lambda x, seed: x + _row_noise(
-    jax.random.key(seed), jnp.arange(x.shape[0]), x.shape[1]))
+same_on_every_mesh = Exercise(
+    "same_on_every_mesh",
+    points=4,
+    reference=lambda x, seed: x + _row_noise(jax.random.key(seed), jnp.arange(x.shape[0]), x.shape[1]),
+)
 
 
 @same_on_every_mesh.cases
@@ -242,14 +257,17 @@ def _(draw: Draw):
     mesh = draw.mesh("x", "y")
     count, columns = draw.lengths(2, divisible_by=8)
     seed = int(draw.rng.integers(1, 100))
-    return Case({"x": draw.array(count, columns, spec=P("x", None)), "seed": seed}, mesh, out=P("x", None),
-                bytes_sent=0)
+    return Case(
+        {"x": draw.array(count, columns, spec=P("x", None)), "seed": seed}, mesh, out=P("x", None), bytes_sent=0
+    )
 
 
 def _by_rows(x, seed, mesh, number, check_vma=True):
     """`number(block)` says under which numbers the rows of a block draw."""
+
     def body(block):
         return block + _row_noise(jax.random.key(seed), number(block), block.shape[1])
+
     return _mapped(body, x, mesh, check_vma)
 
 
@@ -257,8 +275,10 @@ def _by_rows(x, seed, mesh, number, check_vma=True):
 def a_key_for_each_device(x, seed, *, mesh):
     """One key per device: on a mesh of another shape the blocks are others, and with them all the numbers. The result
     of an experiment should not depend on how many devices it ran on. What belongs to a row, on every mesh?"""
+
     def body(block):
         return block + _noise(jax.random.fold_in(jax.random.key(seed), lax.axis_index("x")), block)
+
     return _mapped(body, x, mesh)
 
 
@@ -280,8 +300,10 @@ def added_the_device_to_the_row(x, seed, *, mesh):
 def numbered_along_both_axes(x, seed, *, mesh):
     """Rows were numbered as if x were cut over both axes of the mesh. Devices along y hold copies of the same rows:
     they have to draw the same."""
+
     def number(block):
         return lax.axis_index(("x", "y")) * block.shape[0] + jnp.arange(block.shape[0])
+
     return _by_rows(x, seed, mesh, number, False)
 
 
@@ -296,8 +318,10 @@ def one_key_for_all_rows(x, seed, *, mesh, check_vma=False):
 def gathered_first(x, seed, *, mesh):
     """The numbers are right, and all of x was sent to every device for them. The noise of a row needs the seed and the
     number of the row, and a device knows both."""
+
     def body(block):
         whole = lax.all_gather(block, "x", axis=0, tiled=True)
         noisy = whole + _row_noise(jax.random.key(seed), jnp.arange(whole.shape[0]), whole.shape[1])
         return lax.dynamic_slice_in_dim(noisy, lax.axis_index("x") * block.shape[0], block.shape[0])
+
     return _mapped(body, x, mesh)

@@ -41,12 +41,14 @@ def _one_by_one(numbers):
 
 def _around(numbers):
     """What each of eight devices has after adding up what comes by on a ring."""
+
     def body(block):
         total = block
         for _ in range(7):
             block = lax.ppermute(block, "x", [(k, (k + 1) % 8) for k in range(8)])
             total = total + block
         return total
+
     mesh = make_mesh({"x": 8})
     summed = jax.shard_map(lambda block: body(block.sum()[None]), mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     return np.asarray(jax.jit(summed)(put(numbers, P("x"), mesh)))
@@ -57,16 +59,19 @@ def _said(*values):
 
 
 ORDERS = {
-    "psum over 8 devices, and a loop that adds one by one": lambda: _said(_over(8, _numbers()),
-                                                                          _one_by_one(_numbers())),
+    "psum over 8 devices, and a loop that adds one by one": lambda: _said(
+        _over(8, _numbers()), _one_by_one(_numbers())
+    ),
     "psum over 4, and over 8 devices": lambda: _said(_over(4, _numbers()), _over(8, _numbers())),
     "psum over 8 devices, the same program twice": lambda: _said(_over(8, _numbers()), _over(8, _numbers())),
     "a ring on 8 devices: the copies": lambda: _said(*_around(_numbers())),
-    "psum and the loop, of whole numbers in float32": lambda: _said(_over(8, _numbers(whole=True)),
-                                                                    _one_by_one(_numbers(whole=True))),
+    "psum and the loop, of whole numbers in float32": lambda: _said(
+        _over(8, _numbers(whole=True)), _one_by_one(_numbers(whole=True))
+    ),
     "pmax over 8 devices, and NumPy's max": lambda: _said(_over(8, _numbers(), lax.pmax, jnp.max), _numbers().max()),
     "psum over 8 devices, and over the same numbers shuffled": lambda: _said(
-        _over(8, _numbers()), _over(8, np.random.default_rng(1).permutation(_numbers()))),
+        _over(8, _numbers()), _over(8, np.random.default_rng(1).permutation(_numbers()))
+    ),
 }
 
 
@@ -83,8 +88,13 @@ rows(float_order, ORDERS)
 def thought_addition_has_no_order(row):
     """In floating point (a + b) + c and a + (b + c) may differ: after each step the sum is rounded. Is the order the
     same in both? Print the two with all their digits."""
-    return believed(row, "equal", "psum over 8 devices, and a loop that adds one by one",
-                    "psum over 4, and over 8 devices", "psum over 8 devices, and over the same numbers shuffled")
+    return believed(
+        row,
+        "equal",
+        "psum over 8 devices, and a loop that adds one by one",
+        "psum over 4, and over 8 devices",
+        "psum over 8 devices, and over the same numbers shuffled",
+    )
 
 
 @float_order.mistake

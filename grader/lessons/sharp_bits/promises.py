@@ -57,8 +57,7 @@ def _drawn_along_y(block, w):
 
 # Per snippet: the body, x, the out_specs, and what NumPy says (None: whatever, as long as the copies agree).
 SNIPPETS = {
-    "A": (lambda block, w: lax.psum(block, "x") / lax.axis_size("x"), WHOLE, P(),
-          WHOLE.reshape(4, 2).sum(0) / 4),
+    "A": (lambda block, w: lax.psum(block, "x") / lax.axis_size("x"), WHOLE, P(), WHOLE.reshape(4, 2).sum(0) / 4),
     "B": (lambda block, w: lax.psum(block.sum(), "y"), WHOLE, P(), WHOLE.sum()),
     "C": (lambda block, w: block - lax.pmax(block.max(), "x"), WHOLE, P("x"), WHOLE - 8),
     "D": (lambda block, w: _around(block.sum()), WHOLE, P(), WHOLE.sum()),
@@ -174,8 +173,13 @@ def donation_is_only_an_offer(row):
 def donation_always_deletes(row):
     """The memory is taken only for a result that fits into it, byte for byte, on every device. How many bytes does a
     device hold of a, and how many of the result?"""
-    return believed(row, "deleted", "a, in a.sum()", "a, in a.astype(jnp.bfloat16)",
-                    "a, in a + 1 with the result on every device whole")
+    return believed(
+        row,
+        "deleted",
+        "a, in a.sum()",
+        "a, in a.astype(jnp.bfloat16)",
+        "a, in a + 1 with the result on every device whole",
+    )
 
 
 @donated.mistake
@@ -237,8 +241,14 @@ def _(draw):
     for sizes, spec in ((LINE, P("x")), (MESH, P("x", "y")), (MESH, P(None, "x"))):
         shape, mesh = (8,) * len(spec), OnMesh(sizes)
         w, g, m, v = (draw.values(*shape) for _ in range(4))
-        yield Case({"w": OnDevices(w, mesh, spec), "g": OnDevices(g, mesh, spec),
-                    "m": OnDevices(m, mesh, spec, memory=HOST), "v": OnDevices(np.abs(v), mesh, spec, memory=HOST)})
+        yield Case(
+            {
+                "w": OnDevices(w, mesh, spec),
+                "g": OnDevices(g, mesh, spec),
+                "m": OnDevices(m, mesh, spec, memory=HOST),
+                "v": OnDevices(np.abs(v), mesh, spec, memory=HOST),
+            }
+        )
 
 
 @offloaded_step.mistake
@@ -310,9 +320,11 @@ def _each(*makers):
 
 CALLS = {
     'P("x", None), P(None, "x"), P("x", "y"), P()': _each(
-        lambda: _table("x", None), lambda: _table(None, "x"), lambda: _table("x", "y"), lambda: _table()),
+        lambda: _table("x", None), lambda: _table(None, "x"), lambda: _table("x", "y"), lambda: _table()
+    ),
     "the same layout, three times other values": _each(
-        lambda: _table("x"), lambda: _table("x") + 1, lambda: _table("x") + 2),
+        lambda: _table("x"), lambda: _table("x") + 1, lambda: _table("x") + 2
+    ),
     'P("x") and P(("x",))': _each(lambda: _table("x"), lambda: _table(("x",))),
     'P("x") and P("x", None)': _each(lambda: _table("x"), lambda: _table("x", None)),
     'P("x", None), and then four times the result before': _fed_back,
@@ -327,6 +339,7 @@ CALLS = {
 @functools.cache
 def _cached(row):
     """Make the calls, and count the entries."""
+
     def fresh(a):  # jit's cache belongs to the function: each row has one of its own
         return a + 1
 
@@ -470,7 +483,8 @@ LEFT_BEHIND = {
     "big.sum()": lambda big: big.sum(),
     "jax.jit(jnp.sin)(big)": lambda big: jax.jit(jnp.sin)(big),
     'jax.shard_map(jnp.sin, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(big)': lambda big: jax.shard_map(
-        jnp.sin, mesh=make_mesh(MESH), in_specs=P("x"), out_specs=P("x"))(big),
+        jnp.sin, mesh=make_mesh(MESH), in_specs=P("x"), out_specs=P("x")
+    )(big),
     "jnp.arange(8)": lambda big: jnp.arange(8),
     'jax.device_put(np.ones(8), P("x"))': lambda big: jax.device_put(np.ones(8), P("x")),
     'jax.device_put(np.ones(8), NamedSharding(mesh, P("x")))': lambda big: put(np.ones(8), P("x"), make_mesh(MESH)),
@@ -520,8 +534,7 @@ def thought_arrays_bring_their_mesh(row):
 def thought_shard_map_is_asked_first(row):
     """You hand over `mesh`, and another one is in force. JAX does not choose between two: the two have to be the
     same."""
-    return believed(row, "as before",
-                    'jax.shard_map(jnp.sin, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(big)')
+    return believed(row, "as before", 'jax.shard_map(jnp.sin, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(big)')
 
 
 @mesh_leak.mistake

@@ -31,8 +31,9 @@ def _projected(mixed, w_out):
     return jnp.einsum("bthk,hkd->btd", mixed, w_out)
 
 
-tp_attention = Exercise("tp_attention", points=5,
-                        reference=jax.jit(lambda x, w_qkv, w_out: _projected(_heads(x, w_qkv), w_out)))
+tp_attention = Exercise(
+    "tp_attention", points=5, reference=jax.jit(lambda x, w_qkv, w_out: _projected(_heads(x, w_qkv), w_out))
+)
 
 
 @tp_attention.cases
@@ -41,8 +42,9 @@ def _(draw):
     rows, heads, d = draw.lengths(3, divisible_by=8)
     tokens, k = 5, 8
     shapes = {"x": (rows, tokens, d), "w_qkv": (d, heads, 3, k), "w_out": (heads, k, d)}
-    arrays = {name: Array(draw.values(*shape) / 16, spec)
-              for (name, shape), spec in zip(shapes.items(), HEADS, strict=True)}
+    arrays = {
+        name: Array(draw.values(*shape) / 16, spec) for (name, shape), spec in zip(shapes.items(), HEADS, strict=True)
+    }
     sent = round(ring_bytes("all_reduce", FLOAT * rows // mesh["batch"] * tokens * d, mesh["model"]))
     # Sums on the way: the projections over D, the logits over K, the softmax over T, then T, then all heads.
     return Case(arrays, mesh, P("batch"), sent, roundings=d + k + 2 * tokens + heads * k)
@@ -57,8 +59,7 @@ def heads_cut_across(x, w_qkv, w_out, *, mesh):
     """Every device took a slice of *every* head. A logit is a sum over the whole of a head, so each device had a part
     of it, and the softmax of parts is not the softmax of the sum. What may a device own without asking the others?"""
     ins = P("batch"), P(None, None, None, "model"), P(None, "model")
-    return _on_devices(x, w_qkv, w_out, mesh,
-                       lambda x, w, o: lax.psum(_projected(_heads(x, w), o), "model"), ins)
+    return _on_devices(x, w_qkv, w_out, mesh, lambda x, w, o: lax.psum(_projected(_heads(x, w), o), "model"), ins)
 
 
 @tp_attention.mistake
@@ -66,10 +67,12 @@ def thirds_before_heads(x, w_qkv, w_out, *, mesh, check_vma=False):
     """q, k and v got mixed: the local weights were read as if all of q came first, then all of k. They are stored head
     by head, [D, H, 3, K], and that is why a cut along H gives a device whole heads. Which dimension tells q, k and v
     apart?"""
+
     def body(x, w, o):
         d, local, _, k = w.shape
         qkv = jnp.einsum("btd,dchk->cbthk", x, w.reshape(d, 3, local, k))
         return lax.psum(_projected(_attended(qkv[0], qkv[1], qkv[2]), o), "model")
+
     return _on_devices(x, w_qkv, w_out, mesh, body, check_vma=check_vma)
 
 
@@ -84,8 +87,10 @@ def heads_never_added(x, w_qkv, w_out, *, mesh):
 def different_heads_added(x, w_qkv, w_out, *, mesh):
     """The sum came before the out-projection: head 0 of one device was added to head 0 of the next, which is another
     head. Only behind w_out do the heads' results mean the same thing. Where is the sum over H?"""
+
     def body(x, w, o):
         return lax.psum(_projected(lax.psum(_heads(x, w), "model"), o), "model")
+
     return _on_devices(x, w_qkv, w_out, mesh, body)
 
 
@@ -98,17 +103,20 @@ def added_over_sequences(x, w_qkv, w_out, *, mesh):
 @tp_attention.mistake
 def mean_over_heads(x, w_qkv, w_out, *, mesh, check_vma=False):
     """The devices' parts were averaged. A sum over all heads has no division in it."""
-    return _on_devices(x, w_qkv, w_out, mesh, lambda x, w, o: lax.pmean(_projected(_heads(x, w), o), "model"),
-                       check_vma=check_vma)
+    return _on_devices(
+        x, w_qkv, w_out, mesh, lambda x, w, o: lax.pmean(_projected(_heads(x, w), o), "model"), check_vma=check_vma
+    )
 
 
 @tp_attention.mistake
 def heads_gathered(x, w_qkv, w_out, *, mesh):
     """The values are right. But the heads' results were gathered, and w_out with them, so that every device does the
     whole out-projection. w_out is cut along H as the heads are: each device has the rows that it needs."""
+
     def body(x, w, o):
         mixed = lax.all_gather(_heads(x, w), "model", axis=2, tiled=True)
         return _projected(mixed, lax.all_gather(o, "model", tiled=True))
+
     return _on_devices(x, w_qkv, w_out, mesh, body)
 
 
@@ -127,8 +135,18 @@ local_heads = Exercise("local_heads", points=3, form="function", reference=_shar
 
 @local_heads.cases
 def _(draw):
-    for heads, kv_heads, n in ((32, 32, 8), (32, 8, 4), (32, 8, 8), (64, 8, 16), (12, 12, 8), (24, 3, 2), (48, 6, 4),
-                               (24, 3, 6), (40, 8, 16), (16, 1, 8)):
+    for heads, kv_heads, n in (
+        (32, 32, 8),
+        (32, 8, 4),
+        (32, 8, 8),
+        (64, 8, 16),
+        (12, 12, 8),
+        (24, 3, 2),
+        (48, 6, 4),
+        (24, 3, 6),
+        (40, 8, 16),
+        (16, 1, 8),
+    ):
         yield Case({"heads": heads, "kv_heads": kv_heads, "n": n})
 
 

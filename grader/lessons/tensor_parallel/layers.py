@@ -50,8 +50,13 @@ def _(draw):
     rows, i, j, k = draw.lengths(4, divisible_by=8)
     params = _drawn(draw, {"W1": (i, j), "b1": (j,), "W2": (j, k), "b2": (k,)}, PAIR)
     share, n = rows // mesh["batch"], mesh["model"]
-    return Case({"params": params, "x": draw.array(rows, i, spec=P("batch"))}, mesh, P("batch"),
-                _reduced(share * k, n), 2 * share * j * (i + k) // n)
+    return Case(
+        {"params": params, "x": draw.array(rows, i, spec=P("batch"))},
+        mesh,
+        P("batch"),
+        _reduced(share * k, n),
+        2 * share * j * (i + k) // n,
+    )
 
 
 def _pair(params, x, mesh, body, specs=PAIR, out=P("batch"), check_vma=False):
@@ -66,8 +71,10 @@ def _local_hidden(p, x):
 def bias_inside_the_sum(params, x, *, mesh, check_vma=False):
     """Every device along `model` added b2 to its part of the sum, and then the parts were added up. How often is b2 in
     the total? A bias that every device holds whole belongs to the whole sum."""
+
     def body(p, x):
         return jax.nn.relu(lax.psum(_local_hidden(p, x) @ p["W2"] + p["b2"], "model"))
+
     return _pair(params, x, mesh, body, check_vma=check_vma)
 
 
@@ -83,8 +90,10 @@ def parts_never_added(params, x, *, mesh):
 def added_over_the_batch(params, x, *, mesh):
     """The parts were added over `batch`. Devices along `batch` hold other examples: their results belong into other
     rows, not into one sum. Along which axis was the contracted dimension cut?"""
+
     def body(p, x):
         return jax.nn.relu(lax.psum(_local_hidden(p, x) @ p["W2"], "batch") + p["b2"])
+
     return _pair(params, x, mesh, body)
 
 
@@ -92,8 +101,10 @@ def added_over_the_batch(params, x, *, mesh):
 def no_relu_at_the_end(params, x, *, mesh, check_vma=False):
     """The result has negative entries: the second relu is missing. It comes after the sum and the bias, and every
     device applies it to its own copy."""
+
     def body(p, x):
         return lax.psum(_local_hidden(p, x) @ p["W2"], "model") + p["b2"]
+
     return _pair(params, x, mesh, body, check_vma=check_vma)
 
 
@@ -101,8 +112,10 @@ def no_relu_at_the_end(params, x, *, mesh, check_vma=False):
 def relu_before_the_sum(params, x, *, mesh, check_vma=False):
     """The second relu was applied to the parts, before they were added. relu(3) + relu(−5) is 3, relu(3 − 5) is 0. At
     which point of the program is an entry complete?"""
+
     def body(p, x):
         return lax.psum(jax.nn.relu(_local_hidden(p, x) @ p["W2"]), "model") + p["b2"]
+
     return _pair(params, x, mesh, body, check_vma=check_vma)
 
 
@@ -110,8 +123,10 @@ def relu_before_the_sum(params, x, *, mesh, check_vma=False):
 def first_weights_by_rows(params, x, *, mesh):
     """in_specs cut W1 by rows. A device then has a part of W1's rows, and examples with all their columns: those do not
     multiply. Which dimension of W1 belongs to the hidden units that a device is to own?"""
+
     def body(p, x):
         return jax.nn.relu(lax.psum(_local_hidden(p, x) @ p["W2"], "model") + p["b2"])
+
     return _pair(params, x, mesh, body, {**PAIR, "W1": P("model", None)})
 
 
@@ -119,8 +134,10 @@ def first_weights_by_rows(params, x, *, mesh):
 def first_bias_whole(params, x, *, mesh):
     """in_specs give every device all of b1, but its product with W1's columns has only its own hidden units. A bias is
     laid out as the columns to which it is added."""
+
     def body(p, x):
         return jax.nn.relu(lax.psum(_local_hidden(p, x) @ p["W2"], "model") + p["b2"])
+
     return _pair(params, x, mesh, body, {**PAIR, "b1": P()})
 
 
@@ -128,9 +145,11 @@ def first_bias_whole(params, x, *, mesh):
 def hidden_gathered(params, x, *, mesh):
     """The values are right, but the hidden layer was gathered, and W2 with it, so that everybody could compute the
     second product alone. The row-cut W2 needs only the hidden units that its device already has. What travels then?"""
+
     def body(p, x):
         hidden = lax.all_gather(_local_hidden(p, x), "model", axis=1, tiled=True)
         return jax.nn.relu(hidden @ lax.all_gather(p["W2"], "model", tiled=True) + p["b2"])
+
     return _pair(params, x, mesh, body)
 
 
@@ -153,8 +172,11 @@ def _(draw):
     mesh = draw.mesh("batch", "model")
     rows, i, j, k = draw.lengths(4, divisible_by=8)
     params = _drawn(draw, {"W1": (i, j), "b1": (j,), "W2": (j, k), "b2": (k,)}, PAIR, 32)
-    arrays = {"params": params, "x": Array(draw.values(rows, i) / 8, P("batch")),
-              "y": Array(draw.values(rows, k) / 8, P("batch"))}
+    arrays = {
+        "params": params,
+        "x": Array(draw.values(rows, i) / 8, P("batch")),
+        "y": Array(draw.values(rows, k) / 8, P("batch")),
+    }
     share, data, n = rows // mesh["batch"], mesh["batch"], mesh["model"]
     # Forward: the parts of the second product. Then every gradient and the loss over `batch`. Twice the activations and
     # b2 over every device: so much a gradient from outside, with the check off, may send.
@@ -169,9 +191,11 @@ def _local_loss(p, x, y):
 
 def _gradients(params, x, y, mesh, combine, check_vma, out=(P(), PAIR)):
     """Loss and gradients of the device's own mean, the gradients through `combine`."""
+
     def body(p, x, y):
         value, grads = jax.value_and_grad(_local_loss)(p, x, y)
         return lax.pmean(value, "batch"), combine(grads)
+
     return _device_map(body, mesh, (PAIR, P("batch"), P("batch")), out, check_vma)(params, x, y)
 
 
@@ -238,8 +262,16 @@ def summed_not_averaged(params, x, y, *, mesh):
 
 # The tutorial's network, trained on an Explicit mesh.
 
-NETWORK = {"W1": P(), "b1": P(), "W2": P(None, "model"), "b2": P("model"), "W3": P("model", None), "b3": P(),
-           "W4": P(), "b4": P()}
+NETWORK = {
+    "W1": P(),
+    "b1": P(),
+    "W2": P(None, "model"),
+    "b2": P("model"),
+    "W3": P("model", None),
+    "b3": P(),
+    "W4": P(),
+    "b4": P(),
+}
 
 
 def _network(p, x, product=lambda h, w: h @ w):
@@ -263,11 +295,17 @@ def _descent(loss, params, steps, rate):
 def _train(params, x, y, steps, rate, product=lambda h, w: h @ w, mean=jnp.mean):
     def loss(p):
         return mean((_network(p, x, product) - y) ** 2)
+
     return _descent(loss, params, steps, rate)
 
 
-train_tp = Exercise("train_tp", points=5, by_compiler=True, mesh_shapes=((4, 2), (2, 4)),
-                    reference=jax.jit(_train, static_argnames=("steps", "product", "mean")))
+train_tp = Exercise(
+    "train_tp",
+    points=5,
+    by_compiler=True,
+    mesh_shapes=((4, 2), (2, 4)),
+    reference=jax.jit(_train, static_argnames=("steps", "product", "mean")),
+)
 STEPS = 2
 
 
@@ -276,17 +314,31 @@ def _(draw):
     mesh = draw.mesh("batch", "model")
     rows, i, j, k, m = draw.lengths(5, divisible_by=8)
     out = 10
-    shapes = {"W1": (i, j), "b1": (j,), "W2": (j, k), "b2": (k,), "W3": (k, m), "b3": (m,), "W4": (m, out),
-              "b4": (out,)}
+    shapes = {
+        "W1": (i, j),
+        "b1": (j,),
+        "W2": (j, k),
+        "b2": (k,),
+        "W3": (k, m),
+        "b3": (m,),
+        "W4": (m, out),
+        "b4": (out,),
+    }
     params = _drawn(draw, shapes, NETWORK, 32)
-    arrays = {"params": params, "x": Array(draw.values(rows, i) / 8, P("batch", None)),
-              "y": Array(draw.values(rows, out) / 8, P("batch", None)), "steps": STEPS, "rate": 0.25}
+    arrays = {
+        "params": params,
+        "x": Array(draw.values(rows, i) / 8, P("batch", None)),
+        "y": Array(draw.values(rows, out) / 8, P("batch", None)),
+        "steps": STEPS,
+        "rate": 0.25,
+    }
     share, n = rows // mesh["batch"], mesh["model"]
     whole = i * j + j + m + m * out + out + 1  # and the loss
     step = _reduced(whole + (j * k + k + k * m) // n, mesh["batch"]) + _reduced(share * (j + m), n)
     # Each step: the sums of four products, forward and back, and of the mean over batch and outputs.
-    return Case(arrays, mesh, (P(), NETWORK), STEPS * step, roundings=STEPS * (2 * (i + j + k + m) + rows + out),
-                explicit=True)
+    return Case(
+        arrays, mesh, (P(), NETWORK), STEPS * step, roundings=STEPS * (2 * (i + j + k + m) + rows + out), explicit=True
+    )
 
 
 def _lying(mesh, *parts):
@@ -308,12 +360,14 @@ def third_product_undecided(params, x, y, steps, rate, *, mesh):
 def batch_made_whole(params, x, y, steps, rate, *, mesh):
     """The third product was asked for whole on every device: the examples, which lay over `batch`, are gathered, and
     everybody computes the rest for all of them. Which dimension of the product may stay cut?"""
+
     def product(hidden, weights):
         return jnp.dot(hidden, weights, out_sharding=_lying(mesh, None, None))
 
     def loss(p):
         whole_y = jax.sharding.reshard(y, _lying(mesh, None, None))
         return jnp.mean((_network(p, x, product) - whole_y) ** 2)
+
     return _descent(loss, params, steps, rate)
 
 
@@ -321,8 +375,10 @@ def batch_made_whole(params, x, y, steps, rate, *, mesh):
 def weights_gathered(params, x, y, steps, rate, *, mesh):
     """With the hidden layer and W3 whole the product has a type, so nothing stops you; but both were gathered for it,
     and each device computes all of it. Let them multiply what they own, and say how the sum should lie."""
+
     def product(hidden, weights):
         return jax.sharding.reshard(hidden, _lying(mesh, "batch", None)) @ jax.sharding.reshard(weights, _lying(mesh))
+
     return _train(params, x, y, steps, rate, product)
 
 
@@ -400,8 +456,10 @@ def tokens_never_gathered(x, scale, W1, W2, *, mesh):
     """Each device put its own tokens through its own hidden units. Then the parts were added, but device 0's and device
     1's parts belong to *different* tokens. A sum over `model` needs all parts of one token: what must every device
     have before the product?"""
+
     def body(x, scale, W1, W2):
         return lax.psum(jax.nn.relu(_normed(x, scale) @ W1) @ W2, "model")
+
     return _region(x, scale, W1, W2, mesh, body)
 
 
@@ -409,9 +467,11 @@ def tokens_never_gathered(x, scale, W1, W2, *, mesh):
 def reduced_then_sliced(x, scale, W1, W2, *, mesh):
     """The values are right, but the sum was brought to every device, and each then threw away all but its own tokens.
     One collective adds the parts and deals them out, for half of the bytes."""
+
     def body(x, scale, W1, W2):
         total = lax.psum(jax.nn.relu(_tokens_together(_normed(x, scale)) @ W1) @ W2, "model")
         return lax.dynamic_slice_in_dim(total, lax.axis_index("model") * x.shape[1], x.shape[1], axis=1)
+
     return _region(x, scale, W1, W2, mesh, body)
 
 
@@ -419,9 +479,11 @@ def reduced_then_sliced(x, scale, W1, W2, *, mesh):
 def own_slice_of_a_part(x, scale, W1, W2, *, mesh):
     """Each device kept its own tokens of its own *part* of the sum. The other devices' hidden units are missing from
     them. What adds the parts and deals out the tokens at once?"""
+
     def body(x, scale, W1, W2):
         part = jax.nn.relu(_tokens_together(_normed(x, scale)) @ W1) @ W2
         return lax.dynamic_slice_in_dim(part, lax.axis_index("model") * x.shape[1], x.shape[1], axis=1)
+
     return _region(x, scale, W1, W2, mesh, body)
 
 
@@ -429,9 +491,11 @@ def own_slice_of_a_part(x, scale, W1, W2, *, mesh):
 def scattered_the_features(x, scale, W1, W2, *, mesh):
     """The sum was scattered along the last dimension, the features. The result is to be cut along the tokens, as x is.
     Which dimension is that?"""
+
     def body(x, scale, W1, W2):
         parts = jax.nn.relu(_tokens_together(_normed(x, scale)) @ W1) @ W2
         return lax.psum_scatter(parts, "model", scatter_dimension=2, tiled=True)
+
     return _region(x, scale, W1, W2, mesh, body, P("batch", None, "model"))
 
 
@@ -440,9 +504,11 @@ def stacked_then_reshaped(x, scale, W1, W2, *, mesh):
     """The shape is right, but without `tiled=True` the devices' pieces were stacked along a new first dimension, and
     reshape reads row by row: pieces of different sequences came to stand in one. Which option puts the pieces one after
     the other, and along which dimension?"""
+
     def body(x, scale, W1, W2):
         stacked = lax.all_gather(_normed(x, scale), "model")
         return _scattered(jax.nn.relu(stacked.reshape(x.shape[0], -1, x.shape[2]) @ W1) @ W2)
+
     return _region(x, scale, W1, W2, mesh, body)
 
 
@@ -450,8 +516,10 @@ def stacked_then_reshaped(x, scale, W1, W2, *, mesh):
 def norm_forgotten(x, scale, W1, W2, *, mesh):
     """The tokens went into the product as they came. The norm is what this region is for: it needs one token at a time,
     so each device can do it for its own."""
+
     def body(x, scale, W1, W2):
         return _scattered(jax.nn.relu(_tokens_together(x) @ W1) @ W2)
+
     return _region(x, scale, W1, W2, mesh, body)
 
 
@@ -459,6 +527,8 @@ def norm_forgotten(x, scale, W1, W2, *, mesh):
 def everything_kept_whole(x, scale, W1, W2, *, mesh):
     """in_specs ask for whole sequences, and out_specs promise them: nothing is cut between the products, and every
     device norms every token. Describe x as it lies, and leave the result cut alike."""
+
     def body(x, scale, W1, W2):
         return lax.psum(jax.nn.relu(_normed(x, scale) @ W1) @ W2, "model")
+
     return _device_map(body, mesh, (P("batch"), *REGION[1:]), P("batch"))(x, scale, W1, W2)

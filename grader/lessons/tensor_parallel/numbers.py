@@ -34,8 +34,11 @@ CHOICES = {1: (P(), P("model")), 2: (P(), P("model", None), P(None, "model"))}
 @functools.lru_cache
 def _lightest() -> dict[str, P]:
     """Of all specs with which psum(relu(x W1 + b1) W2) + b2 is right, those that take the least on each device."""
-    right = [chosen for chosen in itertools.product(*(CHOICES[len(shape)] for shape in WEIGHTS.values()))
-             if _is_right(dict(zip(WEIGHTS, chosen, strict=True)))]
+    right = [
+        chosen
+        for chosen in itertools.product(*(CHOICES[len(shape)] for shape in WEIGHTS.values()))
+        if _is_right(dict(zip(WEIGHTS, chosen, strict=True)))
+    ]
     return dict(zip(WEIGHTS, min(right, key=_entries), strict=True))
 
 
@@ -49,8 +52,9 @@ def _is_right(specs) -> bool:
     whole = {name: rng.integers(1, 9, shape) - 4.5 for name, shape in WEIGHTS.items()}
     x, held = rng.integers(1, 9, (3, D)) - 4.5, []
     for device in range(MESH["model"]):
-        held.append({name: value[blocks(value.shape, specs[name], MESH).indices[device]]
-                     for name, value in whole.items()})
+        held.append(
+            {name: value[blocks(value.shape, specs[name], MESH).indices[device]] for name, value in whole.items()}
+        )
     expected = np.maximum(x @ whole["W1"] + whole["b1"], 0) @ whole["W2"] + whole["b2"]
     try:
         total = sum(np.maximum(x @ own["W1"] + own["b1"], 0) @ own["W2"] for own in held)
@@ -67,8 +71,9 @@ def _laid(spec, row):
     return blocks(WEIGHTS[row], P(*((spec,) if isinstance(spec, str) else spec)), MESH).indices
 
 
-megatron_specs = Exercise("megatron_specs", points=4, form="table", same=_same_layout,
-                          reference=lambda row: _lightest()[row])
+megatron_specs = Exercise(
+    "megatron_specs", points=4, form="table", same=_same_layout, reference=lambda row: _lightest()[row]
+)
 
 
 megatron_specs.rows(WEIGHTS)
@@ -137,9 +142,12 @@ def _sent_by(pair: str):
 
     def forward(x, w1, w2):
         return lax.with_sharding_constraint(jax.nn.relu(x @ w1) @ w2, result)
+
     shapes = (BATCH, INPUTS), (INPUTS, HIDDEN), (HIDDEN, OUTPUTS)
-    given = [aval(shape, jnp.float32, spec, mesh)
-             for shape, spec in zip(shapes, (P("batch", None), first, second), strict=True)]
+    given = [
+        aval(shape, jnp.float32, spec, mesh)
+        for shape, spec in zip(shapes, (P("batch", None), first, second), strict=True)
+    ]
     return communication(forward, *given)
 
 
@@ -308,8 +316,10 @@ def step_of(way: str):
     """The report on one step's gradients. Nothing is computed, so 560 MB of weights are no trouble."""
     mesh = make_mesh(MESHES[way])
     shapes = list(itertools.pairwise(WIDTHS))
-    params = [(aval(shape, jnp.float32, cut, mesh), aval(shape[1:], jnp.float32, bias, mesh))
-              for shape, cut, bias in zip(shapes, CUTS[way], BIASES[way], strict=True)]
+    params = [
+        (aval(shape, jnp.float32, cut, mesh), aval(shape[1:], jnp.float32, bias, mesh))
+        for shape, cut, bias in zip(shapes, CUTS[way], BIASES[way], strict=True)
+    ]
     data = [aval((EXAMPLES, width), jnp.float32, P("batch", None), mesh) for width in (WIDTHS[0], WIDTHS[-1])]
     lies = jax.tree.map(lambda p: p.sharding, params)
     return communication(jax.jit(jax.grad(_loss), out_shardings=lies), params, *data)
@@ -317,8 +327,10 @@ def step_of(way: str):
 
 def parameters_of(way: str) -> float:
     """Bytes of weights and biases on one device."""
-    return 4.0 * sum(blocks(shape, cut, MESHES[way]).entries + blocks(shape[1:], bias, MESHES[way]).entries
-                     for shape, cut, bias in zip(itertools.pairwise(WIDTHS), CUTS[way], BIASES[way], strict=True))
+    return 4.0 * sum(
+        blocks(shape, cut, MESHES[way]).entries + blocks(shape[1:], bias, MESHES[way]).entries
+        for shape, cut, bias in zip(itertools.pairwise(WIDTHS), CUTS[way], BIASES[way], strict=True)
+    )
 
 
 def sent_over(way: str, axis: str) -> float:
@@ -359,8 +371,9 @@ def parameters_divided_by_devices(row):
 def cut_over_both_axes(row):
     """The large matrices are cut over `model` only, in two, not over all devices in eight. How many devices lie along
     `model`?"""
-    return _about(row, "MB of parameters on a device, DP + TP",
-                  lambda: (parameters_of("DP") - 2 * 4 * 8192**2 * 7 / 8) / MB)
+    return _about(
+        row, "MB of parameters on a device, DP + TP", lambda: (parameters_of("DP") - 2 * 4 * 8192**2 * 7 / 8) / MB
+    )
 
 
 @tp_costs.mistake
@@ -408,6 +421,7 @@ def _region_report(cut: bool):
             return lax.psum(_after(x, W1, W2, normed), "model")
         normed = lax.all_gather(normed, "model", axis=1, tiled=True)
         return lax.psum_scatter(_after(x, W1, W2, normed), "model", scatter_dimension=1, tiled=True)
+
     lies = P("batch", "model") if cut else P("batch")
     specs = lies, P(None, "model"), P("model", None)
     shapes = (ROWS, TOKENS, FEATURES), (FEATURES, UNITS), (UNITS, FEATURES)
@@ -416,8 +430,9 @@ def _region_report(cut: bool):
 
 
 def _entries_between(cut: bool) -> float:
-    return float(blocks((ROWS, TOKENS, FEATURES), P("batch", "model" if cut else None),
-                        {"batch": 2, "model": 4}).entries)
+    return float(
+        blocks((ROWS, TOKENS, FEATURES), P("batch", "model" if cut else None), {"batch": 2, "model": 4}).entries
+    )
 
 
 REGION = {
@@ -426,8 +441,7 @@ REGION = {
     "entries of x on a device, whole sequences": lambda: _entries_between(False),
     "entries of x on a device, sequences cut": lambda: _entries_between(True),
 }
-region_costs = Exercise("region_costs", points=2, form="table", same=within(0.02),
-                        reference=lambda row: REGION[row]())
+region_costs = Exercise("region_costs", points=2, form="table", same=within(0.02), reference=lambda row: REGION[row]())
 
 
 region_costs.rows(REGION)
@@ -484,16 +498,23 @@ def _measured_init(row: str) -> float:
         "spread of rows drawn by local fan-in": lambda: wrong[256:512].std(),
         "variance of the outputs, drawn whole": lambda: (x @ right).var(),
         "variance of the outputs, by local fan-in": lambda: (x @ wrong).var(),
-        "spread of W1's columns, by local fan-in": lambda: (rng.normal(size=(FAN_OUT, FAN_IN // DEVICES))
-                                                            / math.sqrt(FAN_OUT)).std(),
+        "spread of W1's columns, by local fan-in": lambda: (
+            rng.normal(size=(FAN_OUT, FAN_IN // DEVICES)) / math.sqrt(FAN_OUT)
+        ).std(),
     }[row]()
 
 
-INIT = ("spread of W2, drawn whole", "spread of device 1's rows of it", "spread of rows drawn by local fan-in",
-        "variance of the outputs, drawn whole", "variance of the outputs, by local fan-in",
-        "spread of W1's columns, by local fan-in")
-init_scale = Exercise("init_scale", points=3, form="table", same=within(0.05),
-                      reference=lambda row: float(_measured_init(row)))
+INIT = (
+    "spread of W2, drawn whole",
+    "spread of device 1's rows of it",
+    "spread of rows drawn by local fan-in",
+    "variance of the outputs, drawn whole",
+    "variance of the outputs, by local fan-in",
+    "spread of W1's columns, by local fan-in",
+)
+init_scale = Exercise(
+    "init_scale", points=3, form="table", same=within(0.05), reference=lambda row: float(_measured_init(row))
+)
 
 
 init_scale.rows(INIT)
@@ -543,16 +564,21 @@ def _initial(key, fan_in, fan_out):
     return jax.random.normal(jax.random.wrap_key_data(key), (fan_in, fan_out)) / np.float32(math.sqrt(fan_in))
 
 
-init_rows = Exercise("init_rows", points=4, by_compiler=True, reference=lambda key, fan_in, fan_out: _initial(
-    jnp.asarray(key), fan_in, fan_out))
+init_rows = Exercise(
+    "init_rows",
+    points=4,
+    by_compiler=True,
+    reference=lambda key, fan_in, fan_out: _initial(jnp.asarray(key), fan_in, fan_out),
+)
 
 
 @init_rows.cases
 def _(draw):
     fan_in, fan_out = draw.lengths(2, divisible_by=8)
     key = Array(draw.rng.integers(2**32, size=2).astype(np.uint32), P())
-    return Case({"key": key, "fan_in": fan_in, "fan_out": fan_out}, draw.mesh("batch", "model"), P("model", None),
-                moves=())
+    return Case(
+        {"key": key, "fan_in": fan_in, "fan_out": fan_out}, draw.mesh("batch", "model"), P("model", None), moves=()
+    )
 
 
 def _on_each(key, mesh, draw_rows):
@@ -581,9 +607,11 @@ def a_key_for_each_device(key, fan_in, fan_out, *, mesh):
     """With the device's number folded into the key all rows differ, and are spread as they should. But they are other
     numbers on every mesh: a run on four devices cannot be compared with one on eight. What does not depend on the
     mesh?"""
+
     def rows(key):
         own = jax.random.fold_in(jax.random.wrap_key_data(key), lax.axis_index("model"))
         return jax.random.normal(own, (fan_in // mesh.shape["model"], fan_out)) / np.float32(math.sqrt(fan_in))
+
     return _on_each(key, mesh, rows)
 
 

@@ -54,8 +54,10 @@ def _own(table, local):
 def nothing_masked(table, ids, *, mesh, check_vma=False):
     """Every device answered for every word: where it does not own one, the index was pushed to the edge of its table,
     and that row went into the sum too. What should a device contribute for a word that is not its own?"""
+
     def body(table, ids):
         return lax.psum(table[jnp.clip(ids - _first(len(table)), 0, len(table) - 1)], "model")
+
     return _looked_up(table, ids, mesh, body, check_vma)
 
 
@@ -70,16 +72,19 @@ def nothing_shifted(table, ids, *, mesh, check_vma=False):
 def shifted_by_the_index(table, ids, *, mesh, check_vma=False):
     """The ids were shifted by the device's number. Device 1 owns the *block* number 1: at which word does that block
     begin?"""
-    return _looked_up(table, ids, mesh,
-                      lambda table, ids: lax.psum(_own(table, ids - lax.axis_index("model")), "model"), check_vma)
+    return _looked_up(
+        table, ids, mesh, lambda table, ids: lax.psum(_own(table, ids - lax.axis_index("model")), "model"), check_vma
+    )
 
 
 @vocab_embedding.mistake
 def taken_out_of_bounds(table, ids, *, mesh, check_vma=False):
     """NaN everywhere: `jnp.take` fills what lies outside the table with NaN, and NaN plus anything is NaN. An id that
     is not the device's own must be looked up somewhere harmless, and its row put to zero."""
+
     def body(table, ids):
         return lax.psum(jnp.take(table, ids - _first(len(table)), axis=0), "model")
+
     return _looked_up(table, ids, mesh, body, check_vma)
 
 
@@ -88,9 +93,11 @@ def filled_with_zeros(table, ids, *, mesh, check_vma=False):
     """`mode="fill"` with zeros covers the ids *behind* the table, but those *before* it became negative, and −1 is the
     last row, as in Python. To some words of other devices this one added a row of its own. How many sides must the
     condition for "not mine" have?"""
+
     def body(table, ids):
         local = ids - _first(len(table))
         return lax.psum(jnp.take(table, local, axis=0, mode="fill", fill_value=0), "model")
+
     return _looked_up(table, ids, mesh, body, check_vma)
 
 
@@ -98,8 +105,9 @@ def filled_with_zeros(table, ids, *, mesh, check_vma=False):
 def mean_of_one_row(table, ids, *, mesh, check_vma=False):
     """One device has the row and the others have zeros. The mean divides that row by the number of devices. Which
     collective only adds?"""
-    return _looked_up(table, ids, mesh,
-                      lambda table, ids: lax.pmean(_own(table, ids - _first(len(table))), "model"), check_vma)
+    return _looked_up(
+        table, ids, mesh, lambda table, ids: lax.pmean(_own(table, ids - _first(len(table))), "model"), check_vma
+    )
 
 
 @vocab_embedding.mistake
@@ -137,8 +145,10 @@ def _(draw):
     # Near ±1000 on most meshes; where a device has a quarter of the words, numbers that float32 can hold exactly.
     logits = draw.values(rows, words) / 4 if mesh["model"] == 4 else _large(draw, rows, words)
     targets = np.arange(rows) * 5 % words  # some in every device's part
-    arrays = {"logits": Array(logits.astype(np.float32), LOGITS[0]),
-              "targets": Array(targets.astype(np.int32), LOGITS[1])}
+    arrays = {
+        "logits": Array(logits.astype(np.float32), LOGITS[0]),
+        "targets": Array(targets.astype(np.int32), LOGITS[1]),
+    }
     # Forward a maximum (or all of them gathered), a sum and the picked logit for each row; where the check is off JAX
     # adds up two of the cotangents as well.
     share, n = rows // mesh["batch"], mesh["model"]
@@ -184,8 +194,10 @@ def _target(logits, targets):
 def softmax_of_its_own(logits, targets, *, mesh):
     """Every device normalised over its own words only. Probabilities over a part of the vocabulary add up to 1 on every
     device, so to the number of devices together. Over what must the sum under the logarithm go?"""
+
     def body(logits, targets):
         return jax.nn.logsumexp(logits, axis=1) - _target(logits, targets)
+
     return _judged(logits, targets, mesh, body)
 
 
@@ -193,8 +205,10 @@ def softmax_of_its_own(logits, targets, *, mesh):
 def logarithms_added(logits, targets, *, mesh):
     """The devices' logsumexps were added up. log a + log b is log(a·b), not log(a + b). Which quantity of each device
     may be added, before the logarithm is taken?"""
+
     def body(logits, targets):
         return lax.psum(jax.nn.logsumexp(logits, axis=1), "model") - _target(logits, targets)
+
     return _judged(logits, targets, mesh, body)
 
 
@@ -202,8 +216,10 @@ def logarithms_added(logits, targets, *, mesh):
 def maximum_of_its_own(logits, targets, *, mesh):
     """Every device subtracted its *own* largest logit before it took exp, and then sums with different scales were
     added. All devices must subtract the same number from a row. Which collective finds it?"""
+
     def body(logits, targets):
         return _log_total(logits, lax.stop_gradient(jnp.max(logits, axis=1))) - _target(logits, targets)
+
     return _judged(logits, targets, mesh, body)
 
 
@@ -212,8 +228,10 @@ def no_maximum(logits, targets, *, mesh):
     """exp of a logit near 1000 is infinite in float32, and all exps of logits near −1000 are 0, whose logarithm is
     minus infinity. Formulas on paper have no range; numbers do. What may be subtracted from a whole row without
     changing the loss?"""
+
     def body(logits, targets):
         return jnp.log(lax.psum(jnp.sum(jnp.exp(logits), axis=1), "model")) - _target(logits, targets)
+
     return _judged(logits, targets, mesh, body)
 
 
@@ -221,11 +239,13 @@ def no_maximum(logits, targets, *, mesh):
 def target_not_masked(logits, targets, *, mesh):
     """The shift of the targets is right, but every device picked a logit, at the edge of its part where the target is
     not its own. Only one device has the target's logit. What should the others add?"""
+
     def body(logits, targets):
         words = logits.shape[1]
         local = jnp.clip(targets - _first(words), 0, words - 1)
         picked = jnp.take_along_axis(logits, local[:, None], axis=1)[:, 0]
         return _log_total(logits, _top(logits)) - lax.psum(picked, "model")
+
     return _judged(logits, targets, mesh, body)
 
 
@@ -233,8 +253,10 @@ def target_not_masked(logits, targets, *, mesh):
 def target_not_shifted(logits, targets, *, mesh):
     """Targets are numbers of the whole vocabulary; a device's columns begin at 0. Without the shift, every device finds
     the words of device 0 in its own part, and nobody finds the others."""
+
     def body(logits, targets):
         return _log_total(logits, _top(logits)) - lax.psum(_picked(logits, targets), "model")
+
     return _judged(logits, targets, mesh, body)
 
 
@@ -243,9 +265,11 @@ def maximum_differentiated(logits, targets, *, mesh):
     """JAX has no derivative of pmax. None is needed: the number that is subtracted comes back outside the logarithm, so
     the loss does not depend on it. Which function tells JAX not to differentiate, and must it stand inside or outside
     of the pmax?"""
+
     def body(logits, targets):
         top = lax.pmax(jnp.max(logits, axis=1), "model")
         return _log_total(logits, top) - _target(logits, targets)
+
     return _judged(logits, targets, mesh, body)
 
 
@@ -253,8 +277,10 @@ def maximum_differentiated(logits, targets, *, mesh):
 def loss_of_a_part(logits, targets, *, mesh):
     """The sum under the logarithm is whole, but the target's logit was never added over the devices: those that do not
     have it subtract 0, though out_specs promise copies."""
+
     def body(logits, targets):
         return _log_total(logits, _top(logits)) - _picked(logits, targets - _first(logits.shape[1]))
+
     return _judged(logits, targets, mesh, body)
 
 
@@ -262,6 +288,8 @@ def loss_of_a_part(logits, targets, *, mesh):
 def logits_gathered(logits, targets, *, mesh):
     """The values are right, but all logits went to every device: with 100,000 words that is the largest array of the
     whole network. Three numbers for each row are enough. Which three?"""
+
     def body(logits, targets):
         return _cross_entropy(lax.all_gather(logits, "model", axis=1, tiled=True), targets)
+
     return _judged(logits, targets, mesh, body)
