@@ -26,8 +26,8 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ShardingTypeError",
         r"incompatible shardings for broadcasting|should have the same sharding",
-        "The operands are cut over different axes along the same dimension. On an Explicit mesh nothing is moved unasked: "
-        "`reshard` one of them.",
+        "The operands are cut over different axes along the same dimension. On an Explicit mesh nothing is moved "
+        "unasked: `reshard` one of them.",
     ),
     (
         "ShardingTypeError",
@@ -38,15 +38,15 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ShardingTypeError|NotImplementedError",
         r"unreduced",
-        "An unreduced array is a sum that is not made yet: each device holds one part of it. Such arrays may be added to "
-        "one another, and `reshard` makes the sum; nearly everything else has to wait for it.",
+        "An unreduced array is a sum that is not made yet: each device holds one part of it. Such arrays may be added "
+        "to one another, and `reshard` makes the sum; nearly everything else has to wait for it.",
     ),
     (
         "ShardingTypeError|ValueError",
         r"slicing on sharded dims|sharded on the axis being|unsharded over the axis|"
         r"unsharded over the sorting|0th dimension of all xs",
-        "The operation runs along a dimension that is cut, so a device would need what others hold. `reshard` first, or "
-        "let the compiler arrange it inside `auto_axes`.",
+        "The operation runs along a dimension that is cut, so a device would need what others hold. `reshard` first, "
+        "or let the compiler arrange it inside `auto_axes`.",
     ),
     (
         "ValueError|RuntimeError",
@@ -63,8 +63,8 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "TypeError",
         r"Missing required keyword argument: 'out_sharding'",
-        "Inside `auto_axes` layouts are the compiler's affair, so you have to say how the result lies when it comes out: "
-        "call the wrapped function with `out_sharding=`.",
+        "Inside `auto_axes` layouts are the compiler's affair, so you have to say how the result lies when it comes "
+        "out: call the wrapped function with `out_sharding=`.",
     ),
     (
         "DuplicateSpecError|ValueError",
@@ -138,20 +138,20 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"must refer to an axis marked as manual",
-        "With axis_names, in_specs and out_specs speak of these axes only. The others are left to the compiler, and the "
-        "array may stay cut along them without being said.",
+        "With axis_names, in_specs and out_specs speak of these axes only. The others are left to the compiler, and "
+        "the array may stay cut along them without being said.",
     ),
     (
         "ValueError",
         r"pytree structure error",
-        "The specs and what they describe are different trees. in_specs are a tuple with an entry for each argument; one "
-        "spec may stand for a whole list or dict of arrays.",
+        "The specs and what they describe are different trees. in_specs are a tuple with an entry for each argument; "
+        "one spec may stand for a whole list or dict of arrays.",
     ),
     (
         "TypeError",
         r"carry input and carry output must have equal types",
-        "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along which "
-        "axes a value may differ between devices. Give the start the type that the loop ends with (`jax.lax.pcast`).",
+        "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along "
+        "which axes a value may differ between devices. Give the start the type that the loop ends with (`jax.lax.pcast`).",
     ),
     (
         "TracerBoolConversionError",
