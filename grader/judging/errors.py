@@ -151,7 +151,8 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
         "TypeError",
         r"carry input and carry output must have equal types",
         "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along "
-        "which axes a value may differ between devices. Give the start the type that the loop ends with (`jax.lax.pcast`).",
+        "which axes a value may differ between devices. Give the start the type that the loop ends with "
+        "(`jax.lax.pcast`).",
     ),
     (
         "TracerBoolConversionError",
