@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from test_exercises import verdict
+from answering import verdict
 
 from grader.lessons import EXERCISES
 from grader.lessons.devices_and_meshes import devices as devices_and_meshes

@@ -1,54 +1,20 @@
 """The exercises of every lesson, four ways: solved, mistaken, solved otherwise, untouched."""
 
-import functools
 import json
-import linecache
 import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pytest
+from answering import answered, asked, define, mistaken, setting, verdict
 
 from grader.classroom.course.demo import all_alternatives
-from grader.exercises.answers import asks, collect
+from grader.exercises.answers import asks
 from grader.exercises.as_json import from_json, to_json
-from grader.judging.judge import judge
 from grader.lessons import EXERCISES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LESSONS = sorted(p.stem for p in (ROOT / "solutions").glob("*/*.md") if p.stem == p.parent.name)
-
-
-@functools.cache
-def setting(lesson: str) -> str:
-    """The imports and the mesh that every answer of a lesson may use: its first code cell."""
-    notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", 4)
-    return next(cell.source for cell in notebook.cells if cell.cell_type == "code")
-
-
-def define(source: str, space: dict[str, object]) -> None:
-    """Run a cell as a notebook does, where the text of a function can be found again."""
-    name = f"<cell {hash(source)}>"
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    exec(compile(source, name, "exec"), space)
-
-
-@functools.cache
-def answered(folder: str, lesson: str) -> dict[str, object]:
-    """What the answer cells of a notebook define, by name."""
-    space: dict[str, object] = {}
-    define(setting(lesson), space)
-    for cell in nbformat.read(ROOT / folder / lesson / f"{lesson}.ipynb", 4).cells:
-        if cell.metadata.get("answer"):
-            define(cell.source, space)
-    return space
-
-
-def asked(lesson: str) -> list[str]:
-    """The names of a lesson's exercises, in the order of the notebook."""
-    notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", 4)
-    return [cell.metadata["answer"] for cell in notebook.cells if cell.metadata.get("answer")]
 
 
 LESSON_OF = {name: lesson for lesson in LESSONS for name in asked(lesson)}
@@ -87,11 +53,6 @@ ALTERNATIVES = [
 ]
 
 
-def verdict(exercise, answer, seed=7, thorough=False):
-    cases = exercise.draw_cases(seed, thorough=thorough)
-    return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
-
-
 def test_to_import_the_lessons_starts_no_backend():
     """Whoever imports them may still choose how many devices there are."""
     code = "import grader.lessons; from grader.arrays.devices import _started; assert not _started()"
@@ -124,15 +85,6 @@ def test_a_right_solution_written_differently_earns_everything(lesson, name, sou
     found = verdict(EXERCISES[name], space[name])
     assert found.passed, found.words
     assert found.points == EXERCISES[name].points
-
-
-def mistaken(exercise, mistake):
-    """The answer that makes a mistake: for a table, every row that the mistake is about."""
-    if exercise.form != "table":
-        return mistake.wrong
-    cases = exercise.draw_cases()
-    wrong = {c.key: mistake.wrong(**c.arguments) for c in cases}
-    return {c.key: exercise.reference(**c.arguments) if wrong[c.key] is None else wrong[c.key] for c in cases}
 
 
 @pytest.mark.parametrize("lesson, exercise, mistake", MISTAKES)

@@ -242,7 +242,7 @@ def test_a_hand_in_with_something_tried_out_comes_to_the_same_without_the_exampl
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", sorted(p.stem for p in (Path(__file__).parents[1] / "solutions").glob("*/*.ipynb")))
+@pytest.mark.parametrize("name", sorted(p.stem for p in (Path(__file__).parents[2] / "solutions").glob("*/*.ipynb")))
 def test_in_every_lesson_something_may_be_tried_out(root, name):
     """Everything is graded as it is when the whole notebook runs."""
     solved, release = (nbformat.read(root / folder / name / f"{name}.ipynb", 4) for folder in ("solutions", "course"))

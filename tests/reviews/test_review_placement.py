@@ -11,7 +11,7 @@ from grader.lessons.placement.moves import _timetable, timetable
 from grader.lessons.placement.whereabouts import HOLDERS, INSIDE, MEETINGS, STATUS, TRAVELS
 from grader.reviews.asking import makers
 
-NOTEBOOK = Path(__file__).parents[1] / "solutions" / "03_placement" / "03_placement.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "solutions" / "03_placement" / "03_placement.ipynb"
 
 
 @pytest.mark.parametrize("maker", makers()["03_placement"], ids=lambda maker: maker.__name__)

@@ -23,7 +23,7 @@ from grader.lessons.shardings.questions import CARDS, SHAPE
 SPEC = P(None, ("x", "y"), "z")
 FUNCTIONS = "distribute", "shard_shape", "shard_table", "bytes_held", "count_layouts", "assemble"
 TABLES = "attributes", "draw_it", "memory", "choose_spec", "legal_or_not", "tutorial_faults"
-LESSON = Path(__file__).parents[1] / "solutions" / "02_shardings" / "02_shardings.ipynb"
+LESSON = Path(__file__).parents[2] / "solutions" / "02_shardings" / "02_shardings.ipynb"
 
 
 def test_specs_cross_the_wire_and_stay_specs():

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from test_exercises import answered, setting
+from answering import answered, setting
 
 from grader.lessons.rings import waiting as rings_waiting
 from grader.lessons.rings.waiting import BODIES, PROCESSES, RING, on_four

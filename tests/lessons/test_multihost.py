@@ -17,7 +17,7 @@ from grader.lessons.multihost.files import FAULTS, _jobset, _slurm_facts, broken
 from grader.lessons.multihost.processes import exchanged
 from grader.processes.launch import Process, launch
 
-FOLDER = Path(__file__).parents[1] / "solutions" / "19_multihost"
+FOLDER = Path(__file__).parents[2] / "solutions" / "19_multihost"
 SCRIPTS = sorted(FOLDER.glob("*.sh"))
 
 
