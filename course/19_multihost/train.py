@@ -1,8 +1,8 @@
 """Data-parallel training of a small network, the same file on a laptop and on a cluster.
 
-    python train.py                 on Slurm, Kubernetes or Cloud TPU, which say who the other processes are
-    python train.py NUMBER COUNT    anywhere else, with JAX_COORDINATOR_ADDRESS=host:port in the environment
-    grader launch train.py          four processes on this machine
+python train.py                 on Slurm, Kubernetes or Cloud TPU, which say who the other processes are
+python train.py NUMBER COUNT    anywhere else, with JAX_COORDINATOR_ADDRESS=host:port in the environment
+grader launch train.py          four processes on this machine
 """
 
 import sys
