@@ -41,7 +41,7 @@ def test_the_notebooks_arrays_are_those_that_the_questions_are_about():
     for cell in nbformat.read(NOTEBOOK, 4).cells:
         if cell.cell_type == "code" and not cell.metadata.get("check"):
             exec(cell.source, space)
-    lab = placement._lab()
+    lab = placement.lab()
     for name, array in lab.items():
         if hasattr(array, "addressable_shards") and name in space:
             theirs = space[name]

@@ -19,9 +19,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh
 from grader.exercises import Array, Case, Exercise, Move
+from grader.lessons.shared import FLOAT
 from grader.programs.structure import ring_bytes
-
-FLOAT = 4  # bytes of a float32
 
 
 def _constrained(value, mesh, *spec):

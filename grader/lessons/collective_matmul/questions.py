@@ -219,12 +219,7 @@ def _overlap(program: str) -> str:
 
 
 does_it_overlap = Exercise("does_it_overlap", points=4, form="table", reference=_overlap)
-
-
-@does_it_overlap.cases
-def _(draw):
-    for program in PROGRAMS:
-        yield Case({"program": program}, key=program)
+does_it_overlap.rows(PROGRAMS, argument="program")
 
 
 @does_it_overlap.mistake

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Case, Exercise
+from grader.lessons.shared import FLOAT, device_map
 from grader.programs.structure import ring_bytes
 
-FLOAT = 4  # bytes of a float32
 ROWS, COLUMNS = P("x", None), P(None, "x")
-
-
-def device_map(body, mesh, ins, out, check_vma=False):
-    return jax.shard_map(body, mesh=mesh, in_specs=ins, out_specs=out, check_vma=check_vma)
 
 
 def sent(kind: str, elements: int, n: int) -> int:

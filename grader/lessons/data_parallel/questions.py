@@ -15,7 +15,8 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import OnMesh
 from grader.arrays.meshes import aval, make_mesh, put
 from grader.exercises import Case, Exercise
-from grader.lessons.data_parallel.steps import FLOAT, loss
+from grader.lessons.data_parallel.steps import loss
+from grader.lessons.shared import FLOAT
 from grader.programs.program import trace
 from grader.programs.structure import ring_bytes
 from grader.programs.walk import structure
@@ -54,8 +55,6 @@ def _counted() -> dict[str, int]:
 
 
 dp_numbers = Exercise("dp_numbers", points=3, form="table", reference=lambda row: _counted()[row])
-
-
 dp_numbers.rows(_counted)
 
 

@@ -11,7 +11,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh
 from grader.exercises import Array, Case, Exercise
-from grader.lessons.data_parallel.steps import AXES, FLOAT, descend, loss
+from grader.lessons.data_parallel.steps import AXES, descend, loss
+from grader.lessons.shared import FLOAT
 from grader.programs.structure import ring_bytes
 
 KEEP = 0.75

@@ -14,9 +14,9 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Draw, Exercise, Move
+from grader.lessons.shared import FLOAT, varying
 from grader.programs.structure import ring_bytes
 
-FLOAT = 4  # bytes of a float32
 AXES = "data", "model"  # the batch is cut over the first; the second is idle here
 RATE = 1 / 64
 
@@ -45,13 +45,6 @@ def trained(params, x, y, steps, rate, gradient=jax.value_and_grad(loss)):
         losses.append(value)
         params = descend(params, gradients, rate)
     return jnp.stack(losses), params
-
-
-def varying(tree, axes):
-    """The same arrays, as ones that may differ between the devices along these axes."""
-    if hasattr(lax, "pcast"):
-        return jax.tree.map(lambda leaf: lax.pcast(leaf, axes, to="varying"), tree)
-    return jax.tree.map(lambda leaf: lax.pvary(leaf, axes), tree)  # until JAX 0.8.1
 
 
 def _averaged(tree):

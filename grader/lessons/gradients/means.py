@@ -12,10 +12,9 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Draw, Exercise
-from grader.lessons.shard_map.programs import varying
+from grader.lessons.shared import FLOAT, varying
 from grader.programs.structure import ring_bytes
 
-FLOAT = 4  # bytes of a float32
 BATCH = P("data")
 
 

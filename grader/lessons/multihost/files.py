@@ -264,8 +264,6 @@ FAULTS = {
 }
 
 cluster_faults = Exercise("cluster_faults", points=4, form="table", reference=lambda row: FAULTS[row])
-
-
 cluster_faults.rows(FAULTS)
 
 

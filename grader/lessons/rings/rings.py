@@ -12,9 +12,8 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Case, Exercise
+from grader.lessons.shared import FLOAT
 from grader.programs.structure import ring_bytes
-
-FLOAT = 4  # bytes of a float32
 
 
 def on_ring(body, x, mesh, ins, out):

@@ -10,9 +10,9 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Exercise
+from grader.lessons.shared import FLOAT
 from grader.programs.structure import ring_bytes
 
-FLOAT = 4  # bytes of a float32
 HEADS = P("batch"), P(None, "model"), P("model")  # x[B, T, D], w_qkv[D, H, 3, K], w_out[H, K, D]
 
 

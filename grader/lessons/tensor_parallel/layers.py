@@ -13,14 +13,10 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Draw, Exercise
+from grader.lessons.shared import FLOAT, device_map
 from grader.programs.structure import ring_bytes
 
-FLOAT = 4  # bytes of a float32
 PAIR = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
-
-
-def _device_map(body, mesh, ins, out, check_vma=False):
-    return jax.shard_map(body, mesh=mesh, in_specs=ins, out_specs=out, check_vma=check_vma)
 
 
 def _reduced(elements: int, n: int) -> int:
@@ -60,7 +56,7 @@ def _(draw):
 
 
 def _pair(params, x, mesh, body, specs=PAIR, out=P("batch"), check_vma=False):
-    return _device_map(body, mesh, (specs, P("batch")), out, check_vma)(params, x)
+    return device_map(body, mesh, (specs, P("batch")), out, check_vma)(params, x)
 
 
 def _local_hidden(p, x):
@@ -196,7 +192,7 @@ def _gradients(params, x, y, mesh, combine, check_vma, out=(P(), PAIR)):
         value, grads = jax.value_and_grad(_local_loss)(p, x, y)
         return lax.pmean(value, "batch"), combine(grads)
 
-    return _device_map(body, mesh, (PAIR, P("batch"), P("batch")), out, check_vma)(params, x, y)
+    return device_map(body, mesh, (PAIR, P("batch"), P("batch")), out, check_vma)(params, x, y)
 
 
 def _mean_over(*axes):
@@ -440,7 +436,7 @@ def _(draw):
 
 
 def _region(x, scale, W1, W2, mesh, body, out=CUT, check_vma=False):
-    return _device_map(body, mesh, REGION, out, check_vma)(x, scale, W1, W2)
+    return device_map(body, mesh, REGION, out, check_vma)(x, scale, W1, W2)
 
 
 def _tokens_together(x):
@@ -531,4 +527,4 @@ def everything_kept_whole(x, scale, W1, W2, *, mesh):
     def body(x, scale, W1, W2):
         return lax.psum(jax.nn.relu(_normed(x, scale) @ W1) @ W2, "model")
 
-    return _device_map(body, mesh, (P("batch"), *REGION[1:]), P("batch"))(x, scale, W1, W2)
+    return device_map(body, mesh, (P("batch"), *REGION[1:]), P("batch"))(x, scale, W1, W2)

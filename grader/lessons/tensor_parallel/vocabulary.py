@@ -9,9 +9,8 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Exercise
+from grader.lessons.shared import FLOAT
 from grader.programs.structure import ring_bytes
-
-FLOAT = 4  # bytes of a float32
 
 
 def _reduced(elements: int, n: int) -> int:
