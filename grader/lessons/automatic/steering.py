@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh
 from grader.exercises import Array, Case, Exercise, Move
-from grader.lessons.shared import FLOAT
+from grader.lessons.shared import FLOAT, bytes_sent
 from grader.programs.structure import ring_bytes
 
 
@@ -181,7 +181,7 @@ def _(draw):
         arrays,
         mesh,
         P("data"),
-        round(ring_bytes("all_reduce", FLOAT * share * out, parts)),
+        bytes_sent("all_reduce", share * out, parts),
         2 * share * hidden * (inner + out) // parts,
         moves=(Move("all_reduce", ("model",), (share, out)),),
     )
@@ -257,7 +257,7 @@ def _(draw):
         {"x": x, "weights": weights, "bias": bias},
         mesh,
         P(),
-        round(ring_bytes("all_reduce", FLOAT * out, mesh["x"])),
+        bytes_sent("all_reduce", out, mesh["x"]),
         2 * inner * out // mesh["x"],
         moves=(Move("all_reduce", ("x",), (out,)),),
     )

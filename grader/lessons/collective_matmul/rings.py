@@ -16,8 +16,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Draw, Exercise
-from grader.lessons.shared import FLOAT, device_map
-from grader.programs.structure import ring_bytes
+from grader.lessons.shared import FLOAT, bytes_sent, device_map
 
 Index = Callable[[Any, Any, int], Any]  # which block a device multiplies, given its place, the step, and n
 Steps = Callable[[int], Sequence[int]]  # at which steps it multiplies, given n
@@ -523,7 +522,7 @@ def _(draw):
     arrays = {
         name: Array(draw.values(*shape) / 8, spec) for (name, shape), spec in zip(sizes.items(), LAYERS, strict=True)
     }
-    sent = 2 * ring_bytes("all_gather", FLOAT * i * d / n, n)
+    sent = 2 * bytes_sent("all_gather", i * d // n, n)
     product = 2 * i * d * f // n**2
     # A gelu takes some operations for every entry of the hidden layer: about thirty, however XLA counts them.
     return Case(

@@ -14,8 +14,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Draw, Exercise, Move
-from grader.lessons.shared import FLOAT, varying
-from grader.programs.structure import ring_bytes
+from grader.lessons.shared import bytes_sent, varying
 
 AXES = "data", "model"  # the batch is cut over the first; the second is idle here
 RATE = 1 / 64
@@ -57,11 +56,6 @@ def _network(draw: Draw, *widths: int):
         {"W": Array(draw.values(n, m) / 32, P()), "b": Array(draw.values(m) / 16, P())}
         for n, m in zip(widths, widths[1:], strict=False)
     ]
-
-
-def _reducing(numbers: int, n: int) -> int:
-    """Bytes that each of n devices sends to add up so many float32."""
-    return round(ring_bytes("all_reduce", numbers * FLOAT, n))
 
 
 def _like(params, spec=P()):
@@ -190,7 +184,7 @@ def _(draw):
         },
         mesh,
         (P(), _like(params)),
-        STEPS * _reducing(_count(params) + 1, mesh["data"]),
+        STEPS * bytes_sent("all_reduce", _count(params) + 1, mesh["data"]),
         roundings=STEPS * (batch + 2 * sum(widths)),
     )  # as for jit_dp
 
@@ -320,7 +314,7 @@ def _(draw):
         },
         mesh,
         (P(), _like(params)),
-        _reducing(_count(params) + 1, mesh["data"]),
+        bytes_sent("all_reduce", _count(params) + 1, mesh["data"]),
         turns={"all_reduce": leaves + 1},
         roundings=rows + 2 * sum(widths),
     )  # the sums of one pass
@@ -472,7 +466,7 @@ def _(draw):
             {name: Array(v, P("data")) for name, v in arrays.items()},
             mesh,
             {"accuracy": P(), "loss": P()},
-            _reducing(4, mesh["data"]),
+            bytes_sent("all_reduce", 4, mesh["data"]),
             roundings=rows + classes,
         )
 

@@ -13,8 +13,7 @@ from jax.sharding import PartitionSpec as P
 from jax.sharding import auto_axes, reshard
 
 from grader.exercises import Array, Case, Draw, Exercise, Move
-from grader.lessons.shared import FLOAT, sharding
-from grader.programs.structure import ring_bytes
+from grader.lessons.shared import bytes_sent, sharding
 
 # A layout of its own for the result: what the older tutorials did with a constraint.
 
@@ -317,7 +316,7 @@ def _(draw: Draw) -> Case:
         "A": draw.array(j, 8, spec=P(None, "x")),
         "B": draw.array(8, k, spec=P("x", None)),
     }
-    once = round(ring_bytes("all_reduce", i * k * FLOAT, mesh["x"]))
+    once = bytes_sent("all_reduce", i * k, mesh["x"])
     return Case(arrays, mesh, P(), bytes_sent=once, moves=(Move("all_reduce", ("x",), (i, k)),), explicit=True)
 
 

@@ -12,8 +12,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Draw, Exercise
-from grader.lessons.shared import FLOAT, varying
-from grader.programs.structure import ring_bytes
+from grader.lessons.shared import bytes_sent, varying
 
 BATCH = P("data")
 
@@ -57,7 +56,7 @@ def _(draw: Draw) -> Case:
     given, roundings = network(draw)
     mesh = draw.mesh("data", "model")
     entries = [*(p.value.size for p in given["params"].values()), 1, 1, 1, 1]  # and a few single numbers
-    enough = sum(round(ring_bytes("all_reduce", n * FLOAT, mesh["data"])) for n in entries)
+    enough = sum(bytes_sent("all_reduce", n, mesh["data"]) for n in entries)
     return Case(given, mesh, P(), bytes_sent=enough, cotangents=Array(np.float32(1), P()), roundings=roundings)
 
 

@@ -10,8 +10,7 @@ from jax.sharding import reshard
 
 from grader.exercises import Array, Case, Draw, Exercise, Move
 from grader.lessons.gradients.means import BATCH, each, keep, loss, network
-from grader.lessons.shared import FLOAT, sharding, varying
-from grader.programs.structure import ring_bytes
+from grader.lessons.shared import bytes_sent, sharding, varying
 
 # One gradient for every example: nothing is to be added up at all.
 
@@ -212,7 +211,7 @@ def _(draw: Draw) -> Case:
         "xs": Array(draw.values(batches, rows, i) / 8, SMALL),
         "ys": Array(draw.values(batches, rows, k) / 8, SMALL),
     }
-    once = round(ring_bytes("all_reduce", i * k * FLOAT, mesh["data"]))
+    once = bytes_sent("all_reduce", i * k, mesh["data"])
     # Forwards a sum over the features, backwards over the rows of every batch.
     return Case(
         given,

@@ -11,27 +11,11 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Case, Draw, Exercise
-from grader.lessons.shared import FLOAT, device_map
-from grader.programs.structure import ring_bytes
+from grader.lessons.shared import bytes_sent, device_map
 
 
 def _matmul(a, b):
     return a @ b
-
-
-def _gathering(elements: int, n: int) -> int:
-    """Bytes sent per device to gather an array of so many float32 over n devices."""
-    return round(ring_bytes("all_gather", elements * FLOAT / n, n))
-
-
-def _reducing(elements: int, n: int) -> int:
-    """Bytes sent per device to add up so many float32 held by each of n devices, all of them everywhere."""
-    return round(ring_bytes("all_reduce", elements * FLOAT, n))
-
-
-def _scattering(elements: int, n: int) -> int:
-    """Bytes sent per device to add up so many float32 held by each of n devices, a share for each."""
-    return round(ring_bytes("reduce_scatter", elements * FLOAT, n))
 
 
 # Case 2: A[I, J_X] · B[J, K] → C[I, K]. One operand is cut along the contracting dimension.
@@ -51,7 +35,7 @@ case2_gather = Exercise("case2_gather", points=4, reference=_matmul)
 @case2_gather.cases
 def _(draw):
     i, j, k = draw.lengths(3, divisible_by=8)
-    return _case2(draw, i, j, k, lambda i, j, k, n: _gathering(i * j, n))
+    return _case2(draw, i, j, k, lambda i, j, k, n: bytes_sent("all_gather", i * j // n, n))
 
 
 @case2_gather.mistake
@@ -119,7 +103,7 @@ case2_cheapest = Exercise("case2_cheapest", points=6, reference=_matmul)
 @case2_cheapest.cases
 def _(draw):
     def cheaper(i, j, k, n):
-        return min(_gathering(i * j, n), _reducing(i * k, n))
+        return min(bytes_sent("all_gather", i * j // n, n), bytes_sent("all_reduce", i * k, n))
 
     (unit,) = draw.lengths(1, divisible_by=8)
     # Few columns of A; fewer than twice those of C; more than twice those of C.
@@ -190,11 +174,11 @@ def sliced_without_sum(a, b, *, mesh):
 CASE3 = (P(None, "x"), P("x", None))
 
 
-def _case3(draw: Draw, out: P, budget) -> Case:
+def _case3(draw: Draw, out: P, kind: str) -> Case:
     mesh = draw.mesh("x", "y")
     i, k, j = sorted(draw.lengths(3, divisible_by=8))  # J is longest: to gather A and B costs more than to add up C
     a, b = draw.array(i, j, spec=CASE3[0]), draw.array(j, k, spec=CASE3[1])
-    return Case({"a": a, "b": b}, mesh, out, budget(i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
+    return Case({"a": a, "b": b}, mesh, out, bytes_sent(kind, i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
 
 
 case3 = Exercise("case3", points=4, reference=_matmul)
@@ -202,7 +186,7 @@ case3 = Exercise("case3", points=4, reference=_matmul)
 
 @case3.cases
 def _(draw):
-    return _case3(draw, P(), _reducing)
+    return _case3(draw, P(), "all_reduce")
 
 
 @case3.mistake
@@ -271,7 +255,7 @@ def _(draw):
         "b": draw.array(j, k, spec=LAYER[1]),
         "bias": draw.array(k, spec=LAYER[2]),
     }
-    return Case(arrays, mesh, P(), _reducing(i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
+    return Case(arrays, mesh, P(), bytes_sent("all_reduce", i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
 
 
 @case3_layer.mistake
@@ -326,12 +310,12 @@ case3_scatter_columns = Exercise("case3_scatter_columns", points=4, reference=_m
 
 @case3_scatter_rows.cases
 def _(draw):
-    return _case3(draw, P("x", None), _scattering)
+    return _case3(draw, P("x", None), "reduce_scatter")
 
 
 @case3_scatter_columns.cases
 def _(draw):
-    return _case3(draw, P(None, "x"), _scattering)
+    return _case3(draw, P(None, "x"), "reduce_scatter")
 
 
 @case3_scatter_rows.mistake
@@ -435,7 +419,9 @@ def _case4(draw: Draw, out: P, gathered: str) -> Case:
     i, j, k = draw.lengths(3, divisible_by=8)
     a, b = draw.array(i, j, spec=CASE4[0]), draw.array(j, k, spec=CASE4[1])
     size = {"a": i * j, "b": j * k}[gathered]
-    return Case({"a": a, "b": b}, mesh, out, _gathering(size, mesh["x"]), 2 * i * j * k // mesh["x"])
+    return Case(
+        {"a": a, "b": b}, mesh, out, bytes_sent("all_gather", size // mesh["x"], mesh["x"]), 2 * i * j * k // mesh["x"]
+    )
 
 
 case4_gather_a = Exercise("case4_gather_a", points=4, reference=_matmul)
@@ -558,12 +544,16 @@ def gathered_both_then_cut_rows(a, b, *, mesh):
 TWO = (P("x", "y"), P("y", None))
 
 
-def _two_axis(draw: Draw, out: P, budget) -> Case:
+def _two_axis(draw: Draw, out: P, kind: str) -> Case:
     mesh = draw.mesh("x", "y")
     i, j, k = draw.lengths(3, divisible_by=8)
     a, b = draw.array(i, j, spec=TWO[0]), draw.array(j, k, spec=TWO[1])
     return Case(
-        {"a": a, "b": b}, mesh, out, budget(i // mesh["x"] * k, mesh["y"]), 2 * i * j * k // (mesh["x"] * mesh["y"])
+        {"a": a, "b": b},
+        mesh,
+        out,
+        bytes_sent(kind, i // mesh["x"] * k, mesh["y"]),
+        2 * i * j * k // (mesh["x"] * mesh["y"]),
     )
 
 
@@ -573,12 +563,12 @@ two_axis_scattered = Exercise("two_axis_scattered", points=4, reference=_matmul)
 
 @two_axis.cases
 def _(draw):
-    return _two_axis(draw, P("x", None), _reducing)
+    return _two_axis(draw, P("x", None), "all_reduce")
 
 
 @two_axis_scattered.cases
 def _(draw):
-    return _two_axis(draw, P("x", "y"), _scattering)
+    return _two_axis(draw, P("x", "y"), "reduce_scatter")
 
 
 @two_axis.mistake

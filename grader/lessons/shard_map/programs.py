@@ -10,14 +10,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Draw, Exercise, Move
-from grader.lessons.shared import FLOAT, device_map, varying
-from grader.programs.structure import ring_bytes
-
-
-def _reducing(elements: int, n: int) -> int:
-    """Bytes sent per device to add up so many float32 held by each of n devices, all of them everywhere."""
-    return round(ring_bytes("all_reduce", elements * FLOAT, n))
-
+from grader.lessons.shared import bytes_sent, device_map, varying
 
 # One number from each device. Blocks are of four, so that the reference needs no mesh.
 
@@ -76,7 +69,7 @@ global_mean = Exercise("global_mean", points=4, reference=lambda x: x.mean())
 def _(draw):
     mesh = draw.mesh("x", "y")
     (n,) = draw.lengths(1, divisible_by=8)
-    return Case({"x": draw.array(n, spec=P("x"))}, mesh, P(), bytes_sent=_reducing(1, mesh["x"]))
+    return Case({"x": draw.array(n, spec=P("x"))}, mesh, P(), bytes_sent=bytes_sent("all_reduce", 1, mesh["x"]))
 
 
 @global_mean.mistake
@@ -186,7 +179,9 @@ column_sums = Exercise("column_sums", points=3, reference=lambda x: x.sum(axis=0
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
-    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, P("y"), bytes_sent=_reducing(j // mesh["y"], mesh["x"]))
+    return Case(
+        {"x": draw.array(i, j, spec=GRID)}, mesh, P("y"), bytes_sent=bytes_sent("all_reduce", j // mesh["y"], mesh["x"])
+    )
 
 
 @column_sums.mistake
@@ -342,7 +337,7 @@ centred_columns = Exercise(
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
-    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, GRID, bytes_sent=_reducing(j, mesh["x"]))
+    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, GRID, bytes_sent=bytes_sent("all_reduce", j, mesh["x"]))
 
 
 def _centred(block):
@@ -418,7 +413,11 @@ layer_by_hand = Exercise("layer_by_hand", points=4, reference=_layer)
 def _(draw):
     mesh, arrays, (i, j, k) = _layer_arrays(draw)
     return Case(
-        arrays, mesh, P("y", None), _reducing(i // mesh["y"] * k, mesh["x"]), 2 * i * j * k // (mesh["x"] * mesh["y"])
+        arrays,
+        mesh,
+        P("y", None),
+        bytes_sent("all_reduce", i // mesh["y"] * k, mesh["x"]),
+        2 * i * j * k // (mesh["x"] * mesh["y"]),
     )
 
 

@@ -10,8 +10,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Exercise
-from grader.lessons.shared import FLOAT
-from grader.programs.structure import ring_bytes
+from grader.lessons.shared import bytes_sent
 
 HEADS = P("batch"), P(None, "model"), P("model")  # x[B, T, D], w_qkv[D, H, 3, K], w_out[H, K, D]
 
@@ -45,7 +44,7 @@ def _(draw):
     arrays = {
         name: Array(draw.values(*shape) / 16, spec) for (name, shape), spec in zip(shapes.items(), HEADS, strict=True)
     }
-    sent = round(ring_bytes("all_reduce", FLOAT * rows // mesh["batch"] * tokens * d, mesh["model"]))
+    sent = bytes_sent("all_reduce", rows // mesh["batch"] * tokens * d, mesh["model"])
     # Sums on the way: the projections over D, the logits over K, the softmax over T, then T, then all heads.
     return Case(arrays, mesh, P("batch"), sent, roundings=d + k + 2 * tokens + heads * k)
 
