@@ -1,4 +1,4 @@
-"""04_automatic: the questions of the lesson, answered by compiling what they ask about and looking."""
+"""§ 1–4, 9, the tables: answered by compiling what they ask about and looking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""04_automatic: programs that are left to the compiler, and functions that look at what it made of them.
+"""§ 4–8: programs that are left to the compiler, and functions that look at what it made of them.
 
 Axes are Auto throughout: nobody writes a collective here. What a program may send is worked out from shapes.
 """

@@ -1,4 +1,4 @@
-"""15_collective_matmul: its tables and its plain function. What is expected is what an experiment shows."""
+"""§ 2, 4–6: tables and a plain function. What is expected is what an experiment shows."""
 
 from __future__ import annotations
 

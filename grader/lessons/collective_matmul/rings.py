@@ -1,4 +1,4 @@
-"""15_collective_matmul: products that run while their operands travel, as programs written with shard_map.
+"""§ 3, 6–9, the programs: products that run while their operands travel, written with shard_map.
 
 All of them are rings over mesh axis x: n devices, n blocks, n-1 transfers between neighbours.
 """

@@ -1,4 +1,4 @@
-"""06_collectives: collectives written inside shard_map, judged by values, layout and bytes."""
+"""§ 11: collectives written inside shard_map, judged by values, layout and bytes."""
 
 from __future__ import annotations
 

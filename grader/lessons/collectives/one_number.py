@@ -1,4 +1,4 @@
-"""06_collectives: numbers about the whole, made from parts of it: where the largest lies, softmax, means."""
+"""§ 12–13: numbers about the whole, made from parts of it: where the largest lies, softmax, means."""
 
 from __future__ import annotations
 

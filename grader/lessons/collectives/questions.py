@@ -1,4 +1,4 @@
-"""06_collectives: the questions of the lesson, judged by running the collectives and by reading their programs."""
+"""§ 6–7, 9–10, 14, the tables: judged by running the collectives and by reading their programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""09_cost: estimates, and what they say about a choice: how many devices, which split, and what a clock shows."""
+"""§ 1, 6, 9: estimates, and what they say about a choice: how many devices, which split, what a clock shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""09_cost: how much memory a device needs, and how long it stands idle in a pipeline."""
+"""§ 7–8: how much memory a device needs, and how long it stands idle in a pipeline."""
 
 from __future__ import annotations
 

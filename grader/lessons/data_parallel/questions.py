@@ -1,4 +1,4 @@
-"""12_data_parallel: placing a model and a batch, and the lesson's questions."""
+"""§ 1–4, the tables, and placing a model and a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""12_data_parallel: what every device must agree on, and what it must not: random numbers, norms, memory."""
+"""§ 7–9: what every device must agree on, and what it must not: random numbers, norms, memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""12_data_parallel: training steps over a batch that is cut, judged by equality with a single device's run.
+"""§ 1, 3, 5–6: training steps over a batch that is cut, judged by equality with a single device's run.
 
 The network is that of JAX's tutorial on distributed arrays, smaller: relu between layers, the last one linear, the
 loss a mean over the batch of summed squares. Parameters are a list of layers, each with its "W" and "b".

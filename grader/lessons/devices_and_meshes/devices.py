@@ -1,4 +1,4 @@
-"""01_devices_and_meshes: the devices JAX has, where an array lies, and meshes."""
+"""§ 1–4: the devices JAX has, where an array lies, and meshes."""
 
 from __future__ import annotations
 

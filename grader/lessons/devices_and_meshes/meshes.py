@@ -1,4 +1,4 @@
-"""01_devices_and_meshes: who talks with whom, the order of the devices, meshes for training, several processes."""
+"""§ 5–8: who talks with whom, the order of the devices, meshes for training, several processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""10_explicit: programs on Explicit meshes, where the layout is part of an array's type.
+"""§ 4–8: programs on Explicit meshes, where the layout is part of an array's type.
 
 They are left to the compiler, which has no choice: `out_sharding` and `reshard` say where things lie, and
 the compiled program shows what had to be sent for it.

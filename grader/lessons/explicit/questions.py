@@ -1,4 +1,4 @@
-"""10_explicit: the questions of the lesson, and its one plain function. Every answer is found by trying."""
+"""§ 1–3, 5, 8: questions, and one function, answered by trying what they ask about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""11_gradients: gradients taken outside of shard_map, inside of it, and by rules of one's own.
+"""§ 4–5: gradients of a mean, taken outside of shard_map and inside of it.
 
 Each program is held against the gradient of the same loss on one device.
 """

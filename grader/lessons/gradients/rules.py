@@ -1,4 +1,4 @@
-"""11_gradients: who adds up, and when: per example, by rules of one's own, and once for many small batches."""
+"""§ 7–8, 10: who adds up, and when: per example, by rules of one's own, and once for many small batches."""
 
 from __future__ import annotations
 

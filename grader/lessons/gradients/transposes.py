@@ -1,4 +1,4 @@
-"""11_gradients: the questions of the lesson, answered by taking the gradients."""
+"""§ 2, 6, 9, the tables: answered by taking the gradients."""
 
 from __future__ import annotations
 

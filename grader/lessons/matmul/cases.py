@@ -1,4 +1,4 @@
-"""07_matmul: the four sharded matmuls, as programs written with shard_map.
+"""§ 6–10, the programs: the sharded matmuls that need a collective, written with shard_map.
 
 The notation is that of the lesson: A[I_X, J] is cut along I over mesh axis x, J is whole everywhere.
 """

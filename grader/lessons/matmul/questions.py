@@ -1,4 +1,4 @@
-"""07_matmul: the questions and plain functions of the lesson, judged by doing the experiment."""
+"""§ 1–5, 7, 9, 12: questions and plain functions, judged by doing the experiment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""19_multihost: arrays that no process holds alone: to make them, to read them, and to say who has what."""
+"""§ 2–4: arrays that no process holds alone: to make them, to read them, and to say who has what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""19_multihost: what is said of many processes, and who has to make which call."""
+"""§ 6, 11: what is said of many processes, and who has to make which call."""
 
 from __future__ import annotations
 

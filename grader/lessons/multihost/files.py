@@ -1,4 +1,4 @@
-"""19_multihost: what starts the processes. Lines and manifests are read by what they say, not compared as text."""
+"""§ 1, 10: what starts the processes. Lines and manifests are read by what they say, not compared as text."""
 
 from __future__ import annotations
 

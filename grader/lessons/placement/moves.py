@@ -1,4 +1,4 @@
-"""03_placement, the second half: moving arrays, and two meshes that work at the same time."""
+"""§ 4–5, the functions, and § 8–10: moving arrays, and two meshes that work at the same time."""
 
 from __future__ import annotations
 

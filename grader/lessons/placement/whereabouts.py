@@ -1,4 +1,4 @@
-"""03_placement: where arrays live, what may meet, and how data move. Every answer is found by doing it."""
+"""§ 1–7, the tables: where arrays live, what may meet, and how data move. Every answer is found by doing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""08_rings: collectives built from sends between neighbours, as programs written with shard_map.
+"""§ 1–6, the programs: collectives built from sends between neighbours, written with shard_map.
 
 The devices along x stand in a ring; `_pass` sends a block to the next one. Along y there are copies.
 """

@@ -1,4 +1,4 @@
-"""05_shard_map: functions of one device's block, as programs."""
+"""§ 2–5, 7, 9–10, the programs: functions of one device's block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""05_shard_map: questions about types, in_specs, and who writes what, judged by doing the experiment."""
+"""§ 7–10, the questions: types, in_specs, and who writes what, judged by doing the experiment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""05_shard_map: the questions and plain functions of the lesson, judged by doing the experiment."""
+"""§ 1, 4–6: questions and plain functions about blocks and specs, judged by doing the experiment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""02_shardings: the questions of the lesson, answered by doing the experiment."""
+"""§ 1, 3–6, 9, the tables: answered by doing the experiment."""
 
 from __future__ import annotations
 

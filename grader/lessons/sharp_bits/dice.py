@@ -1,4 +1,4 @@
-"""20_sharp_bits, random numbers: what a draw sends, and whose numbers a device draws."""
+"""§ 1–2, random numbers: what a draw sends, and whose numbers a device draws."""
 
 from __future__ import annotations
 

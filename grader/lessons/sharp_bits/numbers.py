@@ -1,4 +1,4 @@
-"""20_sharp_bits, numbers: the order of a sum, how close is close enough, whole numbers, and what an index sends."""
+"""§ 9–11: the order of a sum, how close is close enough, whole numbers, and what an index sends."""
 
 from __future__ import annotations
 

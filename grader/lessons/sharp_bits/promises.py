@@ -1,4 +1,4 @@
-"""20_sharp_bits: promises that nobody checks, memory given away, memory elsewhere, caches, and meshes left behind.
+"""§ 3–8: promises that nobody checks, memory given away, memory elsewhere, caches, and meshes left behind.
 
 Every row of a table is an experiment, done when it is asked for.
 """

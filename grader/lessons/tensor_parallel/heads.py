@@ -1,4 +1,4 @@
-"""13_tensor_parallel: attention, its heads cut over `model`."""
+"""§ 5: attention, its heads cut over `model`."""
 
 from __future__ import annotations
 

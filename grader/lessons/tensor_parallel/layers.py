@@ -1,4 +1,4 @@
-"""13_tensor_parallel: a layer cut in two, columns and then rows: forward, backward, trained, and with its sequence cut.
+"""§ 1–2, 4, 7, the programs: a layer cut in two, columns and then rows, forward and backward; its sequence cut.
 
 Everywhere `batch` cuts the examples and `model` the weights.
 """

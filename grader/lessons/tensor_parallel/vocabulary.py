@@ -1,4 +1,4 @@
-"""13_tensor_parallel: a vocabulary cut over `model`: looked up at the beginning, judged at the end."""
+"""§ 6: a vocabulary cut over `model`: looked up at the beginning, judged at the end."""
 
 from __future__ import annotations
 
