@@ -158,10 +158,15 @@ class Exercise:
         self.drawn = draw
         return draw
 
-    def rows(self, keys: Iterable[str] | Callable[[], Iterable[str]], mesh: Mapping[str, int] | None = None) -> None:
-        """The cases of a table that needs no data: one for each key, which is also its argument `row`."""
+    def rows(
+        self,
+        keys: Iterable[str] | Callable[[], Iterable[str]],
+        mesh: Mapping[str, int] | None = None,
+        argument: str = "row",
+    ) -> None:
+        """The cases of a table that needs no data: one for each key, which is also its only argument."""
         self.drawn = lambda draw: [
-            Case({"row": key}, mesh or {}, key=key) for key in (keys() if callable(keys) else keys)
+            Case({argument: key}, mesh or {}, key=key) for key in (keys() if callable(keys) else keys)
         ]
 
     def mistake(self, wrong: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,7 @@
-"""All exercises, by name. One package a lesson, named as the lesson is; a file is a stretch of it."""
+"""All exercises, by name.
+
+A lesson's are a package, named as the lesson is; each file says which sections (§) of the text it covers.
+"""
 
 from __future__ import annotations
 

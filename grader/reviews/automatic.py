@@ -27,6 +27,7 @@ def layout_of_a_transpose(rng: np.random.Generator) -> Question:
         spec[::-1],
         "An elementwise operation leaves the layout as it is, and a transpose swaps its entries. Nothing "
         "is sent: every device transposes the block it has.",
+        given={"spec": spec},
     )
 
 
@@ -43,6 +44,7 @@ def collective_of_a_sum(rng: np.random.Generator) -> Question:
         "'x', 'y' or 'none'?",
         cut or "none",
         why,
+        given={"spec": spec, "dim": dim},
     )
 
 
@@ -55,6 +57,7 @@ def bytes_of_a_sum(rng: np.random.Generator) -> Question:
         round(ring_bytes("all_reduce", 4 * share, n)),
         f"Every device has {share} sums that lack {n - 1} other part{'s' * (n > 2)}: an all_reduce of "
         f"{4 * share} bytes over the {n} devices along x, 2·({n}-1)/{n} of them.",
+        given={"mesh": sizes, "shape": (rows, columns)},
     )
 
 
@@ -76,4 +79,5 @@ def bytes_where_parameters_are_made(rng: np.random.Generator) -> Question:
         f"The compiler divides the making: {whole:,} bytes, {parts} parts."
         if cut
         else "device_put comes afterwards: `init` itself ran on one device, and made the whole array there.",
+        given={"mesh": sizes, "shape": (rows, columns), "spec": spec, "cut": cut},
     )

@@ -28,6 +28,7 @@ def group_of_a_device(rng: np.random.Generator) -> Question:
         "A list of ids in increasing order, itself included.",
         sorted(group),
         f"They differ in their place along {axis} and in nothing else. All the groups: {groups}.",
+        given={"mesh": sizes, "axis": axis, "device": device},
     )
 
 

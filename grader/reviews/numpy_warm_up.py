@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.reviews.question import Question
 
-LESSON = "00_numpy"
+LESSON = "00_numpy_warm_up"
 
 
 def entry_after_reshape(rng: np.random.Generator) -> Question:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from grader.arrays.numbers import same_value
@@ -12,11 +13,15 @@ from grader.exercises.plain import plain
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, the right answer (a plain value, worked out and not stored), and why it is right."""
+    """What is asked, the right answer (a plain value, worked out and not stored), and why it is right.
+
+    `given` are the facts that the answer follows from, by name, so that it can be worked out again without the words.
+    """
 
     ask: str
     answer: Any
     why: str
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     def accepts(self, given: Any) -> bool:
         if isinstance(given, str) and isinstance(self.answer, str):

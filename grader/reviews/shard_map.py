@@ -35,6 +35,7 @@ def shape_inside(rng: np.random.Generator) -> Question:
         local,
         "Each dimension is divided by the sizes of the axes that its entry of the spec names; an axis that "
         "is not named makes copies.",
+        given={"mesh": mesh, "shape": shape, "spec": spec},
     )
 
 
@@ -48,6 +49,7 @@ def varying_after_a_sum(rng: np.random.Generator) -> Question:
         "its type? (a set of names, set() for none)",
         left,
         f"It varied over the axes that cut it, {', '.join(cut)}; after the psum the devices along {summed} agree.",
+        given={"spec": spec, "summed": summed},
     )
 
 
@@ -63,6 +65,7 @@ def result_of_out_specs(rng: np.random.Generator) -> Question:
         tuple(n * k for n, k in zip(local, times, strict=True)),
         "out_specs only put blocks together: along an axis that they name, one after the other; along one "
         "that they do not, one copy is taken for all.",
+        given={"mesh": mesh, "block": local, "spec": spec},
     )
 
 
@@ -77,4 +80,5 @@ def honest_out_specs(rng: np.random.Generator) -> Question:
         shown,
         f"Device 0's part, the sum of its {length} numbers: nobody added across devices, and without the "
         "check nobody noticed that the promise of P() is broken.",
+        given={"devices": n, "numbers": numbers},
     )

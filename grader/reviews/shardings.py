@@ -36,6 +36,7 @@ def shape_of_a_block(rng: np.random.Generator) -> Question:
         "block? (a tuple)",
         answer,
         f"The rows are cut into {rows}, the columns into {columns} {_noun(columns)}.",
+        given={"mesh": mesh, "shape": shape, "spec": spec},
     )
 
 
@@ -58,6 +59,7 @@ def who_holds_the_entry(rng: np.random.Generator) -> Question:
         "(a list of numbers)",
         answer,
         f"It stands in the block [{rows.start}:{rows.stop}, {columns.start}:{columns.stop}].",
+        given={"mesh": mesh, "entry": (row, column), "spec": spec},
     )
 
 
@@ -72,6 +74,7 @@ def bytes_on_all_devices(rng: np.random.Generator) -> Question:
         4 * held.entries * len(held.indices),
         f"{4 * held.entries:,} bytes on each of 8 devices. The array has {4 * math.prod(shape):,}, and of "
         f"every block there {'is one copy' if copies == 1 else f'are {copies} copies'}.",
+        given={"mesh": mesh, "shape": shape, "spec": spec},
     )
 
 
@@ -92,6 +95,7 @@ def what_jax_says(rng: np.random.Generator) -> Question:
         f"What comes of it: {', '.join(map(repr, options[:-1]))} or {options[-1]!r}?",
         answer,
         WHY[answer],
+        given={"shape": shape, "spec": spec},
     )
 
 

@@ -3,16 +3,10 @@
 import re
 
 import pytest
-from asking import asked, assert_fair
+from asking import asked
 
 from grader.lessons.cost.rings_played import bubble, play
 from grader.reviews import cost as questions
-from grader.reviews.asking import makers
-
-
-@pytest.mark.parametrize("maker", makers()["09_cost"])
-def test_a_question_takes_its_own_answer_and_no_other(maker):
-    assert_fair(maker)
 
 
 def test_bytes_are_those_of_a_ring_played_through():

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
-import pytest
 
 from grader.lessons.placement import whereabouts as placement
 from grader.lessons.placement.moves import _timetable, timetable
@@ -12,15 +11,6 @@ from grader.lessons.placement.whereabouts import HOLDERS, INSIDE, MEETINGS, STAT
 from grader.reviews.asking import makers
 
 NOTEBOOK = Path(__file__).parents[2] / "solutions" / "03_placement" / "03_placement.ipynb"
-
-
-@pytest.mark.parametrize("maker", makers()["03_placement"], ids=lambda maker: maker.__name__)
-def test_every_draw_is_a_fair_question(maker):
-    drawn = [maker(np.random.default_rng(seed)) for seed in range(20)]
-    assert len({q.ask for q in drawn}) > 4
-    for question in drawn:
-        assert question.accepts(question.answer) and question.why and not question.accepts("nonsense")
-    assert len({repr(q.answer) for q in drawn}) > 1, "always the same answer"
 
 
 def test_the_answer_is_the_one_that_why_explains():
@@ -41,7 +31,7 @@ def test_the_notebooks_arrays_are_those_that_the_questions_are_about():
     for cell in nbformat.read(NOTEBOOK, 4).cells:
         if cell.cell_type == "code" and not cell.metadata.get("check"):
             exec(cell.source, space)
-    lab = placement._lab()
+    lab = placement.lab()
     for name, array in lab.items():
         if hasattr(array, "addressable_shards") and name in space:
             theirs = space[name]

@@ -1,1 +1,4 @@
-"""The exercises of `automatic`; a file is a stretch of the lesson."""
+"""What the compiler makes of layouts, and how it is steered.
+
+Its files, in the order of the text: `predictions`, `steering`.
+"""

@@ -1,4 +1,4 @@
-"""04_automatic: the questions of the lesson, answered by compiling what they ask about and looking."""
+"""§ 1–4, 9, the tables: answered by compiling what they ask about and looking."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh, put
-from grader.exercises import Case, Exercise
+from grader.exercises import Exercise
 from grader.programs.report import Report, communication
 
 GRID = {"x": 4, "y": 2}  # the mesh of the lesson
@@ -39,11 +39,6 @@ def _moved(report: Report) -> str:
     """The one kind of collective in a report, "nothing", or all of them."""
     kinds = {c.kind for c in report.collectives if c.group > 1}
     return " and ".join(sorted(kinds)) or "nothing"
-
-
-def _rows(exercise: Exercise, argument: str, keys: Mapping[str, Any], mesh: Mapping[str, int] = GRID) -> None:
-    """One case a row: the table's key is also what the reference is asked about."""
-    exercise.cases(lambda draw: [Case({argument: key}, mesh, key=key) for key in keys])
 
 
 def _at(asked: str, rows: Mapping[str, Any]) -> Any:
@@ -107,7 +102,7 @@ CLAIMS = {
 }
 
 who_decides = Exercise("who_decides", points=3, reference=functools.cache(lambda claim: CLAIMS[claim]()), form="table")
-_rows(who_decides, "claim", CLAIMS)
+who_decides.rows(CLAIMS, GRID, argument="claim")
 
 
 @who_decides.mistake
@@ -192,7 +187,7 @@ def _lie_alike(one: Any, other: Any, operation: str) -> bool:
 
 
 predict_out = Exercise("predict_out", points=3, reference=_lies, form="table", same=_lie_alike)
-_rows(predict_out, "operation", [o for o in OPERATIONS if "sort" not in o], LINE)
+predict_out.rows([o for o in OPERATIONS if "sort" not in o], LINE, argument="operation")
 
 
 @predict_out.mistake
@@ -245,7 +240,7 @@ def _takes(operation: str) -> str:
 
 
 predict_moves = Exercise("predict_moves", points=4, reference=_takes, form="table")
-_rows(predict_moves, "operation", [o for o in OPERATIONS if o != "v[0]"], LINE)
+predict_moves.rows([o for o in OPERATIONS if o != "v[0]"], LINE, argument="operation")
 
 
 @predict_moves.mistake
@@ -351,7 +346,7 @@ CONTRACT: dict[str, Callable[[], Any]] = {
     "bytes sent": lambda: _summed()[1].bytes_sent,
 }
 contract = Exercise("contract", points=4, reference=lambda asked: CONTRACT[asked](), form="table")
-_rows(contract, "asked", CONTRACT, WIDE)
+contract.rows(CONTRACT, WIDE, argument="asked")
 
 
 @contract.mistake
@@ -435,7 +430,7 @@ def _costs(change: str) -> str:
 
 
 constraint_moves = Exercise("constraint_moves", points=4, reference=_costs, form="table")
-_rows(constraint_moves, "change", CHANGES)
+constraint_moves.rows(CHANGES, GRID, argument="change")
 
 
 @constraint_moves.mistake
@@ -531,7 +526,7 @@ ATTEMPTS: dict[str, Callable[[], Any]] = {
 error_or_not = Exercise(
     "error_or_not", points=4, form="table", reference=functools.cache(lambda attempt: _runs(ATTEMPTS[attempt]))
 )
-_rows(error_or_not, "attempt", ATTEMPTS)
+error_or_not.rows(ATTEMPTS, GRID, argument="attempt")
 
 
 @error_or_not.mistake
@@ -644,7 +639,7 @@ def _same_followed(one: Any, other: Any, asked: str) -> bool:
 follow_the_mesh = Exercise(
     "follow_the_mesh", points=4, form="table", same=_same_followed, reference=lambda asked: FOLLOWED[asked]()
 )
-_rows(follow_the_mesh, "asked", FOLLOWED)
+follow_the_mesh.rows(FOLLOWED, GRID, argument="asked")
 
 
 @follow_the_mesh.mistake
@@ -722,7 +717,7 @@ def _near(one: Any, other: Any, asked: str) -> bool:
 read_the_benchmark = Exercise(
     "read_the_benchmark", points=3, form="table", same=_near, reference=lambda asked: BENCHMARK[asked]()
 )
-_rows(read_the_benchmark, "asked", BENCHMARK)
+read_the_benchmark.rows(BENCHMARK, GRID, argument="asked")
 
 
 @read_the_benchmark.mistake

@@ -1,4 +1,4 @@
-"""04_automatic: programs that are left to the compiler, and functions that look at what it made of them.
+"""§ 4–8: programs that are left to the compiler, and functions that look at what it made of them.
 
 Axes are Auto throughout: nobody writes a collective here. What a program may send is worked out from shapes.
 """
@@ -19,9 +19,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh
 from grader.exercises import Array, Case, Exercise, Move
+from grader.lessons.shared import FLOAT, bytes_sent
 from grader.programs.structure import ring_bytes
-
-FLOAT = 4  # bytes of a float32
 
 
 def _constrained(value, mesh, *spec):
@@ -182,7 +181,7 @@ def _(draw):
         arrays,
         mesh,
         P("data"),
-        round(ring_bytes("all_reduce", FLOAT * share * out, parts)),
+        bytes_sent("all_reduce", share * out, parts),
         2 * share * hidden * (inner + out) // parts,
         moves=(Move("all_reduce", ("model",), (share, out)),),
     )
@@ -258,7 +257,7 @@ def _(draw):
         {"x": x, "weights": weights, "bias": bias},
         mesh,
         P(),
-        round(ring_bytes("all_reduce", FLOAT * out, mesh["x"])),
+        bytes_sent("all_reduce", out, mesh["x"]),
         2 * inner * out // mesh["x"],
         moves=(Move("all_reduce", ("x",), (out,)),),
     )

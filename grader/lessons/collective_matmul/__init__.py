@@ -1,1 +1,4 @@
-"""The exercises of `collective_matmul`; a file is a stretch of the lesson."""
+"""Products that run while their operands travel.
+
+Its files, in the order of the text: `questions`, `rings`.
+"""

@@ -1,4 +1,4 @@
-"""15_collective_matmul: its tables and its plain function. What is expected is what an experiment shows."""
+"""§ 2, 4–6: tables and a plain function. What is expected is what an experiment shows."""
 
 from __future__ import annotations
 
@@ -219,12 +219,7 @@ def _overlap(program: str) -> str:
 
 
 does_it_overlap = Exercise("does_it_overlap", points=4, form="table", reference=_overlap)
-
-
-@does_it_overlap.cases
-def _(draw):
-    for program in PROGRAMS:
-        yield Case({"program": program}, key=program)
+does_it_overlap.rows(PROGRAMS, argument="program")
 
 
 @does_it_overlap.mistake

@@ -1,4 +1,4 @@
-"""15_collective_matmul: products that run while their operands travel, as programs written with shard_map.
+"""§ 3, 6–9, the programs: products that run while their operands travel, written with shard_map.
 
 All of them are rings over mesh axis x: n devices, n blocks, n-1 transfers between neighbours.
 """
@@ -16,18 +16,13 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Draw, Exercise
-from grader.programs.structure import ring_bytes
+from grader.lessons.shared import FLOAT, bytes_sent, device_map
 
-FLOAT = 4  # bytes of a float32
 Index = Callable[[Any, Any, int], Any]  # which block a device multiplies, given its place, the step, and n
 Steps = Callable[[int], Sequence[int]]  # at which steps it multiplies, given n
 RINGS = (4,), (3,), (6,), (2,)  # not of one device: there shard_map leaves no trace in a program
 
 _exercise = partial(Exercise, reference=lambda a, b: a @ b, mesh_shapes=RINGS)
-
-
-def _device_map(body, mesh, ins, out, check_vma=False):
-    return jax.shard_map(body, mesh=mesh, in_specs=ins, out_specs=out, check_vma=check_vma)
 
 
 def _send(block, n: int, by: int):
@@ -100,7 +95,7 @@ def _gather(a, b, mesh, *, index: Index = _behind, steps: Steps = range):
                 total += _columns(a, index(me, step, n), width) @ b
         return total
 
-    return _device_map(body, mesh, GATHER, P("x", None))(a, b)
+    return device_map(body, mesh, GATHER, P("x", None))(a, b)
 
 
 ag_matmul_ring = _exercise("ag_matmul_ring", points=5)
@@ -165,21 +160,21 @@ def started_at_the_number(a, b, *, mesh):
             total += lax.dynamic_slice_in_dim(a, (me - step) % n, width, axis=1) @ b
         return total
 
-    return _device_map(body, mesh, GATHER, P("x", None))(a, b)
+    return device_map(body, mesh, GATHER, P("x", None))(a, b)
 
 
 @ag_matmul_ring.mistake
 def added_up_over_the_ring(a, b, *, mesh):
     """A psum at the end adds the C blocks of different devices: different rows of C. Every device has met all blocks
     of B, so its sum over J is already whole. What is there left to add?"""
-    return _device_map(lambda c: lax.psum(c, "x"), mesh, P("x", None), P("x", None))(_gather(a, b, mesh))
+    return device_map(lambda c: lax.psum(c, "x"), mesh, P("x", None), P("x", None))(_gather(a, b, mesh))
 
 
 @ag_matmul_ring.mistake
 def gathered_at_once(a, b, *, mesh):
     """An all_gather brings all of B, and nothing can be multiplied before it is there. Let B come block by block,
     each from the neighbour, and multiply the block at hand meanwhile."""
-    return _device_map(lambda a, b: a @ lax.all_gather(b, "x", axis=0, tiled=True), mesh, GATHER, P("x", None))(a, b)
+    return device_map(lambda a, b: a @ lax.all_gather(b, "x", axis=0, tiled=True), mesh, GATHER, P("x", None))(a, b)
 
 
 def _gathered_by_ring(b, n: int):
@@ -197,7 +192,7 @@ def multiplied_at_the_end(a, b, *, mesh):
     """All values and transfers are right, but a product waits for blocks that it does not need: the transfers come
     first, the multiplying after. Which product could run while the first block is on its way? And the second?"""
     n = mesh.shape["x"]
-    return _device_map(lambda a, b: a @ _gathered_by_ring(b, n), mesh, GATHER, P("x", None))(a, b)
+    return device_map(lambda a, b: a @ _gathered_by_ring(b, n), mesh, GATHER, P("x", None))(a, b)
 
 
 # The reduce-scatter side: A[I, J_X] · B[J_X, K] → C[I_X, K]. Sums travel, and each device adds its part.
@@ -245,7 +240,7 @@ def _scatter(
             total = combined(lambda block: _send(block, n, by), total, last, part)
         return total
 
-    return _device_map(body, mesh, SCATTER, P("x", None))(a, b)
+    return device_map(body, mesh, SCATTER, P("x", None))(a, b)
 
 
 @rs_matmul_ring.mistake
@@ -296,7 +291,7 @@ def sums_began_at_the_number(a, b, *, mesh):
             total = _send(total, n, -1) + part if step else part
         return total
 
-    return _device_map(body, mesh, SCATTER, P("x", None))(a, b)
+    return device_map(body, mesh, SCATTER, P("x", None))(a, b)
 
 
 @rs_matmul_ring.mistake
@@ -304,7 +299,7 @@ def scattered_at_once(a, b, *, mesh):
     """A psum_scatter adds up and deals out, but it needs the whole product first, so nothing is left to compute while
     it sends. Let each sum travel from neighbour to neighbour, and compute the next part meanwhile."""
     body = lambda a, b: lax.psum_scatter(a @ b, "x", scatter_dimension=0, tiled=True)  # noqa: E731
-    return _device_map(body, mesh, SCATTER, P("x", None))(a, b)
+    return device_map(body, mesh, SCATTER, P("x", None))(a, b)
 
 
 @rs_matmul_ring.mistake
@@ -321,7 +316,7 @@ def multiplied_everything_first(a, b, *, mesh):
             total = _send(total, n, -1) + _rows(c, (me + 1 + step) % n, height)
         return total
 
-    return _device_map(body, mesh, SCATTER, P("x", None))(a, b)
+    return device_map(body, mesh, SCATTER, P("x", None))(a, b)
 
 
 # In a loop: the same ring as ag_matmul_ring, written once for any number of devices.
@@ -365,7 +360,7 @@ def _loop(
         total, b = lax.fori_loop(*turns(n), turn, (start, b))
         return total + product(n - 1, b) if last else total
 
-    return _device_map(body, mesh, GATHER, P("x", None), check_vma)(a, b)
+    return device_map(body, mesh, GATHER, P("x", None), check_vma)(a, b)
 
 
 @with_fori_loop.mistake
@@ -429,7 +424,7 @@ def gathered_before_the_loop(a, b, *, mesh):
         start = jnp.zeros((a.shape[0], b.shape[1]))
         return lax.fori_loop(0, n, lambda k, c: c + _columns(a, k, height) @ _rows(whole, k, height), start)
 
-    return _device_map(body, mesh, GATHER, P("x", None))(a, b)
+    return device_map(body, mesh, GATHER, P("x", None))(a, b)
 
 
 # Both ways round: half of each block goes up, the other half down.
@@ -465,7 +460,7 @@ def _both_ways(
                 total += lax.dynamic_slice_in_dim(a, start, half, axis=1) @ parts[k]
         return total
 
-    return _device_map(body, mesh, GATHER, P("x", None))(a, b)
+    return device_map(body, mesh, GATHER, P("x", None))(a, b)
 
 
 @bidirectional.mistake
@@ -527,7 +522,7 @@ def _(draw):
     arrays = {
         name: Array(draw.values(*shape) / 8, spec) for (name, shape), spec in zip(sizes.items(), LAYERS, strict=True)
     }
-    sent = 2 * ring_bytes("all_gather", FLOAT * i * d / n, n)
+    sent = 2 * bytes_sent("all_gather", i * d // n, n)
     product = 2 * i * d * f // n**2
     # A gelu takes some operations for every entry of the hidden layer: about thirty, however XLA counts them.
     return Case(
@@ -560,7 +555,7 @@ def _layers(x, w1, w2, mesh, *, between=jax.nn.gelu, after=_same, order=lambda h
             total = _send(total, n, by) + block @ w2
         return after(total)
 
-    return _device_map(body, mesh, LAYERS, P("x", None))(x, w1, w2)
+    return device_map(body, mesh, LAYERS, P("x", None))(x, w1, w2)
 
 
 @mlp_block.mistake
@@ -606,7 +601,7 @@ def collectives_at_once(x, w1, w2, *, mesh):
         hidden = jax.nn.gelu(lax.all_gather(x, "x", axis=0, tiled=True) @ w1)
         return lax.psum_scatter(hidden @ w2, "x", scatter_dimension=0, tiled=True)
 
-    return _device_map(body, mesh, LAYERS, P("x", None))(x, w1, w2)
+    return device_map(body, mesh, LAYERS, P("x", None))(x, w1, w2)
 
 
 @mlp_block.mistake
@@ -627,4 +622,4 @@ def put_the_hidden_layer_together(x, w1, w2, *, mesh):
             total = _send(total, n, -1) + _rows(y, (me + 1 + step) % n, height)
         return total
 
-    return _device_map(body, mesh, LAYERS, P("x", None))(x, w1, w2)
+    return device_map(body, mesh, LAYERS, P("x", None))(x, w1, w2)

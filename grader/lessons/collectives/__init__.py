@@ -1,1 +1,4 @@
-"""The exercises of `collectives`; a file is a stretch of the lesson."""
+"""What each collective does, sends, and is in the backward pass.
+
+Its files, in the order of the text: `questions`, `in_numpy`, `matrices`, `one_number`.
+"""

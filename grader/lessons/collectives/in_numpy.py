@@ -1,4 +1,4 @@
-"""06_collectives: the collectives said in NumPy, and told from each other; the oracle is JAX on real devices."""
+"""§ 8: the collectives said in NumPy, and told from each other; the oracle is JAX on real devices."""
 
 from __future__ import annotations
 

@@ -1,26 +1,15 @@
-"""06_collectives: collectives written inside shard_map, judged by values, layout and bytes."""
+"""§ 11: collectives written inside shard_map, judged by values, layout and bytes."""
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Case, Exercise
-from grader.programs.structure import ring_bytes
+from grader.lessons.shared import bytes_sent, device_map
 
-FLOAT = 4  # bytes of a float32
 ROWS, COLUMNS = P("x", None), P(None, "x")
-
-
-def device_map(body, mesh, ins, out, check_vma=False):
-    return jax.shard_map(body, mesh=mesh, in_specs=ins, out_specs=out, check_vma=check_vma)
-
-
-def sent(kind: str, elements: int, n: int) -> int:
-    """Bytes that each of n devices sends in a collective whose operand is so many float32."""
-    return round(ring_bytes(kind, elements * FLOAT, n))
 
 
 # A[I, J_X] → A[I, J]: the columns of all devices, on every device.
@@ -33,7 +22,9 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     n = mesh["x"]
     rows, columns = (n, n) if draw.square else draw.lengths(2, divisible_by=8)
-    return Case({"a": draw.array(rows, columns, spec=COLUMNS)}, mesh, P(), sent("all_gather", rows * columns // n, n))
+    return Case(
+        {"a": draw.array(rows, columns, spec=COLUMNS)}, mesh, P(), bytes_sent("all_gather", rows * columns // n, n)
+    )
 
 
 @gather_columns.mistake
@@ -112,7 +103,7 @@ def _(draw):
     rows, columns = draw.lengths(2, divisible_by=8)
     i = n if draw.square else rows  # with one row for each device, untiled runs too
     parts = draw.array(n, i, columns, spec=PARTS)
-    return Case({"parts": parts}, mesh, ROWS, sent("reduce_scatter", i * columns, n))
+    return Case({"parts": parts}, mesh, ROWS, bytes_sent("reduce_scatter", i * columns, n))
 
 
 @sum_and_split.mistake
@@ -204,7 +195,7 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
     x = draw.array(i, j, spec=ROWS)
-    return Case({"x": x}, mesh, COLUMNS, sent("all_to_all", i * j // mesh["x"], mesh["x"]))
+    return Case({"x": x}, mesh, COLUMNS, bytes_sent("all_to_all", i * j // mesh["x"], mesh["x"]))
 
 
 def _exchange(split, concat, tiled=True):
@@ -269,7 +260,7 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
     x = draw.array(i, j, spec=ROWS)
-    return Case({"x": x}, mesh, ROWS, sent("all_to_all", i * j // mesh["x"], mesh["x"]))
+    return Case({"x": x}, mesh, ROWS, bytes_sent("all_to_all", i * j // mesh["x"], mesh["x"]))
 
 
 @distributed_transpose.mistake
@@ -339,7 +330,7 @@ def _(draw):
     i, j, k = draw.lengths(3, divisible_by=8)
     j, k = sorted((j, k))  # then a psum of the products sends more than the two halves, and one of the parts does not
     arrays = {"parts": draw.array(n, i, j, spec=BETWEEN[0]), "w": draw.array(j, k, spec=BETWEEN[1])}
-    least = sent("reduce_scatter", i * j, n) + sent("all_gather", i * k // n, n)
+    least = bytes_sent("reduce_scatter", i * j, n) + bytes_sent("all_gather", i * k // n, n)
     return Case(arrays, mesh, P(), least, 2 * i * j * k // n)
 
 

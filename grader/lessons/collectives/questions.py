@@ -1,4 +1,4 @@
-"""06_collectives: the questions of the lesson, judged by running the collectives and by reading their programs."""
+"""§ 6–7, 9–10, 14, the tables: judged by running the collectives and by reading their programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import aval, make_mesh
-from grader.exercises import Case, Exercise
+from grader.exercises import Exercise
+from grader.lessons.shared import believed
 from grader.programs.buffers import Puzzle, after, named, over, puzzle, ran
 from grader.programs.program import trace
 from grader.programs.walk import structure
@@ -42,12 +43,7 @@ def _shape_after(collective):
 
 
 result_shapes = Exercise("result_shapes", points=2, reference=_shape_after, form="table")
-
-
-@result_shapes.cases
-def _(draw):
-    for collective in SHAPED:
-        yield Case({"collective": collective}, MESH, key=collective)
+result_shapes.rows(SHAPED, MESH, argument="collective")
 
 
 @result_shapes.mistake
@@ -150,12 +146,7 @@ def _answer(key):
 
 
 which_collective = Exercise("which_collective", points=4, reference=_answer, form="table")
-
-
-@which_collective.cases
-def _(draw):
-    for key in KEYS:
-        yield Case({"key": key}, key=key)
+which_collective.rows(KEYS, argument="key")
 
 
 def _taken(key, right, wrong):
@@ -269,12 +260,7 @@ def _whose(collective):
 
 
 partners = Exercise("partners", points=2, reference=_whose, form="table")
-
-
-@partners.cases
-def _(draw):
-    for collective in PARTNERS:
-        yield Case({"collective": collective}, MESH, key=collective)
+partners.rows(PARTNERS, MESH, argument="collective")
 
 
 @partners.mistake
@@ -342,16 +328,7 @@ def _bytes_of(collective):
 
 
 block_bytes_sent = Exercise("block_bytes_sent", points=2, reference=_bytes_of, form="table")
-
-
-@block_bytes_sent.cases
-def _(draw):
-    for collective in SENT:
-        yield Case({"collective": collective}, LINE, key=collective)
-
-
-def _only(collective, value, *names):
-    return value if collective in names else None
+block_bytes_sent.rows(SENT, LINE, argument="collective")
 
 
 @block_bytes_sent.mistake
@@ -370,32 +347,32 @@ def sent_to_itself(collective):
 def passed_nothing_on(collective):
     """That is the device's own block, sent once. On a ring it also passes on the blocks of the others: n - 1 in
     all."""
-    return _only(collective, 32, "all_gather", "psum")
+    return believed(collective, 32, "all_gather", "psum")
 
 
 @block_bytes_sent.mistake
 def stopped_half_way(collective):
     """That is a psum_scatter. A psum is one, and an all_gather of the shares after it."""
-    return _only(collective, 24, "psum")
+    return believed(collective, 24, "psum")
 
 
 @block_bytes_sent.mistake
 def went_all_the_way(collective):
     """That is what a psum sends: there and back. This one goes one way only."""
-    return _only(collective, 48, "psum_scatter", "all_to_all", "all_gather")
+    return believed(collective, 48, "psum_scatter", "all_to_all", "all_gather")
 
 
 @block_bytes_sent.mistake
 def scaled_the_shift(collective):
     """That is what leaves a device when the pieces of its block go to different places. A shift sends the whole block
     to one place, however many devices there are."""
-    return _only(collective, 24, "ppermute +1")
+    return believed(collective, 24, "ppermute +1")
 
 
 @block_bytes_sent.mistake
 def asked_around(collective):
     """Each device knows its own number from the start. Whom would it have to ask, and what would travel?"""
-    return _only(collective, 4, "axis_index")
+    return believed(collective, 4, "axis_index")
 
 
 # Transposed pairs: what jax sends when a collective is run backwards.
@@ -431,12 +408,7 @@ def _transposed(collective):
 
 
 transposed_pair = Exercise("transposed_pair", points=2, reference=_transposed, form="table")
-
-
-@transposed_pair.cases
-def _(draw):
-    for collective in BACKWARDS:
-        yield Case({"collective": collective}, LINE, key=collective)
+transposed_pair.rows(BACKWARDS, LINE, argument="collective")
 
 
 @transposed_pair.mistake
@@ -450,14 +422,14 @@ def thought_it_its_own_transpose(collective):
 def summed_backwards_too(collective):
     """So it was in older JAX. With shard_map's check on, JAX knows that all devices hold the *same* sum; backwards
     the same number then arrives on all of them, and each uses its copy."""
-    return _only(collective, "psum", "psum")
+    return believed(collective, "psum", "psum")
 
 
 @transposed_pair.mistake
 def took_inverse_for_transpose(collective):
     """You undid it: keep your own block. That would be an inverse. Transposed, what went out to n places comes back
     from n places, and is added up."""
-    return _only(collective, "nothing", "all_gather")
+    return believed(collective, "nothing", "all_gather")
 
 
 @transposed_pair.mistake
@@ -470,7 +442,7 @@ def copied_for_summed(collective):
 def expected_another_kind(collective):
     """Every piece goes to exactly one place, so backwards each comes straight back: the same kind of exchange, its
     directions reversed."""
-    return _only(collective, "nothing", "all_to_all", "ppermute")
+    return believed(collective, "nothing", "all_to_all", "ppermute")
 
 
 # Choosing: what each situation makes of sample blocks, in NumPy, and the collective that does the same.
@@ -514,12 +486,7 @@ def _chosen(situation):
 
 
 choose_collective = Exercise("choose_collective", points=3, reference=_chosen, form="table")
-
-
-@choose_collective.cases
-def _(draw):
-    for situation in SITUATIONS:
-        yield Case({"situation": situation}, key=situation)
+choose_collective.rows(SITUATIONS, argument="situation")
 
 
 def _instead(situation, right, wrong):

@@ -1,4 +1,4 @@
-"""09_cost: estimates, and what they say about a choice: how many devices, which split, and what a clock shows."""
+"""§ 1, 6, 9: estimates, and what they say about a choice: how many devices, which split, what a clock shows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from grader.arrays.blocks import blocks
 from grader.arrays.meshes import aval, make_mesh
 from grader.exercises import Case, Exercise
 from grader.lessons.cost.layers_measured import measured
-from grader.lessons.cost.memory import within
 from grader.lessons.cost.rings_played import play
+from grader.lessons.shared import within
 from grader.programs.report import communication
 
 # Estimates of one product, asked before it is measured.
@@ -58,8 +58,6 @@ MEASURED = {
 before_you_measure = Exercise(
     "before_you_measure", points=3, form="table", same=within(0.2), reference=lambda row: float(MEASURED[row]())
 )
-
-
 before_you_measure.rows(MEASURED)
 
 
@@ -149,8 +147,6 @@ def _bound(row):
 
 
 rooflines = Exercise("rooflines", points=3, reference=_bound, form="table", same=within(0.03))
-
-
 rooflines.rows(BOUNDS)
 
 
@@ -306,8 +302,6 @@ RECORDED = {
     "sin: ms of a usual run": _usual,
 }
 speedups = Exercise("speedups", points=3, reference=lambda row: RECORDED[row](), form="table", same=within(0.03))
-
-
 speedups.rows(RECORDED)
 
 
@@ -423,8 +417,6 @@ def _reason(row):
 
 
 why_no_speedup = Exercise("why_no_speedup", points=3, reference=_reason, form="table")
-
-
 why_no_speedup.rows(REASONS)
 
 

@@ -1,4 +1,4 @@
-"""09_cost: one layer, relu(x · W_in) · W_out, written per device in four ways, traced and measured.
+"""One layer, relu(x · W_in) · W_out, written per device in four ways, traced and measured.
 
 bfloat16; x is [B_X, D], W_in [D, F], W_out [F, D]. The batch is cut over mesh axis x, the hidden dimension over y.
 """

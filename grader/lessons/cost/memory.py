@@ -1,4 +1,4 @@
-"""09_cost: how much memory a device needs, and how long it stands idle in a pipeline."""
+"""§ 7–8: how much memory a device needs, and how long it stands idle in a pipeline."""
 
 from __future__ import annotations
 
@@ -11,16 +11,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.blocks import blocks
 from grader.exercises import Case, Exercise
 from grader.lessons.cost.rings_played import bubble as idle_places
-
-
-def within(part: float):
-    """Two numbers are the same answer if they differ by no more than this part of the expected one."""
-
-    def same(one, other, **_):
-        return isinstance(one, (int, float)) and math.isclose(one, other, rel_tol=part)
-
-    return same
-
+from grader.lessons.shared import within
 
 # Memory on one device, with Adam in mixed precision.
 
@@ -140,12 +131,7 @@ def _largest(how, held=_held, memory=MEMORY):
 
 
 largest_model = Exercise("largest_model", points=2, reference=_largest, form="table", same=within(0.02))
-
-
-@largest_model.cases
-def _(draw):
-    for how in HOWS[:4]:
-        yield Case({"how": how}, key=how)
+largest_model.rows(HOWS[:4], argument="how")
 
 
 @largest_model.mistake

@@ -1,4 +1,4 @@
-"""09_cost: collectives played through, block by block, so that bytes and seconds are counted and not calculated."""
+"""Collectives played through, block by block, so that bytes and seconds are counted and not calculated."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""09_cost: what collectives, and layers made of them, cost on the wire: plain functions, and a reader of jaxprs.
+"""§ 2–6: what collectives, and layers made of them, cost on the wire: plain functions, and a reader of jaxprs.
 
 Nothing expected is calculated with the formulas that are asked for: rings are played through step by step
-(`cost_rings`), layers are traced and read (`cost_layers`).
+(`rings_played`), layers are traced and read (`layers_measured`).
 """
 
 from __future__ import annotations

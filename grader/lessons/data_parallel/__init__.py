@@ -1,1 +1,4 @@
-"""The exercises of `data_parallel`; a file is a stretch of the lesson."""
+"""Training with the batch cut, equal to a single device's run.
+
+Its files, in the order of the text: `questions`, `steps`, `state`, `seven_runs`.
+"""

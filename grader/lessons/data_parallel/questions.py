@@ -1,4 +1,4 @@
-"""12_data_parallel: placing a model and a batch, and the lesson's questions."""
+"""§ 1–4, the tables, and placing a model and a batch."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import OnMesh
 from grader.arrays.meshes import aval, make_mesh, put
 from grader.exercises import Case, Exercise
-from grader.lessons.data_parallel.steps import FLOAT, loss
+from grader.lessons.data_parallel.steps import loss
+from grader.lessons.shared import FLOAT, bytes_sent
 from grader.programs.program import trace
-from grader.programs.structure import ring_bytes
 from grader.programs.walk import structure
 
 # The network of JAX's tutorial at its full size. Nobody makes it here: shapes are enough to count with.
@@ -54,8 +54,6 @@ def _counted() -> dict[str, int]:
 
 
 dp_numbers = Exercise("dp_numbers", points=3, form="table", reference=lambda row: _counted()[row])
-
-
 dp_numbers.rows(_counted)
 
 
@@ -94,7 +92,7 @@ def gathered_only(row):
 def forgot_the_loss(row):
     """The gradients are right. One more number is added up over all devices in each step, if only for the report: a
     single float32, by a ring too."""
-    sent = _counted()["bytes each device sends in a step"] - round(ring_bytes("all_reduce", FLOAT, DEVICES))
+    sent = _counted()["bytes each device sends in a step"] - bytes_sent("all_reduce", 1, DEVICES)
     return sent if row.startswith("bytes each device sends") else None
 
 

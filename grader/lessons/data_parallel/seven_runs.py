@@ -1,4 +1,4 @@
-"""12_data_parallel: seven wrong runs whose loss falls, and the single-device run they are held against.
+"""§ 10: seven wrong runs whose loss falls, and the single-device run they are held against.
 
 A batch of 48 rows, the last 8 of them padding, is cut over both axes of a 4 × 2 mesh; each device has two microbatches;
 one layer has dropout. Every run trains the same network for 30 steps. They differ in one thing each.

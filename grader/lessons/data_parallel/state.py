@@ -1,4 +1,4 @@
-"""12_data_parallel: what every device must agree on, and what it must not: random numbers, norms, memory."""
+"""§ 7–9: what every device must agree on, and what it must not: random numbers, norms, memory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh
 from grader.exercises import Array, Case, Exercise
-from grader.lessons.data_parallel.steps import AXES, FLOAT, descend, loss
-from grader.programs.structure import ring_bytes
+from grader.lessons.data_parallel.steps import AXES, descend, loss
+from grader.lessons.shared import bytes_sent
 
 KEEP = 0.75
 
@@ -173,7 +173,7 @@ def _(draw):
             {"gradients": {name: Array(v, LEAVES[name]) for name, v in values.items()}, "limit": limit},
             mesh,
             (LEAVES, P()),
-            round(ring_bytes("all_reduce", len(LEAVES) * FLOAT, mesh["model"])),
+            bytes_sent("all_reduce", len(LEAVES), mesh["model"]),
             roundings=features * hidden + hidden * out,
         )  # a sum of squares of so many
 

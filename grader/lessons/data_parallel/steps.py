@@ -1,4 +1,4 @@
-"""12_data_parallel: training steps over a batch that is cut, judged by equality with a single device's run.
+"""§ 1, 3, 5–6: training steps over a batch that is cut, judged by equality with a single device's run.
 
 The network is that of JAX's tutorial on distributed arrays, smaller: relu between layers, the last one linear, the
 loss a mean over the batch of summed squares. Parameters are a list of layers, each with its "W" and "b".
@@ -14,9 +14,8 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Draw, Exercise, Move
-from grader.programs.structure import ring_bytes
+from grader.lessons.shared import bytes_sent, varying
 
-FLOAT = 4  # bytes of a float32
 AXES = "data", "model"  # the batch is cut over the first; the second is idle here
 RATE = 1 / 64
 
@@ -47,13 +46,6 @@ def trained(params, x, y, steps, rate, gradient=jax.value_and_grad(loss)):
     return jnp.stack(losses), params
 
 
-def varying(tree, axes):
-    """The same arrays, as ones that may differ between the devices along these axes."""
-    if hasattr(lax, "pcast"):
-        return jax.tree.map(lambda leaf: lax.pcast(leaf, axes, to="varying"), tree)
-    return jax.tree.map(lambda leaf: lax.pvary(leaf, axes), tree)  # until JAX 0.8.1
-
-
 def _averaged(tree):
     return jax.tree.map(lambda leaf: lax.pmean(leaf, "data"), tree)
 
@@ -64,11 +56,6 @@ def _network(draw: Draw, *widths: int):
         {"W": Array(draw.values(n, m) / 32, P()), "b": Array(draw.values(m) / 16, P())}
         for n, m in zip(widths, widths[1:], strict=False)
     ]
-
-
-def _reducing(numbers: int, n: int) -> int:
-    """Bytes that each of n devices sends to add up so many float32."""
-    return round(ring_bytes("all_reduce", numbers * FLOAT, n))
 
 
 def _like(params, spec=P()):
@@ -197,7 +184,7 @@ def _(draw):
         },
         mesh,
         (P(), _like(params)),
-        STEPS * _reducing(_count(params) + 1, mesh["data"]),
+        STEPS * bytes_sent("all_reduce", _count(params) + 1, mesh["data"]),
         roundings=STEPS * (batch + 2 * sum(widths)),
     )  # as for jit_dp
 
@@ -327,7 +314,7 @@ def _(draw):
         },
         mesh,
         (P(), _like(params)),
-        _reducing(_count(params) + 1, mesh["data"]),
+        bytes_sent("all_reduce", _count(params) + 1, mesh["data"]),
         turns={"all_reduce": leaves + 1},
         roundings=rows + 2 * sum(widths),
     )  # the sums of one pass
@@ -479,7 +466,7 @@ def _(draw):
             {name: Array(v, P("data")) for name, v in arrays.items()},
             mesh,
             {"accuracy": P(), "loss": P()},
-            _reducing(4, mesh["data"]),
+            bytes_sent("all_reduce", 4, mesh["data"]),
             roundings=rows + classes,
         )
 

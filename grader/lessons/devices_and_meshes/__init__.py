@@ -1,1 +1,4 @@
-"""The exercises of `devices_and_meshes`; a file is a stretch of the lesson."""
+"""Which devices there are, and how they stand in a mesh.
+
+Its files, in the order of the text: `devices`, `meshes`.
+"""

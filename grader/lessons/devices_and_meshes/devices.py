@@ -1,4 +1,4 @@
-"""01_devices_and_meshes: the devices JAX has, where an array lies, and meshes."""
+"""§ 1–4: the devices JAX has, where an array lies, and meshes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnMesh
 from grader.exercises import Case, Exercise
+from grader.lessons.shared import believed
 
 # Cells in an order: run in a Python process of their own, one that has seen no JAX before.
 
@@ -112,12 +113,7 @@ def _try_ours(scheme: str) -> None:
 
 
 setup_cells = Exercise("setup_cells", points=2, form="table", reference=lambda scheme: list("ABCDE"), same=_same_fate)
-
-
-@setup_cells.cases
-def _(draw):
-    for scheme in CELLS:
-        yield Case({"scheme": scheme}, key=scheme)
+setup_cells.rows(CELLS, argument="scheme")
 
 
 @setup_cells.mistake
@@ -199,49 +195,42 @@ READ: Mapping[str, Callable[[Mapping], Any]] = {
 }
 
 read_devices = Exercise("read_devices", points=2, form="table", reference=lambda row: READ[row](TPU_DEVICES))
-
-
 read_devices.rows(READ)
-
-
-def about(*rows: str) -> Callable[[str, Any], Any]:
-    """A wrong value for these rows, and no opinion on the others."""
-    return lambda row, wrong: wrong if row in rows else None
 
 
 @read_devices.mistake
 def counted_cores_as_chips(row):
     """Eight entries are eight devices, and on this machine a device is one *core*. Several entries can have the
     same `coords`: what do they share?"""
-    return about("chips")(row, len(TPU_DEVICES))
+    return believed(row, len(TPU_DEVICES), "chips")
 
 
 @read_devices.mistake
 def counted_chips_as_devices(row):
     """There are that many chips. But JAX lists what it can put an array on, and here that is a core: how many
     entries has the list?"""
-    return about("devices")(row, len({d["coords"] for d in TPU_DEVICES.values()}))
+    return believed(row, len({d["coords"] for d in TPU_DEVICES.values()}), "devices")
 
 
 @read_devices.mistake
 def took_the_core_for_a_coordinate(row):
     """You spelled the id out in twos: chip column, row, and core. `core_on_chip` is a field of its own; `coords` is
     the place of the chip, and it stands in the list."""
-    return about("place of device 5")(row, (1, 0, 1))
+    return believed(row, (1, 0, 1), "place of device 5")
 
 
 @read_devices.mistake
 def paired_with_the_one_before(row):
     """Those two have different `coords`, so they are on different chips. Ids count the cores of a chip one after
     the other, starting at 0: which pairs does that make?"""
-    return about("on one chip with device 6")(row, 5)
+    return believed(row, 5, "on one chip with device 6")
 
 
 @read_devices.mistake
 def one_process_a_device(row):
     """One Python process can drive many devices. The field `process_index` says which process drives a device: how
     many different values does it take here?"""
-    return about("processes")(row, len(TPU_DEVICES))
+    return believed(row, len(TPU_DEVICES), "processes")
 
 
 # Where an array lies.
@@ -271,8 +260,6 @@ def _kind(array: Any) -> str:
 
 
 array_facts = Exercise("array_facts", points=2, form="table", reference=lambda row: _lying()[row])
-
-
 array_facts.rows(_lying)
 
 
@@ -280,62 +267,62 @@ array_facts.rows(_lying)
 def spread_by_itself(row):
     """JAX spreads nothing unless it is told to. A new array lies on the default device, however many others are
     idle. What does `x.devices()` say?"""
-    return about("devices of x")(row, 8)
+    return believed(row, 8, "devices of x")
 
 
 @array_facts.mistake
 def moved_by_device_put(row):
     """`device_put` gives back a *new* array. Did anything happen to the one you had? Ask it with `x.devices()`."""
-    return about("devices of x afterwards")(row, 8)
+    return believed(row, 8, "devices of x afterwards")
 
 
 @array_facts.mistake
 def stayed_on_one_device(row):
     """That would be an array on a single device. Which devices does the sharding name, and does jit bring anything
     back from them?"""
-    return about("devices of y", "devices of z")(row, 1)
+    return believed(row, 1, "devices of y", "devices of z")
 
 
 @array_facts.mistake
 def took_a_list_of_arrays(row):
     """There is one array, with one shape and one name in your program. It happens to lie in several pieces; the
     pieces are in `y.addressable_shards`. What is the type of `y` itself?"""
-    return about("type of y")(row, "a list of arrays")
+    return believed(row, "a list of arrays", "type of y")
 
 
 @array_facts.mistake
 def took_numpys_array(row):
     """`jax.random` and `jax.numpy` make JAX's own arrays. NumPy's live in the memory of the host and know no
     devices. Which of the two has `.devices()`?"""
-    return about("type of x", "type of y")(row, "np.ndarray")
+    return believed(row, "np.ndarray", "type of x", "type of y")
 
 
 @array_facts.mistake
 def shape_of_the_piece(row):
     """That is the shape of one piece. The array you program with has the shape of the whole, wherever its pieces
     lie. What does `y.shape` print?"""
-    return about("shape of y")(row, _lying()["shape of a shard of y"])
+    return believed(row, _lying()["shape of a shard of y"], "shape of y")
 
 
 @array_facts.mistake
 def piece_is_the_whole(row):
     """That is the shape of the whole array. Each device holds only its own piece of it: into how many parts are the
     rows cut, and the columns?"""
-    return about("shape of a shard of y")(row, (64, 64))
+    return believed(row, (64, 64), "shape of a shard of y")
 
 
 @array_facts.mistake
 def rows_over_all_devices(row):
     """You cut the rows into eight. There are eight pieces, but x has four devices and y has two: which dimension is
     cut along which?"""
-    return about("shape of a shard of y")(row, (8, 64))
+    return believed(row, (8, 64), "shape of a shard of y")
 
 
 @array_facts.mistake
 def swapped_the_axes(row):
     """The two cuts are swapped. `P("x", "y")` cuts rows along x and columns along y; how many devices has each
     axis?"""
-    return about("shape of a shard of y")(row, (32, 16))
+    return believed(row, (32, 16), "shape of a shard of y")
 
 
 # The grid of a mesh.
@@ -431,12 +418,7 @@ def _outcome(call: str) -> Any:
 
 
 mesh_or_error = Exercise("mesh_or_error", points=2, form="table", reference=_outcome)
-
-
-@mesh_or_error.cases
-def _(draw):
-    for call in TRIALS:
-        yield Case({"call": call}, key=call)
+mesh_or_error.rows(TRIALS, argument="call")
 
 
 def _calls(*starts: str) -> Callable[[str, Any], Any]:

@@ -1,4 +1,4 @@
-"""01_devices_and_meshes: who talks with whom, the order of the devices, meshes for training, several processes."""
+"""§ 5–8: who talks with whom, the order of the devices, meshes for training, several processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnMesh
 from grader.exercises import Case, Exercise
-from grader.lessons.devices_and_meshes.devices import TPU_DEVICES, about
+from grader.lessons.devices_and_meshes.devices import TPU_DEVICES
+from grader.lessons.shared import believed
 
 # The groups along an axis.
 
@@ -122,8 +123,6 @@ def _on_the_torus() -> dict[str, Any]:
 
 
 topology_order = Exercise("topology_order", points=2, form="table", reference=lambda row: _on_the_torus()[row])
-
-
 topology_order.rows(_on_the_torus)
 
 
@@ -404,8 +403,6 @@ TYPES: Mapping[str, Callable[[], str]] = {
 }
 
 axis_type = Exercise("axis_type", points=2, form="table", reference=lambda row: TYPES[row]())
-
-
 axis_type.rows(TYPES)
 
 
@@ -433,28 +430,28 @@ def ignored_what_was_written(row):
 def kept_the_type_inside(row):
     """In `shard_map` the function runs once for each device, on its own block. Neither the compiler nor the array's
     type then says what is sent between devices: who does?"""
-    return about("inside jax.shard_map", "sees its own block")(row, "Auto")
+    return believed(row, "Auto", "inside jax.shard_map", "sees its own block")
 
 
 @axis_type.mistake
 def took_explicit_for_by_hand(row):
     """ "Explicit" means that layouts stand in the types of arrays. The arrays are still whole arrays, and the
     collectives are still inserted for you. Which type leaves you a single block, and the sending?"""
-    return about("inside jax.shard_map", "sees its own block")(row, "Explicit")
+    return believed(row, "Explicit", "inside jax.shard_map", "sees its own block")
 
 
 @axis_type.mistake
 def took_auto_for_explicit(row):
     """On Auto axes the type of an array says nothing of its layout: that is the compiler's affair. For which type
     does `jax.typeof` print an @ ?"""
-    return about("part of the array's type")(row, "Auto")
+    return believed(row, "Auto", "part of the array's type")
 
 
 @axis_type.mistake
 def took_manual_for_explicit(row):
     """In a Manual function you have a block, and its type is that of a block. For which type does `jax.typeof`
     print the whole shape, with an @ and the axis that cuts it?"""
-    return about("part of the array's type")(row, "Manual")
+    return believed(row, "Manual", "part of the array's type")
 
 
 @axis_type.mistake
@@ -495,8 +492,6 @@ PROCESSES: Mapping[str, Callable[[], Any]] = {
 }
 
 local_and_global = Exercise("local_and_global", points=2, form="table", reference=lambda row: PROCESSES[row]())
-
-
 local_and_global.rows(PROCESSES)
 
 
@@ -504,44 +499,44 @@ local_and_global.rows(PROCESSES)
 def saw_its_own_only(row):
     """Those are the *local* devices. `jax.devices()` lists the devices of all processes, in every process: that is
     what lets them speak of one and the same mesh."""
-    return about("len(jax.devices()) in process 1")(row, 4)
+    return believed(row, 4, "len(jax.devices()) in process 1")
 
 
 @local_and_global.mistake
 def reached_into_the_other_process(row):
     """Those are all the devices. A process puts data on, and reads data from, the devices that it drives itself.
     How many lines of the listing have `process_index=1`?"""
-    return about("len(jax.local_devices()) in process 1", "shards of y that process 1 can read")(row, 8)
+    return believed(row, 8, "len(jax.local_devices()) in process 1", "shards of y that process 1 can read")
 
 
 @local_and_global.mistake
 def shape_of_the_local_half(row):
     """That is the part that lies on the devices of this process. `y` is the *global* array, and its shape is the
     same in every process."""
-    return about("shape of y in process 1")(row, (32, 64))
+    return believed(row, (32, 64), "shape of y in process 1")
 
 
 @local_and_global.mistake
 def shape_of_a_single_piece(row):
     """That is one shard, on one device. `y` is the global array: what is its shape, whoever asks?"""
-    return about("shape of y in process 1")(row, (8, 64))
+    return believed(row, (8, 64), "shape of y in process 1")
 
 
 @local_and_global.mistake
 def one_process_for_all(row):
     """No process commands the others. Each runs the same Python and starts the computation on its own devices; one
     that does not call it leaves the rest waiting. How many drive devices that hold a part of `y`?"""
-    return about("processes that must call jit(f)(y)")(row, 1)
+    return believed(row, 1, "processes that must call jit(f)(y)")
 
 
 @local_and_global.mistake
 def one_process_a_device(row):
     """One Python process drives several devices: here four. How many processes does the listing show?"""
-    return about("processes that must call jit(f)(y)")(row, 8)
+    return believed(row, 8, "processes that must call jit(f)(y)")
 
 
 @local_and_global.mistake
 def took_the_position_for_the_id(row):
     """That is its position in the list. An id is a name, and these processes number their devices far apart: what
     does the fifth line with an id say?"""
-    return about("jax.devices()[4].id")(row, 4)
+    return believed(row, 4, "jax.devices()[4].id")

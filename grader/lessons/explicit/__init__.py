@@ -1,1 +1,4 @@
-"""The exercises of `explicit`; a file is a stretch of the lesson."""
+"""Layouts in the types: Explicit meshes, and what has to be said on them.
+
+Its files, in the order of the text: `questions`, `programs`.
+"""

@@ -1,4 +1,4 @@
-"""10_explicit: programs on Explicit meshes, where the layout is part of an array's type.
+"""§ 4–8: programs on Explicit meshes, where the layout is part of an array's type.
 
 They are left to the compiler, which has no choice: `out_sharding` and `reshard` say where things lie, and
 the compiled program shows what had to be sent for it.
@@ -9,18 +9,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, auto_axes, reshard
 from jax.sharding import PartitionSpec as P
+from jax.sharding import auto_axes, reshard
 
 from grader.exercises import Array, Case, Draw, Exercise, Move
-from grader.programs.structure import ring_bytes
-
-FLOAT = 4  # bytes of a float32
-
-
-def _lies(mesh, *parts, **more):
-    return NamedSharding(mesh, P(*parts, **more))
-
+from grader.lessons.shared import bytes_sent, sharding
 
 # A layout of its own for the result: what the older tutorials did with a constraint.
 
@@ -38,7 +31,7 @@ def _(draw: Draw) -> Case:
 def constrained(a, *, mesh):
     """`with_sharding_constraint` is a hint to a compiler that may choose, as on an Auto mesh. On an Explicit one there
     is nothing to hint at: the type already says how an array lies. Which function makes it lie otherwise?"""
-    return jax.lax.with_sharding_constraint(a + 1, _lies(mesh, "y", "x"))
+    return jax.lax.with_sharding_constraint(a + 1, sharding(mesh, "y", "x"))
 
 
 @relaid.mistake
@@ -93,22 +86,22 @@ def layer_with_a_bare_spec(a, b, *, mesh):
 def whole_on_every_device(a, b, *, mesh):
     """The result is asked to be whole on every device, so after the sum over y the rows were gathered over x too. They
     were cut over x in A: may they stay so?"""
-    return jax.nn.relu(jnp.dot(a, b, out_sharding=_lies(mesh)))
+    return jax.nn.relu(jnp.dot(a, b, out_sharding=sharding(mesh)))
 
 
 @explicit_layer.mistake
 def gathered_the_operands(a, b, *, mesh):
     """With J whole in both operands the product has a type, so nothing complains; but the operands were gathered for
     it. Let the devices multiply what they hold, and say how the product should lie."""
-    return jax.nn.relu(reshard(a, _lies(mesh, "x", None)) @ reshard(b, _lies(mesh)))
+    return jax.nn.relu(reshard(a, sharding(mesh, "x", None)) @ reshard(b, sharding(mesh)))
 
 
 @explicit_layer.mistake
 def relu_of_an_unfinished_sum(a, b, *, mesh):
     """`unreduced` leaves a part of each sum on every device. relu of the parts is not relu of their sum, and JAX
     refuses it. At which point must the sum be complete?"""
-    parts = jnp.dot(a, b, out_sharding=_lies(mesh, "x", None, unreduced={"y"}))
-    return reshard(jax.nn.relu(parts), _lies(mesh, "x", None))
+    parts = jnp.dot(a, b, out_sharding=sharding(mesh, "x", None, unreduced={"y"}))
+    return reshard(jax.nn.relu(parts), sharding(mesh, "x", None))
 
 
 # The network of the older tutorial, its data cut over one axis and its middle layers over the other.
@@ -161,7 +154,7 @@ def left_as_it_was(x, W1, b1, W2, b2, W3, b3, *, mesh):
 def constraint_before_the_product(x, W1, b1, W2, b2, W3, b3, *, mesh):
     """A sharding constraint, the older tutorials' remedy, is a hint to a compiler that may choose. On an Explicit mesh
     it may not, and JAX refuses the hint. Look for the one step at which *you* have to decide something."""
-    hidden = jax.lax.with_sharding_constraint(_hidden(x, W1, b1, W2, b2), _lies(mesh, "batch", None))
+    hidden = jax.lax.with_sharding_constraint(_hidden(x, W1, b1, W2, b2), sharding(mesh, "batch", None))
     return hidden @ W3 + b3
 
 
@@ -176,7 +169,7 @@ def network_with_a_bare_spec(x, W1, b1, W2, b2, W3, b3, *, mesh):
 def made_the_weights_whole(x, W1, b1, W2, b2, W3, b3, *, mesh):
     """The types agree now, because nothing is cut over `model` any more: W2 and W3 were gathered, and every device
     along `model` does the same work. Keep the weights where they lie; only one product needs a word from you."""
-    W2, b2, W3 = reshard(W2, _lies(mesh)), reshard(b2, _lies(mesh)), reshard(W3, _lies(mesh))
+    W2, b2, W3 = reshard(W2, sharding(mesh)), reshard(b2, sharding(mesh)), reshard(W3, sharding(mesh))
     return _hidden(x, W1, b1, W2, b2) @ W3 + b3
 
 
@@ -184,22 +177,22 @@ def made_the_weights_whole(x, W1, b1, W2, b2, W3, b3, *, mesh):
 def gathered_the_hidden_layer(x, W1, b1, W2, b2, W3, b3, *, mesh):
     """The hidden layer was gathered over `model` so that the last product has a type. Each device already holds the
     columns that match its rows of W3: it can multiply them as they are. What travels then is only the result."""
-    hidden = reshard(_hidden(x, W1, b1, W2, b2), _lies(mesh, "batch", None))
-    return jnp.dot(hidden, reshard(W3, _lies(mesh)), out_sharding=_lies(mesh, "batch", None)) + b3
+    hidden = reshard(_hidden(x, W1, b1, W2, b2), sharding(mesh, "batch", None))
+    return jnp.dot(hidden, reshard(W3, sharding(mesh)), out_sharding=sharding(mesh, "batch", None)) + b3
 
 
 @fix_types.mistake
 def cut_the_features(x, W1, b1, W2, b2, W3, b3, *, mesh):
     """The result came out cut over `model` along its features, and whole along the batch: its rows had to be gathered.
     Which dimension of x was cut, and has anything happened to that one?"""
-    return jnp.dot(_hidden(x, W1, b1, W2, b2), W3, out_sharding=_lies(mesh, None, "model")) + b3
+    return jnp.dot(_hidden(x, W1, b1, W2, b2), W3, out_sharding=sharding(mesh, None, "model")) + b3
 
 
 @fix_types.mistake
 def gathered_the_batch(x, W1, b1, W2, b2, W3, b3, *, mesh):
     """`P()` makes the result whole on every device: the rows of the whole batch were gathered. The sum runs over
     `model`; the batch may stay cut as it came."""
-    return jnp.dot(_hidden(x, W1, b1, W2, b2), W3, out_sharding=_lies(mesh)) + b3
+    return jnp.dot(_hidden(x, W1, b1, W2, b2), W3, out_sharding=sharding(mesh)) + b3
 
 
 # An embedding lookup: rows of a table picked by numbers that are cut over the batch.
@@ -235,22 +228,22 @@ def looked_up_with_a_bare_spec(table, ids, *, mesh):
 def spread_everywhere(table, ids, *, mesh):
     """The result is asked to be whole on every device. Each device has the numbers of its own sentences and its own
     columns of the table: it can look up its block of the result and stop there."""
-    return table.at[ids].get(out_sharding=_lies(mesh))
+    return table.at[ids].get(out_sharding=sharding(mesh))
 
 
 @embed.mistake
 def forgot_the_columns(table, ids, *, mesh):
     """The sentences stay cut over x, as they should; but the last dimension is asked to be whole, and the table's
     columns are cut over y. What does a device hold of every embedding?"""
-    return table.at[ids].get(out_sharding=_lies(mesh, "x", None, None))
+    return table.at[ids].get(out_sharding=sharding(mesh, "x", None, None))
 
 
 @embed.mistake
 def gathered_the_table(table, ids, *, mesh):
     """The table was made whole on every device before anything was looked up. A device needs only its own columns of
     it. Leave table and numbers where they lie."""
-    whole = reshard(table, _lies(mesh)).at[ids].get(out_sharding=_lies(mesh, "x", None, None))
-    return reshard(whole, _lies(mesh, "x", None, "y"))
+    whole = reshard(table, sharding(mesh)).at[ids].get(out_sharding=sharding(mesh, "x", None, None))
+    return reshard(whole, sharding(mesh, "x", None, "y"))
 
 
 # Somebody else's function, in which no out_sharding can be written: the compiler takes over for its length.
@@ -290,22 +283,22 @@ def wrapped_without_a_layout(series, *, mesh):
 def came_back_whole(series, *, mesh):
     """What comes back is whole on every device, so all rows were gathered everywhere. Each row's difference belongs
     where the row lies."""
-    return auto_axes(_differences)(series, out_sharding=_lies(mesh))
+    return auto_axes(_differences)(series, out_sharding=sharding(mesh))
 
 
 @borrowed.mistake
 def made_everything_whole(series, *, mesh):
     """A whole array has no cut to step across, so the function runs; but the series was gathered on every device for
     it. Wrapped in `auto_axes`, the function runs on an array that is cut."""
-    return reshard(_differences(reshard(series, _lies(mesh))), _lies(mesh, "x", None))
+    return reshard(_differences(reshard(series, sharding(mesh))), sharding(mesh, "x", None))
 
 
 @borrowed.mistake
 def moved_to_the_columns(series, *, mesh):
     """You cut the other dimension for the time of the call, where nothing has to cross a cut. It works, and it moves
     the whole series twice. How much does one device really lack of its neighbour's rows?"""
-    columns = reshard(series, _lies(mesh, None, "x"))
-    return reshard(_differences(columns), _lies(mesh, "x", None))
+    columns = reshard(series, sharding(mesh, None, "x"))
+    return reshard(_differences(columns), sharding(mesh, "x", None))
 
 
 # Two products whose sums can be made together: a layer and its low-rank adapter.
@@ -323,23 +316,23 @@ def _(draw: Draw) -> Case:
         "A": draw.array(j, 8, spec=P(None, "x")),
         "B": draw.array(8, k, spec=P("x", None)),
     }
-    once = round(ring_bytes("all_reduce", i * k * FLOAT, mesh["x"]))
+    once = bytes_sent("all_reduce", i * k, mesh["x"])
     return Case(arrays, mesh, P(), bytes_sent=once, moves=(Move("all_reduce", ("x",), (i, k)),), explicit=True)
 
 
 def _cut(x, mesh):
-    return reshard(x, _lies(mesh, None, "x"))
+    return reshard(x, sharding(mesh, None, "x"))
 
 
 def _parts(a, b, mesh):
-    return jnp.dot(a, b, out_sharding=_lies(mesh, unreduced={"x"}))
+    return jnp.dot(a, b, out_sharding=sharding(mesh, unreduced={"x"}))
 
 
 @lora.mistake
 def reduced_each_product(x, W, A, B, *, mesh):
     """Each product was summed over the devices for itself, and then the two were added: two all-reduces of the same
     size. Unfinished sums may be added as they are. How many all-reduces are left then?"""
-    whole = _lies(mesh)
+    whole = sharding(mesh)
     return reshard(_parts(_cut(x, mesh), W, mesh), whole) + reshard(_parts(x @ A, B, mesh), whole)
 
 
@@ -347,15 +340,15 @@ def reduced_each_product(x, W, A, B, *, mesh):
 def multiplied_unfinished_sums(x, W, A, B, *, mesh):
     """x · A was left unreduced, and then multiplied by B. A product of sums is not the sum of products, so JAX refuses
     unreduced factors. Look at how A is cut: is there anything to sum in x · A?"""
-    low = jnp.dot(_cut(x, mesh), reshard(A, _lies(mesh, "x", None)), out_sharding=_lies(mesh, unreduced={"x"}))
-    return reshard(_parts(_cut(x, mesh), W, mesh) + low @ B, _lies(mesh))
+    low = jnp.dot(_cut(x, mesh), reshard(A, sharding(mesh, "x", None)), out_sharding=sharding(mesh, unreduced={"x"}))
+    return reshard(_parts(_cut(x, mesh), W, mesh) + low @ B, sharding(mesh))
 
 
 @lora.mistake
 def added_parts_to_a_whole(x, W, A, B, *, mesh):
     """One product is an unfinished sum and the other is whole. Added as they are, the whole one would count once on
     every device; JAX refuses. Both have to be in the same state before they meet."""
-    return reshard(_parts(_cut(x, mesh), W, mesh) + jnp.dot(x @ A, B, out_sharding=_lies(mesh)), _lies(mesh))
+    return reshard(_parts(_cut(x, mesh), W, mesh) + jnp.dot(x @ A, B, out_sharding=sharding(mesh)), sharding(mesh))
 
 
 @lora.mistake
@@ -369,12 +362,12 @@ def returned_unfinished_sums(x, W, A, B, *, mesh):
 def x_was_left_whole(x, W, A, B, *, mesh):
     """For an unreduced product both operands must be cut alike along the contracted dimension: W is cut over x there,
     and the activations are whole. Cutting a whole array sends nothing."""
-    return reshard(_parts(x, W, mesh) + _parts(x @ A, B, mesh), _lies(mesh))
+    return reshard(_parts(x, W, mesh) + _parts(x @ A, B, mesh), sharding(mesh))
 
 
 @lora.mistake
 def gathered_the_weights(x, W, A, B, *, mesh):
     """The weights were gathered, and every device computed the whole result. The exercise asks for one all-reduce of
     the result; the weights stay where they lie."""
-    W, A, B = (reshard(weight, _lies(mesh)) for weight in (W, A, B))
+    W, A, B = (reshard(weight, sharding(mesh)) for weight in (W, A, B))
     return x @ W + (x @ A) @ B

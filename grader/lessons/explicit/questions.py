@@ -1,4 +1,4 @@
-"""10_explicit: the questions of the lesson, and its one plain function. Every answer is found by trying."""
+"""§ 1–3, 5, 8: questions, and one function, answered by trying what they ask about."""
 
 from __future__ import annotations
 
@@ -98,12 +98,7 @@ def _only_mode(claim: str) -> str:
 
 
 modes = Exercise("modes", points=2, reference=_only_mode, form="table")
-
-
-@modes.cases
-def _(draw):
-    for claim in CLAIMS:
-        yield Case({"claim": claim}, key=claim)
+modes.rows(CLAIMS, argument="claim")
 
 
 def _for(claim, wanted, wrong):
@@ -222,12 +217,7 @@ def _same_type(one, other, expression):
 
 
 typeof = Exercise("typeof", points=3, reference=_type, form="table", same=_same_type)
-
-
-@typeof.cases
-def _(draw):
-    for expression in EXPRESSIONS:
-        yield Case({"expression": expression}, key=expression)
+typeof.rows(EXPRESSIONS, argument="expression")
 
 
 def _written(dims):
@@ -332,12 +322,7 @@ def _outcome(expression: str) -> str:
 
 
 will_it_type = Exercise("will_it_type", points=3, reference=_outcome, form="table")
-
-
-@will_it_type.cases
-def _(draw):
-    for expression in TRIED:
-        yield Case({"expression": expression}, key=expression)
+will_it_type.rows(TRIED, argument="expression")
 
 
 @will_it_type.mistake
@@ -414,12 +399,7 @@ def _same_collective(one, other, layout):
 
 
 four_answers = Exercise("four_answers", points=2, reference=_sent, form="table", same=_same_collective)
-
-
-@four_answers.cases
-def _(draw):
-    for layout in LAYOUTS:
-        yield Case({"layout": layout}, key=layout)
+four_answers.rows(LAYOUTS, argument="layout")
 
 
 @four_answers.mistake
@@ -486,12 +466,7 @@ def _deferred(step: str) -> str:
 
 
 unreduced = Exercise("unreduced", points=2, reference=_deferred, form="table")
-
-
-@unreduced.cases
-def _(draw):
-    for step in DEFERRED:
-        yield Case({"step": step}, key=step)
+unreduced.rows(DEFERRED, argument="step")
 
 
 @unreduced.mistake

@@ -1,1 +1,4 @@
-"""The exercises of `gradients`; a file is a stretch of the lesson."""
+"""Gradients through collectives: who adds up, and where.
+
+Its files, in the order of the text: `transposes`, `means`, `rules`.
+"""

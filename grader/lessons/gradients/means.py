@@ -1,4 +1,4 @@
-"""11_gradients: gradients taken outside of shard_map, inside of it, and by rules of one's own.
+"""§ 4–5: gradients of a mean, taken outside of shard_map and inside of it.
 
 Each program is held against the gradient of the same loss on one device.
 """
@@ -12,10 +12,8 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Draw, Exercise
-from grader.lessons.shard_map.programs import varying
-from grader.programs.structure import ring_bytes
+from grader.lessons.shared import bytes_sent, varying
 
-FLOAT = 4  # bytes of a float32
 BATCH = P("data")
 
 
@@ -58,7 +56,7 @@ def _(draw: Draw) -> Case:
     given, roundings = network(draw)
     mesh = draw.mesh("data", "model")
     entries = [*(p.value.size for p in given["params"].values()), 1, 1, 1, 1]  # and a few single numbers
-    enough = sum(round(ring_bytes("all_reduce", n * FLOAT, mesh["data"])) for n in entries)
+    enough = sum(bytes_sent("all_reduce", n, mesh["data"]) for n in entries)
     return Case(given, mesh, P(), bytes_sent=enough, cotangents=Array(np.float32(1), P()), roundings=roundings)
 
 

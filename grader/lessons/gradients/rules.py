@@ -1,17 +1,16 @@
-"""11_gradients: who adds up, and when: per example, by rules of one's own, and once for many small batches."""
+"""§ 7–8, 10: who adds up, and when: per example, by rules of one's own, and once for many small batches."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.sharding import NamedSharding, reshard
 from jax.sharding import PartitionSpec as P
+from jax.sharding import reshard
 
 from grader.exercises import Array, Case, Draw, Exercise, Move
-from grader.lessons.gradients.means import BATCH, FLOAT, each, keep, loss, network
-from grader.lessons.shard_map.programs import varying
-from grader.programs.structure import ring_bytes
+from grader.lessons.gradients.means import BATCH, each, keep, loss, network
+from grader.lessons.shared import bytes_sent, sharding, varying
 
 # One gradient for every example: nothing is to be added up at all.
 
@@ -212,7 +211,7 @@ def _(draw: Draw) -> Case:
         "xs": Array(draw.values(batches, rows, i) / 8, SMALL),
         "ys": Array(draw.values(batches, rows, k) / 8, SMALL),
     }
-    once = round(ring_bytes("all_reduce", i * k * FLOAT, mesh["data"]))
+    once = bytes_sent("all_reduce", i * k, mesh["data"])
     # Forwards a sum over the features, backwards over the rows of every batch.
     return Case(
         given,
@@ -225,14 +224,11 @@ def _(draw: Draw) -> Case:
     )
 
 
-def _lies(mesh, *parts, **more):
-    return NamedSharding(mesh, P(*parts, **more))
-
-
 def _parts(w, xs, ys, mesh):
     """Each small batch's gradient, its sum over the devices put off."""
     return [
-        jnp.dot(2 * x.T, x @ w - y, out_sharding=_lies(mesh, unreduced={"data"})) for x, y in zip(xs, ys, strict=True)
+        jnp.dot(2 * x.T, x @ w - y, out_sharding=sharding(mesh, unreduced={"data"}))
+        for x, y in zip(xs, ys, strict=True)
     ]
 
 
@@ -264,16 +260,16 @@ def scaled_an_unfinished_sum(w, xs, ys, *, mesh):
     """The gradient of a square has a factor 2, and here it stands in front of an unreduced array, where JAX allows
     little more than adding. Which of the two factors of the product could take the 2 before they are multiplied?"""
     halves = (
-        jnp.dot(x.T, x @ w - y, out_sharding=_lies(mesh, unreduced={"data"})) for x, y in zip(xs, ys, strict=True)
+        jnp.dot(x.T, x @ w - y, out_sharding=sharding(mesh, unreduced={"data"})) for x, y in zip(xs, ys, strict=True)
     )
-    return reshard(_added(2 * half for half in halves), _lies(mesh))
+    return reshard(_added(2 * half for half in halves), sharding(mesh))
 
 
 @one_all_reduce.mistake
 def began_with_a_whole_zero(w, xs, ys, *, mesh):
     """The running sum begins as zeros that are whole on every device, and a part of a sum is added to it: a type that
     is finished and one that is not. Begin with the first small batch's gradient, or with zeros of the parts' type."""
-    return reshard(sum(_parts(w, xs, ys, mesh), jnp.zeros_like(w)), _lies(mesh))
+    return reshard(sum(_parts(w, xs, ys, mesh), jnp.zeros_like(w)), sharding(mesh))
 
 
 @one_all_reduce.mistake
@@ -287,18 +283,18 @@ def never_reduced(w, xs, ys, *, mesh):
 def last_batch_only(w, xs, ys, *, mesh):
     """That is the gradient of the last small batch alone: each turn of the loop replaced what was there. Where is the
     running sum?"""
-    return reshard(_parts(w, xs, ys, mesh)[-1], _lies(mesh))
+    return reshard(_parts(w, xs, ys, mesh)[-1], sharding(mesh))
 
 
 @one_all_reduce.mistake
 def mean_over_the_batches(w, xs, ys, *, mesh):
     """A mean over the small batches. The loss is a sum over all rows of all of them, so their gradients are added, and
     divided by nothing."""
-    return reshard(_added(_parts(w, xs, ys, mesh)), _lies(mesh)) / len(xs)
+    return reshard(_added(_parts(w, xs, ys, mesh)), sharding(mesh)) / len(xs)
 
 
 @one_all_reduce.mistake
 def gathered_every_row(w, xs, ys, *, mesh):
     """All rows were gathered, and every device took the whole gradient. One all-reduce as large as w is enough: the
     rows can stay where they are."""
-    return _total(w, reshard(xs, _lies(mesh)), reshard(ys, _lies(mesh)))
+    return _total(w, reshard(xs, sharding(mesh)), reshard(ys, sharding(mesh)))

@@ -1,4 +1,4 @@
-"""11_gradients: the questions of the lesson, answered by taking the gradients."""
+"""§ 2, 6, 9, the tables: answered by taking the gradients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.arrays.blocks import blocks_of
 from grader.arrays.meshes import aval, make_mesh, put
 from grader.arrays.numbers import close
 from grader.arrays.ratios import ratio
-from grader.exercises import Case, Exercise
+from grader.exercises import Exercise
 from grader.lessons.gradients.means import loss
 from grader.programs.program import trace
 from grader.programs.walk import structure
@@ -71,8 +71,6 @@ def _came_back(row):
 
 
 transposes = Exercise("transposes", points=4, reference=_came_back, form="table")
-
-
 transposes.rows(STEPS, mesh=LINE)
 
 
@@ -188,12 +186,7 @@ def _common(found):
 same_with_vma_off = Exercise(
     "same_with_vma_off", points=4, form="table", reference=lambda recipe: ratio_of(recipe, check_vma=False)
 )
-
-
-@same_with_vma_off.cases
-def _(draw):
-    for recipe in RECIPES:
-        yield Case({"recipe": recipe}, LINE, key=recipe)
+same_with_vma_off.rows(RECIPES, LINE, argument="recipe")
 
 
 @same_with_vma_off.mistake
@@ -294,8 +287,6 @@ FSDP = (
 )
 
 fsdp_transpose = Exercise("fsdp_transpose", points=3, reference=_count, form="table")
-
-
 fsdp_transpose.rows(FSDP, mesh=LINE)
 
 

@@ -1,1 +1,4 @@
-"""The exercises of `matmul`; a file is a stretch of the lesson."""
+"""The four sharded matmuls, and what they cost.
+
+Its files, in the order of the text: `questions`, `cases`.
+"""

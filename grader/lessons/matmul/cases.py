@@ -1,4 +1,4 @@
-"""07_matmul: the four sharded matmuls, as programs written with shard_map.
+"""§ 6–10, the programs: the sharded matmuls that need a collective, written with shard_map.
 
 The notation is that of the lesson: A[I_X, J] is cut along I over mesh axis x, J is whole everywhere.
 """
@@ -11,32 +11,11 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Case, Draw, Exercise
-from grader.programs.structure import ring_bytes
-
-FLOAT = 4  # bytes of a float32
+from grader.lessons.shared import bytes_sent, device_map
 
 
 def _matmul(a, b):
     return a @ b
-
-
-def _device_map(body, mesh, ins, out, check_vma=False):
-    return jax.shard_map(body, mesh=mesh, in_specs=ins, out_specs=out, check_vma=check_vma)
-
-
-def _gathering(elements: int, n: int) -> int:
-    """Bytes sent per device to gather an array of so many float32 over n devices."""
-    return round(ring_bytes("all_gather", elements * FLOAT / n, n))
-
-
-def _reducing(elements: int, n: int) -> int:
-    """Bytes sent per device to add up so many float32 held by each of n devices, all of them everywhere."""
-    return round(ring_bytes("all_reduce", elements * FLOAT, n))
-
-
-def _scattering(elements: int, n: int) -> int:
-    """Bytes sent per device to add up so many float32 held by each of n devices, a share for each."""
-    return round(ring_bytes("reduce_scatter", elements * FLOAT, n))
 
 
 # Case 2: A[I, J_X] · B[J, K] → C[I, K]. One operand is cut along the contracting dimension.
@@ -56,21 +35,21 @@ case2_gather = Exercise("case2_gather", points=4, reference=_matmul)
 @case2_gather.cases
 def _(draw):
     i, j, k = draw.lengths(3, divisible_by=8)
-    return _case2(draw, i, j, k, lambda i, j, k, n: _gathering(i * j, n))
+    return _case2(draw, i, j, k, lambda i, j, k, n: bytes_sent("all_gather", i * j // n, n))
 
 
 @case2_gather.mistake
 def no_gather(a, b, *, mesh):
     """Each device multiplied the slice of A that it holds by the whole of B. The slice has only a part of
     the columns, B has all the rows: they cannot be multiplied. What must a device have before it can?"""
-    return _device_map(lambda a, b: a @ b, mesh, CASE2, P())(a, b)
+    return device_map(lambda a, b: a @ b, mesh, CASE2, P())(a, b)
 
 
 @case2_gather.mistake
 def gathered_rows(a, b, *, mesh):
     """The blocks of A were gathered along dimension 0, one under the other. Along which dimension was A cut?
     That is the one along which its blocks belong side by side."""
-    return _device_map(lambda a, b: lax.all_gather(a, "x", axis=0, tiled=True) @ b, mesh, CASE2, P())(a, b)
+    return device_map(lambda a, b: lax.all_gather(a, "x", axis=0, tiled=True) @ b, mesh, CASE2, P())(a, b)
 
 
 @case2_gather.mistake
@@ -82,7 +61,7 @@ def gathered_untiled(a, b, *, mesh):
     def body(a, b):
         return lax.all_gather(a, "x").reshape(a.shape[0], -1) @ b
 
-    return _device_map(body, mesh, CASE2, P())(a, b)
+    return device_map(body, mesh, CASE2, P())(a, b)
 
 
 @case2_gather.mistake
@@ -93,21 +72,21 @@ def gathered_then_summed(a, b, *, mesh):
     def body(a, b):
         return lax.psum(lax.all_gather(a, "x", axis=1, tiled=True) @ b, "x")
 
-    return _device_map(body, mesh, CASE2, P())(a, b)
+    return device_map(body, mesh, CASE2, P())(a, b)
 
 
 @case2_gather.mistake
 def left_to_in_specs(a, b, *, mesh):
     """in_specs say that A comes whole, but it does not lie that way: the compiler quietly gathers it before
     your function begins. Describe the operands as they lie, and write the gather yourself."""
-    return _device_map(lambda a, b: a @ b, mesh, (P(), P()), P())(a, b)
+    return device_map(lambda a, b: a @ b, mesh, (P(), P()), P())(a, b)
 
 
 @case2_gather.mistake
 def sliced_at_the_index(a, b, *, mesh):
     """The slice of B starts at the device's number. Device 1's slice of A is the *block* number 1: where
     does that block begin, counted in rows of B?"""
-    return _device_map(_sliced_at_index, mesh, CASE2, P())(a, b)
+    return device_map(_sliced_at_index, mesh, CASE2, P())(a, b)
 
 
 def _sliced_at_index(a, b):
@@ -124,7 +103,7 @@ case2_cheapest = Exercise("case2_cheapest", points=6, reference=_matmul)
 @case2_cheapest.cases
 def _(draw):
     def cheaper(i, j, k, n):
-        return min(_gathering(i * j, n), _reducing(i * k, n))
+        return min(bytes_sent("all_gather", i * j // n, n), bytes_sent("all_reduce", i * k, n))
 
     (unit,) = draw.lengths(1, divisible_by=8)
     # Few columns of A; fewer than twice those of C; more than twice those of C.
@@ -146,21 +125,21 @@ def _reduce_c(a, b):
 def always_gathers(a, b, *, mesh):
     """Gathering A is the cheaper way only while A is small. Here A has more than twice the columns of C.
     Shapes are known when the function is traced, so a Python `if` may choose."""
-    return _device_map(_gather_a, mesh, CASE2, P())(a, b)
+    return device_map(_gather_a, mesh, CASE2, P())(a, b)
 
 
 @case2_cheapest.mistake
 def always_reduces(a, b, *, mesh):
     """Adding up C is the cheaper way only while C is small. Here gathering A sends less. Shapes are known
     when the function is traced, so a Python `if` may choose."""
-    return _device_map(_reduce_c, mesh, CASE2, P())(a, b)
+    return device_map(_reduce_c, mesh, CASE2, P())(a, b)
 
 
 @case2_cheapest.mistake
 def forgot_that_reducing_costs_twice(a, b, *, mesh):
     """You compared the sizes of A and C. An all-reduce is a reduce-scatter *and* an all-gather, so it sends
     twice what a gather of as many entries does. From which shapes on is the all-reduce cheaper?"""
-    return _device_map(_gather_a if a.shape[1] < b.shape[1] else _reduce_c, mesh, CASE2, P())(a, b)
+    return device_map(_gather_a if a.shape[1] < b.shape[1] else _reduce_c, mesh, CASE2, P())(a, b)
 
 
 @case2_cheapest.mistake
@@ -168,14 +147,14 @@ def compared_the_local_block(a, b, *, mesh):
     """Inside shard_map `a.shape` is that of the block, a fraction of A. What travels in an all-gather is the
     whole of A but for the device's own block. Compare with the size of the gathered result."""
     small = a.shape[1] // mesh.shape["x"] < 2 * b.shape[1]
-    return _device_map(_gather_a if small else _reduce_c, mesh, CASE2, P())(a, b)
+    return device_map(_gather_a if small else _reduce_c, mesh, CASE2, P())(a, b)
 
 
 @case2_cheapest.mistake
 def sliced_b_at_the_index(a, b, *, mesh):
     """The slice of B starts at the device's number. Device 1's slice of A is the *block* number 1: where
     does that block begin, counted in rows of B?"""
-    return _device_map(_sliced_at_index, mesh, CASE2, P())(a, b)
+    return device_map(_sliced_at_index, mesh, CASE2, P())(a, b)
 
 
 @case2_cheapest.mistake
@@ -187,7 +166,7 @@ def sliced_without_sum(a, b, *, mesh):
         block = a.shape[1]
         return a @ lax.dynamic_slice_in_dim(b, block * lax.axis_index("x"), block)
 
-    return _device_map(body, mesh, CASE2, P())(a, b)
+    return device_map(body, mesh, CASE2, P())(a, b)
 
 
 # Case 3: A[I, J_X] · B[J_X, K] → C[I, K]. Both operands are cut along the contracting dimension.
@@ -195,11 +174,11 @@ def sliced_without_sum(a, b, *, mesh):
 CASE3 = (P(None, "x"), P("x", None))
 
 
-def _case3(draw: Draw, out: P, budget) -> Case:
+def _case3(draw: Draw, out: P, kind: str) -> Case:
     mesh = draw.mesh("x", "y")
     i, k, j = sorted(draw.lengths(3, divisible_by=8))  # J is longest: to gather A and B costs more than to add up C
     a, b = draw.array(i, j, spec=CASE3[0]), draw.array(j, k, spec=CASE3[1])
-    return Case({"a": a, "b": b}, mesh, out, budget(i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
+    return Case({"a": a, "b": b}, mesh, out, bytes_sent(kind, i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
 
 
 case3 = Exercise("case3", points=4, reference=_matmul)
@@ -207,35 +186,35 @@ case3 = Exercise("case3", points=4, reference=_matmul)
 
 @case3.cases
 def _(draw):
-    return _case3(draw, P(), _reducing)
+    return _case3(draw, P(), "all_reduce")
 
 
 @case3.mistake
 def forgot_psum(a, b, *, mesh, check_vma=False):
     """Each device multiplied its own slice of J and stopped there, so every entry of C is one part of a
     sum. Which collective adds the parts up, and over which axis?"""
-    return _device_map(jnp.matmul, mesh, CASE3, P(), check_vma)(a, b)
+    return device_map(jnp.matmul, mesh, CASE3, P(), check_vma)(a, b)
 
 
 @case3.mistake
 def averaged(a, b, *, mesh, check_vma=False):
     """The parts were averaged. They are terms of one sum, not several estimates of the same number: which
     collective adds without dividing?"""
-    return _device_map(lambda a, b: lax.pmean(a @ b, "x"), mesh, CASE3, P(), check_vma)(a, b)
+    return device_map(lambda a, b: lax.pmean(a @ b, "x"), mesh, CASE3, P(), check_vma)(a, b)
 
 
 @case3.mistake
 def summed_over_the_other_axis(a, b, *, mesh, check_vma=False):
     """The sum runs over `y`, along which the devices hold the same parts. Along which axis of the mesh was J
     cut? There lie the parts that differ."""
-    return _device_map(lambda a, b: lax.psum(a @ b, "y"), mesh, CASE3, P(), check_vma)(a, b)
+    return device_map(lambda a, b: lax.psum(a @ b, "y"), mesh, CASE3, P(), check_vma)(a, b)
 
 
 @case3.mistake
 def summed_over_both_axes(a, b, *, mesh, check_vma=False):
     """The sum runs over all devices. Devices that differ only in `y` hold the same part, so each part was
     counted once for every one of them. Over which axis do the parts differ?"""
-    return _device_map(lambda a, b: lax.psum(a @ b, ("x", "y")), mesh, CASE3, P(), check_vma)(a, b)
+    return device_map(lambda a, b: lax.psum(a @ b, ("x", "y")), mesh, CASE3, P(), check_vma)(a, b)
 
 
 @case3.mistake
@@ -246,7 +225,7 @@ def summed_the_inputs(a, b, *, mesh, check_vma=False):
     def body(a, b):
         return lax.psum(a, "x") @ lax.psum(b, "x")
 
-    return _device_map(body, mesh, CASE3, P(), check_vma)(a, b)
+    return device_map(body, mesh, CASE3, P(), check_vma)(a, b)
 
 
 @case3.mistake
@@ -258,7 +237,7 @@ def gathered_everything(a, b, *, mesh):
         columns = lax.all_gather(a, "x", axis=1, tiled=True)
         return columns @ lax.all_gather(b, "x", axis=0, tiled=True)
 
-    return _device_map(body, mesh, CASE3, P())(a, b)
+    return device_map(body, mesh, CASE3, P())(a, b)
 
 
 # A layer on top: relu(A · B + bias). What is not linear, and what counts once, comes after the sum.
@@ -276,7 +255,7 @@ def _(draw):
         "b": draw.array(j, k, spec=LAYER[1]),
         "bias": draw.array(k, spec=LAYER[2]),
     }
-    return Case(arrays, mesh, P(), _reducing(i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
+    return Case(arrays, mesh, P(), bytes_sent("all_reduce", i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
 
 
 @case3_layer.mistake
@@ -287,7 +266,7 @@ def bias_inside_the_sum(a, b, bias, *, mesh, check_vma=False):
     def body(a, b, bias):
         return jax.nn.relu(lax.psum(a @ b + bias, "x"))
 
-    return _device_map(body, mesh, LAYER, P(), check_vma)(a, b, bias)
+    return device_map(body, mesh, LAYER, P(), check_vma)(a, b, bias)
 
 
 @case3_layer.mistake
@@ -298,7 +277,7 @@ def relu_before_the_sum(a, b, bias, *, mesh, check_vma=False):
     def body(a, b, bias):
         return lax.psum(jax.nn.relu(a @ b), "x") + bias
 
-    return _device_map(body, mesh, LAYER, P(), check_vma)(a, b, bias)
+    return device_map(body, mesh, LAYER, P(), check_vma)(a, b, bias)
 
 
 @case3_layer.mistake
@@ -309,7 +288,7 @@ def relu_and_bias_before_the_sum(a, b, bias, *, mesh, check_vma=False):
     def body(a, b, bias):
         return lax.psum(jax.nn.relu(a @ b + bias), "x")
 
-    return _device_map(body, mesh, LAYER, P(), check_vma)(a, b, bias)
+    return device_map(body, mesh, LAYER, P(), check_vma)(a, b, bias)
 
 
 @case3_layer.mistake
@@ -320,7 +299,7 @@ def layer_without_sum(a, b, bias, *, mesh, check_vma=False):
     def body(a, b, bias):
         return jax.nn.relu(a @ b + bias)
 
-    return _device_map(body, mesh, LAYER, P(), check_vma)(a, b, bias)
+    return device_map(body, mesh, LAYER, P(), check_vma)(a, b, bias)
 
 
 # The same sum, but each device keeps only its share: C[I_X, K] or C[I, K_X].
@@ -331,12 +310,12 @@ case3_scatter_columns = Exercise("case3_scatter_columns", points=4, reference=_m
 
 @case3_scatter_rows.cases
 def _(draw):
-    return _case3(draw, P("x", None), _scattering)
+    return _case3(draw, P("x", None), "reduce_scatter")
 
 
 @case3_scatter_columns.cases
 def _(draw):
-    return _case3(draw, P(None, "x"), _scattering)
+    return _case3(draw, P(None, "x"), "reduce_scatter")
 
 
 @case3_scatter_rows.mistake
@@ -349,7 +328,7 @@ def rows_sliced_after_psum(a, b, *, mesh, check_vma=False):
         rows = c.shape[0] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(c, rows * lax.axis_index("x"), rows, axis=0)
 
-    return _device_map(body, mesh, CASE3, P("x", None), check_vma)(a, b)
+    return device_map(body, mesh, CASE3, P("x", None), check_vma)(a, b)
 
 
 @case3_scatter_rows.mistake
@@ -360,7 +339,7 @@ def rows_untiled(a, b, *, mesh, check_vma=False):
     def body(a, b):
         return lax.psum_scatter(a @ b, "x", scatter_dimension=0)
 
-    return _device_map(body, mesh, CASE3, P("x", None), check_vma)(a, b)
+    return device_map(body, mesh, CASE3, P("x", None), check_vma)(a, b)
 
 
 @case3_scatter_rows.mistake
@@ -371,21 +350,21 @@ def rows_scattered_as_columns(a, b, *, mesh, check_vma=False):
     def body(a, b):
         return lax.psum_scatter(a @ b, "x", scatter_dimension=1, tiled=True)
 
-    return _device_map(body, mesh, CASE3, P("x", None), check_vma)(a, b)
+    return device_map(body, mesh, CASE3, P("x", None), check_vma)(a, b)
 
 
 @case3_scatter_rows.mistake
 def rows_stacked_from_psum(a, b, *, mesh, check_vma=False):
     """Every device holds the whole of C, and out_specs stack these copies one under the other. out_specs say
     how blocks are put together; they do not cut. Which collective adds up *and* deals out?"""
-    return _device_map(lambda a, b: lax.psum(a @ b, "x"), mesh, CASE3, P("x", None), check_vma)(a, b)
+    return device_map(lambda a, b: lax.psum(a @ b, "x"), mesh, CASE3, P("x", None), check_vma)(a, b)
 
 
 @case3_scatter_rows.mistake
 def rows_without_sum(a, b, *, mesh, check_vma=False):
     """Every device's part of the sum was stacked under the next one's. The parts must be added, and only
     then is there something to share out."""
-    return _device_map(jnp.matmul, mesh, CASE3, P("x", None), check_vma)(a, b)
+    return device_map(jnp.matmul, mesh, CASE3, P("x", None), check_vma)(a, b)
 
 
 @case3_scatter_columns.mistake
@@ -398,7 +377,7 @@ def columns_sliced_after_psum(a, b, *, mesh, check_vma=False):
         width = c.shape[1] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(c, width * lax.axis_index("x"), width, axis=1)
 
-    return _device_map(body, mesh, CASE3, P(None, "x"), check_vma)(a, b)
+    return device_map(body, mesh, CASE3, P(None, "x"), check_vma)(a, b)
 
 
 @case3_scatter_columns.mistake
@@ -409,7 +388,7 @@ def columns_untiled(a, b, *, mesh, check_vma=False):
     def body(a, b):
         return lax.psum_scatter(a @ b, "x", scatter_dimension=1)
 
-    return _device_map(body, mesh, CASE3, P(None, "x"), check_vma)(a, b)
+    return device_map(body, mesh, CASE3, P(None, "x"), check_vma)(a, b)
 
 
 @case3_scatter_columns.mistake
@@ -420,14 +399,14 @@ def columns_scattered_as_rows(a, b, *, mesh, check_vma=False):
     def body(a, b):
         return lax.psum_scatter(a @ b, "x", scatter_dimension=0, tiled=True)
 
-    return _device_map(body, mesh, CASE3, P(None, "x"), check_vma)(a, b)
+    return device_map(body, mesh, CASE3, P(None, "x"), check_vma)(a, b)
 
 
 @case3_scatter_columns.mistake
 def columns_without_sum(a, b, *, mesh, check_vma=False):
     """Every device's part of the sum was put beside the next one's. The parts must be added, and only then is
     there something to share out."""
-    return _device_map(jnp.matmul, mesh, CASE3, P(None, "x"), check_vma)(a, b)
+    return device_map(jnp.matmul, mesh, CASE3, P(None, "x"), check_vma)(a, b)
 
 
 # Case 4: A[I_X, J] · B[J, K_X]. The result cannot be cut over x twice, so one operand must be gathered.
@@ -440,7 +419,9 @@ def _case4(draw: Draw, out: P, gathered: str) -> Case:
     i, j, k = draw.lengths(3, divisible_by=8)
     a, b = draw.array(i, j, spec=CASE4[0]), draw.array(j, k, spec=CASE4[1])
     size = {"a": i * j, "b": j * k}[gathered]
-    return Case({"a": a, "b": b}, mesh, out, _gathering(size, mesh["x"]), 2 * i * j * k // mesh["x"])
+    return Case(
+        {"a": a, "b": b}, mesh, out, bytes_sent("all_gather", size // mesh["x"], mesh["x"]), 2 * i * j * k // mesh["x"]
+    )
 
 
 case4_gather_a = Exercise("case4_gather_a", points=4, reference=_matmul)
@@ -466,14 +447,14 @@ def _gather_both(a, b):
 def local_blocks_side_by_side(a, b, *, mesh, check_vma=False):
     """Each device multiplied its rows of A by its columns of B: that is one block on the diagonal of C, and
     only those were put together. The blocks off the diagonal need rows that other devices hold."""
-    return _device_map(jnp.matmul, mesh, CASE4, P(None, "x"), check_vma)(a, b)
+    return device_map(jnp.matmul, mesh, CASE4, P(None, "x"), check_vma)(a, b)
 
 
 @case4_gather_a.mistake
 def same_axis_twice_a(a, b, *, mesh, check_vma=False):
     """out_specs use the axis x for both dimensions. One axis can cut an array only once: with n devices along
     it there are n blocks to hold, not n times n. Which dimension stays whole?"""
-    return _device_map(jnp.matmul, mesh, CASE4, P("x", "x"), check_vma)(a, b)
+    return device_map(jnp.matmul, mesh, CASE4, P("x", "x"), check_vma)(a, b)
 
 
 @case4_gather_a.mistake
@@ -484,7 +465,7 @@ def gathered_a_along_columns(a, b, *, mesh, check_vma=False):
     def body(a, b):
         return lax.all_gather(a, "x", axis=1, tiled=True) @ b
 
-    return _device_map(body, mesh, CASE4, P(None, "x"), check_vma)(a, b)
+    return device_map(body, mesh, CASE4, P(None, "x"), check_vma)(a, b)
 
 
 @case4_gather_a.mistake
@@ -495,7 +476,7 @@ def gathered_the_other_operand_b(a, b, *, mesh, check_vma=False):
     def body(a, b):
         return a @ lax.all_gather(b, "x", axis=1, tiled=True)
 
-    return _device_map(body, mesh, CASE4, P("x", None), check_vma)(a, b)
+    return device_map(body, mesh, CASE4, P("x", None), check_vma)(a, b)
 
 
 @case4_gather_a.mistake
@@ -507,21 +488,21 @@ def gathered_both_then_cut_columns(a, b, *, mesh):
         width = b.shape[1]
         return lax.dynamic_slice_in_dim(_gather_both(a, b), width * lax.axis_index("x"), width, axis=1)
 
-    return _device_map(body, mesh, CASE4, P(None, "x"))(a, b)
+    return device_map(body, mesh, CASE4, P(None, "x"))(a, b)
 
 
 @case4_gather_b.mistake
 def local_blocks_in_a_column(a, b, *, mesh, check_vma=False):
     """Each device multiplied its rows of A by its columns of B: that is one block on the diagonal of C, and
     only those were put together. The blocks off the diagonal need columns that other devices hold."""
-    return _device_map(jnp.matmul, mesh, CASE4, P("x", None), check_vma)(a, b)
+    return device_map(jnp.matmul, mesh, CASE4, P("x", None), check_vma)(a, b)
 
 
 @case4_gather_b.mistake
 def same_axis_twice_b(a, b, *, mesh, check_vma=False):
     """out_specs use the axis x for both dimensions of C. One axis can cut an array only once. Which dimension
     of C stays whole here?"""
-    return _device_map(jnp.matmul, mesh, CASE4, P("x", "x"), check_vma)(a, b)
+    return device_map(jnp.matmul, mesh, CASE4, P("x", "x"), check_vma)(a, b)
 
 
 @case4_gather_b.mistake
@@ -532,7 +513,7 @@ def gathered_b_along_rows(a, b, *, mesh, check_vma=False):
     def body(a, b):
         return a @ lax.all_gather(b, "x", axis=0, tiled=True)
 
-    return _device_map(body, mesh, CASE4, P("x", None), check_vma)(a, b)
+    return device_map(body, mesh, CASE4, P("x", None), check_vma)(a, b)
 
 
 @case4_gather_b.mistake
@@ -543,7 +524,7 @@ def gathered_the_other_operand_a(a, b, *, mesh, check_vma=False):
     def body(a, b):
         return lax.all_gather(a, "x", axis=0, tiled=True) @ b
 
-    return _device_map(body, mesh, CASE4, P(None, "x"), check_vma)(a, b)
+    return device_map(body, mesh, CASE4, P(None, "x"), check_vma)(a, b)
 
 
 @case4_gather_b.mistake
@@ -555,7 +536,7 @@ def gathered_both_then_cut_rows(a, b, *, mesh):
         rows = a.shape[0]
         return lax.dynamic_slice_in_dim(_gather_both(a, b), rows * lax.axis_index("x"), rows, axis=0)
 
-    return _device_map(body, mesh, CASE4, P("x", None))(a, b)
+    return device_map(body, mesh, CASE4, P("x", None))(a, b)
 
 
 # Two mesh axes at once: A[I_X, J_Y] · B[J_Y, K] → C[I_X, K], or C[I_X, K_Y].
@@ -563,12 +544,16 @@ def gathered_both_then_cut_rows(a, b, *, mesh):
 TWO = (P("x", "y"), P("y", None))
 
 
-def _two_axis(draw: Draw, out: P, budget) -> Case:
+def _two_axis(draw: Draw, out: P, kind: str) -> Case:
     mesh = draw.mesh("x", "y")
     i, j, k = draw.lengths(3, divisible_by=8)
     a, b = draw.array(i, j, spec=TWO[0]), draw.array(j, k, spec=TWO[1])
     return Case(
-        {"a": a, "b": b}, mesh, out, budget(i // mesh["x"] * k, mesh["y"]), 2 * i * j * k // (mesh["x"] * mesh["y"])
+        {"a": a, "b": b},
+        mesh,
+        out,
+        bytes_sent(kind, i // mesh["x"] * k, mesh["y"]),
+        2 * i * j * k // (mesh["x"] * mesh["y"]),
     )
 
 
@@ -578,32 +563,32 @@ two_axis_scattered = Exercise("two_axis_scattered", points=4, reference=_matmul)
 
 @two_axis.cases
 def _(draw):
-    return _two_axis(draw, P("x", None), _reducing)
+    return _two_axis(draw, P("x", None), "all_reduce")
 
 
 @two_axis_scattered.cases
 def _(draw):
-    return _two_axis(draw, P("x", "y"), _scattering)
+    return _two_axis(draw, P("x", "y"), "reduce_scatter")
 
 
 @two_axis.mistake
 def two_axis_without_sum(a, b, *, mesh, check_vma=False):
     """Each device multiplied its block of A by its rows of B: one part of the sum over J. The parts lie on
     the devices along y."""
-    return _device_map(jnp.matmul, mesh, TWO, P("x", None), check_vma)(a, b)
+    return device_map(jnp.matmul, mesh, TWO, P("x", None), check_vma)(a, b)
 
 
 @two_axis.mistake
 def summed_rows_too(a, b, *, mesh, check_vma=False):
     """The sum runs over both axes. Along y the devices hold parts of the same sum; along x they hold different
     rows of C, which must not be added."""
-    return _device_map(lambda a, b: lax.psum(a @ b, ("x", "y")), mesh, TWO, P("x", None), check_vma)(a, b)
+    return device_map(lambda a, b: lax.psum(a @ b, ("x", "y")), mesh, TWO, P("x", None), check_vma)(a, b)
 
 
 @two_axis.mistake
 def summed_over_x(a, b, *, mesh, check_vma=False):
     """The sum runs over x, along which the *rows* of C are dealt out. Along which axis is J cut?"""
-    return _device_map(lambda a, b: lax.psum(a @ b, "x"), mesh, TWO, P("x", None), check_vma)(a, b)
+    return device_map(lambda a, b: lax.psum(a @ b, "x"), mesh, TWO, P("x", None), check_vma)(a, b)
 
 
 @two_axis.mistake
@@ -615,7 +600,7 @@ def two_axis_gathered(a, b, *, mesh):
         whole_rows = lax.all_gather(a, "y", axis=1, tiled=True)
         return whole_rows @ lax.all_gather(b, "y", axis=0, tiled=True)
 
-    return _device_map(body, mesh, TWO, P("x", None))(a, b)
+    return device_map(body, mesh, TWO, P("x", None))(a, b)
 
 
 @two_axis_scattered.mistake
@@ -626,7 +611,7 @@ def scattered_rows(a, b, *, mesh, check_vma=False):
     def body(a, b):
         return lax.psum_scatter(a @ b, "y", scatter_dimension=0, tiled=True)
 
-    return _device_map(body, mesh, TWO, P("x", "y"), check_vma)(a, b)
+    return device_map(body, mesh, TWO, P("x", "y"), check_vma)(a, b)
 
 
 @two_axis_scattered.mistake
@@ -637,7 +622,7 @@ def scattered_over_x(a, b, *, mesh, check_vma=False):
     def body(a, b):
         return lax.psum_scatter(a @ b, "x", scatter_dimension=1, tiled=True)
 
-    return _device_map(body, mesh, TWO, P("x", "y"), check_vma)(a, b)
+    return device_map(body, mesh, TWO, P("x", "y"), check_vma)(a, b)
 
 
 @two_axis_scattered.mistake
@@ -650,11 +635,11 @@ def two_axis_sliced_after_psum(a, b, *, mesh, check_vma=False):
         width = c.shape[1] // mesh.shape["y"]
         return lax.dynamic_slice_in_dim(c, width * lax.axis_index("y"), width, axis=1)
 
-    return _device_map(body, mesh, TWO, P("x", "y"), check_vma)(a, b)
+    return device_map(body, mesh, TWO, P("x", "y"), check_vma)(a, b)
 
 
 @two_axis_scattered.mistake
 def two_axis_stacked_from_psum(a, b, *, mesh, check_vma=False):
     """Every device along y holds the same whole rows of C, and out_specs put these copies side by side. out_specs
     say how blocks are put together; they do not cut."""
-    return _device_map(lambda a, b: lax.psum(a @ b, "y"), mesh, TWO, P("x", "y"), check_vma)(a, b)
+    return device_map(lambda a, b: lax.psum(a @ b, "y"), mesh, TWO, P("x", "y"), check_vma)(a, b)

@@ -1,4 +1,4 @@
-"""07_matmul: the questions and plain functions of the lesson, judged by doing the experiment."""
+"""§ 1–5, 7, 9, 12: questions and plain functions, judged by doing the experiment."""
 
 from __future__ import annotations
 
@@ -185,12 +185,7 @@ def _local_shape(notation):
 
 
 local_shapes = Exercise("local_shapes", points=2, reference=_local_shape, form="table")
-
-
-@local_shapes.cases
-def _(draw):
-    for notation in LOCAL:
-        yield Case({"notation": notation}, MESH, key=notation)
+local_shapes.rows(LOCAL, MESH, argument="notation")
 
 
 def _divided(notation, how):
@@ -271,12 +266,7 @@ def _which_case(product):
 
 
 name_the_case = Exercise("name_the_case", points=3, reference=_which_case, form="table")
-
-
-@name_the_case.cases
-def _(draw):
-    for product in CASES:
-        yield Case({"product": product}, MESH, key=product)
+name_the_case.rows(CASES, MESH, argument="product")
 
 
 @name_the_case.mistake
@@ -334,12 +324,7 @@ def _all_equal(some, others):
 
 
 case1_out = Exercise("case1_out", points=2, reference=_comes_out, form="table")
-
-
-@case1_out.cases
-def _(draw):
-    for product in NO_COMMUNICATION:
-        yield Case({"product": product}, MESH, key=product)
+case1_out.rows(NO_COMMUNICATION, MESH, argument="product")
 
 
 @case1_out.mistake
@@ -386,12 +371,7 @@ def _after(collective):
 
 
 after_collective = Exercise("after_collective", points=2, reference=_after, form="table")
-
-
-@after_collective.cases
-def _(draw):
-    for collective in AFTER:
-        yield Case({"collective": collective}, {"x": 4}, key=collective)
+after_collective.rows(AFTER, {"x": 4}, argument="collective")
 
 
 @after_collective.mistake
@@ -452,12 +432,7 @@ def _bytes_sent(collective):
 
 
 bytes_sent = Exercise("bytes_sent", points=2, reference=_bytes_sent, form="table")
-
-
-@bytes_sent.cases
-def _(draw):
-    for collective in SENT:
-        yield Case({"collective": collective}, {"x": 4}, key=collective)
+bytes_sent.rows(SENT, {"x": 4}, argument="collective")
 
 
 @bytes_sent.mistake
@@ -543,12 +518,7 @@ CLAIMS = {
 }
 
 find_the_mistake = Exercise("find_the_mistake", points=3, reference=lambda claim: CLAIMS[claim](), form="table")
-
-
-@find_the_mistake.cases
-def _(draw):
-    for claim in CLAIMS:
-        yield Case({"claim": claim}, key=claim)
+find_the_mistake.rows(CLAIMS, argument="claim")
 
 
 def _published(claim, wrong):

@@ -1,1 +1,4 @@
-"""The exercises of `multihost`; a file is a stretch of the lesson."""
+"""Several processes that are one program, and what starts them.
+
+Its files, in the order of the text: `processes`, `files`, `arrays`, `claims`.
+"""

@@ -1,4 +1,4 @@
-"""19_multihost: arrays that no process holds alone: to make them, to read them, and to say who has what."""
+"""§ 2–4: arrays that no process holds alone: to make them, to read them, and to say who has what."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import PerProcess
 from grader.exercises import Case, Exercise
 from grader.lessons.multihost.processes import DEVICES, HERE, PROCESSES, held
+from grader.lessons.shared import FLOAT
 
 GRID = {"data": PROCESSES, "model": DEVICES}
 
@@ -60,8 +61,6 @@ WHO_HAS = {
 }
 
 who_has_what = Exercise("who_has_what", points=4, form="table", reference=lambda row: WHO_HAS[row]())
-
-
 who_has_what.rows(WHO_HAS)
 
 
@@ -114,7 +113,6 @@ def _shard(batch: int, hosts: int, devices: int, *axes: str) -> int:
     return NamedSharding(mesh, P(axes)).shard_shape((batch,))[0]
 
 
-FLOAT = 4  # bytes
 BATCH = {
     "batch 1024, 16 processes of 4 devices: examples a process loads": lambda: _shard(1024, 16, 4, "data"),
     "batch 1024, 16 processes of 4 devices: examples a device gets": lambda: _shard(1024, 16, 4, "data", "model"),
@@ -129,8 +127,6 @@ BATCH = {
 }
 
 batch_arithmetic = Exercise("batch_arithmetic", points=4, form="table", reference=lambda row: BATCH[row]())
-
-
 batch_arithmetic.rows(BATCH)
 
 

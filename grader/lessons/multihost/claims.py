@@ -1,4 +1,4 @@
-"""19_multihost: what is said of many processes, and who has to make which call."""
+"""§ 6, 11: what is said of many processes, and who has to make which call."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ CLAIMS = {
 
 multihost_claims = Exercise("multihost_claims", points=4, form="table", reference=lambda row: CLAIMS[row])
 _ROWS = list(CLAIMS)
-
-
 multihost_claims.rows(CLAIMS)
 
 
@@ -78,8 +76,6 @@ CALLS = {
 }
 
 pipeline_calls = Exercise("pipeline_calls", points=3, form="table", reference=lambda row: CALLS[row])
-
-
 pipeline_calls.rows(CALLS)
 
 

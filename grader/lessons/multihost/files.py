@@ -1,4 +1,4 @@
-"""19_multihost: what starts the processes. Lines and manifests are read by what they say, not compared as text."""
+"""§ 1, 10: what starts the processes. Lines and manifests are read by what they say, not compared as text."""
 
 from __future__ import annotations
 
@@ -264,8 +264,6 @@ FAULTS = {
 }
 
 cluster_faults = Exercise("cluster_faults", points=4, form="table", reference=lambda row: FAULTS[row])
-
-
 cluster_faults.rows(FAULTS)
 
 

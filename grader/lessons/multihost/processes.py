@@ -1,4 +1,4 @@
-"""19_multihost: several processes that are one program. Answers are run in real processes.
+"""§ 1, 5–8: several processes that are one program. Answers are run in real processes.
 
 A reference says on one device, with NumPy, what each process is to return.
 """

@@ -1,1 +1,4 @@
-"""The exercises of `placement`; a file is a stretch of the lesson."""
+"""Where arrays live, what may meet, and how they move.
+
+Its files, in the order of the text: `whereabouts`, `moves`.
+"""

@@ -1,4 +1,4 @@
-"""03_placement, the second half: moving arrays, and two meshes that work at the same time."""
+"""§ 4–5, the functions, and § 8–10: moving arrays, and two meshes that work at the same time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh
 from grader.exercises import Case, Exercise
-from grader.lessons.placement.whereabouts import FRONT, REAR, RING, TURNED, _believed, _lab, _rows, _runs, line, put
+from grader.lessons.placement.whereabouts import FRONT, REAR, RING, TURNED, lab, line, put, runs
+from grader.lessons.shared import believed
 
 HALVES, EVENS_AND_ODDS, BACK_TO_FRONT = (FRONT, REAR), (range(0, 8, 2), range(1, 8, 2)), (REAR, FRONT)
 
@@ -369,7 +370,7 @@ def _when(row):
 
 
 timetable = Exercise("timetable", points=3, reference=_when, form="table")
-_rows(timetable, WHEN)
+timetable.rows(WHEN)
 
 
 @timetable.mistake
@@ -397,38 +398,38 @@ def one_step_too_many(row):
 def saw_no_idle_steps(row):
     """The last stage has nothing to do until something has come through the stages before it. And the first, at
     the end?"""
-    return _believed(row, 0, WHEN[3])
+    return believed(row, 0, WHEN[3])
 
 
 @timetable.mistake
 def counted_all_stages_idleness(row):
     """That is the idleness of all stages together. The question is about one."""
-    return _believed(row, 12, WHEN[3])
+    return believed(row, 12, WHEN[3])
 
 
 @timetable.mistake
 def took_the_step_for_the_batch(row):
     """In step 5 a new batch enters the *first* stage. Stage 3 is two stages behind."""
-    return _believed(row, 5, WHEN[4])
+    return believed(row, 5, WHEN[4])
 
 
 @timetable.mistake
 def counted_stages_from_0(row):
     """Stages are counted from 1 here: batch 1 is on stage 1 in step 1."""
-    return _believed(row, 2, WHEN[4])
+    return believed(row, 2, WHEN[4])
 
 
 @timetable.mistake
 def waiting_costs_nothing(row):
     """If Python waits for a batch before it begins with the next, no two stages ever work at the same time."""
-    return _believed(row, 15, WHEN[5])
+    return believed(row, 15, WHEN[5])
 
 
 # What stands in older texts, and in every second forum.
 
 
 def _where_it_runs():
-    front, fresh = _lab()["front"], _lab()["fresh"]
+    front, fresh = lab()["front"], lab()["fresh"]
     return "on the committed one's devices" if (fresh + front).devices() == front.devices() else "on the default device"
 
 
@@ -444,7 +445,7 @@ def _shape_in_the_message():
 
 def _what_must_agree():
     """Change the layout, then the order, and see which of the two is too much."""
-    layouts, orders = _runs("whole + copies"), _runs("whole + backwards")
+    layouts, orders = runs("whole + copies"), runs("whole + backwards")
     return {("runs", "error"): "their order", ("error", "runs"): "their specs", ("runs", "runs"): "nothing"}.get(
         (layouts, orders), "both"
     )
@@ -452,7 +453,7 @@ def _what_must_agree():
 
 def _leads_to_other_devices():
     """Who brings a result there. (JAX 0.7's reshard raises nothing here, and leaves the array where it was.)"""
-    front, there = _lab()["front_explicit"], _lab()["there_explicit"]
+    front, there = lab()["front_explicit"], lab()["there_explicit"]
     arrived = []
     for name, way in {"device_put": jax.device_put, "reshard": jax.sharding.reshard}.items():
         with contextlib.suppress(ValueError):
@@ -469,44 +470,44 @@ CLAIMS = {
 }
 
 placement_claims = Exercise("placement_claims", points=2, reference=lambda row: CLAIMS[row](), form="table")
-_rows(placement_claims, CLAIMS)
+placement_claims.rows(CLAIMS)
 
 
 @placement_claims.mistake
 def the_default_device_decides(row):
     """Where did `front + fresh` lie, above? What you placed decides, and what you did not place follows."""
-    return _believed(row, "on the default device", "policy")
+    return believed(row, "on the default device", "policy")
 
 
 @placement_claims.mistake
 def believed_the_printed_output(row):
     """The message names the shape and dtype of the operand. Compare them with the arrays in the cell: could the
     two have met? A stored output is as old as its last run."""
-    return _believed(row, "yes", "message")
+    return believed(row, "yes", "message")
 
 
 @placement_claims.mistake
 def specs_must_agree(row):
     """Two specs over one list of devices are two layouts: the compiler brings them together. Think of `whole +
     copies`."""
-    return _believed(row, "their specs", "same_devices")
+    return believed(row, "their specs", "same_devices")
 
 
 @placement_claims.mistake
 def devices_are_a_set(row):
     """`whole` and `backwards` lie on the same eight devices. May they meet?"""
-    return _believed(row, "nothing", "same_devices")
+    return believed(row, "nothing", "same_devices")
 
 
 @placement_claims.mistake
 def reshard_leads_anywhere(row):
     """`reshard` is an operation of a program, and a program has one list of devices. Try it, and look at the
     `.devices()` of what comes out."""
-    return _believed(row, "device_put and reshard", "other_devices")
+    return believed(row, "device_put and reshard", "other_devices")
 
 
 @placement_claims.mistake
 def reshard_is_the_way(row):
     """It is the other way round: one changes the layout on the devices at hand, the other brings an array to
     any devices."""
-    return _believed(row, "reshard", "other_devices")
+    return believed(row, "reshard", "other_devices")

@@ -1,4 +1,4 @@
-"""03_placement: where arrays live, what may meet, and how data move. Every answer is found by doing it."""
+"""§ 1–7, the tables: where arrays live, what may meet, and how data move. Every answer is found by doing it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Exercise
+from grader.lessons.shared import believed
 
 # What the lesson's first two cells define. The questions are expressions of these names, and are evaluated.
 
@@ -37,7 +38,7 @@ def put(value, mesh, *spec):
 
 
 @functools.cache
-def _lab():
+def lab():
     v = 10 * np.arange(8, dtype=np.float32)
     second = line(*REAR)
     arrays = {
@@ -65,26 +66,16 @@ def _lab():
 def _value_of(expression):
     """What an expression of the lesson comes to; `with …: …` in one line is one, too."""
     context, _, rest = re.fullmatch(r"(?:with (.+\)): )?()(.*)", expression).groups()
-    with eval(context, dict(_lab())) if context else contextlib.nullcontext():
-        return eval(rest, dict(_lab()))
+    with eval(context, dict(lab())) if context else contextlib.nullcontext():
+        return eval(rest, dict(lab()))
 
 
-def _runs(row):
+def runs(row):
     try:
         jax.block_until_ready(_value_of(row))
     except Exception:  # which error, and with what words, differs between versions of JAX
         return "error"
     return "runs"
-
-
-def _rows(exercise, keys, **more):
-    """The exercise's cases: a row for each expression, or each question."""
-    exercise.cases(lambda draw: [Case({"row": key}, key=key, **more) for key in keys])
-
-
-def _believed(row, value, *rows):
-    """The value, where the row is one of those that a belief is about."""
-    return value if row in rows else None
 
 
 # Which devices hold a part of it?
@@ -110,7 +101,7 @@ def _numbers(row):
 
 
 who_holds_it = Exercise("who_holds_it", points=3, reference=_numbers, form="table")
-_rows(who_holds_it, HOLDERS)
+who_holds_it.rows(HOLDERS)
 
 
 @who_holds_it.mistake
@@ -124,45 +115,45 @@ def took_the_host_for_a_device(row):
 def spread_a_fresh_array(row):
     """Nothing said that it should be spread. What you make without saying where lies whole on one device, the
     default one. Look at `.devices()` of it."""
-    return _believed(row, list(EVERYONE), "jnp.arange(8)")
+    return believed(row, list(EVERYONE), "jnp.arange(8)")
 
 
 @who_holds_it.mistake
 def copies_on_one_device(row):
     """`P()` cuts nothing: every device of the *mesh* holds the whole. How many copies are that?"""
-    return _believed(row, [0], "copies")
+    return believed(row, [0], "copies")
 
 
 @who_holds_it.mistake
 def counted_within_the_mesh(row):
     """Those are places within the mesh, counted from 0. Which devices was this mesh made of?"""
-    return _believed(row, list(FRONT), "rear + 1")
+    return believed(row, list(FRONT), "rear + 1")
 
 
 @who_holds_it.mistake
 def one_entry_on_one_device(row):
     """A program runs on all devices of the mesh that its operand lies on, and so does its result, however
     small. Who holds a copy of a single number, when nothing is cut?"""
-    return _believed(row, [0], "whole[0]", "front.sum()")
+    return believed(row, [0], "whole[0]", "front.sum()")
 
 
 @who_holds_it.mistake
 def used_the_whole_machine(row):
     """That mesh has only four of the devices. The other four hold nothing of the array and take no part in what
     is computed from it."""
-    return _believed(row, list(EVERYONE), "front", "rear + 1", "front.sum()")
+    return believed(row, list(EVERYONE), "front", "rear + 1", "front.sum()")
 
 
 @who_holds_it.mistake
 def left_it_where_it_was(row):
     """Those are the devices of `front` itself. `device_put` returns a *new* array: where does that one lie?"""
-    return _believed(row, list(FRONT), "jax.device_put(front, there)")
+    return believed(row, list(FRONT), "jax.device_put(front, there)")
 
 
 @who_holds_it.mistake
 def counted_both_arrays(row):
     """`front` stays where it is, yes. The question is about the array that `device_put` returns."""
-    return _believed(row, list(EVERYONE), "jax.device_put(front, there)")
+    return believed(row, list(EVERYONE), "jax.device_put(front, there)")
 
 
 # Committed or not?
@@ -187,65 +178,65 @@ def _committed(row):
 
 
 commit_status = Exercise("commit_status", points=3, reference=_committed, form="table")
-_rows(commit_status, STATUS)
+commit_status.rows(STATUS)
 
 
 @commit_status.mistake
 def to_be_somewhere_is_to_be_committed(row):
     """It lies on a device, but nobody said on which: JAX chose. Committed is what *you* have placed, or what
     was computed from that."""
-    return _believed(row, True, "jnp.arange(8)", "jnp.zeros(front.shape)")
+    return believed(row, True, "jnp.arange(8)", "jnp.zeros(front.shape)")
 
 
 @commit_status.mistake
 def every_put_commits(row):
     """`device_put` without a second argument says nothing about where. What would there be to hold on to?"""
-    return _believed(row, True, "jax.device_put(v)")
+    return believed(row, True, "jax.device_put(v)")
 
 
 @commit_status.mistake
 def the_default_device_needs_no_commitment(row):
     """It would have come to device 0 anyway, but now you *said* so, and JAX keeps to it."""
-    return _believed(row, False, "jax.device_put(v, jax.devices()[0])")
+    return believed(row, False, "jax.device_put(v, jax.devices()[0])")
 
 
 @commit_status.mistake
 def meshes_do_not_commit(row):
     """It was put on a mesh by name, with a sharding. That is as explicit as it gets."""
-    return _believed(row, False, "front")
+    return believed(row, False, "front")
 
 
 @commit_status.mistake
 def ones_like_is_fresh(row):
     """So it was in older versions, and so older tutorials say. Today it takes over more of its model than shape
     and dtype: print its sharding."""
-    return _believed(row, False, "jnp.ones_like(front)")
+    return believed(row, False, "jnp.ones_like(front)")
 
 
 @commit_status.mistake
 def jit_commits(row):
     """A program adds no commitment of its own: its result is committed if one of its operands was."""
-    return _believed(row, True, "jax.jit(jnp.sin)(fresh)")
+    return believed(row, True, "jax.jit(jnp.sin)(fresh)")
 
 
 @commit_status.mistake
 def results_are_free(row):
     """The result of a program stays where the committed operand made it run, and is committed there: one
     committed operand is enough."""
-    return _believed(row, False, "jax.jit(jnp.sin)(front)", "front + fresh")
+    return believed(row, False, "jax.jit(jnp.sin)(front)", "front + fresh")
 
 
 @commit_status.mistake
 def numpy_remembers(row):
     """On its way through NumPy the array became plain numbers on the host. Nothing there remembers devices."""
-    return _believed(row, True, "jnp.asarray(np.asarray(front))")
+    return believed(row, True, "jnp.asarray(np.asarray(front))")
 
 
 @commit_status.mistake
 def the_mesh_in_force_was_overlooked(row):
     """Under `jax.set_mesh` there is more to say about a new array than on a bare machine. Compare
     `jnp.arange(8).sharding` inside the `with` and outside of it, in your own version of JAX."""
-    return _believed(row, not _committed(row), "with jax.set_mesh(explicit): jnp.arange(8)")
+    return believed(row, not _committed(row), "with jax.set_mesh(explicit): jnp.arange(8)")
 
 
 # May these meet?
@@ -266,81 +257,81 @@ MEETINGS = (
     "front + jax.device_put(rear, front.sharding)",
 )
 
-will_it_run = Exercise("will_it_run", points=4, reference=_runs, form="table")
-_rows(will_it_run, MEETINGS)
+will_it_run = Exercise("will_it_run", points=4, reference=runs, form="table")
+will_it_run.rows(MEETINGS)
 
 
 @will_it_run.mistake
 def uncommitted_is_stuck(row):
     """It lies on device 0, but nobody put it there on purpose. Uncommitted means that JAX may move it to where
     the other operand is."""
-    return _believed(row, "error", "whole + fresh", "front + jnp.zeros(rear.shape)")
+    return believed(row, "error", "whole + fresh", "front + jnp.zeros(rear.shape)")
 
 
 @will_it_run.mistake
 def numpy_must_be_put_first(row):
     """A NumPy array is as free as an uncommitted one: JAX brings it to wherever the program runs. (That costs a
     trip from the host each time.)"""
-    return _believed(row, "error", "whole + v")
+    return believed(row, "error", "whole + v")
 
 
 @will_it_run.mistake
 def layouts_must_agree(row):
     """Same devices, same order: these are two layouts on one mesh, and the compiler knows how to bring them
     together."""
-    return _believed(row, "error", "whole + copies")
+    return believed(row, "error", "whole + copies")
 
 
 @will_it_run.mistake
 def a_put_without_a_place_binds(row):
     """Only a `device_put` that says *where* commits."""
-    return _believed(row, "error", "whole + jax.device_put(v)")
+    return believed(row, "error", "whole + jax.device_put(v)")
 
 
 @will_it_run.mistake
 def some_devices_in_common(row):
     """That they share devices is not enough. A program runs on one list of devices, and each committed operand
     must lie on exactly that list."""
-    return _believed(row, "runs", "whole + alone", "front + whole")
+    return believed(row, "runs", "whole + alone", "front + whole")
 
 
 @will_it_run.mistake
 def jax_moves_what_it_needs(row):
     """Both were put where they are on purpose, and JAX takes you at your word: which of the two should give way?"""
-    return _believed(row, "runs", "front + rear")
+    return believed(row, "runs", "front + rear")
 
 
 @will_it_run.mistake
 def order_does_not_matter(row):
     """The same eight devices, but in another order: which device holds the first entry of each? A mesh is a
     list, not a set."""
-    return _believed(row, "runs", "whole + backwards")
+    return believed(row, "runs", "whole + backwards")
 
 
 @will_it_run.mistake
 def mesh_shapes_must_agree(row):
     """With Auto axes only the *list* of devices counts. 4 × 2 and 2 × 4, read row by row, are the same list."""
-    return _believed(row, "error", "tall + wide")
+    return believed(row, "error", "tall + wide")
 
 
 @will_it_run.mistake
 def explicit_axes_are_like_auto(row):
     """With Explicit axes the mesh is part of an array's *type*, and operands of one operation must agree in it."""
-    return _believed(row, "runs", "tall_explicit + wide_explicit")
+    return believed(row, "runs", "tall_explicit + wide_explicit")
 
 
 @will_it_run.mistake
 def ones_like_goes_anywhere(row):
     """Older tutorials show this as an example of what may be mixed. Where does `jnp.ones_like(rear)` lie today,
     and is it committed?"""
-    return _believed(row, "runs", "front + jnp.ones_like(rear)")
+    return believed(row, "runs", "front + jnp.ones_like(rear)")
 
 
 @will_it_run.mistake
 def once_committed_for_ever(row):
     """A committed array stays, but `device_put` gives you a new one, committed to the place that you name. Is
     that the place of the other operand?"""
-    return _believed(row, "error", "front + jax.device_put(rear, front.sharding)")
+    return believed(row, "error", "front + jax.device_put(rear, front.sharding)")
 
 
 # Which entry does a device hold, when the devices come in another order?
@@ -367,7 +358,7 @@ def _entry(row):
 
 
 device_order = Exercise("device_order", points=2, reference=_entry, form="table")
-_rows(device_order, ORDER)
+device_order.rows(ORDER)
 
 
 def _device(row):
@@ -395,20 +386,20 @@ def looked_up_the_place_for_the_device(row):
 def read_backwards(row):
     """Put together, the array reads as it always did: the sharding knows which device has which entry. Only
     *who holds it* has changed."""
-    return _believed(row, 70, "np.asarray(backwards)[0]")
+    return believed(row, 70, "np.asarray(backwards)[0]")
 
 
 @device_order.mistake
 def nothing_moves_between_orders(row):
     """`device_put` to a mesh with another order changes who holds what, and so it moves data. Who holds the
     first entry of `whole`?"""
-    return _believed(row, 70, "jax.device_put(backwards, whole.sharding) on device 0")
+    return believed(row, 70, "jax.device_put(backwards, whole.sharding) on device 0")
 
 
 @device_order.mistake
 def counted_whole_from_the_end(row):
     """`whole` lies over devices 0 to 7 in that order."""
-    return _believed(row, 20, "whole on device 5")
+    return believed(row, 20, "whole on device 5")
 
 
 # What may stand inside jit?
@@ -422,46 +413,46 @@ INSIDE = (
     "jax.jit(lambda a: jax.device_put(a, backwards.sharding))(whole)",
 )
 
-inside_jit = Exercise("inside_jit", points=2, reference=_runs, form="table")
-_rows(inside_jit, INSIDE)
+inside_jit = Exercise("inside_jit", points=2, reference=runs, form="table")
+inside_jit.rows(INSIDE)
 
 
 @inside_jit.mistake
 def a_program_can_move_its_data(row):
     """One compiled program runs on one list of devices. `front` is committed to four of them, and `there` names
     four others: which list should it be?"""
-    return _believed(row, "runs", INSIDE[1])
+    return believed(row, "runs", INSIDE[1])
 
 
 @inside_jit.mistake
 def out_shardings_lead_elsewhere(row):
     """`out_shardings` lay out the result over the program's devices, and these are where the committed operand is."""
-    return _believed(row, "runs", INSIDE[2])
+    return believed(row, "runs", INSIDE[2])
 
 
 @inside_jit.mistake
 def nothing_moves_around_jit(row):
     """This `device_put` stands outside: the program is done, and its result is moved by the runtime, as any array."""
-    return _believed(row, "error", INSIDE[0])
+    return believed(row, "error", INSIDE[0])
 
 
 @inside_jit.mistake
 def no_put_inside_at_all(row):
     """Inside a program `device_put` is no transfer but a wish about the layout. This one names the devices that
     the program runs on: nothing speaks against it."""
-    return _believed(row, "error", INSIDE[3])
+    return believed(row, "error", INSIDE[3])
 
 
 @inside_jit.mistake
 def uncommitted_operands_bind(row):
     """`fresh` is committed to nothing. So there is only one opinion about where this program runs."""
-    return _believed(row, "error", INSIDE[4])
+    return believed(row, "error", INSIDE[4])
 
 
 @inside_jit.mistake
 def a_set_is_enough(row):
     """The same set of devices, but another order: that is another list, and a program has one."""
-    return _believed(row, "runs", INSIDE[5])
+    return believed(row, "runs", INSIDE[5])
 
 
 # How does it travel? JAX's transfer guards see every transfer by the runtime, and none inside a program.
@@ -482,7 +473,7 @@ STAYS, BETWEEN, HOST, INSIDE_A_PROGRAM = "not at all", "between devices", "throu
 
 def _travels(row):
     """Forbid one kind of transfer after the other, and see which one is missed."""
-    _lab()  # made before anything is forbidden
+    lab()  # made before anything is forbidden
     for guard, way in ((jax.transfer_guard_host_to_device, HOST), (jax.transfer_guard_device_to_device, BETWEEN)):
         try:
             with guard("disallow_explicit"):
@@ -491,82 +482,82 @@ def _travels(row):
             if "Disallowed" not in str(error):
                 raise
             return way
-    return STAYS if any(moved is array for array in _lab().values()) else INSIDE_A_PROGRAM
+    return STAYS if any(moved is array for array in lab().values()) else INSIDE_A_PROGRAM
 
 
 how_it_travels = Exercise("how_it_travels", points=4, reference=_travels, form="table")
-_rows(how_it_travels, TRAVELS)
+how_it_travels.rows(TRAVELS)
 
 
 @how_it_travels.mistake
 def every_put_copies(row):
     """It is there already, laid out like this. Compare with `is`: do you get another array?"""
-    return _believed(row, BETWEEN, TRAVELS[0])
+    return believed(row, BETWEEN, TRAVELS[0])
 
 
 @how_it_travels.mistake
 def every_way_leads_through_the_host(row):
     """Block by block this array is cut as it is wanted: each block goes straight to its new device."""
-    return _believed(row, HOST, TRAVELS[1], TRAVELS[4])
+    return believed(row, HOST, TRAVELS[1], TRAVELS[4])
 
 
 @how_it_travels.mistake
 def device_put_never_needs_the_host(row):
     """No device has the block that another one is to get: blocks have to be cut anew or put together, and the
     devices have no program in common that could do it. Who is left?"""
-    return _believed(row, BETWEEN, TRAVELS[2], TRAVELS[3])
+    return believed(row, BETWEEN, TRAVELS[2], TRAVELS[3])
 
 
 @how_it_travels.mistake
 def same_mesh_goes_by_collective(row):
     """That is what a *program* would do, with an all-gather. `device_put` runs none here, though the devices
     are the same: it looks for ready-made blocks, and finds none."""
-    return _believed(row, INSIDE_A_PROGRAM, TRAVELS[5])
+    return believed(row, INSIDE_A_PROGRAM, TRAVELS[5])
 
 
 @how_it_travels.mistake
 def same_mesh_moves_directly(row):
     """`device_put` sends blocks that exist. Which device has the whole array, to send it?"""
-    return _believed(row, BETWEEN, TRAVELS[5])
+    return believed(row, BETWEEN, TRAVELS[5])
 
 
 @how_it_travels.mistake
 def jit_needs_the_host(row):
     """A compiled program changes the layout with collectives, among its own devices: the runtime transfers
     nothing."""
-    return _believed(row, HOST, TRAVELS[6])
+    return believed(row, HOST, TRAVELS[6])
 
 
 @how_it_travels.mistake
 def jit_does_not_move(row):
     """Nobody calls `device_put`, but the layout changes, and so data move: by a collective, inside the program."""
-    return _believed(row, STAYS, TRAVELS[6])
+    return believed(row, STAYS, TRAVELS[6])
 
 
 @how_it_travels.mistake
 def same_devices_no_move(row):
     """Device 0 held the first entry and holds the last. The set of devices is the same, but the data moved."""
-    return _believed(row, STAYS, TRAVELS[7])
+    return believed(row, STAYS, TRAVELS[7])
 
 
 @how_it_travels.mistake
 def another_order_through_the_host(row):
     """Here JAX knows better: for the same devices in another order it runs a small program that lets the blocks
     change places."""
-    return _believed(row, HOST, TRAVELS[7])
+    return believed(row, HOST, TRAVELS[7])
 
 
 @how_it_travels.mistake
 def another_order_between_devices(row):
     """Blocks do go from device to device, but not by the runtime: for the same devices in another order JAX
     runs a small program."""
-    return _believed(row, BETWEEN, TRAVELS[7])
+    return believed(row, BETWEEN, TRAVELS[7])
 
 
 @how_it_travels.mistake
 def numpy_is_no_detour(row):
     """`np.asarray` gives an array of NumPy's, in the host's memory. What is put on devices then comes from there."""
-    return _believed(row, BETWEEN, TRAVELS[8])
+    return believed(row, BETWEEN, TRAVELS[8])
 
 
 # Two names, one memory?
@@ -586,57 +577,57 @@ DONATED = "a itself, after jax.jit(jnp.sin, donate_argnums=0)(a)"
 
 def _survives(row):
     """Make b of a, delete a, and look whether b is still there."""
-    a = put(_lab()["v"] + 1, line(*FRONT), "x")
+    a = put(lab()["v"] + 1, line(*FRONT), "x")
     if row == DONATED:
         jax.block_until_ready(jax.jit(jnp.sin, donate_argnums=0)(a))
         return "deleted" if a.is_deleted() else "alive"
-    b = jax.block_until_ready(eval(row, {**_lab(), "a": a}))
+    b = jax.block_until_ready(eval(row, {**lab(), "a": a}))
     a.delete()
     return "deleted" if b.is_deleted() else "alive"
 
 
 alias = Exercise("alias", points=3, reference=_survives, form="table")
-_rows(alias, (*ALIASES, DONATED))
+alias.rows((*ALIASES, DONATED))
 
 
 @alias.mistake
 def a_second_name_is_a_second_array(row):
     """`b = a` is Python's: two names for one object. Nothing was copied."""
-    return _believed(row, "alive", ALIASES[0])
+    return believed(row, "alive", ALIASES[0])
 
 
 @alias.mistake
 def device_put_always_copies(row):
     """The array lies already where it is wanted, and as it is wanted, however that is spelled. So you get the
     array you had: `b is a`."""
-    return _believed(row, "alive", ALIASES[1], ALIASES[2])
+    return believed(row, "alive", ALIASES[1], ALIASES[2])
 
 
 @alias.mistake
 def asarray_is_array(row):
     """As in NumPy: `array` copies, and `asarray` only makes sure that it is an array. It is one."""
-    return _believed(row, "alive", ALIASES[3])
+    return believed(row, "alive", ALIASES[3])
 
 
 @alias.mistake
 def copies_hang_on_the_original(row):
     """This asks for memory of its own, in so many words."""
-    return _believed(row, "deleted", ALIASES[4], ALIASES[5])
+    return believed(row, "deleted", ALIASES[4], ALIASES[5])
 
 
 @alias.mistake
 def adding_nothing_changes_nothing(row):
     """To add is to run a program, and its result is a new array, even if the numbers are the same."""
-    return _believed(row, "deleted", ALIASES[6])
+    return believed(row, "deleted", ALIASES[6])
 
 
 @alias.mistake
 def moved_arrays_share_memory(row):
     """It is on other devices: what memory could the two share?"""
-    return _believed(row, "deleted", ALIASES[7])
+    return believed(row, "deleted", ALIASES[7])
 
 
 @alias.mistake
 def donation_is_a_loan(row):
     """Donated is given away: the program may write its result into that memory, and the operand is gone."""
-    return _believed(row, "alive", DONATED)
+    return believed(row, "alive", DONATED)

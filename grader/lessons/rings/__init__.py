@@ -1,1 +1,4 @@
-"""The exercises of `rings`; a file is a stretch of the lesson."""
+"""Collectives built from sends between neighbours, and devices that wait for ever.
+
+Its files, in the order of the text: `waiting`, `rings`.
+"""

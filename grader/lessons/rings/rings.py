@@ -1,4 +1,4 @@
-"""08_rings: collectives built from sends between neighbours, as programs written with shard_map.
+"""§ 1–6, the programs: collectives built from sends between neighbours, written with shard_map.
 
 The devices along x stand in a ring; `_pass` sends a block to the next one. Along y there are copies.
 """
@@ -12,9 +12,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Case, Exercise
-from grader.programs.structure import ring_bytes
-
-FLOAT = 4  # bytes of a float32
+from grader.lessons.shared import FLOAT, bytes_sent
 
 
 def on_ring(body, x, mesh, ins, out):
@@ -138,7 +136,7 @@ def _(draw):
         ROW,
         P(),
         lambda n: n - 1,
-        lambda n: ring_bytes("all_gather", rows * columns * FLOAT, n),
+        lambda n: bytes_sent("all_gather", rows * columns, n),
         lambda n: n - 1,
     )
 
@@ -229,7 +227,7 @@ def _(draw):
         ROW,
         P("x"),
         lambda n: n - 1,
-        lambda n: ring_bytes("reduce_scatter", n * share * FLOAT, n),
+        lambda n: bytes_sent("reduce_scatter", n * share, n),
         lambda n: n - 1,
     )
 
@@ -335,7 +333,7 @@ def _(draw):
         ROW,
         P(),
         lambda n: 2 * (n - 1),
-        lambda n: ring_bytes("all_reduce", n * share * FLOAT, n),
+        lambda n: bytes_sent("all_reduce", n * share, n),
         lambda n: 2 * (n - 1),
     )
 
@@ -485,7 +483,7 @@ def _(draw):
         ROW,
         P(),
         lambda n: n,
-        lambda n: ring_bytes("all_gather", rows * columns * FLOAT, n),
+        lambda n: bytes_sent("all_gather", rows * columns, n),
         lambda n: n // 2,
     )
 

@@ -1,4 +1,4 @@
-"""08_rings: what goes round, what it costs, and who waits for whom: questions and plain functions."""
+"""§ 1, 6–7: what goes round, what it costs, and who waits for whom: questions and plain functions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""The exercises of `shard_map`; a file is a stretch of the lesson."""
+"""The per-device view: blocks, specs, and types that say what varies.
+
+Its files, in the order of the text: `views`, `programs`, `varying`.
+"""

@@ -1,4 +1,4 @@
-"""05_shard_map: functions of one device's block, as programs."""
+"""§ 2–5, 7, 9–10, the programs: functions of one device's block."""
 
 from __future__ import annotations
 
@@ -10,26 +10,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Draw, Exercise, Move
-from grader.programs.structure import ring_bytes
-
-FLOAT = 4  # bytes of a float32
-
-
-def _device_map(body, mesh, ins, out, check_vma=False, **options):
-    return jax.shard_map(body, mesh=mesh, in_specs=ins, out_specs=out, check_vma=check_vma, **options)
-
-
-def _reducing(elements: int, n: int) -> int:
-    """Bytes sent per device to add up so many float32 held by each of n devices, all of them everywhere."""
-    return round(ring_bytes("all_reduce", elements * FLOAT, n))
-
-
-def varying(value, axes):
-    """The value, typed as one that may differ along `axes`."""
-    if hasattr(lax, "pcast"):
-        return lax.pcast(value, axes, to="varying")
-    return lax.pvary(value, axes)  # JAX before 0.8.2
-
+from grader.lessons.shared import bytes_sent, device_map, varying
 
 # One number from each device. Blocks are of four, so that the reference needs no mesh.
 
@@ -51,7 +32,7 @@ def _(draw):
 def scalar_laid_along_x(x, *, mesh, check_vma=False):
     """Each device's sum is a scalar: it has no dimension along which out_specs could put the sums of all
     devices one after the other. How does `jnp.sum` keep a dimension of length one?"""
-    return _device_map(jnp.sum, mesh, P("x"), P("x"), check_vma)(x)
+    return device_map(jnp.sum, mesh, P("x"), P("x"), check_vma)(x)
 
 
 @partial_sums.mistake
@@ -62,14 +43,14 @@ def summed_over_all(x, *, mesh):
     def body(block):
         return lax.psum(jnp.sum(block, keepdims=True), "x")
 
-    return _device_map(body, mesh, P("x"), P("x"))(x)
+    return device_map(body, mesh, P("x"), P("x"))(x)
 
 
 @partial_sums.mistake
 def claimed_one_for_all(x, *, mesh):
     """out_specs=P() says that every device returns the same, so one copy is taken for all: the sum of device
     0's block. The sums differ along x. Which out_specs put them one after the other?"""
-    return _device_map(lambda block: jnp.sum(block, keepdims=True), mesh, P("x"), P())(x)
+    return device_map(lambda block: jnp.sum(block, keepdims=True), mesh, P("x"), P())(x)
 
 
 @partial_sums.mistake
@@ -88,34 +69,34 @@ global_mean = Exercise("global_mean", points=4, reference=lambda x: x.mean())
 def _(draw):
     mesh = draw.mesh("x", "y")
     (n,) = draw.lengths(1, divisible_by=8)
-    return Case({"x": draw.array(n, spec=P("x"))}, mesh, P(), bytes_sent=_reducing(1, mesh["x"]))
+    return Case({"x": draw.array(n, spec=P("x"))}, mesh, P(), bytes_sent=bytes_sent("all_reduce", 1, mesh["x"]))
 
 
 @global_mean.mistake
 def divided_by_the_local_length(x, *, mesh):
     """Too large by the number of devices along x. Inside, `x.shape` is the shape of a block: dividing the whole
     sum by it, or adding up the means of the blocks, forgets how many blocks there are."""
-    return _device_map(lambda block: lax.psum(block.mean(), "x"), mesh, P("x"), P())(x)
+    return device_map(lambda block: lax.psum(block.mean(), "x"), mesh, P("x"), P())(x)
 
 
 @global_mean.mistake
 def mean_of_one_block(x, *, mesh, check_vma=False):
     """Each device returned the mean of its own block, and out_specs=P() promise one and the same value
     everywhere. What brings in the other blocks along x?"""
-    return _device_map(jnp.mean, mesh, P("x"), P(), check_vma)(x)
+    return device_map(jnp.mean, mesh, P("x"), P(), check_vma)(x)
 
 
 @global_mean.mistake
 def averaged_the_sums(x, *, mesh):
     """That is the mean of the blocks' *sums*. A mean of means is the mean, since all blocks are equally long;
     a mean of sums is not. What does each device have to bring?"""
-    return _device_map(lambda block: lax.pmean(block.sum(), "x"), mesh, P("x"), P())(x)
+    return device_map(lambda block: lax.pmean(block.sum(), "x"), mesh, P("x"), P())(x)
 
 
 @global_mean.mistake
 def never_divided(x, *, mesh):
     """That is the sum over all devices. By how many entries, of *all* blocks, has it to be divided?"""
-    return _device_map(lambda block: lax.psum(block.sum(), "x"), mesh, P("x"), P())(x)
+    return device_map(lambda block: lax.psum(block.sum(), "x"), mesh, P("x"), P())(x)
 
 
 @global_mean.mistake
@@ -126,14 +107,14 @@ def counted_copies_too(x, *, mesh, check_vma=False):
     def body(block):
         return lax.psum(block.sum(), ("x", "y")) / (block.size * mesh.shape["x"])
 
-    return _device_map(body, mesh, P("x"), P(), check_vma)(x)
+    return device_map(body, mesh, P("x"), P(), check_vma)(x)
 
 
 @global_mean.mistake
 def gathered_all_numbers(x, *, mesh):
     """The value is right, but all the numbers travelled to all the devices, to be averaged there. One number
     from each device is enough. Which one?"""
-    return _device_map(lambda block: lax.all_gather(block, "x", tiled=True).mean(), mesh, P("x"), P())(x)
+    return device_map(lambda block: lax.all_gather(block, "x", tiled=True).mean(), mesh, P("x"), P())(x)
 
 
 @global_mean.mistake
@@ -160,14 +141,14 @@ def _(draw):
 def blocks_not_turned(x, *, mesh):
     """The blocks were put in the places that they have in the transpose, but each is still as it was. What must
     a device do with its own block?"""
-    return _device_map(lambda block: block, mesh, GRID, P("y", "x"))(x)
+    return device_map(lambda block: block, mesh, GRID, P("y", "x"))(x)
 
 
 @transpose_without_sending.mistake
 def turned_but_left_in_place(x, *, mesh):
     """Each block was turned, but the blocks stand where they stood. A block from row 2, column 1 of the grid of
     blocks belongs in row 1, column 2. What says where blocks go?"""
-    return _device_map(lambda block: block.T, mesh, GRID, GRID)(x)
+    return device_map(lambda block: block.T, mesh, GRID, GRID)(x)
 
 
 @transpose_without_sending.mistake
@@ -179,7 +160,7 @@ def gathered_and_turned(x, *, mesh):
         rows = lax.all_gather(block, "y", axis=1, tiled=True)
         return lax.all_gather(rows, "x", axis=0, tiled=True).T
 
-    return _device_map(body, mesh, GRID, P())(x)
+    return device_map(body, mesh, GRID, P())(x)
 
 
 @transpose_without_sending.mistake
@@ -198,41 +179,43 @@ column_sums = Exercise("column_sums", points=3, reference=lambda x: x.sum(axis=0
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
-    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, P("y"), bytes_sent=_reducing(j // mesh["y"], mesh["x"]))
+    return Case(
+        {"x": draw.array(i, j, spec=GRID)}, mesh, P("y"), bytes_sent=bytes_sent("all_reduce", j // mesh["y"], mesh["x"])
+    )
 
 
 @column_sums.mistake
 def nothing_added(x, *, mesh, check_vma=False):
     """Each device summed its own rows only, and out_specs=P('y') promise that the devices along x agree. They do
     not: NumPy shows what the first of them holds. What is missing between the sum and the promise?"""
-    return _device_map(lambda block: block.sum(axis=0), mesh, GRID, P("y"), check_vma)(x)
+    return device_map(lambda block: block.sum(axis=0), mesh, GRID, P("y"), check_vma)(x)
 
 
 @column_sums.mistake
 def added_along_y(x, *, mesh, check_vma=False):
     """The psum runs along y, where the devices hold *other columns*. Sums of one and the same column lie along
     the axis that cut the rows. Which is it?"""
-    return _device_map(lambda block: lax.psum(block.sum(axis=0), "y"), mesh, GRID, P("y"), check_vma)(x)
+    return device_map(lambda block: lax.psum(block.sum(axis=0), "y"), mesh, GRID, P("y"), check_vma)(x)
 
 
 @column_sums.mistake
 def added_along_both(x, *, mesh, check_vma=False):
     """The psum runs over all devices, so sums of different columns were added to one another. Only the axis that
     cut the rows holds parts of the same sum."""
-    return _device_map(lambda block: lax.psum(block.sum(axis=0), ("x", "y")), mesh, GRID, P("y"), check_vma)(x)
+    return device_map(lambda block: lax.psum(block.sum(axis=0), ("x", "y")), mesh, GRID, P("y"), check_vma)(x)
 
 
 @column_sums.mistake
 def averaged_columns(x, *, mesh):
     """The devices' sums were averaged. They are terms of one sum: which collective adds without dividing?"""
-    return _device_map(lambda block: lax.pmean(block.sum(axis=0), "x"), mesh, GRID, P("y"))(x)
+    return device_map(lambda block: lax.pmean(block.sum(axis=0), "x"), mesh, GRID, P("y"))(x)
 
 
 @column_sums.mistake
 def sent_before_summing(x, *, mesh):
     """The value is right, but whole blocks were added across devices and summed afterwards. Sum first: then one
     row travels instead of a block."""
-    return _device_map(lambda block: lax.psum(block, "x").sum(axis=0), mesh, GRID, P("y"))(x)
+    return device_map(lambda block: lax.psum(block, "x").sum(axis=0), mesh, GRID, P("y"))(x)
 
 
 # Second way: keep the parts, and say so.
@@ -252,7 +235,7 @@ def _(draw):
 def dropped_the_dimension(x, *, mesh):
     """The sum drops the dimension of the rows, and out_specs still name an axis for it. A block needs a
     dimension, if only of length one, wherever out_specs lay blocks one after the other."""
-    return _device_map(lambda block: block.sum(axis=0), mesh, GRID, GRID)(x)
+    return device_map(lambda block: block.sum(axis=0), mesh, GRID, GRID)(x)
 
 
 @block_sums.mistake
@@ -263,21 +246,21 @@ def repeated_the_total(x, *, mesh):
     def body(block):
         return lax.psum(block.sum(axis=0, keepdims=True), "x")
 
-    return _device_map(body, mesh, GRID, GRID)(x)
+    return device_map(body, mesh, GRID, GRID)(x)
 
 
 @block_sums.mistake
 def still_claims_agreement(x, *, mesh):
     """out_specs do not name x, so the devices along x are said to agree, and the first one's row is taken for
     all. Say what is true: the rows differ along x, and belong one under the other."""
-    return _device_map(lambda block: block.sum(axis=0, keepdims=True), mesh, GRID, P(None, "y"))(x)
+    return device_map(lambda block: block.sum(axis=0, keepdims=True), mesh, GRID, P(None, "y"))(x)
 
 
 @block_sums.mistake
 def blocks_in_swapped_places(x, *, mesh):
     """The axes of out_specs are swapped: rows from devices along x stand side by side, columns from y one under
     the other. The blocks are where they were; name the axes as in_specs do."""
-    return _device_map(lambda block: block.sum(axis=0, keepdims=True), mesh, GRID, P("y", "x"))(x)
+    return device_map(lambda block: block.sum(axis=0, keepdims=True), mesh, GRID, P("y", "x"))(x)
 
 
 # A loop whose carry starts as the same everywhere, and then differs.
@@ -303,7 +286,7 @@ def _horner(c, block, start, after=lambda y: y):
 def carry_typed_as_the_same_everywhere(c, x, *, mesh):
     """The carry begins as zeros, which are the same on every device, and after one turn it differs along x. A
     carry keeps its type through the loop, so it has to begin with the type that it ends with."""
-    return _device_map(lambda c, block: _horner(c, block, jnp.zeros(block.shape)), mesh, POLYNOMIAL, P("x"), True)(c, x)
+    return device_map(lambda c, block: _horner(c, block, jnp.zeros(block.shape)), mesh, POLYNOMIAL, P("x"), True)(c, x)
 
 
 @polynomial.mistake
@@ -314,7 +297,7 @@ def cast_along_every_axis(c, x, *, mesh):
     def body(c, block):
         return _horner(c, block, varying(jnp.zeros(block.shape), ("x", "y")))
 
-    return _device_map(body, mesh, POLYNOMIAL, P("x"), True)(c, x)
+    return device_map(body, mesh, POLYNOMIAL, P("x"), True)(c, x)
 
 
 @polynomial.mistake
@@ -325,21 +308,21 @@ def silenced_with_a_sum(c, x, *, mesh):
     def body(c, block):
         return _horner(c, block, jnp.zeros(block.shape), lambda y: lax.psum(y, "x"))
 
-    return _device_map(body, mesh, POLYNOMIAL, P("x"))(c, x)
+    return device_map(body, mesh, POLYNOMIAL, P("x"))(c, x)
 
 
 @polynomial.mistake
 def began_with_the_block(c, x, *, mesh):
     """The types agree because the carry begins as the block itself, but then one power too many is added at the
     front. The carry should begin as zero, of the block's *type*."""
-    return _device_map(lambda c, block: _horner(c, block, block), mesh, POLYNOMIAL, P("x"))(c, x)
+    return device_map(lambda c, block: _horner(c, block, block), mesh, POLYNOMIAL, P("x"))(c, x)
 
 
 @polynomial.mistake
 def coefficients_backwards(c, x, *, mesh):
     """The coefficients were used from the last to the first. c[0] belongs to the highest power, so Horner's rule
     takes it first."""
-    return _device_map(lambda c, block: _horner(c[::-1], block, 0 * block), mesh, POLYNOMIAL, P("x"))(c, x)
+    return device_map(lambda c, block: _horner(c[::-1], block, 0 * block), mesh, POLYNOMIAL, P("x"))(c, x)
 
 
 # Manual along one axis, left to the compiler along the other.
@@ -354,7 +337,7 @@ centred_columns = Exercise(
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
-    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, GRID, bytes_sent=_reducing(j, mesh["x"]))
+    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, GRID, bytes_sent=bytes_sent("all_reduce", j, mesh["x"]))
 
 
 def _centred(block):
@@ -365,21 +348,21 @@ def _centred(block):
 def named_an_axis_of_the_compiler(x, *, mesh):
     """in_specs name y, which axis_names leave to the compiler. in_specs speak of the manual axes only: the array
     stays cut along y, but your function does not see it."""
-    return _device_map(_centred, mesh, GRID, GRID, True, axis_names={"x"})(x)
+    return device_map(_centred, mesh, GRID, GRID, True, axis_names={"x"})(x)
 
 
 @centred_columns.mistake
 def took_every_axis(x, *, mesh):
     """Without axis_names all axes are manual, and in_specs=P('x') then say that every device wants whole rows: the
     blocks were gathered along y first. Which axes do you mean to handle yourself?"""
-    return _device_map(_centred, mesh, P("x"), P("x"), True)(x)
+    return device_map(_centred, mesh, P("x"), P("x"), True)(x)
 
 
 @centred_columns.mistake
 def subtracted_local_means(x, *, mesh):
     """Each device subtracted the means of its own rows. The mean of a column is over the rows of all devices
     along x."""
-    return _device_map(lambda block: block - block.mean(axis=0), mesh, P("x"), P("x"), True, axis_names={"x"})(x)
+    return device_map(lambda block: block - block.mean(axis=0), mesh, P("x"), P("x"), True, axis_names={"x"})(x)
 
 
 @centred_columns.mistake
@@ -389,16 +372,16 @@ def subtracted_sums_of_means(x, *, mesh):
     def body(block):
         return block - lax.psum(block.mean(axis=0), "x")
 
-    return _device_map(body, mesh, P("x"), P("x"), True, axis_names={"x"})(x)
+    return device_map(body, mesh, P("x"), P("x"), True, axis_names={"x"})(x)
 
 
 @centred_columns.mistake
 def subtracted_one_mean_for_all(x, *, mesh):
     """The mean of *all* entries was subtracted. Each column has a mean of its own: over which dimension of the
     block does it run?"""
-    return _device_map(
-        lambda block: block - lax.pmean(block.mean(), "x"), mesh, P("x"), P("x"), True, axis_names={"x"}
-    )(x)
+    return device_map(lambda block: block - lax.pmean(block.mean(), "x"), mesh, P("x"), P("x"), True, axis_names={"x"})(
+        x
+    )
 
 
 # One layer: sigmoid(x · w + b), x[I_Y, J_X], w[J_X, K]. By hand, and with a constraint.
@@ -430,7 +413,11 @@ layer_by_hand = Exercise("layer_by_hand", points=4, reference=_layer)
 def _(draw):
     mesh, arrays, (i, j, k) = _layer_arrays(draw)
     return Case(
-        arrays, mesh, P("y", None), _reducing(i // mesh["y"] * k, mesh["x"]), 2 * i * j * k // (mesh["x"] * mesh["y"])
+        arrays,
+        mesh,
+        P("y", None),
+        bytes_sent("all_reduce", i // mesh["y"] * k, mesh["x"]),
+        2 * i * j * k // (mesh["x"] * mesh["y"]),
     )
 
 
@@ -442,7 +429,7 @@ def bias_added_by_everyone(x, w, b, *, mesh):
     def body(x, w, b):
         return jax.nn.sigmoid(lax.psum(x @ w + b, "x"))
 
-    return _device_map(body, mesh, LAYER, P("y", None))(x, w, b)
+    return device_map(body, mesh, LAYER, P("y", None))(x, w, b)
 
 
 @layer_by_hand.mistake
@@ -453,7 +440,7 @@ def sigmoid_of_the_parts(x, w, b, *, mesh):
     def body(x, w, b):
         return lax.psum(jax.nn.sigmoid(x @ w + b), "x")
 
-    return _device_map(body, mesh, LAYER, P("y", None))(x, w, b)
+    return device_map(body, mesh, LAYER, P("y", None))(x, w, b)
 
 
 @layer_by_hand.mistake
@@ -464,7 +451,7 @@ def layer_never_summed(x, w, b, *, mesh, check_vma=False):
     def body(x, w, b):
         return jax.nn.sigmoid(x @ w + b)
 
-    return _device_map(body, mesh, LAYER, P("y", None), check_vma)(x, w, b)
+    return device_map(body, mesh, LAYER, P("y", None), check_vma)(x, w, b)
 
 
 @layer_by_hand.mistake
@@ -475,7 +462,7 @@ def summed_over_the_batch(x, w, b, *, mesh, check_vma=False):
     def body(x, w, b):
         return jax.nn.sigmoid(lax.psum(x @ w, "y") + b)
 
-    return _device_map(body, mesh, LAYER, P("y", None), check_vma)(x, w, b)
+    return device_map(body, mesh, LAYER, P("y", None), check_vma)(x, w, b)
 
 
 @layer_by_hand.mistake
@@ -486,7 +473,7 @@ def bias_cut_like_the_rows(x, w, b, *, mesh):
     def body(x, w, b):
         return jax.nn.sigmoid(lax.psum(x @ w, "x") + b)
 
-    return _device_map(body, mesh, (*LAYER[:2], P("x")), P("y", None))(x, w, b)
+    return device_map(body, mesh, (*LAYER[:2], P("x")), P("y", None))(x, w, b)
 
 
 @layer_by_hand.mistake
@@ -497,7 +484,7 @@ def asked_for_whole_operands(x, w, b, *, mesh):
     def body(x, w, b):
         return jax.nn.sigmoid(x @ w + b)
 
-    return _device_map(body, mesh, (P("y", None), P(), P()), P("y", None))(x, w, b)
+    return device_map(body, mesh, (P("y", None), P(), P()), P("y", None))(x, w, b)
 
 
 layer_constrained = Exercise("layer_constrained", points=3, reference=_layer, by_compiler=True)

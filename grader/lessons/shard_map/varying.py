@@ -1,4 +1,4 @@
-"""05_shard_map: questions about types, in_specs, and who writes what, judged by doing the experiment."""
+"""§ 7–10, the questions: types, in_specs, and who writes what, judged by doing the experiment."""
 
 from __future__ import annotations
 
@@ -68,8 +68,6 @@ def _same_axes(one, other, **_):
 
 
 vma_types = Exercise("vma_types", points=4, reference=_varies_over, form="table", same=_same_axes)
-
-
 vma_types.rows((*TYPED, TAKEN), mesh=MESH)
 
 
@@ -133,8 +131,6 @@ def _price(row):
 
 
 price_of_no_check = Exercise("price_of_no_check", points=4, reference=_price, form="table")
-
-
 price_of_no_check.rows(PRICES, mesh=PRICE_MESH)
 
 
@@ -201,8 +197,6 @@ def _before(row):
 
 
 before_it_begins = Exercise("before_it_begins", points=2, reference=_before, form="table")
-
-
 before_it_begins.rows(FITS, mesh=MESH)
 
 
@@ -259,8 +253,6 @@ def _what_is_wrong(message):
 
 
 pytree_specs = Exercise("pytree_specs", points=3, reference=_taken, form="table")
-
-
 pytree_specs.rows(TREES, mesh={"x": 4})
 
 
@@ -391,8 +383,6 @@ def _partial_shape(row):
 
 
 partial_view = Exercise("partial_view", points=3, reference=_partial_shape, form="table")
-
-
 partial_view.rows(PARTIAL, mesh=DATA_MODEL)
 
 
@@ -462,8 +452,6 @@ def _all_reduces(row):
 
 
 four_ways = Exercise("four_ways", points=3, reference=_all_reduces, form="table")
-
-
 four_ways.rows(WAYS, mesh=MESH)
 
 

@@ -1,4 +1,4 @@
-"""05_shard_map: the questions and plain functions of the lesson, judged by doing the experiment."""
+"""§ 1, 4–6: questions and plain functions about blocks and specs, judged by doing the experiment."""
 
 from __future__ import annotations
 
@@ -103,8 +103,6 @@ def _view(row):
 
 
 local_view = Exercise("local_view", points=4, reference=_view, form="table")
-
-
 local_view.rows((*VIEWS, *RUNS, *PRINTS), mesh=MESH)
 
 
@@ -217,12 +215,7 @@ def _trimmed(spec):
 
 
 specs_match = Exercise("specs_match", points=4, reference=_fitting, form="table", same=_same_spec)
-
-
-@specs_match.cases
-def _(draw):
-    for body in BODIES:
-        yield Case({"body": body}, MESH, key=body)
+specs_match.rows(BODIES, MESH, argument="body")
 
 
 @specs_match.mistake
@@ -289,8 +282,6 @@ SWAPPED = {
     "bytes sent": _sent_for_swapping,
 }
 block_transpose = Exercise("block_transpose", points=3, reference=lambda row: SWAPPED[row](), form="table")
-
-
 block_transpose.rows(SWAPPED, mesh=MESH)
 
 
@@ -360,8 +351,6 @@ GATHERED = {
     "result of the tiled one, out_specs=P(), check_vma=False": lambda: _gathered(_tiled, P()).shape,
 }
 after_gather = Exercise("after_gather", points=3, reference=functools.cache(lambda row: GATHERED[row]()), form="table")
-
-
 after_gather.rows(GATHERED, mesh={"i": 4})
 
 
@@ -421,8 +410,6 @@ CLAIMS = {
     "float(x.sum())": lambda: float(NUMBERS.sum()),
 }
 forgot_replication = Exercise("forgot_replication", points=3, reference=lambda row: CLAIMS[row](), form="table")
-
-
 forgot_replication.rows(CLAIMS, mesh={"x": 8})
 
 
@@ -475,12 +462,7 @@ def _places(call):
 
 
 flat_index = Exercise("flat_index", points=2, reference=_places, form="table")
-
-
-@flat_index.cases
-def _(draw):
-    for call in INDICES:
-        yield Case({"call": call}, WIDE, key=call)
+flat_index.rows(INDICES, WIDE, argument="call")
 
 
 @flat_index.mistake

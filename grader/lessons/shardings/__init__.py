@@ -1,1 +1,4 @@
-"""The exercises of `shardings`; a file is a stretch of the lesson."""
+"""How an array is cut: specs, who holds which block, and what JAX refuses.
+
+Its files, in the order of the text: `functions`, `questions`.
+"""

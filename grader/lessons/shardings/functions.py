@@ -1,4 +1,4 @@
-"""02_shardings: what a student writes, functions of shapes, specs and meshes, and of arrays that lie on devices."""
+"""§ 1, 3–4, 7–8, the functions: of shapes, specs and meshes, and of arrays that lie on devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""02_shardings: the questions of the lesson, answered by doing the experiment."""
+"""§ 1, 3–6, 9, the tables: answered by doing the experiment."""
 
 from __future__ import annotations
 
@@ -14,19 +14,10 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import Blocks, blocks
 from grader.arrays.meshes import make_mesh, put
-from grader.exercises import Case, Exercise
+from grader.exercises import Exercise
 from grader.lessons.shardings.functions import MESH, every_spec
 
 SHAPE = (16, 8)  # of the arrays in most questions, float32
-
-
-def _rows(exercise: Exercise, argument: str, keys) -> None:
-    """One case a key of the table."""
-
-    @exercise.cases
-    def _(draw):
-        for key in keys:
-            yield Case({argument: key}, key=key)
 
 
 # What an array says about itself.
@@ -51,7 +42,7 @@ ATTRIBUTES: dict[str, Callable[[jax.Array, jax.Array], object]] = {
 attributes = Exercise(
     "attributes", points=2, form="table", reference=lambda expression: ATTRIBUTES[expression](**_arrays())
 )
-_rows(attributes, "expression", ATTRIBUTES)
+attributes.rows(ATTRIBUTES, argument="expression")
 
 
 @attributes.mistake
@@ -131,7 +122,7 @@ def _devices(grid):
 
 
 draw_it = Exercise("draw_it", points=3, reference=_grid, form="table", same=_same_grid)
-_rows(draw_it, "spec", DRAWN)
+draw_it.rows(DRAWN, argument="spec")
 
 
 @draw_it.mistake
@@ -223,7 +214,7 @@ MEMORY: dict[str, Callable[[], float]] = {
 }
 
 memory = Exercise("memory", points=2, reference=lambda question: MEMORY[question](), form="table")
-_rows(memory, "question", MEMORY)
+memory.rows(MEMORY, argument="question")
 
 
 @memory.mistake
@@ -321,7 +312,7 @@ def _spec(given) -> P:
 
 
 choose_spec = Exercise("choose_spec", points=4, reference=_fitting, form="table", same=_as_good)
-_rows(choose_spec, "card", CARDS)
+choose_spec.rows(CARDS, argument="card")
 
 
 @choose_spec.mistake
@@ -440,7 +431,7 @@ def _outcome(attempt):
 
 
 legal_or_not = Exercise("legal_or_not", points=3, reference=_outcome, form="table")
-_rows(legal_or_not, "attempt", ATTEMPTS)
+legal_or_not.rows(ATTEMPTS, argument="attempt")
 
 
 def _believed(attempt: str, reason: str, belief: str = FINE) -> str | None:
@@ -552,7 +543,7 @@ CLAIMS: dict[str, Callable[[], object]] = {
 }
 
 tutorial_faults = Exercise("tutorial_faults", points=3, reference=lambda claim: CLAIMS[claim](), form="table")
-_rows(tutorial_faults, "claim", CLAIMS)
+tutorial_faults.rows(CLAIMS, argument="claim")
 
 
 @tutorial_faults.mistake

@@ -1,1 +1,4 @@
-"""The exercises of `sharp_bits`; a file is a stretch of the lesson."""
+"""Where programs on many devices go wrong in silence.
+
+Its files, in the order of the text: `dice`, `promises`, `numbers`.
+"""

@@ -1,4 +1,4 @@
-"""20_sharp_bits, random numbers: what a draw sends, and whose numbers a device draws."""
+"""§ 1–2, random numbers: what a draw sends, and whose numbers a device draws."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh, put
 from grader.exercises import Case, Draw, Exercise
-from grader.lessons.sharp_bits.promises import believed, rows
+from grader.lessons.shared import believed
 from grader.programs.walk import compiled_structure
 
 # One draw, x + uniform(key, x.shape), under the two implementations of JAX's random bits.
@@ -60,7 +60,7 @@ CLAIMS = {
 }
 
 rng_partitionable = Exercise("rng_partitionable", points=3, reference=lambda row: CLAIMS[row](), form="table")
-rows(rng_partitionable, CLAIMS)
+rng_partitionable.rows(CLAIMS)
 
 
 @rng_partitionable.mistake

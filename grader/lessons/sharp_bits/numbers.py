@@ -1,4 +1,4 @@
-"""20_sharp_bits, numbers: the order of a sum, how close is close enough, whole numbers, and what an index sends."""
+"""§ 9–11: the order of a sum, how close is close enough, whole numbers, and what an index sends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh, put
 from grader.exercises import Case, Exercise
-from grader.lessons.sharp_bits.promises import believed, rows
+from grader.lessons.shared import believed
 from grader.programs.walk import compiled_structure
 
 ROUNDING = 2.0**-24  # u: one rounding in float32, relative to what is rounded
@@ -81,7 +81,7 @@ def _ordered(row):
 
 
 float_order = Exercise("float_order", points=3, reference=_ordered, form="table")
-rows(float_order, ORDERS)
+float_order.rows(ORDERS)
 
 
 @float_order.mistake
@@ -254,7 +254,7 @@ def _integers(row):
 
 
 int_pmean = Exercise("int_pmean", points=3, reference=_integers, form="table")
-rows(int_pmean, INTEGERS)
+int_pmean.rows(INTEGERS)
 
 
 @int_pmean.mistake
@@ -335,7 +335,7 @@ def _sent(row):
 
 
 first_of = Exercise("first_of", points=3, reference=_sent, form="table")
-rows(first_of, INDEXED)
+first_of.rows(INDEXED)
 FIRST = "x[0], x cut by rows", "x[:1], x cut by rows"
 
 

@@ -1,4 +1,4 @@
-"""20_sharp_bits: promises that nobody checks, memory given away, memory elsewhere, caches, and meshes left behind.
+"""§ 3–8: promises that nobody checks, memory given away, memory elsewhere, caches, and meshes left behind.
 
 Every row of a table is an experiment, done when it is asked for.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Iterable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,19 +18,9 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import OnDevices, OnMesh
 from grader.arrays.meshes import make_mesh, put
 from grader.exercises import Case, Exercise
+from grader.lessons.shared import believed
 
 MESH = {"x": 4, "y": 2}  # the mesh of the lesson
-
-
-def rows(exercise: Exercise, keys: Iterable[str]) -> None:
-    """The cases of a table: one for each row, which is given to the reference as `row`."""
-    named = tuple(keys)
-    exercise.cases(lambda draw: [Case({"row": key}, key=key) for key in named])
-
-
-def believed(row: str, wrong: Any, *about: str) -> Any:
-    """What a mistake says in the rows it is about; None in the others."""
-    return wrong if row in about else None
 
 
 # check_vma=False: seven bodies on 4 × 2 devices. x is cut over x, w is 3 everywhere.
@@ -82,7 +70,7 @@ def _unchecked(row):
 
 
 unchecked = Exercise("unchecked", points=4, reference=_unchecked, form="table")
-rows(unchecked, SNIPPETS)
+unchecked.rows(SNIPPETS)
 
 
 @unchecked.mistake
@@ -159,7 +147,7 @@ def _after_donation(row):
 
 
 donated = Exercise("donated", points=3, reference=_after_donation, form="table")
-rows(donated, DONATED)
+donated.rows(DONATED)
 
 
 @donated.mistake
@@ -349,7 +337,7 @@ def _cached(row):
 
 
 recompiles = Exercise("recompiles", points=4, reference=_cached, form="table")
-rows(recompiles, CALLS)
+recompiles.rows(CALLS)
 
 
 @recompiles.mistake
@@ -439,7 +427,7 @@ def _numpy_into_jit(row):
 
 
 numpy_into_jit = Exercise("numpy_into_jit", points=2, reference=_numpy_into_jit, form="table")
-rows(numpy_into_jit, NUMPY_INTO_JIT)
+numpy_into_jit.rows(NUMPY_INTO_JIT)
 
 
 @numpy_into_jit.mistake
@@ -520,7 +508,7 @@ def _left_behind(row):
 
 
 mesh_leak = Exercise("mesh_leak", points=4, reference=_left_behind, form="table")
-rows(mesh_leak, LEFT_BEHIND)
+mesh_leak.rows(LEFT_BEHIND)
 
 
 @mesh_leak.mistake

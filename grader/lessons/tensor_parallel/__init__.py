@@ -1,1 +1,4 @@
-"""The exercises of `tensor_parallel`; a file is a stretch of the lesson."""
+"""Training with the weights cut: layers, heads and vocabulary.
+
+Its files, in the order of the text: `numbers`, `layers`, `heads`, `vocabulary`.
+"""

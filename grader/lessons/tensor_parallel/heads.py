@@ -1,4 +1,4 @@
-"""13_tensor_parallel: attention, its heads cut over `model`."""
+"""§ 5: attention, its heads cut over `model`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Exercise
-from grader.programs.structure import ring_bytes
+from grader.lessons.shared import bytes_sent
 
-FLOAT = 4  # bytes of a float32
 HEADS = P("batch"), P(None, "model"), P("model")  # x[B, T, D], w_qkv[D, H, 3, K], w_out[H, K, D]
 
 
@@ -45,7 +44,7 @@ def _(draw):
     arrays = {
         name: Array(draw.values(*shape) / 16, spec) for (name, shape), spec in zip(shapes.items(), HEADS, strict=True)
     }
-    sent = round(ring_bytes("all_reduce", FLOAT * rows // mesh["batch"] * tokens * d, mesh["model"]))
+    sent = bytes_sent("all_reduce", rows // mesh["batch"] * tokens * d, mesh["model"])
     # Sums on the way: the projections over D, the logits over K, the softmax over T, then T, then all heads.
     return Case(arrays, mesh, P("batch"), sent, roundings=d + k + 2 * tokens + heads * k)
 

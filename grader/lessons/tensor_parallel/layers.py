@@ -1,4 +1,4 @@
-"""13_tensor_parallel: a layer cut in two, columns and then rows: forward, backward, trained, and with its sequence cut.
+"""§ 1–2, 4, 7, the programs: a layer cut in two, columns and then rows, forward and backward; its sequence cut.
 
 Everywhere `batch` cuts the examples and `model` the weights.
 """
@@ -13,19 +13,9 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Draw, Exercise
-from grader.programs.structure import ring_bytes
+from grader.lessons.shared import bytes_sent, device_map
 
-FLOAT = 4  # bytes of a float32
 PAIR = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
-
-
-def _device_map(body, mesh, ins, out, check_vma=False):
-    return jax.shard_map(body, mesh=mesh, in_specs=ins, out_specs=out, check_vma=check_vma)
-
-
-def _reduced(elements: int, n: int) -> int:
-    """Bytes that each of n devices sends to add up so many float32."""
-    return round(ring_bytes("all_reduce", elements * FLOAT, n))
 
 
 def _drawn(draw: Draw, shapes, specs, scale=1.0):
@@ -54,13 +44,13 @@ def _(draw):
         {"params": params, "x": draw.array(rows, i, spec=P("batch"))},
         mesh,
         P("batch"),
-        _reduced(share * k, n),
+        bytes_sent("all_reduce", share * k, n),
         2 * share * j * (i + k) // n,
     )
 
 
 def _pair(params, x, mesh, body, specs=PAIR, out=P("batch"), check_vma=False):
-    return _device_map(body, mesh, (specs, P("batch")), out, check_vma)(params, x)
+    return device_map(body, mesh, (specs, P("batch")), out, check_vma)(params, x)
 
 
 def _local_hidden(p, x):
@@ -180,7 +170,11 @@ def _(draw):
     share, data, n = rows // mesh["batch"], mesh["batch"], mesh["model"]
     # Forward: the parts of the second product. Then every gradient and the loss over `batch`. Twice the activations and
     # b2 over every device: so much a gradient from outside, with the check off, may send.
-    sent = 2 * _reduced(share * k, n) + _reduced((i * j + j + j * k) // n + k + 1, data) + _reduced(k + 1, n * data)
+    sent = (
+        2 * bytes_sent("all_reduce", share * k, n)
+        + bytes_sent("all_reduce", (i * j + j + j * k) // n + k + 1, data)
+        + bytes_sent("all_reduce", k + 1, n * data)
+    )
     # Sums on the way: two products forward, their transposes, the mean over the batch and its outputs.
     return Case(arrays, mesh, (P(), PAIR), sent, roundings=2 * (i + j + k) + 2 * rows)
 
@@ -196,7 +190,7 @@ def _gradients(params, x, y, mesh, combine, check_vma, out=(P(), PAIR)):
         value, grads = jax.value_and_grad(_local_loss)(p, x, y)
         return lax.pmean(value, "batch"), combine(grads)
 
-    return _device_map(body, mesh, (PAIR, P("batch"), P("batch")), out, check_vma)(params, x, y)
+    return device_map(body, mesh, (PAIR, P("batch"), P("batch")), out, check_vma)(params, x, y)
 
 
 def _mean_over(*axes):
@@ -334,7 +328,9 @@ def _(draw):
     }
     share, n = rows // mesh["batch"], mesh["model"]
     whole = i * j + j + m + m * out + out + 1  # and the loss
-    step = _reduced(whole + (j * k + k + k * m) // n, mesh["batch"]) + _reduced(share * (j + m), n)
+    step = bytes_sent("all_reduce", whole + (j * k + k + k * m) // n, mesh["batch"]) + bytes_sent(
+        "all_reduce", share * (j + m), n
+    )
     # Each step: the sums of four products, forward and back, and of the mean over batch and outputs.
     return Case(
         arrays, mesh, (P(), NETWORK), STEPS * step, roundings=STEPS * (2 * (i + j + k + m) + rows + out), explicit=True
@@ -436,11 +432,11 @@ def _(draw):
     shapes = {"x": (rows, tokens, d), "scale": (d,), "W1": (d, f), "W2": (f, d)}
     arrays = _drawn(draw, shapes, dict(zip(shapes, REGION, strict=True)))
     share = rows // mesh["batch"] * tokens * d
-    return Case(arrays, mesh, CUT, _reduced(share, n), 4 * share * f // n)
+    return Case(arrays, mesh, CUT, bytes_sent("all_reduce", share, n), 4 * share * f // n)
 
 
 def _region(x, scale, W1, W2, mesh, body, out=CUT, check_vma=False):
-    return _device_map(body, mesh, REGION, out, check_vma)(x, scale, W1, W2)
+    return device_map(body, mesh, REGION, out, check_vma)(x, scale, W1, W2)
 
 
 def _tokens_together(x):
@@ -531,4 +527,4 @@ def everything_kept_whole(x, scale, W1, W2, *, mesh):
     def body(x, scale, W1, W2):
         return lax.psum(jax.nn.relu(_normed(x, scale) @ W1) @ W2, "model")
 
-    return _device_map(body, mesh, (P("batch"), *REGION[1:]), P("batch"))(x, scale, W1, W2)
+    return device_map(body, mesh, (P("batch"), *REGION[1:]), P("batch"))(x, scale, W1, W2)

@@ -1,4 +1,4 @@
-"""13_tensor_parallel: choices and numbers: which specs, what each pair sends, what a step costs, how weights begin.
+"""§ 1, 3, 7–8: choices and numbers: which specs, what each pair sends, what a step costs, how weights begin.
 
 Every answer is found by the experiment that it is about.
 """
@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.blocks import blocks
 from grader.arrays.meshes import aval, make_mesh
 from grader.exercises import Array, Case, Exercise
-from grader.lessons.cost.memory import within
+from grader.lessons.shared import within
 from grader.programs.report import communication
 
 MESH = {"batch": 4, "model": 2}
@@ -74,8 +74,6 @@ def _laid(spec, row):
 megatron_specs = Exercise(
     "megatron_specs", points=4, form="table", same=_same_layout, reference=lambda row: _lightest()[row]
 )
-
-
 megatron_specs.rows(WEIGHTS)
 
 
@@ -164,12 +162,7 @@ def _same_sends(one, other, **_):
 
 
 pair_sends = Exercise("pair_sends", points=4, form="table", same=_same_sends, reference=_sends)
-
-
-@pair_sends.cases
-def _(draw):
-    for pair in (*PAIRS, BYTES):
-        yield Case({"pair": pair}, key=pair)
+pair_sends.rows((*PAIRS, BYTES), argument="pair")
 
 
 def _of_the_pair(pair, factor):
@@ -257,8 +250,6 @@ def _where(row: str) -> str:
 
 
 where_it_goes = Exercise("where_it_goes", points=3, form="table", reference=_where)
-
-
 where_it_goes.rows(OPERATIONS)
 
 
@@ -345,8 +336,6 @@ COSTS = {
     "MB sent over model, DP + TP": lambda: sent_over("DP + TP", "model") / MB,
 }
 tp_costs = Exercise("tp_costs", points=4, form="table", same=within(0.03), reference=lambda row: float(COSTS[row]()))
-
-
 tp_costs.rows(COSTS)
 
 
@@ -442,8 +431,6 @@ REGION = {
     "entries of x on a device, sequences cut": lambda: _entries_between(True),
 }
 region_costs = Exercise("region_costs", points=2, form="table", same=within(0.02), reference=lambda row: REGION[row]())
-
-
 region_costs.rows(REGION)
 
 
@@ -515,8 +502,6 @@ INIT = (
 init_scale = Exercise(
     "init_scale", points=3, form="table", same=within(0.05), reference=lambda row: float(_measured_init(row))
 )
-
-
 init_scale.rows(INIT)
 
 

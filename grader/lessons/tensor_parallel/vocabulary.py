@@ -1,4 +1,4 @@
-"""13_tensor_parallel: a vocabulary cut over `model`: looked up at the beginning, judged at the end."""
+"""§ 6: a vocabulary cut over `model`: looked up at the beginning, judged at the end."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Case, Exercise
-from grader.programs.structure import ring_bytes
-
-FLOAT = 4  # bytes of a float32
-
-
-def _reduced(elements: int, n: int) -> int:
-    return round(ring_bytes("all_reduce", elements * FLOAT, n))
+from grader.lessons.shared import bytes_sent
 
 
 def _first(rows: int):
@@ -37,7 +31,7 @@ def _(draw):
     ids = draw.rng.integers(words, size=(rows, tokens))
     ids[:, 0] = np.arange(rows) * words // rows  # some from every device's part, whatever the seed
     arrays = {"table": draw.array(words, d, spec=LOOKUP[0]), "ids": Array(ids.astype(np.int32), LOOKUP[1])}
-    return Case(arrays, mesh, P("batch"), _reduced(rows // mesh["batch"] * tokens * d, mesh["model"]))
+    return Case(arrays, mesh, P("batch"), bytes_sent("all_reduce", rows // mesh["batch"] * tokens * d, mesh["model"]))
 
 
 def _looked_up(table, ids, mesh, body, check_vma=False):
@@ -152,7 +146,7 @@ def _(draw):
     # Forward a maximum (or all of them gathered), a sum and the picked logit for each row; where the check is off JAX
     # adds up two of the cotangents as well.
     share, n = rows // mesh["batch"], mesh["model"]
-    sent = 4 * _reduced(share, n) + round(ring_bytes("all_gather", FLOAT * share, n))
+    sent = 4 * bytes_sent("all_reduce", share, n) + bytes_sent("all_gather", share, n)
     # The sum over V, its exp and log; in the gradient the quotient and the product with a cotangent. A device's own
     # logarithm is as large as its logits: exp of its difference from another's has that many roundings more.
     roundings = words + 16 + 2 * int(np.abs(logits).max())

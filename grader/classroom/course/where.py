@@ -1,0 +1,37 @@
+"""Where an exercise is: its declaration, its place in the lesson's text, and the review questions about that lesson."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from grader.lessons import find
+
+
+def where(root: Path, name: str) -> list[str]:
+    """`file:line: what stands there`, by paths from the root; LookupError, as `find` raises it, for an unknown name."""
+    find(name)
+    text = next(file for file in root.glob("solutions/*/*.md") if f":answer: {name}\n" in file.read_text())
+    topic = text.stem.partition("_")[2]
+    declared = rf'^\w+ = [\w.]+\(\s*"{name}"'
+    files = sorted((root / "grader" / "lessons" / topic).glob("*.py"))
+    places = [(file, line, "the declaration") for file in files for line in _lines(file, declared)[:1]]
+    places += [(text, line, sections(text)[name]) for line in _lines(text, rf"^#+ Exercise.* `{name}`")]
+    places += [(root / "grader" / "reviews" / f"{topic}.py", 1, "the review questions")]
+    return [f"{file.relative_to(root)}:{line}: {what}" for file, line, what in places if file.exists()]
+
+
+def sections(text: Path) -> dict[str, str]:
+    """The exercises of a lesson, in order: in which section of the text each has its answer cell."""
+    section, found = "", {}
+    for line in text.read_text().splitlines():
+        if heading := re.match(r"## (.*)", line):
+            section = heading[1]
+        if answer := re.match(r":answer: (\w+)", line):
+            found[answer[1]] = section
+    return found
+
+
+def _lines(file: Path, pattern: str) -> list[int]:
+    text = file.read_text()
+    return [text.count("\n", 0, match.start()) + 1 for match in re.finditer(pattern, text, re.MULTILINE)]
