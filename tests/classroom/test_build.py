@@ -1,5 +1,6 @@
 """The build: reproducible to the byte, and leaking nothing."""
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -73,10 +74,29 @@ def test_no_program_of_a_solution_and_no_file_of_the_instructor_is_in_the_wheel(
         names = archive.namelist()
         text = "\n".join(archive.read(n).decode() for n in names if n.endswith((".py", ".md", ".txt", "METADATA")))
     assert all(n.startswith(("grader/", "grader-")) for n in names)
-    assert "grader/check.py" in names
+    assert "grader/check.py" in names and not [n for n in names if n.startswith("grader/classroom")]
+    assert {Path(n).name for n in names if "/licenses/" in n} == {"LICENSE", "LICENSE-TEXT"}
     for nb in solved.values():  # (the reference of a function is an answer, however it is written)
         programs = nbformat.v4.new_notebook(cells=[cell for cell in nb.cells if asks_for_a_program(cell)])
         assert [line for line in solution_lines(programs) if line in text] == []
+
+
+def test_the_wheel_is_enough_for_a_student_and_says_what_an_instructor_needs(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+
+    def run(*arguments):
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+        command = [sys.executable, "-m", *map(str, arguments)]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+
+    script = tmp_path / "script.py"
+    script.write_text("import grader; print(grader.__file__); grader.check('case3', ...)")
+    done = run("grader.cli", "launch", "--processes", 1, script)
+    assert done.returncode == 0 and str(tmp_path) in done.stdout and "case3" in done.stdout, done.stdout + done.stderr
+    done = run("grader.cli", "grade")
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2 and "clone" in line and "grader.classroom" in line
 
 
 def asks_for_a_program(cell):

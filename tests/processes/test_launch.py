@@ -186,7 +186,6 @@ def test_logs_of_many_processes_stand_one_after_the_other():
 
 
 def test_the_command_shows_lines_as_they_come(tmp_path):
-    pytest.importorskip("typer")
     done = subprocess.run(
         [
             sys.executable,
@@ -208,7 +207,6 @@ def test_the_command_shows_lines_as_they_come(tmp_path):
 
 
 def test_the_command_fails_with_the_first_error(tmp_path):
-    pytest.importorskip("typer")
     file = script(tmp_path, "assert process_id != 1, 'not I'")
     done = subprocess.run(
         [sys.executable, "-m", "grader.cli", "launch", "--processes", "2", str(file)],

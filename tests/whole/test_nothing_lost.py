@@ -197,7 +197,7 @@ def test_a_full_disk_is_said_and_the_next_run_goes_on(course, undisturbed, tmp_p
         {sys.executable} -m grader.cli grade --workers 1; echo "status $?"
         find . -name '.new-*'; rm ballast; cp -a . {course}
     """
-    small = ["bwrap", "--dev-bind", "/", "/", "--size", str(3 << 20), "--tmpfs", place]
+    small = [walls.binary(), "--dev-bind", "/", "/", "--size", str(3 << 20), "--tmpfs", place]
     done = subprocess.run([*small, "bash", "-c", script], capture_output=True, text=True, timeout=200)
     said = done.stdout + done.stderr
     assert "Traceback" not in said and ".new-" not in said, said

@@ -17,6 +17,7 @@ SUITE = (
     "arrays/test_ratios.py",
     "exercises",
     "processes",
+    "test_cli.py",
 )
 QUICKLY = "not test_exercises or notebook"  # the rest of the exercises' tests takes minutes
 NEEDED = ["matplotlib", "flatbuffers", "nbformat", "pytest", "pytest-timeout"]

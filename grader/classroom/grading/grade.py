@@ -12,12 +12,10 @@ import io
 import multiprocessing
 import os
 import signal
-import threading
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import connection
 from pathlib import Path
 
 from rich.console import Console
@@ -26,6 +24,7 @@ from rich.table import Table
 
 from grader.classroom.course.build import build, nbgrader, registered
 from grader.classroom.course.demo import make_class
+from grader.classroom.grading.beginning import begin
 from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, Row, record
 from grader.classroom.store import Unavailable, write
@@ -122,7 +121,7 @@ def _graded(hand_ins: Sequence[HandIn], how: How, console: Console) -> list[Row]
 def _side_by_side(hand_ins: Sequence[HandIn], how: How) -> Iterator[Row]:
     """Rows as they are ready, from processes of which each grades one hand-in after the other."""
     count = min(how.workers, len(hand_ins))
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_begin)
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=begin)
     try:
         with _deaf_to_ctrl_c():
             waiting: list[Future[Row]] = [pool.submit(record, h, h.student in how.again) for h in hand_ins]
@@ -144,16 +143,6 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _begin() -> None:
-    """A grading process ends when the one that started it has ended."""
-    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
-
-
-def _end_with(parent) -> None:
-    connection.wait([parent.sentinel])
-    os._exit(1)
 
 
 def _line(row: Row) -> str:

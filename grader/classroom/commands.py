@@ -1,0 +1,234 @@
+"""The instructor's commands. Each is a few lines; the work is done in the rooms it calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from grader.classroom.grading.beginning import without_addresses
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Build the course, grade hand-ins, open the lab. Start with `grader grade NOTEBOOK`.",
+)
+out, err = Console(), Console(stderr=True)
+
+
+class Trouble(Exception):
+    """Something the caller can put right; the text says what and how."""
+
+
+def root_of(start: Path) -> Path:
+    """The project's folder: the nearest one above `start` that holds nbgrader_config.py."""
+    for folder in (start.resolve(), *start.resolve().parents):
+        if (folder / "nbgrader_config.py").exists():
+            return folder
+    raise Trouble(
+        "This is not inside the course: no nbgrader_config.py here or in any folder above. "
+        "Change into the project's folder first."
+    )
+
+
+@app.command()
+def build(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Lessons, such as 07_matmul. Without: all of them.", show_default=False)
+    ] = None,
+    execute: Annotated[bool, typer.Option(help="Also run the solution notebooks and store outputs.")] = False,
+    check: Annotated[bool, typer.Option(help="Change nothing; fail when course/ is out of date.")] = False,
+) -> None:
+    """Build course/ from solutions/."""
+    from grader.classroom.course import build as room
+
+    root = root_of(Path.cwd())
+    if check:
+        if outdated := room.stale(root):
+            raise Trouble("Out of date: " + ", ".join(outdated) + ". Run `make course` and commit what changes.")
+        out.print("course/ is what solutions/ builds.")
+        return
+    known = [source.stem for source in room.lessons(root)]
+    if unknown := sorted(set(names or []) - set(known)):
+        raise Trouble(f"There is no lesson {', '.join(unknown)} in solutions/; there are {', '.join(known)}.")
+    if execute:
+        for source in room.lessons(root, names):
+            room.execute(room.pair(source))
+    for notebook in room.build(root, names):
+        out.print(f"built {notebook.relative_to(root)}")
+
+
+@app.command()
+def launch() -> None:  # here for the list of commands alone: a student's command is run by `grader.cli`
+    """Run a script in several processes at once, as on several hosts."""
+
+
+@app.command()
+def feedback() -> None:
+    """Write the feedback pages anew, from what is graded."""
+    from grader.classroom.grading.grade import write_feedback
+
+    for page in write_feedback(root_of(Path.cwd())):
+        out.print(f"wrote {page}")
+
+
+@app.command()
+def grade(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Notebooks, or folders of them. Without: the whole class, everything in submitted/."),
+    ] = None,
+    workers: Annotated[int, typer.Option(help="How many hand-ins at once.")] = max(1, os.cpu_count() or 1),
+    again: Annotated[
+        list[str] | None, typer.Option(help="A student to grade anew although nothing has changed. May be repeated.")
+    ] = None,
+    details: Annotated[bool, typer.Option(help="A line for each hand-in as it is graded.")] = False,
+    scheduler: Annotated[
+        str, typer.Option(help="Run hand-ins on a Dask cluster: its scheduler's address, tcp://HOST:PORT.")
+    ] = "",
+    without_walls: Annotated[
+        bool, typer.Option(help="Grade although what a hand-in could do to this machine is not held back.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With PATHS: JSON records on standard output.")] = False,
+    seed: Annotated[int, typer.Option(help="With PATHS: the cases' seed; drawn anew when negative.")] = -1,
+) -> None:
+    """Grade the class: gradebook, grades.csv, feedback. Or, with PATHS, judge notebooks and print marks."""
+    from grader.classroom.store import Unavailable
+    from grader.classroom.walls import bubblewrap as walls
+
+    if without_walls:
+        os.environ[walls.WITHOUT] = "1"
+    try:
+        if paths:
+            _grade_files(paths, as_json, secrets.randbits(128) if seed < 0 else seed)
+        else:
+            _grade_class(workers, again or [], details, scheduler)
+    except (walls.NoWalls, Unavailable) as lacking:
+        raise Trouble(str(lacking)) from None
+
+
+def _grade_class(workers: int, again: list[str], details: bool, scheduler: str) -> None:
+    from grader.classroom.grading.grade import How, grade_class, show
+    from grader.classroom.grading.progress import Stopped
+
+    try:
+        rows = grade_class(root_of(Path.cwd()), out, How(max(1, workers), again, details, scheduler))
+    except Stopped as word:
+        err.print(str(word), soft_wrap=True)
+        raise typer.Exit(130) from None
+    show(rows, out)
+    if any(row.problem or row.attention for row in rows):
+        raise typer.Exit(1)
+
+
+def _grade_files(paths: list[Path], as_json: bool, seed: int) -> None:
+    from grader.classroom.grading.loose import grade_files
+
+    records, problems = [], []
+    for result in grade_files(paths, root_of(Path.cwd()), seed):
+        if result.problem:
+            problems.append(result.problem)
+            continue
+        records += result.records
+        if not as_json:
+            out.print(f"[bold]{escape(result.title)}[/bold]")
+            for record in result.records:
+                out.print(
+                    f"  {record['points']:g}/{record['max']:g}  {record['exercise']}"
+                    + (f"  [yellow]{record['mistake']}[/yellow]" if record["mistake"] else "")
+                )
+                if record["message"]:
+                    out.print(escape(record["message"]), style="dim", soft_wrap=True)
+    if as_json:
+        print(json.dumps(records, indent=1))
+    if problems:
+        raise Trouble("\n".join(problems))
+
+
+@app.command()
+def collect(
+    archive: Annotated[Path, typer.Argument(help="The zip that your learning platform made.")],
+    lesson: Annotated[str, typer.Argument(help="The lesson that was handed in, such as 07_matmul.")],
+    replace: Annotated[bool, typer.Option(help="Also where another notebook lies already.")] = False,
+) -> None:
+    """Lay a zip of hand-ins (Moodle, Canvas, Blackboard, Brightspace) into submitted/STUDENT/LESSON/."""
+    from grader.classroom.handins.platforms import unpack
+
+    root = root_of(Path.cwd())
+    if not (root / "course" / lesson).is_dir():
+        raise Trouble(f"There is no lesson {lesson} in course/.")
+    taken = unpack(archive, lesson, root / "submitted", replace)
+    for one in taken:
+        out.print(escape(f"{one.student or archive.name}: {one.problem or one.note or 'taken'}"), soft_wrap=True)
+    if any(one.problem for one in taken):
+        raise typer.Exit(1)
+
+
+@app.command()
+def where(name: Annotated[str, typer.Argument(help="An exercise, such as case3.")]) -> None:
+    """Show where an exercise is declared, and where it is taught."""
+    from grader.classroom.course.where import where as lines_of
+
+    try:
+        lines = lines_of(root_of(Path.cwd()), name)
+    except LookupError as error:
+        raise Trouble(str(error)) from None
+    for line in lines:
+        out.print(escape(line), soft_wrap=True, highlight=False)
+
+
+@app.command()
+def coverage() -> None:
+    """Show which rows of the checklist are taught, and where."""
+    from grader.classroom.course import coverage as room
+
+    rows = room.checklist()
+    out.print(room.table(rows))
+    if wrong := room.problems(rows, root_of(Path.cwd())):
+        raise Trouble("The checklist is wrong: " + "; ".join(wrong) + ".")
+
+
+@app.command()
+def lab() -> None:
+    """Open JupyterLab on course/, with 8 devices and nbgrader ready."""
+    from grader.arrays.devices import POOL
+
+    root = root_of(Path.cwd())
+    environment = {
+        **os.environ,
+        "NPROC": str(POOL),
+        "JUPYTER_CONFIG_PATH": str(root),
+        "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
+    }
+    raise typer.Exit(
+        subprocess.call(
+            [
+                sys.executable,
+                "-m",
+                "jupyterlab",
+                "--LabApp.default_url=/lab/tree/course",
+                *os.environ.get("LAB_ARGS", "").split(),
+            ],
+            cwd=root,
+            env=environment,
+        )
+    )
+
+
+def main() -> None:
+    """Run the command that was typed: what goes wrong is one clear text and exit status 2, never a traceback."""
+    without_addresses()
+    try:
+        app()
+    except Trouble as trouble:
+        err.print(f"[red]grader:[/red] {escape(str(trouble))}", soft_wrap=True)
+        sys.exit(2)

@@ -1,0 +1,63 @@
+"""The command as a student has it: nothing that only an extra brings can be imported."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+
+import pytest
+
+
+def of_the_extras(root) -> list[str]:
+    """The modules, of those installed here, that the student's install does not bring."""
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    names = {re.match(r"[\w-]+", requirement)[0].lower() for extra in extras.values() for requirement in extra}
+    return [m for m, packages in packages_distributions().items() if names & {p.lower() for p in packages}]
+
+
+@pytest.fixture
+def grader(root, tmp_path):
+    """Runs the command in a folder that is no course, in processes that find no extra."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(
+        f"import sys\nsys.modules.update(dict.fromkeys({of_the_extras(root)!r}))"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{root}"}
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "grader.cli", *map(str, arguments)]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+
+    return run
+
+
+@pytest.fixture
+def script(tmp_path):
+    file = tmp_path / "script.py"
+    file.write_text("import sys\nprint('process', sys.argv[1], 'of', sys.argv[2])\nassert sys.argv[3:] == []\n")
+    return file
+
+
+def test_a_student_can_launch_a_script(grader, script):
+    done = grader("launch", "--processes", 2, "--devices", 1, script)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert sorted(lines[:2]) == ["0 │ process 0 of 2", "1 │ process 1 of 2"] and lines[2:] == [
+        "2 processes ended well."
+    ]
+
+
+def test_a_script_that_is_not_there_and_numbers_that_make_no_sense_are_status_2(grader, script):
+    done = grader("launch", "nowhere.py")
+    assert done.returncode == 2 and done.stderr.startswith("grader: There is no script")
+    done = grader("launch", "--processes", 0, script)
+    assert done.returncode == 2 and "from 1 to 64" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("grade",), ("where", "case3")], ids=" ".join)
+def test_an_instructors_command_says_in_a_line_what_it_needs(grader, arguments):
+    done = grader(*arguments)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2 and "clone" in line and "`make grade`" in line
