@@ -26,9 +26,10 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.devices import as_flags, eight_devices, timeouts
+from grader.arrays.devices import as_flags, eight_devices
 from grader.arrays.meshes import make_mesh, put
 from grader.exercises.as_json import from_json, to_json
+from grader.jax_versions import timeouts
 from grader.processes.servers import serving
 from grader.programs.program import trace
 from grader.programs.structure import Structure, times

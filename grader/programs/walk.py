@@ -13,17 +13,16 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax._src.interpreters.mlir import make_ir_context  # the only way to a context with JAX's dialects
-from jax._src.lib import _jax
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import sdy, stablehlo
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import axes_of
+from grader.jax_versions import device_groups, is_argument, mlir_context, stablehlo_of
 from grader.programs.overlap import fair_shares
 from grader.programs.program import Program
 from grader.programs.structure import KINDS, Collective, Manual, Structure
-from grader.programs.turns import Known, Numbers, callee_of, is_argument, only
+from grader.programs.turns import Known, Numbers, callee_of, only
 
 # What JAX itself calls by name on a CPU: layout annotations, top-k, and LAPACK's routines. The rest may be anything.
 OURS = re.compile(
@@ -34,57 +33,14 @@ OURS = re.compile(
 
 def structure(program: Program) -> Structure:
     """Read a program's text: every collective in the order of execution, and every shard_map."""
-    with make_ir_context():
+    with mlir_context():
         return _Walk(ir.Module.parse(program.exported.mlir_module())).structure()
 
 
 def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -> Structure:
     """Read what the compiler made of a program; `mesh` names the axes of its device groups."""
-    (module,) = compiled.runtime_executable().hlo_modules()
-    text = _jax.mlir.hlo_to_stablehlo(_numbered(module).as_serialized_hlo_module_proto())
-    with make_ir_context():
-        return _Walk(ir.Module.parse(text), mesh).structure()
-
-
-# Groups of devices by the axes of a mesh, whose devices may come in another order: XLA writes them so from JAX 0.10 on.
-# MLIR refuses to read that of an all-to-all, and elsewhere forgets the order.
-BY_AXES = re.compile(
-    r"(?<=replica_groups=)mesh\[([^\]]*)\](?:, device_ids=\(\[([\d,]+)\](?:T\(([\d,]+)\))?\))?"
-    r" \{([^}]*)\}"
-)
-
-
-def _numbered(module: Any) -> Any:
-    """A compiled module, the groups of its collectives by device numbers."""
-    text = module.to_string()
-    numbered = BY_AXES.sub(numbers_for, text)
-    if numbered == text:
-        return module
-    from jaxlib import _hlo  # as old as the notation
-
-    return _hlo.hlo_module_from_text(numbered)
-
-
-def numbers_for(found: re.Match[str]) -> str:
-    """Groups such as {{0,2},{1,3}} for a mesh 'a'=2,'b'=2, its axes 'a' (or a part of one: 'a':(1)2), and its order.
-
-    The order is that of numbers counted through `dimensions` that were then `turned`, as np.transpose does.
-    """
-    mesh, dimensions, turned, axes = found.groups(default="")
-    sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", mesh)}
-    parts = [
-        (name, int(before or 1), int(size or sizes[name]))
-        for name, before, size in re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", axes)
-    ]
-    order = np.arange(math.prod(sizes.values()))
-    if dimensions:
-        order = order.reshape(_integers(dimensions)).transpose(_integers(turned) or None).ravel()
-    groups = order[np.array(_groups_along(parts, sizes))].tolist()
-    return f"{{{','.join('{' + ','.join(map(str, group)) + '}' for group in groups)}}}"
-
-
-def _integers(listed: str) -> list[int]:
-    return [int(number) for number in listed.split(",") if number]
+    with mlir_context():
+        return _Walk(ir.Module.parse(stablehlo_of(compiled)), mesh).structure()
 
 
 class _Node(NamedTuple):
@@ -295,12 +251,7 @@ class _Walk:
         """The devices that take part together, by their position in the mesh."""
         if "source_target_pairs" in op.attributes:
             return np.array(ir.DenseIntElementsAttr(op.attributes["source_target_pairs"])).tolist()
-        groups = op.attributes["replica_groups"]
-        if isinstance(groups, ir.DenseElementsAttr):
-            return np.array(ir.DenseIntElementsAttr(groups)).tolist()
-        named = stablehlo.ReplicaGroupMeshAxesAttr(groups)  # JAX 0.12 writes mesh axes here
-        mesh = self.meshes[ir.FlatSymbolRefAttr(named.mesh).value]
-        return _groups_of([stablehlo.AxisRefAttr(a) for a in named.axes], mesh)
+        return device_groups(op, self.meshes)
 
 
 def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
@@ -337,7 +288,7 @@ def _axes_of(op: ir.Operation) -> dict[str, int]:
 def _width(kind: ir.RankedTensorType) -> int:
     """Bytes of one element (a truth value takes one)."""
     element = kind.element_type
-    if isinstance(element, ir.ComplexType) or str(element).startswith("complex"):
+    if str(element).startswith("complex"):
         return 2 * _bits(ir.ComplexType(element).element_type) // 8
     return max(1, _bits(element) // 8)
 
@@ -350,31 +301,6 @@ def _joined(piece: tuple[int, ...], pieces: int) -> tuple[int, ...]:
     """The block whose pieces these are: the compiler cuts a dimension into one of length 1, and the rest behind it."""
     at = piece.index(1) if 1 in piece[:-1] else None
     return (pieces, *piece) if at is None else (*piece[:at], pieces * piece[at + 1], *piece[at + 2 :])
-
-
-def _groups_of(refs: list[Any], mesh: Mapping[str, int]) -> list[list[int]]:
-    """Device groups along axes (or parts of axes) of a mesh, other coordinates held fixed."""
-    parts = []
-    for ref in refs:
-        info = sdy.SubAxisInfoAttr(ref.sub_axis_info) if ref.sub_axis_info is not None else None
-        parts.append((ref.name, info.pre_size, info.size) if info else (ref.name, 1, mesh[ref.name]))
-    return _groups_along(parts, mesh)
-
-
-def _groups_along(parts: list[tuple[str, int, int]], mesh: Mapping[str, int]) -> list[list[int]]:
-    """The same, for parts of axes: the name, how many stand before the part, and its own size."""
-    shape: list[int] = []
-    along: list[int] = []
-    for name, size in mesh.items():
-        spans = [(before, before * length) for axis, before, length in parts if axis == name]
-        cuts = sorted({1, size} | {cut for span in spans for cut in span})
-        for low, high in itertools.pairwise(cuts):
-            if any(first <= low and high <= last for first, last in spans):
-                along.append(len(shape))
-            shape.append(high // low)
-    ids = np.arange(math.prod(shape)).reshape(shape)
-    ids = np.moveaxis(ids, along, range(ids.ndim - len(along), ids.ndim))
-    return ids.reshape(-1, math.prod(shape[k] for k in along)).tolist()
 
 
 def _axes_along(groups: list[list[int]], mesh: Mapping[str, int]) -> tuple[str, ...]:
