@@ -106,7 +106,8 @@ def device_groups(op: ir.Operation, meshes: Mapping[str, Mapping[str, int]]) -> 
         return np.array(ir.DenseIntElementsAttr(groups)).tolist()
     by_axes = stablehlo.ReplicaGroupMeshAxesAttr(groups)
     mesh = meshes[ir.FlatSymbolRefAttr(by_axes.mesh).value]
-    return _groups_along([_part_of_axis(stablehlo.AxisRefAttr(axis), mesh) for axis in by_axes.axes], mesh)
+    axes: Any = by_axes.axes
+    return _groups_along([_part_of_axis(stablehlo.AxisRefAttr(axis), mesh) for axis in axes], mesh)
 
 
 # Groups of devices by the axes of a mesh, whose devices may come in another order: XLA writes them so from JAX 0.10 on.

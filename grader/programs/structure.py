@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-KINDS = {
+KIND_OF = {
     "stablehlo.all_reduce": "all_reduce",
     "stablehlo.all_gather": "all_gather",
     "stablehlo.reduce_scatter": "reduce_scatter",
@@ -23,7 +23,7 @@ KINDS = {
     "stablehlo.collective_permute": "collective_permute",
     "stablehlo.collective_broadcast": "collective_broadcast",
 }
-COLLECTIVES = tuple(dict.fromkeys(KINDS.values()))
+COLLECTIVES = tuple(dict.fromkeys(KIND_OF.values()))
 
 
 def ring_bytes(kind: str, operand_bytes: float, devices: int) -> float:
@@ -104,17 +104,18 @@ class Structure:
     foreign: tuple[str, ...] = ()
     steps: int = 0
 
-    def waiting(self, found: Collective) -> tuple[int, int] | None:
+    def waiting(self, collective: Collective) -> tuple[int, int] | None:
         """Two devices of which the first would wait in a collective for the second for ever, if the text says so."""
         devices, names = math.prod(self.mesh.values()), list(self.mesh)
-        if found.visits is None or len(found.visits) != devices or not {*found.axes} <= {*names}:
+        visits, axes = collective.visits, collective.axes
+        if visits is None or len(visits) != devices or not {*axes} <= {*names}:
             return None
         numbers = np.arange(devices).reshape(tuple(self.mesh.values()))
-        along = [names.index(axis) for axis in found.axes]
+        along = [names.index(axis) for axis in axes]
         together = np.moveaxis(numbers, along, range(-len(along), 0))
-        for group in together.reshape(-1, math.prod(self.mesh[axis] for axis in found.axes)).tolist():
-            least, most = (extreme(group, key=lambda device: found.visits[device]) for extreme in (min, max))
-            if found.visits[least] < found.visits[most]:
+        for group in together.reshape(-1, math.prod(self.mesh[axis] for axis in axes)).tolist():
+            least, most = (extreme(group, key=visits.__getitem__) for extreme in (min, max))
+            if visits[least] < visits[most]:
                 return most, least
         return None
 
