@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,16 @@ KIND_OF = {
     "stablehlo.collective_permute": "collective_permute",
     "stablehlo.collective_broadcast": "collective_broadcast",
 }
-COLLECTIVES = tuple(dict.fromkeys(KIND_OF.values()))
+# How many times its operand's bytes one of n devices sends.
+_SENT: dict[str, Callable[[int], float]] = {
+    "all_reduce": lambda n: 2 * (n - 1) / n,  # a reduce_scatter and an all_gather
+    "all_gather": lambda n: n - 1,
+    "reduce_scatter": lambda n: (n - 1) / n,
+    "all_to_all": lambda n: (n - 1) / n,
+    "collective_permute": lambda n: 1,
+    "collective_broadcast": lambda n: 1,
+}
+COLLECTIVE_KINDS = tuple(_SENT)
 
 
 def ring_bytes(kind: str, operand_bytes: float, devices: int) -> float:
@@ -32,12 +41,13 @@ def ring_bytes(kind: str, operand_bytes: float, devices: int) -> float:
     With b bytes of operand per device and n devices: all_gather (n-1)·b; reduce_scatter and
     all_to_all (n-1)/n·b; all_reduce 2(n-1)/n·b (it is a reduce_scatter and an all_gather);
     a permute or broadcast b. On one device nothing is sent.
+
+    Raises:
+      ValueError: there is no such kind of collective.
     """
-    if devices <= 1:
-        return 0.0
-    share = (devices - 1) / devices
-    factor = {"all_gather": devices - 1, "reduce_scatter": share, "all_to_all": share, "all_reduce": 2 * share}
-    return operand_bytes * factor.get(kind, 1)
+    if kind not in _SENT:
+        raise ValueError(f"there is no collective {kind!r}; there are {', '.join(COLLECTIVE_KINDS)}")
+    return operand_bytes * _SENT[kind](devices) if devices > 1 else 0.0
 
 
 @dataclass(frozen=True)

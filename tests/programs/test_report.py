@@ -225,3 +225,9 @@ def test_an_all_to_all_over_a_part_of_an_axis_is_read():
     exchanged, passed_on = moved(MESH, P("x", "y"), P("y", "x"))
     assert (exchanged.kind, exchanged.axes, exchanged.group) == ("all_to_all", ("x",), 2)
     assert (passed_on.kind, set(passed_on.axes)) == ("collective_permute", {"x", "y"})
+
+
+def test_what_is_no_collective_is_an_error():
+    with pytest.raises(ValueError, match="no collective 'all-gather'; there are all_reduce, all_gather"):
+        ring_bytes("all-gather", 4, 8)
+    assert ring_bytes("collective_permute", 4, 8) == 4 and ring_bytes("all_gather", 4, 1) == 0
