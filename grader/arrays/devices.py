@@ -13,21 +13,9 @@ from collections.abc import Mapping
 import jax
 from jax.extend import backend
 
+from grader.jax_versions import has_backend, timeouts
+
 POOL = 32  # threads; 16 were enough in every trial
-
-
-def timeouts(warn: int, terminate: int) -> dict[str, int]:
-    """XLA's flags for a collective that not every device reaches: warn after so many seconds, and end the process
-    after so many more, in place of waiting for ever.
-
-    An older XLA ends the process over a flag it does not know: seen on 0.7.2, fine from 0.10 on.
-    """
-    if jax.__version_info__ < (0, 10):
-        return {}
-    return {
-        "--xla_cpu_collective_call_warn_stuck_timeout_seconds": warn,
-        "--xla_cpu_collective_call_terminate_timeout_seconds": terminate,
-    }
 
 
 def as_flags(values: Mapping[str, int]) -> str:
@@ -52,7 +40,7 @@ def eight_devices(count: int = 8) -> list[jax.Device]:
     Raises:
       TooFewDevices: JAX was used before this was called, and has fewer devices.
     """
-    if not _started():
+    if not has_backend():
         prepare(count)
         if len(jax.devices()) < count:  # one TPU chip, or a GPU: too few of them to share anything
             backend.clear_backends()
@@ -75,10 +63,3 @@ def prepare(count: int = 8) -> None:
     os.environ["XLA_FLAGS"] = f"{flags} {added}".strip()
     if "xla_force_host_platform_device_count" not in flags:
         jax.config.update("jax_num_cpu_devices", count)
-
-
-def _started() -> bool:
-    """Whether JAX has a backend, and with it its devices."""
-    from jax._src import xla_bridge  # jax.extend has no question that does not start one
-
-    return xla_bridge.backends_are_initialized()

@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.meshes import make_mesh
 
 # Each adds what it brings to the block, so that nothing is computed in vain and the block keeps its shape.
-COLLECTIVES: dict[str, Callable[[jax.Array, str, int], jax.Array]] = {
+COLLECTIVE_STEPS: dict[str, Callable[[jax.Array, str, int], jax.Array]] = {
     "psum": lambda v, axis, n: v + lax.psum(v, axis),
     "all_gather": lambda v, axis, n: v + lax.all_gather(v, axis, tiled=True)[: v.shape[0]],
     "psum_scatter": lambda v, axis, n: v + jnp.tile(lax.psum_scatter(v, axis, tiled=True), (n, 1)),
@@ -68,7 +68,7 @@ class Sketch:
                 return jax.jit(lambda w: self.through(w, rest[0]))(v)
             case "loop":
                 return lax.fori_loop(0, rest[0], lambda _, w: self.through(w, rest[1]), v)
-        return COLLECTIVES[kind](v, rest[0], self.sizes[rest[0]])
+        return COLLECTIVE_STEPS[kind](v, rest[0], self.sizes[rest[0]])
 
     def __repr__(self) -> str:
         mesh = " × ".join(f"{name}={size}" for name, size in self.sizes.items())

@@ -22,7 +22,7 @@ FAINT = "#bbbbbb"
 
 
 @dataclass(frozen=True)
-class Row:
+class PlacedArray:
     """One array: its name, whether it may be moved, and by place the part that lies there, with its values.
 
     A place is a device's number, or `HOST` for an array of NumPy's; a part has a start and a stop in each dimension.
@@ -55,10 +55,10 @@ def placement(**arrays: Any) -> Picture:
         )
     for number, row in enumerate(rows):
         _draw_row(ax, row, places, left, 0.3 + number * (high + 0.12), wide, high)
-    return Picture(figure, "\n".join(map(text, rows)))
+    return Picture(figure, "\n".join(map(_text, rows)))
 
 
-def text(row: Row) -> str:
+def _text(row: PlacedArray) -> str:
     """A row as one line for each part that lies somewhere."""
     lines = [f"{row.name} ({row.kind})"]
     for place, (part, values) in row.parts.items():
@@ -68,14 +68,14 @@ def text(row: Row) -> str:
     return "\n".join(lines)
 
 
-def _row(name: str, array: Any) -> Row:
+def _row(name: str, array: Any) -> PlacedArray:
     if isinstance(array, np.ndarray):
-        return Row(name, "NumPy", {HOST: (_part([slice(None)] * array.ndim, array.shape), array)})
+        return PlacedArray(name, "NumPy", {HOST: (_part([slice(None)] * array.ndim, array.shape), array)})
     if not isinstance(array, jax.Array):
         raise TypeError(f"{name} should be a jax.Array or a NumPy array; it is a {type(array).__name__}")
     number = {device: k for k, device in enumerate(jax.devices())}
     held = {number[s.device]: (_part(s.index, array.shape), np.asarray(s.data)) for s in array.addressable_shards}
-    return Row(name, "committed" if array.committed else "uncommitted", dict(sorted(held.items())))
+    return PlacedArray(name, "committed" if array.committed else "uncommitted", dict(sorted(held.items())))
 
 
 def _part(index: Sequence[slice], shape: Sequence[int]) -> Part:
@@ -98,14 +98,14 @@ def _label(part: Part, values: np.ndarray) -> str:
     return "\n".join(" ".join(map(_number, line)) for line in lines)
 
 
-def _cell(rows: Sequence[Row]) -> tuple[float, float]:
+def _cell(rows: Sequence[PlacedArray]) -> tuple[float, float]:
     labels = [_label(*held) for row in rows for held in row.parts.values()]
     widest = max((len(line) for label in labels for line in label.split("\n")), default=0)
     return max(0.66, 0.068 * widest + 0.14), max(0.36, 0.15 * max((x.count("\n") for x in labels), default=0) + 0.28)
 
 
 def _draw_row(
-    ax: Axes, row: Row, places: Sequence[int | str], left: float, top: float, wide: float, high: float
+    ax: Axes, row: PlacedArray, places: Sequence[int | str], left: float, top: float, wide: float, high: float
 ) -> None:
     ax.text(left - 0.1, top + high / 2 - 0.07, row.name, ha="right", va="center", fontsize=9, weight="bold", color=INK)
     ax.text(left - 0.1, top + high / 2 + 0.1, row.kind, ha="right", va="center", fontsize=7, color="#666666")

@@ -17,6 +17,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from grader.jax_versions import public_module
 from grader.programs.program import Refused
 
 PLAIN = (int, float, complex, str, bytes, bool, type(None))
@@ -103,18 +104,13 @@ def _importable(value: Any) -> tuple[str, str] | None:
     module, name = getattr(value, "__module__", None), getattr(value, "__name__", "")
     if not module or module == "__main__" or not name.isidentifier() or keyword.iskeyword(name):
         return None
-    for place in (_public(module), module):
+    for place in (public_module(module), module):
         try:
             if getattr(__import__(place, fromlist=[name]), name, None) is value:
                 return place, name
         except ImportError:
             continue
     return None
-
-
-def _public(module: str) -> str:
-    """Where JAX shows what it keeps in jax._src."""
-    return "jax.sharding" if module.startswith("jax._src.") else module
 
 
 def _writable(value: Any) -> bool:

@@ -26,7 +26,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import jax
 
@@ -35,10 +35,10 @@ from grader.arrays.devices import prepare
 from grader.exercises.as_json import to_json
 from grader.exercises.plain import plain
 
-SCRIPT = "<script>"  # how tracebacks call the file
-MOST = 200_000  # characters of a process's log that are kept
-TICK = 0.02  # seconds between two looks
-MOST_OPEN = 4096  # descriptors
+SCRIPT_FILE = "<script>"  # how tracebacks call the file
+LONGEST_LOG = 200_000  # characters of a process's log that are kept
+LOOK_EVERY = 0.02  # seconds between two looks
+MOST_DESCRIPTORS = 4096  # that a process may have open
 PR_SET_PDEATHSIG = 1
 BUSY = 0.1  # seconds of computing in all processes together; who waits takes less
 
@@ -55,7 +55,7 @@ class Job:
 
     source: str
     main: str = ""
-    name: str = SCRIPT
+    name: str = SCRIPT_FILE
     arguments: Mapping[str, Any] = field(default_factory=dict)
     processes: int = 4
     devices: int = 2
@@ -78,7 +78,7 @@ class Child:
     seconds: float = 0.0
 
 
-def run(
+def run_job(
     job: Job, say: Callable[[int, str], None] = lambda number, text: None, confined: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
     """Run a job and return, as JSON types, what became of each process; `say` hears what they print as it comes.
@@ -134,7 +134,7 @@ def _die_with_parent() -> None:
 
 def _close_all_but(kept: set[int]) -> None:
     """Nothing that the starting process has open is open to the script: its own reports, and the others' logs."""
-    for low, high in itertools.pairwise([*sorted(kept), MOST_OPEN]):
+    for low, high in itertools.pairwise([*sorted(kept), MOST_DESCRIPTORS]):
         os.closerange(low + 1, high)
 
 
@@ -164,7 +164,7 @@ def _be(job: Job, number: int, port: int, wire: int, stack: Any, confined: Calla
 
 
 def _line_by_line(descriptor: int, mode: str) -> TextIO:
-    return open(descriptor, mode, buffering=1, closefd=False)
+    return cast(TextIO, open(descriptor, mode, buffering=1, closefd=False))
 
 
 def _do(job: Job, number: int, wire: int) -> int:
@@ -172,7 +172,7 @@ def _do(job: Job, number: int, wire: int) -> int:
     space: dict[str, Any] = {"__name__": "__main__", "__file__": job.name}
     with open(wire, "w") as out:
         try:
-            exec(compile(job.source, SCRIPT, "exec"), space)
+            exec(compile(job.source, SCRIPT_FILE, "exec"), space)
             if job.main:
                 result = space[job.main](number, job.processes, **given_to(number, job.arguments))
                 out.write(json.dumps({"returned": to_json(plain(result))}))
@@ -189,8 +189,14 @@ def _do(job: Job, number: int, wire: int) -> int:
 
 def _line_of(error: BaseException, job: Job) -> str:
     """The line of the script where an error arose."""
-    numbers = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == SCRIPT]
+    numbers = [number for _, number in _places(error)]
     return _line(job, numbers[-1]) if numbers else ""
+
+
+def _places(error: BaseException) -> list[tuple[str, int]]:
+    """The functions and lines of the script through which an error came."""
+    places = ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
+    return [(code.co_name, line) for code, line in places if code.co_filename == SCRIPT_FILE]
 
 
 def _line(job: Job, number: int) -> str:
@@ -200,11 +206,7 @@ def _line(job: Job, number: int) -> str:
 
 def _trace(error: BaseException, job: Job) -> str:
     """The traceback, of the script's own lines."""
-    lines = [
-        f"  line {line}, in {frame.f_code.co_name}: {_line(job, line)}"
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_code.co_filename == SCRIPT
-    ]
+    lines = [f"  line {number}, in {function}: {_line(job, number)}" for function, number in _places(error)]
     return "\n".join(["Traceback (of the script's lines):", *lines, f"{type(error).__name__}: {error}"])
 
 
@@ -217,7 +219,7 @@ def _watch(job: Job, children: list[Child], began: float, say: Callable[[int, st
             selector.register(child.log, selectors.EVENT_READ, (number, "said"))
             selector.register(child.wire, selectors.EVENT_READ, (number, "told"))
         while True:
-            for key, _ in selector.select(TICK):
+            for key, _ in selector.select(LOOK_EVERY):
                 number, what = key.data
                 if _hear(children[number], what, selector, number, say):
                     moved = time.monotonic()
@@ -255,8 +257,8 @@ def _hear(
         child.told += chunk
         return True
     text = chunk.decode(errors="replace")
-    if len(child.said) < MOST:
-        child.said += text[: MOST - len(child.said)]
+    if len(child.said) < LONGEST_LOG:
+        child.said += text[: LONGEST_LOG - len(child.said)]
         say(number, text)
     return True
 
@@ -302,7 +304,7 @@ def _ask_where(children: list[Child]) -> None:
     for child in children:
         if child.status is None:
             os.kill(child.pid, signal.SIGUSR1)
-    time.sleep(5 * TICK)
+    time.sleep(5 * LOOK_EVERY)
 
 
 def _end(children: list[Child]) -> None:
@@ -322,7 +324,7 @@ def _report(child: Child, job: Job) -> dict[str, Any]:
         child.stack.seek(0)
         stack = child.stack.read().decode(errors="replace")
     told = json.loads(child.told) if child.told and child.told.endswith(b"}") else {}
-    number = re.search(rf'File "{re.escape(SCRIPT)}", line (\d+)', stack)
+    number = re.search(rf'File "{re.escape(SCRIPT_FILE)}", line (\d+)', stack)
     return {
         "status": child.status,
         "seconds": child.seconds,

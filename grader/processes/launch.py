@@ -6,15 +6,10 @@ their logs stand side by side. A server forks them (see `grader.processes`): it 
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import html
-import json
-import os
 import re
-import subprocess
-import sys
 import textwrap
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,9 +17,9 @@ from typing import Any
 
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.script import script_of
-from grader.processes.servers import serving
+from grader.processes.servers import Server, Tell, serve
 
-WIDTH = 118  # of a terminal's logs, side by side
+TERMINAL_WIDTH = 118  # of a terminal's logs, side by side
 NARROW = 24  # a column of less is not worth it
 CHATTER = re.compile(r".*Expected number of connected peer ranks|\*\*\* Check failure|\s+@ +0x")  # of libraries
 
@@ -124,7 +119,7 @@ def _lines(process: Process) -> list[str]:
 
 def _side_by_side(processes: tuple[Process, ...]) -> str:
     """The logs in columns, where they are wide enough to be read; else one after the other."""
-    wide = (WIDTH - 3 * (len(processes) - 1)) // max(1, len(processes))
+    wide = (TERMINAL_WIDTH - 3 * (len(processes) - 1)) // max(1, len(processes))
     if wide < NARROW:
         return "\n".join(f"[{p.number}] {line}" for p in processes for line in _lines(p))
     columns = [
@@ -183,29 +178,19 @@ def launch(
     return launched({**job, "source": path.read_text(), "name": str(path)}, say)
 
 
+_SERVER = Server("grader.processes.launch", "launches", NoProcesses, {"PYTHONUNBUFFERED": "1"})
+
+
 def launched(job: Mapping[str, Any], say: Callable[[int, str], None] | None = None) -> Launch:
-    """Have the server do a job (`processes.Job`, as a dict)."""
-    asked = {**job, "arguments": to_json(dict(job.get("arguments", {})))}
-    with _one_at_a_time:
-        server = _server(os.getpid())
-        try:
-            server.stdin.write(json.dumps(asked) + "\n")
-            server.stdin.flush()
-            for line in server.stdout:
-                message = json.loads(line)
-                if "said" in message and say:
-                    say(*message["said"])
-                if "done" in message:
-                    return launch_of(message["done"])
-            raise NoProcesses(
-                "The process that starts the others has ended. While a hand-in is graded there can be "
-                "none; elsewhere, is this machine short of memory?"
-            )
-        except BaseException:  # an interrupt too: whatever still runs is ended with it
-            server.kill()
-            server.wait()
-            _server.cache_clear()
-            raise
+    """Have the server do a job (`jobs.Job`, as a dict)."""
+    question = {**job, "arguments": to_json(dict(job.get("arguments", {})))}
+    with contextlib.closing(_SERVER.ask(question)) as messages:
+        for message in messages:
+            if "done" in message:
+                launch = launch_of(message["done"])
+            elif say:
+                say(*message["said"])
+    return launch
 
 
 def launch_of(done: Mapping[str, Any]) -> Launch:
@@ -224,7 +209,7 @@ def launch_of(done: Mapping[str, Any]) -> Launch:
 def _process(number: int, said: Mapping[str, Any]) -> Process:
     raised = said.get("raised")
     status = said["status"]
-    found = Process(
+    process = Process(
         number,
         None if status is None else int(status),
         float(said["seconds"]),
@@ -233,33 +218,24 @@ def _process(number: int, said: Mapping[str, Any]) -> Process:
         "returned" in said,
         from_json(said.get("returned")),
     )
-    return found if raised is None else replace(found, raised=tuple(map(str, raised[:3])))
+    if raised is None:
+        return process
+    kind, message, line = map(str, raised[:3])
+    return replace(process, raised=(kind, message, line))
 
 
-_one_at_a_time = threading.Lock()
+# From here on in the server.
 
 
-@functools.cache
-def _server(asker: int) -> subprocess.Popen:
-    """The server of a process (a fork needs its own), until that ends: it ends with its standard input."""
-    return serving("grader.processes.launch", "launches", NoProcesses, PYTHONUNBUFFERED="1")
+def _do(question: Mapping[str, Any], tell: Tell) -> None:
+    from grader.processes.jobs import Job, run_job
 
-
-def serve() -> None:
-    """The server: do the jobs that come in, one after the other, until there are no more."""
-    import jax.experimental.multihost_utils  # noqa: F401 - so that the forks have it
-    import jax.numpy  # noqa: F401
-
-    from grader.processes.jobs import Job, run
-
-    def tell(message: Mapping[str, Any]) -> None:
-        print(json.dumps(message), flush=True)
-
-    for line in sys.stdin:
-        asked = json.loads(line)
-        job = Job(**{**asked, "arguments": from_json(asked["arguments"])})
-        tell({"done": run(job, lambda number, text: tell({"said": [number, text]}))})
+    job = Job(**{**question, "arguments": from_json(question["arguments"])})
+    tell({"done": run_job(job, lambda number, text: tell({"said": [number, text]}))})
 
 
 if __name__ == "__main__":
-    serve()
+    import jax.experimental.multihost_utils  # so that the forks have it
+    import jax.numpy  # noqa: F401
+
+    serve(_do)

@@ -80,14 +80,14 @@ def _short(
     return set()
 
 
-Step = tuple[int, int, "int | None"]  # a product, the transfer that gets of it, the one that gives it up
+Handover = tuple[int, int, "int | None"]  # a product, the transfer that gets of it, the one that gives it up
 
 
 def _path(
     start: int, room: Mapping[int, int], given: Mapping[int, Mapping[int, int]], beside: Mapping[int, Sequence[int]]
-) -> tuple[list[Step], set[int]]:
+) -> tuple[list[Handover], set[int]]:
     """The way from a transfer to a product with room, over others that would give some up; and who was asked."""
-    came: dict[int, list[Step]] = {start: []}
+    came: dict[int, list[Handover]] = {start: []}
     queue, seen = [start], set()
     for taker in queue:
         for product in beside[taker]:
@@ -103,7 +103,7 @@ def _path(
     return [], set(came)
 
 
-def _pour(steps: Sequence[Step], room: dict[int, int], given: dict[int, dict[int, int]], wanted: int) -> int:
+def _pour(steps: Sequence[Handover], room: dict[int, int], given: dict[int, dict[int, int]], wanted: int) -> int:
     """Move what can be moved along a path; returns how much."""
     amount = min([wanted, room[steps[0][0]], *(given[giver][p] for p, _, giver in steps if giver is not None)])
     room[steps[0][0]] -= amount

@@ -8,7 +8,6 @@ the function's author runs after `trace`.
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,8 @@ from typing import Any
 import jax
 from jax import export
 from jax.extend import core
+
+from grader.jax_versions import open_jaxpr, quick_options
 
 
 class Refused(Exception):
@@ -52,20 +53,11 @@ class Program:
         Pytrees of them may come as they are, or as their leaves one after the other. What is to run `once` is compiled
         in a third of the time: it computes and sends the same, but may need more memory.
         """
-        return self._jitted.lower(*jax.tree.leaves(avals)).compile(_in_a_hurry() if once else None)
+        return self._jitted.lower(*jax.tree.leaves(avals)).compile(quick_options() if once else None)
 
     def run(self, *arrays: Any) -> Any:
         """Run on arrays of the traced shapes and layouts, as `compile` takes them; returns what the function did."""
         return jax.block_until_ready(self._jitted(*jax.tree.leaves(arrays)))
-
-
-@functools.cache
-def _in_a_hurry() -> dict[str, Any]:
-    """XLA's options for what runs once, on simulated devices. The second is gone by JAX 0.12."""
-    if jax.default_backend() != "cpu":
-        return {}
-    emitters = {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {}
-    return {"xla_backend_optimization_level": 0, **emitters}
 
 
 def trace(fn: Callable[..., Any], *args: Any) -> Program:
@@ -150,14 +142,10 @@ def _is_jaxpr(value: Any) -> bool:
     return isinstance(value, (core.Jaxpr, core.ClosedJaxpr))
 
 
-def _open(jaxpr: Any) -> core.Jaxpr:
-    return getattr(jaxpr, "jaxpr", jaxpr)  # since JAX 0.12 open and closed are one class
-
-
 def _primitives(jaxpr: Any) -> set[str]:
     """The names of all primitives of a jaxpr, at any depth."""
     names: set[str] = set()
-    for eqn in _open(jaxpr).eqns:
+    for eqn in open_jaxpr(jaxpr).eqns:
         names.add(eqn.primitive.name)
         for inner in _inner(eqn):
             names |= _primitives(inner)
@@ -172,8 +160,8 @@ def _without_debug(traced: Any) -> Callable[..., Any]:
 
 
 def _stripped(jaxpr: Any) -> Any:
-    if _open(jaxpr) is not jaxpr:
-        return jaxpr.replace(jaxpr=_stripped(_open(jaxpr)))
+    if open_jaxpr(jaxpr) is not jaxpr:
+        return jaxpr.replace(jaxpr=_stripped(open_jaxpr(jaxpr)))
     kept = [eqn for eqn in jaxpr.eqns if not _is_debug(eqn.primitive.name)]
     eqns = [_stripped_equation(eqn) for eqn in kept]
     return jaxpr.replace(eqns=eqns, effects=_pure(jaxpr.effects))

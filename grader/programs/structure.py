@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-KINDS = {
+KIND_OF = {
     "stablehlo.all_reduce": "all_reduce",
     "stablehlo.all_gather": "all_gather",
     "stablehlo.reduce_scatter": "reduce_scatter",
@@ -23,7 +23,16 @@ KINDS = {
     "stablehlo.collective_permute": "collective_permute",
     "stablehlo.collective_broadcast": "collective_broadcast",
 }
-COLLECTIVES = tuple(dict.fromkeys(KINDS.values()))
+# How many times its operand's bytes one of n devices sends.
+_SENT: dict[str, Callable[[int], float]] = {
+    "all_reduce": lambda n: 2 * (n - 1) / n,  # a reduce_scatter and an all_gather
+    "all_gather": lambda n: n - 1,
+    "reduce_scatter": lambda n: (n - 1) / n,
+    "all_to_all": lambda n: (n - 1) / n,
+    "collective_permute": lambda n: 1,
+    "collective_broadcast": lambda n: 1,
+}
+COLLECTIVE_KINDS = tuple(_SENT)
 
 
 def ring_bytes(kind: str, operand_bytes: float, devices: int) -> float:
@@ -32,12 +41,13 @@ def ring_bytes(kind: str, operand_bytes: float, devices: int) -> float:
     With b bytes of operand per device and n devices: all_gather (n-1)·b; reduce_scatter and
     all_to_all (n-1)/n·b; all_reduce 2(n-1)/n·b (it is a reduce_scatter and an all_gather);
     a permute or broadcast b. On one device nothing is sent.
+
+    Raises:
+      ValueError: there is no such kind of collective.
     """
-    if devices <= 1:
-        return 0.0
-    share = (devices - 1) / devices
-    factor = {"all_gather": devices - 1, "reduce_scatter": share, "all_to_all": share, "all_reduce": 2 * share}
-    return operand_bytes * factor.get(kind, 1)
+    if kind not in _SENT:
+        raise ValueError(f"there is no collective {kind!r}; there are {', '.join(COLLECTIVE_KINDS)}")
+    return operand_bytes * _SENT[kind](devices) if devices > 1 else 0.0
 
 
 @dataclass(frozen=True)
@@ -104,17 +114,18 @@ class Structure:
     foreign: tuple[str, ...] = ()
     steps: int = 0
 
-    def waiting(self, found: Collective) -> tuple[int, int] | None:
+    def waiting(self, collective: Collective) -> tuple[int, int] | None:
         """Two devices of which the first would wait in a collective for the second for ever, if the text says so."""
         devices, names = math.prod(self.mesh.values()), list(self.mesh)
-        if found.visits is None or len(found.visits) != devices or not {*found.axes} <= {*names}:
+        visits, axes = collective.visits, collective.axes
+        if visits is None or len(visits) != devices or not {*axes} <= {*names}:
             return None
         numbers = np.arange(devices).reshape(tuple(self.mesh.values()))
-        along = [names.index(axis) for axis in found.axes]
+        along = [names.index(axis) for axis in axes]
         together = np.moveaxis(numbers, along, range(-len(along), 0))
-        for group in together.reshape(-1, math.prod(self.mesh[axis] for axis in found.axes)).tolist():
-            least, most = (extreme(group, key=lambda device: found.visits[device]) for extreme in (min, max))
-            if found.visits[least] < found.visits[most]:
+        for group in together.reshape(-1, math.prod(self.mesh[axis] for axis in axes)).tolist():
+            least, most = (extreme(group, key=visits.__getitem__) for extreme in (min, max))
+            if visits[least] < visits[most]:
                 return most, least
         return None
 

@@ -13,6 +13,9 @@ import numpy as np
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 
+from grader.jax_versions import is_argument
+from grader.programs.operations import callee_of, last
+
 DEEPEST = 100  # operations followed one behind the other; what lies deeper counts as unknown
 
 _TYPES = {
@@ -60,21 +63,21 @@ class Known:
 
     def __init__(self, devices: int, functions: Mapping[str, ir.Operation], depth: int = 0):
         self.devices, self.functions, self._depth = devices, functions, depth
-        self._found: dict[ir.Value, Numbers] = {}
+        self._numbers: dict[ir.Value, Numbers] = {}
 
     def inside(self, function: ir.Operation, operands: Iterable[ir.Value]) -> Known:
         """What is known in a function that is called with these operands."""
         called = Known(self.devices, self.functions, self._depth)
-        given = zip(function.regions[0].blocks[0].arguments, operands, strict=True)
-        called._found = {ir.Value(argument): self(value) for argument, value in given}
+        pairs = zip(function.regions[0].blocks[0].arguments, operands, strict=True)
+        called._numbers = {ir.Value(argument): self(value) for argument, value in pairs}
         return called
 
     def __call__(self, value: ir.Value) -> Numbers:
-        if value not in self._found:
+        if value not in self._numbers:
             self._depth += 1
-            self._found[value] = self._worked_out(value) if self._depth < DEEPEST else None
+            self._numbers[value] = self._worked_out(value) if self._depth < DEEPEST else None
             self._depth -= 1
-        return self._found[value]
+        return self._numbers[value]
 
     def _worked_out(self, value: ir.Value) -> Numbers:
         element = _TYPES.get(str(value.type).removeprefix("tensor<").removesuffix(">"))
@@ -92,15 +95,17 @@ class Known:
             return np.arange(self.devices, dtype=element)
         if name == "constant":
             return np.full(self.devices, np.array(ir.DenseElementsAttr(op.attributes["value"])), element)
-        given = [self(v) for v in op.operands] if name in _ARITHMETIC or name == "compare" else [None]
-        if any(g is None for g in given):
+        if name not in _ARITHMETIC and name != "compare":
+            return None
+        numbers = [n for v in op.operands if (n := self(v)) is not None]
+        if len(numbers) < len(op.operands):
             return None
         if name == "compare":
-            return _COMPARED[_direction(op)](*given)
-        if name in ("divide", "remainder") and ((given[0] < 0) | (given[1] <= 0)).any():
+            return _COMPARED[_direction(op)](*numbers)
+        if name in ("divide", "remainder") and np.any((numbers[0] < 0) | (numbers[1] <= 0)):
             return None  # NumPy and the devices round negative numbers differently
         with np.errstate(over="ignore"):
-            return _ARITHMETIC[name](*given).astype(element)
+            return _ARITHMETIC[name](*numbers).astype(element)
 
     def _carried(self, argument: ir.BlockArgument) -> Numbers:
         """A value that a loop carries along unchanged is what it was before."""
@@ -125,39 +130,28 @@ class Known:
     def turns(self, op: ir.Operation) -> Numbers:
         """Turns of a loop `while i < limit` that counts up by a fixed step."""
         condition, body = (region.blocks[0] for region in op.regions)
-        returned = _made_by(last(condition).operands[0], "stablehlo.compare")
-        counted = _as_it_was(returned.operands[0]) if returned is not None else None
-        if counted is None or _direction(returned) != "LT" or not is_argument(counted):
+        compared = _made_by(last(condition).operands[0], "stablehlo.compare")
+        if compared is None or _direction(compared) != "LT":
             return None
-        counter = ir.BlockArgument(counted)
+        counted = _as_it_was(compared.operands[0])
+        if not is_argument(counted):
+            return None
+        counter: ir.BlockArgument = ir.BlockArgument(counted)
         if counter.owner != condition:
             return None
-        added = _made_by(last(body).operands[counter.arg_number], "stablehlo.add")
-        steps = [v for v in added.operands if v != body.arguments[counter.arg_number]] if added is not None else []
+        addition = _made_by(last(body).operands[counter.arg_number], "stablehlo.add")
+        if addition is None:
+            return None
+        steps = [v for v in addition.operands if v != body.arguments[counter.arg_number]]
         if len(steps) != 1:
             return None
-        first, limit, step = self(op.operands[counter.arg_number]), self(returned.operands[1]), self(steps[0])
+        first, limit, step = self(op.operands[counter.arg_number]), self(compared.operands[1]), self(steps[0])
         if first is None or limit is None or step is None or (step <= 0).any():
             return None
         most = np.iinfo(limit.dtype).max
         first, limit, step = (n.astype(object) for n in (first, limit, step))  # whole numbers of any size
         turns = np.maximum(0, -((first - limit) // step))
         return turns if (first + turns * step <= most).all() else None  # else the counter turns over
-
-
-def is_argument(value: ir.Value) -> bool:
-    by_hand = getattr(ir.BlockArgument, "isinstance", None)  # old bindings do not downcast values
-    return by_hand(value) if by_hand else isinstance(value, ir.BlockArgument)
-
-
-def callee_of(op: ir.Operation) -> str:
-    """The function of the module that an operation stands for; "" for one that is itself."""
-    attribute = {"func.call": "callee", "stablehlo.composite": "decomposition"}.get(op.name)
-    return ir.FlatSymbolRefAttr(op.attributes[attribute]).value if attribute else ""
-
-
-def last(block: ir.Block) -> ir.Operation:
-    return list(block.operations)[-1].operation
 
 
 def _as_it_was(value: ir.Value) -> ir.Value:

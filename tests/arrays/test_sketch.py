@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from grader.arrays.described import built
-from grader.arrays.sketch import COLLECTIVES, Sketch
+from grader.arrays.sketch import COLLECTIVE_STEPS, Sketch
 from grader.exercises.as_json import from_json, to_json
 
 MESH = {"x": 4, "y": 2}
@@ -30,7 +30,7 @@ def test_what_the_function_gets_is_the_jaxpr():
 
 
 @pytest.mark.parametrize("checked", [True, False])
-@pytest.mark.parametrize("kind", COLLECTIVES)
+@pytest.mark.parametrize("kind", COLLECTIVE_STEPS)
 def test_every_kind_can_be_traced_alone_and_in_a_loop(kind, checked):
     name = {"psum": "psum", "psum_scatter": "reduce_scatter"}.get(kind, kind)
     text = told(Sketch(MESH, (8, 2), [[kind, "y"], ["loop", 5, [[kind, "x"]]]], checked))

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from answering import answered, setting
 
+from grader.jax_versions import timeouts
 from grader.lessons.rings import waiting as rings_waiting
 from grader.lessons.rings.waiting import BODIES, PROCESSES, RING, on_four
 from grader.processes.trial import Trial, trial, trials
@@ -23,7 +24,7 @@ def test_what_hangs_is_ended_beside_what_finishes():
     assert np.array_equal(found[1].result, [19, 2, 6, 10])
     assert "device 0 calls the all_reduce over x once, device 1 never." in found[0].stuck
     assert "device 3 calls the collective_permute over x 4 times, device 0 once." in found[2].stuck
-    if jax.__version_info__ >= (0, 10):
+    if timeouts(1, 1):  # elsewhere XLA says nothing
         assert "1 of 4 devices had come to the all_reduce." in found[0].stuck
         assert "3 of 4 devices had come to the collective_permute." in found[2].stuck
     assert jax.jit(lambda v: v + 1)(1) == 2  # this process is none the worse

@@ -13,7 +13,6 @@ from jax.sharding import PartitionSpec as P
 import grader
 from grader.arrays.meshes import aval, make_mesh
 from grader.programs.structure import ring_bytes
-from grader.programs.walk import BY_AXES, numbers_for
 
 MESH = {"x": 4, "y": 2}
 
@@ -228,14 +227,7 @@ def test_an_all_to_all_over_a_part_of_an_axis_is_read():
     assert (passed_on.kind, set(passed_on.axes)) == ("collective_permute", {"x", "y"})
 
 
-@pytest.mark.parametrize(
-    "named, groups",
-    [
-        ("mesh['a'=4,'b'=2] {'a'}", "{0,2,4,6},{1,3,5,7}"),
-        ("mesh['a'=4,'b'=2] {'a','b'}", "{0,1,2,3,4,5,6,7}"),
-        ("mesh['a'=2,'b'=4] {'b':(2)2}", "{0,1},{2,3},{4,5},{6,7}"),
-        ("mesh['a'=2,'b'=4], device_ids=([2,2,2]T(0,2,1)) {'b':(2)2}", "{0,2},{1,3},{4,6},{5,7}"),
-    ],
-)
-def test_groups_named_by_mesh_axes_are_written_out(named, groups):
-    assert BY_AXES.sub(numbers_for, f"replica_groups={named}, x") == f"replica_groups={{{groups}}}, x"
+def test_what_is_no_collective_is_an_error():
+    with pytest.raises(ValueError, match="no collective 'all-gather'; there are all_reduce, all_gather"):
+        ring_bytes("all-gather", 4, 8)
+    assert ring_bytes("collective_permute", 4, 8) == 4 and ring_bytes("all_gather", 4, 1) == 0

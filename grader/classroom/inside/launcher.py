@@ -13,7 +13,7 @@ from typing import TextIO
 
 from grader.classroom.inside.seccomp import close_behind
 from grader.exercises.as_json import from_json
-from grader.processes.jobs import Job, run
+from grader.processes.jobs import Job, run_job
 
 STARTS_PROCESSES = True  # this one may, and gives that up in each of them
 
@@ -40,6 +40,6 @@ def main(questions: TextIO, replies: TextIO) -> None:
     """Do one job after the other."""
     for line in questions:
         asked = json.loads(line)
-        done = run(Job(**{**asked, "arguments": from_json(asked["arguments"])}), confined=_confined)
+        done = run_job(Job(**{**asked, "arguments": from_json(asked["arguments"])}), confined=_confined)
         replies.write(json.dumps(done) + "\n")
         replies.flush()

@@ -19,7 +19,7 @@ from grader.arrays.laid import Array
 from grader.exercises.as_json import from_json, to_json
 from grader.programs.execution import Ran, Result
 from grader.programs.program import Program
-from grader.programs.structure import COLLECTIVES, Collective, Manual, Structure
+from grader.programs.structure import COLLECTIVE_KINDS, Collective, Manual, Structure
 
 MOST = 1 << 62  # bytes or FLOPs that any count may say
 LONGEST = 400  # characters of a name or layout
@@ -95,7 +95,7 @@ def _collective(
     shift: Any,
     visits: Any,
 ) -> Collective:
-    if kind not in COLLECTIVES or not isinstance(implicit, bool):
+    if kind not in COLLECTIVE_KINDS or not isinstance(implicit, bool):
         raise ValueError("no such collective")
     return Collective(
         kind,

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from grader.arrays.devices import as_flags, eight_devices, timeouts
+from grader.arrays.devices import as_flags, eight_devices
 from grader.classroom.inside import wire
 from grader.classroom.inside.limits import Limits
 from grader.classroom.walls.templates import Ended, Fork, Template, steadily
@@ -23,6 +23,7 @@ from grader.exercises.answers import Answer, Script
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.exercise import Case, Exercise
 from grader.exercises.verdict import Outcome, Verdict
+from grader.jax_versions import timeouts
 from grader.judging.behaviour import Execution, specs
 from grader.judging.judge import judge
 from grader.judging.together import job_of

@@ -1,0 +1,178 @@
+"""Where JAX's versions differ, and what JAX has no public name for: the rest of the house asks for neither.
+
+From 0.7.2, which Colab ships, to the newest. What another version needs is here, but for the texts of errors, which
+`judging/errors.py` lists.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend.core import Jaxpr
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import sdy, stablehlo
+
+# Starting, and compiling.
+
+
+def has_backend() -> bool:
+    """Whether JAX has started a backend, and with it settled its devices.
+
+    `jax.extend.backend` has no question that does not start one.
+    """
+    from jax._src import xla_bridge
+
+    return xla_bridge.backends_are_initialized()
+
+
+def timeouts(warn: int, terminate: int) -> dict[str, int]:
+    """XLA's flags for a collective that not every device reaches: warn after so many seconds, and end the process
+    after so many more, in place of waiting for ever.
+
+    An older XLA ends the process over a flag it does not know: seen on 0.7.2, fine from 0.10 on.
+    """
+    if jax.__version_info__ < (0, 10):
+        return {}
+    return {
+        "--xla_cpu_collective_call_warn_stuck_timeout_seconds": warn,
+        "--xla_cpu_collective_call_terminate_timeout_seconds": terminate,
+    }
+
+
+@functools.cache
+def quick_options() -> dict[str, Any]:
+    """XLA's options to compile quickly what runs once, on simulated devices.
+
+    The fusion emitters, which take time to compile, can be switched off until JAX 0.10; the option is gone later.
+    """
+    if jax.default_backend() != "cpu":
+        return {}
+    emitters = {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {}
+    return {"xla_backend_optimization_level": 0, **emitters}
+
+
+# Jaxprs, and names.
+
+
+def open_jaxpr(jaxpr: Any) -> Jaxpr:
+    """The jaxpr without the constants it closes over. Since JAX 0.12 open and closed ones are of one class."""
+    return getattr(jaxpr, "jaxpr", jaxpr)
+
+
+def public_module(module: str) -> str:
+    """Where JAX shows the classes that it keeps, and says that it keeps, in private modules."""
+    return "jax.sharding" if module.startswith("jax._src.") else module
+
+
+# Programs as text, through MLIR's bindings.
+
+
+def mlir_context() -> ir.Context:
+    """A context that knows JAX's dialects. `jax.extend.mlir` makes none that does."""
+    from jax._src.interpreters.mlir import make_ir_context
+
+    return make_ir_context()
+
+
+def stablehlo_of(compiled: jax.stages.Compiled) -> str:
+    """The StableHLO of what the compiler made. In public JAX tells only HLO's text, for which there is no reader."""
+    from jax._src.lib import _jax
+
+    executable: Any = compiled.runtime_executable()
+    (module,) = executable.hlo_modules()
+    return _jax.mlir.hlo_to_stablehlo(_numbered(module).as_serialized_hlo_module_proto())
+
+
+def is_argument(value: ir.Value) -> bool:
+    """Whether a value is an argument of a block. The bindings of older versions do not downcast values."""
+    by_hand = getattr(ir.BlockArgument, "isinstance", None)
+    return by_hand(value) if by_hand else isinstance(value, ir.BlockArgument)
+
+
+def device_groups(op: ir.Operation, meshes: Mapping[str, Mapping[str, int]]) -> list[list[int]]:
+    """The devices that take part in a collective together, by their position in the mesh.
+
+    JAX 0.12 writes axes of one of the module's meshes where older versions write numbers.
+    """
+    groups = op.attributes["replica_groups"]
+    if isinstance(groups, ir.DenseElementsAttr):
+        return np.array(ir.DenseIntElementsAttr(groups)).tolist()
+    by_axes = stablehlo.ReplicaGroupMeshAxesAttr(groups)
+    mesh = meshes[ir.FlatSymbolRefAttr(by_axes.mesh).value]
+    axes: Any = by_axes.axes
+    return _groups_along([_part_of_axis(stablehlo.AxisRefAttr(axis), mesh) for axis in axes], mesh)
+
+
+# Groups of devices by the axes of a mesh, whose devices may come in another order: XLA writes them so from JAX 0.10 on.
+# MLIR refuses to read that of an all-to-all, and elsewhere forgets the order.
+BY_AXES = re.compile(
+    r"(?<=replica_groups=)mesh\[([^\]]*)\](?:, device_ids=\(\[([\d,]+)\](?:T\(([\d,]+)\))?\))?"
+    r" \{([^}]*)\}"
+)
+
+
+def _numbered(module: Any) -> Any:
+    """A compiled module, the groups of its collectives by device numbers."""
+    text = module.to_string()
+    numbered = BY_AXES.sub(numbers_for, text)
+    if numbered == text:
+        return module
+    from jaxlib import _hlo  # type: ignore[attr-defined]  # as old as the notation
+
+    return _hlo.hlo_module_from_text(numbered)
+
+
+def numbers_for(match: re.Match[str]) -> str:
+    """Groups such as {{0,2},{1,3}} for a mesh 'a'=2,'b'=2, its axes 'a' (or a part of one: 'a':(1)2), and its order.
+
+    The order is that of numbers counted through `dimensions` that were then `turned`, as np.transpose does.
+    """
+    mesh, dimensions, turned, axes = match.groups(default="")
+    sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", mesh)}
+    parts = [
+        (name, int(before or 1), int(size or sizes[name]))
+        for name, before, size in re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", axes)
+    ]
+    order = np.arange(math.prod(sizes.values()))
+    if dimensions:
+        order = order.reshape(_integers(dimensions)).transpose(_integers(turned) or None).ravel()
+    groups = order[np.array(_groups_along(parts, sizes))].tolist()
+    return f"{{{','.join('{' + ','.join(map(str, group)) + '}' for group in groups)}}}"
+
+
+def _integers(listed: str) -> list[int]:
+    return [int(number) for number in listed.split(",") if number]
+
+
+PartOfAxis = tuple[str, int, int]  # an axis's name, how many stand before the part, and the part's own size
+
+
+def _part_of_axis(axis: Any, mesh: Mapping[str, int]) -> PartOfAxis:
+    """An axis, or a part of one, that a text refers to."""
+    if axis.sub_axis_info is None:
+        return axis.name, 1, mesh[axis.name]
+    part = sdy.SubAxisInfoAttr(axis.sub_axis_info)
+    return axis.name, part.pre_size, part.size
+
+
+def _groups_along(parts: Sequence[PartOfAxis], mesh: Mapping[str, int]) -> list[list[int]]:
+    """Device groups along parts of a mesh's axes, other coordinates held fixed."""
+    shape: list[int] = []
+    along: list[int] = []
+    for name, size in mesh.items():
+        spans = [(before, before * length) for axis, before, length in parts if axis == name]
+        cuts = sorted({1, size} | {cut for span in spans for cut in span})
+        for low, high in itertools.pairwise(cuts):
+            if any(first <= low and high <= last for first, last in spans):
+                along.append(len(shape))
+            shape.append(high // low)
+    ids = np.arange(math.prod(shape)).reshape(shape)
+    ids = np.moveaxis(ids, along, range(ids.ndim - len(along), ids.ndim))
+    return ids.reshape(-1, math.prod(shape[k] for k in along)).tolist()

@@ -1,0 +1,111 @@
+"""Single operations of a program's text, read through MLIR's Python bindings: plain values come out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import sdy, stablehlo
+from jax.sharding import PartitionSpec as P
+
+from grader.jax_versions import is_argument
+
+
+def name_of(op: ir.Operation) -> str:
+    """The name of what stands at the top of a module: a function, or a mesh."""
+    return ir.StringAttr(op.attributes["sym_name"]).value
+
+
+def axes_of_mesh(op: ir.Operation) -> dict[str, int]:
+    axes = [sdy.MeshAxisAttr(a) for a in sdy.MeshAttr(op.attributes["mesh"]).axes]
+    return {a.name: a.size for a in axes}
+
+
+def callee_of(op: ir.Operation) -> str:
+    """The function of the module that an operation stands for; "" for one that is itself."""
+    attribute = {"func.call": "callee", "stablehlo.composite": "decomposition"}.get(op.name)
+    return ir.FlatSymbolRefAttr(op.attributes[attribute]).value if attribute else ""
+
+
+def blocks_in(op: ir.Operation) -> Iterator[ir.Block]:
+    for region in op.regions:
+        yield from region.blocks
+
+
+def operations_in(block: ir.Block) -> Iterator[ir.Operation]:
+    for view in block.operations:
+        yield view.operation
+
+
+def last(block: ir.Block) -> ir.Operation:
+    """What a block ends with: its operands are the block's results."""
+    return list(operations_in(block))[-1]
+
+
+def values_used(op: ir.Operation) -> Iterator[ir.Value]:
+    """The values that an operation needs, those inside its regions included."""
+    yield from op.operands
+    for block in blocks_in(op):
+        for inner in operations_in(block):
+            yield from values_used(inner)
+
+
+def custom_calls(op: ir.Operation) -> Iterator[str]:
+    """The targets of all custom calls in an operation, at any depth, reached or not."""
+    if op.name == "stablehlo.custom_call":
+        yield ir.StringAttr(op.attributes["call_target_name"]).value
+    for block in blocks_in(op):
+        for inner in operations_in(block):
+            yield from custom_calls(inner)
+
+
+def dot_flops(op: ir.Operation) -> int:
+    """2 · (entries of the result) · (length contracted), per device."""
+    dims = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    lhs = ir.RankedTensorType(op.operands[0].type)
+    contracted = math.prod(lhs.shape[k] for k in dims.lhs_contracting_dimensions)
+    return 2 * contracted * math.prod(ir.RankedTensorType(op.results[0].type).shape)
+
+
+def width(tensor: ir.RankedTensorType) -> int:
+    """Bytes of one element (a truth value takes one)."""
+    element = tensor.element_type
+    if str(element).startswith("complex"):
+        return 2 * _bits(ir.ComplexType(element).element_type) // 8
+    return max(1, _bits(element) // 8)
+
+
+def _bits(element: ir.Type) -> int:
+    return int("".join(itertools.takewhile(str.isdigit, str(element).lstrip("abcdefghijklmnopqrstuvwxyz"))))
+
+
+def manual_axes(op: ir.Operation) -> tuple[str, ...]:
+    """The axes that a shard_map is manual over."""
+    axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
+    return tuple(map(str, axes))
+
+
+def specs_of(op: ir.Operation, side: str) -> tuple[P, ...]:
+    """The specs of what goes into a shard_map ("in_shardings"), or comes out of it ("out_shardings")."""
+    values = sdy.TensorShardingPerValueAttr(op.attributes[side])
+    return tuple(P(*(d[0] if len(d) == 1 else d or None for d in _dims(s))) for s in values.shardings)
+
+
+def spec_of_argument(value: ir.Value) -> list[tuple[str, ...]] | None:
+    """How an argument of main lies on the mesh, the axes per dimension; None for any other value."""
+    if not is_argument(value):
+        return None
+    argument: ir.BlockArgument = ir.BlockArgument(value)
+    function = argument.owner.owner.operation
+    if function.name != "func.func" or "arg_attrs" not in function.attributes:
+        return None
+    attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[argument.arg_number])
+    return _dims(attributes["sdy.sharding"]) if "sdy.sharding" in attributes else None
+
+
+def _dims(sharding: ir.Attribute) -> list[tuple[str, ...]]:
+    dims = sdy.TensorShardingAttr(sharding).dimension_shardings
+    return [tuple(sdy.AxisRefAttr(a).name for a in sdy.DimensionShardingAttr(d).axes) for d in dims]

@@ -1,0 +1,34 @@
+"""What differs between JAX's versions, and what is JAX's own affair, is asked for in one file."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import grader
+from grader.jax_versions import BY_AXES, has_backend, numbers_for
+
+PRIVATE = re.compile(r"\b_src\b|\bjaxlib\._|\bjaxlib import _|__version_info__|\bjax\.__version__")
+
+
+def test_no_other_file_asks_for_a_version_or_reaches_into_jax():
+    package = Path(grader.__file__).parent
+    files = {str(f.relative_to(package)) for f in package.rglob("*.py") if PRIVATE.search(f.read_text())}
+    assert files == {"jax_versions.py"}
+
+
+def test_a_backend_that_runs_is_known():
+    assert has_backend()
+
+
+@pytest.mark.parametrize(
+    "named, groups",
+    [
+        ("mesh['a'=4,'b'=2] {'a'}", "{0,2,4,6},{1,3,5,7}"),
+        ("mesh['a'=4,'b'=2] {'a','b'}", "{0,1,2,3,4,5,6,7}"),
+        ("mesh['a'=2,'b'=4] {'b':(2)2}", "{0,1},{2,3},{4,5},{6,7}"),
+        ("mesh['a'=2,'b'=4], device_ids=([2,2,2]T(0,2,1)) {'b':(2)2}", "{0,2},{1,3},{4,6},{5,7}"),
+    ],
+)
+def test_groups_named_by_mesh_axes_are_written_out(named, groups):
+    assert BY_AXES.sub(numbers_for, f"replica_groups={named}, x") == f"replica_groups={{{groups}}}, x"

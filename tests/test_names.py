@@ -1,0 +1,38 @@
+"""A public name means one thing in the whole house."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "grader"
+ROOMS = ("jax_versions.py", "arrays", "programs", "processes", "draw")
+# Called by their module's name: what starts a process, and what a template imports before it forks.
+ENTRIES = {"main", "warm"}
+
+
+def names_of(file: Path) -> set[str]:
+    """The public functions, classes and constants that a module defines."""
+    names: set[str] = set()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return {name for name in names - ENTRIES if not name.startswith("_")}
+
+
+def test_no_public_name_is_defined_twice():
+    """cli.py is left out: its commands are named for those who type them."""
+    modules = defaultdict(list)
+    for room in ROOMS:
+        for file in [PACKAGE / room] if room.endswith(".py") else (PACKAGE / room).rglob("*.py"):
+            for name in names_of(file):
+                modules[name].append(str(file.relative_to(PACKAGE)))
+    assert {name: files for name, files in modules.items() if len(files) > 1} == {}
+
+
+def test_a_name_is_found_however_it_is_defined(tmp_path):
+    file = tmp_path / "module.py"
+    file.write_text("ONE = 1\ntwo: int = 2\ndef three(): four = 4\nclass Five: six = 6\n_seven = 7\ndef main(): ...\n")
+    assert names_of(file) == {"ONE", "two", "three", "Five"}
