@@ -1,4 +1,4 @@
-"""Every attack of tests/attacks.py against stock nbgrader and against this grader, in one run and one table.
+"""Every attack of tests/whole/attacks against stock nbgrader and against this grader, in one run and one table.
 
 Stock means nbgrader's own pipeline with its own Execute, as it comes but for a shorter time limit a cell. Both
 run in namespaces of their own (`Lab`): the machine's discs are read-only there, and processes, network and
@@ -20,7 +20,10 @@ from grader.classroom.course.build import build
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import mini  # noqa: E402
-from attacks import ATTACKS, Attack, Lab, harm  # noqa: E402
+from whole.attacks import ATTACKS  # noqa: E402
+from whole.attacks.attack import Attack  # noqa: E402
+from whole.attacks.lab import Lab  # noqa: E402
+from whole.attacks.result import harm  # noqa: E402
 
 
 def main() -> None:
@@ -44,7 +47,7 @@ def main() -> None:
         console.print(f"{which}: {sum(map(bool, got.values()))} of {len(listed)} attacks win.")
     for attack in listed:
         if "stock" in seen and bool(seen["stock"][attack.name]) != attack.stock.falls:
-            console.print(f"Not as the table in tests/attacks.py says of stock: {attack.name} ({attack.stock.why})")
+            console.print(f"Not as the table in tests/whole/attacks says of stock: {attack.name} ({attack.stock.why})")
 
 
 def run(which: str, listed: list[Attack], course: Path, console: Console) -> dict[str, str]:

@@ -1,14 +1,24 @@
-"""Every attack of tests/attacks.py, against us: none wins, none does harm, and what follows is graded as ever."""
+"""Every attack of tests/whole/attacks, against us: none wins, none does harm, and what follows is graded as ever."""
 
 from __future__ import annotations
 
 import ast
+import importlib
+import re
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
+from textwrap import dedent
 
-import attacks
 import pytest
-from attacks import ATTACKS, FULL, Attack, Lab, Result
+from whole.attacks import ATTACKS, BY_NAME, attack, crash, fake, fill, poison, result, steal
+from whole.attacks.attack import Attack
+from whole.attacks.grading import directly
+from whole.attacks.lab import Lab
+from whole.attacks.result import FULL, Result
+from whole.attacks.toolkit import TOOLKIT, places
 
 from grader.classroom.walls import bubblewrap as walls
 
@@ -17,18 +27,16 @@ OPEN = "; ".join(walls.missing())
 DAILY = 4  # of the attacks with one aim so many are tried every day; the others by `make slow`
 
 
-def _rank(attack: Attack) -> int:
-    """Where an attack stands among the quick ones with its aim."""
-    return [a.name for a in ATTACKS if a.aim == attack.aim and not a.slow].index(attack.name)
+def _rank(hostile: Attack) -> int:
+    """Where an attack stands among those with its aim."""
+    return [a.name for a in ATTACKS if a.aim == hostile.aim and not a.slow].index(hostile.name)
 
 
 every = pytest.mark.parametrize(
-    "attack",
+    "hostile",
     [
-        pytest.param(
-            attack, id=attack.name.replace(" ", "_"), marks=[pytest.mark.slow] * (attack.slow or _rank(attack) >= DAILY)
-        )
-        for attack in ATTACKS
+        pytest.param(a, id=a.name.replace(" ", "_"), marks=[pytest.mark.slow] * (a.slow or _rank(a) >= DAILY))
+        for a in ATTACKS
     ],
 )
 
@@ -41,21 +49,21 @@ def lab(course):
 
 
 @every
-def test_it_gets_nothing_and_does_no_harm(lab, attack):
-    if attack.walls and OPEN:
+def test_it_gets_nothing_and_does_no_harm(lab, hostile):
+    if hostile.walls and OPEN:
         pytest.skip(OPEN)
-    if attack.walls and BARE:
+    if hostile.walls and BARE:
         pytest.skip(BARE)
-    result = attacks.directly(attack, lab.course) if BARE else lab.run(attack.name)
-    assert not attack.won(result)
-    assert not attacks.harm(result)
+    seen = directly(hostile, lab.course) if BARE else lab.run(hostile.name)
+    assert not hostile.won(seen)
+    assert not result.harm(seen)
 
 
 @pytest.mark.skipif(bool(BARE), reason=BARE)
 def test_then_an_honest_hand_in_gets_everything_and_nothing_is_left(lab):
-    result = lab.run("")
-    assert result.points == FULL
-    assert not attacks.harm(result)
+    seen = lab.run("")
+    assert seen.points == FULL
+    assert not result.harm(seen)
     assert lab.close() == []
 
 
@@ -64,22 +72,55 @@ def test_then_an_honest_hand_in_gets_everything_and_nothing_is_left(lab):
 
 def test_the_table_is_whole():
     assert len(ATTACKS) >= 45
-    assert max(Counter(attack.name for attack in ATTACKS).values()) == 1
-    assert {attack.aim for attack in ATTACKS} == {
-        attacks.FAKE,
-        attacks.STEAL,
-        attacks.TRESPASS,
-        attacks.LEAVE,
-        attacks.EXHAUST,
-        attacks.HANG,
-        attacks.FORGE,
-        attacks.POISON,
-        attacks.CRASH,
-    }
-    for attack in ATTACKS:
-        ast.parse(attack.code)
-        ast.parse(attack.after and Attack("", "", attack.after, attack.won, attack.stock).code)
-        assert len(attack.code.splitlines()) <= 12, attack.name
+    assert max(Counter(a.name for a in ATTACKS).values()) == 1
+    assert {module: {a.aim for a in module.ATTACKS} for module in AIMS} == AIMS
+    for a in ATTACKS:
+        assert len(a.code.splitlines()) <= 12, a.name
+
+
+AIMS = {
+    fake: {attack.FAKE, attack.FORGE},
+    steal: {attack.STEAL, attack.TRESPASS},
+    poison: {attack.LEAVE, attack.POISON},
+    fill: {attack.EXHAUST, attack.HANG},
+    crash: {attack.CRASH},
+}
+
+
+def test_what_an_attack_names_of_the_grader_is_there():
+    """An attack on something that has moved away would get nothing, whatever stands in its way."""
+    for source in (TOOLKIT, *(cell for a in ATTACKS for cell in (a.code, dedent(a.after)))):
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom):
+                module = importlib.import_module(node.module)
+                for alias in node.names:
+                    assert hasattr(module, alias.name), source
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    importlib.import_module(alias.name)
+            elif isinstance(node, ast.Constant) and re.fullmatch(r"grader(\.\w+)+", str(node.value)):
+                importlib.import_module(node.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("borrow the reference", "<function"),
+        ("read the lessons' sources", "def forgot_psum"),
+        ("run the solutions", "<function"),
+        ("import the judge, and the lessons' modules", "imported: grader.judging.judge"),
+        ("import the judge, and the lessons' modules", "imported: grader.lessons.matmul.cases"),
+        ("look for the judge and the lessons in every folder", "grader/judging/judge.py"),
+        ("look for the judge and the lessons in every folder", "grader/lessons/matmul/cases.py"),
+    ],
+)
+def test_what_an_attack_looks_for_is_found_outside_the_walls(name, found, course, tmp_path):
+    """Or behind them it would get nothing because it looks in the wrong place."""
+    cell = f"{BY_NAME[name].code}\nprint({BY_NAME[name].into})"
+    shutil.copytree(course, tmp_path / "course")
+    (tmp_path / "cell.py").write_text(places(tmp_path, 1, "none") + TOOLKIT + cell)
+    outside = subprocess.run([sys.executable, tmp_path / "cell.py"], capture_output=True, text=True, check=True)
+    assert found in outside.stdout
 
 
 CLEAN = Result(points=dict(FULL), later=dict(FULL), text="made 3, wrote 7 MB")
@@ -88,37 +129,37 @@ CLEAN = Result(points=dict(FULL), later=dict(FULL), text="made 3, wrote 7 MB")
 @pytest.mark.parametrize(
     ("judgement", "bad"),
     [
-        (attacks.undeserved, replace(CLEAN, points={"case3": 0.5})),
-        (attacks.points_over(9), replace(CLEAN, points={"case3": float("nan")})),
-        (attacks.points_over(9), replace(CLEAN, points={"case3": -1.0})),
-        (attacks.points_over(9), replace(CLEAN, points={"block_matmul": 3.0})),
-        (attacks.leaked, replace(CLEAN, canaries=("key",))),
-        (attacks.reached, replace(CLEAN, reached=("a port",))),
-        (attacks.left, replace(CLEAN, left=("process 7",))),
-        (attacks.broke, replace(CLEAN, points={}, raised="KeyError")),
-        (attacks.lost, replace(CLEAN, points={})),
-        (attacks.spoiled, replace(CLEAN, later={"case3": 4.0})),
-        (attacks.said("forked"), replace(CLEAN, text="forked")),
-        (attacks.wrote(10), replace(CLEAN, text="wrote 5 MB wrote 11 MB")),
-        (attacks.made(10), replace(CLEAN, text="made 11")),
-        (attacks.swelled, replace(CLEAN, size=9 << 20)),
-        (attacks.grew, replace(CLEAN, memory=2 << 30)),
-        (attacks.multiplied, replace(CLEAN, processes=300)),
-        (attacks.multiplied, replace(CLEAN, threads=4000)),
-        (attacks.unescaped, replace(CLEAN, cards="<div><SCRIPT>")),
-        (attacks.controlling, replace(CLEAN, words="\x1b[2J")),
-        (attacks.blamed, replace(CLEAN, words="The grader itself failed on this answer")),
-        (attacks.harm, replace(CLEAN, left=("process 7",))),
-        (attacks.crashed, replace(CLEAN, raised="it ended")),
+        (result.undeserved, replace(CLEAN, points={"case3": 0.5})),
+        (result.points_over(9), replace(CLEAN, points={"case3": float("nan")})),
+        (result.points_over(9), replace(CLEAN, points={"case3": -1.0})),
+        (result.points_over(9), replace(CLEAN, points={"block_matmul": 3.0})),
+        (result.leaked, replace(CLEAN, canaries=("key",))),
+        (result.reached, replace(CLEAN, reached=("a port",))),
+        (result.left, replace(CLEAN, left=("process 7",))),
+        (result.broke, replace(CLEAN, points={}, raised="KeyError")),
+        (result.lost, replace(CLEAN, points={})),
+        (result.spoiled, replace(CLEAN, later={"case3": 4.0})),
+        (result.said("forked"), replace(CLEAN, text="forked")),
+        (result.wrote(10), replace(CLEAN, text="wrote 5 MB wrote 11 MB")),
+        (result.made(10), replace(CLEAN, text="made 11")),
+        (result.swelled, replace(CLEAN, size=9 << 20)),
+        (result.grew, replace(CLEAN, memory=2 << 30)),
+        (result.multiplied, replace(CLEAN, processes=300)),
+        (result.multiplied, replace(CLEAN, threads=4000)),
+        (result.unescaped, replace(CLEAN, cards="<div><SCRIPT>")),
+        (result.controlling, replace(CLEAN, words="\x1b[2J")),
+        (result.blamed, replace(CLEAN, words="The grader itself failed on this answer")),
+        (result.harm, replace(CLEAN, left=("process 7",))),
+        (result.crashed, replace(CLEAN, raised="it ended")),
     ],
 )
 def test_what_looks_at_a_result_sees_when_it_is_bad(judgement, bad):
     assert judgement(bad)
-    if judgement is not attacks.undeserved:
+    if judgement is not result.undeserved:
         assert not judgement(CLEAN)
 
 
-# nbgrader's own Execute. `pytest -m slow tests/test_attacks.py`, or bench/attacks.py for a table of both.
+# nbgrader's own Execute. `pytest -m slow tests/whole/test_attacks.py`, or bench/attacks.py for a table of both.
 
 
 @pytest.fixture(scope="module")
@@ -132,5 +173,5 @@ def stock(course):
 
 @pytest.mark.slow
 @every
-def test_stock_nbgrader_falls_where_the_table_says_so(stock, attack):
-    assert bool(attack.won(stock.run(attack.name))) == attack.stock.falls, attack.stock.why
+def test_stock_nbgrader_falls_where_the_table_says_so(stock, hostile):
+    assert bool(hostile.won(stock.run(hostile.name))) == hostile.stock.falls, hostile.stock.why

@@ -1,0 +1,60 @@
+"""An attack as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from textwrap import dedent
+
+from whole.attacks.result import Judgement
+
+FAKE, STEAL, TRESPASS, LEAVE = "fake a pass", "steal", "trespass", "leave behind"
+EXHAUST, HANG, FORGE, POISON, CRASH = "exhaust", "hang", "forge", "poison", "crash the evaluator"
+IN_KERNEL = "check runs in the student's kernel, and every name in it can be changed"
+SAME_USER = "the kernel is an ordinary process of who grades"
+NEVER_TEXT = "what is judged there has never been text"
+SOCKETS = "the kernel's own sockets are among the descriptors: written over, it hangs or dies"
+
+
+@dataclass(frozen=True)
+class Stock:
+    """Whether stock nbgrader falls to an attack, and why."""
+
+    falls: bool
+    why: str
+
+
+def falls(why: str) -> Stock:
+    return Stock(True, why)
+
+
+def stands(why: str) -> Stock:
+    return Stock(False, why)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One hand-in, unsolved or `solved` otherwise.
+
+    `into` names the exercise whose answer cell it replaces; otherwise it is a cell of its own, at the start or in
+    the `middle` (behind the first check). With `later` an honest hand-in is graded next, and `after` is a cell in
+    that one. `walls` says whether only walls can stop it. It has `seconds`, and a third of them for a cell. What is
+    `slow` takes long and is like another.
+    """
+
+    name: str
+    aim: str
+    source: str
+    won: Judgement
+    stock: Stock
+    solved: bool = False
+    into: str = ""
+    middle: bool = False
+    later: bool = False
+    after: str = ""
+    walls: bool = True
+    seconds: float = 12.0
+    slow: bool = False
+
+    @property
+    def code(self) -> str:
+        return dedent(self.source).strip()
