@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from rota import WEEK
 
 from grader.arrays.devices import eight_devices
 from grader.classroom.walls.bubblewrap import WITHOUT
@@ -12,7 +13,6 @@ from grader.classroom.walls.bubblewrap import WITHOUT
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"  # each runs once
 eight_devices()
 os.environ.setdefault(WITHOUT, "1")
-pytest.register_assert_rewrite("asking")  # it asserts for several tests
 ROOT = Path(__file__).parents[1]
 
 
@@ -36,6 +36,10 @@ def course(tmp_path_factory) -> Path:
 
 def pytest_addoption(parser):
     parser.addoption("--rewrite-goldens", action="store_true", help="write the reviewed sentences anew")
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"Wrong and other right answers: the part of week {WEEK} (TEST_WEEK=N: of another).")
 
 
 # Groups that take longest, longest first: `make test` runs several at once, and none should be left to the end.

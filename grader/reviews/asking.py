@@ -54,14 +54,14 @@ class Review:
     questions: tuple[Question, ...]
 
     @property
-    def _asked(self) -> Text:
+    def _text(self) -> Text:
         return Text(tuple(f"{k}. {q.ask}" for k, q in enumerate(self.questions, 1)))
 
     def __repr__(self) -> str:
-        return repr(self._asked)
+        return repr(self._text)
 
     def _repr_html_(self) -> str:
-        return self._asked._repr_html_()
+        return self._text._repr_html_()
 
     def check(self, answers: Sequence[Any]) -> Text:
         """For each answer whether it is right, and why; an answer `...` is left open."""
@@ -69,18 +69,18 @@ class Review:
             return Text((f"There are {len(self.questions)} questions, and {len(answers)} answers.",))
         return Text(
             tuple(
-                f"{k}. {_said(question, given)}"
-                for k, (question, given) in enumerate(zip(self.questions, answers, strict=True), 1)
+                f"{k}. {_reply(question, answer)}"
+                for k, (question, answer) in enumerate(zip(self.questions, answers, strict=True), 1)
             )
         )
 
 
-def _said(question: Question, given: Any) -> str:
-    if given is ...:
+def _reply(question: Question, answer: Any) -> str:
+    if answer is ...:
         return "Open: write your answer in place of the `...`, then run this cell again."
-    if question.accepts(given):
+    if question.accepts(answer):
         return f"✓ Right. {question.why}"
-    return f"✗ Not {given!r}, but {question.answer!r}. {question.why}"
+    return f"✗ Not {answer!r}, but {question.answer!r}. {question.why}"
 
 
 def review(lesson: str, count: int = 3, seed: int | None = None) -> Review:

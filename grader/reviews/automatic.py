@@ -15,14 +15,14 @@ def _sizes(rng: np.random.Generator) -> dict[str, int]:
     return dict(zip("xy", [(4, 2), (2, 4)][rng.integers(2)], strict=True))
 
 
-def _written(spec: tuple[str | None, ...]) -> str:
+def _spelled(spec: tuple[str | None, ...]) -> str:
     return f"P({', '.join(map(repr, spec))})"
 
 
 def layout_of_a_transpose(rng: np.random.Generator) -> Question:
     spec = SPECS[rng.integers(len(SPECS))]
     return Question(
-        f"`v` is 16 × 32 and lies as {_written(spec)}, axes Auto. How does `jax.jit(lambda v: "
+        f"`v` is 16 × 32 and lies as {_spelled(spec)}, axes Auto. How does `jax.jit(lambda v: "
         "jnp.sin(v).T)(v)` lie? A tuple with one entry per dimension, such as ('x', None).",
         spec[::-1],
         "An elementwise operation leaves the layout as it is, and a transpose swaps its entries. Nothing "
@@ -40,7 +40,7 @@ def collective_of_a_sum(rng: np.random.Generator) -> Question:
         else f"Dimension {dim} is whole on every device, so each adds up what it holds."
     )
     return Question(
-        f"`v` lies as {_written(spec)}, axes Auto. Over which mesh axis does `v.sum({dim})` communicate: "
+        f"`v` lies as {_spelled(spec)}, axes Auto. Over which mesh axis does `v.sum({dim})` communicate: "
         "'x', 'y' or 'none'?",
         cut or "none",
         why,
@@ -67,9 +67,9 @@ def bytes_where_parameters_are_made(rng: np.random.Generator) -> Question:
     parts = int(np.prod([sizes[axis] for axis in spec if axis]))
     cut = bool(rng.integers(2))
     how = (
-        f"jax.jit(init, out_shardings={_written(spec)} on the mesh)()"
+        f"jax.jit(init, out_shardings={_spelled(spec)} on the mesh)()"
         if cut
-        else (f"jax.device_put(jax.jit(init)(), …) with {_written(spec)}")
+        else (f"jax.device_put(jax.jit(init)(), …) with {_spelled(spec)}")
     )
     whole = 4 * rows * columns
     return Question(

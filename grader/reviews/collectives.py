@@ -24,20 +24,20 @@ WHY = {
 
 
 def collective_of_buffers(rng: np.random.Generator) -> Question:
-    drawn = puzzle(rng)
-    held = "; ".join(f"{b.tolist()} → {a.tolist()}" for b, a in zip(drawn.before, drawn.after, strict=True))
+    exchange = puzzle(rng)
+    buffers = "; ".join(f"{b.tolist()} → {a.tolist()}" for b, a in zip(exchange.before, exchange.after, strict=True))
     return Question(
-        f"Four devices along x, before → after one collective: {held}. Which one? One of "
+        f"Four devices along x, before → after one collective: {buffers}. Which one? One of "
         f"{', '.join(map(repr, COLLECTIVES))}.",
-        drawn.name,
-        WHY[drawn.name],
+        exchange.name,
+        WHY[exchange.name],
     )
 
 
 def shape_after(rng: np.random.Generator) -> Question:
     n = int(rng.choice([2, 4]))
     rows, columns = n * int(rng.integers(1, 4)), n * int(rng.integers(4, 7))
-    name, said, why = [
+    name, call, why = [
         ("all_gather", "jax.lax.all_gather(b, 'x')", "Untiled, the blocks are stacked along a new first dimension."),
         (
             "all_gather tiled",
@@ -47,11 +47,11 @@ def shape_after(rng: np.random.Generator) -> Question:
         ("psum_scatter", "jax.lax.psum_scatter(b, 'x', tiled=True)", "Each device keeps its share of the rows."),
         ("psum", "jax.lax.psum(b, 'x')", "A sum across devices has the shape of one block."),
     ][rng.integers(4)]
-    held = after(over(name), [np.zeros((rows, columns), np.float32)] * n, {"x": n})[0]
+    block = after(over(name), [np.zeros((rows, columns), np.float32)] * n, {"x": n})[0]
     return Question(
         f"{n} devices along x, each with a block b of shape ({rows}, {columns}). What shape does each hold "
-        f"after {said}? A tuple.",
-        held.shape,
+        f"after {call}? A tuple.",
+        block.shape,
         why,
     )
 
@@ -71,9 +71,9 @@ def mean_of_what_is_kept(rng: np.random.Generator) -> Question:
     counts = rng.permutation(np.arange(1, 7))[:n]
     means = rng.integers(1, 10, size=n)
     answer = round(float((counts * means).sum() / counts.sum()), 3)
-    held = "; ".join(f"{c} entries of mean {m}" for c, m in zip(counts, means, strict=True))
+    parts = "; ".join(f"{c} entries of mean {m}" for c, m in zip(counts, means, strict=True))
     return Question(
-        f"A mask keeps on {n} devices: {held}. What is the mean of all that is kept, to three decimals?",
+        f"A mask keeps on {n} devices: {parts}. What is the mean of all that is kept, to three decimals?",
         answer,
         "The sums added up, over the counts added up; not the mean of the means.",
     )

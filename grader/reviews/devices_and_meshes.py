@@ -19,8 +19,8 @@ def _some_mesh(rng: np.random.Generator) -> tuple[dict[str, int], str]:
 
 def group_of_a_device(rng: np.random.Generator) -> Question:
     sizes, call = _some_mesh(rng)
-    held, axis = grid(sizes), str(rng.choice(list(sizes)))
-    groups = held.groups((axis,))
+    devices, axis = grid(sizes), str(rng.choice(list(sizes)))
+    groups = devices.groups((axis,))
     group = groups[rng.integers(len(groups))]
     device = int(rng.choice(group))
     return Question(

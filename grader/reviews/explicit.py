@@ -15,10 +15,10 @@ def type_of_a_product(rng: np.random.Generator) -> Question:
     """The type of a product that needs no decision."""
     i, j, k = (int(n) for n in rng.choice([8, 16, 24, 32], size=3, replace=False))
     rows, columns = (("x", "y"), ("y", "x"), ("x", None), (None, "y"))[rng.integers(4)]
-    left, right = written((i, j), (rows, None)), written((j, k), (None, columns))
+    left, right = type_of((i, j), (rows, None)), type_of((j, k), (None, columns))
     return Question(
         f"On an Explicit mesh, what does jax.typeof print for {left} @ {right}? (No spaces.)",
-        written((i, k), (rows, columns)),
+        type_of((i, k), (rows, columns)),
         "Each dimension of the result keeps the axis of the one that it comes from; J is summed away.",
     )
 
@@ -29,7 +29,7 @@ def which_rule(rng: np.random.Generator) -> Question:
     one, other = (tuple(spec) if spec[0] is None or spec[0] != spec[1] else (spec[0], None) for spec in specs)
     answer, why = rule_of_a_sum(one, other)
     return Question(
-        f"On an Explicit mesh, {written((16, 16), one)} + {written((16, 16), other)}: 'ok', 'mismatch' "
+        f"On an Explicit mesh, {type_of((16, 16), one)} + {type_of((16, 16), other)}: 'ok', 'mismatch' "
         "(one dimension, two axes) or 'twice' (one axis, two dimensions)?",
         answer,
         why,
@@ -52,19 +52,19 @@ def out_of_an_open_product(rng: np.random.Generator) -> Question:
     )
 
 
-def written(shape: Sequence[int], spec: Sequence[str | None]) -> str:
+def type_of(shape: Sequence[int], spec: Sequence[str | None]) -> str:
     """A type as JAX prints it: float32[16@x,8]."""
     return f"float32[{','.join(f'{n}@{axis}' if axis else str(n) for n, axis in zip(shape, spec, strict=True))}]"
 
 
 def rule_of_a_sum(one: Sequence[str | None], other: Sequence[str | None]) -> tuple[str, str]:
     """What becomes of the sum of two arrays of one shape: "ok", "mismatch" or "twice", and why."""
-    found = []
+    axes = []
     for dim, (a, b) in enumerate(zip(one, other, strict=True)):
         if a and b and a != b:
             return "mismatch", f"Dimension {dim} is cut over {a} in one and over {b} in the other."
-        found.append(a or b)
-    named = [axis for axis in found if axis]
+        axes.append(a or b)
+    named = [axis for axis in axes if axis]
     if len(set(named)) < len(named):
         return "twice", f"The result would have to be cut over {named[0]} along both dimensions."
     return "ok", "In each dimension at most one axis is named, and no axis comes twice."

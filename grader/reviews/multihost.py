@@ -24,17 +24,17 @@ def global_rows(rng: np.random.Generator) -> Question:
     processes, devices, rows = (int(rng.choice(sizes)) for sizes in ([2, 4, 8], [2, 4], [16, 24, 40]))
     whole = bool(rng.integers(2))
     shape = f"({rows}, 3)"
-    given = f"each of {processes} processes of {devices} devices gives"
+    gives = f"each of {processes} processes of {devices} devices gives"
     if whole:
         return Question(
-            f"By mistake {given} the same {shape} array, the whole batch, to "
+            f"By mistake {gives} the same {shape} array, the whole batch, to "
             "make_array_from_process_local_data with P('data'), cut over all devices. How many rows has "
             "the global array?",
             processes * rows,
             "It takes what comes for this process's part: every example is there once for each process.",
         )
     return Question(
-        f"As it should, {given} its own {shape} part to make_array_from_process_local_data with P('data'), "
+        f"As it should, {gives} its own {shape} part to make_array_from_process_local_data with P('data'), "
         "cut over all devices. How many rows has the global array?",
         processes * rows,
         "The parts of all processes, one below the other. Devices do not count: a process gives for all of its own.",

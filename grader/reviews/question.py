@@ -23,10 +23,10 @@ class Question:
     why: str
     given: Mapping[str, Any] = field(default_factory=dict)
 
-    def accepts(self, given: Any) -> bool:
-        if isinstance(given, str) and isinstance(self.answer, str):
-            return given.strip().casefold() == self.answer.casefold()
-        return same_value(plain(given), plain(self.answer))
+    def accepts(self, reply: Any) -> bool:
+        if isinstance(reply, str) and isinstance(self.answer, str):
+            return reply.strip().casefold() == self.answer.casefold()
+        return same_value(plain(reply), plain(self.answer))
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ LESSON = "08_rings"
 def block_after_steps(rng: np.random.Generator) -> Question:
     n, by = int(rng.choice([4, 6, 8])), int(rng.choice([-1, 1]))
     steps, device = int(rng.integers(1, n)), int(rng.integers(n))
-    held = np.roll(np.arange(n), by * steps)
+    blocks = np.roll(np.arange(n), by * steps)
     way, from_where = ("next", "before") if by > 0 else ("previous", "behind")
     more = "s" * (steps > 1)
     return Question(
         f"A ring of {n} devices; in each step every device sends what it holds to the {way} one. Whose "
         f"block does device {device} hold after {steps} step{more}?",
-        int(held[device]),
+        int(blocks[device]),
         f"It comes from the device {steps} place{more} {from_where} it, counted round the ring.",
     )
 

@@ -47,13 +47,13 @@ def _noun(parts: int) -> str:
 def who_holds_the_entry(rng: np.random.Generator) -> Question:
     (mesh, where), spec = _mesh(rng), SPECS[rng.integers(len(SPECS))]
     row, column = (int(n) for n in rng.integers(8, size=2))
-    held = blocks((8, 8), spec, mesh)
+    layout = blocks((8, 8), spec, mesh)
     answer = [
         k
-        for k, (rows, columns) in enumerate(held.indices)
+        for k, (rows, columns) in enumerate(layout.indices)
         if rows.start <= row < rows.stop and columns.start <= column < columns.stop
     ]
-    rows, columns = held.indices[answer[0]]
+    rows, columns = layout.indices[answer[0]]
     return Question(
         f"{where} an 8 × 8 array lies as {spelled(spec)}. Which devices hold entry [{row}, {column}]? "
         "(a list of numbers)",
@@ -66,13 +66,13 @@ def who_holds_the_entry(rng: np.random.Generator) -> Question:
 def bytes_on_all_devices(rng: np.random.Generator) -> Question:
     (mesh, where), spec = _mesh(rng), SPECS[rng.integers(len(SPECS))]
     shape = tuple(int(8 * n) for n in rng.choice([2, 4, 8], size=2, replace=False))
-    held = blocks(shape, spec, mesh)
-    copies = sum(index == held.indices[0] for index in held.indices)
+    layout = blocks(shape, spec, mesh)
+    copies = sum(index == layout.indices[0] for index in layout.indices)
     return Question(
         f"{where} a float32[{shape[0]},{shape[1]}] lies as {spelled(spec)}. How many bytes do all eight "
         "devices hold together?",
-        4 * held.entries * len(held.indices),
-        f"{4 * held.entries:,} bytes on each of 8 devices. The array has {4 * math.prod(shape):,}, and of "
+        4 * layout.entries * len(layout.indices),
+        f"{4 * layout.entries:,} bytes on each of 8 devices. The array has {4 * math.prod(shape):,}, and of "
         f"every block there {'is one copy' if copies == 1 else f'are {copies} copies'}.",
         given={"mesh": mesh, "shape": shape, "spec": spec},
     )

@@ -1,5 +1,6 @@
 """The exercises of every lesson, four ways: solved, mistaken, solved otherwise, untouched."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from answering import answered, asked, define, mistaken, setting, verdict
+from rota import in_turn
 
 from grader.classroom.course.demo import all_alternatives
 from grader.exercises.answers import asks
@@ -20,13 +22,16 @@ LESSONS = sorted(p.stem for p in (ROOT / "solutions").glob("*/*.md") if p.stem =
 LESSON_OF = {name: lesson for lesson in LESSONS for name in asked(lesson)}
 PAIRS = [pytest.param(lesson, EXERCISES[name], id=f"{lesson}-{name}") for name, lesson in LESSON_OF.items()]
 # Programs take a while to compile, and processes to wait for each other. Every day nbval runs their solutions, on two
-# meshes and a square case, and of the wrong and the other right answers a choice is tried; the rest by `make slow`.
+# meshes and a square case, and of the wrong and the other right answers a part is tried; the rest by `make slow`.
 COSTLY = ("program", "processes")
 
 
-def rest(name, number, every):
-    """A mark for all but every n-th of an exercise; where to begin differs from one exercise to the next."""
-    return [pytest.mark.slow] * (EXERCISES[name].form != "table" and (number + len(name)) % every > 0)
+def rotated(answers, every):
+    """Parameters for answers of all exercises, in the notebooks' order: one in `every` is tried, and all tables."""
+    place = itertools.count()
+    for lesson, name, number, answer in answers:
+        marks = [] if EXERCISES[name].form == "table" else in_turn(next(place), every)
+        yield pytest.param(lesson, name, answer, id=f"{lesson}-{name}-{number}", marks=marks)
 
 
 GRADED = [
@@ -40,17 +45,27 @@ GRADED = [
     for name, lesson in LESSON_OF.items()
     for thorough in (False, True)
 ]
-MISTAKES = [
-    pytest.param(lesson, EXERCISES[name], mistake, id=f"{lesson}-{name}-{mistake.name}", marks=rest(name, number, 12))
-    for name, lesson in LESSON_OF.items()
-    for number, mistake in enumerate(EXERCISES[name].mistakes)
-]
-ALTERNATIVES = [
-    pytest.param(lesson, name, source, id=f"{lesson}-{name}-{k}", marks=rest(name, k, 9))
-    for lesson in LESSONS
-    for name, sources in all_alternatives(ROOT / "solutions" / lesson / "alternatives.py").items()
-    for k, source in enumerate(sources)
-]
+MISTAKES = list(
+    rotated(
+        (
+            (lesson, name, mistake.name, mistake)
+            for name, lesson in LESSON_OF.items()
+            for mistake in EXERCISES[name].mistakes
+        ),
+        every=12,
+    )
+)
+ALTERNATIVES = list(
+    rotated(
+        (
+            (lesson, name, number, source)
+            for lesson in LESSONS
+            for name, sources in all_alternatives(ROOT / "solutions" / lesson / "alternatives.py").items()
+            for number, source in enumerate(sources)
+        ),
+        every=9,
+    )
+)
 
 
 def test_to_import_the_lessons_starts_no_backend():
@@ -87,8 +102,9 @@ def test_a_right_solution_written_differently_earns_everything(lesson, name, sou
     assert found.points == EXERCISES[name].points
 
 
-@pytest.mark.parametrize("lesson, exercise, mistake", MISTAKES)
-def test_a_mistake_is_rejected_by_its_own_name_and_words(lesson, exercise, mistake):
+@pytest.mark.parametrize("lesson, name, mistake", MISTAKES)
+def test_a_mistake_is_rejected_by_its_own_name_and_words(lesson, name, mistake):
+    exercise = EXERCISES[name]
     found = verdict(exercise, mistaken(exercise, mistake))
     assert found.points < exercise.points
     assert found.mistake == mistake.name
@@ -96,8 +112,9 @@ def test_a_mistake_is_rejected_by_its_own_name_and_words(lesson, exercise, mista
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lesson, exercise, mistake", [p for p in MISTAKES if len(p.values[2].spellings()) > 1])
-def test_a_mistake_is_rejected_with_shard_maps_check_on_too(lesson, exercise, mistake):
+@pytest.mark.parametrize("lesson, name, mistake", [p for p in MISTAKES if len(p.values[2].spellings()) > 1])
+def test_a_mistake_is_rejected_with_shard_maps_check_on_too(lesson, name, mistake):
+    exercise = EXERCISES[name]
     for spelled in mistake.spellings():
         found = verdict(exercise, spelled)
         assert found.points < exercise.points

@@ -13,7 +13,9 @@ from grader.lessons import EXERCISES
 
 ROOT = Path(__file__).parents[2]
 LESSONS = ROOT / "grader" / "lessons"
-TEXTS = {text.stem.partition("_")[2]: text for text in ROOT.glob("solutions/*/*.md") if text.stem == text.parent.name}
+TEXTS = {
+    text.stem.partition("_")[2]: text for text in sorted(ROOT.glob("solutions/*/*.md")) if text.stem == text.parent.name
+}
 
 
 def files(lesson: str) -> list[Path]:
