@@ -39,16 +39,17 @@ coverage: $(READY)  ## Show which rows of the checklist are taught, and where
 bench: $(READY) .cache/course  ## Compare with stock nbgrader, in one run
 	python bench/bench.py
 
-lint: $(READY)  ## Check style
+lint: $(READY)  ## Check style, format and types
 	ruff check grader tests bench solutions
 	ruff format --check grader tests bench solutions
+	mypy
 
 lock: $(READY)  ## Pin all packages anew in requirements.lock
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --custom-compile-command "make lock" --upgrade --quiet --output-file requirements.lock
 
 clean:  ## Remove what was made here, but not what was handed in
-	rm -rf $(VENV) .cache dist autograded feedback grades.csv .pytest_cache .ruff_cache
+	rm -rf $(VENV) .cache dist autograded feedback grades.csv .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .cache/course: $(READY) $(LESSONS) $(GRADER) nbgrader_config.py
