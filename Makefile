@@ -57,9 +57,10 @@ clean:  ## Remove what was made here, but not what was handed in
 	@mkdir -p .cache && touch $@
 
 # uv installs in seconds what takes pip minutes; but only pip knows of a mirror that this machine is told to use.
+# (Bytecode at once, for all: behind the walls none can be written.)
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	awk '/^[^ ]/ { wanted = /^uv==/ } wanted' requirements.lock | pip --disable-pip-version-check install $(LOCKED) -r /dev/stdin
-	uv pip install --python $(VENV) $(LOCKED) -r requirements.lock || pip install $(LOCKED) -r requirements.lock
+	uv pip install --python $(VENV) --compile-bytecode $(LOCKED) -r requirements.lock || pip install $(LOCKED) -r requirements.lock
 	uv pip install --python $(VENV) --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
