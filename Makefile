@@ -39,16 +39,17 @@ coverage: $(READY)  ## Show which rows of the checklist are taught, and where
 bench: $(READY) .cache/course  ## Compare with stock nbgrader, in one run
 	python bench/bench.py
 
-lint: $(READY)  ## Check style
+lint: $(READY)  ## Check style, format and types
 	ruff check grader tests bench solutions
 	ruff format --check grader tests bench solutions
+	mypy
 
 lock: $(READY)  ## Pin all packages anew in requirements.lock
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --custom-compile-command "make lock" --upgrade --quiet --output-file requirements.lock
 
 clean:  ## Remove what was made here, but not what was handed in
-	rm -rf $(VENV) .cache dist autograded feedback grades.csv .pytest_cache .ruff_cache
+	rm -rf $(VENV) .cache dist autograded feedback grades.csv .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .cache/course: $(READY) $(LESSONS) $(GRADER) nbgrader_config.py
@@ -56,9 +57,10 @@ clean:  ## Remove what was made here, but not what was handed in
 	@mkdir -p .cache && touch $@
 
 # uv installs in seconds what takes pip minutes; but only pip knows of a mirror that this machine is told to use.
+# (Bytecode at once, for all: behind the walls none can be written.)
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	awk '/^[^ ]/ { wanted = /^uv==/ } wanted' requirements.lock | pip --disable-pip-version-check install $(LOCKED) -r /dev/stdin
-	uv pip install --python $(VENV) $(LOCKED) -r requirements.lock || pip install $(LOCKED) -r requirements.lock
+	uv pip install --python $(VENV) --compile-bytecode $(LOCKED) -r requirements.lock || pip install $(LOCKED) -r requirements.lock
 	uv pip install --python $(VENV) --quiet --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -63,3 +63,10 @@ def test_an_empty_folder_and_a_wrong_place_are_said(root, tmp_path):
 
 def test_a_wrong_option_is_status_2(root):
     assert grader("grade", "--nope", cwd=root).returncode == 2
+
+
+def test_where_names_the_file_of_an_exercise_and_refuses_a_name_that_is_none(root):
+    done = grader("where", "case3", cwd=root)
+    assert done.returncode == 0 and "grader/lessons/matmul/" in done.stdout and "07_matmul.md" in done.stdout
+    done = grader("where", "nothing_of_that_name", cwd=root)
+    assert done.returncode == 2 and "nothing_of_that_name" in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,80 @@
+"""What README.md and CONTRIBUTING.md tell somebody to type works."""
+
+import contextlib
+import io
+import re
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TEXTS = {name: (ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md")}
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", "\n".join(TEXTS.values()), re.DOTALL | re.MULTILINE)
+PYTHON = [block for language, block in BLOCKS if language == "python"]
+TYPED = sorted(
+    {line.partition("  #")[0].strip() for language, block in BLOCKS if not language for line in block.splitlines()}
+    | {code for text in TEXTS.values() for code in re.findall(r"(?<!`)`((?:make|grader) [a-z][^`]*)`", text)}
+)
+
+
+def starting(word: str) -> list[str]:
+    return [line for line in TYPED if line.split()[0] == word]
+
+
+@pytest.mark.parametrize("block", PYTHON)
+def test_python_runs(block, tmp_path, monkeypatch, capsys):
+    (tmp_path / "script.py").write_text("import sys; print('process', sys.argv[1])")
+    monkeypatch.chdir(tmp_path)
+    mesh = jax.make_mesh((8,), ("x",))
+    array = jax.device_put(jnp.arange(16.0), jax.NamedSharding(mesh, jax.P("x")))
+    given = {
+        "fn": jax.jit(jnp.sum),
+        "args": (array,),
+        "array": array,
+        "gradients": {"w": 8 * array},
+        "right": {"w": array},
+    }
+    shown = []
+    for line in filter(None, block.splitlines()):
+        if line.startswith("grader."):
+            shown.append(repr(eval(line, given)))
+        else:
+            exec(line, given)
+    assert any("4 processes ended well" in text for text in shown) and any("8" in text for text in shown)
+
+
+@pytest.mark.parametrize("line", starting("make"))
+def test_make_knows_the_target(line):
+    target = line.split()[1]
+    assert re.search(rf"^{target}:.*##", (ROOT / "Makefile").read_text(), re.MULTILINE), target
+
+
+@pytest.mark.parametrize("line", starting("grader"))
+def test_the_command_knows_its_options(line, monkeypatch):
+    pytest.importorskip("typer")
+    from grader.cli import main
+
+    command = line.split()[1]
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(sys, "argv", ["grader", command, "--help"])
+    with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    assert [option for option in re.findall(r"--[a-z-]+", line) if option not in out.getvalue()] == []
+
+
+def test_what_pytest_is_given_is_there():
+    paths = [path for line in starting("pytest") for path in re.findall(r"tests/\S+", line)]
+    assert paths and [path for path in paths if not (ROOT / path).exists()] == []
+    assert {line.split()[0] for line in TYPED} <= {"make", "grader", "pytest"}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_is_named_is_there(name):
+    """Files and folders that are named by their path."""
+    paths = re.findall(r"`((?:grader|tests|solutions|course)/[\w/.]+)`|\]\(([\w.]+)\)", TEXTS[name])
+    named = {first or second for first, second in paths}
+    assert named and [p for p in named if not re.search(r"TOPIC|NN_", p) and not (ROOT / p).exists()] == []
