@@ -38,26 +38,9 @@ def pytest_addoption(parser):
     parser.addoption("--rewrite-goldens", action="store_true", help="write the reviewed sentences anew")
 
 
-# Groups that take longest, longest first: `make test` runs several at once, and none should be left to the end.
-LONG = (
-    "test_classroom",
-    "test_gradebook",
-    "test_cli",
-    "test_attacks",
-    "test_launch",
-    "test_build",
-    "test_worker",
-    "12_data_parallel",
-    "test_lab",
-    "test_judging",
-    "test_by_compiler",
-    "test_devices",
-    "test_devices_and_meshes",
-    "test_data_parallel",
-    "test_pytrees",
-    "13_tensor_parallel",
-    "19_multihost",
-)
+# The rooms whose tests take longest, longest first: `make test` runs several files at once, and no long one should be
+# left to the end.
+LONG = ("whole", "classroom", "processes", "judging", "lessons")
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
@@ -68,8 +51,8 @@ def pytest_collection_modifyitems(items):
 
 
 def _turn(item) -> int:
-    group = _group(item)
-    return LONG.index(group) if group in LONG else len(LONG)
+    room = item.path.parent.name
+    return LONG.index(room) if room in LONG else len(LONG)
 
 
 def _group(item) -> str:
