@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+import needs
 import pytest
 
 from grader.arrays.devices import eight_devices
@@ -41,6 +42,12 @@ def pytest_addoption(parser):
 # The rooms whose tests take longest, longest first: `make test` runs several files at once, and no long one should be
 # left to the end.
 LONG = ("whole", "classroom", "processes", "judging", "lessons")
+
+
+def pytest_runtest_setup(item):
+    for mark in item.iter_markers("needs"):
+        for why in filter(None, map(needs.lacking, mark.args)):
+            pytest.skip(why)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
