@@ -9,7 +9,7 @@ LESSONS := $(wildcard solutions/*/*.md)
 GRADER := $(shell find grader -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help grade feedback test slow lab course coverage bench lint lock clean
+.PHONY: help grade feedback quick test slow lab course coverage bench lint lock clean
 
 help:  ## Show what each target is for
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -19,6 +19,9 @@ grade: $(READY) .cache/course  ## Grade submitted/ (or a demo class); options in
 
 feedback: $(READY) .cache/course  ## Write the feedback pages anew, from what is graded
 	grader feedback
+
+quick: $(READY)  ## Run the core's tests in a minute or two: no classroom, no processes, no lessons
+	pytest -n 3 --dist loadgroup --no-loadscope-reorder $(addprefix --ignore=tests/,whole classroom processes lessons)
 
 test: $(READY)  ## Run every test, the solution notebooks against their stored outputs included
 	pytest -n 3 --dist loadgroup --no-loadscope-reorder

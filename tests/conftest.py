@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+import needs
 import pytest
 from rota import WEEK
 
@@ -42,26 +43,15 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"Wrong and other right answers: the part of week {WEEK} (TEST_WEEK=N: of another).")
 
 
-# Groups that take longest, longest first: `make test` runs several at once, and none should be left to the end.
-LONG = (
-    "test_classroom",
-    "test_gradebook",
-    "test_cli",
-    "test_attacks",
-    "test_launch",
-    "test_build",
-    "test_worker",
-    "12_data_parallel",
-    "test_lab",
-    "test_judging",
-    "test_by_compiler",
-    "test_devices",
-    "test_devices_and_meshes",
-    "test_data_parallel",
-    "test_pytrees",
-    "13_tensor_parallel",
-    "19_multihost",
-)
+# The rooms whose tests take longest, longest first: `make test` runs several files at once, and no long one should be
+# left to the end.
+LONG = ("whole", "classroom", "processes", "judging", "lessons")
+
+
+def pytest_runtest_setup(item):
+    for mark in item.iter_markers("needs"):
+        for why in filter(None, map(needs.lacking, mark.args)):
+            pytest.skip(why)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
@@ -72,8 +62,8 @@ def pytest_collection_modifyitems(items):
 
 
 def _turn(item) -> int:
-    group = _group(item)
-    return LONG.index(group) if group in LONG else len(LONG)
+    room = item.path.parent.name
+    return LONG.index(room) if room in LONG else len(LONG)
 
 
 def _group(item) -> str:

@@ -82,6 +82,7 @@ def test_only_the_lessons_own_text_may_hold_html(course, judge, solved):
     assert (ours, mine, raw) == ("<b>ours</b>", "&lt;b>mine&lt;/b>", "&lt;b>ours&lt;/b>")
 
 
+@pytest.mark.needs("walls")
 def test_what_is_withheld_says_why(graded, solved):
     source = "from grader.lessons.matmul.cases import case3"
     solved.cells.insert(1, nbformat.v4.new_code_cell(source))
@@ -91,6 +92,7 @@ def test_what_is_withheld_says_why(graded, solved):
     assert shown.ename == "ModuleNotFoundError" and "not there while hand-ins are graded" in shown.evalue
 
 
+@pytest.mark.needs("walls")
 def test_a_launch_or_a_trial_in_a_hand_in_says_that_it_is_not_run(graded, solved):
     source = "import grader\ndef main(process_id, num_processes):\n    return 1\ngrader.launch(main)"
     tried = "import jax.numpy as jnp\ngrader.trial(lambda v: v + 1, jnp.ones(8))"

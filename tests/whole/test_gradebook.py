@@ -11,6 +11,7 @@ from pathlib import Path
 
 import classes
 import mini
+import needs
 import pytest
 from nbgrader.api import Gradebook
 from rich.console import Console
@@ -100,18 +101,11 @@ def test_a_fixed_check_moves_only_whom_it_concerns_and_runs_no_code_again(course
 # PostgreSQL
 
 
-def binaries() -> str:
-    """Where PostgreSQL's server is; "" when it is not installed. Debian keeps it off the PATH."""
-    places = [*sorted(Path("/usr/lib/postgresql").glob("*/bin")), *map(Path, os.get_exec_path())]
-    return next((str(place) for place in places if (place / "initdb").exists()), "")
-
-
 @pytest.fixture
 def postgres():
     """The URL of an empty database on a server of our own, which listens on no network."""
     pytest.importorskip("psycopg", reason="the driver is not installed (grader[postgresql])")
-    if not (place := binaries()):
-        pytest.skip("no PostgreSQL server is installed here (`apt install postgresql`)")
+    place = needs.postgresql()
     user = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []} if os.getuid() == 0 else {}
 
     def run(name, *options):
@@ -140,6 +134,7 @@ def postgres():
 
 
 @pytest.mark.slow
+@pytest.mark.needs("postgresql")
 def test_a_class_in_postgresql_has_the_same_marks(course, postgres):
     before = classes.marks(f"sqlite:///{course}/gradebook.db")
     (course / "gradebook.db").unlink()

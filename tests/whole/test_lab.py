@@ -9,9 +9,9 @@ import sys
 import time
 import urllib.request
 
+import needs
 import pytest
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIETLY = [
     "--no-sandbox",
     "--disable-gpu",
@@ -22,7 +22,7 @@ QUIETLY = [
     "--disable-sync",
 ]
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: the lab is not looked at")
+pytestmark = pytest.mark.needs("browser")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=QUIETLY)
+        browser = driver.chromium.launch(executable_path=needs.browser(), args=QUIETLY)
         yield browser
         browser.close()
 

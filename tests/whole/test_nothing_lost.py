@@ -17,7 +17,6 @@ import psutil
 import pytest
 
 from grader.classroom.course.build import build
-from grader.classroom.walls import bubblewrap as walls
 
 SEED = 5100  # the first two moments fall in the start, while the gradebook is made
 KILLS = {"grader": 3, "pool": 2, "worker": 8, "evaluator": 7}  # the kinds of process, and how often one is killed
@@ -186,7 +185,7 @@ def test_ctrl_c_stops_cleanly_and_the_next_run_goes_on(course, undisturbed):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(bool(walls.missing()), reason="bubblewrap, which makes the small disk, cannot be used here")
+@pytest.mark.needs("walls")
 def test_a_full_disk_is_said_and_the_next_run_goes_on(course, undisturbed, tmp_path):
     """On a small file system with room for some of the results; then some is made."""
     place = tmp_path / "small"
