@@ -16,6 +16,7 @@ from grader.exercises.answers import Answer, Problem, Script
 from grader.exercises.exercise import Case, Exercise
 from grader.exercises.plain import plain
 from grader.exercises.verdict import Outcome
+from grader.judging.errors import in_plain_words
 from grader.processes.launch import Launch, Process, launched
 
 SECONDS = 40.0  # for one case, all processes together
@@ -48,7 +49,7 @@ def expected(exercise: Exercise, case: Case) -> list[Any]:
 def ends(found: Launch | Answer) -> str:
     """Why not every process came to its end; "" when all did."""
     if isinstance(found, Problem):
-        return f"{found.error}: {found.message}" if found.error else found.message
+        return f"{found.error}: {found.message}" if found.error else in_plain_words(found)
     if not isinstance(found, Launch):
         return "The answer should be a function `main(process_id, num_processes)`."
     return "" if found.went_well else found.headline

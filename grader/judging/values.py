@@ -16,6 +16,8 @@ from grader.judging.errors import in_plain_words
 from grader.judging.explain import explain, same_answer
 from grader.judging.miss import unanswered
 
+NO_VALUE = "The answer should be a plain value."
+
 
 def judge_function(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
     for k, (case, answer) in enumerate(zip(cases, answers, strict=True)):
@@ -34,7 +36,7 @@ def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
     if isinstance(answer, Problem):
         return f"{in_plain_words(answer)}\n\nIt was called with {_called_with(case)}."
     if not isinstance(answer, Value):
-        return "The answer should be a plain value."
+        return NO_VALUE
     if same_answer(exercise, case, answer.value, expected):
         return _by_way_of_the_host(answer) if answer.uploaded else ""
     if lies_on_devices(expected):
@@ -76,6 +78,8 @@ def _expected(exercise: Exercise, case: Case) -> Any:
 def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
     if isinstance(answer, Problem) and answer.error in ("ValueError", type(expected).__name__):
         return ""  # JAX's own has a name of its own in some versions
+    if not isinstance(answer, (Problem, Value)):
+        return NO_VALUE
     came = f"it returns {short(answer.value)}" if isinstance(answer, Value) else in_plain_words(answer)
     return f"Called with {_called_with(case)}, it should raise a ValueError ({expected}); {came}."
 
