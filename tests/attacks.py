@@ -306,7 +306,7 @@ ATTACKS = (
         """
         from grader.exercises import Outcome
         from grader.exercises.verdict import Verdict
-        everywhere("judge", lambda e, cases, answers: Verdict(e.name, (Outcome(e.name, "values", e.points, e.points),)))
+        everywhere("judge", lambda e, cases, answers: Verdict(e.name, (Outcome.earned(e.name, "values", e.points),)))
         """,
         undeserved,
         falls(IN_KERNEL),
@@ -416,7 +416,7 @@ ATTACKS = (
         FAKE,
         """
         from IPython.display import display
-        record = [{"exercise": "case3", "check": "values", "points": 4.0, "worth": 4.0, "mistake": "", "words": ""}]
+        record = [{"exercise": "case3", "check": "values", "points": 4.0, "worth": 4.0, "passed": True}]
         display({"text/plain": "4.0"}, raw=True, metadata={"grader": record, "nbgrader": {"grade": True, "points": 4}})
         4.0
         """,
@@ -1380,7 +1380,7 @@ ATTACKS = (
         FORGE,
         """
         for points in (float("nan"), float("inf"), -1e308, 1e400):
-            outcome = {"exercise": "case3", "check": "values", "points": points, "worth": points, "words": ""}
+            outcome = {"exercise": "case3", "check": "values", "points": points, "worth": points, "passed": True}
             say({"check": "case3", "answers": [{"value": points}] * 5, "outcomes": [outcome]}, outcome)
         """,
         either(undeserved, broke),
@@ -1402,7 +1402,7 @@ ATTACKS = (
         "a reply of the judge",
         FORGE,
         """
-        right = {"exercise": "case3", "check": "values", "points": 4.0, "worth": 4.0, "mistake": "", "words": ""}
+        right = {"exercise": "case3", "check": "values", "points": 4.0, "worth": 4.0, "passed": True}
         say({"outcomes": [right], "where": "", "html": "<b>4 of 4</b>", "text": "4 of 4"})
         """,
         either(undeserved, broke),

@@ -8,16 +8,20 @@ a wrong answer finds the mistake that explains it.
 from __future__ import annotations
 
 import functools
+from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 
 import jax
+import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.laid import Array, holds_arrays
+from grader.arrays.numbers import close
 from grader.exercises.exercise import Case
 from grader.programs.execution import Failed, Ran, Result, execute
 from grader.programs.program import Program
-from grader.programs.structure import Structure
+from grader.programs.structure import Collective, Structure
 from grader.programs.walk import structure
 
 
@@ -46,6 +50,10 @@ class Execution:
         if self.may_wait_for_ever or self.structure.foreign:
             raise Failed("Refused", "it is not to be run")
         return self.run()
+
+    def finish(self) -> Ran:
+        """Read it, and run it to its end. Raises Failed where that cannot be."""
+        return self.ran
 
     def run(self) -> Ran:
         try:
@@ -90,3 +98,54 @@ def specs(case: Case) -> list[P]:
         return asked
     arguments = [a for a in case.arguments.values() if holds_arrays(a)]
     return asked + [a.spec for a in jax.tree.leaves(arguments) if a.value.dtype.kind not in "iub"]
+
+
+def alike(one: Execution, other: Execution, *, running: bool, by_compiler: bool) -> bool:
+    """Whether two programs behave the same; without running them, whether they are written so."""
+    try:
+        if one.forms != other.forms or _moves(one.structure.collectives) != _moves(other.structure.collectives):
+            return False
+        if not running:
+            return True
+        if one.may_wait_for_ever or other.may_wait_for_ever:
+            return one.may_wait_for_ever == other.may_wait_for_ever
+        if by_compiler and _moves(one.ran.compiled) != _moves(other.ran.compiled):
+            return False
+        return all(_same_blocks(a, b, one.case.roundings) for a, b in zip(one.results, other.results, strict=True))
+    except Failed:
+        return running and (refused := _refusal(one)) is not None and refused == _refusal(other)
+
+
+def _refusal(run: Execution) -> tuple[str, str] | None:
+    """How JAX or XLA refused to read or run a program: the error, and the first line of its message."""
+    try:
+        run.finish()
+    except Failed as error:
+        return error.kind, str(error).partition("\n")[0]
+    return None
+
+
+def _moves(collectives: Sequence[Collective]) -> Counter[tuple[str, tuple[str, ...], int]]:
+    """The communication as a multiset; what a single device says to itself does not count."""
+    return Counter((c.kind, c.axes, c.bytes_sent) for c in collectives if c.group > 1)
+
+
+def held(result: Result) -> tuple[np.ndarray, ...]:
+    """The block that each device holds."""
+    assert result.held.values is not None  # it has been run
+    return result.held.values
+
+
+def _same_blocks(a: Result, b: Result, roundings: int) -> bool:
+    return a.held.indices == b.held.indices and all(
+        _same_numbers(one, other, roundings) for one, other in zip(held(a), held(b), strict=True)
+    )
+
+
+def _same_numbers(one: np.ndarray, other: np.ndarray, roundings: int) -> bool:
+    """Close, and infinite or no number in the same places: a wrong program may overflow, or divide 0 by 0."""
+    if one.shape != other.shape:
+        return False
+    odd = ~np.isfinite(other)
+    alike = np.array_equal(one[odd], other[odd], equal_nan=True)
+    return alike and close(np.where(odd, 0, one), np.where(odd, 0, other), roundings)

@@ -52,7 +52,8 @@ def test_rungs_after_the_first_miss_are_not_tried():
     found = verdict(lambda a, b: a @ b)
     assert [o.check for o in found.outcomes] == ["runs", "shape", "values", "layout", "communication", "work"]
     assert [o.passed for o in found.outcomes] == [True, True, False, False, False, False]
-    assert all(o.words.startswith("Not tried") for o in found.outcomes[3:])
+    assert [o.tried for o in found.outcomes] == [True, True, True, False, False, False]
+    assert all(o.words == "Not tried: “values” comes first." for o in found.outcomes[3:])
 
 
 def test_gathering_everything_and_multiplying_everywhere_is_found_out():

@@ -186,4 +186,4 @@ def shared_judge() -> Judge:
 
 
 def lost(exercise: Exercise, check: str, words: str) -> Judged:
-    return present(Verdict(exercise.name, (Outcome(exercise.name, check, 0.0, exercise.points, words=words),)))
+    return present(Verdict(exercise.name, (Outcome.missed(exercise.name, check, exercise.points, words),)))
