@@ -11,7 +11,7 @@ from typing import Any
 
 from grader.arrays.devices import eight_devices
 from grader.arrays.meshes import no_mesh
-from grader.exercises.answers import asks, collect
+from grader.exercises.collecting import asks, collect
 from grader.exercises.verdict import Outcome, Verdict
 
 

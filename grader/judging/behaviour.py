@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.laid import Array, holds_arrays
 from grader.arrays.numbers import close
-from grader.exercises.exercise import Case
+from grader.exercises.case import Case
 from grader.programs.execution import Failed, Ran, Result, execute
 from grader.programs.program import Program
 from grader.programs.structure import Collective, Structure

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from grader.exercises.exercise import Move
+from grader.exercises.case import Move
 from grader.judging.behaviour import Execution
 from grader.judging.miss import Miss
 from grader.programs.structure import Collective

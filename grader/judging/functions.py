@@ -8,7 +8,8 @@ from typing import Any
 from grader.arrays.described import difference, lies_on_devices
 from grader.arrays.numbers import close, same_value
 from grader.exercises.answers import Answer, Problem, Value
-from grader.exercises.exercise import Case, Exercise
+from grader.exercises.case import Case
+from grader.exercises.exercise import Exercise
 from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Done, Ladder, Rung
 from grader.judging.miss import Miss

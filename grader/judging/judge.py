@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from grader.exercises.answers import Answer, Script
-from grader.exercises.exercise import Case, Exercise
+from grader.exercises.case import Case
+from grader.exercises.exercise import Exercise
 from grader.exercises.verdict import Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution

@@ -18,8 +18,10 @@ import jax
 
 from grader.arrays.laid import holds_arrays
 from grader.arrays.meshes import spelled
-from grader.exercises.answers import Answer, Problem, Script, asks, collect
-from grader.exercises.exercise import Case, Exercise, Mistake
+from grader.exercises.answers import Answer, Problem, Script
+from grader.exercises.case import Case
+from grader.exercises.collecting import asks, collect
+from grader.exercises.exercise import Exercise, Mistake
 from grader.exercises.verdict import Outcome, Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution

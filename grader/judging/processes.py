@@ -8,7 +8,8 @@ from typing import Any
 from grader.arrays.described import built, difference, lies_on_devices
 from grader.arrays.numbers import close
 from grader.exercises.answers import Problem, Script
-from grader.exercises.exercise import Case, Exercise, Mistake
+from grader.exercises.case import Case
+from grader.exercises.exercise import Exercise, Mistake
 from grader.exercises.plain import plain
 from grader.judging import together
 from grader.judging.errors import in_plain_words

@@ -16,7 +16,8 @@ import numpy as np
 from grader.arrays.laid import holds_arrays, values_of
 from grader.arrays.numbers import close
 from grader.exercises.answers import Problem
-from grader.exercises.exercise import Case, Exercise
+from grader.exercises.case import Case
+from grader.exercises.exercise import Exercise
 from grader.judging import costs, results
 from grader.judging.behaviour import Execution, alike, held
 from grader.judging.errors import in_plain_words

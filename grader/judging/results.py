@@ -13,7 +13,7 @@ from grader.arrays.laid import holds_arrays
 from grader.arrays.meshes import spelled
 from grader.arrays.numbers import close, tolerance
 from grader.arrays.ratios import Ratio, ratio
-from grader.exercises.exercise import Case
+from grader.exercises.case import Case
 from grader.judging.behaviour import Execution, held, specs
 from grader.judging.miss import Miss
 from grader.programs.execution import Result

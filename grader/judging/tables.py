@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from grader.exercises.answers import Problem, Value
-from grader.exercises.exercise import Case, Mistake
+from grader.exercises.case import Case
+from grader.exercises.exercise import Mistake
 from grader.exercises.verdict import Outcome, Verdict
 from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Ladder, Rung, is_absent

@@ -11,7 +11,7 @@ from typing import Any
 
 from grader.arrays.numbers import same_value
 from grader.exercises.answers import Script
-from grader.exercises.exercise import Case
+from grader.exercises.case import Case
 from grader.processes.launch import Launch, Process, launched
 
 SECONDS = 40.0  # for one case, all processes together

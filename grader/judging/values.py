@@ -7,7 +7,8 @@ from typing import Any
 
 from grader.arrays.described import built
 from grader.arrays.numbers import same_value
-from grader.exercises.exercise import Case, Exercise
+from grader.exercises.case import Case
+from grader.exercises.exercise import Exercise
 from grader.exercises.plain import plain
 
 NO_VALUE = "The answer should be a plain value."

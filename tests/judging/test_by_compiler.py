@@ -7,8 +7,9 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises.answers import asks, collect
-from grader.exercises.exercise import Case, Draw, Exercise, Move
+from grader.exercises.case import Case, Draw, Move
+from grader.exercises.collecting import asks, collect
+from grader.exercises.exercise import Exercise
 from grader.judging.judge import judge
 from grader.programs.structure import ring_bytes
 

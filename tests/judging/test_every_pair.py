@@ -8,7 +8,8 @@ from jax.sharding import PartitionSpec as P
 from grader import feedback
 from grader.exercises import Array, Case, Exercise
 from grader.exercises.answers import Problem, Script, Value
-from grader.judging.judge import judge
+from grader.exercises.forms import FORMS
+from grader.judging.judge import LADDERS, judge
 from grader.processes.launch import Launch, Process
 from grader.programs.program import trace
 
@@ -90,6 +91,12 @@ def test_answers_of_different_kinds_to_one_exercise_have_a_verdict(form, first, 
     assert (judged.points == 4) == judged.passed == ({(form, first), (form, second)} <= RIGHT)
     assert bool(judged.words) != judged.passed
     assert not [word for word in INTERNAL if word in feedback.text(judged)]
+
+
+def test_every_form_has_a_ladder_and_its_place_in_this_table():
+    assert set(FORMS) == set(LADDERS) == {made.form for made in EXERCISES.values()}
+    with pytest.raises(ValueError, match="no form of exercise is called 'essay', but program, function"):
+        Exercise("t_essay", points=1, form="essay", reference=lambda: 1)
 
 
 @pytest.mark.parametrize("form", EXERCISES)

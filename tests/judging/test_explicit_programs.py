@@ -6,9 +6,10 @@ import pytest
 from jax.sharding import NamedSharding, reshard
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises.answers import asks, collect
 from grader.exercises.as_json import from_json, to_json
-from grader.exercises.exercise import Case, Exercise, Move
+from grader.exercises.case import Case, Move
+from grader.exercises.collecting import asks, collect
+from grader.exercises.exercise import Exercise
 from grader.judging.errors import in_plain_words
 from grader.judging.judge import judge
 

@@ -9,8 +9,9 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises.answers import Problem, Value, asks, collect
+from grader.exercises.answers import Problem, Value
 from grader.exercises.as_json import from_json, to_json
+from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 from grader.judging.signatures import signature
 from grader.lessons import EXERCISES, find

@@ -9,8 +9,8 @@ import pytest
 from answering import answered, asked, define, mistaken, setting, verdict
 
 from grader.classroom.course.demo import all_alternatives
-from grader.exercises.answers import asks
 from grader.exercises.as_json import from_json, to_json
+from grader.exercises.collecting import asks
 from grader.lessons import EXERCISES
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,6 @@ LESSON_OF = {name: lesson for lesson in LESSONS for name in asked(lesson)}
 PAIRS = [pytest.param(lesson, EXERCISES[name], id=f"{lesson}-{name}") for name, lesson in LESSON_OF.items()]
 # Programs take a while to compile, and processes to wait for each other. Every day nbval runs their solutions, on two
 # meshes and a square case, and of the wrong and the other right answers a choice is tried; the rest by `make slow`.
-COSTLY = ("program", "processes")
 
 
 def rest(name, number, every):
@@ -35,7 +34,7 @@ GRADED = [
         EXERCISES[name],
         thorough,
         id=f"{lesson}-{name}-{'graded' if thorough else 'notebook'}",
-        marks=[pytest.mark.slow] * (not thorough or EXERCISES[name].form in COSTLY),
+        marks=[pytest.mark.slow] * (not thorough or EXERCISES[name].kind.costly),
     )
     for name, lesson in LESSON_OF.items()
     for thorough in (False, True)

@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 import grader
 from grader.arrays.meshes import aval, make_mesh, put
-from grader.exercises.answers import asks, collect
+from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 from grader.lessons import EXERCISES
 from grader.lessons.collective_matmul.questions import PROGRAMS, overlap

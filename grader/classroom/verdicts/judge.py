@@ -21,7 +21,8 @@ from grader.classroom.inside.limits import Limits
 from grader.classroom.walls.templates import Ended, Fork, Template, steadily
 from grader.exercises.answers import Answer, Script
 from grader.exercises.as_json import from_json, to_json
-from grader.exercises.exercise import Case, Exercise
+from grader.exercises.case import Case
+from grader.exercises.exercise import Exercise
 from grader.exercises.verdict import Outcome, Verdict
 from grader.judging.behaviour import Execution, specs
 from grader.judging.judge import judge
