@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,15 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.laid import Array
 from grader.arrays.numbers import ROUNDINGS
-
-
-@dataclass(frozen=True)
-class Move:
-    """A collective that the compiler may put into a program: its kind, its mesh axes, each device's operand."""
-
-    kind: str
-    axes: tuple[str, ...]
-    operand: tuple[int, ...]
+from grader.exercises.limits import Limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,32 +21,19 @@ class Case:
     An argument is an `Array`, or a pytree of them (a network's parameters); one without any is passed to a program by
     keyword.
     `mesh` maps axis names to sizes, in order. `out` is the layout that the result must have: a spec, or a pytree of
-    specs as the result is one. `cotangents` are arrays as the result is: where they are given, the program's gradient
-    is judged too, which it gives by `jax.vjp` for them. `roundings` is through how many roundings, one after the
-    other, an entry of the result may have gone: the lengths of the sums on its way, added up (`behaviour.close`).
-    `bytes_sent` is what the best program sends
-    per device, by the ring algorithm; `flops` what one device computes when the work is divided.
+    specs as the result is one. `limits` is what a program may cost (`grader.exercises.limits`).
     `key` names the entry of a table that this case asks about. `explicit` gives the mesh Explicit axes.
-    `moves` is for a program that is left to the compiler: what it may send, and nothing else.
-    `turns` bounds how often each kind of collective may run in a program with shard_map, kinds not named not at
-    all, and `written` how often it may stand in the text; `steps` bounds how many of them may wait for one another,
-    one after the other; `meanwhile` is how many FLOPs of matmuls must be free to run beside every turn of every one
-    of them; `one_way` is how many bytes permutes may send to one neighbour.
+    `cotangents` are arrays as the result is: where they are given, the program's gradient is judged too, which it gives
+    by `jax.vjp` for them. `roundings` is through how many roundings, one after the other, an entry of the result may
+    have gone: the lengths of the sums on its way, added up (`grader.arrays.numbers.close`).
     """
 
     arguments: Mapping[str, Any]
     mesh: Mapping[str, int] = field(default_factory=dict)
     out: Any = None
-    bytes_sent: int | None = None
-    flops: int | None = None
+    limits: Sequence[Limit] = ()
     key: str = ""
     explicit: bool = False
-    moves: tuple[Move, ...] | None = None
-    turns: Mapping[str, int] | None = None
-    written: Mapping[str, int] | None = None
-    steps: int | None = None
-    meanwhile: int = 0
-    one_way: int | None = None
     cotangents: Any = None
     roundings: int = ROUNDINGS
 

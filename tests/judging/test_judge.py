@@ -1,6 +1,7 @@
 """The ladder, the signatures, and what must never be fooled."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercises.answers import Problem, Value
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.collecting import asks, collect
+from grader.exercises.limits import ORDER, BytesSent, Limit, Meanwhile, Turns, Written
 from grader.judging.judge import judge
 from grader.judging.signatures import signature
 from grader.lessons import EXERCISES, find
@@ -76,29 +78,40 @@ def test_work_that_is_not_divided_is_found_out():
     assert "FLOPs" in found.words
 
 
-def limited(**limits):
-    """The exercise case3 with one more demand on its communication."""
+def case3_solved(a, b, *, mesh):
+    return jax.shard_map(lambda a, b: lax.psum(a @ b, "x"), mesh=mesh, in_specs=INS, out_specs=P())(a, b)
+
+
+def limited(*limits):
+    """The exercise case3 with other limits to its communication."""
     exercise = EXERCISES["case3"]
-    return exercise, [replace(case, bytes_sent=None, **limits) for case in exercise.draw_cases(11)]
+    return exercise, [replace(case, limits=limits) for case in exercise.draw_cases(11)]
 
 
 @pytest.mark.parametrize(
-    "limits, words",
+    "limit, words",
     [
-        ({"turns": {"all_reduce": 1}}, ""),
-        ({"turns": {"collective_permute": 3}}, "Enough: collective_permute × 3"),
-        ({"turns": {}}, "Enough: none"),
-        ({"meanwhile": 1}, "Products of 0 FLOPs neither wait for it nor it for them; 1 should"),
+        (Turns({"all_reduce": 1}), ""),
+        (Turns({"collective_permute": 3}), "Enough: collective_permute × 3"),
+        (Turns({}), "Enough: none"),
+        (Meanwhile(1), "Products of 0 FLOPs neither wait for it nor it for them; 1 should"),
     ],
 )
-def test_turns_and_what_runs_meanwhile_can_be_asked(limits, words):
-    exercise, cases = limited(**limits)
-
-    def answer(a, b, *, mesh):
-        return jax.shard_map(lambda a, b: lax.psum(a @ b, "x"), mesh=mesh, in_specs=INS, out_specs=P())(a, b)
-
-    found = judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+def test_turns_and_what_runs_meanwhile_can_be_asked(limit, words):
+    exercise, cases = limited(limit)
+    found = judge(exercise, cases, collect(exercise.form, asks(exercise, cases), case3_solved))
     assert found.passed == (not words) and words in found.words
+
+
+def test_of_several_limits_the_first_in_order_is_told_however_they_are_given():
+    for limits in permutations([Written({}), Turns({}), Meanwhile(1), BytesSent(0)]):
+        exercise, cases = limited(*limits)
+        found = judge(exercise, cases, collect(exercise.form, asks(exercise, cases), case3_solved))
+        assert "Enough: none" in found.words
+
+
+def test_every_limit_has_its_place_in_the_order():
+    assert set(ORDER) == set(Limit.__subclasses__())
 
 
 def test_specs_that_make_the_compiler_move_data_are_found_out():

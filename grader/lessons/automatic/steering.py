@@ -18,7 +18,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh
-from grader.exercises import Array, Case, Exercise, Move
+from grader.exercises import Array, BytesSent, Case, Exercise, Flops, Move, Moves
 from grader.programs.structure import ring_bytes
 
 FLOAT = 4  # bytes of a float32
@@ -40,8 +40,7 @@ def _relaid(draw, moves, out, most):
         {"v": draw.array(rows, columns, spec=P("x", "y"))},
         mesh,
         out,
-        most(FLOAT * math.prod(block), mesh),
-        moves=moves(block, mesh),
+        limits=[BytesSent(most(FLOAT * math.prod(block), mesh)), Moves(moves(block, mesh))],
     )
 
 
@@ -182,9 +181,11 @@ def _(draw):
         arrays,
         mesh,
         P("data"),
-        round(ring_bytes("all_reduce", FLOAT * share * out, parts)),
-        2 * share * hidden * (inner + out) // parts,
-        moves=(Move("all_reduce", ("model",), (share, out)),),
+        limits=[
+            BytesSent(round(ring_bytes("all_reduce", FLOAT * share * out, parts))),
+            Flops(2 * share * hidden * (inner + out) // parts),
+            Moves((Move("all_reduce", ("model",), (share, out)),)),
+        ],
     )
 
 
@@ -258,9 +259,11 @@ def _(draw):
         {"x": x, "weights": weights, "bias": bias},
         mesh,
         P(),
-        round(ring_bytes("all_reduce", FLOAT * out, mesh["x"])),
-        2 * inner * out // mesh["x"],
-        moves=(Move("all_reduce", ("x",), (out,)),),
+        limits=[
+            BytesSent(round(ring_bytes("all_reduce", FLOAT * out, mesh["x"]))),
+            Flops(2 * inner * out // mesh["x"]),
+            Moves((Move("all_reduce", ("x",), (out,)),)),
+        ],
     )
 
 

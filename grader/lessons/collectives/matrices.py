@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Exercise
+from grader.exercises import BytesSent, Case, Exercise, Flops
 from grader.programs.structure import ring_bytes
 
 FLOAT = 4  # bytes of a float32
@@ -33,7 +33,12 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     n = mesh["x"]
     rows, columns = (n, n) if draw.square else draw.lengths(2, divisible_by=8)
-    return Case({"a": draw.array(rows, columns, spec=COLUMNS)}, mesh, P(), sent("all_gather", rows * columns // n, n))
+    return Case(
+        {"a": draw.array(rows, columns, spec=COLUMNS)},
+        mesh,
+        P(),
+        limits=[BytesSent(sent("all_gather", rows * columns // n, n))],
+    )
 
 
 @gather_columns.mistake
@@ -112,7 +117,7 @@ def _(draw):
     rows, columns = draw.lengths(2, divisible_by=8)
     i = n if draw.square else rows  # with one row for each device, untiled runs too
     parts = draw.array(n, i, columns, spec=PARTS)
-    return Case({"parts": parts}, mesh, ROWS, sent("reduce_scatter", i * columns, n))
+    return Case({"parts": parts}, mesh, ROWS, limits=[BytesSent(sent("reduce_scatter", i * columns, n))])
 
 
 @sum_and_split.mistake
@@ -204,7 +209,7 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
     x = draw.array(i, j, spec=ROWS)
-    return Case({"x": x}, mesh, COLUMNS, sent("all_to_all", i * j // mesh["x"], mesh["x"]))
+    return Case({"x": x}, mesh, COLUMNS, limits=[BytesSent(sent("all_to_all", i * j // mesh["x"], mesh["x"]))])
 
 
 def _exchange(split, concat, tiled=True):
@@ -269,7 +274,7 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
     x = draw.array(i, j, spec=ROWS)
-    return Case({"x": x}, mesh, ROWS, sent("all_to_all", i * j // mesh["x"], mesh["x"]))
+    return Case({"x": x}, mesh, ROWS, limits=[BytesSent(sent("all_to_all", i * j // mesh["x"], mesh["x"]))])
 
 
 @distributed_transpose.mistake
@@ -340,7 +345,7 @@ def _(draw):
     j, k = sorted((j, k))  # then a psum of the products sends more than the two halves, and one of the parts does not
     arrays = {"parts": draw.array(n, i, j, spec=BETWEEN[0]), "w": draw.array(j, k, spec=BETWEEN[1])}
     least = sent("reduce_scatter", i * j, n) + sent("all_gather", i * k // n, n)
-    return Case(arrays, mesh, P(), least, 2 * i * j * k // n)
+    return Case(arrays, mesh, P(), limits=[BytesSent(least), Flops(2 * i * j * k // n)])
 
 
 def _halves(dimension, back, tiled=(True, True)):

@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Exercise
+from grader.exercises import Array, BytesSent, Case, Exercise
 from grader.lessons.collectives.matrices import COLUMNS, device_map, sent
 
 # The place of the largest entry of v[I_X]: the first of them, if there are several.
@@ -27,7 +27,7 @@ def _(draw):
     value = draw.rng.permutation(length).astype(np.float32) - length // 2
     first = length // n * min(1, n - 1) + int(draw.rng.integers(2, length // n - 2))  # on device 1
     value[[first, -1 - draw.rng.integers(2)]] = length  # and once more, on the last device
-    return Case({"v": Array(value, VECTOR)}, mesh, P(), least)
+    return Case({"v": Array(value, VECTOR)}, mesh, P(), limits=[BytesSent(least)])
 
 
 def _candidates(v, place):
@@ -139,7 +139,9 @@ global_logsumexp = Exercise("global_logsumexp", points=4, reference=_logsumexp_r
 def _(draw):
     mesh = draw.mesh("x", "y")
     rows, columns = draw.lengths(2, divisible_by=8)
-    return Case({"x": _logits(draw, rows, columns)}, mesh, P(), 2 * sent("all_reduce", rows, mesh["x"]))
+    return Case(
+        {"x": _logits(draw, rows, columns)}, mesh, P(), limits=[BytesSent(2 * sent("all_reduce", rows, mesh["x"]))]
+    )
 
 
 @global_logsumexp.mistake
@@ -224,7 +226,9 @@ safe_softmax = Exercise("safe_softmax", points=4, reference=_softmax_reference)
 def _(draw):
     mesh = draw.mesh("x", "y")
     rows, columns = draw.lengths(2, divisible_by=8)
-    return Case({"x": _logits(draw, rows, columns)}, mesh, COLUMNS, 2 * sent("all_reduce", rows, mesh["x"]))
+    return Case(
+        {"x": _logits(draw, rows, columns)}, mesh, COLUMNS, limits=[BytesSent(2 * sent("all_reduce", rows, mesh["x"]))]
+    )
 
 
 @safe_softmax.mistake
@@ -303,7 +307,9 @@ logsumexp_gradient = Exercise("logsumexp_gradient", points=3, reference=_softmax
 def _(draw):
     mesh = draw.mesh("x", "y")
     rows, columns = draw.lengths(2, divisible_by=8)
-    return Case({"x": _logits(draw, rows, columns)}, mesh, COLUMNS, 2 * sent("all_reduce", rows, mesh["x"]))
+    return Case(
+        {"x": _logits(draw, rows, columns)}, mesh, COLUMNS, limits=[BytesSent(2 * sent("all_reduce", rows, mesh["x"]))]
+    )
 
 
 def _total(x, largest):
@@ -371,7 +377,12 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     rows, features = draw.lengths(2, divisible_by=8)
     x = draw.values(rows, features) + np.repeat(np.arange(8), features // 8)  # the devices' means differ
-    return Case({"x": Array(x.astype(np.float32), COLUMNS)}, mesh, COLUMNS, 2 * sent("all_reduce", rows, mesh["x"]))
+    return Case(
+        {"x": Array(x.astype(np.float32), COLUMNS)},
+        mesh,
+        COLUMNS,
+        limits=[BytesSent(2 * sent("all_reduce", rows, mesh["x"]))],
+    )
 
 
 def _normalised(x, mean, variance):
@@ -470,7 +481,7 @@ def _(draw):
     device, place = np.divmod(np.arange(length), block)
     mask = (place <= (device + 1) % (block - 1)) & (device != 1)  # another number on each device, none on device 1
     x = draw.array(length, spec=VECTOR)
-    return Case({"x": x, "mask": Array(mask, VECTOR)}, mesh, P(), 2 * sent("all_reduce", 1, n))
+    return Case({"x": x, "mask": Array(mask, VECTOR)}, mesh, P(), limits=[BytesSent(2 * sent("all_reduce", 1, n))])
 
 
 def _kept(x, mask):

@@ -13,7 +13,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Draw, Exercise, Move
+from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Move, Moves, Turns
 from grader.programs.structure import ring_bytes
 
 FLOAT = 4  # bytes of a float32
@@ -108,8 +108,10 @@ def _(draw):
         },
         mesh,
         (P(), _like(params)),
-        moves=tuple(Move("all_reduce", ("data",), shape) for shape in sums),
-        flops=STEPS * 2 * batch * products // mesh["data"],
+        limits=[
+            Moves(tuple(Move("all_reduce", ("data",), shape) for shape in sums)),
+            Flops(STEPS * 2 * batch * products // mesh["data"]),
+        ],
         roundings=roundings,
     )
 
@@ -197,7 +199,7 @@ def _(draw):
         },
         mesh,
         (P(), _like(params)),
-        STEPS * _reducing(_count(params) + 1, mesh["data"]),
+        limits=[BytesSent(STEPS * _reducing(_count(params) + 1, mesh["data"]))],
         roundings=STEPS * (batch + 2 * sum(widths)),
     )  # as for jit_dp
 
@@ -327,8 +329,7 @@ def _(draw):
         },
         mesh,
         (P(), _like(params)),
-        _reducing(_count(params) + 1, mesh["data"]),
-        turns={"all_reduce": leaves + 1},
+        limits=[BytesSent(_reducing(_count(params) + 1, mesh["data"])), Turns({"all_reduce": leaves + 1})],
         roundings=rows + 2 * sum(widths),
     )  # the sums of one pass
 
@@ -479,7 +480,7 @@ def _(draw):
             {name: Array(v, P("data")) for name, v in arrays.items()},
             mesh,
             {"accuracy": P(), "loss": P()},
-            _reducing(4, mesh["data"]),
+            limits=[BytesSent(_reducing(4, mesh["data"]))],
             roundings=rows + classes,
         )
 

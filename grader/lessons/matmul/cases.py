@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Draw, Exercise
+from grader.exercises import BytesSent, Case, Draw, Exercise, Flops
 from grader.programs.structure import ring_bytes
 
 FLOAT = 4  # bytes of a float32
@@ -47,7 +47,7 @@ CASE2 = (P(None, "x"), P())
 def _case2(draw: Draw, i: int, j: int, k: int, budget) -> Case:
     mesh = draw.mesh("x", "y")
     a, b = draw.array(i, j, spec=CASE2[0]), draw.array(j, k, spec=CASE2[1])
-    return Case({"a": a, "b": b}, mesh, out=P(), bytes_sent=budget(i, j, k, mesh["x"]))
+    return Case({"a": a, "b": b}, mesh, out=P(), limits=[BytesSent(budget(i, j, k, mesh["x"]))])
 
 
 case2_gather = Exercise("case2_gather", points=4, reference=_matmul)
@@ -199,7 +199,9 @@ def _case3(draw: Draw, out: P, budget) -> Case:
     mesh = draw.mesh("x", "y")
     i, k, j = sorted(draw.lengths(3, divisible_by=8))  # J is longest: to gather A and B costs more than to add up C
     a, b = draw.array(i, j, spec=CASE3[0]), draw.array(j, k, spec=CASE3[1])
-    return Case({"a": a, "b": b}, mesh, out, budget(i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
+    return Case(
+        {"a": a, "b": b}, mesh, out, limits=[BytesSent(budget(i * k, mesh["x"])), Flops(2 * i * j * k // mesh["x"])]
+    )
 
 
 case3 = Exercise("case3", points=4, reference=_matmul)
@@ -276,7 +278,7 @@ def _(draw):
         "b": draw.array(j, k, spec=LAYER[1]),
         "bias": draw.array(k, spec=LAYER[2]),
     }
-    return Case(arrays, mesh, P(), _reducing(i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
+    return Case(arrays, mesh, P(), limits=[BytesSent(_reducing(i * k, mesh["x"])), Flops(2 * i * j * k // mesh["x"])])
 
 
 @case3_layer.mistake
@@ -440,7 +442,9 @@ def _case4(draw: Draw, out: P, gathered: str) -> Case:
     i, j, k = draw.lengths(3, divisible_by=8)
     a, b = draw.array(i, j, spec=CASE4[0]), draw.array(j, k, spec=CASE4[1])
     size = {"a": i * j, "b": j * k}[gathered]
-    return Case({"a": a, "b": b}, mesh, out, _gathering(size, mesh["x"]), 2 * i * j * k // mesh["x"])
+    return Case(
+        {"a": a, "b": b}, mesh, out, limits=[BytesSent(_gathering(size, mesh["x"])), Flops(2 * i * j * k // mesh["x"])]
+    )
 
 
 case4_gather_a = Exercise("case4_gather_a", points=4, reference=_matmul)
@@ -568,7 +572,10 @@ def _two_axis(draw: Draw, out: P, budget) -> Case:
     i, j, k = draw.lengths(3, divisible_by=8)
     a, b = draw.array(i, j, spec=TWO[0]), draw.array(j, k, spec=TWO[1])
     return Case(
-        {"a": a, "b": b}, mesh, out, budget(i // mesh["x"] * k, mesh["y"]), 2 * i * j * k // (mesh["x"] * mesh["y"])
+        {"a": a, "b": b},
+        mesh,
+        out,
+        limits=[BytesSent(budget(i // mesh["x"] * k, mesh["y"])), Flops(2 * i * j * k // (mesh["x"] * mesh["y"]))],
     )
 
 

@@ -9,7 +9,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Draw, Exercise, Move
+from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Move, Moves
 from grader.programs.structure import ring_bytes
 
 FLOAT = 4  # bytes of a float32
@@ -44,7 +44,7 @@ partial_sums = Exercise(
 @partial_sums.cases
 def _(draw):
     mesh = draw.mesh("x")
-    return Case({"x": draw.array(BLOCK * mesh["x"], spec=P("x"))}, mesh, P("x"), bytes_sent=0)
+    return Case({"x": draw.array(BLOCK * mesh["x"], spec=P("x"))}, mesh, P("x"), limits=[BytesSent(0)])
 
 
 @partial_sums.mistake
@@ -88,7 +88,7 @@ global_mean = Exercise("global_mean", points=4, reference=lambda x: x.mean())
 def _(draw):
     mesh = draw.mesh("x", "y")
     (n,) = draw.lengths(1, divisible_by=8)
-    return Case({"x": draw.array(n, spec=P("x"))}, mesh, P(), bytes_sent=_reducing(1, mesh["x"]))
+    return Case({"x": draw.array(n, spec=P("x"))}, mesh, P(), limits=[BytesSent(_reducing(1, mesh["x"]))])
 
 
 @global_mean.mistake
@@ -153,7 +153,7 @@ transpose_without_sending = Exercise("transpose_without_sending", points=3, refe
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
-    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, P("y", "x"), bytes_sent=0)
+    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, P("y", "x"), limits=[BytesSent(0)])
 
 
 @transpose_without_sending.mistake
@@ -198,7 +198,9 @@ column_sums = Exercise("column_sums", points=3, reference=lambda x: x.sum(axis=0
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
-    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, P("y"), bytes_sent=_reducing(j // mesh["y"], mesh["x"]))
+    return Case(
+        {"x": draw.array(i, j, spec=GRID)}, mesh, P("y"), limits=[BytesSent(_reducing(j // mesh["y"], mesh["x"]))]
+    )
 
 
 @column_sums.mistake
@@ -245,7 +247,7 @@ block_sums = Exercise("block_sums", points=3, reference=lambda x: x.reshape(-1, 
 def _(draw):
     mesh = draw.mesh("x", "y")
     (j,) = draw.lengths(1, divisible_by=8)
-    return Case({"x": draw.array(ROWS * mesh["x"], j, spec=GRID)}, mesh, GRID, bytes_sent=0)
+    return Case({"x": draw.array(ROWS * mesh["x"], j, spec=GRID)}, mesh, GRID, limits=[BytesSent(0)])
 
 
 @block_sums.mistake
@@ -292,7 +294,7 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     (n,) = draw.lengths(1, divisible_by=8)
     arrays = {"c": draw.array(POWERS, spec=POLYNOMIAL[0]), "x": draw.array(n, spec=POLYNOMIAL[1])}
-    return Case(arrays, mesh, P("x"), bytes_sent=0)
+    return Case(arrays, mesh, P("x"), limits=[BytesSent(0)])
 
 
 def _horner(c, block, start, after=lambda y: y):
@@ -354,7 +356,7 @@ centred_columns = Exercise(
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
-    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, GRID, bytes_sent=_reducing(j, mesh["x"]))
+    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, GRID, limits=[BytesSent(_reducing(j, mesh["x"]))])
 
 
 def _centred(block):
@@ -430,7 +432,10 @@ layer_by_hand = Exercise("layer_by_hand", points=4, reference=_layer)
 def _(draw):
     mesh, arrays, (i, j, k) = _layer_arrays(draw)
     return Case(
-        arrays, mesh, P("y", None), _reducing(i // mesh["y"] * k, mesh["x"]), 2 * i * j * k // (mesh["x"] * mesh["y"])
+        arrays,
+        mesh,
+        P("y", None),
+        limits=[BytesSent(_reducing(i // mesh["y"] * k, mesh["x"])), Flops(2 * i * j * k // (mesh["x"] * mesh["y"]))],
     )
 
 
@@ -506,7 +511,7 @@ layer_constrained = Exercise("layer_constrained", points=3, reference=_layer, by
 @layer_constrained.cases
 def _(draw):
     mesh, arrays, (i, _, k) = _layer_arrays(draw)
-    return Case(arrays, mesh, P("y", "x"), moves=(Move("reduce_scatter", ("x",), (i // mesh["y"], k)),))
+    return Case(arrays, mesh, P("y", "x"), limits=[Moves((Move("reduce_scatter", ("x",), (i // mesh["y"], k)),))])
 
 
 @layer_constrained.mistake

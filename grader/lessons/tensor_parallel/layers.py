@@ -12,7 +12,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Draw, Exercise
+from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops
 from grader.programs.structure import ring_bytes
 
 FLOAT = 4  # bytes of a float32
@@ -54,8 +54,7 @@ def _(draw):
         {"params": params, "x": draw.array(rows, i, spec=P("batch"))},
         mesh,
         P("batch"),
-        _reduced(share * k, n),
-        2 * share * j * (i + k) // n,
+        limits=[BytesSent(_reduced(share * k, n)), Flops(2 * share * j * (i + k) // n)],
     )
 
 
@@ -182,7 +181,7 @@ def _(draw):
     # b2 over every device: so much a gradient from outside, with the check off, may send.
     sent = 2 * _reduced(share * k, n) + _reduced((i * j + j + j * k) // n + k + 1, data) + _reduced(k + 1, n * data)
     # Sums on the way: two products forward, their transposes, the mean over the batch and its outputs.
-    return Case(arrays, mesh, (P(), PAIR), sent, roundings=2 * (i + j + k) + 2 * rows)
+    return Case(arrays, mesh, (P(), PAIR), limits=[BytesSent(sent)], roundings=2 * (i + j + k) + 2 * rows)
 
 
 def _local_loss(p, x, y):
@@ -337,7 +336,12 @@ def _(draw):
     step = _reduced(whole + (j * k + k + k * m) // n, mesh["batch"]) + _reduced(share * (j + m), n)
     # Each step: the sums of four products, forward and back, and of the mean over batch and outputs.
     return Case(
-        arrays, mesh, (P(), NETWORK), STEPS * step, roundings=STEPS * (2 * (i + j + k + m) + rows + out), explicit=True
+        arrays,
+        mesh,
+        (P(), NETWORK),
+        limits=[BytesSent(STEPS * step)],
+        roundings=STEPS * (2 * (i + j + k + m) + rows + out),
+        explicit=True,
     )
 
 
@@ -436,7 +440,7 @@ def _(draw):
     shapes = {"x": (rows, tokens, d), "scale": (d,), "W1": (d, f), "W2": (f, d)}
     arrays = _drawn(draw, shapes, dict(zip(shapes, REGION, strict=True)))
     share = rows // mesh["batch"] * tokens * d
-    return Case(arrays, mesh, CUT, _reduced(share, n), 4 * share * f // n)
+    return Case(arrays, mesh, CUT, limits=[BytesSent(_reduced(share, n)), Flops(4 * share * f // n)])
 
 
 def _region(x, scale, W1, W2, mesh, body, out=CUT, check_vma=False):
