@@ -1381,7 +1381,8 @@ ATTACKS = (
         """
         for points in (float("nan"), float("inf"), -1e308, 1e400):
             outcome = {"exercise": "case3", "check": "values", "points": points, "worth": points, "passed": True}
-            say({"check": "case3", "answers": [{"value": points}] * 5, "outcomes": [outcome]}, outcome)
+            answer = {"value": {"value": points, "uploaded": ""}}
+            say({"check": "case3", "answers": [answer] * 5, "outcomes": [outcome]}, outcome)
         """,
         either(undeserved, broke),
         falls(SOCKETS),
@@ -1525,9 +1526,9 @@ ATTACKS = (
         """
         array = b"\\x93NUMPY\\1\\0\\x76\\0" + b"{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999999,), }"
         array = {"array": base64.b64encode(array.ljust(127) + b"\\n").decode()}
-        say(*({"check": name, "answers": [{"value": array}] * count}
+        say(*({"check": name, "answers": [{"value": {"value": array, "uploaded": ""}}] * count}
               for name in ("block_matmul", "case3") for count in range(1, 9)))
-        everywhere("to_json", lambda value: [{"value": array}] * len(value))
+        everywhere("to_json", lambda value: [{"value": {"value": array, "uploaded": ""}}] * len(value))
         """,
         either(broke, undeserved, grew),
         falls(SOCKETS),
@@ -1541,7 +1542,7 @@ ATTACKS = (
         file = io.BytesIO()
         np.savez_compressed(file, a=np.zeros(30_000_000))
         array = {"array": base64.b64encode(file.getvalue()).decode()}
-        everywhere("to_json", lambda value: [{"value": array}] * len(value))
+        everywhere("to_json", lambda value: [{"value": {"value": array, "uploaded": ""}}] * len(value))
         """,
         either(broke, undeserved, grew),
         stands(NEVER_TEXT),
@@ -1557,7 +1558,7 @@ ATTACKS = (
         file = io.BytesIO()
         np.save(file, np.array([Payload()], object), allow_pickle=True)
         array = {"array": base64.b64encode(file.getvalue()).decode()}
-        everywhere("to_json", lambda value: [{"value": array}] * len(value))
+        everywhere("to_json", lambda value: [{"value": {"value": array, "uploaded": ""}}] * len(value))
         """,
         either(left, undeserved, broke),
         stands(NEVER_TEXT),
@@ -1567,9 +1568,10 @@ ATTACKS = (
         "answers of the wrong kind",
         FORGE,
         """
+        problem = {"problem": {"kind": "won", "error": "", "message": "", "operands": []}}
         kinds = itertools.cycle([
-            None, 4.0, "x", {"ask": [{"dict": []}, {"dict": []}, ""]}, {"layout": [[1], "f4", []]}, {"tuple": []},
-            {"problem": ["won", "", ""]}, {"float": "nan"}, {"value": {"problem": ["a", "b", "c"]}}, [[]]])
+            None, 4.0, "x", {"layout": {"shape": [1], "dtype": "f4", "spec": {"tuple": []}}}, {"tuple": []},
+            problem, {"float": "nan"}, {"value": {"value": problem, "uploaded": ""}}, {"value": 4.0}, [[]]])
         everywhere("to_json", lambda value: [next(kinds) for _ in value])
         """,
         either(broke, undeserved),

@@ -211,9 +211,52 @@ def test_answers_cross_the_wire_and_nothing_else_does():
     odd = [Value([np.arange(3.0), {"a": (1, 2.5)}, float("inf")]), Problem("error", "E", "m", ("float32[2]",))]
     again = from_json(to_json(odd))
     assert again[1] == odd[1] and again[0].value[1] == {"a": (1, 2.5)} and again[0].value[2] == float("inf")
-    for forged in ({"__reduce__": []}, {"program": "%%"}, {"array": "AAAA"}, {"a": 1, "b": 2}, {"value": {"x": 1}}):
+
+
+VALUE = {"value": 1, "uploaded": ""}
+LAID = {"value": 1, "mesh": None, "spec": {"tuple": []}, "instead": [], "memory": ""}
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"__reduce__": []},
+        {"a": 1, "b": 2},
+        {"program": "%%"},
+        {"program": {}},
+        {"array": "AAAA"},
+        {"array": 3},
+        {"cast": {"dtype": "no such", "array": 1.0}},
+        {"cast": ["bfloat16", {"array": "AAAA"}]},
+        {"value": 1},
+        {"value": {"x": 1}},
+        {"value": {**VALUE, "more": 1}},
+        {"value": {**VALUE, "uploaded": 3}},
+        {"value": [1, ""]},
+        {"value": {**VALUE, "value": {"x": 1}}},
+        {"script": {"source": "1", "main": ["f"]}},
+        {"problem": {"kind": "error", "error": "E", "message": "m", "operands": [1]}},
+        {"problem": {"kind": "error", "error": "E", "message": "m"}},
+        {"layout": {"shape": ["4"], "dtype": "f4", "spec": {"tuple": []}}},
+        {"layout": {"shape": [True], "dtype": "f4", "spec": {"tuple": []}}},
+        {"laid": {**LAID, "spec": 1}},
+        {"laid": {**LAID, "instead": [[1]]}},
+        {"laid": {**LAID, "instead": [["1", 2]]}},
+        {"dict": [[1]]},
+        {"dict": 1},
+        {"tuple": 1},
+        {"float": "much"},
+    ],
+    ids=str,
+)
+def test_whatever_else_is_on_the_wire_is_refused(forged):
+    for record in (forged, [forged], {"tuple": [forged]}):
         with pytest.raises(ValueError):
-            from_json(forged)
+            from_json(record)
+
+
+def test_a_text_that_is_shown_cannot_steer_a_terminal():
+    assert from_json(to_json(Problem("error", "E\x1b[2J", "m\x07"))) == Problem("error", "E\ufffd[2J", "m\ufffd")
 
 
 def test_values_are_not_among_what_a_worker_is_told():
