@@ -19,7 +19,8 @@ from grader.exercises.exercise import Exercise
 from grader.exercises.forms import FORMS, Form
 from grader.programs.program import Refused, trace
 
-OURS = (__file__, forms.__file__, trace.__code__.co_filename)  # the files through which a student's code is called
+# The files through which a student's code is called: they are none of its own.
+CALLED_THROUGH = (__file__, forms.__file__, trace.__code__.co_filename)
 
 
 def asks(exercise: Exercise, cases: Sequence[Case]) -> list[Ask]:
@@ -72,7 +73,7 @@ def _operands(trace_back: TracebackType | None) -> tuple[str, ...]:
 
 def _belongs_to_a_library(frame: FrameType) -> bool:
     path = frame.f_code.co_filename
-    return "site-packages" in path or "functools.py" in path or path in OURS
+    return "site-packages" in path or "functools.py" in path or path in CALLED_THROUGH
 
 
 def _array_types(frame: FrameType) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ class Moves(Limit):
         if not odd:
             return ""
         return (
-            f"The result is right, but the compiler has to send what need not be sent:\n{listed(odd)}\n\n"
+            f"The result is right, but the compiler has to send what need not be sent:\n{bullets(odd)}\n\n"
             f"{self._allowed(facts.mesh)}"
         )
 
@@ -102,7 +102,7 @@ class Turns(Limit):
         enough = ", ".join(f"{kind} × {count}" for kind, count in self.allowed.items()) or "none"
         return (
             "The result is right, but these collectives are not the ones asked for, or too many:\n"
-            f"{listed(sent)}\n\nEnough: {enough}."
+            f"{bullets(sent)}\n\nEnough: {enough}."
         )
 
 
@@ -116,7 +116,7 @@ class BytesSent(Limit):
         moved = facts.written.bytes_sent
         if moved <= self.needed:
             return ""
-        sent = listed([c for c in facts.written.collectives if c.bytes_sent])
+        sent = bullets([c for c in facts.written.collectives if c.bytes_sent])
         if not self.needed:
             return f"The result is right, but each device sends {moved:,} B where none need be sent:\n{sent}"
         return (
@@ -129,13 +129,13 @@ class BytesSent(Limit):
         if endless := [c for c in sent if c.times is None]:
             return (
                 "The result is right, but nobody can tell how often this is sent: it stands in a branch, or in a "
-                f"loop whose turns are not known beforehand.\n{listed(endless)}"
+                f"loop whose turns are not known beforehand.\n{bullets(endless)}"
             )
         if moved <= self.needed:
             return ""
         return (
             f"The result is right, but the compiled program sends {moved:,} B from each device where "
-            f"{self.needed:,} B are enough:\n{listed(sent)}"
+            f"{self.needed:,} B are enough:\n{bullets(sent)}"
         )
 
 
@@ -151,7 +151,7 @@ class OneWay(Limit):
             return ""
         return (
             f"The result is right, but each device sends {moved:,} B to one and the same neighbour; {self.allowed:,} B "
-            "are enough when the links in both directions are used:\n" + listed(sending(facts.written.collectives))
+            "are enough when the links in both directions are used:\n" + bullets(sending(facts.written.collectives))
         )
 
 
@@ -235,7 +235,7 @@ def sending(collectives: Sequence[Collective]) -> list[Collective]:
     return [c for c in collectives if c.group > 1]
 
 
-def listed(collectives: Sequence[Collective]) -> str:
+def bullets(collectives: Sequence[Collective]) -> str:
     return "\n".join(f"- {c}" for c in collectives)
 
 

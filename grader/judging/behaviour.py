@@ -62,9 +62,9 @@ class Execution:
             raise Failed(type(error).__name__, str(error)) from error
 
     @property
-    def given(self) -> list[Array]:
+    def operands(self) -> list[Array]:
         """The arrays that the program is run on."""
-        return given(self.case)
+        return operands(self.case)
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -82,16 +82,16 @@ _read = functools.lru_cache(maxsize=256)(structure)
 
 @functools.lru_cache(maxsize=256)
 def _executed(program: Program, case: Case) -> Ran:
-    return execute(program, case.mesh, given(case), specs(case), _read(program))
+    return execute(program, case.mesh, operands(case), specs_due(case), _read(program))
 
 
-def given(case: Case) -> list[Array]:
+def operands(case: Case) -> list[Array]:
     """The arrays that a program is run on, those of pytrees one after the other; cotangents come last."""
     arguments = [a for a in case.arguments.values() if holds_arrays(a)]
     return jax.tree.leaves((arguments, case.cotangents))
 
 
-def specs(case: Case) -> list[P]:
+def specs_due(case: Case) -> list[P]:
     """The layouts asked of a case's results; a gradient lies as what it is the gradient by."""
     asked = jax.tree.leaves(case.out, is_leaf=lambda spec: isinstance(spec, P))
     if case.cotangents is None:
@@ -100,7 +100,7 @@ def specs(case: Case) -> list[P]:
     return asked + [a.spec for a in jax.tree.leaves(arguments) if a.value.dtype.kind not in "iub"]
 
 
-def alike(one: Execution, other: Execution, *, running: bool, by_compiler: bool) -> bool:
+def same_behaviour(one: Execution, other: Execution, *, running: bool, by_compiler: bool) -> bool:
     """Whether two programs behave the same; without running them, whether they are written so."""
     try:
         if one.forms != other.forms or _moves(one.structure.collectives) != _moves(other.structure.collectives):

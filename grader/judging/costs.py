@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from grader.exercises.limits import Facts, Limit, in_order, listed, sending
+from grader.exercises.limits import Facts, Limit, bullets, in_order, sending
 from grader.judging.behaviour import Execution
 from grader.judging.miss import Miss
 
 
-def communication(run: Execution) -> Miss | None:
+def sent_as_written(run: Execution) -> Miss | None:
     """What its author wrote; and that nothing is sent that is not written."""
     if not run.structure.manual:
         return Miss(
@@ -22,7 +22,7 @@ def communication(run: Execution) -> Miss | None:
     if implicit := [c for c in sending(run.structure.collectives) if c.implicit]:
         return Miss(
             "The result is right, but in_specs do not describe the operands as they lie, so data move "
-            "before your function begins:\n" + listed(implicit)
+            "before your function begins:\n" + bullets(implicit)
         )
     # The compiler may write a reduce_scatter or an all_gather as an all_reduce, of twice the bytes; not more.
     if (hidden := run.ran.bytes_sent) > 2 * run.structure.bytes_sent:
@@ -34,12 +34,12 @@ def communication(run: Execution) -> Miss | None:
     return _exceeded(run, lambda limit, facts: limit.of_written(facts))
 
 
-def by_compiler(run: Execution) -> Miss | None:
+def sent_as_compiled(run: Execution) -> Miss | None:
     """What the compiler made of a program that is left to it."""
     return _exceeded(run, lambda limit, facts: limit.of_compiled(facts))
 
 
-def work(run: Execution) -> Miss | None:
+def work_divided(run: Execution) -> Miss | None:
     return _exceeded(run, lambda limit, facts: limit.of_work(facts))
 
 

@@ -16,7 +16,7 @@ from grader.judging.miss import Miss
 from grader.judging.values import NO_VALUE, expected, same_answer, short
 
 
-class Functions(Ladder):
+class FunctionLadder(Ladder):
     """One rung: the value that is returned."""
 
     @property

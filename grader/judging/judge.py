@@ -13,19 +13,19 @@ from grader.exercises.exercise import Exercise
 from grader.exercises.verdict import Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution
-from grader.judging.functions import Functions
+from grader.judging.functions import FunctionLadder
 from grader.judging.ladder import Ladder
-from grader.judging.processes import Processes
-from grader.judging.programs import Programs
-from grader.judging.tables import Tables
+from grader.judging.processes import ProcessLadder
+from grader.judging.programs import ProgramLadder
+from grader.judging.tables import TableLadder
 from grader.processes.launch import Launch
 from grader.programs.program import Program
 
 LADDERS: Mapping[str, type[Ladder]] = {
-    "program": Programs,
-    "function": Functions,
-    "table": Tables,
-    "processes": Processes,
+    "program": ProgramLadder,
+    "function": FunctionLadder,
+    "table": TableLadder,
+    "processes": ProcessLadder,
 }
 
 

@@ -19,7 +19,7 @@ from grader.judging.values import same_answer, short
 from grader.processes.launch import Launch
 
 
-class Processes(Ladder):
+class ProcessLadder(Ladder):
     """Two rungs: all processes end; each returns what the reference says for it."""
 
     runs = Script
@@ -29,7 +29,7 @@ class Processes(Ladder):
         return [Rung("ends", 0.0, self._ends), Rung("values", self.exercise.points, self._returned)]
 
     def alike(self, case: Case, one: Done, other: Done, *, running: bool) -> bool:
-        return isinstance(one, Launch) and isinstance(other, Launch) and together.alike(one, other)
+        return isinstance(one, Launch) and isinstance(other, Launch) and together.same_course(one, other)
 
     def explanation(self, failing: int) -> Mistake | None:
         return next(self.mistakes_on(failing), None)  # each takes seconds to run: the first that fits

@@ -19,7 +19,7 @@ from grader.exercises.answers import Problem
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.judging import costs, results
-from grader.judging.behaviour import Execution, alike, held
+from grader.judging.behaviour import Execution, held, same_behaviour
 from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Done, Ladder, Rung
 from grader.judging.miss import Miss
@@ -30,7 +30,7 @@ from grader.programs.program import Program, with_gradient
 from grader.programs.structure import Collective, Structure, times
 
 
-class Programs(Ladder):
+class ProgramLadder(Ladder):
     """The values are worth a half, what they cost the rest."""
 
     runs = Program
@@ -38,14 +38,14 @@ class Programs(Ladder):
     @property
     def rungs(self) -> Sequence[Rung]:
         points = self.exercise.points
-        sent = costs.by_compiler if self.exercise.by_compiler else costs.communication
+        sent = costs.sent_as_compiled if self.exercise.by_compiler else costs.sent_as_written
         return [
             Rung("runs", 0.0, lambda k: _runs(self.done[k])),
             Rung("shape", 0.0, self._held(results.shape)),
             Rung("values", points * 0.5, self._held(results.values)),
             Rung("layout", 0.0, self._held(results.layout)),
             Rung("communication", points * 0.25, lambda k: sent(self._run(k))),
-            Rung("work", points * 0.25, lambda k: costs.work(self._run(k))),
+            Rung("work", points * 0.25, lambda k: costs.work_divided(self._run(k))),
         ]
 
     def _held(self, miss: Callable[[Execution, Expected], Miss | None]) -> Callable[[int], Miss | None]:
@@ -60,7 +60,7 @@ class Programs(Ladder):
     def alike(self, case: Case, one: Done, other: Done, *, running: bool) -> bool:
         if not isinstance(one, Execution) or not isinstance(other, Execution):
             return False
-        return alike(one, other, running=running, by_compiler=self.exercise.by_compiler)
+        return same_behaviour(one, other, running=running, by_compiler=self.exercise.by_compiler)
 
     def signature(self, check: str, k: int) -> str:
         """What the first wrong array of the result gives away."""
@@ -68,7 +68,7 @@ class Programs(Ladder):
             return ""
         run, case = self._run(k), self.cases[k]
         for result, whole in zip(run.results, _expected(self.exercise, case).values(), strict=True):
-            due = results.due(result, whole)
+            due = results.blocks_due(result, whole)
             if not all(close(block, d, case.roundings) for block, d in zip(held(result), due, strict=True)):
                 return signature(held(result), due, case.mesh)
         return ""

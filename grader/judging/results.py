@@ -14,7 +14,7 @@ from grader.arrays.meshes import spelled
 from grader.arrays.numbers import close, tolerance
 from grader.arrays.ratios import Ratio, ratio
 from grader.exercises.case import Case
-from grader.judging.behaviour import Execution, held, specs
+from grader.judging.behaviour import Execution, held, specs_due
 from grader.judging.miss import Miss
 from grader.programs.execution import Result
 
@@ -87,12 +87,12 @@ def _ratios(run: Execution, expected: Expected) -> tuple[Ratio, ...]:
     if len(expected) == 1:
         return ()
     return tuple(
-        ratio(_named(run.case, place), held(result), due(result, whole))
+        ratio(_named(run.case, place), held(result), blocks_due(result, whole))
         for (place, whole), result in zip(expected.items(), run.results, strict=True)
     )
 
 
-def due(result: Result, whole: np.ndarray) -> list[np.ndarray]:
+def blocks_due(result: Result, whole: np.ndarray) -> list[np.ndarray]:
     """What should lie where the result lies, device by device."""
     return [whole[index] for index in result.held.indices]
 
@@ -122,12 +122,12 @@ def _number(value: Any) -> str:
 
 def _pictures(run: Execution, expected: Expected, number: int) -> tuple[Blocks, Blocks]:
     whole = list(expected.values())[number]
-    due = blocks(whole.shape, specs(run.case)[number], dict(run.case.mesh), value=whole)
+    due = blocks(whole.shape, specs_due(run.case)[number], dict(run.case.mesh), value=whole)
     return due, run.results[number].held
 
 
 def layout(run: Execution, expected: Expected) -> Miss | None:
-    for k, ((place, whole), spec) in enumerate(zip(expected.items(), specs(run.case), strict=True)):
+    for k, ((place, whole), spec) in enumerate(zip(expected.items(), specs_due(run.case), strict=True)):
         result = run.results[k]
         if not result.as_asked:
             due = blocks(whole.shape, spec, run.case.mesh)

@@ -18,7 +18,7 @@ from grader.judging.values import expected, same_answer, short
 HINT = "Do the experiment: what does each device hold, and what does it lack?"
 
 
-class Tables(Ladder):
+class TableLadder(Ladder):
     """A rung for each row, each worth its share; none hangs on another."""
 
     between = " "

@@ -35,7 +35,7 @@ def start(script: Script, case: Case) -> Launch:
     return launched(job_of(script, case))
 
 
-def alike(one: Launch, other: Launch) -> bool:
+def same_course(one: Launch, other: Launch) -> bool:
     """Whether two launches went the same way. What had been returned when one process failed is a matter of luck."""
     way = _course(one)
     return way == _course(other) and (way[0] == "failed" or same_value(returned(one), returned(other)))

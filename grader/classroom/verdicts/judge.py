@@ -24,7 +24,7 @@ from grader.exercises.as_json import from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.exercises.verdict import Outcome, Verdict
-from grader.judging.behaviour import Execution, specs
+from grader.judging.behaviour import Execution, specs_due
 from grader.judging.judge import judge
 from grader.judging.together import job_of
 from grader.processes.launch import Launch, launch_of
@@ -94,7 +94,7 @@ class Told(Execution):
 
     def run(self) -> Ran:
         question = wire.question(self.program)
-        return wire.ran_in(self.ask({**question, **wire.run_of(self.case.mesh, self.given, specs(self.case))}))
+        return wire.ran_in(self.ask({**question, **wire.run_of(self.case.mesh, self.operands, specs_due(self.case))}))
 
 
 class Judge:
