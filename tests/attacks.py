@@ -241,13 +241,12 @@ def say(*lines):
 
 def answering(change):
     """Change every answer on its way out of collect."""
-    from grader import answers
-    collect = answers.collect
+    from grader.exercises.collecting import collect
     everywhere("collect", lambda form, asked, given: [change(a) for a in collect(form, asked, given)])
 
 def deliver(change):
     """Hand out other bytes as the program."""
-    from grader.program import Program
+    from grader.programs.program import Program
     answering(lambda answer: Program(change(getattr(answer, "artefact", b""))))
 
 def rewritten(artefact, edit=lambda text: text, **fields):

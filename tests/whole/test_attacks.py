@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import attacks
 import pytest
@@ -31,6 +34,13 @@ every = pytest.mark.parametrize(
         for attack in ATTACKS
     ],
 )
+
+
+def test_what_attacks_import_of_the_grader_is_there():
+    """An attack that only fails to import something attacks nothing."""
+    named = re.findall(r"from (grader[.\w]*) import (\w+)", Path(attacks.__file__).read_text())
+    assert ("grader.exercises.collecting", "collect") in named
+    assert [pair for pair in named if not hasattr(importlib.import_module(pair[0]), pair[1])] == []
 
 
 @pytest.fixture(scope="module")
