@@ -11,7 +11,7 @@ from typing import Any
 
 from grader.arrays.devices import eight_devices
 from grader.arrays.meshes import no_mesh
-from grader.exercises.answers import asks, collect
+from grader.exercises.collecting import asks, collect
 from grader.exercises.verdict import Outcome, Verdict
 
 
@@ -43,7 +43,7 @@ def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False)
         eight_devices()
         exercise = find(name)
     except (LookupError, RuntimeError) as error:
-        return Verdict(name, (Outcome(name, "answered", 0.0, 0.0, words=str(error)),))
+        return Verdict(name, (Outcome.missed(name, "answered", 0.0, str(error)),))
     with no_mesh():
         cases = exercise.draw_cases(seed, thorough=thorough)
         from grader.judging.judge import judge

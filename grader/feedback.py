@@ -42,7 +42,7 @@ def _ladder(verdict: Verdict) -> str:
 def _sign(verdict: Verdict, outcome: Outcome) -> str:
     if outcome.passed:
         return "✓"
-    return "·" if outcome.words.startswith("Not tried") else "✗"
+    return "✗" if outcome.tried else "·"
 
 
 def card(verdict: Verdict) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 
-from grader.exercises.answers import asks, collect
+from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 
 ROOT = Path(__file__).parents[1]
@@ -50,8 +50,4 @@ def verdict(exercise, answer, seed=7, thorough=False):
 
 def mistaken(exercise, mistake):
     """The answer that makes a mistake: for a table, every row that the mistake is about."""
-    if exercise.form != "table":
-        return mistake.wrong
-    cases = exercise.draw_cases()
-    wrong = {c.key: mistake.wrong(**c.arguments) for c in cases}
-    return {c.key: exercise.reference(**c.arguments) if wrong[c.key] is None else wrong[c.key] for c in cases}
+    return exercise.mistaken(mistake)

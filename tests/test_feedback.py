@@ -1,5 +1,8 @@
 """Cards and texts of verdicts; and what `check` shows and returns."""
 
+import json
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
@@ -14,16 +17,12 @@ HOSTILE = "<script>alert(1)</script> `<b>x</b>`"
 
 
 def verdict(words="", **more):
-    earned, later = (0, "Not tried") if words else (2, "")
-    return Verdict(
-        "case3",
-        (
-            Outcome("case3", "runs", 0, 0),
-            Outcome("case3", "values", earned, 2, words=words),
-            Outcome("case3", "work", earned, 2, words=later),
-        ),
-        **more,
-    )
+    runs = Outcome.earned("case3", "runs", 0)
+    if words:
+        rest = Outcome.missed("case3", "values", 2, words), Outcome.untried("case3", "work", 2, "values")
+    else:
+        rest = Outcome.earned("case3", "values", 2), Outcome.earned("case3", "work", 2)
+    return Verdict("case3", (runs, *rest), **more)
 
 
 def test_a_pass_is_short():
@@ -34,6 +33,19 @@ def test_a_pass_is_short():
 def test_a_miss_shows_the_ladder_the_words_and_the_case():
     shown = feedback.text(verdict("It is wrong.", where="mesh x=4"))
     assert shown == "case3: 0 of 4 points\n✓ runs  ✗ values  · work\n\nIt is wrong.\nIn the case: mesh x=4"
+
+
+def test_what_happened_is_told_by_fields_and_not_by_words():
+    silent = Verdict("case3", (Outcome.missed("case3", "values", 2, ""), Outcome.untried("case3", "work", 2, "")))
+    assert not silent.passed and silent.failure.check == "values"
+    assert "✗ values  · work" in feedback.text(silent) and "Not yet." in feedback.card(silent)
+    spoken = Outcome.missed("case3", "values", 2, "Not tried on enough devices.")
+    assert "✗ values" in feedback.text(Verdict("case3", (spoken,)))
+
+
+def test_an_outcome_comes_back_from_its_record():
+    for outcome in verdict("It is wrong.").outcomes:
+        assert Outcome(**json.loads(json.dumps(asdict(outcome)))) == outcome
 
 
 def test_a_students_text_cannot_become_html():

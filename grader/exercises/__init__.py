@@ -2,7 +2,38 @@
 
 from grader.arrays.laid import Array, holds_arrays, values_of
 from grader.arrays.numbers import ROUNDINGS
-from grader.exercises.exercise import Case, Draw, Exercise, Mistake, Move
+from grader.exercises.case import Case, Draw
+from grader.exercises.exercise import Exercise, Mistake
+from grader.exercises.limits import (
+    BytesSent,
+    Flops,
+    Meanwhile,
+    Move,
+    Moves,
+    OneWay,
+    Steps,
+    Turns,
+    Written,
+)
 from grader.exercises.verdict import Outcome
 
-__all__ = ["ROUNDINGS", "Array", "Case", "Draw", "Exercise", "Mistake", "Move", "Outcome", "holds_arrays", "values_of"]
+__all__ = [
+    "ROUNDINGS",
+    "Array",
+    "BytesSent",
+    "Case",
+    "Draw",
+    "Exercise",
+    "Flops",
+    "Meanwhile",
+    "Mistake",
+    "Move",
+    "Moves",
+    "OneWay",
+    "Outcome",
+    "Steps",
+    "Turns",
+    "Written",
+    "holds_arrays",
+    "values_of",
+]

@@ -1,6 +1,7 @@
 """Asks, answers and values as JSON types, and back.
 
-Plain types only, so that reading one can build nothing but these.
+Plain types only, so that reading one can build nothing but these. None, truth values, numbers, texts and lists stand as
+they are; whatever else is written as `{kind: body}`, and RECORDS says how each record is written and read.
 """
 
 from __future__ import annotations
@@ -9,16 +10,13 @@ import base64
 import io
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import (
-    OnDevices,
-    OnMesh,
-    PerProcess,
-)
+from grader.arrays.described import OnDevices, OnMesh, PerProcess
 from grader.arrays.sketch import Sketch
 from grader.exercises.answers import Ask, Layout, Problem, Script, Value
 from grader.programs.program import Program
@@ -26,72 +24,14 @@ from grader.programs.program import Program
 
 def to_json(value: Any) -> Any:
     """An ask, an answer, or a plain value as JSON types."""
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if math.isfinite(value) else {"float": repr(value)}
-        case Program():
-            return {"program": base64.b64encode(value.artefact).decode()}
-        case Value():
-            return (
-                {"uploaded": [value.uploaded, to_json(value.value)]}
-                if value.uploaded
-                else {"value": to_json(value.value)}
-            )
-        case Script():
-            return {"script": [value.source, value.main]}
-        case Problem():
-            return {"problem": [value.kind, value.error, value.message, *value.operands]}
-        case Ask():
-            return {
-                "ask": [
-                    to_json(dict(value.mesh)),
-                    to_json(dict(value.arguments)),
-                    value.key,
-                    value.explicit,
-                    value.on_devices,
-                    to_json(value.cotangents),
-                ]
-            }
-        case P():  # a tuple on an older JAX
-            return {"spec": to_json([*value])}
-        case OnMesh():
-            return {"mesh": [to_json(dict(value.sizes)), value.explicit, list(value.order)]}
-        case OnDevices():
-            return {
-                "laid": [
-                    to_json(value.value),
-                    to_json(value.mesh),
-                    to_json(tuple(value.spec)),
-                    [[k, to_json(block)] for k, block in value.instead.items()],
-                    value.memory,
-                ]
-            }
-        case PerProcess():
-            return {"each": to_json(list(value.values))}
-        case Sketch():
-            return {"sketch": [to_json(dict(value.sizes)), to_json(value.block), to_json(value.steps), value.checked]}
-        case Layout():
-            return {"layout": [list(value.shape), value.dtype, to_json(tuple(value.spec))]}
-        case Mapping():
-            return {"dict": [[k, to_json(v)] for k, v in value.items()]}
-        case list():
-            return [to_json(v) for v in value]
-        case tuple():
-            return {"tuple": [to_json(v) for v in value]}
-        case np.ndarray() | np.generic() if value.dtype.kind == "V":  # bfloat16, which NumPy's files do not know
-            return {"cast": [str(value.dtype), to_json(value.astype(np.float32))]}
-        case np.ndarray() | np.generic():
-            file = io.BytesIO()
-            np.save(file, value, allow_pickle=False)
-            return {"array": base64.b64encode(file.getvalue()).decode()}
+    if value is None or isinstance(value, (bool, int, str)) or isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, list):
+        return [to_json(v) for v in value]
+    for name, record in RECORDS.items():
+        if isinstance(value, record.of) and record.fits(value):
+            return {name: record.write(value)}
     raise TypeError(f"a {type(value).__name__} does not cross the wire")
-
-
-def _legible(said: Any) -> str:
-    """A text without characters that steer a terminal, or are none."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in str(said))
 
 
 def from_json(data: Any) -> Any:
@@ -102,37 +42,117 @@ def from_json(data: Any) -> Any:
         return data
     if len(data) != 1:
         raise ValueError("a record on the wire has exactly one key")
-    ((kind, body),) = data.items()
+    ((name, body),) = data.items()
     try:
-        return _READERS[kind](body)
+        return RECORDS[name].read(body)
     except ValueError:
         raise
     except Exception as error:  # a student's code can write anything on the wire
-        raise ValueError(f"not a record of this wire: {kind!r}") from error
+        raise ValueError(f"not a record of this wire: {name!r}") from error
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "float": float,
-    "program": lambda b: Program(base64.b64decode(b, validate=True)),
-    "value": lambda b: Value(from_json(b)),
-    "script": lambda b: Script(str(b[0]), str(b[1])),
-    "problem": lambda b: Problem(*map(_legible, b[:3]), tuple(map(_legible, b[3:]))),
-    "uploaded": lambda b: Value(from_json(b[1]), _legible(b[0])),
-    "ask": lambda b: Ask(from_json(b[0]), from_json(b[1]), str(b[2]), bool(b[3]), bool(b[4]), from_json(b[5])),
-    "mesh": lambda b: OnMesh(from_json(b[0]), bool(b[1]), tuple(map(int, b[2]))),
-    "laid": lambda b: OnDevices(
-        from_json(b[0]),
-        from_json(b[1]),
-        P(*from_json(b[2])),
-        {int(k): from_json(block) for k, block in b[3]},
-        str(b[4]),
+@dataclass(frozen=True)
+class Codec:
+    """How something is written as JSON types, and read."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Record(Codec):
+    """What is written as `{kind: body}`: all of this type that fit."""
+
+    of: type | tuple[type, ...]
+    fits: Callable[[Any], bool] = lambda value: True
+
+
+def _data_class(of: type, **fields: Codec) -> Record:
+    """A data class: each of its fields under its name."""
+
+    def write(value: Any) -> dict[str, Any]:
+        return {name: codec.write(getattr(value, name)) for name, codec in fields.items()}
+
+    def read(body: Any) -> Any:
+        if body.keys() != fields.keys():
+            raise ValueError(f"a {of.__name__} has other fields")
+        return of(**{name: codec.read(body[name]) for name, codec in fields.items()})
+
+    return Record(write, read, of)
+
+
+def _plain(of: type) -> Codec:
+    """Text, a number or a truth value; nothing that only could be made one."""
+
+    def read(body: Any) -> Any:
+        if type(body) is not of:
+            raise TypeError(f"no {of.__name__}")
+        return body
+
+    return Codec(of, read)
+
+
+def _tuple_of(entry: Codec) -> Codec:
+    return Codec(lambda values: list(map(entry.write, values)), lambda body: tuple(map(entry.read, body)))
+
+
+def _legible(body: Any) -> str:
+    """A text without characters that steer a terminal, or are none."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in TEXT.read(body))
+
+
+def _bytes_of(body: Any) -> bytes:
+    return base64.b64decode(body, validate=True)
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _file(array: np.ndarray) -> str:
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=False)
+    return _base64(file.getvalue())
+
+
+def _array(body: Any) -> Any:
+    return np.load(io.BytesIO(_bytes_of(body)), allow_pickle=False)
+
+
+ANY = Codec(to_json, from_json)
+TEXT, FLAG, NUMBER = _plain(str), _plain(bool), _plain(int)
+LEGIBLE = Codec(str, _legible)  # text that is shown to somebody
+PARTS = _tuple_of(ANY)
+SPEC = Codec(lambda spec: to_json(tuple(spec)), lambda body: P(*from_json(body)))
+BY_NUMBER = Codec(
+    lambda values: [[number, to_json(value)] for number, value in values.items()],
+    lambda body: {NUMBER.read(number): from_json(value) for number, value in body},
+)
+
+RECORDS: Mapping[str, Record] = {
+    "float": Record(lambda number: repr(float(number)), float, float),  # infinite, or no number
+    "program": Record(lambda program: _base64(program.artefact), lambda body: Program(_bytes_of(body)), Program),
+    "value": _data_class(Value, value=ANY, uploaded=LEGIBLE),
+    "script": _data_class(Script, source=TEXT, main=TEXT),
+    "problem": _data_class(Problem, kind=LEGIBLE, error=LEGIBLE, message=LEGIBLE, operands=_tuple_of(LEGIBLE)),
+    "ask": _data_class(Ask, mesh=ANY, arguments=ANY, key=TEXT, explicit=FLAG, on_devices=FLAG, cotangents=ANY),
+    "layout": _data_class(Layout, shape=_tuple_of(NUMBER), dtype=TEXT, spec=SPEC),
+    "mesh": _data_class(OnMesh, sizes=ANY, explicit=FLAG, order=_tuple_of(NUMBER)),
+    "laid": _data_class(OnDevices, value=ANY, mesh=ANY, spec=SPEC, instead=BY_NUMBER, memory=TEXT),
+    "each": _data_class(PerProcess, values=PARTS),
+    "sketch": _data_class(Sketch, sizes=ANY, block=ANY, steps=ANY, checked=FLAG),
+    "spec": Record(SPEC.write, SPEC.read, P),  # before tuples: it is one on an older JAX
+    "dict": Record(
+        lambda entries: [[key, to_json(value)] for key, value in entries.items()],
+        lambda body: {str(key): from_json(value) for key, value in body},
+        Mapping,
     ),
-    "each": lambda b: PerProcess(tuple(map(from_json, b))),
-    "sketch": lambda b: Sketch(from_json(b[0]), from_json(b[1]), from_json(b[2]), bool(b[3])),
-    "spec": lambda b: P(*from_json(b)),
-    "layout": lambda b: Layout(tuple(map(int, b[0])), str(b[1]), P(*from_json(b[2]))),
-    "dict": lambda b: {str(k): from_json(v) for k, v in b},
-    "tuple": lambda b: tuple(map(from_json, b)),
-    "cast": lambda b: from_json(b[1]).astype(np.dtype(str(b[0]))),
-    "array": lambda b: np.load(io.BytesIO(base64.b64decode(b, validate=True)), allow_pickle=False),
+    "tuple": Record(PARTS.write, PARTS.read, tuple),
+    "cast": Record(  # bfloat16, which NumPy's files do not know
+        lambda array: {"dtype": str(array.dtype), "array": to_json(array.astype(np.float32))},
+        lambda body: from_json(body["array"]).astype(np.dtype(TEXT.read(body["dtype"]))),
+        (np.ndarray, np.generic),
+        lambda array: array.dtype.kind == "V",
+    ),
+    "array": Record(_file, _array, (np.ndarray, np.generic)),
 }

@@ -14,7 +14,7 @@ import math
 import symtable
 import textwrap
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from grader.jax_versions import public_module
@@ -23,7 +23,7 @@ from grader.programs.program import Refused
 PLAIN = (int, float, complex, str, bytes, bool, type(None))
 
 
-def script_of(fn: Callable[..., Any]) -> str:
+def script_of(fn: Any) -> str:
     """The text that defines `fn` under its own name, with everything it refers to.
 
     Comments and decorators are left out. Raises Refused for what cannot be written down.

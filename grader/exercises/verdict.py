@@ -54,17 +54,28 @@ class Verdict:
 class Outcome:
     """What one check of one exercise came to: the only record that leaves a run.
 
-    `mistake` is the name of the mistake that behaves the same, or "" when none does; `words` is
-    empty when the check passed.
+    `tried`: whether it came to this check, which it does not behind one that was missed. Where it was not passed,
+    `words` say why, and `mistake` is the name of the mistake that behaves the same, or "" when none does.
     """
 
     exercise: str
     check: str
     points: float
     worth: float
+    passed: bool
+    tried: bool = True
     mistake: str = ""
     words: str = ""
 
-    @property
-    def passed(self) -> bool:
-        return not self.words
+    @classmethod
+    def earned(cls, exercise: str, check: str, worth: float) -> Outcome:
+        return cls(exercise, check, worth, worth, passed=True)
+
+    @classmethod
+    def missed(cls, exercise: str, check: str, worth: float, words: str, mistake: str = "") -> Outcome:
+        return cls(exercise, check, 0.0, worth, passed=False, mistake=mistake, words=words)
+
+    @classmethod
+    def untried(cls, exercise: str, check: str, worth: float, first: str) -> Outcome:
+        """`first` is the check that was missed before it came to this one."""
+        return cls(exercise, check, 0.0, worth, passed=False, tried=False, words=f"Not tried: “{first}” comes first.")

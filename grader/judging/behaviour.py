@@ -8,16 +8,20 @@ a wrong answer finds the mistake that explains it.
 from __future__ import annotations
 
 import functools
+from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 
 import jax
+import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.laid import Array, holds_arrays
-from grader.exercises.exercise import Case
+from grader.arrays.numbers import close
+from grader.exercises.case import Case
 from grader.programs.execution import Failed, Ran, Result, execute
 from grader.programs.program import Program
-from grader.programs.structure import Structure
+from grader.programs.structure import Collective, Structure
 from grader.programs.walk import structure
 
 
@@ -47,6 +51,10 @@ class Execution:
             raise Failed("Refused", "it is not to be run")
         return self.run()
 
+    def finish(self) -> Ran:
+        """Read it, and run it to its end. Raises Failed where that cannot be."""
+        return self.ran
+
     def run(self) -> Ran:
         try:
             return _executed(self.program, self.case)
@@ -54,9 +62,9 @@ class Execution:
             raise Failed(type(error).__name__, str(error)) from error
 
     @property
-    def given(self) -> list[Array]:
+    def operands(self) -> list[Array]:
         """The arrays that the program is run on."""
-        return given(self.case)
+        return operands(self.case)
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -74,19 +82,70 @@ _read = functools.lru_cache(maxsize=256)(structure)
 
 @functools.lru_cache(maxsize=256)
 def _executed(program: Program, case: Case) -> Ran:
-    return execute(program, case.mesh, given(case), specs(case), _read(program))
+    return execute(program, case.mesh, operands(case), specs_due(case), _read(program))
 
 
-def given(case: Case) -> list[Array]:
+def operands(case: Case) -> list[Array]:
     """The arrays that a program is run on, those of pytrees one after the other; cotangents come last."""
     arguments = [a for a in case.arguments.values() if holds_arrays(a)]
     return jax.tree.leaves((arguments, case.cotangents))
 
 
-def specs(case: Case) -> list[P]:
+def specs_due(case: Case) -> list[P]:
     """The layouts asked of a case's results; a gradient lies as what it is the gradient by."""
     asked = jax.tree.leaves(case.out, is_leaf=lambda spec: isinstance(spec, P))
     if case.cotangents is None:
         return asked
     arguments = [a for a in case.arguments.values() if holds_arrays(a)]
     return asked + [a.spec for a in jax.tree.leaves(arguments) if a.value.dtype.kind not in "iub"]
+
+
+def same_behaviour(one: Execution, other: Execution, *, running: bool, by_compiler: bool) -> bool:
+    """Whether two programs behave the same; without running them, whether they are written so."""
+    try:
+        if one.forms != other.forms or _moves(one.structure.collectives) != _moves(other.structure.collectives):
+            return False
+        if not running:
+            return True
+        if one.may_wait_for_ever or other.may_wait_for_ever:
+            return one.may_wait_for_ever == other.may_wait_for_ever
+        if by_compiler and _moves(one.ran.compiled) != _moves(other.ran.compiled):
+            return False
+        return all(_same_blocks(a, b, one.case.roundings) for a, b in zip(one.results, other.results, strict=True))
+    except Failed:
+        return running and (refused := _refusal(one)) is not None and refused == _refusal(other)
+
+
+def _refusal(run: Execution) -> tuple[str, str] | None:
+    """How JAX or XLA refused to read or run a program: the error, and the first line of its message."""
+    try:
+        run.finish()
+    except Failed as error:
+        return error.kind, str(error).partition("\n")[0]
+    return None
+
+
+def _moves(collectives: Sequence[Collective]) -> Counter[tuple[str, tuple[str, ...], int]]:
+    """The communication as a multiset; what a single device says to itself does not count."""
+    return Counter((c.kind, c.axes, c.bytes_sent) for c in collectives if c.group > 1)
+
+
+def held(result: Result) -> tuple[np.ndarray, ...]:
+    """The block that each device holds."""
+    assert result.held.values is not None  # it has been run
+    return result.held.values
+
+
+def _same_blocks(a: Result, b: Result, roundings: int) -> bool:
+    return a.held.indices == b.held.indices and all(
+        _same_numbers(one, other, roundings) for one, other in zip(held(a), held(b), strict=True)
+    )
+
+
+def _same_numbers(one: np.ndarray, other: np.ndarray, roundings: int) -> bool:
+    """Close, and infinite or no number in the same places: a wrong program may overflow, or divide 0 by 0."""
+    if one.shape != other.shape:
+        return False
+    odd = ~np.isfinite(other)
+    alike = np.array_equal(one[odd], other[odd], equal_nan=True)
+    return alike and close(np.where(odd, 0, one), np.where(odd, 0, other), roundings)

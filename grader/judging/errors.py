@@ -170,8 +170,8 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
 
 def in_plain_words(problem: Problem) -> str:
     """What went wrong, in one paragraph for a student."""
-    if problem.kind == "refused":
-        return problem.message
+    if problem.kind == "refused" or not problem.error:
+        return problem.message or "There is no answer."
     first = problem.message.strip().splitlines()[0] if problem.message.strip() else "no text"
     said = f"It stops with {problem.error}: {first[:400]}"
     meaning = _meaning(problem)

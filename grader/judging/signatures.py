@@ -27,7 +27,7 @@ def signature(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], mesh: M
 
 
 def _ratio(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], mesh: Mapping[str, int]) -> str:
-    sizes = {size: f"the {size} devices along {name}" for name, size in reversed(mesh.items()) if size > 1}
+    sizes = {size: f"the {size} devices along {name}" for name, size in reversed([*mesh.items()]) if size > 1}
     sizes.setdefault(math.prod(mesh.values()), f"all {math.prod(mesh.values())} devices")
     for size, who in sizes.items():
         if _scaled(found, wanted, size):

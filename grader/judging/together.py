@@ -1,21 +1,17 @@
-"""What an answer comes to in several processes at once, and whether that is right.
+"""What an answer does in several processes at once, and whether two do the same.
 
-The answer is a function `main(process_id, num_processes, ...)`. Every process has to come to its end, and to
-return what the reference says for it. An array that is spread over processes is compared as each of
-them holds it.
+The answer is a function `main(process_id, num_processes, ...)`. An array that is spread over processes is compared as
+each of them holds it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from typing import Any
 
-from grader.arrays.described import built
-from grader.exercises.answers import Answer, Problem, Script
-from grader.exercises.exercise import Case, Exercise
-from grader.exercises.plain import plain
-from grader.exercises.verdict import Outcome
+from grader.arrays.numbers import same_value
+from grader.exercises.answers import Script
+from grader.exercises.case import Case
 from grader.processes.launch import Launch, Process, launched
 
 SECONDS = 40.0  # for one case, all processes together
@@ -39,34 +35,19 @@ def start(script: Script, case: Case) -> Launch:
     return launched(job_of(script, case))
 
 
-def expected(exercise: Exercise, case: Case) -> list[Any]:
-    """What each process has to return."""
-    count = case.mesh["processes"]
-    return [plain(exercise.reference(number, count, **built(dict(case.arguments)))) for number in range(count)]
-
-
-def ends(found: Launch | Answer) -> str:
-    """Why not every process came to its end; "" when all did."""
-    if isinstance(found, Problem):
-        return f"{found.error}: {found.message}" if found.error else found.message
-    if not isinstance(found, Launch):
-        return "The answer should be a function `main(process_id, num_processes)`."
-    return "" if found.went_well else found.headline
-
-
-def alike(one: Launch, other: Launch, same: Callable[[Any, Any], bool]) -> bool:
+def same_course(one: Launch, other: Launch) -> bool:
     """Whether two launches went the same way. What had been returned when one process failed is a matter of luck."""
     way = _course(one)
-    return way == _course(other) and (way[0] == "failed" or same(returned(one), returned(other)))
+    return way == _course(other) and (way[0] == "failed" or same_value(returned(one), returned(other)))
 
 
-def _course(found: Launch) -> tuple[Any, ...]:
+def _course(launch: Launch) -> tuple[Any, ...]:
     """How a launch went, without what differs from one time to the next."""
-    if found.went_well:
+    if launch.went_well:
         return ("well",)
-    if found.first is not None:
-        return ("failed", *_gist(found.processes[found.first]))
-    return ("waited", tuple(p.number for p in found.processes if not p.finished and p.raised is None))
+    if launch.first is not None:
+        return ("failed", *_gist(launch.processes[launch.first]))
+    return ("waited", tuple(p.number for p in launch.processes if not p.finished and p.raised is None))
 
 
 def _gist(process: Process) -> tuple[str, str]:
@@ -78,25 +59,6 @@ def _gist(process: Process) -> tuple[str, str]:
     return kind, re.sub(r"\[[^\]]*(\].*|$)|\d+|(?<!\w)'[^']*'|<[^>]*>", "·", first)[:200]
 
 
-def returned(found: Launch) -> list[Any]:
+def returned(launch: Launch) -> list[Any]:
     """What each process returned; None for one that did not."""
-    return [p.returned for p in found.processes]
-
-
-def outcomes(exercise: Exercise, missed: str, words: str, mistake: str) -> tuple[Outcome, ...]:
-    """The two checks of such an exercise: all come to an end; all return what they should."""
-    ended = Outcome(exercise.name, "ends", 0.0, 0.0)
-    whole = exercise.points
-    if not missed:
-        return ended, Outcome(exercise.name, "values", whole, whole)
-    if missed == "ends":
-        return (
-            Outcome(exercise.name, "ends", 0.0, 0.0, mistake, words),
-            Outcome(exercise.name, "values", 0.0, whole, words="Not tried: “ends” comes first."),
-        )
-    return ended, Outcome(exercise.name, "values", 0.0, whole, mistake, words)
-
-
-def first_wrong(answers: Sequence[Any], due: Sequence[Any], same: Any) -> int | None:
-    """The first process that returned something else."""
-    return next((k for k, (a, d) in enumerate(zip(answers, due, strict=True)) if not same(a, d)), None)
+    return [p.returned for p in launch.processes]

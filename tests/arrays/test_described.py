@@ -11,11 +11,14 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import HELD, OnDevices, OnMesh, built, difference, lies_on_devices, observed_mesh, uploaded
 from grader.arrays.numbers import close
-from grader.exercises.answers import Ask, Problem, Refused, Value, asks, collect
+from grader.exercises.answers import Ask, Problem, Value
 from grader.exercises.as_json import from_json, to_json
-from grader.exercises.exercise import Case, Exercise
+from grader.exercises.case import Case
+from grader.exercises.collecting import asks, collect
+from grader.exercises.exercise import Exercise
 from grader.exercises.plain import plain
 from grader.judging.judge import judge
+from grader.programs.program import Refused
 
 V = np.arange(8, dtype=np.float32)
 FRONT, REAR = OnMesh({"x": 4}), OnMesh({"x": 4}, order=(4, 5, 6, 7))

@@ -12,6 +12,7 @@ import pytest
 
 from grader.classroom.course.build import build, execute, lessons, pair, stale
 from grader.classroom.course.notebook import answer_expression, checked, checks, grade_id, restore, solution_lines
+from grader.exercises.forms import Programs
 from grader.lessons import EXERCISES
 
 
@@ -101,7 +102,7 @@ def test_the_wheel_is_enough_for_a_student_and_says_what_an_instructor_needs(whe
 
 def asks_for_a_program(cell):
     answered = cell.metadata.get("answer")
-    return answered is not None and EXERCISES[answered].form == "program"
+    return answered is not None and isinstance(EXERCISES[answered].kind, Programs)
 
 
 def test_no_trace_of_a_solution_mark_or_a_path_is_released(root):

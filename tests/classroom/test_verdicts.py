@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from grader.classroom.verdicts.judge import Judge
-from grader.exercises.answers import asks, collect
 from grader.exercises.as_json import to_json
+from grader.exercises.collecting import asks, collect
 from grader.lessons import find
 
 

@@ -182,7 +182,7 @@ def test_displays_and_figures_are_kept(graded, solved):
 FORGERIES = [
     "import grader\ngrader.check = lambda *a: 4.0\ncheck = lambda *a: 4.0",
     "import grader.exercises.verdict\ngrader.exercises.verdict.Verdict.points = 4.0",
-    "from grader.exercises import answers\nanswers.collect = lambda form, asked, given: [None] * len(asked)",
+    "from grader.exercises import collecting\ncollecting.collect = lambda form, asked, given: [None] * len(asked)",
     "import grader.exercises.as_json\ngrader.exercises.as_json.to_json = lambda value: 4.0",
     """import os, json
 for fd in range(3, 40):

@@ -7,8 +7,10 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises.answers import asks, collect
-from grader.exercises.exercise import Case, Draw, Exercise, Move
+from grader.exercises.case import Case, Draw
+from grader.exercises.collecting import asks, collect
+from grader.exercises.exercise import Exercise
+from grader.exercises.limits import BytesSent, Move, Moves
 from grader.judging.judge import judge
 from grader.programs.structure import ring_bytes
 
@@ -36,12 +38,12 @@ def product(allowed, out=P(), sent=None):
     def case(draw: Draw):
         mesh, (i, j, k) = draw.mesh("x", "y"), draw.lengths(3, divisible_by=8)
         arrays = {"a": draw.array(i, j, spec=P(None, "x")), "b": draw.array(j, k, spec=P("x", None))}
-        most = None if sent is None else round(sent * ring_bytes("all_reduce", 4 * i * k, mesh["x"]))
+        most = [] if sent is None else [BytesSent(round(sent * ring_bytes("all_reduce", 4 * i * k, mesh["x"])))]
         moves = [Move(kind, ("x",), (i, k)) for kind in allowed]
         if out == P("x", None):  # on 2 × 4 XLA lets devices along y add up different rows, and then permutes them
             share = i // mesh["x"], k
             moves += [Move("collective_permute", ("x", "y"), share), *(Move(kind, ("x",), share) for kind in allowed)]
-        return Case(arrays, mesh, out, most, moves=tuple(moves))
+        return Case(arrays, mesh, out, limits=[*most, Moves(tuple(moves))])
 
     return exercise(lambda a, b: a @ b, case)
 
@@ -49,7 +51,7 @@ def product(allowed, out=P(), sent=None):
 def elementwise():
     def case(draw: Draw):
         i, j = draw.lengths(2, divisible_by=8)
-        return Case({"v": draw.array(i, j, spec=P("x", "y"))}, draw.mesh("x", "y"), P("x", "y"), moves=())
+        return Case({"v": draw.array(i, j, spec=P("x", "y"))}, draw.mesh("x", "y"), P("x", "y"), limits=[Moves(())])
 
     return exercise(lambda v: 2 * v, case)
 
@@ -106,7 +108,7 @@ def test_how_often_is_a_matter_of_bytes():
 def test_without_moves_bytes_alone_decide():
     def case(draw: Draw):
         mesh, (i, j) = draw.mesh("x", "y"), draw.lengths(2, divisible_by=8)
-        return Case({"v": draw.array(i, j, spec=P("x", "y"))}, mesh, P("x", "y"), bytes_sent=0)
+        return Case({"v": draw.array(i, j, spec=P("x", "y"))}, mesh, P("x", "y"), limits=[BytesSent(0)])
 
     made = exercise(lambda v: 2 * v, case)
     assert verdict(made, lambda v, *, mesh: 2 * v).passed
@@ -206,7 +208,7 @@ def test_axes_of_one_device_ask_for_nothing(shape):
             {"v": Draw(draw.rng, shape).array(16, 24, spec=P("x", "y"))},
             mesh,
             P("y"),
-            moves=(Move("all_reduce", ("x",), (24 // mesh["y"],)),),
+            limits=[Moves((Move("all_reduce", ("x",), (24 // mesh["y"],)),))],
         ),
     )
     assert verdict(made, lambda v, *, mesh: v.sum(0)).passed
@@ -215,7 +217,7 @@ def test_axes_of_one_device_ask_for_nothing(shape):
 def test_an_explicit_mesh_is_left_to_the_compiler_too():
     def case(draw: Draw):
         mesh, (i, j) = draw.mesh("x", "y"), draw.lengths(2, divisible_by=8)
-        return Case({"v": draw.array(i, j, spec=P("x", "y"))}, mesh, P("x", "y"), explicit=True, moves=())
+        return Case({"v": draw.array(i, j, spec=P("x", "y"))}, mesh, P("x", "y"), limits=[Moves(())], explicit=True)
 
     found = verdict(exercise(lambda v: 2 * v, case), lambda v, *, mesh: v + v)
     assert found.passed, found.words

@@ -6,9 +6,11 @@ import pytest
 from jax.sharding import NamedSharding, reshard
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises.answers import asks, collect
 from grader.exercises.as_json import from_json, to_json
-from grader.exercises.exercise import Case, Exercise, Move
+from grader.exercises.case import Case
+from grader.exercises.collecting import asks, collect
+from grader.exercises.exercise import Exercise
+from grader.exercises.limits import Move, Moves
 from grader.judging.errors import in_plain_words
 from grader.judging.judge import judge
 
@@ -23,7 +25,7 @@ def exercise(out=P(), moves=None):
         mesh = draw.mesh("x", "y")
         i, j, k = draw.lengths(3, divisible_by=8)
         arrays = {"a": draw.array(i, j, spec=LEFT), "b": draw.array(j, k, spec=RIGHT)}
-        return Case(arrays, mesh, out, moves=(Move("all_reduce", ("x",), (i, k)),), explicit=True)
+        return Case(arrays, mesh, out, limits=[Moves((Move("all_reduce", ("x",), (i, k)),))], explicit=True)
 
     @made.mistake
     def gathered(a, b, *, mesh):

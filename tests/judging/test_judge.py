@@ -1,6 +1,7 @@
 """The ladder, the signatures, and what must never be fooled."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +10,10 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises.answers import Problem, Value, asks, collect
+from grader.exercises.answers import Problem, Value
 from grader.exercises.as_json import from_json, to_json
+from grader.exercises.collecting import asks, collect
+from grader.exercises.limits import ORDER, BytesSent, Limit, Meanwhile, Turns, Written
 from grader.judging.judge import judge
 from grader.judging.signatures import signature
 from grader.lessons import EXERCISES, find
@@ -52,7 +55,8 @@ def test_rungs_after_the_first_miss_are_not_tried():
     found = verdict(lambda a, b: a @ b)
     assert [o.check for o in found.outcomes] == ["runs", "shape", "values", "layout", "communication", "work"]
     assert [o.passed for o in found.outcomes] == [True, True, False, False, False, False]
-    assert all(o.words.startswith("Not tried") for o in found.outcomes[3:])
+    assert [o.tried for o in found.outcomes] == [True, True, True, False, False, False]
+    assert all(o.words == "Not tried: “values” comes first." for o in found.outcomes[3:])
 
 
 def test_gathering_everything_and_multiplying_everywhere_is_found_out():
@@ -74,29 +78,40 @@ def test_work_that_is_not_divided_is_found_out():
     assert "FLOPs" in found.words
 
 
-def limited(**limits):
-    """The exercise case3 with one more demand on its communication."""
+def case3_solved(a, b, *, mesh):
+    return jax.shard_map(lambda a, b: lax.psum(a @ b, "x"), mesh=mesh, in_specs=INS, out_specs=P())(a, b)
+
+
+def limited(*limits):
+    """The exercise case3 with other limits to its communication."""
     exercise = EXERCISES["case3"]
-    return exercise, [replace(case, bytes_sent=None, **limits) for case in exercise.draw_cases(11)]
+    return exercise, [replace(case, limits=limits) for case in exercise.draw_cases(11)]
 
 
 @pytest.mark.parametrize(
-    "limits, words",
+    "limit, words",
     [
-        ({"turns": {"all_reduce": 1}}, ""),
-        ({"turns": {"collective_permute": 3}}, "Enough: collective_permute × 3"),
-        ({"turns": {}}, "Enough: none"),
-        ({"meanwhile": 1}, "Products of 0 FLOPs neither wait for it nor it for them; 1 should"),
+        (Turns({"all_reduce": 1}), ""),
+        (Turns({"collective_permute": 3}), "Enough: collective_permute × 3"),
+        (Turns({}), "Enough: none"),
+        (Meanwhile(1), "Products of 0 FLOPs neither wait for it nor it for them; 1 should"),
     ],
 )
-def test_turns_and_what_runs_meanwhile_can_be_asked(limits, words):
-    exercise, cases = limited(**limits)
-
-    def answer(a, b, *, mesh):
-        return jax.shard_map(lambda a, b: lax.psum(a @ b, "x"), mesh=mesh, in_specs=INS, out_specs=P())(a, b)
-
-    found = judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+def test_turns_and_what_runs_meanwhile_can_be_asked(limit, words):
+    exercise, cases = limited(limit)
+    found = judge(exercise, cases, collect(exercise.form, asks(exercise, cases), case3_solved))
     assert found.passed == (not words) and words in found.words
+
+
+def test_of_several_limits_the_first_in_order_is_told_however_they_are_given():
+    for limits in permutations([Written({}), Turns({}), Meanwhile(1), BytesSent(0)]):
+        exercise, cases = limited(*limits)
+        found = judge(exercise, cases, collect(exercise.form, asks(exercise, cases), case3_solved))
+        assert "Enough: none" in found.words
+
+
+def test_every_limit_has_its_place_in_the_order():
+    assert set(ORDER) == set(Limit.__subclasses__())
 
 
 def test_specs_that_make_the_compiler_move_data_are_found_out():
@@ -196,9 +211,52 @@ def test_answers_cross_the_wire_and_nothing_else_does():
     odd = [Value([np.arange(3.0), {"a": (1, 2.5)}, float("inf")]), Problem("error", "E", "m", ("float32[2]",))]
     again = from_json(to_json(odd))
     assert again[1] == odd[1] and again[0].value[1] == {"a": (1, 2.5)} and again[0].value[2] == float("inf")
-    for forged in ({"__reduce__": []}, {"program": "%%"}, {"array": "AAAA"}, {"a": 1, "b": 2}, {"value": {"x": 1}}):
+
+
+VALUE = {"value": 1, "uploaded": ""}
+LAID = {"value": 1, "mesh": None, "spec": {"tuple": []}, "instead": [], "memory": ""}
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"__reduce__": []},
+        {"a": 1, "b": 2},
+        {"program": "%%"},
+        {"program": {}},
+        {"array": "AAAA"},
+        {"array": 3},
+        {"cast": {"dtype": "no such", "array": 1.0}},
+        {"cast": ["bfloat16", {"array": "AAAA"}]},
+        {"value": 1},
+        {"value": {"x": 1}},
+        {"value": {**VALUE, "more": 1}},
+        {"value": {**VALUE, "uploaded": 3}},
+        {"value": [1, ""]},
+        {"value": {**VALUE, "value": {"x": 1}}},
+        {"script": {"source": "1", "main": ["f"]}},
+        {"problem": {"kind": "error", "error": "E", "message": "m", "operands": [1]}},
+        {"problem": {"kind": "error", "error": "E", "message": "m"}},
+        {"layout": {"shape": ["4"], "dtype": "f4", "spec": {"tuple": []}}},
+        {"layout": {"shape": [True], "dtype": "f4", "spec": {"tuple": []}}},
+        {"laid": {**LAID, "spec": 1}},
+        {"laid": {**LAID, "instead": [[1]]}},
+        {"laid": {**LAID, "instead": [["1", 2]]}},
+        {"dict": [[1]]},
+        {"dict": 1},
+        {"tuple": 1},
+        {"float": "much"},
+    ],
+    ids=str,
+)
+def test_whatever_else_is_on_the_wire_is_refused(forged):
+    for record in (forged, [forged], {"tuple": [forged]}):
         with pytest.raises(ValueError):
-            from_json(forged)
+            from_json(record)
+
+
+def test_a_text_that_is_shown_cannot_steer_a_terminal():
+    assert from_json(to_json(Problem("error", "E\x1b[2J", "m\x07"))) == Problem("error", "E\ufffd[2J", "m\ufffd")
 
 
 def test_values_are_not_among_what_a_worker_is_told():

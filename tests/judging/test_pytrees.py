@@ -11,9 +11,10 @@ from jax.sharding import PartitionSpec as P
 from grader import feedback
 from grader.arrays.laid import Array
 from grader.arrays.numbers import close
-from grader.exercises.answers import asks, collect
 from grader.exercises.as_json import from_json, to_json
-from grader.exercises.exercise import Case, Exercise
+from grader.exercises.case import Case
+from grader.exercises.collecting import asks, collect
+from grader.exercises.exercise import Exercise
 from grader.judging.judge import judge
 
 ROUNDINGS = 60 * 4  # sums of at most 60 terms: two forward, two backward

@@ -8,7 +8,7 @@ from jax import lax
 from grader.arrays.laid import values_of
 from grader.arrays.numbers import tolerance
 from grader.arrays.ratios import ratios
-from grader.exercises.answers import asks, collect
+from grader.exercises.collecting import asks, collect
 from grader.judging.behaviour import Execution
 from grader.judging.judge import judge
 from grader.lessons import find

@@ -11,8 +11,9 @@ from answering import answered, asked, define, mistaken, setting, verdict
 from rota import in_turn
 
 from grader.classroom.course.demo import all_alternatives
-from grader.exercises.answers import asks
 from grader.exercises.as_json import from_json, to_json
+from grader.exercises.collecting import asks
+from grader.exercises.forms import Tables
 from grader.lessons import EXERCISES
 
 ROOT = Path(__file__).parents[2]
@@ -23,14 +24,13 @@ LESSON_OF = {name: lesson for lesson in LESSONS for name in asked(lesson)}
 PAIRS = [pytest.param(lesson, EXERCISES[name], id=f"{lesson}-{name}") for name, lesson in LESSON_OF.items()]
 # Programs take a while to compile, and processes to wait for each other. Every day nbval runs their solutions, on two
 # meshes and a square case, and of the wrong and the other right answers a part is tried; the rest by `make slow`.
-COSTLY = ("program", "processes")
 
 
 def rotated(answers, every):
     """Parameters for answers of all exercises, in the notebooks' order: one in `every` is tried, and all tables."""
     place = itertools.count()
     for lesson, name, number, answer in answers:
-        marks = [] if EXERCISES[name].form == "table" else in_turn(next(place), every)
+        marks = [] if isinstance(EXERCISES[name].kind, Tables) else in_turn(next(place), every)
         yield pytest.param(lesson, name, answer, id=f"{lesson}-{name}-{number}", marks=marks)
 
 
@@ -40,7 +40,7 @@ GRADED = [
         EXERCISES[name],
         thorough,
         id=f"{lesson}-{name}-{'graded' if thorough else 'notebook'}",
-        marks=[pytest.mark.slow] * (not thorough or EXERCISES[name].form in COSTLY),
+        marks=[pytest.mark.slow] * (not thorough or EXERCISES[name].kind.costly),
     )
     for name, lesson in LESSON_OF.items()
     for thorough in (False, True)

@@ -8,7 +8,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.laid import values_of
-from grader.exercises.answers import asks, collect
+from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 from grader.lessons import EXERCISES
 from grader.lessons.gradients.means import gradient_divided, loss

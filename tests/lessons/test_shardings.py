@@ -11,9 +11,10 @@ from jax.sharding import PartitionSpec as P
 from grader import draw
 from grader.arrays.blocks import blocks
 from grader.arrays.described import built
-from grader.exercises.answers import Ask, Problem, Value, asks, collect
+from grader.exercises.answers import Ask, Problem, Value
 from grader.exercises.as_json import from_json, to_json
-from grader.exercises.exercise import Case
+from grader.exercises.case import Case
+from grader.exercises.collecting import asks, collect
 from grader.exercises.plain import plain
 from grader.judging.judge import judge
 from grader.lessons import find

@@ -17,8 +17,9 @@ from grader import communication
 from grader.arrays.described import HELD, OnDevices, OnMesh, difference, lies_on_devices
 from grader.arrays.numbers import close
 from grader.check import verdict_on
-from grader.exercises.answers import Ask, Value, asks, collect
+from grader.exercises.answers import Ask, Value
 from grader.exercises.as_json import from_json, to_json
+from grader.exercises.collecting import asks, collect
 from grader.exercises.plain import plain
 from grader.lessons.sharp_bits.promises import LINE, NUMPY_INTO_JIT, numpy_into_jit
 

@@ -14,7 +14,8 @@ from jax.sharding import PartitionSpec as P
 
 import grader
 from grader.arrays.meshes import aval, make_mesh, put
-from grader.exercises.answers import asks, collect
+from grader.exercises.collecting import asks, collect
+from grader.exercises.limits import OneWay, Written
 from grader.judging.judge import judge
 from grader.lessons import EXERCISES
 from grader.lessons.collective_matmul.questions import PROGRAMS, overlap
@@ -182,25 +183,29 @@ def test_blocks_that_do_not_move_alike_have_no_way():
     assert found.shift == 0
 
 
-def bidirectional_on(answer, **limits):
+def bidirectional_on(answer, without, *limits):
     exercise = EXERCISES["bidirectional"]
-    cases = [replace(case, **limits) for case in exercise.draw_cases(11)[:1]]
+    cases = [
+        replace(case, limits=[*(own for own in case.limits if not isinstance(own, without)), *limits])
+        for case in exercise.draw_cases(11)[:1]
+    ]
     return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
 
 
 @pytest.mark.parametrize(
-    "answer, limits, words",
+    "answer, without, limits, words",
     [
-        (lambda a, b, *, mesh: _both_ways(a, b, mesh), {}, ""),
-        (lambda a, b, *, mesh: _gather(a, b, mesh), {}, "to one and the same neighbour"),
+        (lambda a, b, *, mesh: _both_ways(a, b, mesh), (), [], ""),
+        (lambda a, b, *, mesh: _gather(a, b, mesh), (), [], "to one and the same neighbour"),
         (
             lambda a, b, *, mesh: _both_ways(a, b, mesh),
-            {"written": {"collective_permute": 2}},
+            (),
+            [Written({"collective_permute": 2})],
             "collective_permute stands in the program 6 times, where 2 would do",
         ),
-        (lambda a, b, *, mesh: _gather(a, b, mesh), {"one_way": None}, ""),
+        (lambda a, b, *, mesh: _gather(a, b, mesh), OneWay, [], ""),
     ],
 )
-def test_ways_and_loops_can_be_asked(answer, limits, words):
-    found = bidirectional_on(answer, **limits)
+def test_ways_and_loops_can_be_asked(answer, without, limits, words):
+    found = bidirectional_on(answer, without, *limits)
     assert found.passed == (not words) and words in found.words

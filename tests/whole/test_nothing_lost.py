@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from grader.classroom.course.build import build
+from grader.classroom.walls import bubblewrap as walls
 
 SEED = 5100  # the first two moments fall in the start, while the gradebook is made
 KILLS = {"grader": 3, "pool": 2, "worker": 8, "evaluator": 7}  # the kinds of process, and how often one is killed

@@ -75,14 +75,10 @@ def mistakes(nb: NotebookNode, turn: int) -> dict[str, str]:
 
 def mistake_source(exercise: Exercise, mistake: Mistake) -> str:
     """An answer cell that makes this mistake."""
-    if exercise.form == "table":
-        cases = exercise.draw_cases()
-        wrong = {c.key: mistake.wrong(**c.arguments) for c in cases}
-        answers = {
-            c.key: plain(exercise.reference(**c.arguments) if wrong[c.key] is None else wrong[c.key]) for c in cases
-        }
-        return f"{exercise.name} = {answers!r}"
-    return "\n\n".join([IMPORTS, *_needed(mistake.wrong), _renamed(mistake.wrong, exercise.name)])
+    answer = exercise.mistaken(mistake)
+    if not callable(answer):
+        return f"{exercise.name} = {plain(answer)!r}"
+    return "\n\n".join([IMPORTS, *_needed(answer), _renamed(answer, exercise.name)])
 
 
 def _needed(function: Callable) -> Iterator[str]:

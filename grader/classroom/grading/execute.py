@@ -83,7 +83,7 @@ def grade_notebook(
 def _judged(name: str, done: Run, seed: int, judge: Judge, store: Store) -> Judged:
     if name not in done.answers:
         words = f"This check was never reached. {done.ending}"
-        return present(Verdict(name, (Outcome(name, UNREACHED, 0.0, find(name).points, words=words),)))
+        return present(Verdict(name, (Outcome.missed(name, UNREACHED, find(name).points, words),)))
     answers = _checked(name, done.answers[name], seed)
     place = verdict_key(name, seed, answers)
     if (before := store.get("verdicts", place)) is None:

@@ -75,7 +75,8 @@ def run_cell(shell: Any, recorder: Recorder, source: str, seconds: float) -> lis
 
 def answers(shell: Any, form: str, asked: Any, expression: str, seconds: float) -> list[Any]:
     """What the notebook's names answer to the asks of one check."""
-    from grader.exercises.answers import Problem, collect
+    from grader.exercises.answers import Problem
+    from grader.exercises.collecting import collect
 
     def ask() -> list[Any]:
         try:

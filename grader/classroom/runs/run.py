@@ -21,8 +21,8 @@ from grader.classroom.runs.cells import Cell
 from grader.classroom.runs.slices import slices, spared
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, steadily
-from grader.exercises.answers import asks
 from grader.exercises.as_json import to_json
+from grader.exercises.collecting import asks
 from grader.lessons import find
 
 SHOWN = 2 * LIMIT  # characters of outputs: what a recorder lets through, in JSON

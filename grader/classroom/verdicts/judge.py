@@ -21,10 +21,11 @@ from grader.classroom.inside.limits import Limits
 from grader.classroom.walls.templates import Ended, Fork, Template, steadily
 from grader.exercises.answers import Answer, Script
 from grader.exercises.as_json import from_json, to_json
-from grader.exercises.exercise import Case, Exercise
+from grader.exercises.case import Case
+from grader.exercises.exercise import Exercise
 from grader.exercises.verdict import Outcome, Verdict
 from grader.jax_versions import timeouts
-from grader.judging.behaviour import Execution, specs
+from grader.judging.behaviour import Execution, specs_due
 from grader.judging.judge import judge
 from grader.judging.together import job_of
 from grader.processes.launch import Launch, launch_of
@@ -94,7 +95,7 @@ class Told(Execution):
 
     def run(self) -> Ran:
         question = wire.question(self.program)
-        return wire.ran_in(self.ask({**question, **wire.run_of(self.case.mesh, self.given, specs(self.case))}))
+        return wire.ran_in(self.ask({**question, **wire.run_of(self.case.mesh, self.operands, specs_due(self.case))}))
 
 
 class Judge:
@@ -187,4 +188,4 @@ def shared_judge() -> Judge:
 
 
 def lost(exercise: Exercise, check: str, words: str) -> Judged:
-    return present(Verdict(exercise.name, (Outcome(exercise.name, check, 0.0, exercise.points, words=words),)))
+    return present(Verdict(exercise.name, (Outcome.missed(exercise.name, check, exercise.points, words),)))

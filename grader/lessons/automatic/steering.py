@@ -18,7 +18,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh
-from grader.exercises import Array, Case, Exercise, Move
+from grader.exercises import Array, BytesSent, Case, Exercise, Flops, Move, Moves
 from grader.lessons.shared import FLOAT, bytes_sent
 from grader.programs.structure import ring_bytes
 
@@ -39,8 +39,7 @@ def _relaid(draw, moves, out, most):
         {"v": draw.array(rows, columns, spec=P("x", "y"))},
         mesh,
         out,
-        most(FLOAT * math.prod(block), mesh),
-        moves=moves(block, mesh),
+        limits=[BytesSent(most(FLOAT * math.prod(block), mesh)), Moves(moves(block, mesh))],
     )
 
 
@@ -181,9 +180,11 @@ def _(draw):
         arrays,
         mesh,
         P("data"),
-        bytes_sent("all_reduce", share * out, parts),
-        2 * share * hidden * (inner + out) // parts,
-        moves=(Move("all_reduce", ("model",), (share, out)),),
+        limits=[
+            BytesSent(bytes_sent("all_reduce", share * out, parts)),
+            Flops(2 * share * hidden * (inner + out) // parts),
+            Moves((Move("all_reduce", ("model",), (share, out)),)),
+        ],
     )
 
 
@@ -257,9 +258,11 @@ def _(draw):
         {"x": x, "weights": weights, "bias": bias},
         mesh,
         P(),
-        bytes_sent("all_reduce", out, mesh["x"]),
-        2 * inner * out // mesh["x"],
-        moves=(Move("all_reduce", ("x",), (out,)),),
+        limits=[
+            BytesSent(bytes_sent("all_reduce", out, mesh["x"])),
+            Flops(2 * inner * out // mesh["x"]),
+            Moves((Move("all_reduce", ("x",), (out,)),)),
+        ],
     )
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Draw, Exercise
+from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Meanwhile, OneWay, Turns, Written
 from grader.lessons.shared import FLOAT, bytes_sent, device_map
 
 Index = Callable[[Any, Any, int], Any]  # which block a device multiplies, given its place, the step, and n
@@ -74,12 +74,14 @@ def _gather_case(draw: Draw, divisible: int = 1, *, transfers: int = 1, halves: 
         {"a": a, "b": b},
         mesh,
         out=P("x", None),
-        bytes_sent=sent,
-        flops=n * product,
-        turns={"collective_permute": transfers * (n - 1)},
-        meanwhile=product // transfers,
-        one_way=sent // 2 if halves and n > 2 else None,
-        written={"collective_permute": written} if written else None,
+        limits=[
+            BytesSent(sent),
+            Flops(n * product),
+            Turns({"collective_permute": transfers * (n - 1)}),
+            Meanwhile(product // transfers),
+            *([OneWay(sent // 2)] if halves and n > 2 else []),
+            *([Written({"collective_permute": written})] if written else []),
+        ],
     )
 
 
@@ -213,10 +215,12 @@ def _(draw):
         {"a": a, "b": b},
         mesh,
         out=P("x", None),
-        bytes_sent=(n - 1) * FLOAT * i * k // n,
-        flops=n * product,
-        turns={"collective_permute": n - 1},
-        meanwhile=product,
+        limits=[
+            BytesSent((n - 1) * FLOAT * i * k // n),
+            Flops(n * product),
+            Turns({"collective_permute": n - 1}),
+            Meanwhile(product),
+        ],
     )
 
 
@@ -529,10 +533,12 @@ def _(draw):
         arrays,
         mesh,
         out=P("x", None),
-        bytes_sent=round(sent),
-        flops=2 * n * product + 20 * i * f // n,
-        turns={"collective_permute": 2 * (n - 1)},
-        meanwhile=product,
+        limits=[
+            BytesSent(round(sent)),
+            Flops(2 * n * product + 20 * i * f // n),
+            Turns({"collective_permute": 2 * (n - 1)}),
+            Meanwhile(product),
+        ],
     )
 
 

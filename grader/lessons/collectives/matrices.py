@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Exercise
+from grader.exercises import BytesSent, Case, Exercise, Flops
 from grader.lessons.shared import bytes_sent, device_map
 
 ROWS, COLUMNS = P("x", None), P(None, "x")
@@ -23,7 +23,10 @@ def _(draw):
     n = mesh["x"]
     rows, columns = (n, n) if draw.square else draw.lengths(2, divisible_by=8)
     return Case(
-        {"a": draw.array(rows, columns, spec=COLUMNS)}, mesh, P(), bytes_sent("all_gather", rows * columns // n, n)
+        {"a": draw.array(rows, columns, spec=COLUMNS)},
+        mesh,
+        P(),
+        limits=[BytesSent(bytes_sent("all_gather", rows * columns // n, n))],
     )
 
 
@@ -103,7 +106,7 @@ def _(draw):
     rows, columns = draw.lengths(2, divisible_by=8)
     i = n if draw.square else rows  # with one row for each device, untiled runs too
     parts = draw.array(n, i, columns, spec=PARTS)
-    return Case({"parts": parts}, mesh, ROWS, bytes_sent("reduce_scatter", i * columns, n))
+    return Case({"parts": parts}, mesh, ROWS, limits=[BytesSent(bytes_sent("reduce_scatter", i * columns, n))])
 
 
 @sum_and_split.mistake
@@ -195,7 +198,7 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
     x = draw.array(i, j, spec=ROWS)
-    return Case({"x": x}, mesh, COLUMNS, bytes_sent("all_to_all", i * j // mesh["x"], mesh["x"]))
+    return Case({"x": x}, mesh, COLUMNS, limits=[BytesSent(bytes_sent("all_to_all", i * j // mesh["x"], mesh["x"]))])
 
 
 def _exchange(split, concat, tiled=True):
@@ -260,7 +263,7 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
     x = draw.array(i, j, spec=ROWS)
-    return Case({"x": x}, mesh, ROWS, bytes_sent("all_to_all", i * j // mesh["x"], mesh["x"]))
+    return Case({"x": x}, mesh, ROWS, limits=[BytesSent(bytes_sent("all_to_all", i * j // mesh["x"], mesh["x"]))])
 
 
 @distributed_transpose.mistake
@@ -331,7 +334,7 @@ def _(draw):
     j, k = sorted((j, k))  # then a psum of the products sends more than the two halves, and one of the parts does not
     arrays = {"parts": draw.array(n, i, j, spec=BETWEEN[0]), "w": draw.array(j, k, spec=BETWEEN[1])}
     least = bytes_sent("reduce_scatter", i * j, n) + bytes_sent("all_gather", i * k // n, n)
-    return Case(arrays, mesh, P(), least, 2 * i * j * k // n)
+    return Case(arrays, mesh, P(), limits=[BytesSent(least), Flops(2 * i * j * k // n)])
 
 
 def _halves(dimension, back, tiled=(True, True)):

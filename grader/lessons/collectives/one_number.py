@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Exercise
+from grader.exercises import Array, BytesSent, Case, Exercise
 from grader.lessons.collectives.matrices import COLUMNS
 from grader.lessons.shared import bytes_sent, device_map
 
@@ -28,7 +28,7 @@ def _(draw):
     value = draw.rng.permutation(length).astype(np.float32) - length // 2
     first = length // n * min(1, n - 1) + int(draw.rng.integers(2, length // n - 2))  # on device 1
     value[[first, -1 - draw.rng.integers(2)]] = length  # and once more, on the last device
-    return Case({"v": Array(value, VECTOR)}, mesh, P(), least)
+    return Case({"v": Array(value, VECTOR)}, mesh, P(), limits=[BytesSent(least)])
 
 
 def _candidates(v, place):
@@ -140,7 +140,12 @@ global_logsumexp = Exercise("global_logsumexp", points=4, reference=_logsumexp_r
 def _(draw):
     mesh = draw.mesh("x", "y")
     rows, columns = draw.lengths(2, divisible_by=8)
-    return Case({"x": _logits(draw, rows, columns)}, mesh, P(), 2 * bytes_sent("all_reduce", rows, mesh["x"]))
+    return Case(
+        {"x": _logits(draw, rows, columns)},
+        mesh,
+        P(),
+        limits=[BytesSent(2 * bytes_sent("all_reduce", rows, mesh["x"]))],
+    )
 
 
 @global_logsumexp.mistake
@@ -225,7 +230,12 @@ safe_softmax = Exercise("safe_softmax", points=4, reference=_softmax_reference)
 def _(draw):
     mesh = draw.mesh("x", "y")
     rows, columns = draw.lengths(2, divisible_by=8)
-    return Case({"x": _logits(draw, rows, columns)}, mesh, COLUMNS, 2 * bytes_sent("all_reduce", rows, mesh["x"]))
+    return Case(
+        {"x": _logits(draw, rows, columns)},
+        mesh,
+        COLUMNS,
+        limits=[BytesSent(2 * bytes_sent("all_reduce", rows, mesh["x"]))],
+    )
 
 
 @safe_softmax.mistake
@@ -304,7 +314,12 @@ logsumexp_gradient = Exercise("logsumexp_gradient", points=3, reference=_softmax
 def _(draw):
     mesh = draw.mesh("x", "y")
     rows, columns = draw.lengths(2, divisible_by=8)
-    return Case({"x": _logits(draw, rows, columns)}, mesh, COLUMNS, 2 * bytes_sent("all_reduce", rows, mesh["x"]))
+    return Case(
+        {"x": _logits(draw, rows, columns)},
+        mesh,
+        COLUMNS,
+        limits=[BytesSent(2 * bytes_sent("all_reduce", rows, mesh["x"]))],
+    )
 
 
 def _total(x, largest):
@@ -373,7 +388,10 @@ def _(draw):
     rows, features = draw.lengths(2, divisible_by=8)
     x = draw.values(rows, features) + np.repeat(np.arange(8), features // 8)  # the devices' means differ
     return Case(
-        {"x": Array(x.astype(np.float32), COLUMNS)}, mesh, COLUMNS, 2 * bytes_sent("all_reduce", rows, mesh["x"])
+        {"x": Array(x.astype(np.float32), COLUMNS)},
+        mesh,
+        COLUMNS,
+        limits=[BytesSent(2 * bytes_sent("all_reduce", rows, mesh["x"]))],
     )
 
 
@@ -473,7 +491,9 @@ def _(draw):
     device, place = np.divmod(np.arange(length), block)
     mask = (place <= (device + 1) % (block - 1)) & (device != 1)  # another number on each device, none on device 1
     x = draw.array(length, spec=VECTOR)
-    return Case({"x": x, "mask": Array(mask, VECTOR)}, mesh, P(), 2 * bytes_sent("all_reduce", 1, n))
+    return Case(
+        {"x": x, "mask": Array(mask, VECTOR)}, mesh, P(), limits=[BytesSent(2 * bytes_sent("all_reduce", 1, n))]
+    )
 
 
 def _kept(x, mask):

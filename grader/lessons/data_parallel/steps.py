@@ -13,7 +13,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Draw, Exercise, Move
+from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Move, Moves, Turns
 from grader.lessons.shared import bytes_sent, varying
 
 AXES = "data", "model"  # the batch is cut over the first; the second is idle here
@@ -95,8 +95,10 @@ def _(draw):
         },
         mesh,
         (P(), _like(params)),
-        moves=tuple(Move("all_reduce", ("data",), shape) for shape in sums),
-        flops=STEPS * 2 * batch * products // mesh["data"],
+        limits=[
+            Moves(tuple(Move("all_reduce", ("data",), shape) for shape in sums)),
+            Flops(STEPS * 2 * batch * products // mesh["data"]),
+        ],
         roundings=roundings,
     )
 
@@ -184,7 +186,7 @@ def _(draw):
         },
         mesh,
         (P(), _like(params)),
-        STEPS * bytes_sent("all_reduce", _count(params) + 1, mesh["data"]),
+        limits=[BytesSent(STEPS * bytes_sent("all_reduce", _count(params) + 1, mesh["data"]))],
         roundings=STEPS * (batch + 2 * sum(widths)),
     )  # as for jit_dp
 
@@ -314,8 +316,10 @@ def _(draw):
         },
         mesh,
         (P(), _like(params)),
-        bytes_sent("all_reduce", _count(params) + 1, mesh["data"]),
-        turns={"all_reduce": leaves + 1},
+        limits=[
+            BytesSent(bytes_sent("all_reduce", _count(params) + 1, mesh["data"])),
+            Turns({"all_reduce": leaves + 1}),
+        ],
         roundings=rows + 2 * sum(widths),
     )  # the sums of one pass
 
@@ -466,7 +470,7 @@ def _(draw):
             {name: Array(v, P("data")) for name, v in arrays.items()},
             mesh,
             {"accuracy": P(), "loss": P()},
-            bytes_sent("all_reduce", 4, mesh["data"]),
+            limits=[BytesSent(bytes_sent("all_reduce", 4, mesh["data"]))],
             roundings=rows + classes,
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 from jax.sharding import auto_axes, reshard
 
-from grader.exercises import Array, Case, Draw, Exercise, Move
+from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Move, Moves
 from grader.lessons.shared import bytes_sent, sharding
 
 # A layout of its own for the result: what the older tutorials did with a constraint.
@@ -65,7 +65,9 @@ def _(draw: Draw) -> Case:
     mesh = draw.mesh("x", "y")
     i, j, k = draw.lengths(3, divisible_by=8)
     arrays = {"a": draw.array(i, j, spec=P("x", "y")), "b": draw.array(j, k, spec=P("y", None))}
-    return Case(arrays, mesh, P("x", None), moves=(Move("all_reduce", ("y",), (i // mesh["x"], k)),), explicit=True)
+    return Case(
+        arrays, mesh, P("x", None), limits=[Moves((Move("all_reduce", ("y",), (i // mesh["x"], k)),))], explicit=True
+    )
 
 
 @explicit_layer.mistake
@@ -134,7 +136,7 @@ def _(draw: Draw) -> Case:
     # Small weights: a sum of sums of whole numbers must stay exact in float32.
     arrays = {name: Array(np.sign(draw.values(*shape)), NETWORK[name]) for name, shape in shapes.items()}
     sum_of_parts = Move("all_reduce", ("model",), (rows // mesh["batch"], m))
-    return Case(arrays, mesh, P("batch", None), moves=(sum_of_parts,), explicit=True)
+    return Case(arrays, mesh, P("batch", None), limits=[Moves((sum_of_parts,))], explicit=True)
 
 
 def _hidden(x, W1, b1, W2, b2):
@@ -206,7 +208,7 @@ def _(draw: Draw) -> Case:
     words, features, rows = draw.lengths(3, divisible_by=8)
     ids = Array(draw.rng.integers(words, size=(rows, 3)).astype(np.int32), P("x", None))
     table = draw.array(words, features, spec=P(None, "y"))
-    return Case({"table": table, "ids": ids}, mesh, P("x", None, "y"), moves=(), explicit=True)
+    return Case({"table": table, "ids": ids}, mesh, P("x", None, "y"), limits=[Moves(())], explicit=True)
 
 
 @embed.mistake
@@ -261,7 +263,9 @@ def _(draw: Draw) -> Case:
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
     one_row = Move("collective_permute", ("x",), (1, j))
-    return Case({"series": draw.array(i, j, spec=P("x", None))}, mesh, P("x", None), moves=(one_row,), explicit=True)
+    return Case(
+        {"series": draw.array(i, j, spec=P("x", None))}, mesh, P("x", None), limits=[Moves((one_row,))], explicit=True
+    )
 
 
 @borrowed.mistake
@@ -317,7 +321,9 @@ def _(draw: Draw) -> Case:
         "B": draw.array(8, k, spec=P("x", None)),
     }
     once = bytes_sent("all_reduce", i * k, mesh["x"])
-    return Case(arrays, mesh, P(), bytes_sent=once, moves=(Move("all_reduce", ("x",), (i, k)),), explicit=True)
+    return Case(
+        arrays, mesh, P(), limits=[BytesSent(once), Moves((Move("all_reduce", ("x",), (i, k)),))], explicit=True
+    )
 
 
 def _cut(x, mesh):

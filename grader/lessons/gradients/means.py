@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Draw, Exercise
+from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Turns
 from grader.lessons.shared import bytes_sent, varying
 
 BATCH = P("data")
@@ -57,7 +57,7 @@ def _(draw: Draw) -> Case:
     mesh = draw.mesh("data", "model")
     entries = [*(p.value.size for p in given["params"].values()), 1, 1, 1, 1]  # and a few single numbers
     enough = sum(bytes_sent("all_reduce", n, mesh["data"]) for n in entries)
-    return Case(given, mesh, P(), bytes_sent=enough, cotangents=Array(np.float32(1), P()), roundings=roundings)
+    return Case(given, mesh, P(), limits=[BytesSent(enough)], cotangents=Array(np.float32(1), P()), roundings=roundings)
 
 
 def _outside(combine, check_vma=True):
@@ -138,7 +138,11 @@ def _(draw: Draw) -> Case:
     given, roundings = network(draw)
     # The loss, each parameter's gradient; and, where the check is off, the loss once more on the way back.
     return Case(
-        given, draw.mesh("data", "model"), (P(), {"w1": P(), "w2": P()}), turns={"all_reduce": 4}, roundings=roundings
+        given,
+        draw.mesh("data", "model"),
+        (P(), {"w1": P(), "w2": P()}),
+        limits=[Turns({"all_reduce": 4})],
+        roundings=roundings,
     )
 
 
@@ -227,7 +231,13 @@ gradient_divided = Exercise("gradient_divided", points=3, reference=jax.grad(los
 @gradient_divided.cases
 def _(draw: Draw) -> Case:
     given, roundings = network(draw)
-    return Case(given, draw.mesh("data", "model"), {"w1": P(), "w2": P()}, turns={"all_reduce": 2}, roundings=roundings)
+    return Case(
+        given,
+        draw.mesh("data", "model"),
+        {"w1": P(), "w2": P()},
+        limits=[Turns({"all_reduce": 2})],
+        roundings=roundings,
+    )
 
 
 def _local(then, check_vma=True):
@@ -300,7 +310,9 @@ def _(draw: Draw) -> Case:
     for name in ("x", "y"):
         whole = given[name].value
         given[name] = Array(whole.reshape(n, -1, whole.shape[1]), BATCH)
-    return Case(given, mesh, (BATCH, {"w1": P(), "w2": P()}), turns={"all_reduce": 2}, roundings=2 * roundings)
+    return Case(
+        given, mesh, (BATCH, {"w1": P(), "w2": P()}), limits=[Turns({"all_reduce": 2})], roundings=2 * roundings
+    )
 
 
 def _cast(combine, then, check_vma=True, cast=True, out=P()):

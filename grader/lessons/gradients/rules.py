@@ -8,7 +8,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 from jax.sharding import reshard
 
-from grader.exercises import Array, Case, Draw, Exercise, Move
+from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Move, Moves, Turns
 from grader.lessons.gradients.means import BATCH, each, keep, loss, network
 from grader.lessons.shared import bytes_sent, sharding, varying
 
@@ -20,7 +20,7 @@ closed_over_params = Exercise("closed_over_params", points=4, reference=jax.vmap
 @closed_over_params.cases
 def _(draw: Draw) -> Case:
     given, roundings = network(draw)
-    return Case(given, draw.mesh("data", "model"), {"w1": BATCH, "w2": BATCH}, turns={}, roundings=roundings)
+    return Case(given, draw.mesh("data", "model"), {"w1": BATCH, "w2": BATCH}, limits=[Turns({})], roundings=roundings)
 
 
 def _per_example(then=keep, prepare=keep):
@@ -97,7 +97,7 @@ CUT = {"w1": P(None, "model"), "w2": P("model", None)}
 def _(draw: Draw) -> Case:
     given, roundings = network(draw, CUT["w1"], CUT["w2"], batch=P())
     out = (P(), (CUT, P()))
-    return Case(given, draw.mesh("data", "model"), out, turns={"all_reduce": 2}, roundings=roundings)
+    return Case(given, draw.mesh("data", "model"), out, limits=[Turns({"all_reduce": 2})], roundings=roundings)
 
 
 def _same(value):
@@ -217,8 +217,7 @@ def _(draw: Draw) -> Case:
         given,
         mesh,
         P(),
-        bytes_sent=once,
-        moves=(Move("all_reduce", ("data",), (i, k)),),
+        limits=[BytesSent(once), Moves((Move("all_reduce", ("data",), (i, k)),))],
         explicit=True,
         roundings=i + batches * rows,
     )

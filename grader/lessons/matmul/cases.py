@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Draw, Exercise
+from grader.exercises import BytesSent, Case, Draw, Exercise, Flops
 from grader.lessons.shared import bytes_sent, device_map
 
 
@@ -26,7 +26,7 @@ CASE2 = (P(None, "x"), P())
 def _case2(draw: Draw, i: int, j: int, k: int, budget) -> Case:
     mesh = draw.mesh("x", "y")
     a, b = draw.array(i, j, spec=CASE2[0]), draw.array(j, k, spec=CASE2[1])
-    return Case({"a": a, "b": b}, mesh, out=P(), bytes_sent=budget(i, j, k, mesh["x"]))
+    return Case({"a": a, "b": b}, mesh, out=P(), limits=[BytesSent(budget(i, j, k, mesh["x"]))])
 
 
 case2_gather = Exercise("case2_gather", points=4, reference=_matmul)
@@ -178,7 +178,12 @@ def _case3(draw: Draw, out: P, kind: str) -> Case:
     mesh = draw.mesh("x", "y")
     i, k, j = sorted(draw.lengths(3, divisible_by=8))  # J is longest: to gather A and B costs more than to add up C
     a, b = draw.array(i, j, spec=CASE3[0]), draw.array(j, k, spec=CASE3[1])
-    return Case({"a": a, "b": b}, mesh, out, bytes_sent(kind, i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
+    return Case(
+        {"a": a, "b": b},
+        mesh,
+        out,
+        limits=[BytesSent(bytes_sent(kind, i * k, mesh["x"])), Flops(2 * i * j * k // mesh["x"])],
+    )
 
 
 case3 = Exercise("case3", points=4, reference=_matmul)
@@ -255,7 +260,12 @@ def _(draw):
         "b": draw.array(j, k, spec=LAYER[1]),
         "bias": draw.array(k, spec=LAYER[2]),
     }
-    return Case(arrays, mesh, P(), bytes_sent("all_reduce", i * k, mesh["x"]), 2 * i * j * k // mesh["x"])
+    return Case(
+        arrays,
+        mesh,
+        P(),
+        limits=[BytesSent(bytes_sent("all_reduce", i * k, mesh["x"])), Flops(2 * i * j * k // mesh["x"])],
+    )
 
 
 @case3_layer.mistake
@@ -420,7 +430,10 @@ def _case4(draw: Draw, out: P, gathered: str) -> Case:
     a, b = draw.array(i, j, spec=CASE4[0]), draw.array(j, k, spec=CASE4[1])
     size = {"a": i * j, "b": j * k}[gathered]
     return Case(
-        {"a": a, "b": b}, mesh, out, bytes_sent("all_gather", size // mesh["x"], mesh["x"]), 2 * i * j * k // mesh["x"]
+        {"a": a, "b": b},
+        mesh,
+        out,
+        limits=[BytesSent(bytes_sent("all_gather", size // mesh["x"], mesh["x"])), Flops(2 * i * j * k // mesh["x"])],
     )
 
 
@@ -552,8 +565,10 @@ def _two_axis(draw: Draw, out: P, kind: str) -> Case:
         {"a": a, "b": b},
         mesh,
         out,
-        bytes_sent(kind, i // mesh["x"] * k, mesh["y"]),
-        2 * i * j * k // (mesh["x"] * mesh["y"]),
+        limits=[
+            BytesSent(bytes_sent(kind, i // mesh["x"] * k, mesh["y"])),
+            Flops(2 * i * j * k // (mesh["x"] * mesh["y"])),
+        ],
     )
 
 

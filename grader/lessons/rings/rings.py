@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Exercise
+from grader.exercises import BytesSent, Case, Exercise, Steps, Turns
 from grader.lessons.shared import FLOAT, bytes_sent
 
 
@@ -36,9 +36,7 @@ def _case(draw, x, ins, out, passes, nbytes, steps):
         {"x": draw.array(*x(n), spec=ins)},
         mesh,
         out,
-        bytes_sent=round(nbytes(n)) if n > 1 else 0,
-        turns={"collective_permute": passes(n)},
-        steps=steps(n),
+        limits=[BytesSent(round(nbytes(n)) if n > 1 else 0), Turns({"collective_permute": passes(n)}), Steps(steps(n))],
     )
 
 
@@ -54,7 +52,7 @@ def _(draw):
     (length,) = draw.lengths(1, divisible_by=3)
     for k in (3, -2):
         x = draw.array(mesh["x"], length, spec=ROW)
-        yield Case({"x": x, "k": k}, mesh, ROW, turns={"collective_permute": 1})
+        yield Case({"x": x, "k": k}, mesh, ROW, limits=[Turns({"collective_permute": 1})])
 
 
 def _shifted(x, mesh, pairs):

@@ -12,7 +12,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import aval, make_mesh, put
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, Exercise, Turns
 from grader.lessons.rings.rings import (
     ROW,
     both_ways,
@@ -421,7 +421,7 @@ sum_for_some = Exercise(
 def _(draw):
     mesh = draw.mesh("x", "y")
     (length,) = draw.lengths(1, divisible_by=3)
-    return Case({"x": draw.array(mesh["x"], length, spec=ROW)}, mesh, ROW, turns={"all_reduce": 1})
+    return Case({"x": draw.array(mesh["x"], length, spec=ROW)}, mesh, ROW, limits=[Turns({"all_reduce": 1})])
 
 
 def _chosen(body, x, mesh):

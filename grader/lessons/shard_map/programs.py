@@ -9,7 +9,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Draw, Exercise, Move
+from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Move, Moves
 from grader.lessons.shared import bytes_sent, device_map, varying
 
 # One number from each device. Blocks are of four, so that the reference needs no mesh.
@@ -25,7 +25,7 @@ partial_sums = Exercise(
 @partial_sums.cases
 def _(draw):
     mesh = draw.mesh("x")
-    return Case({"x": draw.array(BLOCK * mesh["x"], spec=P("x"))}, mesh, P("x"), bytes_sent=0)
+    return Case({"x": draw.array(BLOCK * mesh["x"], spec=P("x"))}, mesh, P("x"), limits=[BytesSent(0)])
 
 
 @partial_sums.mistake
@@ -69,7 +69,9 @@ global_mean = Exercise("global_mean", points=4, reference=lambda x: x.mean())
 def _(draw):
     mesh = draw.mesh("x", "y")
     (n,) = draw.lengths(1, divisible_by=8)
-    return Case({"x": draw.array(n, spec=P("x"))}, mesh, P(), bytes_sent=bytes_sent("all_reduce", 1, mesh["x"]))
+    return Case(
+        {"x": draw.array(n, spec=P("x"))}, mesh, P(), limits=[BytesSent(bytes_sent("all_reduce", 1, mesh["x"]))]
+    )
 
 
 @global_mean.mistake
@@ -134,7 +136,7 @@ transpose_without_sending = Exercise("transpose_without_sending", points=3, refe
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
-    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, P("y", "x"), bytes_sent=0)
+    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, P("y", "x"), limits=[BytesSent(0)])
 
 
 @transpose_without_sending.mistake
@@ -180,7 +182,10 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
     return Case(
-        {"x": draw.array(i, j, spec=GRID)}, mesh, P("y"), bytes_sent=bytes_sent("all_reduce", j // mesh["y"], mesh["x"])
+        {"x": draw.array(i, j, spec=GRID)},
+        mesh,
+        P("y"),
+        limits=[BytesSent(bytes_sent("all_reduce", j // mesh["y"], mesh["x"]))],
     )
 
 
@@ -228,7 +233,7 @@ block_sums = Exercise("block_sums", points=3, reference=lambda x: x.reshape(-1, 
 def _(draw):
     mesh = draw.mesh("x", "y")
     (j,) = draw.lengths(1, divisible_by=8)
-    return Case({"x": draw.array(ROWS * mesh["x"], j, spec=GRID)}, mesh, GRID, bytes_sent=0)
+    return Case({"x": draw.array(ROWS * mesh["x"], j, spec=GRID)}, mesh, GRID, limits=[BytesSent(0)])
 
 
 @block_sums.mistake
@@ -275,7 +280,7 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     (n,) = draw.lengths(1, divisible_by=8)
     arrays = {"c": draw.array(POWERS, spec=POLYNOMIAL[0]), "x": draw.array(n, spec=POLYNOMIAL[1])}
-    return Case(arrays, mesh, P("x"), bytes_sent=0)
+    return Case(arrays, mesh, P("x"), limits=[BytesSent(0)])
 
 
 def _horner(c, block, start, after=lambda y: y):
@@ -337,7 +342,9 @@ centred_columns = Exercise(
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
-    return Case({"x": draw.array(i, j, spec=GRID)}, mesh, GRID, bytes_sent=bytes_sent("all_reduce", j, mesh["x"]))
+    return Case(
+        {"x": draw.array(i, j, spec=GRID)}, mesh, GRID, limits=[BytesSent(bytes_sent("all_reduce", j, mesh["x"]))]
+    )
 
 
 def _centred(block):
@@ -416,8 +423,10 @@ def _(draw):
         arrays,
         mesh,
         P("y", None),
-        bytes_sent("all_reduce", i // mesh["y"] * k, mesh["x"]),
-        2 * i * j * k // (mesh["x"] * mesh["y"]),
+        limits=[
+            BytesSent(bytes_sent("all_reduce", i // mesh["y"] * k, mesh["x"])),
+            Flops(2 * i * j * k // (mesh["x"] * mesh["y"])),
+        ],
     )
 
 
@@ -493,7 +502,7 @@ layer_constrained = Exercise("layer_constrained", points=3, reference=_layer, by
 @layer_constrained.cases
 def _(draw):
     mesh, arrays, (i, _, k) = _layer_arrays(draw)
-    return Case(arrays, mesh, P("y", "x"), moves=(Move("reduce_scatter", ("x",), (i // mesh["y"], k)),))
+    return Case(arrays, mesh, P("y", "x"), limits=[Moves((Move("reduce_scatter", ("x",), (i // mesh["y"], k)),))])
 
 
 @layer_constrained.mistake

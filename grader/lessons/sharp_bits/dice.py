@@ -11,7 +11,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh, put
-from grader.exercises import Case, Draw, Exercise
+from grader.exercises import BytesSent, Case, Draw, Exercise
 from grader.lessons.shared import believed
 from grader.programs.walk import compiled_structure
 
@@ -157,7 +157,10 @@ def _(draw: Draw):
     (columns,) = draw.lengths(1, divisible_by=8)
     seed = int(draw.rng.integers(1, 100))
     return Case(
-        {"x": draw.array(mesh["x"], columns, spec=P("x", None)), "seed": seed}, mesh, out=P("x", None), bytes_sent=0
+        {"x": draw.array(mesh["x"], columns, spec=P("x", None)), "seed": seed},
+        mesh,
+        out=P("x", None),
+        limits=[BytesSent(0)],
     )
 
 
@@ -258,7 +261,10 @@ def _(draw: Draw):
     count, columns = draw.lengths(2, divisible_by=8)
     seed = int(draw.rng.integers(1, 100))
     return Case(
-        {"x": draw.array(count, columns, spec=P("x", None)), "seed": seed}, mesh, out=P("x", None), bytes_sent=0
+        {"x": draw.array(count, columns, spec=P("x", None)), "seed": seed},
+        mesh,
+        out=P("x", None),
+        limits=[BytesSent(0)],
     )
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Exercise
+from grader.exercises import Array, BytesSent, Case, Exercise
 from grader.lessons.shared import bytes_sent
 
 HEADS = P("batch"), P(None, "model"), P("model")  # x[B, T, D], w_qkv[D, H, 3, K], w_out[H, K, D]
@@ -46,7 +46,7 @@ def _(draw):
     }
     sent = bytes_sent("all_reduce", rows // mesh["batch"] * tokens * d, mesh["model"])
     # Sums on the way: the projections over D, the logits over K, the softmax over T, then T, then all heads.
-    return Case(arrays, mesh, P("batch"), sent, roundings=d + k + 2 * tokens + heads * k)
+    return Case(arrays, mesh, P("batch"), limits=[BytesSent(sent)], roundings=d + k + 2 * tokens + heads * k)
 
 
 def _on_devices(x, w_qkv, w_out, mesh, body, ins=HEADS, check_vma=False):

@@ -12,7 +12,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Draw, Exercise
+from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops
 from grader.lessons.shared import bytes_sent, device_map
 
 PAIR = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
@@ -44,8 +44,7 @@ def _(draw):
         {"params": params, "x": draw.array(rows, i, spec=P("batch"))},
         mesh,
         P("batch"),
-        bytes_sent("all_reduce", share * k, n),
-        2 * share * j * (i + k) // n,
+        limits=[BytesSent(bytes_sent("all_reduce", share * k, n)), Flops(2 * share * j * (i + k) // n)],
     )
 
 
@@ -176,7 +175,7 @@ def _(draw):
         + bytes_sent("all_reduce", k + 1, n * data)
     )
     # Sums on the way: two products forward, their transposes, the mean over the batch and its outputs.
-    return Case(arrays, mesh, (P(), PAIR), sent, roundings=2 * (i + j + k) + 2 * rows)
+    return Case(arrays, mesh, (P(), PAIR), limits=[BytesSent(sent)], roundings=2 * (i + j + k) + 2 * rows)
 
 
 def _local_loss(p, x, y):
@@ -333,7 +332,12 @@ def _(draw):
     )
     # Each step: the sums of four products, forward and back, and of the mean over batch and outputs.
     return Case(
-        arrays, mesh, (P(), NETWORK), STEPS * step, roundings=STEPS * (2 * (i + j + k + m) + rows + out), explicit=True
+        arrays,
+        mesh,
+        (P(), NETWORK),
+        limits=[BytesSent(STEPS * step)],
+        roundings=STEPS * (2 * (i + j + k + m) + rows + out),
+        explicit=True,
     )
 
 
@@ -432,7 +436,7 @@ def _(draw):
     shapes = {"x": (rows, tokens, d), "scale": (d,), "W1": (d, f), "W2": (f, d)}
     arrays = _drawn(draw, shapes, dict(zip(shapes, REGION, strict=True)))
     share = rows // mesh["batch"] * tokens * d
-    return Case(arrays, mesh, CUT, bytes_sent("all_reduce", share, n), 4 * share * f // n)
+    return Case(arrays, mesh, CUT, limits=[BytesSent(bytes_sent("all_reduce", share, n)), Flops(4 * share * f // n)])
 
 
 def _region(x, scale, W1, W2, mesh, body, out=CUT, check_vma=False):

@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import blocks
 from grader.arrays.meshes import aval, make_mesh
-from grader.exercises import Array, Case, Exercise
+from grader.exercises import Array, Case, Exercise, Moves
 from grader.lessons.shared import within
 from grader.programs.report import communication
 
@@ -562,7 +562,10 @@ def _(draw):
     fan_in, fan_out = draw.lengths(2, divisible_by=8)
     key = Array(draw.rng.integers(2**32, size=2).astype(np.uint32), P())
     return Case(
-        {"key": key, "fan_in": fan_in, "fan_out": fan_out}, draw.mesh("batch", "model"), P("model", None), moves=()
+        {"key": key, "fan_in": fan_in, "fan_out": fan_out},
+        draw.mesh("batch", "model"),
+        P("model", None),
+        limits=[Moves(())],
     )
 
 

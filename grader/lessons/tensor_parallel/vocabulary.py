@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Exercise
+from grader.exercises import Array, BytesSent, Case, Exercise
 from grader.lessons.shared import bytes_sent
 
 
@@ -31,7 +31,12 @@ def _(draw):
     ids = draw.rng.integers(words, size=(rows, tokens))
     ids[:, 0] = np.arange(rows) * words // rows  # some from every device's part, whatever the seed
     arrays = {"table": draw.array(words, d, spec=LOOKUP[0]), "ids": Array(ids.astype(np.int32), LOOKUP[1])}
-    return Case(arrays, mesh, P("batch"), bytes_sent("all_reduce", rows // mesh["batch"] * tokens * d, mesh["model"]))
+    return Case(
+        arrays,
+        mesh,
+        P("batch"),
+        limits=[BytesSent(bytes_sent("all_reduce", rows // mesh["batch"] * tokens * d, mesh["model"]))],
+    )
 
 
 def _looked_up(table, ids, mesh, body, check_vma=False):
@@ -150,7 +155,14 @@ def _(draw):
     # The sum over V, its exp and log; in the gradient the quotient and the product with a cotangent. A device's own
     # logarithm is as large as its logits: exp of its difference from another's has that many roundings more.
     roundings = words + 16 + 2 * int(np.abs(logits).max())
-    return Case(arrays, mesh, P("batch"), sent, cotangents=Array(draw.values(rows), P("batch")), roundings=roundings)
+    return Case(
+        arrays,
+        mesh,
+        P("batch"),
+        limits=[BytesSent(sent)],
+        cotangents=Array(draw.values(rows), P("batch")),
+        roundings=roundings,
+    )
 
 
 def _large(draw, rows, words):

@@ -1,0 +1,87 @@
+"""The student's side of a check: `collect` is the one place where what a student wrote is called."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Sequence
+from types import FrameType, TracebackType
+from typing import Any
+
+import jax
+
+from grader.arrays.laid import holds_arrays
+from grader.arrays.meshes import no_mesh
+from grader.exercises import forms
+from grader.exercises.answers import Answer, Ask, Layout, Problem
+from grader.exercises.case import Case
+from grader.exercises.exercise import Exercise
+from grader.exercises.forms import FORMS, Form
+from grader.programs.program import Refused, trace
+
+# The files through which a student's code is called: they are none of its own.
+CALLED_THROUGH = (__file__, forms.__file__, trace.__code__.co_filename)
+
+
+def asks(exercise: Exercise, cases: Sequence[Case]) -> list[Ask]:
+    """What the cases of an exercise ask, in their order."""
+    return [
+        Ask(
+            case.mesh,
+            {name: _unvalued(argument) for name, argument in exercise.kind.asked(case).items()},
+            case.key,
+            case.explicit,
+            exercise.on_devices,
+            _unvalued(case.cotangents),
+        )
+        for case in cases
+    ]
+
+
+def _unvalued(argument: Any) -> Any:
+    if not holds_arrays(argument):
+        return argument
+    return jax.tree.map(lambda a: Layout(a.value.shape, str(a.value.dtype), a.spec), argument)
+
+
+def collect(form: str, asked: Sequence[Ask], given: Any) -> list[Answer]:
+    """Put each ask to what the student wrote. Never raises for what the student's code does."""
+    if given is ... or given is None:
+        return [Problem("starter")] * len(asked)
+    with no_mesh():
+        return [_guarded(FORMS[form], given, ask) for ask in asked]
+
+
+def _guarded(form: Form, given: Any, ask: Ask) -> Answer:
+    try:
+        return form.answer(given, ask)
+    except Refused as refusal:
+        return Problem("refused", message=str(refusal))
+    except NotImplementedError as error:
+        return Problem("error", "NotImplementedError", str(error)) if str(error) else Problem("starter")
+    except Exception as error:  # whatever a student's code may raise
+        return Problem("error", type(error).__name__, str(error)[:4000], _operands(error.__traceback__))
+
+
+def _operands(trace_back: TracebackType | None) -> tuple[str, ...]:
+    """The types of the arrays in the deepest call from the student's code into JAX, as `float32[4,8]`."""
+    calls = [frame for frame, _ in traceback.walk_tb(trace_back)]
+    written = [k for k, frame in enumerate(calls) if not _belongs_to_a_library(frame)]
+    inside = calls[written[-1] + 1 :] if written else []
+    return next((types for frame in inside if (types := _array_types(frame))), ())
+
+
+def _belongs_to_a_library(frame: FrameType) -> bool:
+    path = frame.f_code.co_filename
+    return "site-packages" in path or "functools.py" in path or path in CALLED_THROUGH
+
+
+def _array_types(frame: FrameType) -> tuple[str, ...]:
+    code = frame.f_code
+    count = code.co_argcount + bool(code.co_flags & inspect.CO_VARARGS)
+    arguments = jax.tree.leaves([frame.f_locals.get(name) for name in code.co_varnames[:count]])
+    return tuple(
+        f"{x.dtype}[{','.join(map(str, x.shape))}]"
+        for x in arguments
+        if isinstance(getattr(x, "shape", None), tuple) and hasattr(x, "dtype")
+    )

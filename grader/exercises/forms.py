@@ -1,0 +1,169 @@
+"""The forms of an exercise: what an answer is, and how one is had.
+
+A form of its own is a class here, and a ladder in `grader.judging` by which its answers are judged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from grader.arrays.described import built, uploaded
+from grader.arrays.meshes import aval, make_mesh
+from grader.exercises.answers import Answer, Ask, Layout, Problem, Script, Value
+from grader.exercises.case import Case, Draw
+from grader.exercises.plain import plain
+from grader.exercises.script import script_of, untouched
+from grader.programs.program import Refused, trace, with_gradient
+
+Shapes = Sequence[tuple[int, ...]]
+
+
+class Form(ABC):
+    """What an answer is, what it is asked, and how its cases are drawn.
+
+    `name` is what authors write, and what crosses the wire; `costly`: an answer takes seconds to be judged.
+    """
+
+    name: ClassVar[str]
+    costly: ClassVar[bool] = False
+
+    @abstractmethod
+    def answer(self, given: Any, ask: Ask) -> Answer:
+        """What the student's own answers to one ask. May raise whatever that raises, or Refused."""
+
+    def asked(self, case: Case) -> Mapping[str, Any]:
+        """The arguments of a case that an answer is asked with."""
+        return case.arguments
+
+    def rounds(self, rng: np.random.Generator, shapes: Shapes, *, thorough: bool) -> list[Draw]:
+        """What cases are drawn with; `shapes` are those of the meshes that an exercise is about."""
+        return [Draw(rng)]
+
+    def mistaken(self, cases: Sequence[Case], wrong: Callable[..., Any], right: Callable[..., Any]) -> Any:
+        """The whole answer of a student who makes a mistake."""
+        return wrong
+
+
+class Programs(Form):
+    """A function of the case's arrays (or pytrees of them) and a keyword `mesh`; it is traced, never run."""
+
+    name, costly = "program", True
+
+    def answer(self, given: Any, ask: Ask) -> Answer:
+        _must_be_callable(given)
+        mesh = make_mesh(ask.mesh, explicit=ask.explicit)
+        avals = [_avals(a, mesh) for a in ask.arguments.values() if _laid_out(a)]
+        fixed = {name: copy.deepcopy(a) for name, a in ask.arguments.items() if not _laid_out(a)}
+
+        @functools.wraps(given)
+        def finished(*arrays: Any) -> Any:
+            result = given(*arrays, **fixed, mesh=mesh)
+            if result is None or result is ...:
+                raise _Unfinished
+            return result
+
+        with _whole_tracebacks():
+            if ask.cotangents is None:
+                return trace(finished, *avals)
+            return trace(with_gradient(finished, len(avals)), *avals, _avals(ask.cotangents, mesh))
+
+    def rounds(self, rng: np.random.Generator, shapes: Shapes, *, thorough: bool) -> list[Draw]:
+        """Every mesh for grading, two of them for the notebook, and one with equal lengths."""
+        shapes = shapes if thorough else shapes[:2]
+        return [Draw(rng, shape) for shape in shapes] + [Draw(rng, shapes[0], square=True)]
+
+
+class Functions(Form):
+    """A function of plain Python and NumPy values, and of meshes and arrays that lie on devices.
+
+    What these are is said in `grader.arrays.described`. It is called once per case; where the reference raises
+    ValueError, so must it.
+    """
+
+    name = "function"
+
+    def answer(self, given: Any, ask: Ask) -> Answer:
+        _must_be_callable(given)
+        result = given(**_built(ask))
+        if result is None or result is ...:
+            return Problem("starter")
+        return Value(plain(result), uploaded(functools.partial(given, **_built(ask))) if ask.on_devices else "")
+
+
+class Tables(Form):
+    """A dict from each case's `key` to the option chosen; the reference does the experiment."""
+
+    name = "table"
+
+    def answer(self, given: Any, ask: Ask) -> Answer:
+        if not isinstance(given, Mapping):
+            raise Refused(f"The answer should be a dict with a key for every row; it is a {type(given).__name__}.")
+        if ask.key not in given or given[ask.key] is None or given[ask.key] is ...:
+            return Problem("starter")
+        return Value(plain(given[ask.key]))
+
+    def mistaken(self, cases: Sequence[Case], wrong: Callable[..., Any], right: Callable[..., Any]) -> Any:
+        """Every row that the mistake is about; the others as they should be."""
+        entries = {c.key: wrong(**c.arguments) for c in cases}
+        return {c.key: right(**c.arguments) if entries[c.key] is None else entries[c.key] for c in cases}
+
+
+class Processes(Form):
+    """A function `main(process_id, num_processes, ...)` that is run in several processes at once.
+
+    The case's mesh is `{"processes": 4, "devices": 2}`; the reference says, on one device, what each is to return.
+    """
+
+    name, costly = "processes", True
+
+    def answer(self, given: Any, ask: Ask) -> Answer:
+        _must_be_callable(given)
+        source = script_of(given)
+        return Problem("starter") if untouched(given) else Script(source, given.__name__)
+
+    def asked(self, case: Case) -> Mapping[str, Any]:
+        return {}  # it is only written down here
+
+
+FORMS: Mapping[str, Form] = {form.name: form for form in (Programs(), Functions(), Tables(), Processes())}
+
+
+class _Unfinished(NotImplementedError):
+    """The function returned nothing: the body is still the starter's."""
+
+
+def _must_be_callable(given: Any) -> None:
+    if not callable(given):
+        raise Refused(f"The answer should be a function; it is a {type(given).__name__}.")
+
+
+def _built(ask: Ask) -> dict[str, Any]:
+    return built(copy.deepcopy(dict(ask.arguments)))  # a function may change what it is given
+
+
+def _laid_out(argument: Any) -> bool:
+    return any(isinstance(leaf, Layout) for leaf in jax.tree.leaves(argument))
+
+
+def _avals(argument: Any, mesh: Mesh) -> Any:
+    return jax.tree.map(lambda a: aval(a.shape, a.dtype, a.spec, mesh), argument)
+
+
+@contextlib.contextmanager
+def _whole_tracebacks() -> Iterator[None]:
+    """Keep JAX's own frames in tracebacks, where `_operands` looks for what JAX was given."""
+    before = jax.config.jax_traceback_filtering  # type: ignore[attr-defined] # jax adds its options as it goes
+    jax.config.update("jax_traceback_filtering", "off")
+    try:
+        yield
+    finally:
+        jax.config.update("jax_traceback_filtering", before)

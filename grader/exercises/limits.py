@@ -1,0 +1,244 @@
+"""What a program may cost. Every limit is an object, with its check beside it.
+
+A limit is given facts and says in words by what it is exceeded; "" when it is not. A program with shard_map is held
+against what its author wrote, one that is left to the compiler against what came of it; the work is that of a device in
+either. A new limit is a class here, and a place in ORDER.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.programs.execution import Ran
+from grader.programs.structure import Collective, Structure
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a program in one case: what is written, what running it came to, and on which mesh."""
+
+    written: Structure
+    ran: Ran
+    mesh: Mapping[str, int]
+
+
+class Limit:
+    """A limit overrides what it is about."""
+
+    def of_written(self, facts: Facts) -> str:
+        """By what a program with shard_map exceeds it."""
+        return ""
+
+    def of_compiled(self, facts: Facts) -> str:
+        """By what a program that is left to the compiler exceeds it."""
+        return ""
+
+    def of_work(self, facts: Facts) -> str:
+        """By what a device's work exceeds it."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A collective that the compiler may put into a program: its kind, its mesh axes, each device's operand."""
+
+    kind: str
+    axes: tuple[str, ...]
+    operand: tuple[int, ...]
+
+    def allows(self, collective: Collective, mesh: Mapping[str, int]) -> bool:
+        """How a compiler orders the dimensions of what it sends is its own affair.
+
+        A reduce_scatter may stand as an all_reduce.
+        """
+        alike = {collective.kind, self.kind} <= {"all_reduce", "reduce_scatter"} or collective.kind == self.kind
+        return alike and set(collective.axes) == set(_long(self.axes, mesh)) and self._as_large(collective)
+
+    def _as_large(self, collective: Collective) -> bool:
+        """The same lengths, in any order; of what only changes places, in pieces of any shape, as many entries."""
+        if collective.kind in ("all_to_all", "collective_permute"):
+            return math.prod(collective.operand) == math.prod(self.operand)
+        return sorted(n for n in collective.operand if n > 1) == sorted(n for n in self.operand if n > 1)
+
+
+@dataclass(frozen=True)
+class Moves(Limit):
+    """For a program that is left to the compiler: what it may send, and nothing else."""
+
+    moves: tuple[Move, ...]
+
+    def of_compiled(self, facts: Facts) -> str:
+        odd = [c for c in sending(facts.ran.compiled) if not any(m.allows(c, facts.mesh) for m in self.moves)]
+        if not odd:
+            return ""
+        return (
+            f"The result is right, but the compiler has to send what need not be sent:\n{bullets(odd)}\n\n"
+            f"{self._allowed(facts.mesh)}"
+        )
+
+    def _allowed(self, mesh: Mapping[str, int]) -> str:
+        spelled = dict.fromkeys(
+            f"{m.kind} of [{','.join(map(str, m.operand))}] over {', '.join(axes)}"
+            for m in self.moves
+            if (axes := _long(m.axes, mesh))
+        )
+        return f"Nothing else need travel than: {'; or '.join(spelled)}." if spelled else "Nothing need travel at all."
+
+
+@dataclass(frozen=True)
+class Turns(Limit):
+    """How often each kind of collective may run in a program with shard_map; kinds not named not at all."""
+
+    allowed: Mapping[str, int]
+
+    def of_written(self, facts: Facts) -> str:
+        sent = sending(facts.written.collectives)
+        turns = {kind: sum(c.times or 0 for c in sent if c.kind == kind) for kind in {c.kind for c in sent}}
+        if all(count <= self.allowed.get(kind, 0) for kind, count in turns.items()):
+            return ""
+        enough = ", ".join(f"{kind} × {count}" for kind, count in self.allowed.items()) or "none"
+        return (
+            "The result is right, but these collectives are not the ones asked for, or too many:\n"
+            f"{bullets(sent)}\n\nEnough: {enough}."
+        )
+
+
+@dataclass(frozen=True)
+class BytesSent(Limit):
+    """What the best program sends from each device, by the ring algorithm."""
+
+    needed: int
+
+    def of_written(self, facts: Facts) -> str:
+        moved = facts.written.bytes_sent
+        if moved <= self.needed:
+            return ""
+        sent = bullets([c for c in facts.written.collectives if c.bytes_sent])
+        if not self.needed:
+            return f"The result is right, but each device sends {moved:,} B where none need be sent:\n{sent}"
+        return (
+            f"The result is right, but each device sends {moved:,} B where {self.needed:,} B are enough "
+            f"({moved / self.needed:.2g} times as much):\n{sent}"
+        )
+
+    def of_compiled(self, facts: Facts) -> str:
+        sent, moved = sending(facts.ran.compiled), facts.ran.bytes_sent
+        if endless := [c for c in sent if c.times is None]:
+            return (
+                "The result is right, but nobody can tell how often this is sent: it stands in a branch, or in a "
+                f"loop whose turns are not known beforehand.\n{bullets(endless)}"
+            )
+        if moved <= self.needed:
+            return ""
+        return (
+            f"The result is right, but the compiled program sends {moved:,} B from each device where "
+            f"{self.needed:,} B are enough:\n{bullets(sent)}"
+        )
+
+
+@dataclass(frozen=True)
+class OneWay(Limit):
+    """How many bytes permutes may send to one neighbour."""
+
+    allowed: int
+
+    def of_written(self, facts: Facts) -> str:
+        moved = facts.written.bytes_one_way
+        if moved <= self.allowed:
+            return ""
+        return (
+            f"The result is right, but each device sends {moved:,} B to one and the same neighbour; {self.allowed:,} B "
+            "are enough when the links in both directions are used:\n" + bullets(sending(facts.written.collectives))
+        )
+
+
+@dataclass(frozen=True)
+class Steps(Limit):
+    """How many transfers may wait for one another, one after the other."""
+
+    allowed: int
+
+    def of_written(self, facts: Facts) -> str:
+        steps = facts.written.steps
+        if steps <= self.allowed:
+            return ""
+        return (
+            f"The result is right, but {steps} transfers wait for one another, one after the other; a chain of "
+            f"{self.allowed} is enough. Which of them could be under way at the same time?"
+        )
+
+
+@dataclass(frozen=True)
+class Meanwhile(Limit):
+    """How many FLOPs of matmuls must be free to run beside every turn of every collective."""
+
+    flops: int
+
+    def of_written(self, facts: Facts) -> str:
+        idle = next((c for c in sending(facts.written.collectives) if c.meanwhile < self.flops), None)
+        if idle is None:
+            return ""
+        return (
+            f"The result is right, but during this transfer there is too little to compute:\n- {idle}\n\n"
+            f"Products of {idle.meanwhile:,} FLOPs neither wait for it nor it for them; {self.flops:,} "
+            "should, and each product counts for one transfer only. What a device "
+            "holds already it can multiply while the next block is on its way."
+        )
+
+
+@dataclass(frozen=True)
+class Written(Limit):
+    """How often each kind of collective may stand in the text; one in a loop stands there once."""
+
+    allowed: Mapping[str, int]
+
+    def of_written(self, facts: Facts) -> str:
+        for kind, count in Counter(c.kind for c in sending(facts.written.collectives)).items():
+            if count > (allowed := self.allowed.get(kind, 0)):
+                return (
+                    f"The result is right, but {kind} stands in the program {count} times, where "
+                    f"{allowed} would do: in a loop it stands there once, on any number of devices."
+                )
+        return ""
+
+
+@dataclass(frozen=True)
+class Flops(Limit):
+    """What one device computes when the work is divided."""
+
+    needed: int
+
+    def of_work(self, facts: Facts) -> str:
+        # Adding up partial sums, a bias or a relu costs a few operations per entry: not what is asked here.
+        local = sum(result.held.entries for result in facts.ran.results)
+        if facts.ran.flops <= 1.5 * self.needed + 4 * local:
+            return ""
+        return (
+            f"The result is right, but the work is not divided: each device computes {facts.ran.flops:,} FLOPs where "
+            f"{self.needed:,} are its share. Who multiplies what that another device multiplies too?"
+        )
+
+
+# What is told first where several are exceeded.
+ORDER: tuple[type[Limit], ...] = (Moves, Turns, BytesSent, OneWay, Steps, Meanwhile, Written, Flops)
+
+
+def in_order(limits: Sequence[Limit]) -> list[Limit]:
+    return sorted(limits, key=lambda limit: ORDER.index(type(limit)))
+
+
+def sending(collectives: Sequence[Collective]) -> list[Collective]:
+    """The collectives by which a device really sends something."""
+    return [c for c in collectives if c.group > 1]
+
+
+def bullets(collectives: Sequence[Collective]) -> str:
+    return "\n".join(f"- {c}" for c in collectives)
+
+
+def _long(axes: Sequence[str], mesh: Mapping[str, int]) -> list[str]:
+    """The axes along which there are several devices: along the others nothing moves."""
+    return [a for a in axes if mesh[a] > 1]

@@ -1,0 +1,90 @@
+"""Functions: called case by case, and held against what the reference returns or raises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from grader.arrays.described import difference, lies_on_devices
+from grader.arrays.numbers import close, same_value
+from grader.exercises.answers import Answer, Problem, Value
+from grader.exercises.case import Case
+from grader.exercises.exercise import Exercise
+from grader.judging.errors import in_plain_words
+from grader.judging.ladder import Done, Ladder, Rung
+from grader.judging.miss import Miss
+from grader.judging.values import NO_VALUE, expected, same_answer, short
+
+
+class FunctionLadder(Ladder):
+    """One rung: the value that is returned."""
+
+    @property
+    def rungs(self) -> Sequence[Rung]:
+        return [Rung("values", self.exercise.points, self._value)]
+
+    def alike(self, case: Case, one: Done, other: Done, *, running: bool) -> bool:
+        return (
+            isinstance(one, Value)
+            and isinstance(other, Value)
+            and bool(one.uploaded) == bool(other.uploaded)
+            and same_answer(self.exercise, case, one.value, other.value)
+        )
+
+    def where(self, k: int) -> str:
+        return ""  # the words say what the function was called with
+
+    def _value(self, k: int) -> Miss | None:
+        words = _wrong_result(self.exercise, self.cases[k], self.answers[k])
+        return Miss(words) if words else None
+
+
+def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
+    due = expected(exercise, case)
+    if isinstance(due, ValueError):
+        return _should_raise(case, answer, due)
+    if isinstance(answer, Problem):
+        return f"{in_plain_words(answer)}\n\nIt was called with {_called_with(case)}."
+    if not isinstance(answer, Value):
+        return NO_VALUE
+    if same_answer(exercise, case, answer.value, due):
+        return _by_way_of_the_host(answer) if answer.uploaded else ""
+    if lies_on_devices(due):
+        return f"Called with {_called_with(case)}: {difference(answer.value, due, close)}"
+    if differs := _first_entry(exercise, case, answer.value, due):
+        return f"Called with {_called_with(case)}: {differs}"
+    return f"Called with {_called_with(case)}, it should return {short(due)}; it returns {short(answer.value)}."
+
+
+def _should_raise(case: Case, answer: Answer, due: ValueError) -> str:
+    if isinstance(answer, Problem):
+        if answer.error in ("ValueError", type(due).__name__):
+            return ""  # JAX's own has a name of its own in some versions
+        instead = in_plain_words(answer)
+    elif isinstance(answer, Value):
+        instead = f"it returns {short(answer.value)}"
+    else:
+        return NO_VALUE
+    return f"Called with {_called_with(case)}, it should raise a ValueError ({due}); {instead}."
+
+
+def _by_way_of_the_host(answer: Value) -> str:
+    return (
+        f"The result lies where it should, but it came by way of the host: `{answer.uploaded}` was put on devices "
+        "from there. Either NumPy stood in between, or `device_put` had to cut the array into other blocks for "
+        "other devices, which it does on the host."
+    )
+
+
+def _first_entry(exercise: Exercise, case: Case, value: Any, due: Any) -> str:
+    """In words, the first entry of a dict that is not as it should be; "" where no such dict was returned."""
+    if not isinstance(due, Mapping) or not isinstance(value, Mapping) or value.keys() != due.keys():
+        return ""
+    for key, entry in due.items():
+        if not same_value(value[key], entry) and not same_answer(exercise, case, {key: value[key]}, {key: entry}):
+            return f"entry {key} should be {short(entry)}; it is {short(value[key])}."
+    return ""
+
+
+def _called_with(case: Case) -> str:
+    return ", ".join(f"{name}={short(value)}" for name, value in case.arguments.items())

@@ -1,0 +1,160 @@
+"""The ladder that the answers to an exercise climb, whatever its form: checks, the cheapest first.
+
+Each rung is tried on every case, and after the first miss the rest are not tried, so that a student hears one thing
+at a time. A missed rung is then named: by the mistake that behaves the same, else by what the difference itself gives
+away, else by the first difference and nothing more.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeGuard
+
+import jax
+
+from grader.arrays.laid import holds_arrays
+from grader.arrays.meshes import spelled
+from grader.exercises.answers import Answer, Problem, Script
+from grader.exercises.case import Case
+from grader.exercises.collecting import asks, collect
+from grader.exercises.exercise import Exercise, Mistake
+from grader.exercises.verdict import Outcome, Verdict
+from grader.judging import together
+from grader.judging.behaviour import Execution
+from grader.judging.miss import Miss, unanswered
+from grader.processes.launch import Launch
+from grader.programs.program import Program
+
+# What an answer comes to: itself, or what became of it where it is something to run.
+Done = Answer | Execution | Launch
+Runners = Mapping[type, Callable[[Any, Case], Done]]
+HERE: Runners = {Program: Execution, Script: together.start}
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One check: its worth in points, and why the answer to a case misses it, if it does."""
+
+    check: str
+    worth: float
+    miss: Callable[[int], Miss | None]
+
+
+class Ladder(ABC):
+    """The answers to the cases of one exercise, and the rungs they have to climb. One subclass for each form."""
+
+    runs: ClassVar[type | None] = None  # the kind of answer that is run before it is judged
+    between: ClassVar[str] = "\n\n"  # what stands between the difference and the hint
+
+    def __init__(self, exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], runners: Runners = HERE):
+        self.exercise, self.cases, self.answers, self.runners = exercise, cases, answers, runners
+
+    @property
+    @abstractmethod
+    def rungs(self) -> Sequence[Rung]: ...
+
+    def alike(self, case: Case, one: Done, other: Done, *, running: bool) -> bool:
+        """Whether two answers do the same; without running them, whether they look the same."""
+        return False
+
+    def signature(self, check: str, k: int) -> str:
+        """What the miss of a case gives away when no mistake behaves the same."""
+        return ""
+
+    def where(self, k: int) -> str:
+        """The case in which a check was missed, where the words do not tell it."""
+        return describe(self.cases[k])
+
+    @functools.cached_property
+    def done(self) -> list[Done]:
+        """What the answers come to."""
+        return [
+            self.runners[self.runs](answer, case) if self.runs and isinstance(answer, self.runs) else answer
+            for case, answer in zip(self.cases, self.answers, strict=True)
+        ]
+
+    def verdict(self) -> Verdict:
+        first = self.answers[0]
+        return unanswered(self.exercise, first) if is_absent(first) else self.climbed()
+
+    def climbed(self) -> Verdict:
+        """How far the answers come."""
+        name, outcomes = self.exercise.name, list[Outcome]()
+        for number, rung in enumerate(self.rungs):
+            failing, miss = next(((k, m) for k in range(len(self.cases)) if (m := rung.miss(k))), (0, None))
+            if miss:
+                rest = [Outcome.untried(name, r.check, r.worth, rung.check) for r in self.rungs[number + 1 :]]
+                outcomes += [self.missed(rung, failing, miss), *rest]
+                return Verdict(name, tuple(outcomes), self.where(failing), miss.expected, miss.found, miss.ratios)
+            outcomes.append(Outcome.earned(name, rung.check, rung.worth))
+        return Verdict(name, tuple(outcomes))
+
+    def missed(self, rung: Rung, k: int, miss: Miss) -> Outcome:
+        """A missed rung by the one rule of feedback: the first difference, then one hint, then stop."""
+        mistake = self.explanation(k)
+        hint = mistake.words if mistake else self.signature(rung.check, k)
+        words = self.between.join(filter(None, (miss.words, hint)))
+        return Outcome.missed(self.exercise.name, rung.check, rung.worth, words, mistake.name if mistake else "")
+
+    def explanation(self, failing: int) -> Mistake | None:
+        """The mistake that does the same on the failing case.
+
+        If several do, the one that also looks the same on the other cases; nothing is run for that, since a student
+        waits.
+        """
+        alike = list(self.mistakes_on(failing))
+        for k in range(len(self.cases)):
+            if len(alike) > 1 and k != failing:
+                alike = [m for m in alike if self.makes(m, k, running=False)] or alike
+        return alike[0] if alike else None
+
+    def mistakes_on(self, k: int) -> Iterator[Mistake]:
+        return (m for m in self.exercise.mistakes if self.makes(m, k, running=True))
+
+    def makes(self, mistake: Mistake, k: int, *, running: bool) -> bool:
+        """Whether the answer to a case does what this mistake does, however that is spelled."""
+        one, case = self.done[k], self.cases[k]
+        return any(
+            _same_problem(one, other) or self.alike(case, one, other, running=running)
+            for other in _mistaken(self.exercise, mistake, case)
+        )
+
+
+def is_absent(answer: Answer) -> TypeGuard[Problem]:
+    return isinstance(answer, Problem) and answer.kind in ("missing", "starter")
+
+
+@functools.lru_cache(maxsize=1024)
+def _mistaken(exercise: Exercise, mistake: Mistake, case: Case) -> tuple[Done, ...]:
+    """What a mistake comes to on a case, in each of its spellings. Kept: a class makes it again and again."""
+    asked = asks(exercise, [case])
+    answers = (answer for wrong in mistake.spellings() for answer in collect(exercise.form, asked, wrong))
+    return tuple(HERE[type(answer)](answer, case) if type(answer) in HERE else answer for answer in answers)
+
+
+def _same_problem(one: Done, other: Done) -> bool:
+    return isinstance(one, Problem) and isinstance(other, Problem) and _gist(one) == _gist(other)
+
+
+def _gist(problem: Problem) -> tuple[str, str, tuple[str, ...]]:
+    """An error without the names that differ from one spelling of a program to the next."""
+    first = problem.message.strip().splitlines()[0] if problem.message.strip() else ""
+    names = r"<[^>]*>|at \S+:\d+|function \S+|\w+ at |argument \S+ of .+? with"
+    return problem.error, re.sub(names, "·", first), problem.operands
+
+
+def describe(case: Case) -> str:
+    """A case in one line: the mesh, every array's shape and layout, and what else is given."""
+    mesh = " × ".join(f"{name}={size}" for name, size in case.mesh.items())
+    arrays = [
+        f"{name}{jax.tree_util.keystr(path)}: {'×'.join(map(str, a.value.shape))} {spelled(a.spec)}"
+        for name, argument in case.arguments.items()
+        if holds_arrays(argument)
+        for path, a in jax.tree.leaves_with_path(argument)
+    ]
+    others = [f"{name}={a!r}" for name, a in case.arguments.items() if not holds_arrays(a)]
+    return "; ".join(filter(None, [f"mesh {mesh}" if mesh else "", *arrays, *others]))

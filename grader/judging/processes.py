@@ -1,0 +1,63 @@
+"""Functions that run in several processes: everybody has to come to an end, and to return what is due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from grader.arrays.described import built, difference, lies_on_devices
+from grader.arrays.numbers import close
+from grader.exercises.answers import Problem, Script
+from grader.exercises.case import Case
+from grader.exercises.exercise import Exercise, Mistake
+from grader.exercises.plain import plain
+from grader.judging import together
+from grader.judging.errors import in_plain_words
+from grader.judging.ladder import Done, Ladder, Rung
+from grader.judging.miss import Miss
+from grader.judging.values import same_answer, short
+from grader.processes.launch import Launch
+
+
+class ProcessLadder(Ladder):
+    """Two rungs: all processes end; each returns what the reference says for it."""
+
+    runs = Script
+
+    @property
+    def rungs(self) -> Sequence[Rung]:
+        return [Rung("ends", 0.0, self._ends), Rung("values", self.exercise.points, self._returned)]
+
+    def alike(self, case: Case, one: Done, other: Done, *, running: bool) -> bool:
+        return isinstance(one, Launch) and isinstance(other, Launch) and together.same_course(one, other)
+
+    def explanation(self, failing: int) -> Mistake | None:
+        return next(self.mistakes_on(failing), None)  # each takes seconds to run: the first that fits
+
+    def _ends(self, k: int) -> Miss | None:
+        launch = self.done[k]
+        if isinstance(launch, Problem):
+            return Miss(f"{launch.error}: {launch.message}" if launch.error else in_plain_words(launch))
+        if not isinstance(launch, Launch):
+            return Miss("The answer should be a function `main(process_id, num_processes)`.")
+        return None if launch.went_well else Miss(launch.headline)
+
+    def _returned(self, k: int) -> Miss | None:
+        case, launch = self.cases[k], self.done[k]
+        assert isinstance(launch, Launch)  # the rung before saw to it
+        for number, (value, due) in enumerate(zip(together.returned(launch), _due(self.exercise, case), strict=True)):
+            if not same_answer(self.exercise, case, value, due):
+                return Miss(_difference(number, value, due))
+        return None
+
+
+def _due(exercise: Exercise, case: Case) -> list[Any]:
+    """What each process has to return."""
+    count = case.mesh["processes"]
+    return [plain(exercise.reference(number, count, **built(dict(case.arguments)))) for number in range(count)]
+
+
+def _difference(number: int, value: Any, due: Any) -> str:
+    if lies_on_devices(due):
+        return f"Process {number}: {difference(value, due, close)}"
+    return f"Process {number} should return {short(due)}; it returns {short(value)}."

@@ -1,0 +1,145 @@
+"""Programs: traced, never called; held against what one device computes, and against what they may cost.
+
+The rungs: it runs; its shape; its values on every device; its layout; its communication; its work. Zeros with a right
+layout earn nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from grader.arrays.laid import holds_arrays, values_of
+from grader.arrays.numbers import close
+from grader.exercises.answers import Problem
+from grader.exercises.case import Case
+from grader.exercises.exercise import Exercise
+from grader.judging import costs, results
+from grader.judging.behaviour import Execution, held, same_behaviour
+from grader.judging.errors import in_plain_words
+from grader.judging.ladder import Done, Ladder, Rung
+from grader.judging.miss import Miss
+from grader.judging.results import Expected
+from grader.judging.signatures import signature
+from grader.programs.execution import Failed
+from grader.programs.program import Program, with_gradient
+from grader.programs.structure import Collective, Structure, times
+
+
+class ProgramLadder(Ladder):
+    """The values are worth a half, what they cost the rest."""
+
+    runs = Program
+
+    @property
+    def rungs(self) -> Sequence[Rung]:
+        points = self.exercise.points
+        sent = costs.sent_as_compiled if self.exercise.by_compiler else costs.sent_as_written
+        return [
+            Rung("runs", 0.0, lambda k: _runs(self.done[k])),
+            Rung("shape", 0.0, self._held(results.shape)),
+            Rung("values", points * 0.5, self._held(results.values)),
+            Rung("layout", 0.0, self._held(results.layout)),
+            Rung("communication", points * 0.25, lambda k: sent(self._run(k))),
+            Rung("work", points * 0.25, lambda k: costs.work_divided(self._run(k))),
+        ]
+
+    def _held(self, miss: Callable[[Execution, Expected], Miss | None]) -> Callable[[int], Miss | None]:
+        """The result on every device, held against what is expected there."""
+        return lambda k: miss(self._run(k), _expected(self.exercise, self.cases[k]))
+
+    def _run(self, k: int) -> Execution:
+        run = self.done[k]
+        assert isinstance(run, Execution)  # the first rung saw to it
+        return run
+
+    def alike(self, case: Case, one: Done, other: Done, *, running: bool) -> bool:
+        if not isinstance(one, Execution) or not isinstance(other, Execution):
+            return False
+        return same_behaviour(one, other, running=running, by_compiler=self.exercise.by_compiler)
+
+    def signature(self, check: str, k: int) -> str:
+        """What the first wrong array of the result gives away."""
+        if check != "values":
+            return ""
+        run, case = self._run(k), self.cases[k]
+        for result, whole in zip(run.results, _expected(self.exercise, case).values(), strict=True):
+            due = results.blocks_due(result, whole)
+            if not all(close(block, d, case.roundings) for block, d in zip(held(result), due, strict=True)):
+                return signature(held(result), due, case.mesh)
+        return ""
+
+
+@functools.lru_cache(maxsize=1024)
+def _expected(exercise: Exercise, case: Case) -> Expected:
+    """Every array of the result that is due, by where it stands in it; gradients come behind it."""
+    arrays = [values_of(a) for a in case.arguments.values() if holds_arrays(a)]
+
+    def reference(*given: Any) -> Any:
+        each = iter(given)
+        return exercise.reference(*(next(each) if holds_arrays(a) else a for a in case.arguments.values()))
+
+    if case.cotangents is None:
+        result = reference(*arrays)
+    else:
+        result = jax.jit(with_gradient(reference, len(arrays)))(*arrays, values_of(case.cotangents))
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(result)}
+
+
+def _runs(run: Done) -> Miss | None:
+    if isinstance(run, Problem):
+        return Miss(in_plain_words(run))
+    if not isinstance(run, Execution):
+        return Miss("The answer should be a program: a function of arrays.")
+    try:
+        if miss := _waits(run) or _calls_out(run):
+            return miss
+        run.finish()
+    except Failed as error:
+        return Miss(in_plain_words(Problem("error", error.kind, str(error))))
+    return None
+
+
+def _waits(run: Execution) -> Miss | None:
+    if not run.may_wait_for_ever:
+        return None
+    unsure = [c for c in run.structure.collectives if c.times is None]
+    waiting = next((words for c in unsure if (words := _who_waits(run.structure, c))), None)
+    return Miss(
+        (
+            waiting
+            or f"The {unsure[0].kind}{_over(unsure[0])} stands in a branch, or in a loop without a fixed number of "
+            "turns. A device that does not come by leaves the others waiting for ever, so this was not run."
+        )
+        + " Let every device call it, and choose between results with jnp.where."
+    )
+
+
+def _who_waits(structure: Structure, collective: Collective) -> str:
+    """Who waits for whom at a collective, if the text of the program says so."""
+    visits, pair = collective.visits, structure.waiting(collective)
+    if visits is None or pair is None:
+        return ""
+    waiting, missing = pair
+    return (
+        f"Device {waiting} calls the {collective.kind}{_over(collective)} {times(visits[waiting])}, device {missing} "
+        f"{times(visits[missing])}: it stands in a branch, or in a loop, and each device decides for "
+        f"itself. Device {waiting} would be left waiting for ever for device {missing}, so this was not run."
+    )
+
+
+def _over(collective: Collective) -> str:
+    return f" over {', '.join(collective.axes)}" if collective.axes else ""
+
+
+def _calls_out(run: Execution) -> Miss | None:
+    if not (foreign := run.structure.foreign):
+        return None
+    return Miss(
+        f"The program calls `{foreign[0]}`, which is no operation of the devices but code outside of them, so "
+        "this was not run. Compute with jax.numpy and jax.lax."
+    )

@@ -1,0 +1,140 @@
+"""What a program's devices hold in the end, against what they should: the shapes, the values, the layout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from grader.arrays.blocks import Blocks, blocks
+from grader.arrays.laid import holds_arrays
+from grader.arrays.meshes import spelled
+from grader.arrays.numbers import close, tolerance
+from grader.arrays.ratios import Ratio, ratio
+from grader.exercises.case import Case
+from grader.judging.behaviour import Execution, held, specs_due
+from grader.judging.miss import Miss
+from grader.programs.execution import Result
+
+Expected = Mapping[str, np.ndarray]  # every array that is due, by where it stands in the result
+
+
+def shape(run: Execution, expected: Expected) -> Miss | None:
+    if len(expected) != len(run.forms):
+        return Miss(f"The function should return {len(expected)} array(s); it returns {len(run.forms)}.")
+    keys = [(_keys(place), _keys(returned)) for place, (returned, _) in zip(expected, run.forms, strict=True)]
+    if (unlike := next((pair for pair in keys if pair[0] != pair[1]), None)) is not None:
+        return Miss(
+            f"The result should be made as the reference's is, with {_key_words(unlike[0])}; yours has "
+            f"{_key_words(unlike[1])} there."
+        )
+    for k, (place, (_, have)) in enumerate(zip(expected, run.forms, strict=True)):
+        want = expected[place].shape
+        if want != have:
+            return Miss(
+                f"{_named(run.case, place)} should have shape {want}; yours has {have}.",
+                *_pictures(run, expected, k) if len(want) == len(have) else (),
+            )
+    return None
+
+
+def _keys(place: str) -> list[str]:
+    """The dict keys on the way to a part of a result. A list may stand for a tuple."""
+    return re.findall(r"\['([^']*)'\]", place)
+
+
+def _key_words(keys: list[str]) -> str:
+    return f"the key {' / '.join(map(repr, keys))}" if keys else "no key of a dict"
+
+
+def _named(case: Case, place: str) -> str:
+    """A part of the result as one speaks of it, given where it stands."""
+    if case.cotangents is not None:
+        (side, rest), arrays = _first(place), [name for name, a in case.arguments.items() if holds_arrays(a)]
+        if side == 1:
+            number, inside = _first(rest)
+            return f"The gradient by {arrays[number or 0]}{inside}"
+        place = rest
+    if not place:
+        return "The result"
+    number, inside = _first(place)
+    return f"Result{place}" if number is None else f"Result {number}{inside}"
+
+
+def _first(place: str) -> tuple[int | None, str]:
+    """The number that a place begins with, if any, and the rest of it."""
+    match = re.match(r"\[(\d+)\]", place)
+    return (int(match[1]), place[match.end() :]) if match else (None, place)
+
+
+def values(run: Execution, expected: Expected) -> Miss | None:
+    for k, (place, whole) in enumerate(expected.items()):
+        result = run.results[k]
+        for device, (index, block) in enumerate(zip(result.held.indices, held(result), strict=True)):
+            if not close(block, whole[index], run.case.roundings):
+                return Miss(
+                    _first_difference(run, place, k, device, whole),
+                    *_pictures(run, expected, k),
+                    _ratios(run, expected),
+                )
+    return None
+
+
+def _ratios(run: Execution, expected: Expected) -> tuple[Ratio, ...]:
+    """What came out against what is due, array by array, where there are several."""
+    if len(expected) == 1:
+        return ()
+    return tuple(
+        ratio(_named(run.case, place), held(result), blocks_due(result, whole))
+        for (place, whole), result in zip(expected.items(), run.results, strict=True)
+    )
+
+
+def blocks_due(result: Result, whole: np.ndarray) -> list[np.ndarray]:
+    """What should lie where the result lies, device by device."""
+    return [whole[index] for index in result.held.indices]
+
+
+def _first_difference(run: Execution, place: str, number: int, device: int, whole: np.ndarray) -> str:
+    name, result = _named(run.case, place), run.results[number]
+    index, block = result.held.indices[device], held(result)[device]
+    wanted = whole[index]
+    claimed = " (its copy of the whole)" if result.claims_copies else ""
+    if not wanted.ndim:
+        return f"{name} is wrong on device {device}: it should be {_number(wanted)}, and it is {_number(block)}."
+    bound = tolerance(wanted, run.case.roundings)
+    at = tuple(int(i) for i in np.argwhere(~np.isclose(block, wanted, rtol=0, atol=bound))[0])
+    return (
+        f"{name} is wrong on device {device}. It holds {_region(index)}{claimed}; in that block entry "
+        f"{list(at)} should be {_number(wanted[at])}, and it is {_number(block[at])}."
+    )
+
+
+def _region(index: tuple[slice, ...]) -> str:
+    return f"[{', '.join(f'{s.start}:{s.stop}' for s in index)}]"
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):.6g}"
+
+
+def _pictures(run: Execution, expected: Expected, number: int) -> tuple[Blocks, Blocks]:
+    whole = list(expected.values())[number]
+    due = blocks(whole.shape, specs_due(run.case)[number], dict(run.case.mesh), value=whole)
+    return due, run.results[number].held
+
+
+def layout(run: Execution, expected: Expected) -> Miss | None:
+    for k, ((place, whole), spec) in enumerate(zip(expected.items(), specs_due(run.case), strict=True)):
+        result = run.results[k]
+        if not result.as_asked:
+            due = blocks(whole.shape, spec, run.case.mesh)
+            return Miss(
+                f"{_named(run.case, place)} has the right values, but does not lie as it should: "
+                f"{spelled(spec)} was wanted, {due.entries} entries on each device; yours lies "
+                f"{result.layout}, {result.held.entries} on each.",
+                *_pictures(run, expected, k),
+            )
+    return None

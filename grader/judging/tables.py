@@ -1,0 +1,72 @@
+"""Tables: every row is a check of its own, tried whatever became of the others."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from grader.exercises.answers import Problem, Value
+from grader.exercises.case import Case
+from grader.exercises.exercise import Mistake
+from grader.exercises.verdict import Outcome, Verdict
+from grader.judging.errors import in_plain_words
+from grader.judging.ladder import Ladder, Rung, is_absent
+from grader.judging.miss import Miss, unanswered
+from grader.judging.values import expected, same_answer, short
+
+HINT = "Do the experiment: what does each device hold, and what does it lack?"
+
+
+class TableLadder(Ladder):
+    """A rung for each row, each worth its share; none hangs on another."""
+
+    between = " "
+
+    @property
+    def rungs(self) -> Sequence[Rung]:
+        share = self.exercise.points / len(self.cases)
+        return [Rung(case.key, share, self._row) for case in self.cases]
+
+    def verdict(self) -> Verdict:
+        first = self.answers[0]
+        if is_absent(first) and all(map(is_absent, self.answers)):
+            return unanswered(self.exercise, first)
+        return self.climbed()
+
+    def climbed(self) -> Verdict:
+        """Every row earns its share; the first wrong one is explained."""
+        outcomes = [
+            self.missed(rung, k, miss)
+            if (miss := rung.miss(k))
+            else Outcome.earned(self.exercise.name, rung.check, rung.worth)
+            for k, rung in enumerate(self.rungs)
+        ]
+        return Verdict(self.exercise.name, tuple(outcomes))
+
+    def signature(self, check: str, k: int) -> str:
+        return HINT if isinstance(self.answers[k], Value) else ""
+
+    def makes(self, mistake: Mistake, k: int, *, running: bool) -> bool:
+        answer, case = self.answers[k], self.cases[k]
+        if not isinstance(answer, Value) or (wrong := _wrong_entry(mistake, case)) is None:
+            return False
+        return same_answer(self.exercise, case, answer.value, wrong)
+
+    def _row(self, k: int) -> Miss | None:
+        answer, case = self.answers[k], self.cases[k]
+        if is_absent(answer):
+            return Miss(f"{case.key}: no answer yet.")
+        if isinstance(answer, Problem):
+            return Miss(in_plain_words(answer))
+        if not isinstance(answer, Value):
+            return Miss(f"{case.key}: the answer should be a plain value.")
+        if same_answer(self.exercise, case, answer.value, expected(self.exercise, case)):
+            return None
+        return Miss(f"{case.key}: not {short(answer.value)}.")
+
+
+@functools.lru_cache(maxsize=1024)
+def _wrong_entry(mistake: Mistake, case: Case) -> Any:
+    """What a mistake says in a row of a table; None where it is about another."""
+    return mistake.wrong(**case.arguments)
