@@ -28,6 +28,7 @@ from grader.classroom.grading.execute import JudgedExecute, grade_notebook
 from grader.classroom.grading.record import HandIn, given
 from grader.classroom.handins.handin import Unreadable
 from grader.classroom.inside.limits import Limits
+from grader.classroom.inside.shown import PACKAGE
 from grader.classroom.runs.cells import Cell
 from grader.classroom.runs.run import Lesson
 from grader.classroom.store import FOLDER, Store, Unavailable, version
@@ -126,7 +127,7 @@ def _refuse_others(client: Client) -> None:
                 f"The worker at {address} cannot load this grader ({type(said).__name__}: {said}). Install "
                 "it there, with grader[classroom,cluster]."
             )
-        if said["version"] != version("**/*.py"):
+        if said["version"] != version(PACKAGE):
             raise NoCluster(_other(address, said["version"]))
         if said["walls"]:
             raise NoCluster(f"The worker at {address} cannot run hand-ins. {said['walls']}")
@@ -135,7 +136,7 @@ def _refuse_others(client: Client) -> None:
 def _other(address: str, theirs: str) -> str:
     return (
         f"The worker at {address} has another grader than this one, or another JAX or NumPy: its version is "
-        f"{theirs[:12]}, and {version('**/*.py')[:12]} is due. Install the same there, and restart the worker."
+        f"{theirs[:12]}, and {version(PACKAGE)[:12]} is due. Install the same there, and restart the worker."
     )
 
 
@@ -175,9 +176,7 @@ def _packed(material: dict[str, Any]) -> str:
     lesson = material["lesson"] and {
         name: [asdict(cell) for cell in getattr(material["lesson"], name)] for name in ("release", "solved")
     }
-    return json.dumps(
-        {**material, "version": version("**/*.py"), "limits": asdict(material["limits"]), "lesson": lesson}
-    )
+    return json.dumps({**material, "version": version(PACKAGE), "limits": asdict(material["limits"]), "lesson": lesson})
 
 
 def _unpacked(job: dict[str, Any]) -> dict[str, Any]:
@@ -263,8 +262,8 @@ def about() -> dict[str, str]:
     try:
         walls.standing()
     except walls.NoWalls as lacking:
-        return {"version": version("**/*.py"), "walls": str(lacking)}
-    return {"version": version("**/*.py"), "walls": ""}
+        return {"version": version(PACKAGE), "walls": str(lacking)}
+    return {"version": version(PACKAGE), "walls": ""}
 
 
 def work(text: str) -> str:
@@ -272,8 +271,8 @@ def work(text: str) -> str:
     from distributed import get_worker
 
     job = json.loads(text)
-    if job["version"] != version("**/*.py"):
-        raise NoCluster(_other("this address", version("**/*.py")))
+    if job["version"] != version(PACKAGE):
+        raise NoCluster(_other("this address", version(PACKAGE)))
     store = _Noted(Path(get_worker().local_directory) / FOLDER)  # it goes when the worker does
     DESK.submit(lambda: grade_notebook(**_unpacked(job), judge=shared_judge(), store=store)).result()
     noted, store.noted = store.noted, {}  # caches keep stores

@@ -21,17 +21,15 @@ from grader.classroom.course.notebook import checked, restore
 from grader.classroom.grading.display import harmless_outputs, harmless_text, output
 from grader.classroom.handins.handin import registered
 from grader.classroom.inside.limits import Limits
-from grader.classroom.inside.shown import PACKAGE, shown
+from grader.classroom.inside.shown import shown
 from grader.classroom.runs.run import Lesson, Run, code, lesson_of, run
 from grader.classroom.store import FOLDER, Store, kept_in, key, version
-from grader.classroom.verdicts.judge import OUR_FAULT, Judge, Judged, kept, present, shared_judge, unkept
+from grader.classroom.verdicts.judge import DECIDES, OUR_FAULT, Judge, Judged, kept, present, shared_judge, unkept
 from grader.exercises.answers import Problem
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.verdict import Outcome, Verdict
 from grader.lessons import find
 
-# What a verdict depends on, besides what it is given: all that a run does, and what decides on it.
-VERDICTS = tuple(PACKAGE / room for room in ("lessons", "judging", "classroom/verdicts"))
 UNREACHED = "reached"  # the check of an outcome when its notebook did not come that far
 
 
@@ -96,7 +94,7 @@ def _judged(name: str, done: Run, seed: int, judge: Judge, store: Store) -> Judg
 
 
 def verdict_key(name: str, seed: int, answers: Any) -> str:
-    return key(version(*shown(), *VERDICTS), name, seed, answers)
+    return key(version(*shown(), *DECIDES), name, seed, answers)
 
 
 def _checked(name: str, answers: Any, seed: int) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 from grader.arrays.devices import as_flags, eight_devices, timeouts
 from grader.classroom.inside import wire
 from grader.classroom.inside.limits import Limits
+from grader.classroom.inside.shown import PACKAGE
 from grader.classroom.walls.templates import Ended, Fork, Template, steadily
 from grader.exercises.answers import Answer, Script
 from grader.exercises.as_json import from_json, to_json
@@ -31,6 +32,8 @@ from grader.programs.execution import Failed, Ran
 from grader.programs.program import Program
 from grader.programs.structure import Structure
 
+# What a verdict depends on besides what an answer says, and what runs behind the walls.
+DECIDES = tuple(PACKAGE / room for room in ("lessons", "judging", "classroom/verdicts"))
 SECONDS = 60.0  # for one exercise: compiling and running it on every case
 LAUNCHES = 180.0  # where it is run in several processes
 OUR_FAULT = "grader"  # the check of an outcome when judging itself failed
