@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import os
 import shutil
@@ -16,9 +15,9 @@ import pytest
 from grader.classroom.inside import shown
 from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import PACKAGE, STAND_IN, files
-from grader.classroom.runs.run import perform
+from grader.classroom.runs.run import perform, workers
 from grader.classroom.store import Store, version
-from grader.classroom.verdicts.judge import DECIDES
+from grader.classroom.verdicts.judge import DECIDES, Judge
 from grader.classroom.walls import bubblewrap as walls
 
 WITHHELD = ("lessons", "judging", "cli.py")
@@ -169,3 +168,11 @@ def test_behind_real_walls_the_shown_files_are_there_and_no_others():
     wanted = {str(f.relative_to(PACKAGE)): f.read_text() for f in files(*shown.shown())}
     assert there == {**wanted, "lessons/__init__.py": STAND_IN.read_text()}
     assert gone
+
+
+def test_what_templates_fork_is_in_the_folder_inside():
+    """Their entries are named, since what they import is not to be imported here."""
+    judge = Judge()
+    for template in (workers(), judge.evaluators, judge.launchers):
+        tree = ast.parse((PACKAGE / "classroom/inside" / f"{template.entry}.py").read_text())
+        assert "ENTRY" in {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets}

@@ -8,7 +8,6 @@ every check as soon as it has it, so that what hangs later loses nothing.
 from __future__ import annotations
 
 import functools
-import importlib
 import json
 import signal
 import sys
@@ -17,21 +16,16 @@ from typing import Any, TextIO
 
 import PIL.Image
 
+from grader.classroom.inside.entry import LIBRARIES, Entry, load
 from grader.classroom.inside.recorder import Recorder, Stream, make_shell
 from grader.classroom.inside.shown import modules
 
-WARM = (
+SHELL = (
     "IPython.core.magics",
     "IPython.core.oinspect",
-    "jax.numpy",
-    "jax.experimental.multihost_utils",
-    "jaxlib.mlir.dialects.mhlo",
-    "matplotlib.pyplot",
     "matplotlib.backends.backend_agg",
-    "numpy.ctypeslib",
-    "numpy.testing",
+    "matplotlib.pyplot",
     "matplotlib_inline.backend_inline",
-    "scipy.linalg",
 )
 AGAIN = 1.0  # seconds after which code that swallowed its TimeoutError is interrupted again
 
@@ -39,8 +33,7 @@ AGAIN = 1.0  # seconds after which code that swallowed its TimeoutError is inter
 def warm() -> None:
     """Import what lessons use, and what JAX, matplotlib and IPython import when they are first used."""
     _shell()  # matplotlib shows figures in the shell that it finds when it is imported
-    for name in (*WARM, *modules()):
-        importlib.import_module(name)
+    load((*LIBRARIES, *SHELL, *modules()))
     PIL.Image.init()
 
 
@@ -114,3 +107,6 @@ def main(given: TextIO, wire: TextIO) -> None:
             recorder.take()
             say({"check": step["check"], "answers": to_json(found)})
     say({"end": True})
+
+
+ENTRY = Entry(main, warm)

@@ -25,7 +25,9 @@ from typing import TypeVar
 import psutil
 
 from grader.arrays.fresh import SEED
+from grader.classroom.inside import template as forking
 from grader.classroom.inside.limits import Limits
+from grader.classroom.inside.seccomp import GUARDED
 from grader.classroom.inside.shown import PACKAGE
 from grader.classroom.walls import bubblewrap as walls
 
@@ -67,7 +69,7 @@ def steadily(work: Callable[[], T]) -> T:
 class Template:
     """A warm process that forks; started when first needed, and again whenever it had to be killed.
 
-    `entry` names the module whose `warm()` runs once in the template, and whose `main(job, wire)` in each fork.
+    `entry` is the name of a module of `inside`, which has an `ENTRY`.
     """
 
     def __init__(self, entry: str, *, limits: Limits = Limits(), flags: str = ""):
@@ -118,7 +120,7 @@ class Template:
         self.kill()
         ours, theirs = socket.socketpair()
         guarded = walls.standing()
-        inside = [sys.executable, "-m", "grader.classroom.inside.template", self.entry, str(theirs.fileno())]
+        inside = [sys.executable, "-m", forking.__name__, self.entry, str(theirs.fileno())]
         if not guarded:
             self.home = tempfile.TemporaryDirectory(prefix="grader-", ignore_cleanup_errors=True)
         home = self.home.name if self.home else walls.HOME
@@ -169,7 +171,7 @@ class Template:
             "PYTHONHASHSEED": "0",
             "XLA_FLAGS": self.flags,
             SEED: "0",
-            "GRADER_SECCOMP": "1" if guarded else "",
+            GUARDED: "1" if guarded else "",
         }
 
     def status(self) -> int | None:
