@@ -14,7 +14,7 @@ import mini
 import nbformat
 from sqlalchemy import create_engine, text
 
-from grader.classroom.course.build import build, registered
+from grader.classroom.course.build import build, is_registered
 from grader.classroom.grading.grade import found, write_csv
 from grader.classroom.grading.record import Row, record
 
@@ -111,7 +111,7 @@ def finish(command: subprocess.Popen[str], seconds: float = 120) -> str:
 
 def grade_here(root: Path) -> list[Row]:
     """The same in this process, one hand-in after the other."""
-    if not registered(root):
+    if not is_registered(root):
         build(root)
     rows = list(map(record, found(root)))
     write_csv(rows, root / "grades.csv")

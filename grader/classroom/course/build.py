@@ -55,13 +55,13 @@ def gradebook(root: Path) -> Gradebook:
         ) from error
 
 
-def registered(root: Path) -> bool:
+def is_registered(root: Path) -> bool:
     """Whether the gradebook knows every lesson with all its marked cells."""
     with gradebook(root) as book:
-        return all(_is_registered(book, root, source.stem) for source in lessons(root))
+        return all(_knows(book, root, source.stem) for source in lessons(root))
 
 
-def _is_registered(book: Gradebook, root: Path, lesson: str) -> bool:
+def _knows(book: Gradebook, root: Path, lesson: str) -> bool:
     try:
         release = nbformat.read(root / "course" / lesson / f"{lesson}.ipynb", 4)
         known = {cell.name for cell in book.find_notebook(lesson, lesson).source_cells}

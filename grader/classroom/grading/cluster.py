@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
+from nbformat import NotebookNode
 from rich.console import Console
 from rich.markup import escape
 
-from grader.classroom.course.build import configuration
-from grader.classroom.grading.execute import JudgedExecute, grade_notebook
-from grader.classroom.grading.record import HandIn, given
-from grader.classroom.handins.handin import Unreadable
+from grader.classroom.grading.execute import Grading, grade_notebook
+from grader.classroom.grading.record import HandIn, material
+from grader.classroom.handins.archive import Unreadable
 from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import PACKAGE
 from grader.classroom.runs.cells import Cell
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 CONNECT = 10.0  # seconds until a scheduler answers and has a worker
 DESERTED = 30.0  # seconds without any worker, until the rest is run here: a nanny takes some to start another
 LOOK = 0.5  # seconds between two looks at who is there
+RUN = ("release", "solved")  # of a lesson, what decides how its hand-ins are run
 AHEAD = 2  # tasks for each of the cluster's threads, so that none waits for the next one
 
 
@@ -158,38 +159,34 @@ def lacking(hand_ins: Iterable[HandIn]) -> Iterator[HandIn]:
     store = functools.cache(_Complete)
     for hand_in in hand_ins:
         try:
-            grade_notebook(**_material(hand_in), judge=shared_judge(), store=store(hand_in.root / FOLDER))
+            grade_notebook(*material(hand_in), shared_judge(), store(hand_in.root / FOLDER))
         except _Missing:
             yield hand_in
         except Unreadable:
             continue
 
 
-def _material(hand_in: HandIn) -> dict[str, Any]:
-    """All that a hand-in's results follow from, as `grade_notebook` takes it."""
-    config = configuration(hand_in.root)
-    nb, release = given(hand_in, config)
-    return {"nb": nb, "release": release, **JudgedExecute(config=config).how(hand_in.lesson, hand_in.root)}
-
-
-def _packed(material: dict[str, Any]) -> str:
-    lesson = material["lesson"] and {
-        name: [asdict(cell) for cell in getattr(material["lesson"], name)] for name in ("release", "solved")
-    }
-    return json.dumps({**material, "version": version(PACKAGE), "limits": asdict(material["limits"]), "lesson": lesson})
-
-
-def _unpacked(job: dict[str, Any]) -> dict[str, Any]:
-    lesson = job["lesson"] and Lesson(
-        **{name: tuple(Cell(**cell) for cell in cells) for name, cells in job["lesson"].items()}
+def _packed(nb: NotebookNode, grading: Grading) -> str:
+    """A hand-in and how it is graded, as the text of a task."""
+    return json.dumps(
+        {
+            "version": version(PACKAGE),
+            "nb": nb,
+            "release": grading.release,
+            "seed": grading.seed,
+            "limits": asdict(grading.limits),
+            "lesson": {name: [asdict(cell) for cell in getattr(grading.lesson, name)] for name in RUN},
+        }
     )
-    return {
-        "nb": nbformat.from_dict(job["nb"]),
-        "release": nbformat.from_dict(job["release"]),
-        "seed": job["seed"],
-        "limits": Limits(**job["limits"]),
-        "lesson": lesson,
-    }
+
+
+def _unpacked(task: dict[str, Any]) -> tuple[NotebookNode, Grading]:
+    """What a task holds; of the lesson only what is run, since what is shown is not sent back."""
+    release, solved = (tuple(Cell(**cell) for cell in task["lesson"][name]) for name in RUN)
+    grading = Grading(
+        nbformat.from_dict(task["release"]), task["seed"], Limits(**task["limits"]), Lesson(release, solved)
+    )
+    return nbformat.from_dict(task["nb"]), grading
 
 
 def _taken(client: Client, due: Sequence[HandIn]) -> Iterator[str]:
@@ -204,7 +201,7 @@ def _taken(client: Client, due: Sequence[HandIn]) -> Iterator[str]:
             return
         while waiting and len(running) < AHEAD * threads:
             hand_in = waiting.popleft()
-            future = client.submit(work, _packed(_material(hand_in)), pure=False)
+            future = client.submit(work, _packed(*material(hand_in)), pure=False)
             running[future] = hand_in
             future.add_done_callback(finished.put)
         try:
@@ -270,10 +267,10 @@ def work(text: str) -> str:
     """A task: the results of one hand-in, each with its kind and key. Text in, text out."""
     from distributed import get_worker
 
-    job = json.loads(text)
-    if job["version"] != version(PACKAGE):
+    task = json.loads(text)
+    if task["version"] != version(PACKAGE):
         raise NoCluster(_other("this address", version(PACKAGE)))
     store = _Noted(Path(get_worker().local_directory) / FOLDER)  # it goes when the worker does
-    DESK.submit(lambda: grade_notebook(**_unpacked(job), judge=shared_judge(), store=store)).result()
+    DESK.submit(lambda: grade_notebook(*_unpacked(task), shared_judge(), store)).result()
     noted, store.noted = store.noted, {}  # caches keep stores
     return json.dumps([[*place, result] for place, result in noted.items()])

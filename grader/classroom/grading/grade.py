@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from grader.classroom.course.build import build, nbgrader, registered
+from grader.classroom.course.build import build, is_registered, nbgrader
 from grader.classroom.course.demo import make_class
 from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, Row, record
@@ -51,7 +51,7 @@ def grade_class(root: Path, console: Console, how: How = How()) -> list[Row]:
     Raises Stopped on Ctrl-C, and Unavailable.
     """
     try:
-        if not registered(root):
+        if not is_registered(root):
             console.print("Building course/ and the gradebook …")
             build(root)
         hand_ins = list(found(root)) or _demo(root, console)

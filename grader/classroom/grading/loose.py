@@ -11,9 +11,10 @@ import nbformat
 from nbformat import NotebookNode
 
 from grader.classroom.course.notebook import checks
-from grader.classroom.grading.execute import grade_notebook
+from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.handins import handin
 from grader.classroom.handins.archive import hidden
+from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import Judge
 
 
@@ -60,7 +61,7 @@ def _graded(file: Path, releases: Sequence[NotebookNode], judge: Judge, seed: in
             problem=f"{file}: none of the course's exercises is in it. Is it a notebook from "
             "course/, with its check cells?",
         )
-    graded = grade_notebook(nb, release, seed=seed, judge=judge)
+    graded = grade_notebook(nb, Grading(release, seed), judge, Store(None))
     student = _student(file)
     return Result(
         f"{student}: {file.name}",

@@ -22,7 +22,7 @@ from grader.classroom.course.notebook import restore
 from grader.classroom.handins.archive import Unreadable, hidden, listed, shown
 from grader.classroom.handins.reading import read
 
-__all__ = ["Reader", "Restore", "Unreadable", "adopt", "find", "named", "read", "registered"]
+__all__ = ["Reader", "Restore", "Unreadable", "adopt", "find", "named", "read", "registered_release"]
 log = logging.getLogger(__name__)
 
 
@@ -120,10 +120,10 @@ class Restore(NbGraderPreprocessor):
     """The first step of grading: the marks of the release, whatever those of the hand-in say."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        return restore(nb, registered(resources["nbgrader"])), resources
+        return restore(nb, registered_release(resources["nbgrader"])), resources
 
 
-def registered(where: dict[str, str]) -> NotebookNode:
+def registered_release(where: dict[str, str]) -> NotebookNode:
     """The marked cells of the release, as nbgrader's gradebook keeps them."""
     with Gradebook(where["db_url"]) as gradebook:
         notebook = gradebook.find_notebook(where["notebook"], where["assignment"])

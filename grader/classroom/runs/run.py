@@ -46,11 +46,11 @@ class Lesson:
     """What a lesson's hand-ins are made from: the notebook that students get, and the one with the solutions.
 
     `shown` are the outputs of its worked examples, by source, as they are stored with the solutions; `texts` are its
-    text cells.
+    text cells. An empty one stands for a lesson of which nothing is known: then nothing is spared.
     """
 
-    release: tuple[Cell, ...]
-    solved: tuple[Cell, ...]
+    release: tuple[Cell, ...] = ()
+    solved: tuple[Cell, ...] = ()
     shown: Mapping[str, list[Any]] = field(default_factory=dict)
     texts: frozenset[str] = frozenset()
 
@@ -59,14 +59,18 @@ class Lesson:
         """Its worked examples: the code cells that are neither an answer nor a check."""
         return tuple(cell.source for cell in self.release if cell.given)
 
+    def holds(self, cell: NotebookNode) -> bool:
+        """Whether a cell is one of its text cells, word for word."""
+        return cell.cell_type == "markdown" and cell.source in self.texts
+
 
 Way = Callable[[Sequence[Cell], int, Limits, Store, Lesson], Run | None]
 
 
-def lesson_of(root: Path, name: str) -> Lesson | None:
-    """The lesson, where both of its notebooks are here."""
+def lesson_of(root: Path, name: str) -> Lesson:
+    """The lesson, where both of its notebooks are here; else an empty one."""
     files = [root / folder / name / f"{name}.ipynb" for folder in ("course", "solutions")]
-    return _read_lesson(*((f, f.stat().st_mtime_ns) for f in files)) if all(f.exists() for f in files) else None
+    return _read_lesson(*((f, f.stat().st_mtime_ns) for f in files)) if all(f.exists() for f in files) else Lesson()
 
 
 @functools.lru_cache
@@ -92,13 +96,13 @@ def code(nb: NotebookNode, examples: Collection[str] = ()) -> tuple[Cell, ...]:
 
 
 @functools.lru_cache(maxsize=4)
-def run(cells: tuple[Cell, ...], seed: int, limits: Limits, store: Store, lesson: Lesson | None = None) -> Run:
+def run_hand_in(cells: tuple[Cell, ...], seed: int, limits: Limits, store: Store, lesson: Lesson) -> Run:
     """Run a hand-in, as far as that has not been done.
 
     Where its own cells only define, it is run slice by slice; where they do more, without the worked examples that
     have nothing to do with them.
     """
-    for way in (_in_slices, _without_spared) if lesson else ():
+    for way in (_in_slices, _without_spared):
         if _faithful(way, lesson, seed, limits, store) and (done := way(cells, seed, limits, store, lesson)):
             return done
     return perform(steps(cells, seed), limits, store)
