@@ -171,8 +171,8 @@ def test_behind_real_walls_the_shown_files_are_there_and_no_others():
 
 
 def test_what_templates_fork_is_in_the_folder_inside():
-    """Their entries are named, since what they import is not to be imported here."""
+    """They are named, since what they import is not to be imported here."""
     judge = Judge()
     for template in (workers(), judge.evaluators, judge.launchers):
-        tree = ast.parse((PACKAGE / "classroom/inside" / f"{template.entry}.py").read_text())
-        assert "ENTRY" in {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets}
+        tree = ast.parse((PACKAGE / "classroom/inside" / f"{template.role}.py").read_text())
+        assert "ROLE" in {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets}

@@ -11,10 +11,10 @@ import pytest
 from grader.classroom.course.notebook import checked
 from grader.classroom.grading.execute import Graded, Grading, grade_notebook
 from grader.classroom.inside import recorder
+from grader.classroom.inside.limits import OUTPUT, Limits
 from grader.classroom.runs.run import lesson_of
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import Judge
-from grader.classroom.walls.templates import Limits
 
 QUICK = Limits(cell_seconds=2, seconds=30)
 
@@ -165,7 +165,7 @@ def test_output_is_cut_with_a_line_that_says_so(graded, solved):
     result = graded(mini.with_cell(solved, source))
     assert points(result) == FULL
     (output,) = outputs_of(result, source)
-    assert len(output.text) < recorder.LIMIT + 200
+    assert len(output.text) < OUTPUT + 200
     assert output.text.endswith(recorder.CUT)
 
 

@@ -201,7 +201,7 @@ def _taken(client: Client, due: Sequence[HandIn]) -> Iterator[str]:
             return
         while waiting and len(running) < AHEAD * threads:
             hand_in = waiting.popleft()
-            future = client.submit(work, _packed(*material(hand_in)), pure=False)
+            future = client.submit(grade_task, _packed(*material(hand_in)), pure=False)
             running[future] = hand_in
             future.add_done_callback(finished.put)
         try:
@@ -263,7 +263,7 @@ def about() -> dict[str, str]:
     return {"version": version(PACKAGE), "walls": ""}
 
 
-def work(text: str) -> str:
+def grade_task(text: str) -> str:
     """A task: the results of one hand-in, each with its kind and key. Text in, text out."""
     from distributed import get_worker
 

@@ -32,7 +32,7 @@ from grader.classroom.store import Unavailable, write
 from grader.classroom.walls import bubblewrap as walls
 
 DEMO = "07_matmul"  # the lesson that a demo class hands in
-PATIENCE = 3  # how often in a row the graders' processes may die before somebody has to look
+MOST_DEATHS = 3  # how often in a row the graders' processes may die before somebody has to look
 
 
 @dataclass(frozen=True)
@@ -87,36 +87,41 @@ def _demo(root: Path, console: Console) -> list[HandIn]:
 
 
 def _graded(hand_ins: Sequence[HandIn], how: How, console: Console) -> list[Row]:
-    """A row for each hand-in, in their order. Processes that die are replaced."""
+    """A row for each hand-in, in their order, and meanwhile how far it is."""
     rows: dict[HandIn, Row] = {}
-    deaths = 0
     with progress_bar(console) as progress:
         bar = progress.add_task("Grading", total=len(hand_ins), rate="")
-        while left := [hand_in for hand_in in hand_ins if hand_in not in rows]:
-            before = len(rows)
-            try:
-                for row in _side_by_side(left, how):
-                    rows[row.hand_in] = row
-                    progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
-                    if how.details:
-                        progress.console.print(_line(row), highlight=False)
-            except BrokenProcessPool:
-                deaths = 1 if len(rows) > before else deaths + 1
-                if deaths == PATIENCE:
-                    rows |= {
-                        hand_in: Row(
-                            hand_in,
-                            problem="The process that graded it died, several times. Is there "
-                            "too little memory for so many --workers?",
-                        )
-                        for hand_in in left
-                    }
-            except KeyboardInterrupt:
-                raise Stopped(
-                    f"Stopped. {len(rows)} of {len(hand_ins)} hand-ins are graded; what is done is kept. Run "
-                    "the same command again to go on."
-                ) from None
+        try:
+            for row in _all_rows(hand_ins, how):
+                rows[row.hand_in] = row
+                progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
+                if how.details:
+                    progress.console.print(_line(row), highlight=False)
+        except KeyboardInterrupt:
+            raise Stopped(
+                f"Stopped. {len(rows)} of {len(hand_ins)} hand-ins are graded; what is done is kept. Run "
+                "the same command again to go on."
+            ) from None
     return [rows[hand_in] for hand_in in hand_ins]
+
+
+def _all_rows(hand_ins: Sequence[HandIn], how: How) -> Iterator[Row]:
+    """A row for each hand-in as it is ready. Processes that die are replaced, unless they die again and again."""
+    left = dict.fromkeys(hand_ins)
+    deaths = 0
+    while left and deaths < MOST_DEATHS:
+        try:
+            for row in _side_by_side(list(left), how):
+                del left[row.hand_in]
+                deaths = 0
+                yield row
+        except BrokenProcessPool:
+            deaths += 1
+    for hand_in in left:
+        yield Row(
+            hand_in,
+            problem="The process that graded it died, several times. Is there too little memory for so many --workers?",
+        )
 
 
 def _side_by_side(hand_ins: Sequence[HandIn], how: How) -> Iterator[Row]:

@@ -25,14 +25,14 @@ from grader.classroom.course.build import configuration, gradebook, nbgrader
 from grader.classroom.course.notebook import CHECK
 from grader.classroom.grading.execute import UNREACHED, Grading, grade_notebook, grading_of
 from grader.classroom.handins.archive import Unreadable
-from grader.classroom.handins.handin import named, registered_release
+from grader.classroom.handins.handin import give_name, registered_release
 from grader.classroom.handins.reading import read
 from grader.classroom.store import FOLDER, Store, kept_in, key, write
 from grader.classroom.verdicts.judge import OUR_FAULT, shared_judge
 from grader.classroom.walls.bubblewrap import NoWalls
 from grader.exercises.verdict import Verdict
 
-TRIES = 3  # of a step of nbgrader's, when another process has the gradebook locked
+LOCKED_TRIES = 3  # of a step of nbgrader's, when another process has the gradebook locked
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def material(hand_in: HandIn) -> tuple[NotebookNode, Grading]:
     """What is graded, and how. Raises Unreadable."""
     config = configuration(hand_in.root)
     where = {"db_url": CourseDirectory(config=config).db_url, "notebook": hand_in.lesson, "assignment": hand_in.lesson}
-    nb = read(named(hand_in.at("submitted").parent, hand_in.lesson))
+    nb = read(give_name(hand_in.at("submitted").parent, hand_in.lesson))
     try:
         release = registered_release(where)
     except MissingEntry:
@@ -137,7 +137,7 @@ def _api(root: Path) -> NbGraderAPI:
 
 def _problem(step: Callable[..., dict[str, Any]], hand_in: HandIn) -> str:
     """Why a step of nbgrader's failed; "" when it did not."""
-    for _ in range(TRIES):
+    for _ in range(LOCKED_TRIES):
         result = step(hand_in.lesson, hand_in.student, force=True)
         if result["success"]:
             return ""

@@ -11,7 +11,7 @@ import json
 from typing import Any, TextIO
 
 from grader.classroom.inside import wire
-from grader.classroom.inside.entry import Entry
+from grader.classroom.inside.role import Role
 from grader.programs.program import Program
 from grader.programs.structure import Structure
 from grader.programs.walk import structure
@@ -45,4 +45,4 @@ def _reply(question: dict[str, Any]) -> dict[str, Any]:
         return {"raised": [type(error).__name__, str(error)[:4000]]}
 
 
-ENTRY = Entry(main)
+ROLE = Role(main)

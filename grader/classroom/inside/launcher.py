@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TextIO
 
-from grader.classroom.inside.entry import Entry
+from grader.classroom.inside.role import Role
 from grader.classroom.inside.seccomp import close_behind
 from grader.exercises.as_json import from_json
 from grader.processes.jobs import Job, run
@@ -24,4 +24,4 @@ def main(questions: TextIO, replies: TextIO) -> None:
         replies.flush()
 
 
-ENTRY = Entry(main, starts_processes=True)
+ROLE = Role(main, starts_processes=True)

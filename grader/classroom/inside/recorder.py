@@ -7,15 +7,16 @@ import json
 import sys
 from typing import Any
 
-LIMIT = 1 << 20  # characters of output that a notebook may show
-CUT = f"\n[The rest is left out: a notebook may show {LIMIT:,} characters.]\n"
+from grader.classroom.inside.limits import OUTPUT
+
+CUT = f"\n[The rest is left out: a notebook may show {OUTPUT:,} characters.]\n"
 
 
 class Recorder:
     """The outputs of the running cell, until the notebook's share is used up."""
 
     def __init__(self) -> None:
-        self.left = LIMIT
+        self.left = OUTPUT
         self.outputs: list[dict[str, Any]] = []
 
     def take(self) -> list[dict[str, Any]]:

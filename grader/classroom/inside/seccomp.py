@@ -30,7 +30,7 @@ PROCESSES = (
     "sched_setaffinity",
 )
 LASTING = ("shmget", "semget", "msgget", "mq_open", "add_key", "request_key", "keyctl")
-KERNEL = (
+PRIVILEGED = (
     "mount",
     "umount2",
     "pivot_root",
@@ -76,7 +76,7 @@ def close_behind() -> None:
                 continue
 
     eperm, enosys = 1, 38
-    refuse((*PROCESSES, *LASTING, *KERNEL), eperm)
+    refuse((*PROCESSES, *LASTING, *PRIVILEGED), eperm)
     refuse(("clone",), eperm, Arg(0, MASKED_EQ, CLONE_THREAD, 0))
     refuse(TO_ITSELF, eperm, Arg(0, NE, os.getpid()))
     refuse(("prlimit64",), eperm, Arg(0, NE, 0))

@@ -20,33 +20,33 @@ import socket
 import sys
 from pathlib import Path
 
-from grader.classroom.inside.entry import Entry
 from grader.classroom.inside.limits import Limits, confine
+from grader.classroom.inside.role import Role
 from grader.classroom.inside.seccomp import close_behind, hide_from_children
 
 
 def main() -> None:
     name, descriptor = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    entry: Entry = importlib.import_module(f"{__package__}.{name}").ENTRY
-    entry.warm()
+    role: Role = importlib.import_module(f"{__package__}.{name}").ROLE
+    role.warm()
     hide_from_children()
     gc.collect()
     gc.freeze()  # what is imported stays shared with the forks
     with socket.socket(fileno=int(descriptor)) as control:
         control.send(b"ready")
-        while (status := _run(entry, control)) is not None:
+        while (status := _run(role, control)) is not None:
             control.send(str(status).encode())
 
 
-def _run(entry: Entry, control: socket.socket) -> int | None:
+def _run(role: Role, control: socket.socket) -> int | None:
     """Fork for the next run; returns how it ended, None when there is no next one or nobody waits for it."""
     message, descriptors, *_ = socket.recv_fds(control, 1 << 16, 3)
     if not message:
         return None
     if not (child := os.fork()):
         control.close()
-        _become(entry, Limits(**json.loads(message)), *descriptors)
+        _become(role, Limits(**json.loads(message)), *descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
     return _await(child, control)
@@ -100,7 +100,7 @@ def _unlocked(_: object, path: str, __: object) -> None:
     shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
 
-def _become(entry: Entry, limits: Limits, job: int, wire: int, complaints: int) -> None:
+def _become(role: Role, limits: Limits, job: int, wire: int, complaints: int) -> None:
     """Be the run: nothing of the template's is left but what it has imported. Does not return."""
     status = 1
     try:
@@ -109,10 +109,10 @@ def _become(entry: Entry, limits: Limits, job: int, wire: int, complaints: int) 
             os.dup2(source, target)
         os.chdir(Path.home())
         confine(limits)
-        if not entry.starts_processes:
+        if not role.starts_processes:
             close_behind()
         with open(job) as questions, open(wire, "w") as answers:
-            entry.main(questions, answers)
+            role.main(questions, answers)
         status = 0
     finally:
         os._exit(status)  # threads and exit handlers are not waited for

@@ -177,7 +177,7 @@ def _block(shape: tuple[int, ...], index: Any, value: Any) -> tuple[tuple[slice,
 
 # Records: by the names of their fields.
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 def _same(value: Any) -> Any:
@@ -186,24 +186,24 @@ def _same(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Record(Generic[T]):
+class Record(Generic[_T]):
     """How a data class crosses: each of its fields by name, with how it is written and how it is read."""
 
-    kind: Callable[..., T]
+    kind: Callable[..., _T]
     fields: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]
 
-    def write(self, record: T) -> dict[str, Any]:
+    def write(self, record: _T) -> dict[str, Any]:
         return {name: write(getattr(record, name)) for name, (write, _) in self.fields.items()}
 
-    def read(self, data: Any) -> T:
+    def read(self, data: Any) -> _T:
         if data.keys() != self.fields.keys():
             raise ValueError("a record has all its fields, and no others")
         return self.kind(**{name: read(data[name]) for name, (_, read) in self.fields.items()})
 
-    def write_all(self, records: Sequence[T]) -> list[dict[str, Any]]:
+    def write_all(self, records: Sequence[_T]) -> list[dict[str, Any]]:
         return list(map(self.write, records))
 
-    def read_all(self, data: Any) -> tuple[T, ...]:
+    def read_all(self, data: Any) -> tuple[_T, ...]:
         return tuple(map(self.read, data))
 
 

@@ -16,8 +16,9 @@ from typing import Any, TextIO
 
 import PIL.Image
 
-from grader.classroom.inside.entry import LIBRARIES, Entry, load
+from grader.classroom.inside.limits import INTERRUPT_SECONDS
 from grader.classroom.inside.recorder import Recorder, Stream, make_shell
+from grader.classroom.inside.role import WARM, Role, import_all
 from grader.classroom.inside.shown import modules
 
 SHELL = (
@@ -27,13 +28,12 @@ SHELL = (
     "matplotlib.pyplot",
     "matplotlib_inline.backend_inline",
 )
-AGAIN = 1.0  # seconds after which code that swallowed its TimeoutError is interrupted again
 
 
 def warm() -> None:
     """Import what lessons use, and what JAX, matplotlib and IPython import when they are first used."""
     _shell()  # matplotlib shows figures in the shell that it finds when it is imported
-    load((*LIBRARIES, *SHELL, *modules()))
+    import_all((*WARM, *SHELL, *modules()))
     PIL.Image.init()
 
 
@@ -50,7 +50,7 @@ def timed(seconds: float, action: Callable[[], Any]) -> Any:
         raise TimeoutError(f"stopped after {seconds:g} seconds, which is all that a cell may take")
 
     signal.signal(signal.SIGALRM, too_long)
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+    signal.setitimer(signal.ITIMER_REAL, seconds, INTERRUPT_SECONDS)
     try:
         return action()
     finally:
@@ -109,4 +109,4 @@ def main(given: TextIO, wire: TextIO) -> None:
     say({"end": True})
 
 
-ENTRY = Entry(main, warm)
+ROLE = Role(main, warm)

@@ -14,8 +14,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from grader.classroom.course.notebook import answer_expression, checked, grade_id, restore
-from grader.classroom.inside.limits import Limits
-from grader.classroom.inside.recorder import LIMIT
+from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.runs.cells import Cell
 from grader.classroom.runs.slices import slices, spared
@@ -24,8 +23,6 @@ from grader.classroom.walls.templates import Ended, Template, steadily
 from grader.exercises.answers import asks
 from grader.exercises.as_json import to_json
 from grader.lessons import find
-
-SHOWN = 2 * LIMIT  # characters of outputs: what a recorder lets through, in JSON
 
 
 @dataclass(frozen=True)
@@ -211,7 +208,7 @@ def _listen(todo: list[dict[str, Any]], limits: Limits, done: Run) -> None:
     done.answers.clear()
     done.outputs.clear()
     expected = {step["check"] for step in todo if "check" in step}
-    room = SHOWN
+    room = REPORTED
     with workers().fork(limits) as fork:
         fork.write(json.dumps({"cell_seconds": limits.cell_seconds, "steps": todo}))
         for line in fork.lines():

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from grader.classroom.runs.cells import Cell, Names, imports_agree, texts
 
 # Modules whose import does nothing but bind names.
-LIBRARIES = {
+HARMLESS = {
     "jax",
     "numpy",
     "functools",
@@ -216,7 +216,7 @@ def _only_defines(tree: ast.Module, makers: Collection[str]) -> bool:
 
 def _from_libraries(node: ast.Import | ast.ImportFrom) -> bool:
     modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
-    return all(m.split(".")[0] in LIBRARIES for m in modules) and all(name.name != "*" for name in node.names)
+    return all(m.split(".")[0] in HARMLESS for m in modules) and all(name.name != "*" for name in node.names)
 
 
 def _is_definition(statement: ast.stmt, makers: Collection[str]) -> bool:

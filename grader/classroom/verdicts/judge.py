@@ -17,7 +17,7 @@ from typing import Any
 
 from grader.arrays.devices import as_flags, eight_devices, timeouts
 from grader.classroom.inside import wire
-from grader.classroom.inside.limits import Limits
+from grader.classroom.inside.limits import JUDGE_SECONDS, LAUNCH_SECONDS, Limits
 from grader.classroom.inside.shown import PACKAGE
 from grader.classroom.walls.templates import Ended, Fork, Template, steadily
 from grader.exercises.answers import Answer, Script
@@ -34,8 +34,6 @@ from grader.programs.structure import Structure
 
 # What a verdict depends on besides what an answer says, and what runs behind the walls.
 DECIDES = tuple(PACKAGE / room for room in ("lessons", "judging", "classroom/verdicts"))
-SECONDS = 60.0  # for one exercise: compiling and running it on every case
-LAUNCHES = 180.0  # where it is run in several processes
 OUR_FAULT = "grader"  # the check of an outcome when judging itself failed
 DEADLOCK = (
     "It brought the devices down: they wait for each other, because a collective is not reached by all of "
@@ -102,11 +100,11 @@ class Told(Execution):
 class Judge:
     """Judges answers in their JSON form on the cases of a seed."""
 
-    def __init__(self, seconds: float = SECONDS):
+    def __init__(self, seconds: float = JUDGE_SECONDS):
         self.evaluators = Template(
             "evaluator", limits=replace(Limits(), seconds=seconds), flags=as_flags(timeouts(2, 5))
         )
-        self.launchers = Template("launcher", limits=replace(Limits(), seconds=max(seconds, LAUNCHES)))
+        self.launchers = Template("launcher", limits=replace(Limits(), seconds=max(seconds, LAUNCH_SECONDS)))
 
     def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
         eight_devices()  # for references and mistakes, which are ours

@@ -1,4 +1,4 @@
-"""What a template forks: a module of this folder, by its `ENTRY`."""
+"""What the forks of a template are for: worker, evaluator, launcher; each of these modules has its `ROLE`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 # What JAX imports when programs are first traced, compiled or laid out.
-LIBRARIES = (
+WARM = (
     "jax.experimental.multihost_utils",
     "jax.numpy",
     "jaxlib.mlir.dialects.mhlo",
@@ -18,19 +18,19 @@ LIBRARIES = (
 )
 
 
-def load(modules: Iterable[str] = LIBRARIES) -> None:
+def import_all(modules: Iterable[str] = WARM) -> None:
     """Import these modules, so that no fork has to."""
     for name in modules:
         importlib.import_module(name)
 
 
 @dataclass(frozen=True)
-class Entry:
+class Role:
     """`main` is called in every fork, with its job and its wire; `warm` once before, in the template.
 
-    An entry that `starts_processes` gives that up by itself, in each of those that it starts.
+    A role that `starts_processes` gives that up by itself, in each of those that it starts.
     """
 
     main: Callable[[TextIO, TextIO], None]
-    warm: Callable[[], None] = load
+    warm: Callable[[], None] = import_all
     starts_processes: bool = False
