@@ -12,6 +12,7 @@ import pytest
 from grader.classroom.grading.display import harmless_outputs
 from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.inside.limits import Limits
+from grader.classroom.runs import run as running
 from grader.classroom.runs.cells import Cell
 from grader.classroom.runs.run import Lesson, lesson_of, perform, run_hand_in, steps
 from grader.classroom.runs.slices import slices, spared
@@ -269,3 +270,10 @@ def test_an_error_is_met_in_a_whole_run(root, store):
     found = run_hand_in(cells, 5, Limits(), store, lesson)
     assert found == perform(steps(cells, 5), Limits(), store)
     assert found.outputs[len(cells) - 1][-1]["ename"] == "NameError"
+
+
+def test_with_one_switch_everything_is_run_whole(root, monkeypatch):
+    lesson, store = lesson_of(root, "02_shardings"), Store(None)
+    monkeypatch.setattr(running, "WAYS", ())
+    run = run_hand_in(lesson.solved, 5, Limits(), store, lesson)
+    assert not run.spared and run == perform(steps(lesson.solved, 5), Limits(), store)

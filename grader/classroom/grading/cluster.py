@@ -60,24 +60,25 @@ def run_ahead(hand_ins: Sequence[HandIn], address: str, console: Console) -> Non
     from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
 
     client = _connected(address)
-    came, reason = 0, ""
+    count, reason = 0, ""
     try:
         due = list(lacking(hand_ins))
         with progress_bar(console) as progress:
             bar = progress.add_task("On the cluster", total=len(due), rate="")
             for problem in _taken(client, due):
-                came, reason = came + (not problem), reason or problem
+                count += not problem
+                reason = reason or problem
                 progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
     except KeyboardInterrupt:
         raise Stopped(
-            f"Stopped. {came} of {len(due)} hand-ins came back from the cluster; they are kept. Run the same "
+            f"Stopped. {count} of {len(due)} hand-ins came back from the cluster; they are kept. Run the same "
             "command again to go on."
         ) from None
     finally:
         client.close(timeout=2)
-    if came < len(due):
+    if count < len(due):
         console.print(
-            f"[yellow]{len(due) - came} of {len(due)} hand-ins did not come back from the cluster[/yellow], "
+            f"[yellow]{len(due) - count} of {len(due)} hand-ins did not come back from the cluster[/yellow], "
             f"and are run here: {escape(reason or 'it has no workers any more')}",
             soft_wrap=True,
         )
@@ -122,16 +123,16 @@ def _wait_for_workers(client: Client, address: str) -> None:
 
 def _refuse_others(client: Client) -> None:
     """Raise NoCluster when a worker has another grader, or cannot run hand-ins."""
-    for address, said in client.run(about, on_error="return").items():
-        if isinstance(said, Exception):
+    for address, reply in client.run(about, on_error="return").items():
+        if isinstance(reply, Exception):
             raise NoCluster(
-                f"The worker at {address} cannot load this grader ({type(said).__name__}: {said}). Install "
+                f"The worker at {address} cannot load this grader ({type(reply).__name__}: {reply}). Install "
                 "it there, with grader[classroom,cluster]."
             )
-        if said["version"] != version(PACKAGE):
-            raise NoCluster(_other(address, said["version"]))
-        if said["walls"]:
-            raise NoCluster(f"The worker at {address} cannot run hand-ins. {said['walls']}")
+        if reply["version"] != version(PACKAGE):
+            raise NoCluster(_other(address, reply["version"]))
+        if reply["walls"]:
+            raise NoCluster(f"The worker at {address} cannot run hand-ins. {reply['walls']}")
 
 
 def _other(address: str, theirs: str) -> str:
@@ -191,7 +192,8 @@ def _unpacked(task: dict[str, Any]) -> tuple[NotebookNode, Grading]:
 
 def _taken(client: Client, due: Sequence[HandIn]) -> Iterator[str]:
     """Send what is due, take what comes, and say of each what the problem was; until all came, or nobody is there."""
-    waiting, running = deque(due), {}
+    waiting = deque(due)
+    running: dict[Future, HandIn] = {}
     finished: queue.SimpleQueue[Future] = queue.SimpleQueue()
     seen = time.monotonic()
     while waiting or running:

@@ -24,13 +24,22 @@ from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.runs.run import Lesson, Run, code, lesson_of, run_hand_in
 from grader.classroom.store import FOLDER, Store, kept_in, key, version
-from grader.classroom.verdicts.judge import DECIDES, OUR_FAULT, Judge, Judged, kept, present, shared_judge, unkept
+from grader.classroom.verdicts.judge import (
+    DECIDES,
+    GRADER_WORKS,
+    Judge,
+    Judged,
+    from_record,
+    present,
+    shared_judge,
+    to_record,
+)
 from grader.exercises.answers import Problem
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.verdict import Outcome, Verdict
 from grader.lessons import find
 
-UNREACHED = "reached"  # the check of an outcome when its notebook did not come that far
+REACHED = "reached"  # the check that is missed when the notebook does not come as far as the check cell
 DRAWN = -1  # for a seed: drawn once for each lesson, and kept
 
 
@@ -90,14 +99,14 @@ def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Stor
 def _judged(name: str, run: Run, seed: int, judge: Judge, store: Store) -> Judged:
     if name not in run.answers:
         words = f"This check was never reached. {run.ending}"
-        return present(Verdict(name, (Outcome(name, UNREACHED, 0.0, find(name).points, words=words),)))
+        return present(Verdict(name, (Outcome(name, REACHED, 0.0, find(name).points, words=words),)))
     answers = _legible(name, run.answers[name], seed)
     place = verdict_key(name, seed, answers)
     if record := store.get("verdicts", place):
-        return unkept(record)
+        return from_record(record)
     judged = judge(find(name), seed, answers)
-    if all(outcome.check != OUR_FAULT for outcome in judged.verdict.outcomes):  # else the next run tries again
-        store.put("verdicts", place, kept(judged))
+    if all(outcome.check != GRADER_WORKS for outcome in judged.verdict.outcomes):  # else the next run tries again
+        store.put("verdicts", place, to_record(judged))
     return judged
 
 

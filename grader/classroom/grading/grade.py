@@ -54,7 +54,7 @@ def grade_class(root: Path, console: Console, how: How = How()) -> list[Row]:
         if not is_registered(root):
             console.print("Building course/ and the gradebook …")
             build(root)
-        hand_ins = list(found(root)) or _demo(root, console)
+        hand_ins = list(hand_ins_of(root)) or _demo(root, console)
         if how.scheduler:
             from grader.classroom.grading.cluster import run_ahead
 
@@ -71,7 +71,7 @@ def grade_class(root: Path, console: Console, how: How = How()) -> list[Row]:
     return rows
 
 
-def found(root: Path) -> Iterator[HandIn]:
+def hand_ins_of(root: Path) -> Iterator[HandIn]:
     """The hand-ins under `submitted/STUDENT/LESSON/`, in order."""
     for folder in sorted((root / "submitted").glob("*/*")):
         if folder.is_dir() and not folder.name.startswith("."):
@@ -83,7 +83,7 @@ def _demo(root: Path, console: Console) -> list[HandIn]:
     os.environ.setdefault(walls.WITHOUT, "1")  # where they cannot be built: this class is ours
     released = sorted(notebook.stem for notebook in (root / "course").glob("*/*.ipynb"))
     make_class(root, DEMO if DEMO in released else released[0], root / "submitted")
-    return list(found(root))
+    return list(hand_ins_of(root))
 
 
 def _graded(hand_ins: Sequence[HandIn], how: How, console: Console) -> list[Row]:
@@ -169,7 +169,7 @@ def _line(row: Row) -> str:
 def write_feedback(root: Path) -> Iterator[Path]:
     """Write every graded hand-in's feedback page anew, with what a person has since added in Formgrader."""
     api = nbgrader(root)
-    for hand_in in found(root):
+    for hand_in in hand_ins_of(root):
         graded = hand_in.at("autograded").exists()
         if graded and api.generate_feedback(hand_in.lesson, hand_in.student, force=True)["success"]:
             yield hand_in.at("feedback", ".html").relative_to(root)

@@ -45,7 +45,7 @@ def _notebooks(path: Path) -> list[Path | Records]:
     if path.is_file():
         return [path]
     inside = sorted(p for p in path.rglob("*.ipynb") if not hidden(PurePosixPath(p.relative_to(path))))
-    return inside or [Records(str(path), problem=f"{path}: there is no notebook (*.ipynb) in this folder.")]
+    return [*inside] or [Records(str(path), problem=f"{path}: there is no notebook (*.ipynb) in this folder.")]
 
 
 def _graded(file: Path, releases: Sequence[NotebookNode], judge: Judge, seed: int) -> Records:

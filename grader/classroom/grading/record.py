@@ -23,12 +23,12 @@ from sqlalchemy.exc import SAWarning
 
 from grader.classroom.course.build import configuration, gradebook, nbgrader
 from grader.classroom.course.notebook import CHECK
-from grader.classroom.grading.execute import UNREACHED, Grading, grade_notebook, grading_of
+from grader.classroom.grading.execute import REACHED, Grading, grade_notebook, grading_of
 from grader.classroom.handins.archive import Unreadable
 from grader.classroom.handins.handin import give_name, registered_release
 from grader.classroom.handins.reading import read
 from grader.classroom.store import FOLDER, Store, kept_in, key, write
-from grader.classroom.verdicts.judge import OUR_FAULT, shared_judge
+from grader.classroom.verdicts.judge import GRADER_WORKS, shared_judge
 from grader.classroom.walls.bubblewrap import NoWalls
 from grader.exercises.verdict import Verdict
 
@@ -183,7 +183,7 @@ def _missed(verdicts: Sequence[Verdict]) -> str:
 def _attention(verdicts: Sequence[Verdict], by_hand: Sequence[str]) -> Iterator[str]:
     """Why a person should look at it; `by_hand` are exercises whose grade by hand nbgrader has put in question."""
     failures = [(verdict.exercise, verdict.failure.check) for verdict in verdicts if verdict.failure]
-    if unreached := [name for name, check in failures if check == UNREACHED]:
+    if unreached := [name for name, check in failures if check == REACHED]:
         yield f"it stopped before {unreached[0]}"
-    yield from (f"the grader failed on {name}" for name, check in failures if check == OUR_FAULT)
+    yield from (f"the grader failed on {name}" for name, check in failures if check == GRADER_WORKS)
     yield from (f"a grade by hand of {name} is to be looked at again" for name in by_hand)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import stat
 import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -106,10 +107,10 @@ def printable(name: object) -> str:
     return text if len(text) <= 100 else f"{text[:60]}…{text[-30:]}"
 
 
-def listed(names: object) -> str:
+def listed(names: Iterable[object]) -> str:
     """Some names, and how many more there are."""
-    names = sorted(printable(name) for name in names)
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "") or "nothing"
+    lines = sorted(printable(name) for name in names)
+    return ", ".join(lines[:5]) + (f" and {len(lines) - 5} more" if len(lines) > 5 else "") or "nothing"
 
 
 def megabytes(size: int) -> str:

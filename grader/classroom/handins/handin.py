@@ -112,7 +112,9 @@ def adopt(assignment: str, student: str, notebooks: list[str]) -> None:
 class Reader(NotebookExporter):
     """nbgrader's way to a notebook, by ours: so what only `read` can read is graded, with nothing rewritten."""
 
-    def from_filename(self, filename: str, resources: Any = None, **options: Any) -> tuple[str, dict[str, Any]]:
+    def from_filename(  # type: ignore[override]  # a NotebookExporter returns text
+        self, filename: str, resources: Any = None, **options: Any
+    ) -> tuple[str, dict[str, Any]]:
         path = Path(filename)
         resources = {**(resources or {}), "metadata": {"name": path.stem, "path": str(path.parent)}}
         return self.from_notebook_node(read(path), resources, **options)

@@ -104,6 +104,7 @@ def _whose(paths: list[PurePosixPath], lesson: str) -> list[Piece | None]:
 
 
 def _by_platform(path: str) -> Piece | None:
+    """By the first layout that fits: those with words of their own go before CANVAS, which is names and numbers."""
     for layout in (MOODLE, BRIGHTSPACE, BLACKBOARD, CANVAS):
         if found := layout.fullmatch(path):
             part = found.groupdict()

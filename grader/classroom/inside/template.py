@@ -46,7 +46,7 @@ def _run(role: Role, control: socket.socket) -> int | None:
         return None
     if not (child := os.fork()):
         control.close()
-        _become(role, Limits(**json.loads(message)), *descriptors)
+        _play(role, Limits(**json.loads(message)), *descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
     return _await(child, control)
@@ -55,7 +55,7 @@ def _run(role: Role, control: socket.socket) -> int | None:
 def _await(child: int, control: socket.socket) -> int | None:
     ended = os.pidfd_open(child)
     try:
-        ready, _, _ = select.select([ended, control], [], [])
+        ready, _, _ = select.select([ended, control.fileno()], [], [])
         if ended not in ready:  # the grader is gone, or its patience is
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
@@ -100,7 +100,7 @@ def _unlocked(_: object, path: str, __: object) -> None:
     shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
 
-def _become(role: Role, limits: Limits, job: int, wire: int, complaints: int) -> None:
+def _play(role: Role, limits: Limits, job: int, wire: int, complaints: int) -> None:
     """Be the run: nothing of the template's is left but what it has imported. Does not return."""
     status = 1
     try:

@@ -1,5 +1,16 @@
-"""A hand-in's own code, run in a worker: slice by slice, without the examples that it can spare, or whole; and what
-came of it, kept by content."""
+"""A hand-in's own code, run in a worker; and what came of it, kept by content.
+
+Running every notebook whole (`perform`) is right and simple. There are two quicker ways, each taken only where the
+text shows that it answers the same, and where the solved lesson has been seen to:
+
+- **In slices**, where a student's cells only define: an answer comes out of the few cells that it needs, once for all
+  students who wrote these alike; no worked example is run. In the benchmark's class of 200 (lesson 07) that is true
+  of 173 hand-ins: their 3,114 answers come out of 266 slices, or out of 1,519 where no two are spelled alike.
+- **Without the spared examples**, where the cells do more: of such hand-ins there are 27, and each spares 20 of 21
+  worked examples, which is more than half of the time of its run.
+
+`WAYS = ()` switches both off: every hand-in is then run whole, with the same marks.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +44,7 @@ class Run:
     """
 
     answers: dict[str, Any]
-    outputs: dict[int, list[Any]]
+    outputs: dict[int, Any]
     ending: str = ""
     spared: tuple[int, ...] = ()
 
@@ -99,7 +110,7 @@ def run_hand_in(cells: tuple[Cell, ...], seed: int, limits: Limits, store: Store
     Where its own cells only define, it is run slice by slice; where they do more, without the worked examples that
     have nothing to do with them.
     """
-    for way in (_in_slices, _without_spared):
+    for way in WAYS:
         if _faithful(way, lesson, seed, limits, store) and (done := way(cells, seed, limits, store, lesson)):
             return done
     return perform(steps(cells, seed), limits, store)
@@ -119,7 +130,7 @@ def _in_slices(cells: Sequence[Cell], seed: int, limits: Limits, store: Store, l
     """
     given = tuple(cell.source for cell in cells if cell.given)
     parts = slices(cells) if given == lesson.examples and len(set(given)) == len(given) else None
-    answers = {}
+    answers: dict[str, Any] = {}
     for name, sources in (parts or {}).items():
         one = perform([*({"source": source} for source in sources), check_step(name, name, seed)], limits, store)
         complaints = any(o.get("output_type") == "error" or o.get("name") == "stderr" for _, o in _said(one.outputs))
@@ -158,6 +169,9 @@ def _said(outputs: Mapping[int, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
         for output in shown
         if isinstance(output, dict)
     )
+
+
+WAYS: tuple[Way, ...] = (_in_slices, _without_spared)  # quicker ones than to run it whole, the quickest first
 
 
 @functools.cache

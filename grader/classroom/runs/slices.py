@@ -256,7 +256,7 @@ def _are_values(expressions: Iterable[ast.expr | None], makers: Collection[str])
     return all(_is_value(node, makers) for node in nodes)
 
 
-def _evaluated(expression: ast.expr) -> Iterator[ast.AST]:
+def _evaluated(expression: ast.AST) -> Iterator[ast.AST]:
     """All parts of an expression but the bodies of functions that it makes."""
     yield expression
     if not isinstance(expression, ast.Lambda):
@@ -277,7 +277,9 @@ def _is_value(node: ast.AST, makers: Collection[str]) -> bool:
 
 def _dotted(expression: ast.expr) -> str:
     """`jax.sharding.PartitionSpec` for the attribute it is; "" for anything else."""
-    if isinstance(expression, ast.Name):
-        return expression.id
-    before = _dotted(expression.value) if isinstance(expression, ast.Attribute) else ""
-    return f"{before}.{expression.attr}" if before else ""
+    match expression:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=name) if before := _dotted(value):
+            return f"{before}.{name}"
+    return ""

@@ -100,6 +100,7 @@ class Template:
         """Have the template fork; started first where it is not running, or was killed since."""
         for _ in range(TRIES):
             if self._runs() or self._start():
+                assert self.control is not None
                 try:
                     socket.send_fds(self.control, [json.dumps(asdict(limits)).encode()], descriptors)
                     return
@@ -173,6 +174,8 @@ class Template:
 
     def status(self) -> int | None:
         """How the last fork ended, once it has; None when the template does not say so in time."""
+        if self.control is None:
+            return None
         try:
             self.control.settimeout(LEAVE_SECONDS)
             said = self.control.recv(64)
@@ -182,6 +185,8 @@ class Template:
 
     def excess(self, limits: Limits) -> str:
         """What a process of this template has too much of, as seen from outside; "" when it has not."""
+        if self.process is None:
+            return ""
         with contextlib.suppress(psutil.Error, OSError):
             for process in psutil.Process(self.process.pid).children(recursive=True):
                 if process.memory_info().rss > limits.memory:
