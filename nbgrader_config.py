@@ -24,11 +24,11 @@ c.CourseDirectory.ignore = ["*.md", "alternatives.py", "*.pyc", "*.zip", "__pyca
 c.ClearSolutions.code_stub = {"python": "..."}
 
 # A hand-in under another name is found, and gets the release's marks whatever happened to its own.
-c.Autograde.pre_convert_hook = "grader.classroom.handins.handin.adopt"
-c.Autograde.exporter_class = "grader.classroom.handins.handin.Reader"
+c.Autograde.pre_convert_hook = "grader.classroom.nbgrader_plugins.adopt"
+c.Autograde.exporter_class = "grader.classroom.nbgrader_plugins.Reader"
 # (CheckCellMetadata is left out: the marks are ours.)
 c.Autograde.sanitize_preprocessors = [
-    "grader.classroom.handins.handin.Restore",
+    "grader.classroom.nbgrader_plugins.Restore",
     ClearOutput,
     DeduplicateIds,
     OverwriteKernelspec,
@@ -40,7 +40,7 @@ c.Exporter.optimistic_validation = True
 
 # Students' code runs in a worker of ours, and the judge decides outside it.
 c.Autograde.autograde_preprocessors = [
-    "grader.classroom.grading.execute.JudgedExecute",
+    "grader.classroom.nbgrader_plugins.JudgedExecute",
     IgnorePattern,
     ClearMetadataPreprocessor,
     LimitOutput,
@@ -49,4 +49,4 @@ c.Autograde.autograde_preprocessors = [
 ]
 
 # What all pages share is rendered once.
-c.GenerateFeedback.exporter_class = "grader.classroom.grading.page.Page"
+c.GenerateFeedback.exporter_class = "grader.classroom.nbgrader_plugins.Page"

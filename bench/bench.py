@@ -31,8 +31,7 @@ from rich.table import Table
 
 from grader.classroom.course.build import build, nbgrader
 from grader.classroom.course.notebook import restore
-from grader.classroom.grading import record
-from grader.classroom.grading.execute import JudgedExecute
+from grader.classroom.grading import execute, record
 from grader.classroom.grading.grade import How, grade_class
 from grader.classroom.inside.limits import Limits
 from grader.classroom.runs import run as running
@@ -178,7 +177,7 @@ def where_time_goes(folder: Path, lesson: str, students: list[str]) -> dict[str,
     plans = [
         (running, "_performed", "students' code, in workers"),
         (Judge, "__call__", "judging, with evaluators"),
-        (JudgedExecute, "graded", "slices and results that are kept"),
+        *((room, "grade_notebook", "slices and results that are kept") for room in (record, execute)),
         (api, "autograde", "nbgrader: gradebook"),
         (api, "generate_feedback", "nbgrader: feedback pages"),
     ]

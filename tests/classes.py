@@ -14,8 +14,8 @@ import mini
 import nbformat
 from sqlalchemy import create_engine, text
 
-from grader.classroom.course.build import build, registered
-from grader.classroom.grading.grade import found, write_csv
+from grader.classroom.course.build import build, is_registered
+from grader.classroom.grading.grade import hand_ins_of, write_csv
 from grader.classroom.grading.record import Row, record
 
 FORGOT = """def case3(a, b, *, mesh):
@@ -111,9 +111,9 @@ def finish(command: subprocess.Popen[str], seconds: float = 120) -> str:
 
 def grade_here(root: Path) -> list[Row]:
     """The same in this process, one hand-in after the other."""
-    if not registered(root):
+    if not is_registered(root):
         build(root)
-    rows = list(map(record, found(root)))
+    rows = list(map(record, hand_ins_of(root)))
     write_csv(rows, root / "grades.csv")
     return rows
 

@@ -62,7 +62,7 @@ def build(
         raise Trouble(f"There is no lesson {', '.join(unknown)} in solutions/; there are {', '.join(known)}.")
     if execute:
         for source in room.lessons(root, names):
-            room.execute(room.pair(source))
+            room.store_outputs(room.pair(source))
     for notebook in room.build(root, names):
         out.print(f"built {notebook.relative_to(root)}")
 
@@ -192,7 +192,7 @@ def coverage() -> None:
     from grader.classroom.course import coverage as room
 
     rows = room.checklist()
-    out.print(room.table(rows))
+    out.print(room.coverage_table(rows))
     if wrong := room.problems(rows, root_of(Path.cwd())):
         raise Trouble("The checklist is wrong: " + "; ".join(wrong) + ".")
 

@@ -58,7 +58,7 @@ class Store:
         if self.folder is None or self.anew:
             return self.kept.get((kind, name))
         try:
-            return json.loads(gzip.decompress(self._file(kind, name).read_bytes()))
+            return json.loads(gzip.decompress(_file(self.folder, kind, name).read_bytes()))
         except (OSError, EOFError, ValueError, zlib.error):
             return None
 
@@ -66,7 +66,7 @@ class Store:
         if self.folder is None or self.anew:
             self.kept[kind, name] = result
         if self.folder is not None:
-            write(self._file(kind, name), gzip.compress(json.dumps(result).encode(), 1, mtime=0))
+            write(_file(self.folder, kind, name), gzip.compress(json.dumps(result).encode(), 1, mtime=0))
 
     def seed(self, lesson: str) -> int:
         """The secret from which a lesson's cases are drawn: drawn once, and kept, so that marks stay comparable."""
@@ -84,8 +84,9 @@ class Store:
                 fresh.unlink()
         return int(file.read_text())
 
-    def _file(self, kind: str, name: str) -> Path:
-        return self.folder / kind / name[:2] / f"{name}.json.gz"
+
+def _file(folder: Path, kind: str, name: str) -> Path:
+    return folder / kind / name[:2] / f"{name}.json.gz"
 
 
 @functools.cache

@@ -10,7 +10,7 @@ import mini
 import nbformat
 import pytest
 
-from grader.classroom.course.build import build, execute, lessons, pair, stale
+from grader.classroom.course.build import build, lessons, pair, stale, store_outputs
 from grader.classroom.course.notebook import answer_expression, checked, checks, grade_id, restore, solution_lines
 from grader.exercises.forms import Programs
 from grader.lessons import EXERCISES
@@ -150,11 +150,11 @@ def test_a_check_without_its_answer_is_put_back_at_the_end(released):
 def test_stored_outputs_stay_until_their_cell_changes(tmp_path):
     (source,) = lessons(mini.make_course(tmp_path))
     notebook = pair(source)
-    execute(notebook)
+    store_outputs(notebook)
     stored = notebook.read_bytes()
     assert b"4 of 4 points" in stored
     assert pair(source).read_bytes() == stored
-    execute(notebook)
+    store_outputs(notebook)
     assert notebook.read_bytes() == stored, "running again stores the same outputs"
     source.write_text(source.read_text().replace("add_the_parts", "all_parts"))
     outputs = {grade_id(c): c.outputs for c in nbformat.read(pair(source), 4).cells if grade_id(c)}

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from grader.classroom.course.coverage import Row, checklist, problems
+from grader.classroom.course.coverage import ChecklistRow, checklist, problems
 
-MATMUL = Row("C34", "07_matmul", ("case3", "§ Case 3"), "psum")
+MATMUL = ChecklistRow("C34", "07_matmul", ("case3", "§ Case 3"), "psum")
 
 
 def test_every_row_names_what_exists(root):

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from grader.classroom.course.notebook import checked
-from grader.classroom.grading.execute import grade_notebook
+from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.grading.grade import grade_class
-from grader.classroom.grading.record import outcomes
+from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import Judge
 from grader.classroom.walls.templates import Limits
 
@@ -48,7 +48,7 @@ def hand_in(small, source):
 
 
 def graded(small, source, judge, limits=QUICK):
-    done = grade_notebook(hand_in(small, source), small, seed=3, judge=judge, limits=limits)
+    done = grade_notebook(hand_in(small, source), Grading(small, 3, limits), judge, Store(None))
     nbformat.validate(done.notebook)
     for cell in done.notebook.cells:
         if checked(cell):  # what nbgrader reads: one number within the marks, and nothing on stderr
@@ -86,7 +86,7 @@ def test_what_was_answered_before_a_hang_is_kept(small, judge):
     nb = hand_in(small, RIGHT)
     stuck = "import ctypes; ctypes.CDLL(None).pause() or ctypes.CDLL(None).sleep(999)"
     nb.cells.append(nbformat.v4.new_code_cell(stuck))
-    done = grade_notebook(nb, small, seed=3, judge=judge, limits=Limits(cell_seconds=999, seconds=8))
+    done = grade_notebook(nb, Grading(small, 3, Limits(cell_seconds=999, seconds=8)), judge, Store(None))
     assert {v.exercise: v.points for v in done.verdicts}["case3"] == 4
 
 
@@ -182,7 +182,7 @@ def test_gradebook_csv_and_feedback_agree(class_folder):
     assert len(table) == 1 + len(rows) and table[0].startswith("student,lesson,points,max,")
     page = (folder / "feedback/untouched/07_matmul/07_matmul.html").read_text()
     assert "border-left:4px solid" in page and "is still the starter" in page
-    assert [name for name, _ in outcomes(rows["good"].hand_in)] == ["local_shapes", "case3"]
+    assert list(rows["good"].points) == ["local_shapes", "case3"]
 
 
 def test_what_has_not_changed_is_not_graded_again(class_folder):

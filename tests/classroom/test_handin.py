@@ -13,7 +13,7 @@ from handins import cell, everything, packed, text, why
 from nbgrader.api import Gradebook
 
 from grader.classroom.course.build import build, nbgrader
-from grader.classroom.handins.handin import adopt, find, named, read
+from grader.classroom.handins.handin import adopt, find_notebook, give_name, read
 from grader.classroom.verdicts.judge import shared_judge
 
 LESSON = "07_matmul"
@@ -60,54 +60,54 @@ def test_the_hand_in_is_found_and_named(folder, put, names, found):
     for name in names:
         put(packed({"x/work.ipynb": text()}) if name.endswith(".zip") else text(), name)
     before = everything(folder)
-    assert find(folder, LESSON) == folder / found
+    assert find_notebook(folder, LESSON) == folder / found
     for _ in "twice":
-        assert named(folder, LESSON) == folder / NAME
+        assert give_name(folder, LESSON) == folder / NAME
         assert read(folder / NAME).cells[0].source == "x = 1"
-        assert find(folder, LESSON) == folder / found
+        assert find_notebook(folder, LESSON) == folder / found
     assert everything(folder) == before
 
 
 def test_which_of_two(folder, put):
     put(text(), "a.ipynb")
     put(text(), "b.ipynb")
-    assert why(find, folder, LESSON) == f"Which of these is the hand-in? a.ipynb, b.ipynb. Name it {NAME}."
+    assert why(find_notebook, folder, LESSON) == f"Which of these is the hand-in? a.ipynb, b.ipynb. Name it {NAME}."
 
 
 def test_none(folder, put):
-    assert why(find, folder, LESSON).endswith(f"{NAME} is due, and found is nothing.")
+    assert why(find_notebook, folder, LESSON).endswith(f"{NAME} is due, and found is nothing.")
     put("x", "report.pdf")
     os.mkfifo(folder / "pipe.ipynb")
     (folder / NAME).mkdir()
-    assert why(find, folder, LESSON).endswith("found is report.pdf.")
-    assert "cannot be read: No such file" in why(find, folder / "none", LESSON)
+    assert why(find_notebook, folder, LESSON).endswith("found is report.pdf.")
+    assert "cannot be read: No such file" in why(find_notebook, folder / "none", LESSON)
     put(text(), "a.ipynb")
-    assert "a.ipynb cannot be given the name 07_matmul.ipynb by a link" in why(named, folder, LESSON)
+    assert "a.ipynb cannot be given the name 07_matmul.ipynb by a link" in why(give_name, folder, LESSON)
 
 
 def test_a_link_made_for_an_older_hand_in_is_made_anew(folder, put):
     put(text(), "a.ipynb")
-    named(folder, LESSON)
+    give_name(folder, LESSON)
     (folder / "a.ipynb").unlink()
     put(cell(source="new"), "b.ipynb")
-    assert read(named(folder, LESSON)).cells[0].source == "new"
+    assert read(give_name(folder, LESSON)).cells[0].source == "new"
     put(text(), "c.ipynb")
-    assert "Which of these is the hand-in? b.ipynb, c.ipynb" in why(named, folder, LESSON)
+    assert "Which of these is the hand-in? b.ipynb, c.ipynb" in why(give_name, folder, LESSON)
 
 
 def test_links_are_not_followed(folder, put, tmp_path):
     outside = tmp_path / "other.ipynb"
     outside.write_text(text())
     (folder / NAME).symlink_to(outside)
-    assert f"{NAME} is a link to {outside}, and not followed" in why(find, folder, LESSON)
+    assert f"{NAME} is a link to {outside}, and not followed" in why(find_notebook, folder, LESSON)
     assert "is a link to a file outside the hand-in" in why(read, folder / NAME)
     (folder / NAME).unlink()
     put(text())
     (folder / "data").symlink_to("/etc")
-    assert "data is a link to /etc, and not followed" in why(find, folder, LESSON)
+    assert "data is a link to /etc, and not followed" in why(find_notebook, folder, LESSON)
     student = folder.parents[1] / "bob"
     student.symlink_to(folder.parent)
-    assert "bob is a link to another folder" in why(find, student / LESSON, LESSON)
+    assert "bob is a link to another folder" in why(find_notebook, student / LESSON, LESSON)
 
 
 def test_a_folder_that_cannot_be_written(folder, put, monkeypatch):
@@ -117,7 +117,7 @@ def test_a_folder_that_cannot_be_written(folder, put, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(pathlib.Path, "symlink_to", refuse)  # root may write everywhere
-    said = why(named, folder, LESSON)
+    said = why(give_name, folder, LESSON)
     assert "a.ipynb cannot be given the name 07_matmul.ipynb by a link (Permission denied)" in said
     notebooks = [str(folder / "a.ipynb")]
     adopt(LESSON, "ada", notebooks)  # nbgrader goes on, with what it has
@@ -177,7 +177,7 @@ def test_nbgrader_grades_what_it_could_not_read(tmp_path):
         folder = tmp_path / "submitted" / student / mini.LESSON
         folder.mkdir(parents=True)
         (folder / name).write_bytes(content)
-        named(folder, mini.LESSON)
+        give_name(folder, mini.LESSON)
         done = api.autograde(mini.LESSON, student)
         assert done["success"], done
         assert (folder / name).read_bytes() == content

@@ -11,7 +11,7 @@ import pytest
 from handins import cell, everything, packed, text
 
 from grader.classroom.handins import archive as archive_room
-from grader.classroom.handins.handin import find, read
+from grader.classroom.handins.handin import find_notebook, read
 from grader.classroom.handins.platforms import safe, unpack
 
 LESSON = "07_matmul"
@@ -157,7 +157,7 @@ def test_several_that_could_be_it_are_all_laid_down_for_a_person_to_choose(take,
     assert set(written) == {f"ada/{LESSON}/1_a.ipynb", f"ada/{LESSON}/2_a.ipynb"}
     assert "Each of these could be the hand-in: a.ipynb, b/a.ipynb" in taken[-1].problem
     with pytest.raises(archive_room.Unreadable, match="Which of these"):
-        find(tmp_path / "submitted/ada" / LESSON, LESSON)
+        find_notebook(tmp_path / "submitted/ada" / LESSON, LESSON)
 
 
 def test_none_is_forgotten(take, tmp_path):
@@ -169,7 +169,7 @@ def test_none_is_forgotten(take, tmp_path):
         ("bob", ""),
     ]
     with pytest.raises(archive_room.Unreadable, match="There is no notebook"):  # a line when the class is graded, too
-        find(tmp_path / "submitted/ada" / LESSON, LESSON)
+        find_notebook(tmp_path / "submitted/ada" / LESSON, LESSON)
 
 
 def test_what_is_there_stays_unless_told(take):

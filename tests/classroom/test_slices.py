@@ -10,10 +10,11 @@ import nbformat
 import pytest
 
 from grader.classroom.grading.display import harmless_outputs
-from grader.classroom.grading.execute import grade_notebook
+from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.inside.limits import Limits
+from grader.classroom.runs import run as running
 from grader.classroom.runs.cells import Cell
-from grader.classroom.runs.run import lesson_of, perform, run, steps
+from grader.classroom.runs.run import Lesson, lesson_of, perform, run_hand_in, steps
 from grader.classroom.runs.slices import slices, spared
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import shared_judge
@@ -175,7 +176,7 @@ def store(tmp_path_factory):
 
 def test_a_solved_lesson_answers_the_same_whole_and_in_slices(root, store):
     lesson = lesson_of(root, "07_matmul")
-    sliced = run(lesson.solved, 5, Limits(), store, lesson)
+    sliced = run_hand_in(lesson.solved, 5, Limits(), store, lesson)
     whole = perform(steps(lesson.solved, 5), Limits(), store)
     assert sliced.answers == whole.answers and len(whole.answers) == 18
     assert not sliced.outputs and len(sliced.spared) == len(lesson.examples)
@@ -235,7 +236,7 @@ def test_a_hand_in_with_something_tried_out_comes_to_the_same_without_the_exampl
     lesson = lesson_of(root, "07_matmul")
     cells = list(lesson.solved)
     cells.insert(len(cells) - 3, Cell(tried))
-    found, whole = run(tuple(cells), 5, Limits(), store, lesson), perform(steps(cells, 5), Limits(), store)
+    found, whole = run_hand_in(tuple(cells), 5, Limits(), store, lesson), perform(steps(cells, 5), Limits(), store)
     assert found.spared and found.answers == whole.answers
     assert found.outputs == {k: shown for k, shown in whole.outputs.items() if k not in found.spared}
 
@@ -248,8 +249,8 @@ def test_in_every_lesson_something_may_be_tried_out(root, name):
     solved, release = (nbformat.read(root / folder / name / f"{name}.ipynb", 4) for folder in ("solutions", "course"))
     solved.cells.insert(len(solved.cells) // 2, nbformat.v4.new_code_cell("tried = 1\nprint(tried)"))
     quick, whole = (
-        grade_notebook(copy.deepcopy(solved), release, seed=5, judge=shared_judge(), store=Store(None), lesson=lesson)
-        for lesson in (lesson_of(root, name), None)
+        grade_notebook(copy.deepcopy(solved), Grading(release, 5, lesson=lesson), shared_judge(), Store(None))
+        for lesson in (lesson_of(root, name), Lesson())
     )
     assert all(verdict.passed for verdict in quick.verdicts)
     assert [verdict.outcomes for verdict in quick.verdicts] == [verdict.outcomes for verdict in whole.verdicts]
@@ -266,6 +267,13 @@ def shown(cell):
 def test_an_error_is_met_in_a_whole_run(root, store):
     lesson = lesson_of(root, "07_matmul")
     cells = (*lesson.solved, Cell("print(1)\nnowhere"))
-    found = run(cells, 5, Limits(), store, lesson)
+    found = run_hand_in(cells, 5, Limits(), store, lesson)
     assert found == perform(steps(cells, 5), Limits(), store)
     assert found.outputs[len(cells) - 1][-1]["ename"] == "NameError"
+
+
+def test_with_one_switch_everything_is_run_whole(root, monkeypatch):
+    lesson, store = lesson_of(root, "02_shardings"), Store(None)
+    monkeypatch.setattr(running, "WAYS", ())
+    run = run_hand_in(lesson.solved, 5, Limits(), store, lesson)
+    assert not run.spared and run == perform(steps(lesson.solved, 5), Limits(), store)

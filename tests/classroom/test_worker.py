@@ -9,11 +9,12 @@ import nbformat
 import pytest
 
 from grader.classroom.course.notebook import checked
-from grader.classroom.grading.execute import Graded, grade_notebook
+from grader.classroom.grading.execute import Graded, Grading, grade_notebook
 from grader.classroom.inside import recorder
+from grader.classroom.inside.limits import OUTPUT, Limits
 from grader.classroom.runs.run import lesson_of
+from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import Judge
-from grader.classroom.walls.templates import Limits
 
 QUICK = Limits(cell_seconds=2, seconds=30)
 
@@ -33,7 +34,7 @@ def solved(course):
 @pytest.fixture
 def graded(course, judge):
     def grade(nb, limits: Limits = QUICK) -> Graded:
-        return grade_notebook(nb, mini.released(course), seed=11, judge=judge, limits=limits)
+        return grade_notebook(nb, Grading(mini.released(course), 11, limits), judge, Store(None))
 
     return grade
 
@@ -77,7 +78,7 @@ def test_only_the_lessons_own_text_may_hold_html(course, judge, solved):
         nbformat.v4.new_markdown_cell("<b>mine</b>"),
         nbformat.v4.new_raw_cell("<b>ours</b>"),
     ]
-    result = grade_notebook(solved, mini.released(course), seed=11, judge=judge, lesson=lesson)
+    result = grade_notebook(solved, Grading(mini.released(course), 11, lesson=lesson), judge, Store(None))
     ours, mine, raw = (cell.source for cell in result.notebook.cells[-3:])
     assert (ours, mine, raw) == ("<b>ours</b>", "&lt;b>mine&lt;/b>", "&lt;b>ours&lt;/b>")
 
@@ -166,7 +167,7 @@ def test_output_is_cut_with_a_line_that_says_so(graded, solved):
     result = graded(mini.with_cell(solved, source))
     assert points(result) == FULL
     (output,) = outputs_of(result, source)
-    assert len(output.text) < recorder.LIMIT + 200
+    assert len(output.text) < OUTPUT + 200
     assert output.text.endswith(recorder.CUT)
 
 

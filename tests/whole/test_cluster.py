@@ -17,7 +17,7 @@ from rich.console import Console
 from grader import cli
 from grader.classroom.course.build import build
 from grader.classroom.grading import cluster
-from grader.classroom.grading.grade import How, found, grade_class
+from grader.classroom.grading.grade import How, grade_class, hand_ins_of
 
 pytest.importorskip("distributed", reason="Dask is not installed (grader[cluster])")
 pytestmark = pytest.mark.slow  # a scheduler, two workers, and the class graded twice
@@ -97,7 +97,7 @@ def test_one_of_two_workers_is_killed_and_marks_are_the_same(scheduler, workers,
         assert command.poll() is None, command.stdout.read()
         time.sleep(0.05)
     workers[0].send_signal(signal.SIGKILL)
-    assert any(cluster.lacking(found(fresh))), "it was killed after the run"
+    assert any(cluster.lacking(hand_ins_of(fresh))), "it was killed after the run"
     said = classes.finish(command)
     assert command.returncode == 1 and "A person should look at emil" in said  # as when graded here
     assert "did not come back" not in said
@@ -107,7 +107,7 @@ def test_one_of_two_workers_is_killed_and_marks_are_the_same(scheduler, workers,
 def test_when_all_workers_are_gone_the_rest_is_run_here(scheduler, workers, local, fresh, monkeypatch, capsys):
     monkeypatch.setattr(cluster, "DESERTED", 1.0)
     monkeypatch.setattr(cluster, "_take", lambda future, hand_in: [w.kill() for w in workers] and "")
-    cluster.run_ahead(list(found(fresh)), scheduler, Console())
+    cluster.run_ahead(list(hand_ins_of(fresh)), scheduler, Console())
     assert "did not come back from the cluster, and are run here" in capsys.readouterr().out
 
 
@@ -136,9 +136,9 @@ def test_without_dask_it_is_said_what_to_install(local, monkeypatch):
 def test_a_worker_with_another_grader_is_refused(scheduler, workers, local, monkeypatch):
     monkeypatch.setattr(cluster, "version", lambda *patterns: "f" * 64)
     with pytest.raises(cluster.NoCluster, match="has another grader than this one.*ffffffffffff is due"):
-        cluster.run_ahead(list(found(local)), scheduler, Console(quiet=True))
+        cluster.run_ahead(list(hand_ins_of(local)), scheduler, Console(quiet=True))
 
 
 def test_what_is_done_is_not_sent(scheduler, workers, local, monkeypatch):
     monkeypatch.setattr(cluster, "_take", lambda future, hand_in: pytest.fail("it was sent"))
-    cluster.run_ahead(list(found(local)), scheduler, Console(quiet=True))
+    cluster.run_ahead(list(hand_ins_of(local)), scheduler, Console(quiet=True))

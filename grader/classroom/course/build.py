@@ -31,7 +31,7 @@ from grader.arrays.fresh import SEED
 from grader.classroom.course.notebook import grade_id, mark
 from grader.classroom.store import Unavailable
 
-KERNEL = {
+PYTHON = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
@@ -55,13 +55,13 @@ def gradebook(root: Path) -> Gradebook:
         ) from error
 
 
-def registered(root: Path) -> bool:
+def is_registered(root: Path) -> bool:
     """Whether the gradebook knows every lesson with all its marked cells."""
     with gradebook(root) as book:
-        return all(_is_registered(book, root, source.stem) for source in lessons(root))
+        return all(_knows(book, root, source.stem) for source in lessons(root))
 
 
-def _is_registered(book: Gradebook, root: Path, lesson: str) -> bool:
+def _knows(book: Gradebook, root: Path, lesson: str) -> bool:
     try:
         release = nbformat.read(root / "course" / lesson / f"{lesson}.ipynb", 4)
         known = {cell.name for cell in book.find_notebook(lesson, lesson).source_cells}
@@ -97,7 +97,7 @@ def nbgrader(root: Path) -> NbGraderAPI:
 def pair(source: Path) -> Path:
     """Write the solution notebook of a lesson; outputs stay where the cell has not changed."""
     nb = mark(jupytext.read(source, fmt="md:myst"), source.stem.split("_")[0])
-    nb.metadata = nbformat.from_dict(KERNEL)
+    nb.metadata = nbformat.from_dict(PYTHON)
     target = source.with_suffix(".ipynb")
     stored = {c.id: c for c in nbformat.read(target, 4).cells} if target.exists() else {}
     for cell in nb.cells:
@@ -114,7 +114,7 @@ def _write(nb: NotebookNode, target: Path) -> Path:
     return target
 
 
-def execute(notebook: Path) -> None:
+def store_outputs(notebook: Path) -> None:
     """Run a solution notebook in a real kernel and store its outputs, without times or places."""
     nb = nbformat.read(notebook, 4)
     NotebookClient(
@@ -124,7 +124,7 @@ def execute(notebook: Path) -> None:
         record_timing=False,
         resources={"metadata": {"path": str(notebook.parent)}},
     ).execute(env={**os.environ, SEED: "0"})
-    nb.metadata = nbformat.from_dict(KERNEL)
+    nb.metadata = nbformat.from_dict(PYTHON)
     _write(nb, notebook)
 
 
@@ -144,7 +144,7 @@ def _release(root: Path, lesson: str) -> Path:
         raise RuntimeError(f"nbgrader could not release {lesson}:\n{result.get('error') or result.get('log')}")
     target = root / "course" / lesson / f"{lesson}.ipynb"
     nb = nbformat.read(target, 4)
-    nb.metadata = nbformat.from_dict(KERNEL)
+    nb.metadata = nbformat.from_dict(PYTHON)
     _write(nb, target)
     nb.metadata.jupytext = {"cell_metadata_filter": "-all"}  # the text to read; marks live in the notebook
     target.with_suffix(".md").write_text(jupytext.writes(nb, fmt="md:myst"))

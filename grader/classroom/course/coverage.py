@@ -21,7 +21,7 @@ CHECKLIST = Path(__file__).parents[2] / "lessons" / "checklist.csv"
 
 
 @dataclass(frozen=True)
-class Row:
+class ChecklistRow:
     """One thing to be taught; `lesson` is empty where nothing teaches it yet."""
 
     row: str
@@ -30,15 +30,17 @@ class Row:
     subject: str
 
 
-def checklist(file: Path = CHECKLIST) -> list[Row]:
+def checklist(file: Path = CHECKLIST) -> list[ChecklistRow]:
     with open(file, newline="") as lines:
         return [
-            Row(r["row"], r["lesson"], tuple(filter(None, map(str.strip, r["where"].split(";")))), r["subject"])
+            ChecklistRow(
+                r["row"], r["lesson"], tuple(filter(None, map(str.strip, r["where"].split(";")))), r["subject"]
+            )
             for r in csv.DictReader(lines)
         ]
 
 
-def problems(rows: Sequence[Row], root: Path) -> list[str]:
+def problems(rows: Sequence[ChecklistRow], root: Path) -> list[str]:
     """What the rows name that does not exist, and rows that are there twice."""
     sources = {source.stem: source.read_text() for source in lessons(root)}
     found = [f"{row.row} stands there twice" for k, row in enumerate(rows) if row.row in {r.row for r in rows[:k]}]
@@ -64,7 +66,7 @@ def _stands(place: str, lesson: str) -> bool:
     return place in EXERCISES and f":answer: {place}\n" in lesson
 
 
-def table(rows: Sequence[Row]) -> Table:
+def coverage_table(rows: Sequence[ChecklistRow]) -> Table:
     """The rows, and where each is taught."""
     taught = sum(bool(row.lesson) for row in rows)
     drawn = Table("row", "subject", "lesson", "where", title=f"{taught} of {len(rows)} rows are taught")

@@ -5,9 +5,11 @@ For trying the grader before there are hand-ins, for the benchmark, and for the 
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import inspect
 import re
+import sys
 import textwrap
 import types
 from collections.abc import Callable, Iterator
@@ -40,7 +42,7 @@ def make_class(root: Path, lesson: str, folder: Path) -> list[Path]:
         "edsger": (solved, _copy_a_check),
         "frances": (released, _forge),
         **{
-            name: (solved, lambda nb, k=k: _answer_with(nb, mistakes(nb, k)))
+            name: (solved, functools.partial(_mistake, turn=k))
             for k, name in enumerate(("grace", "hedy", "ivan", "john", "katherine", "leslie"))
         },
     }
@@ -59,6 +61,10 @@ def _hand_in(source: Path, edit: Edit, target: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(nb, target)
     return target
+
+
+def _mistake(nb: NotebookNode, turn: int) -> None:
+    _answer_with(nb, mistakes(nb, turn))
 
 
 def _answer_with(nb: NotebookNode, answers: dict[str, str]) -> None:
@@ -83,7 +89,7 @@ def mistake_source(exercise: Exercise, mistake: Mistake) -> str:
 
 def _needed(function: Callable) -> Iterator[str]:
     """The source of what a function uses of its own module, as a student would write it above."""
-    module = inspect.getmodule(function)
+    module = sys.modules[function.__module__]
     for name in sorted(_names(function.__code__) & vars(module).keys()):
         value = vars(module)[name]
         if inspect.isfunction(value) and value.__module__ == module.__name__:
@@ -122,6 +128,7 @@ def all_alternatives(file: Path) -> dict[str, list[str]]:
 
 def load(file: Path) -> types.ModuleType:
     spec = importlib.util.spec_from_file_location(f"alternatives_{file.parent.name}", file)
+    assert spec is not None and spec.loader is not None  # it is a .py file
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -20,14 +20,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
+from nbformat import NotebookNode
 from rich.console import Console
 from rich.markup import escape
 
-from grader.classroom.course.build import configuration
-from grader.classroom.grading.execute import JudgedExecute, grade_notebook
-from grader.classroom.grading.record import HandIn, given
-from grader.classroom.handins.handin import Unreadable
+from grader.classroom.grading.execute import Grading, grade_notebook
+from grader.classroom.grading.record import HandIn, material
+from grader.classroom.handins.archive import Unreadable
 from grader.classroom.inside.limits import Limits
+from grader.classroom.inside.shown import PACKAGE
 from grader.classroom.runs.cells import Cell
 from grader.classroom.runs.run import Lesson
 from grader.classroom.store import FOLDER, Store, Unavailable, version
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 CONNECT = 10.0  # seconds until a scheduler answers and has a worker
 DESERTED = 30.0  # seconds without any worker, until the rest is run here: a nanny takes some to start another
 LOOK = 0.5  # seconds between two looks at who is there
+RUN = ("release", "solved")  # of a lesson, what decides how its hand-ins are run
 AHEAD = 2  # tasks for each of the cluster's threads, so that none waits for the next one
 
 
@@ -58,24 +60,25 @@ def run_ahead(hand_ins: Sequence[HandIn], address: str, console: Console) -> Non
     from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
 
     client = _connected(address)
-    came, reason = 0, ""
+    count, reason = 0, ""
     try:
         due = list(lacking(hand_ins))
         with progress_bar(console) as progress:
             bar = progress.add_task("On the cluster", total=len(due), rate="")
             for problem in _taken(client, due):
-                came, reason = came + (not problem), reason or problem
+                count += not problem
+                reason = reason or problem
                 progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
     except KeyboardInterrupt:
         raise Stopped(
-            f"Stopped. {came} of {len(due)} hand-ins came back from the cluster; they are kept. Run the same "
+            f"Stopped. {count} of {len(due)} hand-ins came back from the cluster; they are kept. Run the same "
             "command again to go on."
         ) from None
     finally:
         client.close(timeout=2)
-    if came < len(due):
+    if count < len(due):
         console.print(
-            f"[yellow]{len(due) - came} of {len(due)} hand-ins did not come back from the cluster[/yellow], "
+            f"[yellow]{len(due) - count} of {len(due)} hand-ins did not come back from the cluster[/yellow], "
             f"and are run here: {escape(reason or 'it has no workers any more')}",
             soft_wrap=True,
         )
@@ -120,22 +123,22 @@ def _wait_for_workers(client: Client, address: str) -> None:
 
 def _refuse_others(client: Client) -> None:
     """Raise NoCluster when a worker has another grader, or cannot run hand-ins."""
-    for address, said in client.run(about, on_error="return").items():
-        if isinstance(said, Exception):
+    for address, reply in client.run(about, on_error="return").items():
+        if isinstance(reply, Exception):
             raise NoCluster(
-                f"The worker at {address} cannot load this grader ({type(said).__name__}: {said}). Install "
+                f"The worker at {address} cannot load this grader ({type(reply).__name__}: {reply}). Install "
                 "it there, with grader[classroom,cluster]."
             )
-        if said["version"] != version("**/*.py"):
-            raise NoCluster(_other(address, said["version"]))
-        if said["walls"]:
-            raise NoCluster(f"The worker at {address} cannot run hand-ins. {said['walls']}")
+        if reply["version"] != version(PACKAGE):
+            raise NoCluster(_other(address, reply["version"]))
+        if reply["walls"]:
+            raise NoCluster(f"The worker at {address} cannot run hand-ins. {reply['walls']}")
 
 
 def _other(address: str, theirs: str) -> str:
     return (
         f"The worker at {address} has another grader than this one, or another JAX or NumPy: its version is "
-        f"{theirs[:12]}, and {version('**/*.py')[:12]} is due. Install the same there, and restart the worker."
+        f"{theirs[:12]}, and {version(PACKAGE)[:12]} is due. Install the same there, and restart the worker."
     )
 
 
@@ -157,45 +160,40 @@ def lacking(hand_ins: Iterable[HandIn]) -> Iterator[HandIn]:
     store = functools.cache(_Complete)
     for hand_in in hand_ins:
         try:
-            grade_notebook(**_material(hand_in), judge=shared_judge(), store=store(hand_in.root / FOLDER))
+            grade_notebook(*material(hand_in), shared_judge(), store(hand_in.root / FOLDER))
         except _Missing:
             yield hand_in
         except Unreadable:
             continue
 
 
-def _material(hand_in: HandIn) -> dict[str, Any]:
-    """All that a hand-in's results follow from, as `grade_notebook` takes it."""
-    config = configuration(hand_in.root)
-    nb, release = given(hand_in, config)
-    return {"nb": nb, "release": release, **JudgedExecute(config=config).how(hand_in.lesson, hand_in.root)}
-
-
-def _packed(material: dict[str, Any]) -> str:
-    lesson = material["lesson"] and {
-        name: [asdict(cell) for cell in getattr(material["lesson"], name)] for name in ("release", "solved")
-    }
+def _packed(nb: NotebookNode, grading: Grading) -> str:
+    """A hand-in and how it is graded, as the text of a task."""
     return json.dumps(
-        {**material, "version": version("**/*.py"), "limits": asdict(material["limits"]), "lesson": lesson}
+        {
+            "version": version(PACKAGE),
+            "nb": nb,
+            "release": grading.release,
+            "seed": grading.seed,
+            "limits": asdict(grading.limits),
+            "lesson": {name: [asdict(cell) for cell in getattr(grading.lesson, name)] for name in RUN},
+        }
     )
 
 
-def _unpacked(job: dict[str, Any]) -> dict[str, Any]:
-    lesson = job["lesson"] and Lesson(
-        **{name: tuple(Cell(**cell) for cell in cells) for name, cells in job["lesson"].items()}
+def _unpacked(task: dict[str, Any]) -> tuple[NotebookNode, Grading]:
+    """What a task holds; of the lesson only what is run, since what is shown is not sent back."""
+    release, solved = (tuple(Cell(**cell) for cell in task["lesson"][name]) for name in RUN)
+    grading = Grading(
+        nbformat.from_dict(task["release"]), task["seed"], Limits(**task["limits"]), Lesson(release, solved)
     )
-    return {
-        "nb": nbformat.from_dict(job["nb"]),
-        "release": nbformat.from_dict(job["release"]),
-        "seed": job["seed"],
-        "limits": Limits(**job["limits"]),
-        "lesson": lesson,
-    }
+    return nbformat.from_dict(task["nb"]), grading
 
 
 def _taken(client: Client, due: Sequence[HandIn]) -> Iterator[str]:
     """Send what is due, take what comes, and say of each what the problem was; until all came, or nobody is there."""
-    waiting, running = deque(due), {}
+    waiting = deque(due)
+    running: dict[Future, HandIn] = {}
     finished: queue.SimpleQueue[Future] = queue.SimpleQueue()
     seen = time.monotonic()
     while waiting or running:
@@ -205,7 +203,7 @@ def _taken(client: Client, due: Sequence[HandIn]) -> Iterator[str]:
             return
         while waiting and len(running) < AHEAD * threads:
             hand_in = waiting.popleft()
-            future = client.submit(work, _packed(_material(hand_in)), pure=False)
+            future = client.submit(grade_task, _packed(*material(hand_in)), pure=False)
             running[future] = hand_in
             future.add_done_callback(finished.put)
         try:
@@ -263,18 +261,18 @@ def about() -> dict[str, str]:
     try:
         walls.standing()
     except walls.NoWalls as lacking:
-        return {"version": version("**/*.py"), "walls": str(lacking)}
-    return {"version": version("**/*.py"), "walls": ""}
+        return {"version": version(PACKAGE), "walls": str(lacking)}
+    return {"version": version(PACKAGE), "walls": ""}
 
 
-def work(text: str) -> str:
+def grade_task(text: str) -> str:
     """A task: the results of one hand-in, each with its kind and key. Text in, text out."""
     from distributed import get_worker
 
-    job = json.loads(text)
-    if job["version"] != version("**/*.py"):
-        raise NoCluster(_other("this address", version("**/*.py")))
+    task = json.loads(text)
+    if task["version"] != version(PACKAGE):
+        raise NoCluster(_other("this address", version(PACKAGE)))
     store = _Noted(Path(get_worker().local_directory) / FOLDER)  # it goes when the worker does
-    DESK.submit(lambda: grade_notebook(**_unpacked(job), judge=shared_judge(), store=store)).result()
+    DESK.submit(lambda: grade_notebook(*_unpacked(task), shared_judge(), store)).result()
     noted, store.noted = store.noted, {}  # caches keep stores
     return json.dumps([[*place, result] for place, result in noted.items()])

@@ -15,14 +15,14 @@ from nbformat import NotebookNode, from_dict
 
 PICTURES = ("image/png", "image/jpeg")
 LEFT_OUT = "[This output was neither text nor a picture, and is left out.]"
-TAG = re.compile(r"<(?=[a-zA-Z/!?])")
-SCRIPT = re.compile(r"\b(javascript|vbscript|data)\s*:(?!image/(png|jpeg);)", re.IGNORECASE)
+TAG_START = re.compile(r"<(?=[a-zA-Z/!?])")
+SCRIPT_LINK = re.compile(r"\b(javascript|vbscript|data)\s*:(?!image/(png|jpeg);)", re.IGNORECASE)
 
 
 def harmless_text(cell: NotebookNode) -> None:
     """Make a text cell's HTML, and links that would run code, plain text. Changes the cell."""
     if cell.cell_type != "code":
-        cell.source = SCRIPT.sub(r"\1 :", TAG.sub("&lt;", cell.source))
+        cell.source = SCRIPT_LINK.sub(r"\1 :", TAG_START.sub("&lt;", cell.source))
 
 
 def harmless_outputs(said: Any) -> list[NotebookNode]:

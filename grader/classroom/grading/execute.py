@@ -7,7 +7,7 @@ that nbgrader reads. What a run said and what a verdict was are kept by content.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,20 +19,28 @@ from traitlets import Float, Integer
 from grader.check import Mark
 from grader.classroom.course.notebook import checked, restore
 from grader.classroom.grading.display import harmless_outputs, harmless_text, output
-from grader.classroom.handins.handin import registered
+from grader.classroom.handins.handin import registered_release
 from grader.classroom.inside.limits import Limits
-from grader.classroom.inside.shown import PACKAGE, shown
-from grader.classroom.runs.run import Lesson, Run, code, lesson_of, run
+from grader.classroom.inside.shown import shown
+from grader.classroom.runs.run import Lesson, Run, code, lesson_of, run_hand_in
 from grader.classroom.store import FOLDER, Store, kept_in, key, version
-from grader.classroom.verdicts.judge import OUR_FAULT, Judge, Judged, kept, present, shared_judge, unkept
+from grader.classroom.verdicts.judge import (
+    DECIDES,
+    GRADER_WORKS,
+    Judge,
+    Judged,
+    from_record,
+    present,
+    shared_judge,
+    to_record,
+)
 from grader.exercises.answers import Problem
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.verdict import Outcome, Verdict
 from grader.lessons import find
 
-# What a verdict depends on, besides what it is given: all that a run does, and what decides on it.
-VERDICTS = tuple(PACKAGE / room for room in ("lessons", "judging", "classroom/verdicts"))
-UNREACHED = "reached"  # the check of an outcome when its notebook did not come that far
+REACHED = "reached"  # the check that is missed when the notebook does not come as far as the check cell
+DRAWN = -1  # for a seed: drawn once for each lesson, and kept
 
 
 @dataclass(frozen=True)
@@ -43,63 +51,70 @@ class Graded:
     verdicts: tuple[Verdict, ...]
 
 
-def grade_notebook(
-    nb: NotebookNode,
-    release: NotebookNode,
-    *,
-    seed: int,
-    judge: Judge,
-    limits: Limits = Limits(),
-    store: Store | None = None,
-    lesson: Lesson | None = None,
-) -> Graded:
+@dataclass(frozen=True, eq=False)
+class Grading:
+    """How the hand-ins to a lesson are graded: held against its release, on the cases of a seed, within limits."""
+
+    release: NotebookNode
+    seed: int
+    limits: Limits = Limits()
+    lesson: Lesson = Lesson()
+
+
+def grading_of(root: Path, lesson: str, release: NotebookNode, settings: Mapping[str, Any]) -> Grading:
+    """How the course in `root` grades a lesson; the settings are c.JudgedExecute of its nbgrader_config.py."""
+    limits = Limits(
+        cell_seconds=float(settings.get("cell_seconds", Limits.cell_seconds)),
+        seconds=float(settings.get("seconds", Limits.seconds)),
+    )
+    seed = settings.get("seed", DRAWN)
+    return Grading(release, kept_in(root / FOLDER).seed(lesson) if seed < 0 else seed, limits, lesson_of(root, lesson))
+
+
+def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Store) -> Graded:
     """Run a hand-in in a worker, judge each exercise of the release, and fill in the check cells.
 
-    What `store` has of it is not done again. With a `lesson`, its worked examples need not be run for everybody: they
-    show what they show in the solutions.
+    What `store` has of it is not done again. Worked examples of the lesson need not be run for everybody: they show
+    what they show in the solutions.
     """
-    nb = restore(nb, release)
-    store = store or Store(None)
-    done = run(code(nb, lesson.examples if lesson else ()), seed, limits, store, lesson)
-    verdicts = []
-    number = -1
+    lesson = grading.lesson
+    nb = restore(nb, grading.release)
+    run = run_hand_in(code(nb, lesson.examples), grading.seed, grading.limits, store, lesson)
     for cell in nb.cells:
-        if cell.cell_type != "code":
-            if not (lesson and cell.cell_type == "markdown" and cell.source in lesson.texts):
-                harmless_text(cell)
-            continue
-        number += 1
+        if not lesson.holds(cell):
+            harmless_text(cell)
+    verdicts = []
+    for number, cell in enumerate(cell for cell in nb.cells if cell.cell_type == "code"):
         cell.execution_count = None
         if name := checked(cell):
-            result = _judged(name, done, seed, judge, store)
-            cell.outputs = _outputs(result)
-            verdicts.append(result.verdict)
+            judged = _judged(name, run, grading.seed, judge, store)
+            cell.outputs = _outputs(judged)
+            verdicts.append(judged.verdict)
         else:
-            shown = lesson.shown.get(cell.source) if number in done.spared else done.outputs.get(number)
+            shown = lesson.shown.get(cell.source) if number in run.spared else run.outputs.get(number)
             cell.outputs = harmless_outputs(shown)
     return Graded(nb, tuple(verdicts))
 
 
-def _judged(name: str, done: Run, seed: int, judge: Judge, store: Store) -> Judged:
-    if name not in done.answers:
-        words = f"This check was never reached. {done.ending}"
-        return present(Verdict(name, (Outcome.missed(name, UNREACHED, find(name).points, words),)))
-    answers = _checked(name, done.answers[name], seed)
+def _judged(name: str, run: Run, seed: int, judge: Judge, store: Store) -> Judged:
+    if name not in run.answers:
+        words = f"This check was never reached. {run.ending}"
+        return present(Verdict(name, (Outcome.missed(name, REACHED, find(name).points, words),)))
+    answers = _legible(name, run.answers[name], seed)
     place = verdict_key(name, seed, answers)
-    if (before := store.get("verdicts", place)) is None:
-        judged = judge(find(name), seed, answers)
-        if any(outcome.check == OUR_FAULT for outcome in judged.verdict.outcomes):
-            return judged  # not kept: the next run tries again
-        before = kept(judged)
-        store.put("verdicts", place, before)
-    return unkept(before)
+    if record := store.get("verdicts", place):
+        return from_record(record)
+    judged = judge(find(name), seed, answers)
+    if all(outcome.check != GRADER_WORKS for outcome in judged.verdict.outcomes):  # else the next run tries again
+        store.put("verdicts", place, to_record(judged))
+    return judged
 
 
 def verdict_key(name: str, seed: int, answers: Any) -> str:
-    return key(version(*shown(), *VERDICTS), name, seed, answers)
+    return key(version(*shown(), *DECIDES), name, seed, answers)
 
 
-def _checked(name: str, answers: Any, seed: int) -> Any:
+def _legible(name: str, answers: Any, seed: int) -> Any:
     """The answers, if they are answers, as many as there are cases."""
     count = len(find(name).draw_cases(seed, thorough=True))
     try:
@@ -126,26 +141,14 @@ def _outputs(judged: Judged) -> list[NotebookNode]:
 class JudgedExecute(NbGraderPreprocessor):
     """nbgrader's Execute, replaced: the notebook runs in a worker and is judged outside it."""
 
-    cell_seconds = Float(60, help="Seconds that one cell may take.").tag(config=True)
-    seconds = Float(300, help="Seconds that one notebook may take.").tag(config=True)
-    seed = Integer(-1, help="Seed of the cases; drawn once for each lesson, and kept, when negative.").tag(config=True)
-    judge: Callable[..., Any] = staticmethod(shared_judge)
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(cell_seconds=self.cell_seconds, seconds=self.seconds)
+    cell_seconds = Float(Limits.cell_seconds, help="Seconds that one cell may take.").tag(config=True)
+    seconds = Float(Limits.seconds, help="Seconds that one notebook may take.").tag(config=True)
+    seed = Integer(DRAWN, help="Seed of the cases; drawn once for each lesson, and kept, when negative.").tag(
+        config=True
+    )
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         where = resources["nbgrader"]
         root = Path(self.config.CourseDirectory.get("root") or ".")
-        return self.graded(nb, registered(where), where["assignment"], root).notebook, resources
-
-    def graded(self, nb: NotebookNode, release: NotebookNode, lesson: str, root: Path, anew: bool = False) -> Graded:
-        """The hand-in to a lesson of the course in `root`, run and judged as far as that has not been done."""
-        store = Store(root / FOLDER, anew=True) if anew else kept_in(root / FOLDER)
-        return grade_notebook(nb, release, judge=self.judge(), store=store, **self.how(lesson, root))
-
-    def how(self, lesson: str, root: Path) -> dict[str, Any]:
-        """By what the hand-ins to a lesson are graded, as `grade_notebook` takes it."""
-        seed = self.seed if self.seed >= 0 else kept_in(root / FOLDER).seed(lesson)
-        return {"seed": seed, "limits": self.limits, "lesson": lesson_of(root, lesson)}
+        grading = grading_of(root, where["assignment"], registered_release(where), self.trait_values(config=True))
+        return grade_notebook(nb, grading, shared_judge(), kept_in(root / FOLDER)).notebook, resources

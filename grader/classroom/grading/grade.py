@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from grader.classroom.course.build import build, nbgrader, registered
+from grader.classroom.course.build import build, is_registered, nbgrader
 from grader.classroom.course.demo import make_class
 from grader.classroom.grading.beginning import begin
 from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
@@ -31,7 +31,7 @@ from grader.classroom.store import Unavailable, write
 from grader.classroom.walls import bubblewrap as walls
 
 DEMO = "07_matmul"  # the lesson that a demo class hands in
-PATIENCE = 3  # how often in a row the graders' processes may die before somebody has to look
+MOST_DEATHS = 3  # how often in a row the graders' processes may die before somebody has to look
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ def grade_class(root: Path, console: Console, how: How = How()) -> list[Row]:
     Raises Stopped on Ctrl-C, and Unavailable.
     """
     try:
-        if not registered(root):
+        if not is_registered(root):
             console.print("Building course/ and the gradebook …")
             build(root)
-        hand_ins = list(found(root)) or _demo(root, console)
+        hand_ins = list(hand_ins_of(root)) or _demo(root, console)
         if how.scheduler:
             from grader.classroom.grading.cluster import run_ahead
 
@@ -70,7 +70,7 @@ def grade_class(root: Path, console: Console, how: How = How()) -> list[Row]:
     return rows
 
 
-def found(root: Path) -> Iterator[HandIn]:
+def hand_ins_of(root: Path) -> Iterator[HandIn]:
     """The hand-ins under `submitted/STUDENT/LESSON/`, in order."""
     for folder in sorted((root / "submitted").glob("*/*")):
         if folder.is_dir() and not folder.name.startswith("."):
@@ -82,40 +82,45 @@ def _demo(root: Path, console: Console) -> list[HandIn]:
     os.environ.setdefault(walls.WITHOUT, "1")  # where they cannot be built: this class is ours
     released = sorted(notebook.stem for notebook in (root / "course").glob("*/*.ipynb"))
     make_class(root, DEMO if DEMO in released else released[0], root / "submitted")
-    return list(found(root))
+    return list(hand_ins_of(root))
 
 
 def _graded(hand_ins: Sequence[HandIn], how: How, console: Console) -> list[Row]:
-    """A row for each hand-in, in their order. Processes that die are replaced."""
+    """A row for each hand-in, in their order, and meanwhile how far it is."""
     rows: dict[HandIn, Row] = {}
-    deaths = 0
     with progress_bar(console) as progress:
         bar = progress.add_task("Grading", total=len(hand_ins), rate="")
-        while left := [hand_in for hand_in in hand_ins if hand_in not in rows]:
-            before = len(rows)
-            try:
-                for row in _side_by_side(left, how):
-                    rows[row.hand_in] = row
-                    progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
-                    if how.details:
-                        progress.console.print(_line(row), highlight=False)
-            except BrokenProcessPool:
-                deaths = 1 if len(rows) > before else deaths + 1
-                if deaths == PATIENCE:
-                    rows |= {
-                        hand_in: Row(
-                            hand_in,
-                            problem="The process that graded it died, several times. Is there "
-                            "too little memory for so many --workers?",
-                        )
-                        for hand_in in left
-                    }
-            except KeyboardInterrupt:
-                raise Stopped(
-                    f"Stopped. {len(rows)} of {len(hand_ins)} hand-ins are graded; what is done is kept. Run "
-                    "the same command again to go on."
-                ) from None
+        try:
+            for row in _all_rows(hand_ins, how):
+                rows[row.hand_in] = row
+                progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
+                if how.details:
+                    progress.console.print(_line(row), highlight=False)
+        except KeyboardInterrupt:
+            raise Stopped(
+                f"Stopped. {len(rows)} of {len(hand_ins)} hand-ins are graded; what is done is kept. Run "
+                "the same command again to go on."
+            ) from None
     return [rows[hand_in] for hand_in in hand_ins]
+
+
+def _all_rows(hand_ins: Sequence[HandIn], how: How) -> Iterator[Row]:
+    """A row for each hand-in as it is ready. Processes that die are replaced, unless they die again and again."""
+    left = dict.fromkeys(hand_ins)
+    deaths = 0
+    while left and deaths < MOST_DEATHS:
+        try:
+            for row in _side_by_side(list(left), how):
+                del left[row.hand_in]
+                deaths = 0
+                yield row
+        except BrokenProcessPool:
+            deaths += 1
+    for hand_in in left:
+        yield Row(
+            hand_in,
+            problem="The process that graded it died, several times. Is there too little memory for so many --workers?",
+        )
 
 
 def _side_by_side(hand_ins: Sequence[HandIn], how: How) -> Iterator[Row]:
@@ -153,7 +158,7 @@ def _line(row: Row) -> str:
 def write_feedback(root: Path) -> Iterator[Path]:
     """Write every graded hand-in's feedback page anew, with what a person has since added in Formgrader."""
     api = nbgrader(root)
-    for hand_in in found(root):
+    for hand_in in hand_ins_of(root):
         graded = hand_in.at("autograded").exists()
         if graded and api.generate_feedback(hand_in.lesson, hand_in.student, force=True)["success"]:
             yield hand_in.at("feedback", ".html").relative_to(root)

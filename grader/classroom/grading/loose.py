@@ -11,14 +11,15 @@ import nbformat
 from nbformat import NotebookNode
 
 from grader.classroom.course.notebook import checks
-from grader.classroom.grading.execute import grade_notebook
+from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.handins import handin
 from grader.classroom.handins.archive import hidden
+from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import Judge
 
 
 @dataclass(frozen=True)
-class Result:
+class Records:
     """One file's records, or why it has none."""
 
     title: str
@@ -26,7 +27,7 @@ class Result:
     problem: str = ""
 
 
-def grade_files(paths: Sequence[Path], root: Path, seed: int) -> Iterator[Result]:
+def grade_files(paths: Sequence[Path], root: Path, seed: int) -> Iterator[Records]:
     """Judge every notebook under `paths`, one after the other, against the lessons in `root/course`."""
     releases = [nbformat.read(p, 4) for p in sorted((root / "course").glob("*/*.ipynb"))]
     judge = Judge()
@@ -38,31 +39,31 @@ def grade_files(paths: Sequence[Path], root: Path, seed: int) -> Iterator[Result
         judge.close()
 
 
-def _notebooks(path: Path) -> list[Path | Result]:
+def _notebooks(path: Path) -> list[Path | Records]:
     if not path.exists():
-        return [Result(str(path), problem=f"{path}: there is no such file or folder.")]
+        return [Records(str(path), problem=f"{path}: there is no such file or folder.")]
     if path.is_file():
         return [path]
     inside = sorted(p for p in path.rglob("*.ipynb") if not hidden(PurePosixPath(p.relative_to(path))))
-    return inside or [Result(str(path), problem=f"{path}: there is no notebook (*.ipynb) in this folder.")]
+    return [*inside] or [Records(str(path), problem=f"{path}: there is no notebook (*.ipynb) in this folder.")]
 
 
-def _graded(file: Path, releases: Sequence[NotebookNode], judge: Judge, seed: int) -> Result:
+def _graded(file: Path, releases: Sequence[NotebookNode], judge: Judge, seed: int) -> Records:
     try:
         nb = handin.read(file)
     except handin.Unreadable as why:
-        return Result(str(file), problem=f"{file}: {why}")
+        return Records(str(file), problem=f"{file}: {why}")
     named = set(checks(nb))
     release = max(releases, key=lambda r: len(named & set(checks(r))), default=None)
     if release is None or not named & set(checks(release)):
-        return Result(
+        return Records(
             str(file),
             problem=f"{file}: none of the course's exercises is in it. Is it a notebook from "
             "course/, with its check cells?",
         )
-    graded = grade_notebook(nb, release, seed=seed, judge=judge)
+    graded = grade_notebook(nb, Grading(release, seed), judge, Store(None))
     student = _student(file)
-    return Result(
+    return Records(
         f"{student}: {file.name}",
         [
             {

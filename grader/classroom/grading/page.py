@@ -24,7 +24,7 @@ UNDESCRIBED = re.compile(r"<img(?![^>]*\balt=)")
 class Page(HTMLExporter):
     """nbconvert's HTMLExporter, which renders no markdown and no code cell twice in a process."""
 
-    def from_notebook_node(
+    def from_notebook_node(  # type: ignore[override]  # its base names NotebookNode, HTMLExporter returns text
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
     ) -> tuple[str, dict[str, Any]]:
         """As HTMLExporter does, but for widgets, which no hand-in has, and for reading the page again at the end."""

@@ -10,27 +10,29 @@ import functools
 import logging
 import re
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-import nbformat
 from nbformat import NotebookNode
 from nbgrader.api import MissingEntry
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from sqlalchemy.exc import SAWarning
-from traitlets.config import Config
 
 from grader.classroom.course.build import configuration, gradebook, nbgrader
-from grader.classroom.course.notebook import checked
-from grader.classroom.grading.execute import UNREACHED, Graded, JudgedExecute
-from grader.classroom.handins import handin
-from grader.classroom.store import key, write
-from grader.classroom.verdicts.judge import OUR_FAULT
+from grader.classroom.course.notebook import CHECK
+from grader.classroom.grading.execute import REACHED, Grading, grade_notebook, grading_of
+from grader.classroom.handins.archive import Unreadable
+from grader.classroom.handins.handin import give_name, registered_release
+from grader.classroom.handins.reading import read
+from grader.classroom.store import FOLDER, Store, kept_in, key, write
+from grader.classroom.verdicts.judge import GRADER_WORKS, shared_judge
 from grader.classroom.walls.bubblewrap import NoWalls
-from grader.exercises.verdict import Outcome
+from grader.exercises.verdict import Verdict
 
-TRIES = 3  # of a step of nbgrader's, when another process has the gradebook locked
+LOCKED_TRIES = 3  # of a step of nbgrader's, when another process has the gradebook locked
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def record(hand_in: HandIn, again: bool = False) -> Row:
     """Grade a hand-in as far as that has not been done; `again` does it anew in any case."""
     try:
         return _recorded(hand_in, again)
-    except handin.Unreadable as why:
+    except Unreadable as why:
         return Row(hand_in, problem=str(why))
     except NoWalls:
         raise
@@ -88,37 +90,42 @@ def record(hand_in: HandIn, again: bool = False) -> Row:
 
 
 def _recorded(hand_in: HandIn, again: bool) -> Row:
-    graded, stamp = _graded(hand_in, again)
+    nb, grading = material(hand_in)
+    folder = hand_in.root / FOLDER
+    store = Store(folder, anew=True) if again else kept_in(folder)
+    verdicts = grade_notebook(nb, grading, shared_judge(), store).verdicts
+    stamp = _stamp(nb, grading.release, verdicts)
     done = hand_in.at("feedback", ".graded")  # written last, so with it all else is whole
-    before = _row(hand_in) if done.exists() else None
+    before = _row(hand_in, verdicts) if done.exists() else None
     if before and done.read_text() == stamp:
         return before
     done.unlink(missing_ok=True)
     api = _api(hand_in.root)
     for step in (api.autograde, api.generate_feedback):
-        if problem := _said(step, hand_in):
+        if problem := _problem(step, hand_in):
             return Row(hand_in, problem=f"nbgrader stopped: {problem}")
     write(done, stamp.encode())
-    return replace(_row(hand_in), before=before.points if before else {})
+    row = _row(hand_in, verdicts)
+    assert row is not None  # nbgrader has just recorded it
+    return replace(row, before=before.points if before else {})
 
 
-def _graded(hand_in: HandIn, again: bool) -> tuple[Graded, str]:
-    """The hand-in, run and judged, and the content of all that its record holds."""
+def material(hand_in: HandIn) -> tuple[NotebookNode, Grading]:
+    """What is graded, and how. Raises Unreadable."""
     config = configuration(hand_in.root)
-    nb, release = given(hand_in, config)
-    graded = JudgedExecute(config=config).graded(nb, release, hand_in.lesson, hand_in.root, again)
-    content = [[[c.cell_type, c.source, c.metadata.get("nbgrader")] for c in one.cells] for one in (nb, release)]
-    return graded, key(content, [asdict(outcome) for verdict in graded.verdicts for outcome in verdict.outcomes])
-
-
-def given(hand_in: HandIn, config: Config) -> tuple[NotebookNode, NotebookNode]:
-    """What is graded, and the release it is held against. Raises Unreadable."""
     where = {"db_url": CourseDirectory(config=config).db_url, "notebook": hand_in.lesson, "assignment": hand_in.lesson}
-    nb = handin.read(handin.named(hand_in.at("submitted").parent, hand_in.lesson))
+    nb = read(give_name(hand_in.at("submitted").parent, hand_in.lesson))
     try:
-        return nb, handin.registered(where)
+        release = registered_release(where)
     except MissingEntry:
-        raise handin.Unreadable(f"There is no lesson {hand_in.lesson} in course/.") from None
+        raise Unreadable(f"There is no lesson {hand_in.lesson} in course/.") from None
+    return nb, grading_of(hand_in.root, hand_in.lesson, release, config.JudgedExecute)
+
+
+def _stamp(nb: NotebookNode, release: NotebookNode, verdicts: Sequence[Verdict]) -> str:
+    """The content of all that a hand-in's record holds."""
+    content = [[[c.cell_type, c.source, c.metadata.get("nbgrader")] for c in one.cells] for one in (nb, release)]
+    return key(content, [asdict(outcome) for verdict in verdicts for outcome in verdict.outcomes])
 
 
 @functools.cache
@@ -128,9 +135,9 @@ def _api(root: Path) -> NbGraderAPI:
     return nbgrader(root)
 
 
-def _said(step, hand_in: HandIn) -> str:
+def _problem(step: Callable[..., dict[str, Any]], hand_in: HandIn) -> str:
     """Why a step of nbgrader's failed; "" when it did not."""
-    for _ in range(TRIES):
+    for _ in range(LOCKED_TRIES):
         result = step(hand_in.lesson, hand_in.student, force=True)
         if result["success"]:
             return ""
@@ -142,8 +149,8 @@ def _said(step, hand_in: HandIn) -> str:
     return (errors or lines)[-1].strip()
 
 
-def _row(hand_in: HandIn) -> Row | None:
-    """What the gradebook says of a hand-in that has been recorded."""
+def _row(hand_in: HandIn, verdicts: Sequence[Verdict]) -> Row | None:
+    """A hand-in with these verdicts as the gradebook has it; None where it has not been recorded."""
     if not hand_in.at("autograded").exists():
         return None
     with gradebook(hand_in.root) as book:
@@ -151,48 +158,32 @@ def _row(hand_in: HandIn) -> Row | None:
             submission = book.find_submission(hand_in.lesson, hand_in.student)
         except MissingEntry:
             return None
-        grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
-        found = {g.name.removeprefix("check_"): (g.score, g.max_score) for g in grades}
-        waiting = sorted(g.name.removeprefix("check_") for g in grades if g.needs_manual_grade)
-    judged = outcomes(hand_in)
-    names = [*(n for n, _ in judged if n in found), *(n for n in found if n not in dict(judged))]
-    return Row(
-        hand_in,
-        {n: found[n][0] for n in names},
-        {n: found[n][1] for n in names},
-        missed=_missed(judged),
-        attention=tuple(_attention(judged, waiting)),
-    )
+        grades = {g.name.removeprefix(CHECK): g for notebook in submission.notebooks for g in notebook.grades}
+        order = [verdict.exercise for verdict in verdicts if verdict.exercise in grades]
+        names = [*order, *(name for name in grades if name not in order)]
+        return Row(
+            hand_in,
+            {name: grades[name].score for name in names},
+            {name: grades[name].max_score for name in names},
+            missed=_missed(verdicts),
+            attention=tuple(_attention(verdicts, sorted(name for name in grades if grades[name].needs_manual_grade))),
+        )
 
 
-def _missed(judged: list[tuple[str, list[Outcome]]]) -> str:
+def _missed(verdicts: Sequence[Verdict]) -> str:
     """The mistakes that were named, exercise by exercise; many that were left open in one."""
-    missed = [
-        (name, next(o for o in found if not o.passed)) for name, found in judged if any(not o.passed for o in found)
-    ]
+    missed = [(verdict.exercise, verdict.failure) for verdict in verdicts if verdict.failure]
     blank = [name for name, outcome in missed if outcome.check == "answered"]
     if len(blank) > 5:
         missed = [m for m in missed if m[0] not in blank] + [(f"{len(blank)} exercises", missed[0][1])]
-    said = {"answered": "no answer"}
-    return ", ".join(f"{name}: {o.mistake or said.get(o.check, o.check)}" for name, o in missed) or "nothing"
+    words = {"answered": "no answer"}
+    return ", ".join(f"{name}: {o.mistake or words.get(o.check, o.check)}" for name, o in missed) or "nothing"
 
 
-def _attention(judged: list[tuple[str, list[Outcome]]], waiting: list[str]) -> list[str]:
-    first = {name: next((o for o in of_one if not o.passed), None) for name, of_one in judged}
-    cut = [name for name, outcome in first.items() if outcome and outcome.check == UNREACHED]
-    ours = [name for name, outcome in first.items() if outcome and outcome.check == OUR_FAULT]
-    return [
-        *([f"it stopped before {cut[0]}"] if cut else []),
-        *(f"the grader failed on {name}" for name in ours),
-        *(f"a grade by hand of {name} is to be looked at again" for name in waiting),
-    ]
-
-
-def outcomes(hand_in: HandIn) -> list[tuple[str, list[Outcome]]]:
-    """What each check of an autograded notebook came to."""
-    nb = nbformat.read(hand_in.at("autograded"), 4)
-    return [
-        (checked(cell), [Outcome(**o) for output in cell.outputs for o in output.get("metadata", {}).get("grader", [])])
-        for cell in nb.cells
-        if checked(cell)
-    ]
+def _attention(verdicts: Sequence[Verdict], by_hand: Sequence[str]) -> Iterator[str]:
+    """Why a person should look at it; `by_hand` are exercises whose grade by hand nbgrader has put in question."""
+    failures = [(verdict.exercise, verdict.failure.check) for verdict in verdicts if verdict.failure]
+    if unreached := [name for name, check in failures if check == REACHED]:
+        yield f"it stopped before {unreached[0]}"
+    yield from (f"the grader failed on {name}" for name, check in failures if check == GRADER_WORKS)
+    yield from (f"a grade by hand of {name} is to be looked at again" for name in by_hand)

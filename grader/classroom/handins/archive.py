@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import stat
 import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -57,15 +58,15 @@ class Archive:
         if said.endswith("/") or not path.parts:
             return
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0][1:2]:
-            self.problems.append(f"{shown(said)} in {self.name} leads outside the archive: left out.")
+            self.problems.append(f"{printable(said)} in {self.name} leads outside the archive: left out.")
         elif stat.S_ISLNK(info.external_attr >> 16):
-            self.problems.append(f"{shown(said)} in {self.name} is a link, not a file: left out.")
+            self.problems.append(f"{printable(said)} in {self.name} is a link, not a file: left out.")
         elif not hidden(path):
             self.entries.append(Entry(path, info))
 
     def read(self, entry: Entry) -> bytes:
         """The bytes of an entry; Unreadable when there are too many, or none to be had."""
-        where = f"{shown(entry.path.name)} in {self.name}"
+        where = f"{printable(entry.path.name)} in {self.name}"
         if entry.info.flag_bits & 1:
             raise Unreadable(f"{where} is encrypted. Ask for it without a password.")
         if entry.info.file_size > LARGEST:
@@ -92,7 +93,7 @@ def lone_notebook(data: bytes, name: str) -> tuple[str, bytes]:
     if not notebooks:
         found = archive.problems[0] if archive.problems else f"Found: {listed(e.path for e in archive.entries)}."
         raise Unreadable(f"There is no notebook in {name}. {found} Ask for the .ipynb file.")
-    return f"{shown(notebooks[0].path.name)} in {name}", archive.read(notebooks[0])
+    return f"{printable(notebooks[0].path.name)} in {name}", archive.read(notebooks[0])
 
 
 def hidden(path: PurePosixPath) -> bool:
@@ -100,16 +101,16 @@ def hidden(path: PurePosixPath) -> bool:
     return any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
 
 
-def shown(name: object) -> str:
+def printable(name: object) -> str:
     """A file's name as one line of a message, whatever characters are in it."""
     text = "".join(c if c.isprintable() else "?" for c in str(name))
     return text if len(text) <= 100 else f"{text[:60]}…{text[-30:]}"
 
 
-def listed(names: object) -> str:
+def listed(names: Iterable[object]) -> str:
     """Some names, and how many more there are."""
-    names = sorted(shown(name) for name in names)
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "") or "nothing"
+    lines = sorted(printable(name) for name in names)
+    return ", ".join(lines[:5]) + (f" and {len(lines) - 5} more" if len(lines) > 5 else "") or "nothing"
 
 
 def megabytes(size: int) -> str:
@@ -131,4 +132,4 @@ def _too_many(name: str, count: int) -> str:
 
 
 def _said(error: Exception) -> str:
-    return shown(str(error).splitlines()[0] if str(error) else type(error).__name__)
+    return printable(str(error).splitlines()[0] if str(error) else type(error).__name__)

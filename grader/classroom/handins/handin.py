@@ -19,14 +19,14 @@ from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grader.classroom.course.notebook import restore
-from grader.classroom.handins.archive import Unreadable, hidden, listed, shown
+from grader.classroom.handins.archive import Unreadable, hidden, listed, printable
 from grader.classroom.handins.reading import read
 
-__all__ = ["Reader", "Restore", "Unreadable", "adopt", "find", "named", "read", "registered"]
+__all__ = ["Reader", "Restore", "Unreadable", "adopt", "find_notebook", "give_name", "read", "registered_release"]
 log = logging.getLogger(__name__)
 
 
-def find(folder: Path, lesson: str) -> Path:
+def find_notebook(folder: Path, lesson: str) -> Path:
     """The one notebook that a student handed in for a lesson, under whatever name; or the one zip, for one in it.
 
     The lesson's own name goes before others, what lies on top before what lies deeper, a notebook before a zip.
@@ -42,21 +42,23 @@ def find(folder: Path, lesson: str) -> Path:
     names = listed(path.relative_to(folder) for path in candidates or files)
     if chosen:
         raise Unreadable(f"Which of these is the hand-in? {names}. Name it {lesson}.ipynb.")
-    raise Unreadable(f"There is no notebook in {shown(folder.name)}: {lesson}.ipynb is due, and found is {names}.")
+    raise Unreadable(f"There is no notebook in {printable(folder.name)}: {lesson}.ipynb is due, and found is {names}.")
 
 
 def _files(folder: Path, right: str) -> list[Path]:
     """What was handed in. Links are refused: they could lead anywhere, and nbgrader would follow them."""
     for place in (folder.parent, folder):
         if place.is_symlink():
-            raise Unreadable(f"{shown(place.name)} is a link to another folder. Put the hand-in itself in its place.")
+            raise Unreadable(
+                f"{printable(place.name)} is a link to another folder. Put the hand-in itself in its place."
+            )
     try:
         os.listdir(folder)  # rglob would say nothing of a folder that it may not read
         inside = sorted(folder.rglob("*"))
         for path in inside:
             if path.is_symlink() and not _stand_in(path, folder / right):
                 raise Unreadable(
-                    f"{shown(path.relative_to(folder))} is a link to {shown(os.readlink(path))}, and not "
+                    f"{printable(path.relative_to(folder))} is a link to {printable(os.readlink(path))}, and not "
                     "followed. Ask for the file itself, and remove the link."
                 )
         return [
@@ -66,19 +68,19 @@ def _files(folder: Path, right: str) -> list[Path]:
         ]
     except (OSError, RuntimeError) as error:
         raise Unreadable(
-            f"The folder {shown(folder.name)} cannot be read: {getattr(error, 'strerror', None) or error}."
+            f"The folder {printable(folder.name)} cannot be read: {getattr(error, 'strerror', None) or error}."
         ) from error
 
 
 def _stand_in(path: Path, right: Path) -> bool:
-    """Whether a link is one that `named` made: the lesson's name for a file in the same folder."""
+    """Whether a link is one that `give_name` made: the lesson's name for a file in the same folder."""
     target = Path(os.readlink(path))
     return path == right and not target.is_absolute() and path.resolve().is_relative_to(right.parent.resolve())
 
 
-def named(folder: Path, lesson: str) -> Path:
+def give_name(folder: Path, lesson: str) -> Path:
     """The hand-in under the lesson's name, by which nbgrader looks for it: itself, or a link beside it."""
-    notebook, right = find(folder, lesson), folder / f"{lesson}.ipynb"
+    notebook, right = find_notebook(folder, lesson), folder / f"{lesson}.ipynb"
     if notebook == right:
         return right
     target = str(notebook.relative_to(folder))
@@ -89,10 +91,10 @@ def named(folder: Path, lesson: str) -> Path:
         right.symlink_to(target)
     except OSError as error:
         raise Unreadable(
-            f"{shown(target)} cannot be given the name {right.name} by a link ({error.strerror}). Rename "
+            f"{printable(target)} cannot be given the name {right.name} by a link ({error.strerror}). Rename "
             "it, or make its folder writable and free of that name."
         ) from error
-    log.warning("%s is taken for %s", shown(target), right.name)
+    log.warning("%s is taken for %s", printable(target), right.name)
     return right
 
 
@@ -102,7 +104,7 @@ def adopt(assignment: str, student: str, notebooks: list[str]) -> None:
         return
     folder = Path(notebooks[0]).parent
     try:
-        notebooks[:] = [str(named(folder, folder.name))]
+        notebooks[:] = [str(give_name(folder, folder.name))]
     except Unreadable as why:
         log.error("%s", why)
 
@@ -110,7 +112,9 @@ def adopt(assignment: str, student: str, notebooks: list[str]) -> None:
 class Reader(NotebookExporter):
     """nbgrader's way to a notebook, by ours: so what only `read` can read is graded, with nothing rewritten."""
 
-    def from_filename(self, filename: str, resources: Any = None, **options: Any) -> tuple[str, dict[str, Any]]:
+    def from_filename(  # type: ignore[override]  # a NotebookExporter returns text
+        self, filename: str, resources: Any = None, **options: Any
+    ) -> tuple[str, dict[str, Any]]:
         path = Path(filename)
         resources = {**(resources or {}), "metadata": {"name": path.stem, "path": str(path.parent)}}
         return self.from_notebook_node(read(path), resources, **options)
@@ -120,10 +124,10 @@ class Restore(NbGraderPreprocessor):
     """The first step of grading: the marks of the release, whatever those of the hand-in say."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        return restore(nb, registered(resources["nbgrader"])), resources
+        return restore(nb, registered_release(resources["nbgrader"])), resources
 
 
-def registered(where: dict[str, str]) -> NotebookNode:
+def registered_release(where: dict[str, str]) -> NotebookNode:
     """The marked cells of the release, as nbgrader's gradebook keeps them."""
     with Gradebook(where["db_url"]) as gradebook:
         notebook = gradebook.find_notebook(where["notebook"], where["assignment"])

@@ -17,7 +17,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from grader.classroom.handins.archive import LARGEST, TOTAL, Archive, Unreadable, listed, megabytes, shown
+from grader.classroom.handins.archive import LARGEST, TOTAL, Archive, Unreadable, listed, megabytes, printable
 from grader.classroom.store import write
 
 # Archives of platforms: the student's name; a key that tells two of one name apart; when; and the file.
@@ -61,7 +61,7 @@ class Piece:
 def unpack(archive: Path, lesson: str, submitted: Path, replace: bool = False) -> list[Taken]:
     """Take each student's newest notebook for a lesson out of a platform's zip; what differs is kept unless told."""
     try:
-        packed = Archive(archive, shown(archive.name))
+        packed = Archive(archive, printable(archive.name))
         total = sum(e.info.file_size for e in packed.entries if e.path.suffix.lower() in TAKEN)
         if total > TOTAL:
             raise Unreadable(
@@ -74,7 +74,9 @@ def unpack(archive: Path, lesson: str, submitted: Path, replace: bool = False) -
     students: dict[tuple[str, str], list[Piece]] = defaultdict(list)
     for entry, piece in zip(packed.entries, _whose([e.path for e in packed.entries], lesson), strict=True):
         if piece is None and entry.path.suffix.lower() in TAKEN:
-            taken.append(Taken("", problem=f"Whose is {shown(entry.path)}? Put it in a folder of the student's name."))
+            taken.append(
+                Taken("", problem=f"Whose is {printable(entry.path)}? Put it in a folder of the student's name.")
+            )
         elif piece and piece.path.name:
             students[piece.name, piece.key].append(dataclasses.replace(piece, load=partial(packed.read, entry)))
     if not students and not taken:
@@ -102,6 +104,7 @@ def _whose(paths: list[PurePosixPath], lesson: str) -> list[Piece | None]:
 
 
 def _by_platform(path: str) -> Piece | None:
+    """By the first layout that fits: those with words of their own go before CANVAS, which is names and numbers."""
     for layout in (MOODLE, BRIGHTSPACE, BLACKBOARD, CANVAS):
         if found := layout.fullmatch(path):
             part = found.groupdict()
@@ -195,7 +198,7 @@ def _newest(pieces: list[Piece], lesson: str) -> tuple[list[Piece], str]:
 
 def _inside(packed: Piece) -> Iterator[Piece]:
     """The notebooks in a zip that a student handed in; it is opened anew to read one, so that none stays in memory."""
-    name = shown(packed.path.name)
+    name = printable(packed.path.name)
     inner = Archive(packed.load(), name)
     found = [entry for entry in inner.entries if entry.path.suffix.lower() == ".ipynb"]
     if (total := sum(entry.info.file_size for entry in found)) > LARGEST:
@@ -209,7 +212,7 @@ def _inside(packed: Piece) -> Iterator[Piece]:
 
 
 def _nth(packed: Piece, k: int) -> bytes:
-    inner = Archive(packed.load(), shown(packed.path.name))
+    inner = Archive(packed.load(), printable(packed.path.name))
     return inner.read(inner.entries[k])
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from grader.classroom.course.build import KERNEL
-from grader.classroom.handins.archive import LARGEST, Unreadable, lone_notebook, megabytes, shown
+from grader.classroom.course.build import PYTHON
+from grader.classroom.handins.archive import LARGEST, Unreadable, lone_notebook, megabytes, printable
 
 MOST_VALUES = 20_000_000  # in the JSON, so that reading it takes no more memory than a machine has
 MOST_CELLS = 20_000
@@ -31,7 +31,7 @@ OTHERS = {
     b"<html": "a web page",
     b"\x89PNG": "a picture",
 }
-KINDS = {
+JSON_KINDS = {
     dict: "an object",
     list: "a list",
     str: "a text",
@@ -41,21 +41,21 @@ KINDS = {
     type(None): "nothing",
 }
 KERNELS = {"ir": "R", "julia": "Julia", "octave": "Octave", "bash": "bash"}  # that say no language
-CLEAR = "In Jupyter: Edit, Clear Outputs of All Cells, save, and hand in again."
-AGAIN = "Ask for the file as Jupyter saved it."
-DEEP = "is nested too deeply to be a notebook. " + AGAIN
+CLEAR_OUTPUTS = "In Jupyter: Edit, Clear Outputs of All Cells, save, and hand in again."
+ASK_AGAIN = "Ask for the file as Jupyter saved it."
+TOO_DEEP = "is nested too deeply to be a notebook. " + ASK_AGAIN
 
 
 def read(path: Path) -> NotebookNode:
     """The notebook in this file, or in the zip that this file is. Raises Unreadable, whatever the file holds."""
-    name, data = shown(path.name), _contents(path)
+    name, data = printable(path.name), _contents(path)
     if data.startswith(ZIP):
         name, data = lone_notebook(data, name)
     return _notebook(_json(_text(data, name), name), name)
 
 
 def _contents(path: Path) -> bytes:
-    name = shown(path.name)
+    name = printable(path.name)
     try:
         if not path.resolve().is_relative_to(path.parent.resolve()):
             raise Unreadable(f"{name} is a link to a file outside the hand-in, and not followed. Ask for the file.")
@@ -64,7 +64,9 @@ def _contents(path: Path) -> bytes:
             kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device"
             raise Unreadable(f"{name} is {kind}, where a notebook file is due.")
         if found.st_size > LARGEST:
-            raise Unreadable(f"{name} is {megabytes(found.st_size)}; at most {megabytes(LARGEST)} are read. " + CLEAR)
+            raise Unreadable(
+                f"{name} is {megabytes(found.st_size)}; at most {megabytes(LARGEST)} are read. " + CLEAR_OUTPUTS
+            )
         return path.read_bytes()
     except PermissionError as error:
         raise Unreadable(f"{name} may not be read by you (permission denied). `chmod u+r` it.") from error
@@ -86,7 +88,7 @@ def _text(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         if error.reason == "unexpected end of data":
             raise Unreadable(_cut(name, data.count(b"\n") + 1)) from error
-        near = shown(data[max(0, error.start - 20) : error.start + 20].decode("latin-1").strip())
+        near = printable(data[max(0, error.start - 20) : error.start + 20].decode("latin-1").strip())
         raise Unreadable(
             f"{name} is not UTF-8 text, as a notebook is: see byte {error.start:,}, near “{near}”. An "
             "editor saved it in another encoding: save it there as UTF-8, or ask for the file as Jupyter "
@@ -96,21 +98,21 @@ def _text(data: bytes, name: str) -> str:
 
 def _json(text: str, name: str) -> Any:
     if (values := text.count(",")) > MOST_VALUES:
-        raise Unreadable(f"{name} holds {values:,} values, where a notebook has some thousands. " + CLEAR)
+        raise Unreadable(f"{name} holds {values:,} values, where a notebook has some thousands. " + CLEAR_OUTPUTS)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         if error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip()):
             raise Unreadable(_cut(name, error.lineno)) from error
-        line = shown(text[error.pos - error.colno + 1 :].split("\n", 1)[0].strip()[:80])
+        line = printable(text[error.pos - error.colno + 1 :].split("\n", 1)[0].strip()[:80])
         raise Unreadable(
             f"{name} is not a notebook: JSON is due, and line {error.lineno} is “{line}” ({error.msg}, "
-            f"column {error.colno}). {AGAIN}"
+            f"column {error.colno}). {ASK_AGAIN}"
         ) from error
     except RecursionError as error:
-        raise Unreadable(f"{name} {DEEP}") from error
+        raise Unreadable(f"{name} {TOO_DEEP}") from error
     except ValueError as error:  # a number of more digits than Python reads
-        raise Unreadable(f"{name} is not a notebook: {shown(error)}.") from error
+        raise Unreadable(f"{name} is not a notebook: {printable(error)}.") from error
 
 
 def _cut(name: str, line: int) -> str:
@@ -124,7 +126,7 @@ def _notebook(raw: Any, name: str) -> NotebookNode:
     cells, metadata = _parts(raw, name)
     if (language := _language(metadata)) not in ("", "python", "ipython", "python2", "python3"):
         raise Unreadable(
-            f"{name} is a notebook for {shown(language)}; this course is in Python. In Jupyter: Kernel, "
+            f"{name} is a notebook for {printable(language)}; this course is in Python. In Jupyter: Kernel, "
             "Change Kernel, Python 3, save, and hand in again."
         )
     if len(cells) > MOST_CELLS:
@@ -138,13 +140,13 @@ def _notebook(raw: Any, name: str) -> NotebookNode:
             f"{name} has {much:,} characters in its cells; at most {MOST_TEXT:,} are read. Ask for it "
             "without the data or pictures pasted into cells."
         )
-    return nbformat.from_dict({"cells": made, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5})
+    return nbformat.from_dict({"cells": made, "metadata": PYTHON, "nbformat": 4, "nbformat_minor": 5})
 
 
 def _parts(raw: Any, name: str) -> tuple[list, dict]:
     """The cells and the metadata of what JSON held, of any version of the format."""
     if not isinstance(raw, dict):
-        raise Unreadable(f"{name} is JSON, but no notebook: {KINDS[type(raw)]}, where an object with cells is due.")
+        raise Unreadable(f"{name} is JSON, but no notebook: {_kind(raw)}, where an object with cells is due.")
     version, cells = raw.get("nbformat"), raw.get("cells")
     if isinstance(version, int) and version > 4:
         raise Unreadable(
@@ -176,11 +178,11 @@ def _upgraded(raw: dict, name: str) -> dict:
         }
         return nbformat.convert(nbformat.versions[version].to_notebook_json(known), 4)
     except RecursionError as error:
-        raise Unreadable(f"{name} {DEEP}") from error
+        raise Unreadable(f"{name} {TOO_DEEP}") from error
     except Exception as error:  # nbformat raises of all sorts
         raise Unreadable(
             f"{name} is in an old version of the notebook format, and damaged ({type(error).__name__}: "
-            f"{shown(error)}). Save it with JupyterLab and hand in again."
+            f"{printable(error)}). Save it with JupyterLab and hand in again."
         ) from error
 
 
@@ -196,13 +198,13 @@ def _language(metadata: dict) -> str:
 
 def _cell(raw: Any, number: int, name: str) -> dict[str, Any]:
     if not isinstance(raw, dict) or not isinstance(raw.get("cell_type"), str):
-        found = "has no cell_type" if isinstance(raw, dict) else f"is {KINDS[type(raw)]}"
-        raise Unreadable(f"{name}: cell {number} {found}, so it is none. {AGAIN}")
+        problem = "has no cell_type" if isinstance(raw, dict) else f"is {_kind(raw)}"
+        raise Unreadable(f"{name}: cell {number} {problem}, so it is none. {ASK_AGAIN}")
     source = raw.get("source", "")
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
-        raise Unreadable(f"{name}: the source of cell {number} is {KINDS[type(source)]}, where text is due. " + AGAIN)
+        raise Unreadable(f"{name}: the source of cell {number} is {_kind(source)}, where text is due. " + ASK_AGAIN)
     metadata = raw.get("metadata")
     marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     cell = {
@@ -210,35 +212,37 @@ def _cell(raw: Any, number: int, name: str) -> dict[str, Any]:
         "source": source.encode("utf-8", "replace").decode(),  # half a character is "?"
         "metadata": {"nbgrader": _plain(marks)} if isinstance(marks, dict) else {},
     }
-    if raw["cell_type"] == "code":
-        return {**cell, "cell_type": "code", "outputs": [], "execution_count": None}
-    return (
-        _with_pictures({**cell, "cell_type": "markdown"}, raw)
-        if raw["cell_type"] == "markdown"
-        else {**cell, "cell_type": "raw"}
-    )
+    match raw["cell_type"]:
+        case "code":
+            return {**cell, "cell_type": "code", "outputs": [], "execution_count": None}
+        case "markdown":
+            return _with_pictures({**cell, "cell_type": "markdown"}, raw.get("attachments"))
+        case _:
+            return {**cell, "cell_type": "raw"}
 
 
 def _plain(marks: dict) -> dict[str, Any]:
     return {key: value for key, value in marks.items() if isinstance(value, str | int | float | None)}
 
 
-def _with_pictures(cell: dict[str, Any], raw: dict) -> dict[str, Any]:
+def _kind(value: Any) -> str:
+    return JSON_KINDS[type(value)]
+
+
+def _with_pictures(cell: dict[str, Any], attachments: Any) -> dict[str, Any]:
     """A text with the pictures pasted into it. nbconvert stops at a picture that is missing: its link is undone."""
-    given = raw.get("attachments")
-    pictures = (
-        {
-            key: value
-            for key, value in given.items()
-            if isinstance(value, dict)
-            and value
-            and re.fullmatch(r"[A-Za-z0-9_.-]+", key)
-            and all(isinstance(v, str) for v in value.values())
-        }
-        if isinstance(given, dict)
-        else {}
-    )
-    source = re.sub(
-        r"attachment:([^\s)\"'>\]]*)", lambda m: m[0] if m[1] in pictures else f"missing:{m[1]}", cell["source"]
-    )
+    pictures = {}
+    for name, picture in attachments.items() if isinstance(attachments, dict) else ():
+        if re.fullmatch(r"[A-Za-z0-9_.-]+", name) and _is_picture(picture):
+            pictures[name] = picture
+
+    def link(match: re.Match[str]) -> str:
+        return match[0] if match[1] in pictures else f"missing:{match[1]}"
+
+    source = re.sub(r"attachment:([^\s)\"'>\]]*)", link, cell["source"])
     return {**cell, "source": source, **({"attachments": pictures} if pictures else {})}
+
+
+def _is_picture(data: Any) -> bool:
+    """Whether these are the texts of a picture, by its kinds."""
+    return isinstance(data, dict) and bool(data) and all(isinstance(text, str) for text in data.values())

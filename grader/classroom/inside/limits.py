@@ -1,10 +1,21 @@
-"""What a run may use, and how a process binds itself to it."""
+"""What a run may use, how long it is waited for, and how a process binds itself to it."""
 
 from __future__ import annotations
 
 import os
 import resource
 from dataclasses import dataclass
+
+OUTPUT = 1 << 20  # characters of output that a notebook may show
+REPORTED = 2 * OUTPUT  # the same in JSON, as a worker reports it
+
+# Seconds.
+START_SECONDS = 120.0  # that a template may take to import JAX on a slow, busy machine
+LEAVE_SECONDS = 5.0  # that a fork may take to end when it has said all
+LOOK_SECONDS = 0.1  # between two looks at a fork's memory
+INTERRUPT_SECONDS = 1.0  # after which code that swallowed its TimeoutError is interrupted again
+JUDGE_SECONDS = 60.0  # for one exercise: compiling and running it on every case
+LAUNCH_SECONDS = 180.0  # the same where it is run in several processes
 
 
 @dataclass(frozen=True)

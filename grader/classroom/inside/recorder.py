@@ -7,15 +7,16 @@ import json
 import sys
 from typing import Any
 
-LIMIT = 1 << 20  # characters of output that a notebook may show
-CUT = f"\n[The rest is left out: a notebook may show {LIMIT:,} characters.]\n"
+from grader.classroom.inside.limits import OUTPUT
+
+CUT = f"\n[The rest is left out: a notebook may show {OUTPUT:,} characters.]\n"
 
 
 class Recorder:
     """The outputs of the running cell, until the notebook's share is used up."""
 
     def __init__(self) -> None:
-        self.left = LIMIT
+        self.left = OUTPUT
         self.outputs: list[dict[str, Any]] = []
 
     def take(self) -> list[dict[str, Any]]:
@@ -72,7 +73,7 @@ def make_shell(recorder: Recorder) -> Any:
     from IPython.core.interactiveshell import InteractiveShell
 
     class Publisher(DisplayPublisher):
-        def publish(self, data: Any, metadata: Any = None, **_: Any) -> None:
+        def publish(self, data: Any, metadata: Any = None, *_: Any, **__: Any) -> None:
             recorder.add({"output_type": "display_data", "data": _texts(data), "metadata": metadata or {}})
 
         def clear_output(self, wait: bool = False) -> None:
@@ -95,9 +96,9 @@ def make_shell(recorder: Recorder) -> Any:
         def finish_displayhook(self) -> None:
             pass
 
-    InteractiveShell.display_pub_class = Publisher
-    InteractiveShell.displayhook_class = Hook
-    shell = InteractiveShell.instance()
+    InteractiveShell.display_pub_class = Publisher  # type: ignore[assignment]  # a trait, which takes a class
+    InteractiveShell.displayhook_class = Hook  # type: ignore[assignment]
+    shell: Any = InteractiveShell.instance()
     shell.history_manager.enabled = False
     shell.ask_exit = sys.exit  # `exit()` in a cell ends that cell
     shell._showtraceback = lambda kind, value, lines: recorder.add(

@@ -1,6 +1,6 @@
-"""What of the grader is shown behind the walls: folders decide, and no list of files.
+"""What of the grader is there behind the walls: folders decide, and no list of files.
 
-The same folders are in the key under which a run is kept, so whatever may change what a run says makes it run again.
+The same files are in the key under which a run is kept, so that a run is done again when any of them changes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2]
-# Nothing of these: the references, cases and mistakes; the judge; the instructor's side.
+# Not there: references, cases and mistakes; the judge; the instructor's side.
 WITHHELD = ("lessons", "judging", "classroom", "cli.py")
 INSIDE = ("classroom/__init__.py", "classroom/inside")  # of the instructor's side, what runs behind the walls
 STAND_IN = PACKAGE / "classroom/inside/withheld.py"  # what stands in the place of the lessons
@@ -23,25 +23,25 @@ def shown() -> list[Path]:
 
 
 def _rooms() -> list[Path]:
-    return sorted(p for p in PACKAGE.iterdir() if p.name not in WITHHELD and p.name != "__pycache__")
+    """What lies at the top of the package and is not withheld."""
+    return sorted(place for place in PACKAGE.iterdir() if place.name not in (*WITHHELD, "__pycache__"))
 
 
 def files(*places: Path) -> Iterator[Path]:
-    """All files in these places, in order; a place without any is an error, since nothing would then hang on it."""
+    """All files in these places, in order. A place without any is an error: a key would not depend on it."""
     for place in places:
-        inside = (
-            [place]
-            if place.is_file()
-            else sorted(p for p in place.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-        )
+        inside = [place] if place.is_file() else sorted(filter(_is_source, place.rglob("*")))
         if not inside:
             raise FileNotFoundError(f"There is no file in {place}.")
         yield from inside
 
 
+def _is_source(path: Path) -> bool:
+    return path.is_file() and "__pycache__" not in path.parts
+
+
 def modules() -> Iterator[str]:
-    """The names of the shown modules, but for what runs inside itself: what is to be imported before a run."""
+    """The names of all modules in the shown rooms: what a hand-in may import, or call."""
     for file in files(*_rooms()):
         if file.suffix == ".py":
-            parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
-            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            yield ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")

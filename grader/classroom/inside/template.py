@@ -1,4 +1,4 @@
-"""The process that forks: `python -m grader.classroom.inside.template ENTRY DESCRIPTOR`, behind the walls.
+"""The process that forks: `python -m grader.classroom.inside.template MODULE DESCRIPTOR`, behind the walls.
 
 It imports what a run needs and starts no thread and no backend, so that a fork of it is a whole process.
 Over the control socket it is given, for every run, the limits and three descriptors (the job, the wire, a
@@ -18,35 +18,35 @@ import shutil
 import signal
 import socket
 import sys
-import types
 from pathlib import Path
 
 from grader.classroom.inside.limits import Limits, confine
+from grader.classroom.inside.role import Role
 from grader.classroom.inside.seccomp import close_behind, hide_from_children
 
 
 def main() -> None:
-    entry, descriptor = sys.argv[1:]
+    name, descriptor = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    module = importlib.import_module(f"grader.classroom.inside.{entry}")
-    module.warm()
+    role: Role = importlib.import_module(f"{__package__}.{name}").ROLE
+    role.warm()
     hide_from_children()
     gc.collect()
     gc.freeze()  # what is imported stays shared with the forks
     with socket.socket(fileno=int(descriptor)) as control:
         control.send(b"ready")
-        while (status := _run(module, control)) is not None:
+        while (status := _run(role, control)) is not None:
             control.send(str(status).encode())
 
 
-def _run(module: types.ModuleType, control: socket.socket) -> int | None:
+def _run(role: Role, control: socket.socket) -> int | None:
     """Fork for the next run; returns how it ended, None when there is no next one or nobody waits for it."""
     message, descriptors, *_ = socket.recv_fds(control, 1 << 16, 3)
     if not message:
         return None
     if not (child := os.fork()):
         control.close()
-        _become(module, Limits(**json.loads(message)), *descriptors)
+        _play(role, Limits(**json.loads(message)), *descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
     return _await(child, control)
@@ -55,7 +55,7 @@ def _run(module: types.ModuleType, control: socket.socket) -> int | None:
 def _await(child: int, control: socket.socket) -> int | None:
     ended = os.pidfd_open(child)
     try:
-        ready, _, _ = select.select([ended, control], [], [])
+        ready, _, _ = select.select([ended, control.fileno()], [], [])
         if ended not in ready:  # the grader is gone, or its patience is
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
@@ -100,7 +100,7 @@ def _unlocked(_: object, path: str, __: object) -> None:
     shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
 
-def _become(module: types.ModuleType, limits: Limits, job: int, wire: int, complaints: int) -> None:
+def _play(role: Role, limits: Limits, job: int, wire: int, complaints: int) -> None:
     """Be the run: nothing of the template's is left but what it has imported. Does not return."""
     status = 1
     try:
@@ -109,10 +109,10 @@ def _become(module: types.ModuleType, limits: Limits, job: int, wire: int, compl
             os.dup2(source, target)
         os.chdir(Path.home())
         confine(limits)
-        if os.environ.get("GRADER_SECCOMP") and not getattr(module, "STARTS_PROCESSES", False):
+        if not role.starts_processes:
             close_behind()
         with open(job) as questions, open(wire, "w") as answers:
-            module.main(questions, answers)
+            role.main(questions, answers)
         status = 0
     finally:
         os._exit(status)  # threads and exit handlers are not waited for

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from jax.sharding import PartitionSpec as P
@@ -21,7 +22,7 @@ from grader.programs.execution import Ran, Result
 from grader.programs.program import Program
 from grader.programs.structure import COLLECTIVE_KINDS, Collective, Manual, Structure
 
-MOST = 1 << 62  # bytes or FLOPs that any count may say
+MOST_COUNTED = 1 << 62  # bytes or FLOPs that any count may say
 LONGEST = 400  # characters of a name or layout
 
 
@@ -50,73 +51,102 @@ def inputs(asked: Mapping[str, Any]) -> tuple[dict[str, int], list[Array], list[
     )
 
 
-def structure_out(found: Structure) -> dict[str, Any]:
-    return {
-        "mesh": list(found.mesh.items()),
-        "dot_flops": found.dot_flops,
-        "foreign": list(found.foreign),
-        "steps": found.steps,
-        "manual": [
-            [m.axes, *([to_json(tuple(s)) for s in specs] for specs in (m.in_specs, m.out_specs))] for m in found.manual
-        ],
-        "collectives": _collectives_out(found.collectives),
-    }
+def structure_out(structure: Structure) -> dict[str, Any]:
+    return STRUCTURE.write(structure)
 
 
-def _collectives_out(found: Sequence[Collective]) -> list[Any]:
-    return [
-        [c.kind, c.axes, c.group, c.operand, c.dtype, c.bytes, c.times, c.implicit, c.meanwhile, c.shift, c.visits]
-        for c in found
-    ]
-
-
-def structure_in(said: Any) -> Structure:
+def structure_in(data: Any) -> Structure:
     with _typed():
-        return Structure(
-            {_name(n): _count(size) for n, size in said["mesh"]},
-            tuple(Manual(_names(axes), _specs(ins), _specs(outs)) for axes, ins, outs in said["manual"]),
-            tuple(_collective(*c) for c in said["collectives"]),
-            _count(said["dot_flops"]),
-            _names(said["foreign"]),
-            _count(said["steps"]),
-        )
-
-
-def _collective(
-    kind: Any,
-    axes: Any,
-    group: Any,
-    operand: Any,
-    dtype: Any,
-    size: Any,
-    times: Any,
-    implicit: Any,
-    meanwhile: Any,
-    shift: Any,
-    visits: Any,
-) -> Collective:
-    if kind not in COLLECTIVE_KINDS or not isinstance(implicit, bool):
-        raise ValueError("no such collective")
-    return Collective(
-        kind,
-        _names(axes),
-        _count(group),
-        _shape(operand),
-        _name(dtype),
-        _count(size),
-        None if times is None else _count(times),
-        implicit,
-        _count(meanwhile),
-        _count(shift),
-        None if visits is None else _shape(visits),
-    )
+        return STRUCTURE.read(data)
 
 
 def ran_out(ran: Ran) -> dict[str, Any]:
+    return RAN.write(ran)
+
+
+def ran_in(data: Any) -> Ran:
+    with _typed():
+        return RAN.read(data)
+
+
+def forms_in(data: Any) -> list[tuple[str, tuple[int, ...]]]:
+    with _typed():
+        return [(_name(place), _counts(shape)) for place, shape in data]
+
+
+@contextlib.contextmanager
+def _typed() -> Iterator[None]:
+    """What has not the form of its record is one kind of error."""
+    try:
+        yield
+    except (TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+        raise ValueError(f"this is not what an evaluator says: {error}") from error
+
+
+# Parts of records: each is written as JSON types, and read back only if it is what it should be.
+
+
+def _count(data: Any) -> int:
+    if not isinstance(data, int) or isinstance(data, bool) or not 0 <= data < MOST_COUNTED:
+        raise ValueError("a count is a whole number")
+    return data
+
+
+def _counts(data: Any) -> tuple[int, ...]:
+    return tuple(map(_count, data))
+
+
+def _name(data: Any) -> str:
+    if not isinstance(data, str) or len(data) > LONGEST:
+        raise ValueError("a name is a short text")
+    return data
+
+
+def _names(data: Any) -> tuple[str, ...]:
+    return tuple(map(_name, data))
+
+
+def _yes_or_no(data: Any) -> bool:
+    if not isinstance(data, bool):
+        raise ValueError("it is either so or not")
+    return data
+
+
+def _kind(data: Any) -> str:
+    if data not in COLLECTIVE_KINDS:
+        raise ValueError("no such collective")
+    return data
+
+
+def _unless_unknown(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda data: None if data is None else read(data)
+
+
+def _sizes_out(mesh: Mapping[str, int]) -> list[Any]:
+    return list(mesh.items())
+
+
+def _sizes(data: Any) -> dict[str, int]:
+    return {_name(axis): _count(size) for axis, size in data}
+
+
+def _specs_out(specs: Sequence[P]) -> list[Any]:
+    return [to_json(tuple(spec)) for spec in specs]
+
+
+def _specs(data: Any) -> tuple[P, ...]:
+    return tuple(P(*from_json(spec)) for spec in data)
+
+
+def _blocks_out(blocks: Blocks) -> dict[str, Any]:
+    values = blocks.values or ()
     return {
-        "results": list(map(_result_out, ran.results)),
-        "flops": ran.flops,
-        "compiled": _collectives_out(ran.compiled),
+        "mesh": _sizes_out(blocks.mesh),
+        "shape": blocks.shape,
+        "blocks": [
+            [[(part.start, part.stop) for part in index], to_json(_plain(value))]
+            for index, value in zip(blocks.indices, values, strict=True)
+        ],
     }
 
 
@@ -124,37 +154,13 @@ def _plain(block: np.ndarray) -> np.ndarray:
     return block.astype(np.float32) if block.dtype.kind == "V" else block  # bfloat16 and its like
 
 
-def ran_in(said: Any) -> Ran:
-    with _typed():
-        return Ran(
-            tuple(map(_result_in, said["results"])),
-            _count(said["flops"]),
-            tuple(_collective(*c) for c in said["compiled"]),
-        )
-
-
-def _result_out(result: Result) -> dict[str, Any]:
-    held = result.held
-    return {
-        "mesh": list(held.mesh.items()),
-        "shape": held.shape,
-        "layout": result.layout[:LONGEST],
-        "as_asked": result.as_asked,
-        "blocks": [
-            [[(part.start, part.stop) for part in index], to_json(_plain(value))]
-            for index, value in zip(held.indices, held.values, strict=True)
-        ],
-    }
-
-
-def _result_in(said: Any) -> Result:
-    shape = _shape(said["shape"])
-    blocks = [_block(shape, index, value) for index, value in said["blocks"]]
-    mesh = {_name(n): _count(size) for n, size in said["mesh"]}
-    if not blocks or not isinstance(said["as_asked"], bool):
+def _blocks(data: Any) -> Blocks:
+    shape = _counts(data["shape"])
+    pairs = [_block(shape, index, value) for index, value in data["blocks"]]
+    if not pairs:
         raise ValueError("no block at all")
-    indices, values = zip(*blocks, strict=True)
-    return Result(Blocks(mesh, shape, indices, values), _name(said["layout"]), said["as_asked"])
+    indices, values = zip(*pairs, strict=True)
+    return Blocks(_sizes(data["mesh"]), shape, indices, values)
 
 
 def _block(shape: tuple[int, ...], index: Any, value: Any) -> tuple[tuple[slice, ...], np.ndarray]:
@@ -169,39 +175,82 @@ def _block(shape: tuple[int, ...], index: Any, value: Any) -> tuple[tuple[slice,
     return parts, array
 
 
-def forms_in(said: Any) -> list[tuple[str, tuple[int, ...]]]:
-    with _typed():
-        return [(_name(place), _shape(shape)) for place, shape in said]
+# Records: by the names of their fields.
+
+_T = TypeVar("_T")
 
 
-def _shape(said: Any) -> tuple[int, ...]:
-    return tuple(_count(n) for n in said)
+def _same(value: Any) -> Any:
+    """What is made of JSON types already."""
+    return value
 
 
-def _count(said: Any) -> int:
-    if not isinstance(said, int) or isinstance(said, bool) or not 0 <= said < MOST:
-        raise ValueError("a count is a whole number")
-    return said
+@dataclass(frozen=True)
+class Record(Generic[_T]):
+    """How a data class crosses: each of its fields by name, with how it is written and how it is read."""
+
+    kind: Callable[..., _T]
+    fields: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]
+
+    def write(self, record: _T) -> dict[str, Any]:
+        return {name: write(getattr(record, name)) for name, (write, _) in self.fields.items()}
+
+    def read(self, data: Any) -> _T:
+        if data.keys() != self.fields.keys():
+            raise ValueError("a record has all its fields, and no others")
+        return self.kind(**{name: read(data[name]) for name, (_, read) in self.fields.items()})
+
+    def write_all(self, records: Sequence[_T]) -> list[dict[str, Any]]:
+        return list(map(self.write, records))
+
+    def read_all(self, data: Any) -> tuple[_T, ...]:
+        return tuple(map(self.read, data))
 
 
-def _name(said: Any) -> str:
-    if not isinstance(said, str) or len(said) > LONGEST:
-        raise ValueError("a name is a short text")
-    return said
-
-
-def _names(said: Any) -> tuple[str, ...]:
-    return tuple(map(_name, said))
-
-
-def _specs(said: Any) -> tuple[P, ...]:
-    return tuple(P(*from_json(spec)) for spec in said)
-
-
-@contextlib.contextmanager
-def _typed() -> Iterator[None]:
-    """What has not the form of its record is one kind of error."""
-    try:
-        yield
-    except (TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-        raise ValueError(f"this is not what an evaluator says: {error}") from error
+COLLECTIVE = Record(
+    Collective,
+    {
+        "kind": (_same, _kind),
+        "axes": (_same, _names),
+        "group": (_same, _count),
+        "operand": (_same, _counts),
+        "dtype": (_same, _name),
+        "bytes": (_same, _count),
+        "times": (_same, _unless_unknown(_count)),
+        "implicit": (_same, _yes_or_no),
+        "meanwhile": (_same, _count),
+        "shift": (_same, _count),
+        "visits": (_same, _unless_unknown(_counts)),
+    },
+)
+MANUAL = Record(
+    Manual,
+    {"axes": (_same, _names), "in_specs": (_specs_out, _specs), "out_specs": (_specs_out, _specs)},
+)
+STRUCTURE = Record(
+    Structure,
+    {
+        "mesh": (_sizes_out, _sizes),
+        "manual": (MANUAL.write_all, MANUAL.read_all),
+        "collectives": (COLLECTIVE.write_all, COLLECTIVE.read_all),
+        "dot_flops": (_same, _count),
+        "foreign": (_same, _names),
+        "steps": (_same, _count),
+    },
+)
+RESULT = Record(
+    Result,
+    {
+        "held": (_blocks_out, _blocks),
+        "layout": (lambda layout: layout[:LONGEST], _name),
+        "as_asked": (_same, _yes_or_no),
+    },
+)
+RAN = Record(
+    Ran,
+    {
+        "results": (RESULT.write_all, RESULT.read_all),
+        "flops": (_same, _count),
+        "compiled": (COLLECTIVE.write_all, COLLECTIVE.read_all),
+    },
+)

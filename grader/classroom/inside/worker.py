@@ -8,7 +8,6 @@ every check as soon as it has it, so that what hangs later loses nothing.
 from __future__ import annotations
 
 import functools
-import importlib
 import json
 import signal
 import sys
@@ -17,30 +16,24 @@ from typing import Any, TextIO
 
 import PIL.Image
 
+from grader.classroom.inside.limits import INTERRUPT_SECONDS
 from grader.classroom.inside.recorder import Recorder, Stream, make_shell
+from grader.classroom.inside.role import WARM, Role, import_all
 from grader.classroom.inside.shown import modules
 
-WARM = (
+SHELL = (
     "IPython.core.magics",
     "IPython.core.oinspect",
-    "jax.numpy",
-    "jax.experimental.multihost_utils",
-    "jaxlib.mlir.dialects.mhlo",
-    "matplotlib.pyplot",
     "matplotlib.backends.backend_agg",
-    "numpy.ctypeslib",
-    "numpy.testing",
+    "matplotlib.pyplot",
     "matplotlib_inline.backend_inline",
-    "scipy.linalg",
 )
-AGAIN = 1.0  # seconds after which code that swallowed its TimeoutError is interrupted again
 
 
 def warm() -> None:
     """Import what lessons use, and what JAX, matplotlib and IPython import when they are first used."""
     _shell()  # matplotlib shows figures in the shell that it finds when it is imported
-    for name in (*WARM, *modules()):
-        importlib.import_module(name)
+    import_all((*WARM, *SHELL, *modules()))
     PIL.Image.init()
 
 
@@ -57,7 +50,7 @@ def timed(seconds: float, action: Callable[[], Any]) -> Any:
         raise TimeoutError(f"stopped after {seconds:g} seconds, which is all that a cell may take")
 
     signal.signal(signal.SIGALRM, too_long)
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+    signal.setitimer(signal.ITIMER_REAL, seconds, INTERRUPT_SECONDS)
     try:
         return action()
     finally:
@@ -115,3 +108,6 @@ def main(given: TextIO, wire: TextIO) -> None:
             recorder.take()
             say({"check": step["check"], "answers": to_json(found)})
     say({"end": True})
+
+
+ROLE = Role(main, warm)

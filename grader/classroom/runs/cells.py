@@ -129,11 +129,11 @@ def _bound(statement: ast.stmt) -> set[str]:
 
 def _imported(tree: ast.Module) -> dict[str, str]:
     """The names that a cell's imports bind, and what to."""
-    found = {}
+    names: dict[str, str] = {}
     for statement in tree.body:
         if isinstance(statement, ast.Import):
-            found |= {n.asname: n.name for n in statement.names if n.asname}
-            found |= {n.name.split(".")[0]: n.name.split(".")[0] for n in statement.names if not n.asname}
+            names |= {n.asname: n.name for n in statement.names if n.asname}
+            names |= {n.name.split(".")[0]: n.name.split(".")[0] for n in statement.names if not n.asname}
         elif isinstance(statement, ast.ImportFrom):
-            found |= {n.asname or n.name: f"{statement.module}.{n.name}" for n in statement.names}
-    return found
+            names |= {n.asname or n.name: f"{statement.module}.{n.name}" for n in statement.names}
+    return names

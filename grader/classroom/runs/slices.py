@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from grader.classroom.runs.cells import Cell, Names, imports_agree, texts
 
 # Modules whose import does nothing but bind names.
-LIBRARIES = {
+HARMLESS = {
     "jax",
     "numpy",
     "functools",
@@ -216,7 +216,7 @@ def _only_defines(tree: ast.Module, makers: Collection[str]) -> bool:
 
 def _from_libraries(node: ast.Import | ast.ImportFrom) -> bool:
     modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
-    return all(m.split(".")[0] in LIBRARIES for m in modules) and all(name.name != "*" for name in node.names)
+    return all(m.split(".")[0] in HARMLESS for m in modules) and all(name.name != "*" for name in node.names)
 
 
 def _is_definition(statement: ast.stmt, makers: Collection[str]) -> bool:
@@ -256,7 +256,7 @@ def _are_values(expressions: Iterable[ast.expr | None], makers: Collection[str])
     return all(_is_value(node, makers) for node in nodes)
 
 
-def _evaluated(expression: ast.expr) -> Iterator[ast.AST]:
+def _evaluated(expression: ast.AST) -> Iterator[ast.AST]:
     """All parts of an expression but the bodies of functions that it makes."""
     yield expression
     if not isinstance(expression, ast.Lambda):
@@ -277,7 +277,9 @@ def _is_value(node: ast.AST, makers: Collection[str]) -> bool:
 
 def _dotted(expression: ast.expr) -> str:
     """`jax.sharding.PartitionSpec` for the attribute it is; "" for anything else."""
-    if isinstance(expression, ast.Name):
-        return expression.id
-    before = _dotted(expression.value) if isinstance(expression, ast.Attribute) else ""
-    return f"{before}.{expression.attr}" if before else ""
+    match expression:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=name) if before := _dotted(value):
+            return f"{before}.{name}"
+    return ""

@@ -17,7 +17,8 @@ from typing import Any
 
 from grader.arrays.devices import as_flags, eight_devices
 from grader.classroom.inside import wire
-from grader.classroom.inside.limits import Limits
+from grader.classroom.inside.limits import JUDGE_SECONDS, LAUNCH_SECONDS, Limits
+from grader.classroom.inside.shown import PACKAGE
 from grader.classroom.walls.templates import Ended, Fork, Template, steadily
 from grader.exercises.answers import Answer, Script
 from grader.exercises.as_json import from_json, to_json
@@ -33,9 +34,9 @@ from grader.programs.execution import Failed, Ran
 from grader.programs.program import Program
 from grader.programs.structure import Structure
 
-SECONDS = 60.0  # for one exercise: compiling and running it on every case
-LAUNCHES = 180.0  # where it is run in several processes
-OUR_FAULT = "grader"  # the check of an outcome when judging itself failed
+# What a verdict depends on besides what an answer says, and what runs behind the walls.
+DECIDES = tuple(PACKAGE / room for room in ("lessons", "judging", "classroom/verdicts"))
+GRADER_WORKS = "grader"  # the check that is missed when judging itself fails
 DEADLOCK = (
     "It brought the devices down: they wait for each other, because a collective is not reached by all of "
     "them. Every device must run the same collectives in the same order."
@@ -58,8 +59,8 @@ def present(verdict: Verdict) -> Judged:
     return Judged(verdict, feedback.card(verdict), feedback.text(verdict))
 
 
-def kept(judged: Judged) -> dict[str, Any]:
-    """What is kept of it, as JSON types: all but the blocks behind the picture."""
+def to_record(judged: Judged) -> dict[str, Any]:
+    """A verdict as JSON types: all but the blocks behind the picture."""
     return {
         "exercise": judged.verdict.exercise,
         "outcomes": [asdict(o) for o in judged.verdict.outcomes],
@@ -69,13 +70,13 @@ def kept(judged: Judged) -> dict[str, Any]:
     }
 
 
-def unkept(record: dict[str, Any]) -> Judged:
+def from_record(record: dict[str, Any]) -> Judged:
     outcomes = tuple(Outcome(**outcome) for outcome in record["outcomes"])
     return Judged(Verdict(record["exercise"], outcomes, record["where"]), record["html"], record["text"])
 
 
-class Told(Execution):
-    """A program on one case, as an evaluator tells of it. Raises Failed, or Ended when the evaluator is gone."""
+class Evaluated(Execution):
+    """A program on one case, run by an evaluator. Raises Failed, or Ended when the evaluator is gone."""
 
     def __init__(self, program: Program, case: Case, ask: Callable[[dict[str, Any]], dict[str, Any]]):
         super().__init__(program, case)
@@ -101,11 +102,11 @@ class Told(Execution):
 class Judge:
     """Judges answers in their JSON form on the cases of a seed."""
 
-    def __init__(self, seconds: float = SECONDS):
+    def __init__(self, seconds: float = JUDGE_SECONDS):
         self.evaluators = Template(
             "evaluator", limits=replace(Limits(), seconds=seconds), flags=as_flags(timeouts(2, 5))
         )
-        self.launchers = Template("launcher", limits=replace(Limits(), seconds=max(seconds, LAUNCHES)))
+        self.launchers = Template("launcher", limits=replace(Limits(), seconds=max(seconds, LAUNCH_SECONDS)))
 
     def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
         eight_devices()  # for references and mistakes, which are ours
@@ -117,9 +118,9 @@ class Judge:
                 return self._with(self.launchers, exercise, seed, given)
             return present(judge(exercise, exercise.draw_cases(seed, thorough=True), given))
         except Exception as error:  # a mistake of ours: the class goes on
-            return lost(
+            return no_marks(
                 exercise,
-                OUR_FAULT,
+                GRADER_WORKS,
                 f"The grader itself failed on this answer, which is not your fault: "
                 f"{type(error).__name__}: {error} Please tell your instructor.",
             )
@@ -133,7 +134,7 @@ class Judge:
                         exercise,
                         exercise.draw_cases(seed, thorough=True),
                         given,
-                        lambda program, case: Told(program, case, ask),
+                        lambda program, case: Evaluated(program, case, ask),
                         lambda script, case: _launched(script, case, ask),
                     )
                 )
@@ -141,7 +142,7 @@ class Judge:
         try:
             return steadily(decide)
         except Ended as end:
-            return lost(exercise, "runs", _why(end, template.limits))
+            return no_marks(exercise, "runs", _why(end, template.limits))
 
     def close(self) -> None:
         self.evaluators.kill()
@@ -187,5 +188,5 @@ def shared_judge() -> Judge:
     return Judge()
 
 
-def lost(exercise: Exercise, check: str, words: str) -> Judged:
+def no_marks(exercise: Exercise, check: str, words: str) -> Judged:
     return present(Verdict(exercise.name, (Outcome.missed(exercise.name, check, exercise.points, words),)))

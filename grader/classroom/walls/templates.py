@@ -25,16 +25,15 @@ from typing import TypeVar
 import psutil
 
 from grader.arrays.fresh import SEED
-from grader.classroom.inside.limits import Limits
+from grader.classroom.inside import template as forking
+from grader.classroom.inside.limits import LEAVE_SECONDS, LOOK_SECONDS, START_SECONDS, Limits
+from grader.classroom.inside.seccomp import GUARDED
 from grader.classroom.inside.shown import PACKAGE
 from grader.classroom.walls import bubblewrap as walls
 
-START = 120.0  # seconds that a template may take to import JAX on a slow, busy machine
-LEAVE = 5.0  # seconds that a fork may take to end when it has said all
-TICK = 0.1  # seconds between two looks at a fork's memory
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # how a template ends when it, or bubblewrap, is killed
 TRIES = 5  # of a run whose process is killed each time
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Ended(Exception):
@@ -49,7 +48,7 @@ class Ended(Exception):
         self.status, self.late, self.killed = status, late, killed
 
 
-def steadily(work: Callable[[], T]) -> T:
+def steadily(work: Callable[[], _T]) -> _T:
     """Do the work of a run, and do it again when its process was killed.
 
     Somebody else may have done that (a person, or a machine that was short of memory), and no hand-in is to pay
@@ -67,11 +66,11 @@ def steadily(work: Callable[[], T]) -> T:
 class Template:
     """A warm process that forks; started when first needed, and again whenever it had to be killed.
 
-    `entry` names the module whose `warm()` runs once in the template, and whose `main(job, wire)` in each fork.
+    `role` is the name of a module of `inside` that has a `ROLE`.
     """
 
-    def __init__(self, entry: str, *, limits: Limits = Limits(), flags: str = ""):
-        self.entry, self.limits, self.flags = entry, limits, flags
+    def __init__(self, role: str, *, limits: Limits = Limits(), flags: str = ""):
+        self.role, self.limits, self.flags = role, limits, flags
         self.process: subprocess.Popen[bytes] | None = None
         self.control: socket.socket | None = None
         self.home: tempfile.TemporaryDirectory[str] | None = None
@@ -101,13 +100,14 @@ class Template:
         """Have the template fork; started first where it is not running, or was killed since."""
         for _ in range(TRIES):
             if self._runs() or self._start():
+                assert self.control is not None
                 try:
                     socket.send_fds(self.control, [json.dumps(asdict(limits)).encode()], descriptors)
                     return
                 except OSError:
                     self.kill()
         raise RuntimeError(
-            f"The process that {self.entry}s are forked from was killed {TRIES} times. Is this machine short of memory?"
+            f"The process that {self.role}s are forked from was killed {TRIES} times. Is this machine short of memory?"
         )
 
     def _runs(self) -> bool:
@@ -118,7 +118,7 @@ class Template:
         self.kill()
         ours, theirs = socket.socketpair()
         guarded = walls.standing()
-        inside = [sys.executable, "-m", "grader.classroom.inside.template", self.entry, str(theirs.fileno())]
+        inside = [sys.executable, "-m", forking.__name__, self.role, str(theirs.fileno())]
         if not guarded:
             self.home = tempfile.TemporaryDirectory(prefix="grader-", ignore_cleanup_errors=True)
         home = self.home.name if self.home else walls.HOME
@@ -136,17 +136,17 @@ class Template:
             )
             theirs.close()
             self.control = ours
-            ours.settimeout(START)
+            ours.settimeout(START_SECONDS)
             with contextlib.suppress(OSError):
                 if ours.recv(16) == b"ready":
                     return True
             with contextlib.suppress(subprocess.TimeoutExpired):
-                if self.process.wait(LEAVE) in KILLED:
+                if self.process.wait(LEAVE_SECONDS) in KILLED:
                     return False
             complaints.seek(0)
             last = complaints.read()[-2000:].decode(errors="replace").strip()
         self.kill()
-        raise RuntimeError(f"The process that {self.entry}s are forked from did not start: {last or 'it said nothing'}")
+        raise RuntimeError(f"The process that {self.role}s are forked from did not start: {last or 'it said nothing'}")
 
     def _environment(self, home: str, guarded: bool) -> dict[str, str]:
         """All that is known inside of the environment: where Python finds its modules, and nothing of ours."""
@@ -169,13 +169,15 @@ class Template:
             "PYTHONHASHSEED": "0",
             "XLA_FLAGS": self.flags,
             SEED: "0",
-            "GRADER_SECCOMP": "1" if guarded else "",
+            GUARDED: "1" if guarded else "",
         }
 
     def status(self) -> int | None:
         """How the last fork ended, once it has; None when the template does not say so in time."""
+        if self.control is None:
+            return None
         try:
-            self.control.settimeout(LEAVE)
+            self.control.settimeout(LEAVE_SECONDS)
             said = self.control.recv(64)
             return int(said) if said else None
         except (OSError, ValueError):
@@ -183,6 +185,8 @@ class Template:
 
     def excess(self, limits: Limits) -> str:
         """What a process of this template has too much of, as seen from outside; "" when it has not."""
+        if self.process is None:
+            return ""
         with contextlib.suppress(psutil.Error, OSError):
             for process in psutil.Process(self.process.pid).children(recursive=True):
                 if process.memory_info().rss > limits.memory:
@@ -260,7 +264,7 @@ class Fork:
     def _read(self) -> bytes:
         """The next piece, of whatever length. Time and memory are looked at however much it says."""
         while True:
-            ready, _, _ = select.select([self.wire], [], [], TICK)
+            ready, _, _ = select.select([self.wire], [], [], LOOK_SECONDS)
             self._look()
             if ready:
                 if chunk := os.read(self.wire, 1 << 20):
@@ -271,7 +275,7 @@ class Fork:
         now = time.monotonic()
         if now > self.deadline:
             raise self._late()
-        if now < self.looked + TICK:
+        if now < self.looked + LOOK_SECONDS:
             return
         self.looked = now
         if words := self.template.excess(self.limits):

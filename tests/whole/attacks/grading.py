@@ -65,20 +65,14 @@ class _Ours:
     def graded(self, nb: NotebookNode, student: str, seconds: float) -> dict[str, Any]:
         import nbformat
 
-        from grader.classroom.grading.execute import grade_notebook
+        from grader.classroom.grading.execute import Grading, grade_notebook
         from grader.classroom.inside.limits import Limits
         from grader.classroom.store import Store
 
         tight = Limits(cell_seconds=seconds / 3, seconds=seconds, memory=1 << 30)
         try:
-            result = grade_notebook(
-                nb,
-                mini.released(self.course),
-                seed=self.seed,
-                judge=self.judge,
-                limits=tight,
-                store=Store(self.course / ".grading"),
-            )
+            grading = Grading(mini.released(self.course), self.seed, tight)
+            result = grade_notebook(nb, grading, self.judge, Store(self.course / ".grading"))
             written = nbformat.writes(result.notebook).encode()
         except Exception as error:
             return {"points": {}, "raised": f"{type(error).__name__}: {error}"[:500], "text": ""}

@@ -1,0 +1,7 @@
+"""What nbgrader is given of ours: the names that nbgrader_config.py spells."""
+
+from grader.classroom.grading.execute import JudgedExecute
+from grader.classroom.grading.page import Page
+from grader.classroom.handins.handin import Reader, Restore, adopt
+
+__all__ = ["JudgedExecute", "Page", "Reader", "Restore", "adopt"]

@@ -1,0 +1,178 @@
+"""What is there behind the walls, and what kept runs and verdicts depend on: computed here by other means."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.classroom.inside import shown
+from grader.classroom.inside.limits import Limits
+from grader.classroom.inside.shown import PACKAGE, STAND_IN, files
+from grader.classroom.runs.run import perform, workers
+from grader.classroom.store import Store, version
+from grader.classroom.verdicts.judge import DECIDES, Judge
+from grader.classroom.walls import bubblewrap as walls
+
+WITHHELD = ("lessons", "judging", "cli.py")
+# They bring a question behind the walls and its answer back, whatever is in them.
+TRANSPORT = {
+    "classroom/walls/__init__.py",
+    "classroom/walls/bubblewrap.py",
+    "classroom/walls/templates.py",
+}
+
+
+def names(place: str) -> list[str]:
+    """The modules in a place of the package."""
+    return [
+        ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+        for file in files(PACKAGE / place)
+        if file.suffix == ".py"
+    ]
+
+
+def file_of(module: str) -> Path | None:
+    """The file of one of the grader's modules; None for what is no module, but a name in one."""
+    path = PACKAGE.parent.joinpath(*module.split("."))
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
+
+
+def imported(file: Path) -> set[str]:
+    """What a file imports of the grader, wherever in it; a name that it takes from a module may be one itself."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{file} imports by a relative name"
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {name for name in found if name.split(".")[0] == "grader"}
+
+
+def closure(modules: list[str], without: tuple[str, ...] = ()) -> set[str]:
+    """The files that a run of these modules may read, at any depth, as paths in the package."""
+    seen: set[Path] = set()
+    todo = list(modules)
+    while todo:
+        module = todo.pop()
+        file = file_of(module)
+        if file is None or file in seen or file.relative_to(PACKAGE).parts[0] in without:
+            continue
+        seen.add(file)
+        packages = [module.rsplit(".", depth)[0] for depth in range(1, module.count(".") + 1)]
+        todo += [*imported(file), *packages]
+    return {str(file.relative_to(PACKAGE)) for file in seen}
+
+
+def hashed(*places: Path) -> set[str]:
+    return {str(file.relative_to(PACKAGE)) for file in files(*places)}
+
+
+def test_what_runs_behind_the_walls_is_there_and_in_the_key_of_a_run():
+    needed = closure(["grader", *names("classroom/inside")], without=WITHHELD)
+    assert {"exercises/script.py", "exercises/exercise.py", "classroom/inside/worker.py"} <= needed
+    assert needed <= hashed(*shown.shown())
+
+
+def test_what_decides_is_in_the_key_of_a_verdict():
+    needed = closure([*names("classroom/verdicts"), *names("judging"), *names("lessons")])
+    assert {"judging/judge.py", "feedback.py", "classroom/verdicts/judge.py"} <= needed
+    assert needed - hashed(*shown.shown(), *DECIDES) == TRANSPORT
+
+
+KEYS = """
+import json, sys
+from pathlib import Path
+from grader.classroom.grading.execute import verdict_key
+from grader.classroom.inside.limits import Limits
+from grader.classroom.runs.run import run_key
+from grader.classroom.store import version
+
+def keys():
+    version.cache_clear()
+    return run_key([], Limits()), verdict_key("case3", 1, [])
+
+before, package, moved = keys(), Path(sys.argv[1]), {}
+for file in sorted(f for f in package.rglob("*") if f.is_file() and "__pycache__" not in f.parts):
+    content = file.read_bytes()
+    file.write_bytes(content + b"\\n# changed")
+    moved[str(file.relative_to(package))] = [now != was for now, was in zip(keys(), before)]
+    file.write_bytes(content)
+print(json.dumps(moved))
+"""
+
+
+def expected(file: str) -> list[bool]:
+    """Whether the key of a run, and that of a verdict, is another when this file is."""
+    top = file.split("/")[0]
+    if file.startswith(("classroom/inside/", "classroom/__init__")) or top not in ("classroom", *WITHHELD):
+        return [True, True]
+    return [False, top in ("lessons", "judging") or file.startswith("classroom/verdicts/")]
+
+
+def test_whichever_file_changes_all_that_hangs_on_it_is_done_again_and_nothing_else(tmp_path):
+    package = shutil.copytree(PACKAGE, tmp_path / "grader", ignore=shutil.ignore_patterns("__pycache__"))
+    done = subprocess.run(
+        [sys.executable, "-c", KEYS, package],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    moved = json.loads(done.stdout)
+    assert len(moved) > 100
+    assert {file: keys for file, keys in moved.items() if keys != expected(file)} == {}
+
+
+def test_a_place_without_files_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no file in"):
+        version(tmp_path)
+    with pytest.raises(FileNotFoundError, match="nowhere.py"):
+        version(PACKAGE / "nowhere.py")
+
+
+@pytest.mark.parametrize("table", ["WITHHELD", "INSIDE"])
+def test_a_name_of_something_that_is_gone_is_an_error(monkeypatch, table):
+    monkeypatch.setattr(shown, table, (*getattr(shown, table), "solutions"))
+    with pytest.raises(FileNotFoundError, match="solutions: moved, or renamed"):
+        shown.shown()
+
+
+LOOK = f"""
+import importlib, json, pathlib
+side = pathlib.Path({walls.SIDE!r}, "grader")
+there = {{str(p.relative_to(side)): p.read_text() for p in side.rglob("*") if p.is_file() and p.suffix != ".pyc"}}
+names = "grader.judging grader.judging.judge grader.cli grader.classroom.store grader.lessons.matmul".split()
+gone = []
+for name in names:
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        gone.append(name)
+print(json.dumps([there, gone == names]))
+"""
+
+
+@pytest.mark.skipif(bool(walls.missing()), reason="there are no walls here")
+def test_behind_real_walls_the_shown_files_are_there_and_no_others():
+    run = perform([{"source": LOOK}], Limits(cell_seconds=20, seconds=60), Store(None))
+    there, gone = json.loads("".join(output["text"] for output in run.outputs[0]))
+    wanted = {str(f.relative_to(PACKAGE)): f.read_text() for f in files(*shown.shown())}
+    assert there == {**wanted, "lessons/__init__.py": STAND_IN.read_text()}
+    assert gone
+
+
+def test_what_templates_fork_is_in_the_folder_inside():
+    """They are named, since what they import is not to be imported here."""
+    judge = Judge()
+    for template in (workers(), judge.evaluators, judge.launchers):
+        tree = ast.parse((PACKAGE / "classroom/inside" / f"{template.role}.py").read_text())
+        assert "ROLE" in {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets}

@@ -1,0 +1,110 @@
+"""What an evaluator says is read by name, and read only when every part of it is what it should be."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.blocks import blocks
+from grader.classroom.inside import wire
+from grader.programs.execution import Ran, Result
+from grader.programs.structure import Collective, Manual, Structure
+
+SHIFTED = Collective("collective_permute", ("x",), 4, (2, 3), "f32", 24, 3, True, 5, 1, (1, 0, 1, 0))
+BRANCHED = Collective("all_reduce", (), 8, (), "bf16", 2, None)
+STRUCTURE = Structure(
+    {"x": 4, "y": 2}, (Manual(("x",), (P("x", None), P(("x", "y"))), (P(),)),), (SHIFTED, BRANCHED), 7, ("f",), 3
+)
+RESULT = Result(blocks((8, 2), P("x"), {"x": 4}, np.arange(16.0).reshape(8, 2)), "P('x')", True)
+RAN = Ran((RESULT,), 12, (BRANCHED,))
+
+
+@pytest.mark.parametrize("record", [wire.COLLECTIVE, wire.MANUAL, wire.STRUCTURE, wire.RESULT, wire.RAN])
+def test_every_field_crosses(record):
+    assert list(record.fields) == [field.name for field in fields(record.kind)]
+
+
+def test_what_is_said_comes_back():
+    assert wire.structure_in(json.loads(json.dumps(wire.structure_out(STRUCTURE)))) == STRUCTURE
+    ran = wire.ran_in(json.loads(json.dumps(wire.ran_out(RAN))))
+    assert (ran.flops, ran.compiled) == (RAN.flops, RAN.compiled)
+    (result,) = ran.results
+    assert (result.layout, result.as_asked, result.held.indices) == ("P('x')", True, RESULT.held.indices)
+    assert all(map(np.array_equal, result.held.values, RESULT.held.values))
+
+
+ODD = (None, True, -1, 1 << 62, 0.5, "x" * 401, [[[]]], {"array": "AAAA"}, [None])
+
+
+def leaves(data, *path):
+    """The way to every part that is no list and no record, and to every list and record."""
+    yield path
+    for key, part in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
+        yield from leaves(part, *path, key)
+
+
+def replaced(data, path, part):
+    copy = json.loads(json.dumps(data))
+    place = copy
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = part
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [(wire.structure_in, wire.structure_out(STRUCTURE)), (wire.ran_in, wire.ran_out(RAN))],
+    ids=["structure", "ran"],
+)
+def test_nothing_else_is_read(read, said):
+    """Each part in turn is something else: it is refused, or it is read as nothing but a record of the right types."""
+    said = json.loads(json.dumps(said))
+    tried = refused = 0
+    for path in filter(None, leaves(said)):
+        for part in ODD:
+            tried += 1
+            try:
+                found = read(replaced(said, path, part))
+            except ValueError:
+                refused += 1
+            else:
+                assert json.dumps(wire.structure_out(found) if isinstance(found, Structure) else wire.ran_out(found))
+    assert refused > 0.85 * tried
+
+
+@pytest.mark.parametrize("name", wire.COLLECTIVE.fields)
+def test_a_field_too_few_or_too_many_is_refused(name):
+    said = wire.structure_out(STRUCTURE)
+    short = [{key: part for key, part in c.items() if key != name} for c in said["collectives"]]
+    long = [{**c, "more": 1} for c in said["collectives"]]
+    for collectives in (short, long, [list(c.values()) for c in said["collectives"]]):
+        with pytest.raises(ValueError):
+            wire.structure_in({**said, "collectives": collectives})
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("kind", "all_nothing"),
+        ("kind", ["all_reduce"]),
+        ("axes", [3]),
+        ("axes", 3),
+        ("group", True),
+        ("group", "4"),
+        ("bytes", -1),
+        ("bytes", 1 << 62),
+        ("dtype", "f" * 401),
+        ("implicit", 1),
+        ("times", "3"),
+        ("visits", [1.5]),
+    ],
+)
+def test_a_field_of_another_type_is_refused(name, part):
+    said = wire.structure_out(STRUCTURE)
+    with pytest.raises(ValueError):
+        wire.structure_in({**said, "collectives": [{**said["collectives"][0], name: part}]})
