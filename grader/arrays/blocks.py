@@ -12,6 +12,8 @@ import numpy as np
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+Bounds = tuple[tuple[int, int], ...]  # where a part of an array starts and stops, in each dimension
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -27,6 +29,10 @@ class Blocks:
     indices: tuple[tuple[slice, ...], ...]
     values: tuple[np.ndarray, ...] | None = None
     partial_over: tuple[str, ...] = ()
+
+    def bounds(self, device: int) -> Bounds:
+        """Where the part that a device holds starts and stops."""
+        return tuple((part.start, part.stop) for part in self.indices[device])
 
     @property
     def entries(self) -> int:

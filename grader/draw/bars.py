@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLOURS, INK, Picture, sheet
+from grader.draw.picture import COLOURS, INK, Picture, inches_of, sheet
 from grader.programs.report import Report
 
 LONG, HIGH, APART = 4.2, 0.3, 0.16  # inches: the longest bar, a bar's height, the space below it
-LETTER = 0.085  # inches that a letter of a name takes
 
 
 @dataclass(frozen=True)
@@ -78,11 +77,11 @@ def sent_by_kind(report: Report) -> dict[str, int]:
 
 def _drawn(held: Bars, title: str):
     longest = max(held.totals.values()) or 1.0
-    left = 0.2 + LETTER * max(map(len, held.parts))
+    left = 0.2 + inches_of(held.parts)
     totals = {name: f"{amount(total)} {held.unit}" for name, total in held.totals.items()}
     kinds = [kind for kind in held.kinds if kind]
     top = 0.45 if title else 0.12
-    wide = max(left + LONG + 0.2 + LETTER * max(map(len, totals.values())), LETTER * len(title) + 0.2)
+    wide = max(left + LONG + 0.2 + inches_of(totals.values()), inches_of([title]) + 0.2)
     bottom = top + len(held.parts) * (HIGH + APART)
     figure, ax = sheet(wide, bottom + 0.3 * len(kinds) + 0.1)
     ax.text(0.05, 0.15, title, fontsize=10, color=INK, va="center")

@@ -116,7 +116,7 @@ def _entries(part: tuple[slice, ...]) -> int:
 
 
 def _frame_device(ax: Axes, held: Blocks, device: int) -> None:
-    (top, bottom), (left, right) = ((0, 1), (0, 1), *((s.start, s.stop) for s in held.indices[device]))[-2:]
+    (top, bottom), (left, right) = ((0, 1), (0, 1), *held.bounds(device))[-2:]
     ax.add_patch(
         Rectangle(
             (left, top),

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import blocks_of
-from grader.draw.picture import COLOURS, INK, Picture, sheet
+from grader.draw.picture import COLOURS, INK, SMALL, Picture, inches_of, sheet
 from grader.programs.buffers import Step, ran
 
 CELL, GAP, LABEL, TITLE = 0.24, 0.1, 0.72, 0.3  # inches: a cell's height, between devices, their names, a heading
@@ -30,7 +30,7 @@ def collective(body: Callable[[Any], Any], array: jax.Array, name: str) -> Pictu
       name: what stands above the arrow.
     """
     held = blocks_of(array)
-    return _picture({"": ran(body, held.values, held.mesh)}, name)
+    return _picture({"": ran(body, held.values or (), held.mesh)}, name)
 
 
 def buffers(steps: Mapping[str, tuple[Sequence[Any], Sequence[Any]]], columns: int = 2) -> Picture:
@@ -72,12 +72,12 @@ def _grid(block: np.ndarray) -> np.ndarray:
 
 def _cell(blocks: Sequence[np.ndarray]) -> float:
     """Inches a number needs."""
-    return max(0.3, 0.075 * max(len(f"{v:g}") for block in blocks for v in block.flat) + 0.12)
+    return max(0.3, inches_of((f"{v:g}" for block in blocks for v in block.flat), SMALL) + 0.12)
 
 
 def _arrow(name: str) -> float:
     """Inches the arrow needs with its name above it."""
-    return max(0.7, 0.085 * len(name) + 0.2)
+    return max(0.7, inches_of([name]) + 0.2)
 
 
 def _parts(step: Step, name: str) -> tuple[float, float, float]:

@@ -18,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from PIL import Image
 
-from grader.draw.picture import COLOURS, INK, Picture, sheet
+from grader.draw.picture import COLOURS, INK, Picture, inches_of, sheet
 
 Pair = tuple[int, int]
 
@@ -189,7 +189,7 @@ def _cell(facts: Film) -> tuple[float, float]:
     """Inches of one device at one step: wide enough for what is written there."""
     texts = [facts.doing(t, d) for t in range(len(facts.holds)) for d in range(facts.devices)]
     names = [_names(facts, held) for row in facts.holds for held in row]
-    return max(0.7, 0.085 * max(map(len, [*texts, *names])) + 0.16), 0.5 if facts.does else 0.32
+    return max(0.7, inches_of([*texts, *names]) + 0.16), 0.5 if facts.does else 0.32
 
 
 def _draw_cell(ax: Axes, facts: Film, held: Any, doing: str, box: tuple[float, float, float, float]) -> None:

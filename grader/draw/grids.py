@@ -15,9 +15,10 @@ import numpy as np
 from jax.sharding import Mesh
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
-from grader.draw.picture import COLOURS, INK, Picture, sheet
+from grader.draw.picture import COLOURS, INK, SMALL, Picture, inches_of, sheet
 
 ACROSS, DOWN, RADIUS = 0.68, 0.56, 0.19  # inches from device to device, and a device's radius
 LEFT, TOP, BETWEEN = 0.75, 0.62, 0.55  # inches for the names of the axes, and from one plane to the next
@@ -114,12 +115,13 @@ def _at(held: Grid, place: Sequence[int]) -> tuple[float, float]:
     return LEFT + plane * wide + column * ACROSS, TOP + row * DOWN
 
 
-def _drawn(held: Grid, colours: Mapping[int, str], axes: Sequence[str], title: str):
-    rows, columns = _rows_and_columns(held)
+def _drawn(held: Grid, colours: Mapping[int, str], axes: Sequence[str], title: str) -> Figure:
+    rows, _ = _rows_and_columns(held)
+    below, spare = TOP + rows * DOWN + 0.1, 2.4 * RADIUS  # where those left out stand, and how far apart
     right = _at(held, [n - 1 for n in held.ids.shape])[0] + 2 * RADIUS
-    below = len(held.left_out) > 0
-    needed = max(LEFT + (len(held.left_out) + 1) * 2.4 * RADIUS + 0.9 if below else 0.0, 0.075 * len(title) + 0.2)
-    figure, ax = sheet(max(right, needed), TOP + (rows - 1) * DOWN + 2 * RADIUS + 0.6 * below)
+    note = LEFT + (len(held.left_out) + 1) * spare + 0.9 if held.left_out else 0.0
+    wide = max(right, note, inches_of([title], SMALL) + 0.2)
+    figure, ax = sheet(wide, TOP + (rows - 1) * DOWN + 2 * RADIUS + 0.6 * bool(held.left_out))
     ax.text(0.05, 0.12, title, fontsize=10, color=INK, va="center")
     for one, other, far in _links(held, axes):
         _link(ax, _at(held, one), _at(held, other), colours[int(held.ids[one])], far)
@@ -127,16 +129,10 @@ def _drawn(held: Grid, colours: Mapping[int, str], axes: Sequence[str], title: s
         _device(ax, *_at(held, place), int(held.ids[place]), colours[int(held.ids[place])])
     _name_axes(ax, held)
     for k, device in enumerate(held.left_out):
-        _device(ax, LEFT + k * 2.4 * RADIUS, TOP + rows * DOWN + 0.1, device, "#eeeeee", edge="#bbbbbb")
-    if below:
-        ax.text(
-            LEFT + (len(held.left_out) - 0.3) * 2.4 * RADIUS,
-            TOP + rows * DOWN + 0.1,
-            "left out",
-            fontsize=8,
-            color="#777777",
-            va="center",
-        )
+        _device(ax, LEFT + k * spare, below, device, "#eeeeee", edge="#bbbbbb")
+    if held.left_out:
+        x = LEFT + (len(held.left_out) - 0.3) * spare
+        ax.text(x, below, "left out", fontsize=8, color="#777777", va="center")
     return figure
 
 
@@ -176,7 +172,7 @@ def _name_axes(ax: Axes, held: Grid) -> None:
     """Along rows and columns, `name = place`; the planes' places above them."""
     names = list(held.sizes)
     plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # a link may pass behind a name
-    small = {"fontsize": 8, "color": "#555555", "va": "center", "bbox": plate}
+    small: dict[str, Any] = {"fontsize": 8, "color": "#555555", "va": "center", "bbox": plate}
     rows, columns = _rows_and_columns(held)
     for column in range(columns):
         x, y = _at(held, [0] * (held.ids.ndim - 1) + [column])
@@ -193,14 +189,14 @@ def _name_axes(ax: Axes, held: Grid) -> None:
 CHIP, APART = 0.62, 1.5  # inches: a core's share of a chip's width, and from chip to chip
 
 
-def _drawn_route(places: Mapping[int, tuple[int, ...]], steps: Sequence[tuple[int, int, int]], title: str):
+def _drawn_route(places: Mapping[int, tuple[int, ...]], steps: Sequence[tuple[int, int, int]], title: str) -> Figure:
     chips = sorted(set(places.values()))
     cores = {chip: sorted(d for d in places if places[d] == chip) for chip in chips}
     wide = CHIP * max(map(len, cores.values()))
     apart = max(APART, wide + 0.5)
     corner = {chip: (0.2 + chip[0] * apart, 0.45 + chip[1] * 1.1) for chip in chips}
     figure, ax = sheet(
-        max(0.4 + max(x for x, _ in chips) * apart + wide, 0.075 * len(title) + 0.2),
+        max(0.4 + max(x for x, _ in chips) * apart + wide, inches_of([title], SMALL) + 0.2),
         0.6 + max(y for _, y in chips) * 1.1 + CHIP,
     )
     ax.text(0.05, 0.15, title, fontsize=10, color=INK, va="center")

@@ -15,9 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from grader.arrays.blocks import Blocks, blocks_of
+from grader.arrays.blocks import Blocks, Bounds, blocks_of
 from grader.arrays.numbers import close
-from grader.draw.picture import COLOURS, INK, WRONG, Picture, sheet
+from grader.arrays.words import listed, number, region
+from grader.draw.picture import COLOURS, INK, SMALLEST, WRONG, Picture, sheet
 
 
 def shards(array: Any, title: str = "") -> Picture:
@@ -85,7 +86,7 @@ def text(array: Any) -> str:
     partial = f", parts of a sum over {', '.join(held.partial_over)}" if held.partial_over else ""
     lines = [f"{size} over {mesh or 'one device'}{partial}"]
     for index, holders in _holders(held).items():
-        lines.append(f"  {_region(index)} on {_devices_in_words(holders)}")
+        lines.append(f"  {region(index)} on {listed('device', holders)}")
     return "\n".join(lines)
 
 
@@ -97,23 +98,17 @@ def as_blocks(array: Any) -> Blocks:
     raise TypeError(f"a picture is drawn of a jax.Array or of Blocks, not of a {type(array).__name__}")
 
 
-def _holders(held: Blocks) -> Mapping[tuple[tuple[int, int], ...], list[int]]:
-    holders: dict[tuple[tuple[int, int], ...], list[int]] = {}
-    for device, index in enumerate(held.indices):
-        holders.setdefault(tuple((s.start, s.stop) for s in index), []).append(device)
+def _holders(held: Blocks) -> Mapping[Bounds, list[int]]:
+    holders: dict[Bounds, list[int]] = {}
+    for device in range(len(held.indices)):
+        holders.setdefault(held.bounds(device), []).append(device)
     return dict(sorted(holders.items()))
 
 
-def _region(index: Sequence[tuple[int, int]]) -> str:
-    return f"[{', '.join(f'{a}:{b}' for a, b in index)}]"
-
-
-def _devices_in_words(holders: Sequence[int]) -> str:
-    return f"device{'s' * (len(holders) > 1)} {', '.join(map(str, holders))}"
-
-
 def grid_shape(shape: Sequence[int]) -> tuple[int, int]:
-    return ((1, 1), (1, *shape), tuple(shape))[len(shape)] if len(shape) <= 2 else tuple(shape[-2:])
+    """Rows and columns: the last two dimensions."""
+    rows, columns = (1, 1, *shape)[-2:]
+    return rows, columns
 
 
 def inches(length: int) -> float:
@@ -179,21 +174,22 @@ def _mesh_grid(held: Blocks) -> tuple[int, int]:
     return (1, sizes[0]) if len(sizes) == 1 else (sizes[0], math.prod(sizes[1:]))
 
 
-def _labels(value: np.ndarray | None, index: Sequence[tuple[int, int]]) -> list[list[str]]:
+def _labels(value: np.ndarray | None, bounds: Bounds) -> list[list[str]]:
     """What is written into a block: its values, its first corner when they are many, or its place."""
     if value is None or value.ndim > 2 or not value.size:
-        return [[_region(index)]]
+        return [[region(bounds)]]
     block = value.reshape(grid_shape(value.shape))
     rows, columns = (n if n <= most else most - 1 for n, most in zip(block.shape, (3, 4), strict=True))
-    labels = [[f"{entry:.5g}" for entry in row[:columns]] + ["…"] * (columns < block.shape[1]) for row in block[:rows]]
+    dots = ["…"] * (columns < block.shape[1])
+    labels = [[number(entry, 5) for entry in row[:columns]] + dots for row in block[:rows]]
     return labels + [["…"] * len(labels[0])] * (rows < block.shape[0])
 
 
 def _all_labels(held: Blocks) -> list[list[list[str]]]:
     values = held.values or [None] * len(held.indices)
     return [
-        _labels(None if value is None else np.asarray(value), [(s.start, s.stop) for s in index])
-        for value, index in zip(values, held.indices, strict=True)
+        _labels(None if value is None else np.asarray(value), held.bounds(device))
+        for device, value in enumerate(values)
     ]
 
 
@@ -202,7 +198,7 @@ def _cell(held: Blocks) -> tuple[float, float]:
     labels = _all_labels(held)
     widest = max(len(entry) for block in labels for row in block for entry in row)
     columns, rows = max(len(block[0]) for block in labels), max(len(block) for block in labels)
-    return max(0.8, columns * (0.065 * widest + 0.12)), max(0.35, 0.19 * rows + 0.06)
+    return max(0.8, columns * (SMALLEST * widest + 0.12)), max(0.35, 0.19 * rows + 0.06)
 
 
 HEADING, GAP = 0.34, 0.24  # inches above the grid, and above each device for its name
@@ -221,7 +217,7 @@ def _draw_devices(ax: Axes, held: Blocks, title: str, left: float = 0.0, against
     wide, high = _cell(held)
     colours = {index: COLOURS[k % len(COLOURS)] for k, index in enumerate(_holders(held))}
     ax.text(left + _size(held)[0] / 2, HEADING / 2, title, ha="center", va="center", fontsize=10, color=INK)
-    for device, (index, labels) in enumerate(zip(held.indices, _all_labels(held), strict=True)):
+    for device, labels in enumerate(_all_labels(held)):
         row, column = divmod(device, columns)
         x, y = left + 0.05 + column * (wide + 0.1), HEADING + GAP + row * (high + GAP)
         wrong = against is not None and not _same(held, against, device)
@@ -232,7 +228,7 @@ def _draw_devices(ax: Axes, held: Blocks, title: str, left: float = 0.0, against
                 (x, y),
                 wide,
                 high,
-                facecolor=colours[tuple((s.start, s.stop) for s in index)],
+                facecolor=colours[held.bounds(device)],
                 edgecolor=WRONG if wrong else "white",
                 linewidth=2,
                 gid=name if wrong else None,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLOURS, INK, Picture, sheet
+from grader.draw.picture import COLOURS, INK, Picture, inches_of, sheet
 
-HIGH, CHARACTER, MARGIN = 0.3, 0.085, 0.24  # inches: a row, a letter, around a text
+HIGH, MARGIN = 0.3, 0.24  # inches: a row, around a text
 RIGHT, OTHER = COLOURS[2], COLOURS[3]
 
 
@@ -43,7 +43,7 @@ def table(cells: Mapping[str, Mapping[str, str]], right: str = "1") -> Picture:
 
 
 def _inches(texts: list[str]) -> float:
-    return max(map(len, texts), default=0) * CHARACTER + MARGIN
+    return inches_of(texts) + MARGIN
 
 
 def _text(cells: Mapping[str, Mapping[str, str]], columns: list[str]) -> str:
