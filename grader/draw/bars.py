@@ -50,7 +50,15 @@ def amount(size: float) -> str:
 def bars(alternatives: Mapping[str, Mapping[str, float] | float], unit: str = "B", title: str = "") -> Picture:
     """One bar for each alternative, to one scale, its parts in colours.
 
-    `alternatives` maps a name to its parts (a dict from part to size), or to one number.
+    Args:
+      alternatives: name → its parts (a dict from part to size), or one number.
+      unit: what the sizes are counted in.
+      title: stands above the picture.
+
+    Example:
+      >>> grader.draw.bars({"copies": {"weights": 4, "Adam": 8}, "shards": 3}, "GB")
+        copies: 12 GB = weights 4, Adam 8
+        shards: 3 GB
     """
     if not alternatives:
         raise ValueError("there is nothing to draw: `alternatives` is empty")
@@ -63,7 +71,19 @@ def bars(alternatives: Mapping[str, Mapping[str, float] | float], unit: str = "B
 
 
 def bytes_sent(reports: Mapping[str, Report], title: str = "") -> Picture:
-    """What each device sends in several programs, by collective and mesh axis, from their `communication`."""
+    """What each device sends in several programs, by collective and mesh axis, from their `communication`.
+
+    Args:
+      reports: name → the report of `grader.communication`.
+      title: stands above the picture.
+
+    Example:
+      >>> mesh = jax.make_mesh((4,), ("x",))
+      >>> array = jax.device_put(np.arange(8.0), jax.NamedSharding(mesh, P("x")))
+      >>> total = jax.shard_map(lambda v: jax.lax.psum(v, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+      >>> grader.draw.bytes_sent({"a sum": grader.communication(total, array)})
+        a sum: 12 B sent per device = all_reduce over x 12
+    """
     return bars({name: sent_by_kind(report) for name, report in reports.items()}, "B sent per device", title)
 
 

@@ -28,13 +28,33 @@ def collective(body: Callable[[Any], Any], array: jax.Array, name: str) -> Pictu
       body: what one device does with its block, collectives over the array's mesh included.
       array: lies on a mesh; its blocks have at most two dimensions.
       name: what stands above the arrow.
+
+    Example:
+      >>> array = jax.device_put(np.arange(8.0), jax.NamedSharding(jax.make_mesh((4,), ("x",)), P("x")))
+      >>> grader.draw.collective(lambda v: jax.lax.psum(v, "x"), array, "psum")
+      psum
+        device 0: [0., 1.] → [12., 16.]
+        device 1: [2., 3.] → [12., 16.]
+        device 2: [4., 5.] → [12., 16.]
+        device 3: [6., 7.] → [12., 16.]
     """
     held = blocks_of(array)
     return _picture({"": ran(body, held.values or (), held.mesh)}, name)
 
 
 def buffers(steps: Mapping[str, tuple[Sequence[Any], Sequence[Any]]], columns: int = 2) -> Picture:
-    """Blocks before and after, by title, without a word of what happened between: questions."""
+    """Blocks before and after, by title, without a word of what happened between: questions.
+
+    Args:
+      steps: title → the blocks before and the blocks after, one for each device.
+      columns: how many of them stand side by side.
+
+    Example:
+      >>> grader.draw.buffers({"What happened?": ([[1, 2], [3, 4]], [[4, 6], [4, 6]])})
+      What happened?
+        device 0: [1, 2] → [4, 6]
+        device 1: [3, 4] → [4, 6]
+    """
     drawn = {
         title: Step(tuple(map(np.asarray, before)), tuple(map(np.asarray, held)))
         for title, (before, held) in steps.items()

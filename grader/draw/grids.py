@@ -57,7 +57,19 @@ def grid(mesh: Any) -> Grid:
 def mesh(mesh: Any, title: str = "") -> Picture:
     """The devices of a mesh, by id, in its grid; rank 3 is drawn plane by plane.
 
-    `mesh` is a Mesh, or a dict of axis names and sizes. Devices that the mesh leaves out stand below, in grey.
+    Devices that the mesh leaves out stand below, in grey.
+
+    Args:
+      mesh: a Mesh, or axis names to sizes.
+      title: stands above the picture.
+
+    Example:
+      >>> grader.draw.mesh({"x": 4, "y": 2})
+      x=4, y=2; each line runs along y
+        x=0: 0 1
+        x=1: 2 3
+        x=2: 4 5
+        x=3: 6 7
     """
     held = grid(mesh)
     colours = dict.fromkeys(map(int, held.ids.flat), COLOURS[0])
@@ -65,7 +77,21 @@ def mesh(mesh: Any, title: str = "") -> Picture:
 
 
 def groups(mesh: Any, axis: str | Sequence[str], title: str = "") -> Picture:
-    """The groups of devices along one axis, or along several: a colour each, neighbours linked."""
+    """The groups of devices along one axis, or along several: a colour each, neighbours linked.
+
+    Args:
+      mesh: a Mesh, or axis names to sizes.
+      axis: the name of an axis, or several.
+      title: stands above the picture.
+
+    Example:
+      >>> grader.draw.groups({"x": 4, "y": 2}, "y")
+      along y: 4 groups of 2
+        0, 1
+        2, 3
+        4, 5
+        6, 7
+    """
     held, axes = grid(mesh), (axis,) if isinstance(axis, str) else tuple(axis)
     lines = held.groups(axes)
     colours = {device: COLOURS[k % len(COLOURS)] for k, line in enumerate(lines) for device in line}
@@ -77,7 +103,18 @@ def groups(mesh: Any, axis: str | Sequence[str], title: str = "") -> Picture:
 def route(coords: Mapping[int, Sequence[int]], order: Sequence[int], title: str = "") -> Picture:
     """Chips where they stand, wired to the chips beside them, and the ring that visits devices in this order.
 
-    `coords` gives each device its place (column, row); devices in one place are cores of one chip.
+    Args:
+      coords: device → its place (column, row); devices in one place are cores of one chip.
+      order: the devices, as the ring visits them.
+      title: stands above the picture.
+
+    Example:
+      >>> grader.draw.route({0: (0, 0), 1: (1, 0), 2: (1, 1), 3: (0, 1)}, [0, 1, 3, 2])
+        0 → 1: 1 link
+        1 → 3: 2 links
+        3 → 2: 1 link
+        2 → 0: 2 links
+        longest step: 2
     """
     places = {device: tuple(coords[device])[:2] for device in order}
     steps = [(a, b, links(places[a], places[b])) for a, b in zip(order, [*order[1:], order[0]], strict=True)]

@@ -24,7 +24,20 @@ from grader.draw.picture import COLOURS, INK, SMALLEST, WRONG, Picture, sheet
 def shards(array: Any, title: str = "") -> Picture:
     """The whole array, coloured by block, each block with the devices that hold it.
 
-    `array` is a jax.Array or `Blocks`. Copies of a block share a colour; rank 3 is drawn slice by slice.
+    Copies of a block share a colour; rank 3 is drawn slice by slice.
+
+    Args:
+      array: a jax.Array or `Blocks`.
+      title: stands above the picture.
+
+    Example:
+      >>> array = jax.device_put(np.arange(8.0), jax.NamedSharding(jax.make_mesh((4,), ("x",)), P("x")))
+      >>> grader.draw.shards(array)
+      8 over x=4
+        [0:2] on device 0
+        [2:4] on device 1
+        [4:6] on device 2
+        [6:8] on device 3
     """
     held = as_blocks(array)
     figure = Figure(figsize=(0.6, 0.6))
@@ -44,7 +57,20 @@ def shards(array: Any, title: str = "") -> Picture:
 
 
 def devices(array: Any, title: str = "") -> Picture:
-    """The grid of devices, each with the block it holds: rows are the mesh's first axis."""
+    """The grid of devices, each with the block it holds: rows are the mesh's first axis.
+
+    Args:
+      array: a jax.Array or `Blocks`.
+      title: stands above the picture.
+
+    Example:
+      >>> grader.draw.devices(grader.draw.blocks((4, 4), P("x", "y"), {"x": 2, "y": 2}))
+      4×4 over x=2, y=2
+        [0:2, 0:2] on device 0
+        [0:2, 2:4] on device 1
+        [2:4, 0:2] on device 2
+        [2:4, 2:4] on device 3
+    """
     held = as_blocks(array)
     figure, ax = sheet(*_size(held))
     _draw_devices(ax, held, title)
@@ -52,7 +78,23 @@ def devices(array: Any, title: str = "") -> Picture:
 
 
 def compare(expected: Blocks, found: Blocks) -> Picture:
-    """Device by device, what it should hold and what it does; what differs is framed in red."""
+    """Device by device, what it should hold and what it does; what differs is framed in red.
+
+    Args:
+      expected: the blocks as they should be.
+      found: the blocks as they are.
+
+    Example:
+      >>> expected, found = (grader.draw.blocks((4,), spec, {"x": 2}) for spec in (P("x"), P()))
+      >>> grader.draw.compare(expected, found)
+      should hold
+      4 over x=2
+        [0:2] on device 0
+        [2:4] on device 1
+      holds
+      4 over x=2
+        [0:4] on devices 0, 1
+    """
     (w, h), (v, g) = _size(expected), _size(found)
     figure, ax = sheet(w + v + 0.5, max(h, g))
     _draw_devices(ax, expected, "should hold")
@@ -61,7 +103,24 @@ def compare(expected: Blocks, found: Blocks) -> Picture:
 
 
 def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
-    """A · B = C in a row, each coloured by who holds what."""
+    """A · B = C in a row, each coloured by who holds what.
+
+    Args:
+      a, b, c: a jax.Array or `Blocks` each.
+      title: stands above the picture.
+
+    Example:
+      >>> a, b, c = (grader.draw.blocks((4, 4), spec, {"x": 2}) for spec in (P("x"), P(), P("x")))
+      >>> grader.draw.matmul(a, b, c)
+      A: 4×4 over x=2
+        [0:2, 0:4] on device 0
+        [2:4, 0:4] on device 1
+      B: 4×4 over x=2
+        [0:4, 0:4] on devices 0, 1
+      C: 4×4 over x=2
+        [0:2, 0:4] on device 0
+        [2:4, 0:4] on device 1
+    """
     parts = [as_blocks(x) for x in (a, b, c)]
     widths = [inches(grid_shape(p.shape)[1]) for p in parts]
     height = max(inches(grid_shape(p.shape)[0]) for p in parts)
@@ -79,7 +138,17 @@ def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
 
 
 def text(array: Any) -> str:
-    """Who holds what, one line a block: the devices, and the part of the whole."""
+    """Who holds what, one line a block: the devices, and the part of the whole.
+
+    Args:
+      array: a jax.Array or `Blocks`.
+
+    Example:
+      >>> print(grader.draw.text(grader.draw.blocks((4, 4), P("x"), {"x": 2, "y": 2})))
+      4×4 over x=2, y=2
+        [0:2, 0:4] on devices 0, 1
+        [2:4, 0:4] on devices 2, 3
+    """
     held = as_blocks(array)
     size = "×".join(map(str, held.shape)) or "scalar"
     mesh = ", ".join(f"{name}={n}" for name, n in held.mesh.items())

@@ -38,6 +38,16 @@ def placement(**arrays: Any) -> Picture:
     """Which device holds what of several arrays, each given under the name it is to be drawn with.
 
     The frame of an uncommitted array is dashed: JAX may move it.
+
+    Args:
+      **arrays: name → a jax.Array or a NumPy array.
+
+    Example:
+      >>> grader.draw.placement(here=np.arange(2), there=jax.device_put(np.arange(3), jax.devices()[1]))
+      here (NumPy)
+        host: [0:2] = 0 1
+      there (committed)
+        device 1: [0:3] = 0 1 2
     """
     rows, places = [_row(name, array) for name, array in arrays.items()], [HOST, *range(len(jax.devices()))]
     wide, high = _cell(rows)

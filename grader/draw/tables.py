@@ -13,7 +13,17 @@ RIGHT, OTHER = COLOURS[2], COLOURS[3]
 
 
 def table(cells: Mapping[str, Mapping[str, str]], right: str = "1") -> Picture:
-    """Draw texts by row and column; cells that say `right` have another colour than the others."""
+    """Draw texts by row and column; cells that say `right` have another colour than the others.
+
+    Args:
+      cells: row → column → text.
+      right: the text of the cells that have the other colour.
+
+    Example:
+      >>> grader.draw.table({"sum": {"float32": "1", "bfloat16": "0.98"}})
+           float32  bfloat16
+      sum  1        0.98
+    """
     columns = list(dict.fromkeys(name for row in cells.values() for name in row))
     first = _inches(list(cells))
     widths = [_inches([name, *(row.get(name, "") for row in cells.values())]) for name in columns]
