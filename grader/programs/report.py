@@ -86,6 +86,6 @@ def flops(compiled: jax.stages.Compiled, written: Structure) -> int:
 
 def peak_bytes(compiled: jax.stages.Compiled) -> int:
     """Bytes that one device holds at the peak: arguments, results and what lies between."""
-    memory = compiled.memory_analysis()
+    memory: Any = compiled.memory_analysis()
     held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
     return held - memory.alias_size_in_bytes
