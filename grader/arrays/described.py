@@ -19,7 +19,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.sketch import Sketch
-from grader.arrays.words import listed, number, region
+from grader.arrays.words import number, numbered, region
 
 HELD = "held by device"  # the key of what was observed of an array that lies on several devices
 
@@ -80,7 +80,7 @@ class OnDevices:
         kind = f"{self.value.dtype}[{','.join(map(str, self.value.shape))}]"
         if self.mesh is None:
             return f"<{kind}, uncommitted>"
-        odd = f", but for {listed('device', self.instead)}"
+        odd = f", but for {numbered('device', self.instead)}"
         where = f"{self.mesh}{f' in {self.memory}' if self.memory else ''}"
         return f"<{kind} as P({', '.join(map(repr, self.spec))}) on {where}{odd if self.instead else ''}>"
 
@@ -264,4 +264,4 @@ def _kind(value: Any) -> str:
 
 
 def _listed(devices: Any) -> str:
-    return listed("device", [name.removeprefix("device ") for name in devices])
+    return numbered("device", [name.removeprefix("device ") for name in devices])

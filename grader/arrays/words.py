@@ -16,6 +16,6 @@ def number(value: Any, digits: int = 6) -> str:
     return f"{value:.{digits}g}"
 
 
-def listed(noun: str, numbers: Collection[int | str]) -> str:
+def numbered(noun: str, numbers: Collection[int | str]) -> str:
     """Things by their numbers: device 3; devices 0, 1."""
     return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"

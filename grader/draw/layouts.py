@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import Blocks, Bounds, blocks_of
 from grader.arrays.numbers import close
-from grader.arrays.words import listed, number, region
+from grader.arrays.words import number, numbered, region
 from grader.draw.picture import COLOURS, INK, SMALLEST, WRONG, Picture, sheet
 
 
@@ -155,7 +155,7 @@ def text(array: Any) -> str:
     partial = f", parts of a sum over {', '.join(held.partial_over)}" if held.partial_over else ""
     lines = [f"{size} over {mesh or 'one device'}{partial}"]
     for index, holders in _holders(held).items():
-        lines.append(f"  {region(index)} on {listed('device', holders)}")
+        lines.append(f"  {region(index)} on {numbered('device', holders)}")
     return "\n".join(lines)
 
 
