@@ -28,6 +28,12 @@ def check(name: str, answer: Any) -> Mark:
     Args:
       name: the exercise's name.
       answer: a function or a table, as the exercise asks.
+
+    Example:
+      >>> grader.check("block_matmul", lambda A, B: A)
+      block_matmul: 0 of 2 points
+      ...
+      0.0
     """
     with _stderr_folded():
         verdict = verdict_on(name, answer)

@@ -12,6 +12,8 @@ import numpy as np
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+Bounds = tuple[tuple[int, int], ...]  # where a part of an array starts and stops, in each dimension
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -28,6 +30,10 @@ class Blocks:
     values: tuple[np.ndarray, ...] | None = None
     partial_over: tuple[str, ...] = ()
 
+    def bounds(self, device: int) -> Bounds:
+        """Where the part that a device holds starts and stops."""
+        return tuple((part.start, part.stop) for part in self.indices[device])
+
     @property
     def entries(self) -> int:
         """How many entries the first device holds."""
@@ -37,7 +43,18 @@ class Blocks:
 def blocks(shape: tuple[int, ...], spec: P, mesh: Any, value: Any = None, partial_over: tuple[str, ...] = ()) -> Blocks:
     """The blocks of an array of `shape` laid out by `spec` over `mesh` (a Mesh, or axis names to sizes).
 
-    No device is needed; `value`, if given, is the whole array.
+    No device is needed.
+
+    Args:
+      shape: of the whole array.
+      spec: which dimension is cut over which axes.
+      mesh: a Mesh, or axis names to sizes.
+      value: the whole array, if the blocks should have values.
+      partial_over: the axes along which blocks are parts of a sum.
+
+    Example:
+      >>> grader.draw.blocks((4, 4), P("x"), {"x": 2}).indices[1]
+      (slice(2, 4, None), slice(0, 4, None))
     """
     sizes = dict(mesh) if isinstance(mesh, Mapping) else dict(mesh.shape)
     indices = tuple(_index(shape, spec, sizes, device) for device in range(math.prod(sizes.values())))
@@ -70,7 +87,15 @@ def _part(length: int, part: Any, place: Mapping[str, Any], sizes: Mapping[str, 
 def blocks_of(array: jax.Array, mesh: Mapping[str, int] | None = None, partial_over: tuple[str, ...] = ()) -> Blocks:
     """The blocks of a real array, read from every device that holds one.
 
-    `mesh` names the axes; by default those of the array's own NamedSharding.
+    Args:
+      array: lies on devices.
+      mesh: axis names to sizes; by default those of the array's own sharding.
+      partial_over: the axes along which blocks are parts of a sum.
+
+    Example:
+      >>> array = jax.device_put(np.arange(8.0), jax.NamedSharding(jax.make_mesh((4,), ("x",)), P("x")))
+      >>> grader.draw.blocks_of(array).values[3]
+      array([6., 7.], dtype=float32)
     """
     sharding = array.sharding
     if mesh is None:

@@ -19,6 +19,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.sketch import Sketch
+from grader.arrays.words import number, numbered, region
 
 HELD = "held by device"  # the key of what was observed of an array that lies on several devices
 
@@ -79,7 +80,7 @@ class OnDevices:
         kind = f"{self.value.dtype}[{','.join(map(str, self.value.shape))}]"
         if self.mesh is None:
             return f"<{kind}, uncommitted>"
-        odd = f", but for device{'s' * (len(self.instead) > 1)} {', '.join(map(str, self.instead))}"
+        odd = f", but for {numbered('device', self.instead)}"
         where = f"{self.mesh}{f' in {self.memory}' if self.memory else ''}"
         return f"<{kind} as P({', '.join(map(repr, self.spec))}) on {where}{odd if self.instead else ''}>"
 
@@ -122,15 +123,19 @@ def observed_array(array: jax.Array) -> Any:
     shards, memory = array.addressable_shards, _other_memory(array)
     if len(shards) == 1 and array.is_fully_addressable and not memory:
         return np.asarray(array)
-    number = {device: k for k, device in enumerate(jax.devices())}
-    held = {number[s.device]: {_part(s.index, array.shape) + memory: np.asarray(s.data)} for s in shards}
+    numbers = {device: k for k, device in enumerate(jax.devices())}
+    held = {numbers[s.device]: {_part(s.index, array.shape) + memory: np.asarray(s.data)} for s in shards}
     return Observed({HELD: {f"device {k}": held[k] for k in sorted(held)}})
 
 
 def _other_memory(array: jax.Array) -> str:
     """Where an array lies if not in its device's own memory, as " in pinned_host"; else ""."""
-    kind, own = array.sharding.memory_kind, next(iter(array.sharding.device_set)).default_memory().kind
+    kind, own = array.sharding.memory_kind, _own_memory(next(iter(array.sharding.device_set)))
     return f" in {kind}" if kind not in (None, own) else ""
+
+
+def _own_memory(device: Any) -> str:
+    return device.default_memory().kind  # the type stubs do not know of it
 
 
 def uploaded(call: Callable[[], Any]) -> str:
@@ -149,16 +154,15 @@ def uploaded(call: Callable[[], Any]) -> str:
 
 
 def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:
-    bounds = (part.indices(length)[:2] for part, length in zip(index, shape, strict=True))
-    return f"[{', '.join(f'{start}:{stop}' for start, stop in bounds)}]"
+    return region(part.indices(length)[:2] for part, length in zip(index, shape, strict=True))
 
 
 def observed_mesh(mesh: Mesh) -> dict[str, Any]:
     """A mesh as plain values: axis sizes in order, the devices' numbers, and the types of its axes."""
-    number = {device: k for k, device in enumerate(jax.devices())}
+    numbers = {device: k for k, device in enumerate(jax.devices())}
     return {
         "axes": [[name, size] for name, size in mesh.shape.items()],
-        "devices": [number[device] for device in mesh.devices.flat],
+        "devices": [numbers[device] for device in mesh.devices.flat],
         "axis_types": [str(kind).rpartition(".")[2] for kind in mesh.axis_types],
     }
 
@@ -219,11 +223,11 @@ def _wrong_values(theirs: np.ndarray, device: str, should: Mapping[str, Any], cl
             return f"the values there are those that belong on {other}"
     odd = np.argwhere([not close(one, due) for one, due in zip(theirs.flat, block.flat, strict=True)])
     at = np.unravel_index(int(odd[0, 0]) if len(odd) else 0, block.shape)
-    return f"entry {[int(i) for i in at]} there is {_number(theirs[at])} and should be {_number(block[at])}"
+    return f"entry {[int(i) for i in at]} there is {_written(theirs[at])} and should be {_written(block[at])}"
 
 
-def _number(value: Any) -> str:
-    return f"{value:.6g}" if np.issubdtype(np.asarray(value).dtype, np.floating) else str(value)
+def _written(value: Any) -> str:
+    return number(value) if np.issubdtype(np.asarray(value).dtype, np.floating) else str(value)
 
 
 def _on(device: str, name: str) -> str:
@@ -260,5 +264,4 @@ def _kind(value: Any) -> str:
 
 
 def _listed(devices: Any) -> str:
-    numbers = [name.removeprefix("device ") for name in devices]
-    return f"devices {', '.join(numbers)}" if len(numbers) > 1 else f"device {numbers[0]}"
+    return numbered("device", [name.removeprefix("device ") for name in devices])

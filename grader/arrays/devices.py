@@ -37,8 +37,15 @@ def eight_devices(count: int = 8) -> list[jax.Device]:
     is first used. Calling it again is harmless. Flags that are already in `XLA_FLAGS` are kept, shorter
     collective time-outs among them.
 
+    Args:
+      count: how many are needed.
+
     Raises:
       TooFewDevices: JAX was used before this was called, and has fewer devices.
+
+    Example:
+      >>> len(grader.eight_devices())
+      8
     """
     if not has_backend():
         prepare(count)

@@ -61,6 +61,15 @@ def ratios(found: Any, expected: Any) -> Ratios:
     """Hold a pytree of arrays, on however many devices, against one of the same structure, leaf by leaf.
 
     Every addressable shard is looked at: an array that only claims to be replicated is found out.
+
+    Args:
+      found: the arrays to look at.
+      expected: the same tree, of arrays that are right.
+
+    Example:
+      >>> grader.ratios({"w": 4 * np.ones(3)}, {"w": np.ones(3)})
+      found ÷ expected:
+        ['w']  4
     """
     pairs = zip(jax.tree.leaves_with_path(expected), jax.tree.leaves(found), strict=True)
     return Ratios(

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLOURS, INK, Picture, sheet
+from grader.draw.picture import COLOURS, INK, Picture, inches_of, sheet
 from grader.programs.report import Report
 
 LONG, HIGH, APART = 4.2, 0.3, 0.16  # inches: the longest bar, a bar's height, the space below it
-LETTER = 0.085  # inches that a letter of a name takes
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,15 @@ def amount(size: float) -> str:
 def bars(alternatives: Mapping[str, Mapping[str, float] | float], unit: str = "B", title: str = "") -> Picture:
     """One bar for each alternative, to one scale, its parts in colours.
 
-    `alternatives` maps a name to its parts (a dict from part to size), or to one number.
+    Args:
+      alternatives: name → its parts (a dict from part to size), or one number.
+      unit: what the sizes are counted in.
+      title: stands above the picture.
+
+    Example:
+      >>> grader.draw.bars({"copies": {"weights": 4, "Adam": 8}, "shards": 3}, "GB")
+        copies: 12 GB = weights 4, Adam 8
+        shards: 3 GB
     """
     if not alternatives:
         raise ValueError("there is nothing to draw: `alternatives` is empty")
@@ -64,7 +71,19 @@ def bars(alternatives: Mapping[str, Mapping[str, float] | float], unit: str = "B
 
 
 def bytes_sent(reports: Mapping[str, Report], title: str = "") -> Picture:
-    """What each device sends in several programs, by collective and mesh axis, from their `communication`."""
+    """What each device sends in several programs, by collective and mesh axis, from their `communication`.
+
+    Args:
+      reports: name → the report of `grader.communication`.
+      title: stands above the picture.
+
+    Example:
+      >>> mesh = jax.make_mesh((4,), ("x",))
+      >>> array = jax.device_put(np.arange(8.0), jax.NamedSharding(mesh, P("x")))
+      >>> total = jax.shard_map(lambda v: jax.lax.psum(v, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+      >>> grader.draw.bytes_sent({"a sum": grader.communication(total, array)})
+        a sum: 12 B sent per device = all_reduce over x 12
+    """
     return bars({name: sent_by_kind(report) for name, report in reports.items()}, "B sent per device", title)
 
 
@@ -78,11 +97,11 @@ def sent_by_kind(report: Report) -> dict[str, int]:
 
 def _drawn(held: Bars, title: str):
     longest = max(held.totals.values()) or 1.0
-    left = 0.2 + LETTER * max(map(len, held.parts))
+    left = 0.2 + inches_of(held.parts)
     totals = {name: f"{amount(total)} {held.unit}" for name, total in held.totals.items()}
     kinds = [kind for kind in held.kinds if kind]
     top = 0.45 if title else 0.12
-    wide = max(left + LONG + 0.2 + LETTER * max(map(len, totals.values())), LETTER * len(title) + 0.2)
+    wide = max(left + LONG + 0.2 + inches_of(totals.values()), inches_of([title]) + 0.2)
     bottom = top + len(held.parts) * (HIGH + APART)
     figure, ax = sheet(wide, bottom + 0.3 * len(kinds) + 0.1)
     ax.text(0.05, 0.15, title, fontsize=10, color=INK, va="center")

@@ -41,6 +41,21 @@ def change(before: Any, after: Any, between: Any = (), title: str = "", device: 
       between: what moves: a text, several, or a report of `grader.communication`.
       title: stands above the picture.
       device: frame what this device holds before and after.
+
+    Example:
+      >>> shape, mesh = (4, 4), {"x": 2}
+      >>> before, after = grader.draw.blocks(shape, P("x"), mesh), grader.draw.blocks(shape, P(), mesh)
+      >>> grader.draw.change(before, after, "all_gather over x", device=0)
+      before
+      4×4 over x=2
+        [0:2, 0:4] on device 0
+        [2:4, 0:4] on device 1
+      → all_gather over x
+      → device 0 needs 16 entries,
+      → 8 of them it has, 8 arrive
+      after
+      4×4 over x=2
+        [0:4, 0:4] on devices 0, 1
     """
     facts = changed(as_blocks(before), as_blocks(after), between)
     widths = [inches(grid_shape(held.shape)[1]) for held in (facts.before, facts.after)]
@@ -116,7 +131,7 @@ def _entries(part: tuple[slice, ...]) -> int:
 
 
 def _frame_device(ax: Axes, held: Blocks, device: int) -> None:
-    (top, bottom), (left, right) = ((0, 1), (0, 1), *((s.start, s.stop) for s in held.indices[device]))[-2:]
+    (top, bottom), (left, right) = ((0, 1), (0, 1), *held.bounds(device))[-2:]
     ax.add_patch(
         Rectangle(
             (left, top),

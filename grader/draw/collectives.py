@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import blocks_of
-from grader.draw.picture import COLOURS, INK, Picture, sheet
+from grader.draw.picture import COLOURS, INK, SMALL, Picture, inches_of, sheet
 from grader.programs.buffers import Step, ran
 
 CELL, GAP, LABEL, TITLE = 0.24, 0.1, 0.72, 0.3  # inches: a cell's height, between devices, their names, a heading
@@ -28,13 +28,33 @@ def collective(body: Callable[[Any], Any], array: jax.Array, name: str) -> Pictu
       body: what one device does with its block, collectives over the array's mesh included.
       array: lies on a mesh; its blocks have at most two dimensions.
       name: what stands above the arrow.
+
+    Example:
+      >>> array = jax.device_put(np.arange(8.0), jax.NamedSharding(jax.make_mesh((4,), ("x",)), P("x")))
+      >>> grader.draw.collective(lambda v: jax.lax.psum(v, "x"), array, "psum")
+      psum
+        device 0: [0., 1.] → [12., 16.]
+        device 1: [2., 3.] → [12., 16.]
+        device 2: [4., 5.] → [12., 16.]
+        device 3: [6., 7.] → [12., 16.]
     """
     held = blocks_of(array)
-    return _picture({"": ran(body, held.values, held.mesh)}, name)
+    return _picture({"": ran(body, held.values or (), held.mesh)}, name)
 
 
 def buffers(steps: Mapping[str, tuple[Sequence[Any], Sequence[Any]]], columns: int = 2) -> Picture:
-    """Blocks before and after, by title, without a word of what happened between: questions."""
+    """Blocks before and after, by title, without a word of what happened between: questions.
+
+    Args:
+      steps: title → the blocks before and the blocks after, one for each device.
+      columns: how many of them stand side by side.
+
+    Example:
+      >>> grader.draw.buffers({"What happened?": ([[1, 2], [3, 4]], [[4, 6], [4, 6]])})
+      What happened?
+        device 0: [1, 2] → [4, 6]
+        device 1: [3, 4] → [4, 6]
+    """
     drawn = {
         title: Step(tuple(map(np.asarray, before)), tuple(map(np.asarray, held)))
         for title, (before, held) in steps.items()
@@ -72,12 +92,12 @@ def _grid(block: np.ndarray) -> np.ndarray:
 
 def _cell(blocks: Sequence[np.ndarray]) -> float:
     """Inches a number needs."""
-    return max(0.3, 0.075 * max(len(f"{v:g}") for block in blocks for v in block.flat) + 0.12)
+    return max(0.3, inches_of((f"{v:g}" for block in blocks for v in block.flat), SMALL) + 0.12)
 
 
 def _arrow(name: str) -> float:
     """Inches the arrow needs with its name above it."""
-    return max(0.7, 0.085 * len(name) + 0.2)
+    return max(0.7, inches_of([name]) + 0.2)
 
 
 def _parts(step: Step, name: str) -> tuple[float, float, float]:

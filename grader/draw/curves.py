@@ -59,6 +59,12 @@ def curves(runs: Mapping[str, Sequence[float]], against: str, title: str = "") -
     Args:
       runs: name → one number per step, above zero, in every run as many.
       against: the name of the run that is right.
+      title: stands above the curves.
+
+    Example:
+      >>> grader.draw.curves({"one device": [4.0, 2.0, 1.0], "eight": [4.0, 2.0, 1.5]}, against="one device")
+        one device: 4 → 1
+        eight: 4 → 1.5, off by nothing but rounding at first, 0.5 of it at most
     """
     held = Curves({name: np.asarray(numbers, np.float64) for name, numbers in runs.items()}, against)
     if against not in held.runs:

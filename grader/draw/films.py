@@ -18,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from PIL import Image
 
-from grader.draw.picture import COLOURS, INK, Picture, sheet
+from grader.draw.picture import COLOURS, INK, Picture, inches_of, sheet
 
 Pair = tuple[int, int]
 
@@ -75,6 +75,10 @@ def ring(
       steps: by default as many as there are devices.
       does: what a device does, given (step, device, block).
       blocks: the letter in front of a block's number.
+
+    Example:
+      >>> grader.draw.ring(3).holds
+      ((0, 1, 2), (2, 0, 1), (1, 2, 0))
     """
     steps = steps or devices
     holds = tuple(tuple((d + start - shift * t) % devices for d in range(devices)) for t in range(steps))
@@ -86,7 +90,15 @@ def ring(
 def film(table: Film | Sequence[Sequence[Any]], title: str = "", blocks: str = "") -> Picture:
     """A strip: a row for each step, a column for each device, arrows for what is sent.
 
-    `table` is a Film, or rows of the blocks that the devices hold.
+    Args:
+      table: a Film, or rows of the blocks that the devices hold.
+      title: stands above the picture.
+      blocks: the letter in front of a block's number.
+
+    Example:
+      >>> grader.draw.film([[0, 1], [1, 0]], blocks="A")
+      step 0: device 0 A0, device 1 A1
+      step 1: device 0 A1, device 1 A0
     """
     facts = table if isinstance(table, Film) else Film(tuple(tuple(row) for row in table), blocks=blocks)
     wide, high = _cell(facts)
@@ -133,7 +145,18 @@ class Movie(Picture):
 
 
 def turning(facts: Film, title: str = "") -> Movie:
-    """The devices in a circle: each works on its block while a copy is already on its way to the next."""
+    """The devices in a circle: each works on its block while a copy is already on its way to the next.
+
+    Args:
+      facts: what happens, step by step.
+      title: stands above the picture.
+
+    Example:
+      >>> grader.draw.turning(grader.draw.ring(2))
+      step 0: device 0 0, device 1 1
+        sends 0→1, 1→0
+      step 1: device 0 1, device 1 0
+    """
     scenes = [
         (t, moved)
         for t in range(len(facts.holds))
@@ -189,7 +212,7 @@ def _cell(facts: Film) -> tuple[float, float]:
     """Inches of one device at one step: wide enough for what is written there."""
     texts = [facts.doing(t, d) for t in range(len(facts.holds)) for d in range(facts.devices)]
     names = [_names(facts, held) for row in facts.holds for held in row]
-    return max(0.7, 0.085 * max(map(len, [*texts, *names])) + 0.16), 0.5 if facts.does else 0.32
+    return max(0.7, inches_of([*texts, *names]) + 0.16), 0.5 if facts.does else 0.32
 
 
 def _draw_cell(ax: Axes, facts: Film, held: Any, doing: str, box: tuple[float, float, float, float]) -> None:

@@ -20,7 +20,21 @@ ACROSS, WIDE, GAP, HEADING = 4, 1.8, 0.35, 0.5  # panels in a row; inches of a p
 def specs(shape: tuple[int, ...], specs: Sequence[P], mesh: Any, title: str = "") -> Picture:
     """An array of rank 1 or 2 under each of the specs, every block with the devices that hold it.
 
-    `mesh` is a Mesh, or axis names to sizes. Copies of a block share a colour within a panel.
+    Copies of a block share a colour within a panel.
+
+    Args:
+      shape: of the array, which has one dimension or two.
+      specs: the layouts.
+      mesh: a Mesh, or axis names to sizes.
+      title: stands above the picture.
+
+    Example:
+      >>> grader.draw.specs((4, 4), [P("x"), P()], {"x": 2})
+      P('x'): 4×4 over x=2
+        [0:2, 0:4] on device 0
+        [2:4, 0:4] on device 1
+      P(): 4×4 over x=2
+        [0:4, 0:4] on devices 0, 1
     """
     if not 1 <= len(shape) <= 2:
         raise ValueError(f"a gallery shows arrays of rank 1 or 2, not of shape {shape}")

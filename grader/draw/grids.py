@@ -15,9 +15,10 @@ import numpy as np
 from jax.sharding import Mesh
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
-from grader.draw.picture import COLOURS, INK, Picture, sheet
+from grader.draw.picture import COLOURS, INK, SMALL, Picture, inches_of, sheet
 
 ACROSS, DOWN, RADIUS = 0.68, 0.56, 0.19  # inches from device to device, and a device's radius
 LEFT, TOP, BETWEEN = 0.75, 0.62, 0.55  # inches for the names of the axes, and from one plane to the next
@@ -56,7 +57,19 @@ def grid(mesh: Any) -> Grid:
 def mesh(mesh: Any, title: str = "") -> Picture:
     """The devices of a mesh, by id, in its grid; rank 3 is drawn plane by plane.
 
-    `mesh` is a Mesh, or a dict of axis names and sizes. Devices that the mesh leaves out stand below, in grey.
+    Devices that the mesh leaves out stand below, in grey.
+
+    Args:
+      mesh: a Mesh, or axis names to sizes.
+      title: stands above the picture.
+
+    Example:
+      >>> grader.draw.mesh({"x": 4, "y": 2})
+      x=4, y=2; each line runs along y
+        x=0: 0 1
+        x=1: 2 3
+        x=2: 4 5
+        x=3: 6 7
     """
     held = grid(mesh)
     colours = dict.fromkeys(map(int, held.ids.flat), COLOURS[0])
@@ -64,7 +77,21 @@ def mesh(mesh: Any, title: str = "") -> Picture:
 
 
 def groups(mesh: Any, axis: str | Sequence[str], title: str = "") -> Picture:
-    """The groups of devices along one axis, or along several: a colour each, neighbours linked."""
+    """The groups of devices along one axis, or along several: a colour each, neighbours linked.
+
+    Args:
+      mesh: a Mesh, or axis names to sizes.
+      axis: the name of an axis, or several.
+      title: stands above the picture.
+
+    Example:
+      >>> grader.draw.groups({"x": 4, "y": 2}, "y")
+      along y: 4 groups of 2
+        0, 1
+        2, 3
+        4, 5
+        6, 7
+    """
     held, axes = grid(mesh), (axis,) if isinstance(axis, str) else tuple(axis)
     lines = held.groups(axes)
     colours = {device: COLOURS[k % len(COLOURS)] for k, line in enumerate(lines) for device in line}
@@ -76,7 +103,18 @@ def groups(mesh: Any, axis: str | Sequence[str], title: str = "") -> Picture:
 def route(coords: Mapping[int, Sequence[int]], order: Sequence[int], title: str = "") -> Picture:
     """Chips where they stand, wired to the chips beside them, and the ring that visits devices in this order.
 
-    `coords` gives each device its place (column, row); devices in one place are cores of one chip.
+    Args:
+      coords: device → its place (column, row); devices in one place are cores of one chip.
+      order: the devices, as the ring visits them.
+      title: stands above the picture.
+
+    Example:
+      >>> grader.draw.route({0: (0, 0), 1: (1, 0), 2: (1, 1), 3: (0, 1)}, [0, 1, 3, 2])
+        0 → 1: 1 link
+        1 → 3: 2 links
+        3 → 2: 1 link
+        2 → 0: 2 links
+        longest step: 2
     """
     places = {device: tuple(coords[device])[:2] for device in order}
     steps = [(a, b, links(places[a], places[b])) for a, b in zip(order, [*order[1:], order[0]], strict=True)]
@@ -114,12 +152,13 @@ def _at(held: Grid, place: Sequence[int]) -> tuple[float, float]:
     return LEFT + plane * wide + column * ACROSS, TOP + row * DOWN
 
 
-def _drawn(held: Grid, colours: Mapping[int, str], axes: Sequence[str], title: str):
-    rows, columns = _rows_and_columns(held)
+def _drawn(held: Grid, colours: Mapping[int, str], axes: Sequence[str], title: str) -> Figure:
+    rows, _ = _rows_and_columns(held)
+    below, spare = TOP + rows * DOWN + 0.1, 2.4 * RADIUS  # where those left out stand, and how far apart
     right = _at(held, [n - 1 for n in held.ids.shape])[0] + 2 * RADIUS
-    below = len(held.left_out) > 0
-    needed = max(LEFT + (len(held.left_out) + 1) * 2.4 * RADIUS + 0.9 if below else 0.0, 0.075 * len(title) + 0.2)
-    figure, ax = sheet(max(right, needed), TOP + (rows - 1) * DOWN + 2 * RADIUS + 0.6 * below)
+    note = LEFT + (len(held.left_out) + 1) * spare + 0.9 if held.left_out else 0.0
+    wide = max(right, note, inches_of([title], SMALL) + 0.2)
+    figure, ax = sheet(wide, TOP + (rows - 1) * DOWN + 2 * RADIUS + 0.6 * bool(held.left_out))
     ax.text(0.05, 0.12, title, fontsize=10, color=INK, va="center")
     for one, other, far in _links(held, axes):
         _link(ax, _at(held, one), _at(held, other), colours[int(held.ids[one])], far)
@@ -127,16 +166,10 @@ def _drawn(held: Grid, colours: Mapping[int, str], axes: Sequence[str], title: s
         _device(ax, *_at(held, place), int(held.ids[place]), colours[int(held.ids[place])])
     _name_axes(ax, held)
     for k, device in enumerate(held.left_out):
-        _device(ax, LEFT + k * 2.4 * RADIUS, TOP + rows * DOWN + 0.1, device, "#eeeeee", edge="#bbbbbb")
-    if below:
-        ax.text(
-            LEFT + (len(held.left_out) - 0.3) * 2.4 * RADIUS,
-            TOP + rows * DOWN + 0.1,
-            "left out",
-            fontsize=8,
-            color="#777777",
-            va="center",
-        )
+        _device(ax, LEFT + k * spare, below, device, "#eeeeee", edge="#bbbbbb")
+    if held.left_out:
+        x = LEFT + (len(held.left_out) - 0.3) * spare
+        ax.text(x, below, "left out", fontsize=8, color="#777777", va="center")
     return figure
 
 
@@ -176,7 +209,7 @@ def _name_axes(ax: Axes, held: Grid) -> None:
     """Along rows and columns, `name = place`; the planes' places above them."""
     names = list(held.sizes)
     plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # a link may pass behind a name
-    small = {"fontsize": 8, "color": "#555555", "va": "center", "bbox": plate}
+    small: dict[str, Any] = {"fontsize": 8, "color": "#555555", "va": "center", "bbox": plate}
     rows, columns = _rows_and_columns(held)
     for column in range(columns):
         x, y = _at(held, [0] * (held.ids.ndim - 1) + [column])
@@ -193,14 +226,14 @@ def _name_axes(ax: Axes, held: Grid) -> None:
 CHIP, APART = 0.62, 1.5  # inches: a core's share of a chip's width, and from chip to chip
 
 
-def _drawn_route(places: Mapping[int, tuple[int, ...]], steps: Sequence[tuple[int, int, int]], title: str):
+def _drawn_route(places: Mapping[int, tuple[int, ...]], steps: Sequence[tuple[int, int, int]], title: str) -> Figure:
     chips = sorted(set(places.values()))
     cores = {chip: sorted(d for d in places if places[d] == chip) for chip in chips}
     wide = CHIP * max(map(len, cores.values()))
     apart = max(APART, wide + 0.5)
     corner = {chip: (0.2 + chip[0] * apart, 0.45 + chip[1] * 1.1) for chip in chips}
     figure, ax = sheet(
-        max(0.4 + max(x for x, _ in chips) * apart + wide, 0.075 * len(title) + 0.2),
+        max(0.4 + max(x for x, _ in chips) * apart + wide, inches_of([title], SMALL) + 0.2),
         0.6 + max(y for _, y in chips) * 1.1 + CHIP,
     )
     ax.text(0.05, 0.15, title, fontsize=10, color=INK, va="center")

@@ -15,15 +15,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from grader.arrays.blocks import Blocks, blocks_of
+from grader.arrays.blocks import Blocks, Bounds, blocks_of
 from grader.arrays.numbers import close
-from grader.draw.picture import COLOURS, INK, WRONG, Picture, sheet
+from grader.arrays.words import number, numbered, region
+from grader.draw.picture import COLOURS, INK, SMALLEST, WRONG, Picture, sheet
 
 
 def shards(array: Any, title: str = "") -> Picture:
     """The whole array, coloured by block, each block with the devices that hold it.
 
-    `array` is a jax.Array or `Blocks`. Copies of a block share a colour; rank 3 is drawn slice by slice.
+    Copies of a block share a colour; rank 3 is drawn slice by slice.
+
+    Args:
+      array: a jax.Array or `Blocks`.
+      title: stands above the picture.
+
+    Example:
+      >>> array = jax.device_put(np.arange(8.0), jax.NamedSharding(jax.make_mesh((4,), ("x",)), P("x")))
+      >>> grader.draw.shards(array)
+      8 over x=4
+        [0:2] on device 0
+        [2:4] on device 1
+        [4:6] on device 2
+        [6:8] on device 3
     """
     held = as_blocks(array)
     figure = Figure(figsize=(0.6, 0.6))
@@ -43,7 +57,20 @@ def shards(array: Any, title: str = "") -> Picture:
 
 
 def devices(array: Any, title: str = "") -> Picture:
-    """The grid of devices, each with the block it holds: rows are the mesh's first axis."""
+    """The grid of devices, each with the block it holds: rows are the mesh's first axis.
+
+    Args:
+      array: a jax.Array or `Blocks`.
+      title: stands above the picture.
+
+    Example:
+      >>> grader.draw.devices(grader.draw.blocks((4, 4), P("x", "y"), {"x": 2, "y": 2}))
+      4×4 over x=2, y=2
+        [0:2, 0:2] on device 0
+        [0:2, 2:4] on device 1
+        [2:4, 0:2] on device 2
+        [2:4, 2:4] on device 3
+    """
     held = as_blocks(array)
     figure, ax = sheet(*_size(held))
     _draw_devices(ax, held, title)
@@ -51,7 +78,23 @@ def devices(array: Any, title: str = "") -> Picture:
 
 
 def compare(expected: Blocks, found: Blocks) -> Picture:
-    """Device by device, what it should hold and what it does; what differs is framed in red."""
+    """Device by device, what it should hold and what it does; what differs is framed in red.
+
+    Args:
+      expected: the blocks as they should be.
+      found: the blocks as they are.
+
+    Example:
+      >>> expected, found = (grader.draw.blocks((4,), spec, {"x": 2}) for spec in (P("x"), P()))
+      >>> grader.draw.compare(expected, found)
+      should hold
+      4 over x=2
+        [0:2] on device 0
+        [2:4] on device 1
+      holds
+      4 over x=2
+        [0:4] on devices 0, 1
+    """
     (w, h), (v, g) = _size(expected), _size(found)
     figure, ax = sheet(w + v + 0.5, max(h, g))
     _draw_devices(ax, expected, "should hold")
@@ -60,7 +103,24 @@ def compare(expected: Blocks, found: Blocks) -> Picture:
 
 
 def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
-    """A · B = C in a row, each coloured by who holds what."""
+    """A · B = C in a row, each coloured by who holds what.
+
+    Args:
+      a, b, c: a jax.Array or `Blocks` each.
+      title: stands above the picture.
+
+    Example:
+      >>> a, b, c = (grader.draw.blocks((4, 4), spec, {"x": 2}) for spec in (P("x"), P(), P("x")))
+      >>> grader.draw.matmul(a, b, c)
+      A: 4×4 over x=2
+        [0:2, 0:4] on device 0
+        [2:4, 0:4] on device 1
+      B: 4×4 over x=2
+        [0:4, 0:4] on devices 0, 1
+      C: 4×4 over x=2
+        [0:2, 0:4] on device 0
+        [2:4, 0:4] on device 1
+    """
     parts = [as_blocks(x) for x in (a, b, c)]
     widths = [inches(grid_shape(p.shape)[1]) for p in parts]
     height = max(inches(grid_shape(p.shape)[0]) for p in parts)
@@ -78,14 +138,24 @@ def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
 
 
 def text(array: Any) -> str:
-    """Who holds what, one line a block: the devices, and the part of the whole."""
+    """Who holds what, one line a block: the devices, and the part of the whole.
+
+    Args:
+      array: a jax.Array or `Blocks`.
+
+    Example:
+      >>> print(grader.draw.text(grader.draw.blocks((4, 4), P("x"), {"x": 2, "y": 2})))
+      4×4 over x=2, y=2
+        [0:2, 0:4] on devices 0, 1
+        [2:4, 0:4] on devices 2, 3
+    """
     held = as_blocks(array)
     size = "×".join(map(str, held.shape)) or "scalar"
     mesh = ", ".join(f"{name}={n}" for name, n in held.mesh.items())
     partial = f", parts of a sum over {', '.join(held.partial_over)}" if held.partial_over else ""
     lines = [f"{size} over {mesh or 'one device'}{partial}"]
     for index, holders in _holders(held).items():
-        lines.append(f"  {_region(index)} on {_devices_in_words(holders)}")
+        lines.append(f"  {region(index)} on {numbered('device', holders)}")
     return "\n".join(lines)
 
 
@@ -97,23 +167,17 @@ def as_blocks(array: Any) -> Blocks:
     raise TypeError(f"a picture is drawn of a jax.Array or of Blocks, not of a {type(array).__name__}")
 
 
-def _holders(held: Blocks) -> Mapping[tuple[tuple[int, int], ...], list[int]]:
-    holders: dict[tuple[tuple[int, int], ...], list[int]] = {}
-    for device, index in enumerate(held.indices):
-        holders.setdefault(tuple((s.start, s.stop) for s in index), []).append(device)
+def _holders(held: Blocks) -> Mapping[Bounds, list[int]]:
+    holders: dict[Bounds, list[int]] = {}
+    for device in range(len(held.indices)):
+        holders.setdefault(held.bounds(device), []).append(device)
     return dict(sorted(holders.items()))
 
 
-def _region(index: Sequence[tuple[int, int]]) -> str:
-    return f"[{', '.join(f'{a}:{b}' for a, b in index)}]"
-
-
-def _devices_in_words(holders: Sequence[int]) -> str:
-    return f"device{'s' * (len(holders) > 1)} {', '.join(map(str, holders))}"
-
-
 def grid_shape(shape: Sequence[int]) -> tuple[int, int]:
-    return ((1, 1), (1, *shape), tuple(shape))[len(shape)] if len(shape) <= 2 else tuple(shape[-2:])
+    """Rows and columns: the last two dimensions."""
+    rows, columns = (1, 1, *shape)[-2:]
+    return rows, columns
 
 
 def inches(length: int) -> float:
@@ -179,21 +243,22 @@ def _mesh_grid(held: Blocks) -> tuple[int, int]:
     return (1, sizes[0]) if len(sizes) == 1 else (sizes[0], math.prod(sizes[1:]))
 
 
-def _labels(value: np.ndarray | None, index: Sequence[tuple[int, int]]) -> list[list[str]]:
+def _labels(value: np.ndarray | None, bounds: Bounds) -> list[list[str]]:
     """What is written into a block: its values, its first corner when they are many, or its place."""
     if value is None or value.ndim > 2 or not value.size:
-        return [[_region(index)]]
+        return [[region(bounds)]]
     block = value.reshape(grid_shape(value.shape))
     rows, columns = (n if n <= most else most - 1 for n, most in zip(block.shape, (3, 4), strict=True))
-    labels = [[f"{entry:.5g}" for entry in row[:columns]] + ["…"] * (columns < block.shape[1]) for row in block[:rows]]
+    dots = ["…"] * (columns < block.shape[1])
+    labels = [[number(entry, 5) for entry in row[:columns]] + dots for row in block[:rows]]
     return labels + [["…"] * len(labels[0])] * (rows < block.shape[0])
 
 
 def _all_labels(held: Blocks) -> list[list[list[str]]]:
     values = held.values or [None] * len(held.indices)
     return [
-        _labels(None if value is None else np.asarray(value), [(s.start, s.stop) for s in index])
-        for value, index in zip(values, held.indices, strict=True)
+        _labels(None if value is None else np.asarray(value), held.bounds(device))
+        for device, value in enumerate(values)
     ]
 
 
@@ -202,7 +267,7 @@ def _cell(held: Blocks) -> tuple[float, float]:
     labels = _all_labels(held)
     widest = max(len(entry) for block in labels for row in block for entry in row)
     columns, rows = max(len(block[0]) for block in labels), max(len(block) for block in labels)
-    return max(0.8, columns * (0.065 * widest + 0.12)), max(0.35, 0.19 * rows + 0.06)
+    return max(0.8, columns * (SMALLEST * widest + 0.12)), max(0.35, 0.19 * rows + 0.06)
 
 
 HEADING, GAP = 0.34, 0.24  # inches above the grid, and above each device for its name
@@ -221,7 +286,7 @@ def _draw_devices(ax: Axes, held: Blocks, title: str, left: float = 0.0, against
     wide, high = _cell(held)
     colours = {index: COLOURS[k % len(COLOURS)] for k, index in enumerate(_holders(held))}
     ax.text(left + _size(held)[0] / 2, HEADING / 2, title, ha="center", va="center", fontsize=10, color=INK)
-    for device, (index, labels) in enumerate(zip(held.indices, _all_labels(held), strict=True)):
+    for device, labels in enumerate(_all_labels(held)):
         row, column = divmod(device, columns)
         x, y = left + 0.05 + column * (wide + 0.1), HEADING + GAP + row * (high + GAP)
         wrong = against is not None and not _same(held, against, device)
@@ -232,7 +297,7 @@ def _draw_devices(ax: Axes, held: Blocks, title: str, left: float = 0.0, against
                 (x, y),
                 wide,
                 high,
-                facecolor=colours[tuple((s.start, s.stop) for s in index)],
+                facecolor=colours[held.bounds(device)],
                 edgecolor=WRONG if wrong else "white",
                 linewidth=2,
                 gid=name if wrong else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -12,6 +13,7 @@ from matplotlib.figure import Figure
 # Okabe and Ito's palette, made paler: told apart by everyone, and dark text stays readable on it.
 COLOURS = ("#a6cfe8", "#f5d08a", "#a5d9c4", "#f2b49b", "#d9b8d4", "#f6efa0", "#9db9d6", "#cfcfcf")
 INK, WRONG = "#222222", "#c0392b"
+LETTER, SMALL, SMALLER, SMALLEST = 0.085, 0.075, 0.068, 0.065  # inches that a letter takes, by its size
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class Picture:
 
     def __repr__(self) -> str:
         return self.facts
+
+
+def inches_of(texts: Iterable[str], letter: float = LETTER) -> float:
+    """Inches that the longest of these texts takes."""
+    return letter * max(map(len, texts), default=0)
 
 
 def sheet(wide: float, high: float) -> tuple[Figure, Axes]:

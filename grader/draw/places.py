@@ -14,9 +14,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLOURS, INK, Picture, sheet
+from grader.arrays.blocks import Bounds
+from grader.arrays.words import number, region
+from grader.draw.picture import COLOURS, INK, SMALLER, Picture, inches_of, sheet
 
-Part = tuple[tuple[int, int], ...]
 HOST = "host"
 FAINT = "#bbbbbb"
 
@@ -30,17 +31,27 @@ class PlacedArray:
 
     name: str
     kind: str
-    parts: Mapping[int | str, tuple[Part, np.ndarray]]
+    parts: Mapping[int | str, tuple[Bounds, np.ndarray]]
 
 
 def placement(**arrays: Any) -> Picture:
     """Which device holds what of several arrays, each given under the name it is to be drawn with.
 
     The frame of an uncommitted array is dashed: JAX may move it.
+
+    Args:
+      **arrays: name → a jax.Array or a NumPy array.
+
+    Example:
+      >>> grader.draw.placement(here=np.arange(2), there=jax.device_put(np.arange(3), jax.devices()[1]))
+      here (NumPy)
+        host: [0:2] = 0 1
+      there (committed)
+        device 1: [0:3] = 0 1 2
     """
     rows, places = [_row(name, array) for name, array in arrays.items()], [HOST, *range(len(jax.devices()))]
     wide, high = _cell(rows)
-    left = 0.3 + 0.085 * max(len(text) for row in rows for text in (row.name, row.kind))
+    left = 0.3 + inches_of([text for row in rows for text in (row.name, row.kind)])
     figure, ax = sheet(left + len(places) * (wide + 0.06) + 0.05, 0.3 + len(rows) * (high + 0.12))
     for column, place in enumerate(places):
         x = left + column * (wide + 0.06)
@@ -53,8 +64,8 @@ def placement(**arrays: Any) -> Picture:
             fontsize=7.5,
             color=INK,
         )
-    for number, row in enumerate(rows):
-        _draw_row(ax, row, places, left, 0.3 + number * (high + 0.12), wide, high)
+    for k, row in enumerate(rows):
+        _draw_row(ax, row, places, left, 0.3 + k * (high + 0.12), wide, high)
     return Picture(figure, "\n".join(map(_text, rows)))
 
 
@@ -63,8 +74,8 @@ def _text(row: PlacedArray) -> str:
     lines = [f"{row.name} ({row.kind})"]
     for place, (part, values) in row.parts.items():
         where = HOST if place == HOST else f"device {place}"
-        few = f" = {' '.join(map(_number, values.flat))}" if values.size <= 4 else ""
-        lines.append(f"  {where}: {_region(part)}{few}")
+        few = f" = {' '.join(map(_written, values.flat))}" if values.size <= 4 else ""
+        lines.append(f"  {where}: {region(part)}{few}")
     return "\n".join(lines)
 
 
@@ -73,35 +84,31 @@ def _row(name: str, array: Any) -> PlacedArray:
         return PlacedArray(name, "NumPy", {HOST: (_part([slice(None)] * array.ndim, array.shape), array)})
     if not isinstance(array, jax.Array):
         raise TypeError(f"{name} should be a jax.Array or a NumPy array; it is a {type(array).__name__}")
-    number = {device: k for k, device in enumerate(jax.devices())}
-    held = {number[s.device]: (_part(s.index, array.shape), np.asarray(s.data)) for s in array.addressable_shards}
+    numbers = {device: k for k, device in enumerate(jax.devices())}
+    held = {numbers[s.device]: (_part(s.index, array.shape), np.asarray(s.data)) for s in array.addressable_shards}
     return PlacedArray(name, "committed" if array.committed else "uncommitted", dict(sorted(held.items())))
 
 
-def _part(index: Sequence[slice], shape: Sequence[int]) -> Part:
+def _part(index: Sequence[slice], shape: Sequence[int]) -> Bounds:
     return tuple(part.indices(length)[:2] for part, length in zip(index, shape, strict=True))
 
 
-def _region(part: Part) -> str:
-    return f"[{', '.join(f'{start}:{stop}' for start, stop in part)}]"
+def _written(value: Any) -> str:
+    return number(value, 5)
 
 
-def _number(value: Any) -> str:
-    return f"{value:.5g}"
-
-
-def _label(part: Part, values: np.ndarray) -> str:
+def _label(part: Bounds, values: np.ndarray) -> str:
     """What is written into a block: its values where they are few, else its place in the whole."""
     if values.size > 8 or values.ndim > 2:
-        return _region(part)
+        return region(part)
     lines = values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values.reshape(-1, min(values.size, 4) or 1)
-    return "\n".join(" ".join(map(_number, line)) for line in lines)
+    return "\n".join(" ".join(map(_written, line)) for line in lines)
 
 
 def _cell(rows: Sequence[PlacedArray]) -> tuple[float, float]:
     labels = [_label(*held) for row in rows for held in row.parts.values()]
-    widest = max((len(line) for label in labels for line in label.split("\n")), default=0)
-    return max(0.66, 0.068 * widest + 0.14), max(0.36, 0.15 * max((x.count("\n") for x in labels), default=0) + 0.28)
+    widest = inches_of([line for label in labels for line in label.split("\n")], SMALLER)
+    return max(0.66, widest + 0.14), max(0.36, 0.15 * max((x.count("\n") for x in labels), default=0) + 0.28)
 
 
 def _draw_row(

@@ -6,14 +6,24 @@ from collections.abc import Mapping
 
 from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLOURS, INK, Picture, sheet
+from grader.draw.picture import COLOURS, INK, Picture, inches_of, sheet
 
-HIGH, CHARACTER, MARGIN = 0.3, 0.085, 0.24  # inches: a row, a letter, around a text
+HIGH, MARGIN = 0.3, 0.24  # inches: a row, around a text
 RIGHT, OTHER = COLOURS[2], COLOURS[3]
 
 
 def table(cells: Mapping[str, Mapping[str, str]], right: str = "1") -> Picture:
-    """Draw texts by row and column; cells that say `right` have another colour than the others."""
+    """Draw texts by row and column; cells that say `right` have another colour than the others.
+
+    Args:
+      cells: row → column → text.
+      right: the text of the cells that have the other colour.
+
+    Example:
+      >>> grader.draw.table({"sum": {"float32": "1", "bfloat16": "0.98"}})
+           float32  bfloat16
+      sum  1        0.98
+    """
     columns = list(dict.fromkeys(name for row in cells.values() for name in row))
     first = _inches(list(cells))
     widths = [_inches([name, *(row.get(name, "") for row in cells.values())]) for name in columns]
@@ -43,7 +53,7 @@ def table(cells: Mapping[str, Mapping[str, str]], right: str = "1") -> Picture:
 
 
 def _inches(texts: list[str]) -> float:
-    return max(map(len, texts), default=0) * CHARACTER + MARGIN
+    return inches_of(texts) + MARGIN
 
 
 def _text(cells: Mapping[str, Mapping[str, str]], columns: list[str]) -> str:

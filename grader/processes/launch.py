@@ -157,6 +157,12 @@ def launch(
       ValueError: there is no such script, or a number makes no sense.
       Refused: the function uses something that cannot go to another process.
       NoProcesses: none can be started here.
+
+    Example:
+      >>> def main(process_id, num_processes):
+      ...     return 10 * process_id
+      >>> grader.launch(main, processes=2).processes[1].returned
+      10
     """
     if not (1 <= processes <= 64 and 1 <= devices <= 64 and seconds > 0 and grace >= 0):
         raise ValueError(

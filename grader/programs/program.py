@@ -44,7 +44,7 @@ class Program:
         return [(jax.tree_util.keystr(path), tuple(aval.shape)) for path, aval in jax.tree.leaves_with_path(tree)]
 
     @cached_property
-    def _jitted(self) -> Callable[..., Any]:
+    def _jitted(self) -> jax.stages.Wrapped:
         return jax.jit(lambda *leaves: self.exported.call(*jax.tree.unflatten(self.exported.in_tree, leaves)[0]))
 
     def compile(self, *avals: Any, once: bool = False) -> jax.stages.Compiled:
@@ -66,7 +66,7 @@ def trace(fn: Callable[..., Any], *args: Any) -> Program:
     Debug prints and debug callbacks are left out. Host callbacks raise `Refused`, as does a result
     that is no array; whatever `fn` itself raises passes through.
     """
-    jitted = jax.jit(_named_alike(fn))
+    jitted: jax.stages.Wrapped = jax.jit(_named_alike(fn))
     traced = jitted.trace(*args)
     names = _primitives(traced.jaxpr)
     if callbacks := sorted(name for name in names if _is_host_callback(name)):
@@ -116,7 +116,7 @@ def _named_alike(fn: Callable[..., Any]) -> Callable[..., Any]:
 @contextlib.contextmanager
 def _without_places() -> Iterator[None]:
     """Lower to operations that do not know which line of which file they stem from."""
-    before = jax.config.jax_traceback_in_locations_limit
+    before = jax.config.jax_traceback_in_locations_limit  # type: ignore[attr-defined]  # made at run time
     jax.config.update("jax_traceback_in_locations_limit", 0)
     try:
         yield
@@ -152,7 +152,7 @@ def _primitives(jaxpr: Any) -> set[str]:
     return names
 
 
-def _without_debug(traced: Any) -> Callable[..., Any]:
+def _without_debug(traced: Any) -> jax.stages.Wrapped:
     """The traced function with its debug prints and debug callbacks taken out."""
     run = core.jaxpr_as_fun(_stripped(traced.jaxpr))
     result = jax.tree.structure(traced.out_info)

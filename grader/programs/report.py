@@ -60,6 +60,13 @@ def communication(fn: Callable[..., Any], *args: Any) -> Report:
     Args:
       fn: any function that JAX can trace; `jax.jit` is applied for you.
       *args: arrays as they lie on their devices (or `jax.ShapeDtypeStruct`s with shardings).
+
+    Example:
+      >>> mesh = jax.make_mesh((4,), ("x",))
+      >>> array = jax.device_put(np.arange(8.0), jax.NamedSharding(mesh, P("x")))
+      >>> total = jax.shard_map(lambda v: jax.lax.psum(v, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+      >>> print(grader.communication(total, array).collectives[0])
+      all_reduce of f32[2] over x: 12 B sent per device
     """
     return report(trace(fn, *args), *args)
 
@@ -79,6 +86,6 @@ def flops(compiled: jax.stages.Compiled, written: Structure) -> int:
 
 def peak_bytes(compiled: jax.stages.Compiled) -> int:
     """Bytes that one device holds at the peak: arguments, results and what lies between."""
-    memory = compiled.memory_analysis()
+    memory: Any = compiled.memory_analysis()
     held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
     return held - memory.alias_size_in_bytes

@@ -90,6 +90,10 @@ def review(lesson: str, count: int = 3, seed: int | None = None) -> Review:
       lesson: the lesson that begins, such as "04_automatic".
       count: how many questions.
       seed: for the same questions again; by default they are new every time.
+
+    Example:
+      >>> len(grader.review("04_automatic", count=2).questions)
+      2
     """
     rng, makers_of = fresh(seed), makers()
     earlier = sorted((name for name in makers_of if name < lesson), reverse=True)
