@@ -9,8 +9,7 @@ from __future__ import annotations
 import base64
 import io
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import OnDevices, OnMesh, PerProcess
 from grader.arrays.sketch import Sketch
 from grader.exercises.answers import Ask, Layout, Problem, Script, Value
+from grader.exercises.codecs import FLAG, NUMBER, TEXT, Codec, Record, data_class, refusing, tuple_of
 from grader.programs.program import Program
 
 
@@ -34,6 +34,7 @@ def to_json(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} does not cross the wire")
 
 
+@refusing
 def from_json(data: Any) -> Any:
     """The inverse of `to_json`. Raises ValueError for anything that `to_json` did not write."""
     if isinstance(data, list):
@@ -43,57 +44,7 @@ def from_json(data: Any) -> Any:
     if len(data) != 1:
         raise ValueError("a record on the wire has exactly one key")
     ((name, body),) = data.items()
-    try:
-        return RECORDS[name].read(body)
-    except ValueError:
-        raise
-    except Exception as error:  # a student's code can write anything on the wire
-        raise ValueError(f"not a record of this wire: {name!r}") from error
-
-
-@dataclass(frozen=True)
-class Codec:
-    """How something is written as JSON types, and read."""
-
-    write: Callable[[Any], Any]
-    read: Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
-class Record(Codec):
-    """What is written as `{kind: body}`: all of this type that fit."""
-
-    of: type | tuple[type, ...]
-    fits: Callable[[Any], bool] = lambda value: True
-
-
-def _data_class(of: type, **fields: Codec) -> Record:
-    """A data class: each of its fields under its name."""
-
-    def write(value: Any) -> dict[str, Any]:
-        return {name: codec.write(getattr(value, name)) for name, codec in fields.items()}
-
-    def read(body: Any) -> Any:
-        if body.keys() != fields.keys():
-            raise ValueError(f"a {of.__name__} has other fields")
-        return of(**{name: codec.read(body[name]) for name, codec in fields.items()})
-
-    return Record(write, read, of)
-
-
-def _plain(of: type) -> Codec:
-    """Text, a number or a truth value; nothing that only could be made one."""
-
-    def read(body: Any) -> Any:
-        if type(body) is not of:
-            raise TypeError(f"no {of.__name__}")
-        return body
-
-    return Codec(of, read)
-
-
-def _tuple_of(entry: Codec) -> Codec:
-    return Codec(lambda values: list(map(entry.write, values)), lambda body: tuple(map(entry.read, body)))
+    return RECORDS[name].read(body)
 
 
 def _legible(body: Any) -> str:
@@ -120,27 +71,27 @@ def _array(body: Any) -> Any:
 
 
 ANY = Codec(to_json, from_json)
-TEXT, FLAG, NUMBER = _plain(str), _plain(bool), _plain(int)
 LEGIBLE = Codec(str, _legible)  # text that is shown to somebody
-PARTS = _tuple_of(ANY)
+PARTS = tuple_of(ANY)
 SPEC = Codec(lambda spec: to_json(tuple(spec)), lambda body: P(*from_json(body)))
 BY_NUMBER = Codec(
     lambda values: [[number, to_json(value)] for number, value in values.items()],
     lambda body: {NUMBER.read(number): from_json(value) for number, value in body},
 )
+PROGRAM = Record(lambda program: _base64(program.artefact), lambda body: Program(_bytes_of(body)), Program)
 
 RECORDS: Mapping[str, Record] = {
     "float": Record(lambda number: repr(float(number)), float, float),  # infinite, or no number
-    "program": Record(lambda program: _base64(program.artefact), lambda body: Program(_bytes_of(body)), Program),
-    "value": _data_class(Value, value=ANY, uploaded=LEGIBLE),
-    "script": _data_class(Script, source=TEXT, main=TEXT),
-    "problem": _data_class(Problem, kind=LEGIBLE, error=LEGIBLE, message=LEGIBLE, operands=_tuple_of(LEGIBLE)),
-    "ask": _data_class(Ask, mesh=ANY, arguments=ANY, key=TEXT, explicit=FLAG, on_devices=FLAG, cotangents=ANY),
-    "layout": _data_class(Layout, shape=_tuple_of(NUMBER), dtype=TEXT, spec=SPEC),
-    "mesh": _data_class(OnMesh, sizes=ANY, explicit=FLAG, order=_tuple_of(NUMBER)),
-    "laid": _data_class(OnDevices, value=ANY, mesh=ANY, spec=SPEC, instead=BY_NUMBER, memory=TEXT),
-    "each": _data_class(PerProcess, values=PARTS),
-    "sketch": _data_class(Sketch, sizes=ANY, block=ANY, steps=ANY, checked=FLAG),
+    "program": PROGRAM,
+    "value": data_class(Value, value=ANY, uploaded=LEGIBLE),
+    "script": data_class(Script, source=TEXT, main=TEXT),
+    "problem": data_class(Problem, kind=LEGIBLE, error=LEGIBLE, message=LEGIBLE, operands=tuple_of(LEGIBLE)),
+    "ask": data_class(Ask, mesh=ANY, arguments=ANY, key=TEXT, explicit=FLAG, on_devices=FLAG, cotangents=ANY),
+    "layout": data_class(Layout, shape=tuple_of(NUMBER), dtype=TEXT, spec=SPEC),
+    "mesh": data_class(OnMesh, sizes=ANY, explicit=FLAG, order=tuple_of(NUMBER)),
+    "laid": data_class(OnDevices, value=ANY, mesh=ANY, spec=SPEC, instead=BY_NUMBER, memory=TEXT),
+    "each": data_class(PerProcess, values=PARTS),
+    "sketch": data_class(Sketch, sizes=ANY, block=ANY, steps=ANY, checked=FLAG),
     "spec": Record(SPEC.write, SPEC.read, P),  # before tuples: it is one on an older JAX
     "dict": Record(
         lambda entries: [[key, to_json(value)] for key, value in entries.items()],

@@ -25,12 +25,12 @@ RAN = Ran((RESULT,), 12, (BRANCHED,))
 
 @pytest.mark.parametrize("record", [wire.COLLECTIVE, wire.MANUAL, wire.STRUCTURE, wire.RESULT, wire.RAN])
 def test_every_field_crosses(record):
-    assert list(record.fields) == [field.name for field in fields(record.kind)]
+    assert list(record.fields) == [field.name for field in fields(record.of)]
 
 
 def test_what_is_said_comes_back():
-    assert wire.structure_in(json.loads(json.dumps(wire.structure_out(STRUCTURE)))) == STRUCTURE
-    ran = wire.ran_in(json.loads(json.dumps(wire.ran_out(RAN))))
+    assert wire.STRUCTURE.read(json.loads(json.dumps(wire.STRUCTURE.write(STRUCTURE)))) == STRUCTURE
+    ran = wire.RAN.read(json.loads(json.dumps(wire.RAN.write(RAN))))
     assert (ran.flops, ran.compiled) == (RAN.flops, RAN.compiled)
     (result,) = ran.results
     assert (result.layout, result.as_asked, result.held.indices) == ("P('x')", True, RESULT.held.indices)
@@ -58,7 +58,7 @@ def replaced(data, path, part):
 
 @pytest.mark.parametrize(
     ("read", "said"),
-    [(wire.structure_in, wire.structure_out(STRUCTURE)), (wire.ran_in, wire.ran_out(RAN))],
+    [(wire.STRUCTURE.read, wire.STRUCTURE.write(STRUCTURE)), (wire.RAN.read, wire.RAN.write(RAN))],
     ids=["structure", "ran"],
 )
 def test_nothing_else_is_read(read, said):
@@ -73,18 +73,20 @@ def test_nothing_else_is_read(read, said):
             except ValueError:
                 refused += 1
             else:
-                assert json.dumps(wire.structure_out(found) if isinstance(found, Structure) else wire.ran_out(found))
+                assert json.dumps(
+                    wire.STRUCTURE.write(found) if isinstance(found, Structure) else wire.RAN.write(found)
+                )
     assert refused > 0.85 * tried
 
 
 @pytest.mark.parametrize("name", wire.COLLECTIVE.fields)
 def test_a_field_too_few_or_too_many_is_refused(name):
-    said = wire.structure_out(STRUCTURE)
+    said = wire.STRUCTURE.write(STRUCTURE)
     short = [{key: part for key, part in c.items() if key != name} for c in said["collectives"]]
     long = [{**c, "more": 1} for c in said["collectives"]]
     for collectives in (short, long, [list(c.values()) for c in said["collectives"]]):
         with pytest.raises(ValueError):
-            wire.structure_in({**said, "collectives": collectives})
+            wire.STRUCTURE.read({**said, "collectives": collectives})
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,6 @@ def test_a_field_too_few_or_too_many_is_refused(name):
     ],
 )
 def test_a_field_of_another_type_is_refused(name, part):
-    said = wire.structure_out(STRUCTURE)
+    said = wire.STRUCTURE.write(STRUCTURE)
     with pytest.raises(ValueError):
-        wire.structure_in({**said, "collectives": [{**said["collectives"][0], name: part}]})
+        wire.STRUCTURE.read({**said, "collectives": [{**said["collectives"][0], name: part}]})

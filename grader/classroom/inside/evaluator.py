@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from grader.classroom.inside import wire
 from grader.classroom.inside.role import Role
+from grader.exercises.as_json import PROGRAM
 from grader.programs.program import Program
 from grader.programs.structure import Structure
 from grader.programs.walk import structure
@@ -29,7 +30,7 @@ def main(questions: TextIO, replies: TextIO) -> None:
 
 @functools.lru_cache(maxsize=4)
 def _read(text: str) -> tuple[Program, Structure]:
-    program = wire.program(text)
+    program = PROGRAM.read(text)
     return program, structure(program)
 
 
@@ -38,9 +39,9 @@ def _reply(question: dict[str, Any]) -> dict[str, Any]:
 
     try:
         program, written = _read(question["program"])
-        if "given" not in question:
-            return {"forms": program.results, "structure": wire.structure_out(written)}
-        return wire.ran_out(execute(program, *wire.inputs(question), written))
+        if "mesh" not in question:
+            return {"forms": program.results, "structure": wire.STRUCTURE.write(written)}
+        return wire.RAN.write(execute(program, *wire.inputs(question), written))
     except Exception as error:  # XLA's own refusals, and whatever an odd artefact may lead to
         return {"raised": [type(error).__name__, str(error)[:4000]]}
 

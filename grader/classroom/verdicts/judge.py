@@ -92,11 +92,11 @@ class Evaluated(Execution):
 
     @cached_property
     def structure(self) -> Structure:
-        return wire.structure_in(self._read["structure"])
+        return wire.STRUCTURE.read(self._read["structure"])
 
     def run(self) -> Ran:
         question = wire.question(self.program)
-        return wire.ran_in(self.ask({**question, **wire.run_of(self.case.mesh, self.operands, specs_due(self.case))}))
+        return wire.RAN.read(self.ask({**question, **wire.run_of(self.case.mesh, self.operands, specs_due(self.case))}))
 
 
 class Judge:
