@@ -62,11 +62,11 @@ def _show(verdict: Verdict) -> None:
 
     shell = sys.modules.get("IPython")
     if shell is None or shell.get_ipython() is None:
-        print(feedback.text(verdict))
+        print(feedback.plain_card(verdict))
     else:
         from IPython.display import display
 
-        display({"text/html": feedback.card(verdict), "text/plain": feedback.text(verdict)}, raw=True)
+        display({"text/html": feedback.card(verdict), "text/plain": feedback.plain_card(verdict)}, raw=True)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ GOOD, PART, BAD = "#1a7f4b", "#b7791f", "#b23b3b"
 WIDTH = 92
 
 
-def text(verdict: Verdict) -> str:
+def plain_card(verdict: Verdict) -> str:
     """The verdict in plain text: the marks, the ladder, and what to look at next."""
     lines = [f"{verdict.exercise}: {_points(verdict)}", _ladder(verdict)]
     if not verdict.passed:

@@ -26,21 +26,21 @@ def verdict(words="", **more):
 
 
 def test_a_pass_is_short():
-    assert feedback.text(verdict()) == "case3: 4 of 4 points\n✓ runs  ✓ values  ✓ work"
+    assert feedback.plain_card(verdict()) == "case3: 4 of 4 points\n✓ runs  ✓ values  ✓ work"
     assert "Right." in feedback.card(verdict())
 
 
 def test_a_miss_shows_the_ladder_the_words_and_the_case():
-    shown = feedback.text(verdict("It is wrong.", where="mesh x=4"))
+    shown = feedback.plain_card(verdict("It is wrong.", where="mesh x=4"))
     assert shown == "case3: 0 of 4 points\n✓ runs  ✗ values  · work\n\nIt is wrong.\nIn the case: mesh x=4"
 
 
 def test_what_happened_is_told_by_fields_and_not_by_words():
     silent = Verdict("case3", (Outcome.missed("case3", "values", 2, ""), Outcome.untried("case3", "work", 2, "")))
     assert not silent.passed and silent.failure.check == "values"
-    assert "✗ values  · work" in feedback.text(silent) and "Not yet." in feedback.card(silent)
+    assert "✗ values  · work" in feedback.plain_card(silent) and "Not yet." in feedback.card(silent)
     spoken = Outcome.missed("case3", "values", 2, "Not tried on enough devices.")
-    assert "✗ values" in feedback.text(Verdict("case3", (spoken,)))
+    assert "✗ values" in feedback.plain_card(Verdict("case3", (spoken,)))
 
 
 def test_an_outcome_comes_back_from_its_record():

@@ -176,10 +176,10 @@ def collect(
 @app.command()
 def where(name: Annotated[str, typer.Argument(help="An exercise, such as case3.")]) -> None:
     """Show where an exercise is declared, and where it is taught."""
-    from grader.classroom.course.where import where as lines_of
+    from grader.classroom.course.where import places_of
 
     try:
-        lines = lines_of(root_of(Path.cwd()), name)
+        lines = places_of(root_of(Path.cwd()), name)
     except LookupError as error:
         raise Trouble(str(error)) from None
     for line in lines:

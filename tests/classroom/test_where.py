@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from grader.classroom.course.where import where
+from grader.classroom.course.where import places_of
 from grader.lessons import EXERCISES
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_an_exercise_is_declared_told_and_asked_about_at_three_places():
-    declaration, text, review = where(ROOT, "case3")
+    declaration, text, review = places_of(ROOT, "case3")
     assert re.fullmatch(r"grader/lessons/matmul/cases\.py:\d+: the declaration", declaration)
     assert re.fullmatch(r"solutions/07_matmul/07_matmul\.md:\d+: 8 · Case 3: .*", text)
     assert review == "grader/reviews/matmul.py:1: the review questions"
@@ -20,7 +20,7 @@ def test_an_exercise_is_declared_told_and_asked_about_at_three_places():
 
 def test_every_place_names_the_exercise():
     for name in EXERCISES:
-        declaration, text, _ = where(ROOT, name)
+        declaration, text, _ = places_of(ROOT, name)
         for place in (declaration, text):
             file, line, _ = place.split(":", 2)
             assert name in (ROOT / file).read_text().splitlines()[int(line) - 1], place
@@ -28,4 +28,4 @@ def test_every_place_names_the_exercise():
 
 def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(LookupError, match="Did you mean case3"):
-        where(ROOT, "case33")
+        places_of(ROOT, "case33")

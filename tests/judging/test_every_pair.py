@@ -79,7 +79,7 @@ def test_every_answer_to_every_exercise_has_a_verdict(form, kind):
     assert judged.worth == 4
     assert (judged.points == 4) == judged.passed == ((form, kind) in RIGHT)
     assert bool(judged.words) != judged.passed
-    assert not [word for word in INTERNAL if word in feedback.text(judged)]
+    assert not [word for word in INTERNAL if word in feedback.plain_card(judged)]
 
 
 @pytest.mark.parametrize("second", ANSWERS)
@@ -90,7 +90,7 @@ def test_answers_of_different_kinds_to_one_exercise_have_a_verdict(form, first, 
     assert judged.worth == 4
     assert (judged.points == 4) == judged.passed == ({(form, first), (form, second)} <= RIGHT)
     assert bool(judged.words) != judged.passed
-    assert not [word for word in INTERNAL if word in feedback.text(judged)]
+    assert not [word for word in INTERNAL if word in feedback.plain_card(judged)]
 
 
 def test_every_form_has_a_ladder_and_its_place_in_this_table():

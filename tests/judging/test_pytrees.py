@@ -109,7 +109,7 @@ def test_a_wrong_scale_is_named_and_the_table_shows_it():
         "The gradient by x": "4",
         "The gradient by y": "4",
     }
-    assert "found ÷ expected:" in feedback.text(found) and "<strong>4</strong>" in feedback.card(found)
+    assert "found ÷ expected:" in feedback.plain_card(found) and "<strong>4</strong>" in feedback.card(found)
 
 
 def test_a_right_loss_with_wrong_gradients_is_told_which():
@@ -127,7 +127,7 @@ def test_without_a_named_mistake_the_signature_is_that_of_the_first_wrong_array(
 def test_copies_that_differ_are_found_out():
     found = verdict(exported, lambda *a, mesh: gradients(*a, mesh=mesh, then=lambda g, n: g, check_vma=False))
     assert [r.apart for r in found.ratios] == [False, True, True]
-    assert "copies differ" in feedback.text(found)
+    assert "copies differ" in feedback.plain_card(found)
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_each_mistake_is_named_and_what_happened_is_said(wrong, check, words):
     found = verdict(wrong)
     assert found.mistake == wrong.__name__
     assert found.failure.check == check and words in found.words
-    assert "Traceback" not in feedback.text(found)
+    assert "Traceback" not in feedback.plain_card(found)
 
 
 def unwritten(process_id, num_processes, *, mine): ...

@@ -8,7 +8,7 @@ from pathlib import Path
 from grader.lessons import find
 
 
-def where(root: Path, name: str) -> list[str]:
+def places_of(root: Path, name: str) -> list[str]:
     """`file:line: what stands there`, by paths from the root; LookupError, as `find` raises it, for an unknown name."""
     find(name)
     text = next(file for file in root.glob("solutions/*/*.md") if f":answer: {name}\n" in file.read_text())

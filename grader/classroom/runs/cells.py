@@ -35,7 +35,7 @@ class Names:
 
 
 @dataclass(frozen=True, eq=False)
-class Text:
+class CellText:
     """What a cell says: its tree, its names, and its text without comments and spacing."""
 
     tree: ast.Module
@@ -43,7 +43,7 @@ class Text:
     plain: str
 
 
-def texts(sources: Sequence[str]) -> list[Text] | None:
+def texts(sources: Sequence[str]) -> list[CellText] | None:
     """What cells say; None when one of them is not Python, or more than can be read."""
     try:
         return [_text(source) for source in sources]
@@ -52,11 +52,11 @@ def texts(sources: Sequence[str]) -> list[Text] | None:
 
 
 @functools.lru_cache(maxsize=256)  # most cells of a class are the same in every hand-in
-def _text(source: str) -> Text:
+def _text(source: str) -> CellText:
     tree = ast.parse(source)
     seen = _names(symtable.symtable(source, "cell", "exec"))
     names = Names(seen.binds | _filled(tree), seen.uses, _afresh(tree), _imported(tree))
-    return Text(tree, names, ast.unparse(tree))
+    return CellText(tree, names, ast.unparse(tree))
 
 
 def imports_agree(name: str, cells: Sequence[Names]) -> bool:

@@ -56,7 +56,7 @@ class Judged:
 def present(verdict: Verdict) -> Judged:
     from grader import feedback
 
-    return Judged(verdict, feedback.card(verdict), feedback.text(verdict))
+    return Judged(verdict, feedback.card(verdict), feedback.plain_card(verdict))
 
 
 def to_record(judged: Judged) -> dict[str, Any]:
