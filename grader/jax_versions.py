@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import lax
 from jax.extend.core import Jaxpr
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import sdy, stablehlo
@@ -69,6 +70,21 @@ def open_jaxpr(jaxpr: Any) -> Jaxpr:
 def public_module(module: str) -> str:
     """Where JAX shows the classes that it keeps, and says that it keeps, in private modules."""
     return "jax.sharding" if module.startswith("jax._src.") else module
+
+
+# What varies between devices, inside shard_map.
+
+
+def varying(tree: Any, axes: str | tuple[str, ...]) -> Any:
+    """The same arrays, typed as ones that may differ between the devices along these mesh axes."""
+    if hasattr(lax, "pcast"):
+        return jax.tree.map(lambda leaf: lax.pcast(leaf, axes, to="varying"), tree)
+    return jax.tree.map(lambda leaf: lax.pvary(leaf, axes), tree)  # type: ignore[attr-defined] # JAX before 0.8.2
+
+
+def axes_varied(kind: Any) -> list[str]:
+    """The mesh axes along which values of a type may vary."""
+    return sorted(kind.vma if hasattr(kind, "vma") else kind.manual_axis_type.varying)
 
 
 # Programs as text, through MLIR's bindings.

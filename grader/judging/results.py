@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from grader.arrays.laid import holds_arrays
 from grader.arrays.meshes import spelled
 from grader.arrays.numbers import close, tolerance
 from grader.arrays.ratios import Ratio, ratio
+from grader.arrays.words import number, region
 from grader.exercises.case import Case
 from grader.judging.behaviour import Execution, held, specs_due
 from grader.judging.miss import Miss
@@ -54,13 +54,13 @@ def _named(case: Case, place: str) -> str:
     if case.cotangents is not None:
         (side, rest), arrays = _first(place), [name for name, a in case.arguments.items() if holds_arrays(a)]
         if side == 1:
-            number, inside = _first(rest)
-            return f"The gradient by {arrays[number or 0]}{inside}"
+            k, inside = _first(rest)
+            return f"The gradient by {arrays[k or 0]}{inside}"
         place = rest
     if not place:
         return "The result"
-    number, inside = _first(place)
-    return f"Result{place}" if number is None else f"Result {number}{inside}"
+    k, inside = _first(place)
+    return f"Result{place}" if k is None else f"Result {k}{inside}"
 
 
 def _first(place: str) -> tuple[int | None, str]:
@@ -97,33 +97,28 @@ def blocks_due(result: Result, whole: np.ndarray) -> list[np.ndarray]:
     return [whole[index] for index in result.held.indices]
 
 
-def _first_difference(run: Execution, place: str, number: int, device: int, whole: np.ndarray) -> str:
-    name, result = _named(run.case, place), run.results[number]
-    index, block = result.held.indices[device], held(result)[device]
-    wanted = whole[index]
+def _first_difference(run: Execution, place: str, k: int, device: int, whole: np.ndarray) -> str:
+    name, result = _named(run.case, place), run.results[k]
+    block, expected = held(result)[device], whole[result.held.indices[device]]
     claimed = " (its copy of the whole)" if result.claims_copies else ""
-    if not wanted.ndim:
-        return f"{name} is wrong on device {device}: it should be {_number(wanted)}, and it is {_number(block)}."
-    bound = tolerance(wanted, run.case.roundings)
-    at = tuple(int(i) for i in np.argwhere(~np.isclose(block, wanted, rtol=0, atol=bound))[0])
+    if not expected.ndim:
+        return f"{name} is wrong on device {device}: it {_should_be(expected, block)}."
+    bound = tolerance(expected, run.case.roundings)
+    at = tuple(int(i) for i in np.argwhere(~np.isclose(block, expected, rtol=0, atol=bound))[0])
     return (
-        f"{name} is wrong on device {device}. It holds {_region(index)}{claimed}; in that block entry "
-        f"{list(at)} should be {_number(wanted[at])}, and it is {_number(block[at])}."
+        f"{name} is wrong on device {device}. It holds {region(result.held.bounds(device))}{claimed}; in that block "
+        f"entry {list(at)} {_should_be(expected[at], block[at])}."
     )
 
 
-def _region(index: tuple[slice, ...]) -> str:
-    return f"[{', '.join(f'{s.start}:{s.stop}' for s in index)}]"
+def _should_be(expected: np.ndarray, entry: np.ndarray) -> str:
+    return f"should be {number(float(expected))}, and it is {number(float(entry))}"
 
 
-def _number(value: Any) -> str:
-    return f"{float(value):.6g}"
-
-
-def _pictures(run: Execution, expected: Expected, number: int) -> tuple[Blocks, Blocks]:
-    whole = list(expected.values())[number]
-    due = blocks(whole.shape, specs_due(run.case)[number], dict(run.case.mesh), value=whole)
-    return due, run.results[number].held
+def _pictures(run: Execution, expected: Expected, k: int) -> tuple[Blocks, Blocks]:
+    whole = list(expected.values())[k]
+    due = blocks(whole.shape, specs_due(run.case)[k], dict(run.case.mesh), value=whole)
+    return due, run.results[k].held
 
 
 def layout(run: Execution, expected: Expected) -> Miss | None:

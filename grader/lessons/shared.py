@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -19,13 +18,6 @@ FLOAT = 4  # bytes of a float32
 def device_map(body, mesh: Mesh, in_specs, out_specs, check_vma: bool = False, **options):
     """`body`, a function of one device's blocks, as a function of whole arrays; shard_map's check is off."""
     return jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_vma, **options)
-
-
-def varying(tree, axes):
-    """The same arrays, typed as ones that may differ between the devices along these mesh axes."""
-    if hasattr(lax, "pcast"):
-        return jax.tree.map(lambda leaf: lax.pcast(leaf, axes, to="varying"), tree)
-    return jax.tree.map(lambda leaf: lax.pvary(leaf, axes), tree)  # JAX before 0.8.2
 
 
 def sharding(mesh: Mesh, *parts, **more) -> NamedSharding:

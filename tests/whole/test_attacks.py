@@ -118,6 +118,23 @@ def test_what_an_attack_looks_for_is_found_outside_the_walls(name, found, course
     assert found in outside.stdout
 
 
+def test_what_an_attack_delivers_arrives(tmp_path):
+    """Or an attack on the evaluator would get nothing because nothing is sent there."""
+    (tmp_path / "cell.py").write_text(TOOLKIT + DELIVERED)
+    subprocess.run([sys.executable, tmp_path / "cell.py"], check=True)
+
+
+DELIVERED = """
+from grader.exercises import collecting
+from grader.exercises.collecting import asks, collect
+from grader.lessons import find
+asked = asks(find("case3"), find("case3").draw_cases()[:1])
+wrong = find("case3").mistakes[0].wrong
+(honest,) = collect("program", asked, wrong)
+deliver(lambda artefact: rewritten(artefact, ending("stablehlo.add INPUT, INPUT : TYPE")))
+(delivered,) = collecting.collect("program", asked, wrong)
+assert delivered != honest and delivered.results == honest.results
+"""
 CLEAN = Result(points=dict(FULL), later=dict(FULL), text="made 3, wrote 7 MB")
 
 

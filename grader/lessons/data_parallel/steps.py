@@ -14,7 +14,8 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Move, Moves, Turns
-from grader.lessons.shared import bytes_sent, varying
+from grader.jax_versions import varying
+from grader.lessons.shared import bytes_sent
 
 AXES = "data", "model"  # the batch is cut over the first; the second is idle here
 RATE = 1 / 64

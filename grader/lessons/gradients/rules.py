@@ -9,8 +9,9 @@ from jax.sharding import PartitionSpec as P
 from jax.sharding import reshard
 
 from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Move, Moves, Turns
+from grader.jax_versions import varying
 from grader.lessons.gradients.means import BATCH, each, keep, loss, network
-from grader.lessons.shared import bytes_sent, sharding, varying
+from grader.lessons.shared import bytes_sent, sharding
 
 # One gradient for every example: nothing is to be added up at all.
 

@@ -10,7 +10,8 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Move, Moves
-from grader.lessons.shared import bytes_sent, device_map, varying
+from grader.jax_versions import varying
+from grader.lessons.shared import bytes_sent, device_map
 
 # One number from each device. Blocks are of four, so that the reference needs no mesh.
 

@@ -17,6 +17,7 @@ from grader.arrays.described import OnDevices, OnMesh
 from grader.arrays.meshes import aval, make_mesh
 from grader.arrays.numbers import close
 from grader.exercises import Case, Exercise
+from grader.jax_versions import axes_varied
 from grader.lessons.shard_map.views import ERROR, MESH, device_map, eager_map, float32, seen_shape
 from grader.programs.program import trace
 from grader.programs.walk import compiled_structure, structure
@@ -37,11 +38,6 @@ TYPED = {
 TAKEN = "b, as it is when w + b takes it"
 
 
-def _axes(kind):
-    """The mesh axes along which values of a type may vary."""
-    return sorted(kind.vma if hasattr(kind, "vma") else kind.manual_axis_type.varying)
-
-
 def _traced(body, out):
     given = float32(8, 4), float32(16), float32(4)
     return jax.make_jaxpr(eager_map(body, (P("x", "y"), P("x"), P()), out, check_vma=True))(*given)
@@ -52,11 +48,11 @@ def _varies_over(row):
     if row == TAKEN:  # the second operand of the one addition in the traced body
         inner = _traced(lambda block, w, b: w + b, P("x")).eqns[0].params["jaxpr"]
         (add,) = [e for e in getattr(inner, "jaxpr", inner).eqns if e.primitive.name == "add"]
-        return _axes(add.invars[1].aval)
+        return axes_varied(add.invars[1].aval)
     found = []
 
     def body(*given):
-        found.extend(_axes(jax.typeof(TYPED[row](*given))))
+        found.extend(axes_varied(jax.typeof(TYPED[row](*given))))
         return given[0]
 
     _traced(body, P("x", "y"))
