@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from grader.exercises.answers import Answer, Script
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
+from grader.exercises.forms import Form, Functions, Processes, Programs, Tables
 from grader.exercises.verdict import Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution
@@ -21,11 +22,11 @@ from grader.judging.tables import TableLadder
 from grader.processes.launch import Launch
 from grader.programs.program import Program
 
-LADDERS: Mapping[str, type[Ladder]] = {
-    "program": ProgramLadder,
-    "function": FunctionLadder,
-    "table": TableLadder,
-    "processes": ProcessLadder,
+LADDERS: Mapping[type[Form], type[Ladder]] = {
+    Programs: ProgramLadder,
+    Functions: FunctionLadder,
+    Tables: TableLadder,
+    Processes: ProcessLadder,
 }
 
 
@@ -42,4 +43,4 @@ def judge(
     """
     if len(cases) != len(answers):
         raise ValueError(f"{exercise.name}: {len(cases)} cases, but {len(answers)} answers")
-    return LADDERS[exercise.form](exercise, cases, answers, {Program: executed, Script: started}).verdict()
+    return LADDERS[type(exercise.kind)](exercise, cases, answers, {Program: executed, Script: started}).verdict()
