@@ -76,10 +76,10 @@ def _stderr_folded() -> Iterator[None]:
     Python's warnings are dropped with it, and what XLA itself writes to the process's stderr.
     """
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(io.StringIO()):
-        kept = os.dup(2)
+        stderr = os.dup(2)
         os.dup2(nowhere.fileno(), 2)
         try:
             yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(stderr, 2)
+            os.close(stderr)

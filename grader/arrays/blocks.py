@@ -20,7 +20,7 @@ class Blocks:
     """An array cut into blocks over a mesh; devices are counted row by row through the mesh.
 
     `indices` gives for each device the part of the global array it holds, as slices with start and stop;
-    `values` the block it holds (None for an array that is only thought of). `partial_over` names mesh axes
+    `values` the block it holds (None for an array without values). `partial_over` names mesh axes
     along which the blocks are parts of a sum.
     """
 

@@ -98,7 +98,7 @@ def given_to(number: int, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def built(argument: Any) -> Any:
-    """The real thing, for a description of one; anything else as it is, lists and dicts item by item."""
+    """What a description describes; anything else as it is, lists and dicts item by item."""
     if isinstance(argument, (OnMesh, OnDevices, Sketch)):
         return argument.built()
     if isinstance(argument, PerProcess):
@@ -117,15 +117,15 @@ class Observed(dict[str, Any]):
 def observed_array(array: jax.Array) -> Any:
     """An array as NumPy's where one device holds it; else, by device, the part it holds and the values there.
 
-    One that lies in another memory than its device's own is always told by device, and in which memory it lies. Of an
-    array on several processes' devices it is what this process holds.
+    An array in another memory than its device's own is always written by device, with the name of that memory. Of an
+    array on the devices of several processes, this is what this process holds.
     """
     shards, memory = array.addressable_shards, _other_memory(array)
     if len(shards) == 1 and array.is_fully_addressable and not memory:
         return np.asarray(array)
     numbers = {device: k for k, device in enumerate(jax.devices())}
-    held = {numbers[s.device]: {_part(s.index, array.shape) + memory: np.asarray(s.data)} for s in shards}
-    return Observed({HELD: {f"device {k}": held[k] for k in sorted(held)}})
+    blocks = {numbers[s.device]: {_part(s.index, array.shape) + memory: np.asarray(s.data)} for s in shards}
+    return Observed({HELD: {f"device {k}": blocks[k] for k in sorted(blocks)}})
 
 
 def _other_memory(array: jax.Array) -> str:
@@ -141,15 +141,15 @@ def _own_memory(device: Any) -> str:
 def uploaded(call: Callable[[], Any]) -> str:
     """The type of the first array that comes up from the host while `call` runs, as float32[8,6]; "" for none.
 
-    A CPU's memory is the host's, so that a way *down* is nothing that JAX could notice there; the way up is one on
-    every platform. A single number, as the 2 of `2 * x`, comes up too: it is let pass, with whatever comes after it.
+    A CPU's memory is the host's, so JAX cannot notice a transfer *down* to the host there; a transfer up it notices on
+    every platform. A single number, such as the 2 of `2 * x`, comes up too: it is allowed, and so is what follows it.
     """
     try:
         with jax.transfer_guard_host_to_device("disallow_explicit"):
             call()
     except Exception as error:  # JAX's own error has another class in every version
-        found = re.search(r"Disallowed host-to-device transfer: aval=ShapedArray\((\w+\[[^\]]+\])", str(error))
-        return found[1] if found else ""
+        match = re.search(r"Disallowed host-to-device transfer: aval=ShapedArray\((\w+\[[^\]]+\])", str(error))
+        return match[1] if match else ""
     return ""
 
 
@@ -198,30 +198,30 @@ def _difference(found: Any, expected: Any, close: Any, name: str) -> str:
     return f"{name} should be {expected!r:.80}; it is {found!r:.80}."
 
 
-def _array_difference(found: Any, should: Mapping[str, Any], close: Any, name: str) -> str:
+def _array_difference(found: Any, expected: Mapping[str, Any], close: Any, name: str) -> str:
     if not _is_observed(found):
-        return f"{name} should lie on {_listed(should)}; it is {_kind(found)}."
-    lies = found[HELD]
-    if lies.keys() != should.keys():
-        return f"{name} should lie on {_listed(should)}; it lies on {_listed(lies)}."
-    for device, due in should.items():
-        ((part, block),), ((other, theirs),) = due.items(), lies[device].items()
+        return f"{name} should lie on {_listed(expected)}; it is {_kind(found)}."
+    observed = found[HELD]
+    if observed.keys() != expected.keys():
+        return f"{name} should lie on {_listed(expected)}; it lies on {_listed(observed)}."
+    for device, blocks in expected.items():
+        ((part, block),), ((other, theirs),) = blocks.items(), observed[device].items()
         if part != other:
             return f"{_on(device, name)} should hold {part}; it holds {other}."
         if not close(theirs, block):
-            wrong = _wrong_values(theirs, device, should, close)
+            wrong = _wrong_values(theirs, device, expected, close)
             return f"{_on(device, name)} holds {part}, as it should, but {wrong}."
     return ""
 
 
-def _wrong_values(theirs: np.ndarray, device: str, should: Mapping[str, Any], close: Any) -> str:
-    ((_, block),) = should[device].items()
+def _wrong_values(theirs: np.ndarray, device: str, expected: Mapping[str, Any], close: Any) -> str:
+    ((_, block),) = expected[device].items()
     if theirs.shape != block.shape:
         return f"a block of shape {theirs.shape} in place of one of {block.shape}"
-    for other, due in should.items():
-        if other != device and all(close(theirs, values) for values in due.values()):
+    for other, blocks in expected.items():
+        if other != device and all(close(theirs, values) for values in blocks.values()):
             return f"the values there are those that belong on {other}"
-    odd = np.argwhere([not close(one, due) for one, due in zip(theirs.flat, block.flat, strict=True)])
+    odd = np.argwhere([not close(one, other) for one, other in zip(theirs.flat, block.flat, strict=True)])
     at = np.unravel_index(int(odd[0, 0]) if len(odd) else 0, block.shape)
     return f"entry {[int(i) for i in at]} there is {_written(theirs[at])} and should be {_written(block[at])}"
 
@@ -236,15 +236,15 @@ def _on(device: str, name: str) -> str:
 
 def _is_observed(value: Any) -> bool:
     """Whether this is what `observed_array` says of an array on several devices: it may come from anywhere."""
-    held = value.get(HELD) if isinstance(value, Mapping) and len(value) == 1 else None
+    blocks = value.get(HELD) if isinstance(value, Mapping) and len(value) == 1 else None
     return (
-        isinstance(held, Mapping)
-        and len(held) > 0
+        isinstance(blocks, Mapping)
+        and len(blocks) > 0
         and all(
             isinstance(part, Mapping)
             and len(part) == 1
             and all(isinstance(block, np.ndarray) for block in part.values())
-            for part in held.values()
+            for part in blocks.values()
         )
     )
 

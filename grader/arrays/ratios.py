@@ -109,7 +109,7 @@ def _apart(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> bool:
     """Whether two devices that should hold the same do not."""
     seen: dict[bytes, np.ndarray] = {}
     return any(
-        not close(block, seen.setdefault(due.tobytes(), block)) for block, due in zip(found, expected, strict=True)
+        not close(block, seen.setdefault(whole.tobytes(), block)) for block, whole in zip(found, expected, strict=True)
     )
 
 

@@ -62,12 +62,12 @@ def bars(alternatives: Mapping[str, Mapping[str, float] | float], unit: str = "B
     """
     if not alternatives:
         raise ValueError("there is nothing to draw: `alternatives` is empty")
-    held = Bars(
+    facts = Bars(
         {name: dict(parts) if isinstance(parts, Mapping) else {"": parts} for name, parts in alternatives.items()}, unit
     )
-    if any(size < 0 for parts in held.parts.values() for size in parts.values()):
+    if any(size < 0 for parts in facts.parts.values() for size in parts.values()):
         raise ValueError("a bar cannot be shorter than nothing: the sizes must not be negative")
-    return Picture(_drawn(held, title), "\n".join(filter(None, [title, str(held)])))
+    return Picture(_drawn(facts, title), "\n".join(filter(None, [title, str(facts)])))
 
 
 def bytes_sent(reports: Mapping[str, Report], title: str = "") -> Picture:
@@ -95,18 +95,18 @@ def sent_by_kind(report: Report) -> dict[str, int]:
     return {kind: sent for kind, sent in sums.items() if sent}
 
 
-def _drawn(held: Bars, title: str):
-    longest = max(held.totals.values()) or 1.0
-    left = 0.2 + inches_of(held.parts)
-    totals = {name: f"{amount(total)} {held.unit}" for name, total in held.totals.items()}
-    kinds = [kind for kind in held.kinds if kind]
+def _drawn(facts: Bars, title: str):
+    longest = max(facts.totals.values()) or 1.0
+    left = 0.2 + inches_of(facts.parts)
+    totals = {name: f"{amount(total)} {facts.unit}" for name, total in facts.totals.items()}
+    kinds = [kind for kind in facts.kinds if kind]
     top = 0.45 if title else 0.12
     wide = max(left + LONG + 0.2 + inches_of(totals.values()), inches_of([title]) + 0.2)
-    bottom = top + len(held.parts) * (HIGH + APART)
+    bottom = top + len(facts.parts) * (HIGH + APART)
     figure, ax = sheet(wide, bottom + 0.3 * len(kinds) + 0.1)
     ax.text(0.05, 0.15, title, fontsize=10, color=INK, va="center")
-    colour = {kind: COLOURS[k % len(COLOURS)] for k, kind in enumerate(held.kinds)}
-    for row, (name, parts) in enumerate(held.parts.items()):
+    colour = {kind: COLOURS[k % len(COLOURS)] for k, kind in enumerate(facts.kinds)}
+    for row, (name, parts) in enumerate(facts.parts.items()):
         x, y = left, top + row * (HIGH + APART)
         ax.text(left - 0.1, y + HIGH / 2, name, fontsize=9, color=INK, ha="right", va="center")
         for part, size in parts.items():

@@ -58,16 +58,16 @@ def change(before: Any, after: Any, between: Any = (), title: str = "", device: 
         [0:4, 0:4] on devices 0, 1
     """
     facts = changed(as_blocks(before), as_blocks(after), between)
-    widths = [inches(grid_shape(held.shape)[1]) for held in (facts.before, facts.after)]
-    height = max(inches(grid_shape(held.shape)[0]) for held in (facts.before, facts.after))
+    widths = [inches(grid_shape(blocks.shape)[1]) for blocks in (facts.before, facts.after)]
+    height = max(inches(grid_shape(blocks.shape)[0]) for blocks in (facts.before, facts.after))
     high = max(height, 0.22 * len(facts.between) + 0.9) + 0.4
     figure = Figure(figsize=(sum(widths) + BETWEEN + 0.4, high))
     left, middle, right = figure.subplots(1, 3, width_ratios=[widths[0], BETWEEN, widths[1]])
-    for ax, held, name in ((left, facts.before, "before"), (right, facts.after, "after")):
-        draw_whole(ax, held, ())
+    for ax, blocks, name in ((left, facts.before, "before"), (right, facts.after, "after")):
+        draw_whole(ax, blocks, ())
         ax.set_title(name, fontsize=10, color=INK)
         if device is not None:
-            _frame_device(ax, held, device)
+            _frame_device(ax, blocks, device)
     _draw_arrow(middle, [*facts.between, *_lacking(facts, device)])
     if title:
         figure.suptitle(title, fontsize=11, color=INK, y=1.04)
@@ -111,11 +111,11 @@ def _lines(between: Any) -> tuple[str, ...]:
 
 def _missing(old: tuple[slice, ...], new: tuple[slice, ...]) -> int:
     """How many entries of the part `new` are not in the part `old`."""
-    needed, kept = 1, 1
+    needed, common = 1, 1
     for a, b in zip(old, new, strict=True) if len(old) == len(new) else ():
         needed *= b.stop - b.start
-        kept *= max(0, min(a.stop, b.stop) - max(a.start, b.start))
-    return needed - kept
+        common *= max(0, min(a.stop, b.stop) - max(a.start, b.start))
+    return needed - common
 
 
 def _lacking(facts: Change, device: int | None) -> tuple[str, ...]:
@@ -130,8 +130,8 @@ def _entries(part: tuple[slice, ...]) -> int:
     return math.prod(piece.stop - piece.start for piece in part)
 
 
-def _frame_device(ax: Axes, held: Blocks, device: int) -> None:
-    (top, bottom), (left, right) = ((0, 1), (0, 1), *held.bounds(device))[-2:]
+def _frame_device(ax: Axes, blocks: Blocks, device: int) -> None:
+    (top, bottom), (left, right) = ((0, 1), (0, 1), *blocks.bounds(device))[-2:]
     ax.add_patch(
         Rectangle(
             (left, top),

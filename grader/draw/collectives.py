@@ -38,8 +38,8 @@ def collective(body: Callable[[Any], Any], array: jax.Array, name: str) -> Pictu
         device 2: [4., 5.] → [12., 16.]
         device 3: [6., 7.] → [12., 16.]
     """
-    held = blocks_of(array)
-    return _picture({"": ran(body, held.values or (), held.mesh)}, name)
+    blocks = blocks_of(array)
+    return _picture({"": ran(body, blocks.values or (), blocks.mesh)}, name)
 
 
 def buffers(steps: Mapping[str, tuple[Sequence[Any], Sequence[Any]]], columns: int = 2) -> Picture:
@@ -55,11 +55,11 @@ def buffers(steps: Mapping[str, tuple[Sequence[Any], Sequence[Any]]], columns: i
         device 0: [1, 2] → [4, 6]
         device 1: [3, 4] → [4, 6]
     """
-    drawn = {
-        title: Step(tuple(map(np.asarray, before)), tuple(map(np.asarray, held)))
-        for title, (before, held) in steps.items()
+    facts = {
+        title: Step(tuple(map(np.asarray, before)), tuple(map(np.asarray, after)))
+        for title, (before, after) in steps.items()
     }
-    return _picture(drawn, "?", columns)
+    return _picture(facts, "?", columns)
 
 
 def _picture(steps: Mapping[str, Step], name: str, columns: int = 1) -> Picture:
@@ -102,8 +102,8 @@ def _arrow(name: str) -> float:
 
 def _parts(step: Step, name: str) -> tuple[float, float, float]:
     """Inches of the blocks before, of the arrow, and of the blocks after."""
-    before, held = (max(_grid(b).shape[1] for b in side) * _cell(side) for side in (step.before, step.after))
-    return before, _arrow(name), held
+    before, after = (max(_grid(b).shape[1] for b in side) * _cell(side) for side in (step.before, step.after))
+    return before, _arrow(name), after
 
 
 def _tall(step: Step) -> float:

@@ -66,24 +66,24 @@ def curves(runs: Mapping[str, Sequence[float]], against: str, title: str = "") -
         one device: 4 → 1
         eight: 4 → 1.5, off by nothing but rounding at first, 0.5 of it at most
     """
-    held = Curves({name: np.asarray(numbers, np.float64) for name, numbers in runs.items()}, against)
-    if against not in held.runs:
+    facts = Curves({name: np.asarray(numbers, np.float64) for name, numbers in runs.items()}, against)
+    if against not in facts.runs:
         raise ValueError(f"there is no run named {against!r} to hold the others against")
-    if len({numbers.shape for numbers in held.runs.values()}) > 1:
+    if len({numbers.shape for numbers in facts.runs.values()}) > 1:
         raise ValueError("the runs have different numbers of steps")
-    if not all((numbers > 0).all() for numbers in held.runs.values()):
+    if not all((numbers > 0).all() for numbers in facts.runs.values()):
         raise ValueError("these curves are drawn relative to one another: their numbers must be above zero")
-    return Picture(_drawn(held, title), "\n".join(filter(None, [title, str(held)])))
+    return Picture(_drawn(facts, title), "\n".join(filter(None, [title, str(facts)])))
 
 
-def _drawn(held: Curves, title: str) -> Figure:
+def _drawn(facts: Curves, title: str) -> Figure:
     figure = Figure(figsize=(WIDE, HIGH), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for k, run in enumerate(held.others):
+    for k, run in enumerate(facts.others):
         style = {"color": LINES[k % len(LINES)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.6, "label": run}
-        left.plot(held.runs[run], **style, gid=run)
-        right.plot(np.maximum(held.deviation(run), ROUNDING), **style, gid=f"deviation of {run}")
-    left.plot(held.runs[held.against], color=INK, linewidth=2.6, label=held.against, gid=held.against, zorder=0)
+        left.plot(facts.runs[run], **style, gid=run)
+        right.plot(np.maximum(facts.deviation(run), ROUNDING), **style, gid=f"deviation of {run}")
+    left.plot(facts.runs[facts.against], color=INK, linewidth=2.6, label=facts.against, gid=facts.against, zorder=0)
     right.axhline(100 * ROUNDING, color=INK, linewidth=0.8, linestyle=(0, (1, 3)))
     right.text(0, 100 * ROUNDING, " below this line: rounding", fontsize=8, color=INK, va="bottom")
     for ax in (left, right):
@@ -92,7 +92,7 @@ def _drawn(held: Curves, title: str) -> Figure:
     left.yaxis.set_major_formatter("{x:g}")
     left.yaxis.set_minor_formatter("{x:g}")
     left.set_title(title or "every run", fontsize=10, color=INK, loc="left")
-    right.set_title(f"distance from {held.against}, as a part of it", fontsize=10, color=INK, loc="left")
+    right.set_title(f"distance from {facts.against}, as a part of it", fontsize=10, color=INK, loc="left")
     figure.legend(*left.get_legend_handles_labels(), loc="outside right center", fontsize=8.5, frameon=False)
     return figure
 

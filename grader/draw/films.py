@@ -123,7 +123,7 @@ def strip(facts: Film) -> str:
     """A film as text: a line for each step, and what is sent after it."""
     lines = []
     for t, row in enumerate(facts.holds):
-        cells = [f"device {d} {_names(facts, held)}{_bracketed(facts.doing(t, d))}" for d, held in enumerate(row)]
+        cells = [f"device {d} {_names(facts, cell)}{_bracketed(facts.doing(t, d))}" for d, cell in enumerate(row)]
         lines.append(f"step {t}: {', '.join(cells)}")
         if pairs := facts.sent(t):
             lines.append("  sends " + ", ".join(f"{a}→{b}" for a, b in pairs))
@@ -211,13 +211,13 @@ def _pixels(figure: Any) -> Image.Image:
 def _cell(facts: Film) -> tuple[float, float]:
     """Inches of one device at one step: wide enough for what is written there."""
     texts = [facts.doing(t, d) for t in range(len(facts.holds)) for d in range(facts.devices)]
-    names = [_names(facts, held) for row in facts.holds for held in row]
+    names = [_names(facts, cell) for row in facts.holds for cell in row]
     return max(0.7, inches_of([*texts, *names]) + 0.16), 0.5 if facts.does else 0.32
 
 
-def _draw_cell(ax: Axes, facts: Film, held: Any, doing: str, box: tuple[float, float, float, float]) -> None:
+def _draw_cell(ax: Axes, facts: Film, cell: Any, doing: str, box: tuple[float, float, float, float]) -> None:
     x, y, wide, high = box
-    parts = _parts(held)
+    parts = _parts(cell)
     for k, part in enumerate(parts):
         share = wide / len(parts)
         ax.add_patch(
@@ -257,12 +257,12 @@ def _draw_sends(ax: Axes, pairs: Sequence[Pair], middles: Sequence[float], y: fl
         )
 
 
-def _parts(held: Any) -> tuple[Any, ...]:
-    return () if held is None else held if isinstance(held, tuple) else (held,)
+def _parts(cell: Any) -> tuple[Any, ...]:
+    return () if cell is None else cell if isinstance(cell, tuple) else (cell,)
 
 
-def _names(facts: Film, held: Any) -> str:
-    return " ".join(facts.name(part) for part in _parts(held)) or "nothing"
+def _names(facts: Film, cell: Any) -> str:
+    return " ".join(facts.name(part) for part in _parts(cell)) or "nothing"
 
 
 def _bracketed(words: str) -> str:

@@ -51,12 +51,12 @@ def specs(shape: tuple[int, ...], specs: Sequence[P], mesh: Any, title: str = ""
     )
     for ax in panels.flat[len(laid) :]:
         ax.axis("off")
-    for ax, (name, held) in zip(panels.flat, laid, strict=False):
-        draw_whole(ax, held, ())
+    for ax, (name, part) in zip(panels.flat, laid, strict=False):
+        draw_whole(ax, part, ())
         ax.set_title(name, fontsize=9.5, color=INK)
     if title:
         figure.suptitle(title, fontsize=11, color=INK, y=1 + HEADING / tall, va="center")
-    facts = [f"{name}: {text(held)}" for name, held in laid]
+    facts = [f"{name}: {text(part)}" for name, part in laid]
     return Picture(figure, "\n".join(filter(None, [title, *facts])))
 
 

@@ -71,9 +71,9 @@ def mesh(mesh: Any, title: str = "") -> Picture:
         x=2: 4 5
         x=3: 6 7
     """
-    held = grid(mesh)
-    colours = dict.fromkeys(map(int, held.ids.flat), COLOURS[0])
-    return Picture(_drawn(held, colours, (), title), "\n".join(filter(None, [title, _grid_in_words(held)])))
+    facts = grid(mesh)
+    colours = dict.fromkeys(map(int, facts.ids.flat), COLOURS[0])
+    return Picture(_drawn(facts, colours, (), title), "\n".join(filter(None, [title, _grid_in_words(facts)])))
 
 
 def groups(mesh: Any, axis: str | Sequence[str], title: str = "") -> Picture:
@@ -92,12 +92,12 @@ def groups(mesh: Any, axis: str | Sequence[str], title: str = "") -> Picture:
         4, 5
         6, 7
     """
-    held, axes = grid(mesh), (axis,) if isinstance(axis, str) else tuple(axis)
-    lines = held.groups(axes)
+    facts, axes = grid(mesh), (axis,) if isinstance(axis, str) else tuple(axis)
+    lines = facts.groups(axes)
     colours = {device: COLOURS[k % len(COLOURS)] for k, line in enumerate(lines) for device in line}
     heading = f"along {', '.join(axes)}: {len(lines)} group{'s' * (len(lines) > 1)} of {len(lines[0])}"
-    facts = [title, heading, *(f"  {', '.join(map(str, line))}" for line in lines)]
-    return Picture(_drawn(held, colours, axes, title or heading), "\n".join(filter(None, facts)))
+    words = [title, heading, *(f"  {', '.join(map(str, line))}" for line in lines)]
+    return Picture(_drawn(facts, colours, axes, title or heading), "\n".join(filter(None, words)))
 
 
 def route(coords: Mapping[int, Sequence[int]], order: Sequence[int], title: str = "") -> Picture:
@@ -131,55 +131,55 @@ def links(one: Sequence[int], other: Sequence[int]) -> int:
     return sum(abs(a - b) for a, b in zip(one, other, strict=True))
 
 
-def _grid_in_words(held: Grid) -> str:
-    *leading, last = held.sizes
-    lines = [f"{', '.join(f'{name}={size}' for name, size in held.sizes.items())}; each line runs along {last}"]
-    for place in np.ndindex(*held.ids.shape[:-1]):
+def _grid_in_words(facts: Grid) -> str:
+    *leading, last = facts.sizes
+    lines = [f"{', '.join(f'{name}={size}' for name, size in facts.sizes.items())}; each line runs along {last}"]
+    for place in np.ndindex(*facts.ids.shape[:-1]):
         prefix = ", ".join(f"{name}={k}" for name, k in zip(leading, place, strict=True))
-        lines.append(f"  {prefix}{': ' * bool(prefix)}{' '.join(map(str, held.ids[place]))}")
-    return "\n".join([*lines, *([f"  left out: {' '.join(map(str, held.left_out))}"] if held.left_out else [])])
+        lines.append(f"  {prefix}{': ' * bool(prefix)}{' '.join(map(str, facts.ids[place]))}")
+    return "\n".join([*lines, *([f"  left out: {' '.join(map(str, facts.left_out))}"] if facts.left_out else [])])
 
 
-def _rows_and_columns(held: Grid) -> tuple[int, int]:
-    return (1, *held.ids.shape)[-2:]
+def _rows_and_columns(facts: Grid) -> tuple[int, int]:
+    return (1, *facts.ids.shape)[-2:]
 
 
-def _at(held: Grid, place: Sequence[int]) -> tuple[float, float]:
+def _at(facts: Grid, place: Sequence[int]) -> tuple[float, float]:
     """Where a device is drawn: rows and columns are the last two axes, planes side by side the others."""
     row, column = (0, *place)[-2:]
-    plane = int(np.ravel_multi_index(place[:-2], held.ids.shape[:-2])) if len(place) > 2 else 0
-    wide = (_rows_and_columns(held)[1] - 1) * ACROSS + 2 * RADIUS + BETWEEN
+    plane = int(np.ravel_multi_index(place[:-2], facts.ids.shape[:-2])) if len(place) > 2 else 0
+    wide = (_rows_and_columns(facts)[1] - 1) * ACROSS + 2 * RADIUS + BETWEEN
     return LEFT + plane * wide + column * ACROSS, TOP + row * DOWN
 
 
-def _drawn(held: Grid, colours: Mapping[int, str], axes: Sequence[str], title: str) -> Figure:
-    rows, _ = _rows_and_columns(held)
+def _drawn(facts: Grid, colours: Mapping[int, str], axes: Sequence[str], title: str) -> Figure:
+    rows, _ = _rows_and_columns(facts)
     below, spare = TOP + rows * DOWN + 0.1, 2.4 * RADIUS  # where those left out stand, and how far apart
-    right = _at(held, [n - 1 for n in held.ids.shape])[0] + 2 * RADIUS
-    note = LEFT + (len(held.left_out) + 1) * spare + 0.9 if held.left_out else 0.0
+    right = _at(facts, [n - 1 for n in facts.ids.shape])[0] + 2 * RADIUS
+    note = LEFT + (len(facts.left_out) + 1) * spare + 0.9 if facts.left_out else 0.0
     wide = max(right, note, inches_of([title], SMALL) + 0.2)
-    figure, ax = sheet(wide, TOP + (rows - 1) * DOWN + 2 * RADIUS + 0.6 * bool(held.left_out))
+    figure, ax = sheet(wide, TOP + (rows - 1) * DOWN + 2 * RADIUS + 0.6 * bool(facts.left_out))
     ax.text(0.05, 0.12, title, fontsize=10, color=INK, va="center")
-    for one, other, far in _links(held, axes):
-        _link(ax, _at(held, one), _at(held, other), colours[int(held.ids[one])], far)
-    for place in np.ndindex(*held.ids.shape):
-        _device(ax, *_at(held, place), int(held.ids[place]), colours[int(held.ids[place])])
-    _name_axes(ax, held)
-    for k, device in enumerate(held.left_out):
+    for one, other, far in _links(facts, axes):
+        _link(ax, _at(facts, one), _at(facts, other), colours[int(facts.ids[one])], far)
+    for place in np.ndindex(*facts.ids.shape):
+        _device(ax, *_at(facts, place), int(facts.ids[place]), colours[int(facts.ids[place])])
+    _name_axes(ax, facts)
+    for k, device in enumerate(facts.left_out):
         _device(ax, LEFT + k * spare, below, device, "#eeeeee", edge="#bbbbbb")
-    if held.left_out:
-        x = LEFT + (len(held.left_out) - 0.3) * spare
+    if facts.left_out:
+        x = LEFT + (len(facts.left_out) - 0.3) * spare
         ax.text(x, below, "left out", fontsize=8, color="#777777", va="center")
     return figure
 
 
-def _links(held: Grid, axes: Sequence[str]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], bool]]:
+def _links(facts: Grid, axes: Sequence[str]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], bool]]:
     """Neighbours along the axes, and whether they stand in different planes."""
     for axis in axes:
-        k = list(held.sizes).index(axis)
-        for place in np.ndindex(*held.ids.shape):
-            if place[k] + 1 < held.ids.shape[k]:
-                yield place, (*place[:k], place[k] + 1, *place[k + 1 :]), k < held.ids.ndim - 2
+        k = list(facts.sizes).index(axis)
+        for place in np.ndindex(*facts.ids.shape):
+            if place[k] + 1 < facts.ids.shape[k]:
+                yield place, (*place[:k], place[k] + 1, *place[k + 1 :]), k < facts.ids.ndim - 2
 
 
 def _link(ax: Axes, one: tuple[float, float], other: tuple[float, float], colour: str, far: bool) -> None:
@@ -205,20 +205,20 @@ def _device(ax: Axes, x: float, y: float, device: int, colour: str, edge: str = 
     ax.text(x, y, str(device), ha="center", va="center", fontsize=9, color=INK if edge == INK else "#777777", zorder=3)
 
 
-def _name_axes(ax: Axes, held: Grid) -> None:
+def _name_axes(ax: Axes, facts: Grid) -> None:
     """Along rows and columns, `name = place`; the planes' places above them."""
-    names = list(held.sizes)
+    names = list(facts.sizes)
     plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # a link may pass behind a name
     small: dict[str, Any] = {"fontsize": 8, "color": "#555555", "va": "center", "bbox": plate}
-    rows, columns = _rows_and_columns(held)
+    rows, columns = _rows_and_columns(facts)
     for column in range(columns):
-        x, y = _at(held, [0] * (held.ids.ndim - 1) + [column])
+        x, y = _at(facts, [0] * (facts.ids.ndim - 1) + [column])
         ax.text(x, y - RADIUS - 0.1, f"{names[-1]}={column}", ha="center", **small)
-    for row in range(rows if held.ids.ndim > 1 else 0):
-        x, y = _at(held, [0] * (held.ids.ndim - 2) + [row, 0])
+    for row in range(rows if facts.ids.ndim > 1 else 0):
+        x, y = _at(facts, [0] * (facts.ids.ndim - 2) + [row, 0])
         ax.text(x - RADIUS - 0.08, y, f"{names[-2]}={row}", ha="right", **small)
-    for plane in np.ndindex(*held.ids.shape[:-2]) if held.ids.ndim > 2 else ():
-        x, _ = _at(held, [*plane, 0, 0])
+    for plane in np.ndindex(*facts.ids.shape[:-2]) if facts.ids.ndim > 2 else ():
+        x, _ = _at(facts, [*plane, 0, 0])
         label = ", ".join(f"{name}={k}" for name, k in zip(names, plane, strict=False))
         ax.text(x + (columns - 1) * ACROSS / 2, TOP + (rows - 1) * DOWN + RADIUS + 0.12, label, ha="center", **small)
 

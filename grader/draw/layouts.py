@@ -39,21 +39,21 @@ def shards(array: Any, title: str = "") -> Picture:
         [4:6] on device 2
         [6:8] on device 3
     """
-    held = as_blocks(array)
+    blocks = as_blocks(array)
     figure = Figure(figsize=(0.6, 0.6))
-    planes = _planes(held)
+    planes = _planes(blocks)
     axes = figure.subplots(1, len(planes), squeeze=False)[0]
-    rows, columns = grid_shape(held.shape)
+    rows, columns = grid_shape(blocks.shape)
     wide, high, gap = inches(columns), inches(rows), 0.3
     figure.set_size_inches(len(planes) * (wide + gap) - gap, high)
     figure.subplots_adjust(left=0, right=1, bottom=0, top=1, wspace=gap / wide)
     for ax, (name, plane) in zip(axes, planes, strict=True):
-        draw_whole(ax, held, plane)
+        draw_whole(ax, blocks, plane)
         ax.set_title(name, fontsize=9, color=INK)
     if title:
         above = 0.18 + 0.18 * (len(planes) > 1)  # inches: clear of the ticks, and of the slices' names
         figure.suptitle(title, fontsize=11, color=INK, y=1 + above / high, va="bottom")
-    return Picture(figure, "\n".join(filter(None, [title, text(held)])))
+    return Picture(figure, "\n".join(filter(None, [title, text(blocks)])))
 
 
 def devices(array: Any, title: str = "") -> Picture:
@@ -71,10 +71,10 @@ def devices(array: Any, title: str = "") -> Picture:
         [2:4, 0:2] on device 2
         [2:4, 2:4] on device 3
     """
-    held = as_blocks(array)
-    figure, ax = sheet(*_size(held))
-    _draw_devices(ax, held, title)
-    return Picture(figure, "\n".join(filter(None, [title, text(held)])))
+    blocks = as_blocks(array)
+    figure, ax = sheet(*_size(blocks))
+    _draw_devices(ax, blocks, title)
+    return Picture(figure, "\n".join(filter(None, [title, text(blocks)])))
 
 
 def compare(expected: Blocks, found: Blocks) -> Picture:
@@ -126,15 +126,15 @@ def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
     height = max(inches(grid_shape(p.shape)[0]) for p in parts)
     figure = Figure(figsize=(sum(widths) + 1.2, height + 0.5))
     axes = figure.subplots(1, 3, width_ratios=widths)
-    for ax, held, name in zip(axes, parts, ("A", "B", "C"), strict=True):
-        draw_whole(ax, held, ())
-        ax.set_title(name + (f"  Σ {', '.join(held.partial_over)}" if held.partial_over else ""), fontsize=11)
+    for ax, part, name in zip(axes, parts, ("A", "B", "C"), strict=True):
+        draw_whole(ax, part, ())
+        ax.set_title(name + (f"  Σ {', '.join(part.partial_over)}" if part.partial_over else ""), fontsize=11)
     for left, sign in zip(axes[1:], ("·", "="), strict=True):
         left.annotate(sign, (-0.12, 0.5), xycoords="axes fraction", fontsize=18, ha="right", va="center")
     if title:
         figure.suptitle(title, fontsize=11, y=1.02)
-    facts = "\n".join(f"{name}: {text(held)}" for name, held in zip("ABC", parts, strict=True))
-    return Picture(figure, "\n".join(filter(None, [title, facts])))
+    words = "\n".join(f"{name}: {text(part)}" for name, part in zip("ABC", parts, strict=True))
+    return Picture(figure, "\n".join(filter(None, [title, words])))
 
 
 def text(array: Any) -> str:
@@ -149,12 +149,12 @@ def text(array: Any) -> str:
         [0:2, 0:4] on devices 0, 1
         [2:4, 0:4] on devices 2, 3
     """
-    held = as_blocks(array)
-    size = "×".join(map(str, held.shape)) or "scalar"
-    mesh = ", ".join(f"{name}={n}" for name, n in held.mesh.items())
-    partial = f", parts of a sum over {', '.join(held.partial_over)}" if held.partial_over else ""
+    blocks = as_blocks(array)
+    size = "×".join(map(str, blocks.shape)) or "scalar"
+    mesh = ", ".join(f"{name}={n}" for name, n in blocks.mesh.items())
+    partial = f", parts of a sum over {', '.join(blocks.partial_over)}" if blocks.partial_over else ""
     lines = [f"{size} over {mesh or 'one device'}{partial}"]
-    for index, holders in _holders(held).items():
+    for index, holders in _holders(blocks).items():
         lines.append(f"  {region(index)} on {numbered('device', holders)}")
     return "\n".join(lines)
 
@@ -167,10 +167,10 @@ def as_blocks(array: Any) -> Blocks:
     raise TypeError(f"a picture is drawn of a jax.Array or of Blocks, not of a {type(array).__name__}")
 
 
-def _holders(held: Blocks) -> Mapping[Bounds, list[int]]:
+def _holders(blocks: Blocks) -> Mapping[Bounds, list[int]]:
     holders: dict[Bounds, list[int]] = {}
-    for device in range(len(held.indices)):
-        holders.setdefault(held.bounds(device), []).append(device)
+    for device in range(len(blocks.indices)):
+        holders.setdefault(blocks.bounds(device), []).append(device)
     return dict(sorted(holders.items()))
 
 
@@ -184,19 +184,19 @@ def inches(length: int) -> float:
     return min(4.2, max(1.1, 0.34 * length))
 
 
-def _planes(held: Blocks) -> list[tuple[str, tuple[int, ...]]]:
+def _planes(blocks: Blocks) -> list[tuple[str, tuple[int, ...]]]:
     """The two-dimensional slices a picture consists of: one, or one for each leading index."""
-    if len(held.shape) <= 2:
+    if len(blocks.shape) <= 2:
         return [("", ())]
-    leading = list(np.ndindex(*held.shape[:-2]))
+    leading = list(np.ndindex(*blocks.shape[:-2]))
     if len(leading) > 8:
-        raise ValueError(f"a picture shows at most 8 slices; shape {held.shape} has {len(leading)}")
+        raise ValueError(f"a picture shows at most 8 slices; shape {blocks.shape} has {len(leading)}")
     return [(f"[{', '.join(map(str, k))}]", k) for k in leading]
 
 
-def draw_whole(ax: Axes, held: Blocks, plane: tuple[int, ...]) -> None:
-    rows, columns = grid_shape(held.shape)
-    holders = _holders(held)
+def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...]) -> None:
+    rows, columns = grid_shape(blocks.shape)
+    holders = _holders(blocks)
     for colour, (index, who) in enumerate(holders.items()):
         if any(not start <= k < stop for k, (start, stop) in zip(plane, index, strict=False)):
             continue
@@ -211,7 +211,7 @@ def draw_whole(ax: Axes, held: Blocks, plane: tuple[int, ...]) -> None:
                 linewidth=2,
             )
         )
-        sigma = "Σ " if held.partial_over else ""
+        sigma = "Σ " if blocks.partial_over else ""
         label = f"{sigma}{','.join(map(str, who))}"
         ax.text(
             (left + right) / 2,
@@ -238,8 +238,8 @@ def _frame(ax: Axes, rows: int, columns: int) -> None:
         side.set_visible(False)
 
 
-def _mesh_grid(held: Blocks) -> tuple[int, int]:
-    sizes = tuple(held.mesh.values()) or (len(held.indices),)
+def _mesh_grid(blocks: Blocks) -> tuple[int, int]:
+    sizes = tuple(blocks.mesh.values()) or (len(blocks.indices),)
     return (1, sizes[0]) if len(sizes) == 1 else (sizes[0], math.prod(sizes[1:]))
 
 
@@ -254,17 +254,17 @@ def _labels(value: np.ndarray | None, bounds: Bounds) -> list[list[str]]:
     return labels + [["…"] * len(labels[0])] * (rows < block.shape[0])
 
 
-def _all_labels(held: Blocks) -> list[list[list[str]]]:
-    values = held.values or [None] * len(held.indices)
+def _all_labels(blocks: Blocks) -> list[list[list[str]]]:
+    values = blocks.values or [None] * len(blocks.indices)
     return [
-        _labels(None if value is None else np.asarray(value), held.bounds(device))
+        _labels(None if value is None else np.asarray(value), blocks.bounds(device))
         for device, value in enumerate(values)
     ]
 
 
-def _cell(held: Blocks) -> tuple[float, float]:
+def _cell(blocks: Blocks) -> tuple[float, float]:
     """Inches one device takes: wide and high enough for what is written in it."""
-    labels = _all_labels(held)
+    labels = _all_labels(blocks)
     widest = max(len(entry) for block in labels for row in block for entry in row)
     columns, rows = max(len(block[0]) for block in labels), max(len(block) for block in labels)
     return max(0.8, columns * (SMALLEST * widest + 0.12)), max(0.35, 0.19 * rows + 0.06)
@@ -273,31 +273,31 @@ def _cell(held: Blocks) -> tuple[float, float]:
 HEADING, GAP = 0.34, 0.24  # inches above the grid, and above each device for its name
 
 
-def _size(held: Blocks) -> tuple[float, float]:
+def _size(blocks: Blocks) -> tuple[float, float]:
     """Inches a device grid takes."""
-    rows, columns = _mesh_grid(held)
-    wide, high = _cell(held)
+    rows, columns = _mesh_grid(blocks)
+    wide, high = _cell(blocks)
     return columns * (wide + 0.1), rows * (high + GAP) + HEADING + 0.05
 
 
-def _draw_devices(ax: Axes, held: Blocks, title: str, left: float = 0.0, against: Blocks | None = None) -> None:
+def _draw_devices(ax: Axes, blocks: Blocks, title: str, left: float = 0.0, against: Blocks | None = None) -> None:
     """Draw the grid into `ax`, whose units are inches from the top left, starting at `left`."""
-    _, columns = _mesh_grid(held)
-    wide, high = _cell(held)
-    colours = {index: COLOURS[k % len(COLOURS)] for k, index in enumerate(_holders(held))}
-    ax.text(left + _size(held)[0] / 2, HEADING / 2, title, ha="center", va="center", fontsize=10, color=INK)
-    for device, labels in enumerate(_all_labels(held)):
+    _, columns = _mesh_grid(blocks)
+    wide, high = _cell(blocks)
+    colours = {index: COLOURS[k % len(COLOURS)] for k, index in enumerate(_holders(blocks))}
+    ax.text(left + _size(blocks)[0] / 2, HEADING / 2, title, ha="center", va="center", fontsize=10, color=INK)
+    for device, labels in enumerate(_all_labels(blocks)):
         row, column = divmod(device, columns)
         x, y = left + 0.05 + column * (wide + 0.1), HEADING + GAP + row * (high + GAP)
-        wrong = against is not None and not _same(held, against, device)
-        name = f"device {device}{' Σ' * bool(held.partial_over)}"
+        wrong = against is not None and not _same(blocks, against, device)
+        name = f"device {device}{' Σ' * bool(blocks.partial_over)}"
         ax.text(x + wide / 2, y - 0.05, name, ha="center", va="bottom", fontsize=7.5, color=WRONG if wrong else INK)
         ax.add_patch(
             Rectangle(
                 (x, y),
                 wide,
                 high,
-                facecolor=colours[held.bounds(device)],
+                facecolor=colours[blocks.bounds(device)],
                 edgecolor=WRONG if wrong else "white",
                 linewidth=2,
                 gid=name if wrong else None,

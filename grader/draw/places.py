@@ -85,8 +85,8 @@ def _row(name: str, array: Any) -> PlacedArray:
     if not isinstance(array, jax.Array):
         raise TypeError(f"{name} should be a jax.Array or a NumPy array; it is a {type(array).__name__}")
     numbers = {device: k for k, device in enumerate(jax.devices())}
-    held = {numbers[s.device]: (_part(s.index, array.shape), np.asarray(s.data)) for s in array.addressable_shards}
-    return PlacedArray(name, "committed" if array.committed else "uncommitted", dict(sorted(held.items())))
+    blocks = {numbers[s.device]: (_part(s.index, array.shape), np.asarray(s.data)) for s in array.addressable_shards}
+    return PlacedArray(name, "committed" if array.committed else "uncommitted", dict(sorted(blocks.items())))
 
 
 def _part(index: Sequence[slice], shape: Sequence[int]) -> Bounds:

@@ -48,7 +48,7 @@ def from_json(data: Any) -> Any:
 
 
 def _legible(body: Any) -> str:
-    """A text without characters that steer a terminal, or are none."""
+    """A text without characters that cannot be printed, or that steer a terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in TEXT.read(body))
 
 

@@ -21,11 +21,11 @@ class Case:
     An argument is an `Array`, or a pytree of them (a network's parameters); one without any is passed to a program by
     keyword.
     `mesh` maps axis names to sizes, in order. `out` is the layout that the result must have: a spec, or a pytree of
-    specs as the result is one. `limits` is what a program may cost (`grader.exercises.limits`).
+    specs with the same structure as the result. `limits` is what a program may cost (`grader.exercises.limits`).
     `key` names the entry of a table that this case asks about. `explicit` gives the mesh Explicit axes.
-    `cotangents` are arrays as the result is: where they are given, the program's gradient is judged too, which it gives
-    by `jax.vjp` for them. `roundings` is through how many roundings, one after the other, an entry of the result may
-    have gone: the lengths of the sums on its way, added up (`grader.arrays.numbers.close`).
+    `cotangents` are arrays with the structure of the result: where they are given, the program's gradient for them, by
+    `jax.vjp`, is judged too. `roundings` is how many roundings, one after the other, an entry of the result may have
+    gone through: the lengths of the sums that lead to it, added up (`grader.arrays.numbers.close`).
     """
 
     arguments: Mapping[str, Any]

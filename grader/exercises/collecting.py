@@ -44,17 +44,17 @@ def _unvalued(argument: Any) -> Any:
     return jax.tree.map(lambda a: Layout(a.value.shape, str(a.value.dtype), a.spec), argument)
 
 
-def collect(form: str, asked: Sequence[Ask], given: Any) -> list[Answer]:
+def collect(form: str, questions: Sequence[Ask], work: Any) -> list[Answer]:
     """Put each ask to what the student wrote. Never raises for what the student's code does."""
-    if given is ... or given is None:
-        return [Problem("starter")] * len(asked)
+    if work is ... or work is None:
+        return [Problem("starter")] * len(questions)
     with no_mesh():
-        return [_guarded(FORMS[form], given, ask) for ask in asked]
+        return [_guarded(FORMS[form], work, ask) for ask in questions]
 
 
-def _guarded(form: Form, given: Any, ask: Ask) -> Answer:
+def _guarded(form: Form, work: Any, ask: Ask) -> Answer:
     try:
-        return form.answer(given, ask)
+        return form.answer(work, ask)
     except Refused as refusal:
         return Problem("refused", message=str(refusal))
     except NotImplementedError as error:

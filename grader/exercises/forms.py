@@ -1,6 +1,6 @@
-"""The forms of an exercise: what an answer is, and how one is had.
+"""The forms of an exercise: what an answer is, and how it is obtained from what a student wrote.
 
-A form of its own is a class here, and a ladder in `grader.judging` by which its answers are judged.
+Each form is a class here and has a ladder in `grader.judging`, by which its answers are judged.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Form(ABC):
     costly: ClassVar[bool] = False
 
     @abstractmethod
-    def answer(self, given: Any, ask: Ask) -> Answer:
-        """What the student's own answers to one ask. May raise whatever that raises, or Refused."""
+    def answer(self, work: Any, ask: Ask) -> Answer:
+        """What the student's work answers to one ask. Raises whatever the work raises, or Refused."""
 
     def asked(self, case: Case) -> Mapping[str, Any]:
         """The arguments of a case that an answer is asked with."""
@@ -58,15 +58,15 @@ class Programs(Form):
 
     name, costly = "program", True
 
-    def answer(self, given: Any, ask: Ask) -> Answer:
-        _must_be_callable(given)
+    def answer(self, work: Any, ask: Ask) -> Answer:
+        _must_be_callable(work)
         mesh = make_mesh(ask.mesh, explicit=ask.explicit)
         avals = [_avals(a, mesh) for a in ask.arguments.values() if _laid_out(a)]
         fixed = {name: copy.deepcopy(a) for name, a in ask.arguments.items() if not _laid_out(a)}
 
-        @functools.wraps(given)
+        @functools.wraps(work)
         def finished(*arrays: Any) -> Any:
-            result = given(*arrays, **fixed, mesh=mesh)
+            result = work(*arrays, **fixed, mesh=mesh)
             if result is None or result is ...:
                 raise _Unfinished
             return result
@@ -85,18 +85,18 @@ class Programs(Form):
 class Functions(Form):
     """A function of plain Python and NumPy values, and of meshes and arrays that lie on devices.
 
-    What these are is said in `grader.arrays.described`. It is called once per case; where the reference raises
-    ValueError, so must it.
+    `grader.arrays.described` says how these last are written. The function is called once per case, and must raise
+    ValueError where the reference does.
     """
 
     name = "function"
 
-    def answer(self, given: Any, ask: Ask) -> Answer:
-        _must_be_callable(given)
-        result = given(**_built(ask))
+    def answer(self, work: Any, ask: Ask) -> Answer:
+        _must_be_callable(work)
+        result = work(**_built(ask))
         if result is None or result is ...:
             return Problem("starter")
-        return Value(plain(result), uploaded(functools.partial(given, **_built(ask))) if ask.on_devices else "")
+        return Value(plain(result), uploaded(functools.partial(work, **_built(ask))) if ask.on_devices else "")
 
 
 class Tables(Form):
@@ -104,12 +104,12 @@ class Tables(Form):
 
     name = "table"
 
-    def answer(self, given: Any, ask: Ask) -> Answer:
-        if not isinstance(given, Mapping):
-            raise Refused(f"The answer should be a dict with a key for every row; it is a {type(given).__name__}.")
-        if ask.key not in given or given[ask.key] is None or given[ask.key] is ...:
+    def answer(self, work: Any, ask: Ask) -> Answer:
+        if not isinstance(work, Mapping):
+            raise Refused(f"The answer should be a dict with a key for every row; it is a {type(work).__name__}.")
+        if ask.key not in work or work[ask.key] is None or work[ask.key] is ...:
             return Problem("starter")
-        return Value(plain(given[ask.key]))
+        return Value(plain(work[ask.key]))
 
     def mistaken(self, cases: Sequence[Case], wrong: Callable[..., Any], right: Callable[..., Any]) -> Any:
         """Every row that the mistake is about; the others as they should be."""
@@ -125,10 +125,10 @@ class Processes(Form):
 
     name, costly = "processes", True
 
-    def answer(self, given: Any, ask: Ask) -> Answer:
-        _must_be_callable(given)
-        source = script_of(given)
-        return Problem("starter") if untouched(given) else Script(source, given.__name__)
+    def answer(self, work: Any, ask: Ask) -> Answer:
+        _must_be_callable(work)
+        source = script_of(work)
+        return Problem("starter") if untouched(work) else Script(source, work.__name__)
 
     def asked(self, case: Case) -> Mapping[str, Any]:
         return {}  # it is only written down here
@@ -141,9 +141,9 @@ class _Unfinished(NotImplementedError):
     """The function returned nothing: the body is still the starter's."""
 
 
-def _must_be_callable(given: Any) -> None:
-    if not callable(given):
-        raise Refused(f"The answer should be a function; it is a {type(given).__name__}.")
+def _must_be_callable(work: Any) -> None:
+    if not callable(work):
+        raise Refused(f"The answer should be a function; it is a {type(work).__name__}.")
 
 
 def _built(ask: Ask) -> dict[str, Any]:

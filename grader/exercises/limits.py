@@ -1,8 +1,8 @@
 """What a program may cost. Every limit is an object, with its check beside it.
 
-A limit is given facts and says in words by what it is exceeded; "" when it is not. A program with shard_map is held
-against what its author wrote, one that is left to the compiler against what came of it; the work is that of a device in
-either. A new limit is a class here, and a place in ORDER.
+A limit is given facts and says in words how a program exceeds it; "" when it does not. Of a program with shard_map the
+text counts, as its author wrote it; of one that is left to the compiler, the compiled program. Work is counted for one
+device in both. A new limit is a class here, and a place in ORDER.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class Facts:
 
 
 class Limit:
-    """A limit overrides what it is about."""
+    """Each limit overrides the methods for what it limits."""
 
     def of_written(self, facts: Facts) -> str:
-        """By what a program with shard_map exceeds it."""
+        """How a program with shard_map exceeds it."""
         return ""
 
     def of_compiled(self, facts: Facts) -> str:
-        """By what a program that is left to the compiler exceeds it."""
+        """How a program that is left to the compiler exceeds it."""
         return ""
 
     def of_work(self, facts: Facts) -> str:
-        """By what a device's work exceeds it."""
+        """How a device's work exceeds it."""
         return ""
 
 
@@ -58,7 +58,7 @@ class Move:
         return alike and set(collective.axes) == set(_long(self.axes, mesh)) and self._as_large(collective)
 
     def _as_large(self, collective: Collective) -> bool:
-        """The same lengths, in any order; of what only changes places, in pieces of any shape, as many entries."""
+        """The same lengths, in any order. What only changes places may do so in pieces of any shape: entries count."""
         if collective.kind in ("all_to_all", "collective_permute"):
             return math.prod(collective.operand) == math.prod(self.operand)
         return sorted(n for n in collective.operand if n > 1) == sorted(n for n in self.operand if n > 1)
@@ -90,7 +90,7 @@ class Moves(Limit):
 
 @dataclass(frozen=True)
 class Turns(Limit):
-    """How often each kind of collective may run in a program with shard_map; kinds not named not at all."""
+    """How often each kind of collective may run in a program with shard_map; a kind that is not named may not run."""
 
     allowed: Mapping[str, int]
 
@@ -213,7 +213,7 @@ class Flops(Limit):
 
     def of_work(self, facts: Facts) -> str:
         # Adding up partial sums, a bias or a relu costs a few operations per entry: not what is asked here.
-        local = sum(result.held.entries for result in facts.ran.results)
+        local = sum(result.blocks.entries for result in facts.ran.results)
         if facts.ran.flops <= 1.5 * self.needed + 4 * local:
             return ""
         return (

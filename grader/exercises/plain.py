@@ -20,7 +20,7 @@ from grader.programs.program import Refused
 
 
 def plain(value: Any) -> Any:
-    """The value in types that cross the wire; refuses what has no such form."""
+    """The value in types that cross the wire. Raises Refused for what cannot be written in them."""
     if value is None or isinstance(value, (bool, int, float, str)):  # None: an entry of a spec
         return value
     if isinstance(value, Mesh):

@@ -70,7 +70,7 @@ def _definition(fn: Any) -> ast.FunctionDef:
 
 
 def _names(tree: ast.FunctionDef) -> set[str]:
-    """The names that a function looks for around it; a variable of its own may be called as one of the notebook's."""
+    """The names that a function looks up outside itself: its own variables may share names with the notebook's."""
     around = symtable.symtable(ast.unparse(tree), tree.name, "exec")
     return {s.get_name() for s in around.get_symbols() if s.is_referenced()} | _globals(around)
 
@@ -100,7 +100,7 @@ def _write_value(name: str, value: Any, user: types.FunctionType, written: dict[
 
 
 def _importable(value: Any) -> tuple[str, str] | None:
-    """The module and the name under which a function or class can be had anywhere."""
+    """The module and the name by which a function or class can be imported anywhere."""
     module, name = getattr(value, "__module__", None), getattr(value, "__name__", "")
     if not module or module == "__main__" or not name.isidentifier() or keyword.iskeyword(name):
         return None

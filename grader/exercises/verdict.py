@@ -13,8 +13,8 @@ class Verdict:
     """What the judge says of one answer.
 
     `outcomes` has one record per check. `where` describes the case in which a check was missed;
-    `expected` and `found` say who should hold what in that case, and who does, where that helps; `ratios` how each
-    array of the result compares with the one expected, where there are several.
+    `expected` and `found` say, where that helps, what each device should hold in that case and what it does hold;
+    `ratios` how each array of the result compares with the expected one, where there are several.
     """
 
     exercise: str
@@ -54,7 +54,7 @@ class Verdict:
 class Outcome:
     """What one check of one exercise came to: the only record that leaves a run.
 
-    `tried`: whether it came to this check, which it does not behind one that was missed. Where it was not passed,
+    `tried`: whether this check was made at all; none is made after one that was missed. Where it was not passed,
     `words` say why, and `mistake` is the name of the mistake that behaves the same, or "" when none does.
     """
 
@@ -77,5 +77,5 @@ class Outcome:
 
     @classmethod
     def untried(cls, exercise: str, check: str, worth: float, first: str) -> Outcome:
-        """`first` is the check that was missed before it came to this one."""
+        """`first` is the earlier check that was missed."""
         return cls(exercise, check, 0.0, worth, passed=False, tried=False, words=f"Not tried: “{first}” comes first.")

@@ -28,8 +28,8 @@ from grader.programs.walk import structure
 class Execution:
     """A program on one case. Each part is worked out when it is first asked for.
 
-    This one works them out here; the classroom's asks a process that may not survive it. `forms`,
-    `structure` and `run` are all that a subclass has to give. All of them raise Failed.
+    This class works them out in this process; the classroom's asks another, which may not survive it. A subclass has
+    to give `forms`, `structure` and `run`, each of which may raise Failed.
     """
 
     def __init__(self, program: Program, case: Case):
@@ -46,13 +46,13 @@ class Execution:
 
     @cached_property
     def ran(self) -> Ran:
-        """What running it came to; what must not be run is not."""
+        """What running it came to. Raises Failed for a program that must not be run."""
         if self.may_wait_for_ever or self.structure.foreign:
             raise Failed("Refused", "it is not to be run")
         return self.run()
 
     def finish(self) -> Ran:
-        """Read it, and run it to its end. Raises Failed where that cannot be."""
+        """Read it and run it to its end. Raises Failed where that is impossible."""
         return self.ran
 
     def run(self) -> Ran:
@@ -72,7 +72,7 @@ class Execution:
 
     @property
     def may_wait_for_ever(self) -> bool:
-        """Whether some collective stands where not every device need come by: it must not be run."""
+        """Whether some devices may never reach one of the collectives: such a program must not be run."""
         return any(c.times is None for c in self.structure.collectives)
 
 
@@ -92,16 +92,16 @@ def operands(case: Case) -> list[Array]:
 
 
 def specs_due(case: Case) -> list[P]:
-    """The layouts asked of a case's results; a gradient lies as what it is the gradient by."""
-    asked = jax.tree.leaves(case.out, is_leaf=lambda spec: isinstance(spec, P))
+    """The layouts that a case asks of its results; a gradient lies as the argument it belongs to."""
+    specs = jax.tree.leaves(case.out, is_leaf=lambda spec: isinstance(spec, P))
     if case.cotangents is None:
-        return asked
+        return specs
     arguments = [a for a in case.arguments.values() if holds_arrays(a)]
-    return asked + [a.spec for a in jax.tree.leaves(arguments) if a.value.dtype.kind not in "iub"]
+    return specs + [a.spec for a in jax.tree.leaves(arguments) if a.value.dtype.kind not in "iub"]
 
 
 def same_behaviour(one: Execution, other: Execution, *, running: bool, by_compiler: bool) -> bool:
-    """Whether two programs behave the same; without running them, whether they are written so."""
+    """Whether two programs behave the same; without `running` them, whether their texts say so."""
     try:
         if one.forms != other.forms or _moves(one.structure.collectives) != _moves(other.structure.collectives):
             return False
@@ -130,15 +130,15 @@ def _moves(collectives: Sequence[Collective]) -> Counter[tuple[str, tuple[str, .
     return Counter((c.kind, c.axes, c.bytes_sent) for c in collectives if c.group > 1)
 
 
-def held(result: Result) -> tuple[np.ndarray, ...]:
+def block_values(result: Result) -> tuple[np.ndarray, ...]:
     """The block that each device holds."""
-    assert result.held.values is not None  # it has been run
-    return result.held.values
+    assert result.blocks.values is not None  # it has been run
+    return result.blocks.values
 
 
 def _same_blocks(a: Result, b: Result, roundings: int) -> bool:
-    return a.held.indices == b.held.indices and all(
-        _same_numbers(one, other, roundings) for one, other in zip(held(a), held(b), strict=True)
+    return a.blocks.indices == b.blocks.indices and all(
+        _same_numbers(one, other, roundings) for one, other in zip(block_values(a), block_values(b), strict=True)
     )
 
 

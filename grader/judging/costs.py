@@ -13,7 +13,7 @@ from grader.judging.miss import Miss
 
 
 def sent_as_written(run: Execution) -> Miss | None:
-    """What its author wrote; and that nothing is sent that is not written."""
+    """What the author wrote may cost no more than the limits, and nothing may be sent besides."""
     if not run.structure.manual:
         return Miss(
             "The values are right, but nothing in this program is written per device: the compiler chose "

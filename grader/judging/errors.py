@@ -173,9 +173,9 @@ def in_plain_words(problem: Problem) -> str:
     if problem.kind == "refused" or not problem.error:
         return problem.message or "There is no answer."
     first = problem.message.strip().splitlines()[0] if problem.message.strip() else "no text"
-    said = f"It stops with {problem.error}: {first[:400]}"
+    words = f"It stops with {problem.error}: {first[:400]}"
     meaning = _meaning(problem)
-    return f"{said}\n\n{meaning}" if meaning else said
+    return f"{words}\n\n{meaning}" if meaning else words
 
 
 def _meaning(problem: Problem) -> str:

@@ -13,7 +13,7 @@ from grader.exercises.exercise import Exercise
 from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Done, Ladder, Rung
 from grader.judging.miss import Miss
-from grader.judging.values import NO_VALUE, expected, same_answer, short
+from grader.judging.values import NO_VALUE, expected_value, same_answer, short
 
 
 class FunctionLadder(Ladder):
@@ -40,32 +40,32 @@ class FunctionLadder(Ladder):
 
 
 def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
-    due = expected(exercise, case)
-    if isinstance(due, ValueError):
-        return _should_raise(case, answer, due)
+    expected = expected_value(exercise, case)
+    if isinstance(expected, ValueError):
+        return _should_raise(case, answer, expected)
     if isinstance(answer, Problem):
         return f"{in_plain_words(answer)}\n\nIt was called with {_called_with(case)}."
     if not isinstance(answer, Value):
         return NO_VALUE
-    if same_answer(exercise, case, answer.value, due):
+    if same_answer(exercise, case, answer.value, expected):
         return _by_way_of_the_host(answer) if answer.uploaded else ""
-    if lies_on_devices(due):
-        return f"Called with {_called_with(case)}: {difference(answer.value, due, close)}"
-    if differs := _first_entry(exercise, case, answer.value, due):
+    if lies_on_devices(expected):
+        return f"Called with {_called_with(case)}: {difference(answer.value, expected, close)}"
+    if differs := _first_entry(exercise, case, answer.value, expected):
         return f"Called with {_called_with(case)}: {differs}"
-    return f"Called with {_called_with(case)}, it should return {short(due)}; it returns {short(answer.value)}."
+    return f"Called with {_called_with(case)}, it should return {short(expected)}; it returns {short(answer.value)}."
 
 
-def _should_raise(case: Case, answer: Answer, due: ValueError) -> str:
+def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
     if isinstance(answer, Problem):
-        if answer.error in ("ValueError", type(due).__name__):
+        if answer.error in ("ValueError", type(expected).__name__):
             return ""  # JAX's own has a name of its own in some versions
         instead = in_plain_words(answer)
     elif isinstance(answer, Value):
         instead = f"it returns {short(answer.value)}"
     else:
         return NO_VALUE
-    return f"Called with {_called_with(case)}, it should raise a ValueError ({due}); {instead}."
+    return f"Called with {_called_with(case)}, it should raise a ValueError ({expected}); {instead}."
 
 
 def _by_way_of_the_host(answer: Value) -> str:
@@ -76,11 +76,11 @@ def _by_way_of_the_host(answer: Value) -> str:
     )
 
 
-def _first_entry(exercise: Exercise, case: Case, value: Any, due: Any) -> str:
+def _first_entry(exercise: Exercise, case: Case, value: Any, expected: Any) -> str:
     """In words, the first entry of a dict that is not as it should be; "" where no such dict was returned."""
-    if not isinstance(due, Mapping) or not isinstance(value, Mapping) or value.keys() != due.keys():
+    if not isinstance(expected, Mapping) or not isinstance(value, Mapping) or value.keys() != expected.keys():
         return ""
-    for key, entry in due.items():
+    for key, entry in expected.items():
         if not same_value(value[key], entry) and not same_answer(exercise, case, {key: value[key]}, {key: entry}):
             return f"entry {key} should be {short(entry)}; it is {short(value[key])}."
     return ""

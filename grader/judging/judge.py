@@ -39,7 +39,7 @@ def judge(
 ) -> Verdict:
     """Judge the answers of one student to the cases of one exercise, in the same order.
 
-    `executed` says where programs are read and run, `started` where processes are: by default here.
+    `executed` reads and runs programs, `started` starts processes; both do so on this machine by default.
     """
     if len(cases) != len(answers):
         raise ValueError(f"{exercise.name}: {len(cases)} cases, but {len(answers)} answers")

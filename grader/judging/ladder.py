@@ -94,7 +94,7 @@ class Ladder(ABC):
         return Verdict(name, tuple(outcomes))
 
     def missed(self, rung: Rung, k: int, miss: Miss) -> Outcome:
-        """A missed rung by the one rule of feedback: the first difference, then one hint, then stop."""
+        """The outcome of a missed rung, by the one rule of feedback: first difference, one hint, no more."""
         mistake = self.explanation(k)
         hint = mistake.words if mistake else self.signature(rung.check, k)
         words = self.between.join(filter(None, (miss.words, hint)))
@@ -103,8 +103,8 @@ class Ladder(ABC):
     def explanation(self, failing: int) -> Mistake | None:
         """The mistake that does the same on the failing case.
 
-        If several do, the one that also looks the same on the other cases; nothing is run for that, since a student
-        waits.
+        If several do, the one that also looks the same on the other cases; nothing is run to find that out, because a
+        student is waiting.
         """
         alike = list(self.mistakes_on(failing))
         for k in range(len(self.cases)):
@@ -130,7 +130,7 @@ def is_absent(answer: Answer) -> TypeGuard[Problem]:
 
 @functools.lru_cache(maxsize=1024)
 def _mistaken(exercise: Exercise, mistake: Mistake, case: Case) -> tuple[Done, ...]:
-    """What a mistake comes to on a case, in each of its spellings. Kept: a class makes it again and again."""
+    """What a mistake comes to on a case, in each of its spellings. Cached: a class makes it again and again."""
     asked = asks(exercise, [case])
     answers = (answer for wrong in mistake.spellings() for answer in collect(exercise.form, asked, wrong))
     return tuple(HERE[type(answer)](answer, case) if type(answer) in HERE else answer for answer in answers)

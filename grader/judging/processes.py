@@ -45,19 +45,20 @@ class ProcessLadder(Ladder):
     def _returned(self, k: int) -> Miss | None:
         case, launch = self.cases[k], self.done[k]
         assert isinstance(launch, Launch)  # the rung before saw to it
-        for number, (value, due) in enumerate(zip(together.returned(launch), _due(self.exercise, case), strict=True)):
-            if not same_answer(self.exercise, case, value, due):
-                return Miss(_difference(number, value, due))
+        pairs = zip(together.returned(launch), _expected(self.exercise, case), strict=True)
+        for number, (value, expected) in enumerate(pairs):
+            if not same_answer(self.exercise, case, value, expected):
+                return Miss(_difference(number, value, expected))
         return None
 
 
-def _due(exercise: Exercise, case: Case) -> list[Any]:
+def _expected(exercise: Exercise, case: Case) -> list[Any]:
     """What each process has to return."""
     count = case.mesh["processes"]
     return [plain(exercise.reference(number, count, **built(dict(case.arguments)))) for number in range(count)]
 
 
-def _difference(number: int, value: Any, due: Any) -> str:
-    if lies_on_devices(due):
-        return f"Process {number}: {difference(value, due, close)}"
-    return f"Process {number} should return {short(due)}; it returns {short(value)}."
+def _difference(number: int, value: Any, expected: Any) -> str:
+    if lies_on_devices(expected):
+        return f"Process {number}: {difference(value, expected, close)}"
+    return f"Process {number} should return {short(expected)}; it returns {short(value)}."

@@ -19,7 +19,7 @@ from grader.exercises.answers import Problem
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.judging import costs, results
-from grader.judging.behaviour import Execution, held, same_behaviour
+from grader.judging.behaviour import Execution, block_values, same_behaviour
 from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Done, Ladder, Rung
 from grader.judging.miss import Miss
@@ -41,14 +41,14 @@ class ProgramLadder(Ladder):
         sent = costs.sent_as_compiled if self.exercise.by_compiler else costs.sent_as_written
         return [
             Rung("runs", 0.0, lambda k: _runs(self.done[k])),
-            Rung("shape", 0.0, self._held(results.shape)),
-            Rung("values", points * 0.5, self._held(results.values)),
-            Rung("layout", 0.0, self._held(results.layout)),
+            Rung("shape", 0.0, self._compared(results.shape)),
+            Rung("values", points * 0.5, self._compared(results.values)),
+            Rung("layout", 0.0, self._compared(results.layout)),
             Rung("communication", points * 0.25, lambda k: sent(self._run(k))),
             Rung("work", points * 0.25, lambda k: costs.work_divided(self._run(k))),
         ]
 
-    def _held(self, miss: Callable[[Execution, Expected], Miss | None]) -> Callable[[int], Miss | None]:
+    def _compared(self, miss: Callable[[Execution, Expected], Miss | None]) -> Callable[[int], Miss | None]:
         """The result on every device, held against what is expected there."""
         return lambda k: miss(self._run(k), _expected(self.exercise, self.cases[k]))
 
@@ -68,15 +68,16 @@ class ProgramLadder(Ladder):
             return ""
         run, case = self._run(k), self.cases[k]
         for result, whole in zip(run.results, _expected(self.exercise, case).values(), strict=True):
-            due = results.blocks_due(result, whole)
-            if not all(close(block, d, case.roundings) for block, d in zip(held(result), due, strict=True)):
-                return signature(held(result), due, case.mesh)
+            expected = results.expected_blocks(result, whole)
+            blocks = block_values(result)
+            if not all(close(b, e, case.roundings) for b, e in zip(blocks, expected, strict=True)):
+                return signature(blocks, expected, case.mesh)
         return ""
 
 
 @functools.lru_cache(maxsize=1024)
 def _expected(exercise: Exercise, case: Case) -> Expected:
-    """Every array of the result that is due, by where it stands in it; gradients come behind it."""
+    """Every array that the result should have, by where it stands in it; then those of the gradients."""
     arrays = [values_of(a) for a in case.arguments.values() if holds_arrays(a)]
 
     def reference(*given: Any) -> Any:

@@ -14,7 +14,7 @@ from grader.arrays.numbers import close, tolerance
 from grader.arrays.ratios import Ratio, ratio
 from grader.arrays.words import number, region
 from grader.exercises.case import Case
-from grader.judging.behaviour import Execution, held, specs_due
+from grader.judging.behaviour import Execution, block_values, specs_due
 from grader.judging.miss import Miss
 from grader.programs.execution import Result
 
@@ -50,7 +50,7 @@ def _key_words(keys: list[str]) -> str:
 
 
 def _named(case: Case, place: str) -> str:
-    """A part of the result as one speaks of it, given where it stands."""
+    """What to call a part of the result, given where it stands."""
     if case.cotangents is not None:
         (side, rest), arrays = _first(place), [name for name, a in case.arguments.items() if holds_arrays(a)]
         if side == 1:
@@ -72,7 +72,7 @@ def _first(place: str) -> tuple[int | None, str]:
 def values(run: Execution, expected: Expected) -> Miss | None:
     for k, (place, whole) in enumerate(expected.items()):
         result = run.results[k]
-        for device, (index, block) in enumerate(zip(result.held.indices, held(result), strict=True)):
+        for device, (index, block) in enumerate(zip(result.blocks.indices, block_values(result), strict=True)):
             if not close(block, whole[index], run.case.roundings):
                 return Miss(
                     _first_difference(run, place, k, device, whole),
@@ -83,30 +83,30 @@ def values(run: Execution, expected: Expected) -> Miss | None:
 
 
 def _ratios(run: Execution, expected: Expected) -> tuple[Ratio, ...]:
-    """What came out against what is due, array by array, where there are several."""
+    """How the result compares with what is expected, array by array, where there are several."""
     if len(expected) == 1:
         return ()
     return tuple(
-        ratio(_named(run.case, place), held(result), blocks_due(result, whole))
+        ratio(_named(run.case, place), block_values(result), expected_blocks(result, whole))
         for (place, whole), result in zip(expected.items(), run.results, strict=True)
     )
 
 
-def blocks_due(result: Result, whole: np.ndarray) -> list[np.ndarray]:
+def expected_blocks(result: Result, whole: np.ndarray) -> list[np.ndarray]:
     """What should lie where the result lies, device by device."""
-    return [whole[index] for index in result.held.indices]
+    return [whole[index] for index in result.blocks.indices]
 
 
 def _first_difference(run: Execution, place: str, k: int, device: int, whole: np.ndarray) -> str:
     name, result = _named(run.case, place), run.results[k]
-    block, expected = held(result)[device], whole[result.held.indices[device]]
+    block, expected = block_values(result)[device], whole[result.blocks.indices[device]]
     claimed = " (its copy of the whole)" if result.claims_copies else ""
     if not expected.ndim:
         return f"{name} is wrong on device {device}: it {_should_be(expected, block)}."
     bound = tolerance(expected, run.case.roundings)
     at = tuple(int(i) for i in np.argwhere(~np.isclose(block, expected, rtol=0, atol=bound))[0])
     return (
-        f"{name} is wrong on device {device}. It holds {region(result.held.bounds(device))}{claimed}; in that block "
+        f"{name} is wrong on device {device}. It holds {region(result.blocks.bounds(device))}{claimed}; in that block "
         f"entry {list(at)} {_should_be(expected[at], block[at])}."
     )
 
@@ -117,19 +117,19 @@ def _should_be(expected: np.ndarray, entry: np.ndarray) -> str:
 
 def _pictures(run: Execution, expected: Expected, k: int) -> tuple[Blocks, Blocks]:
     whole = list(expected.values())[k]
-    due = blocks(whole.shape, specs_due(run.case)[k], dict(run.case.mesh), value=whole)
-    return due, run.results[k].held
+    picture = blocks(whole.shape, specs_due(run.case)[k], dict(run.case.mesh), value=whole)
+    return picture, run.results[k].blocks
 
 
 def layout(run: Execution, expected: Expected) -> Miss | None:
     for k, ((place, whole), spec) in enumerate(zip(expected.items(), specs_due(run.case), strict=True)):
         result = run.results[k]
         if not result.as_asked:
-            due = blocks(whole.shape, spec, run.case.mesh)
+            picture = blocks(whole.shape, spec, run.case.mesh)
             return Miss(
                 f"{_named(run.case, place)} has the right values, but does not lie as it should: "
-                f"{spelled(spec)} was wanted, {due.entries} entries on each device; yours lies "
-                f"{result.layout}, {result.held.entries} on each.",
+                f"{spelled(spec)} was wanted, {picture.entries} entries on each device; yours lies "
+                f"{result.layout}, {result.blocks.entries} on each.",
                 *_pictures(run, expected, k),
             )
     return None

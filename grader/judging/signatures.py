@@ -14,28 +14,28 @@ import numpy as np
 from grader.arrays.numbers import close
 
 
-def signature(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], mesh: Mapping[str, int]) -> str:
-    """What the difference between `found` and `wanted` suggests; "" when it suggests nothing."""
+def signature(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray], mesh: Mapping[str, int]) -> str:
+    """What the difference between `blocks` and `expected` suggests; "" when it suggests nothing."""
     tried = (
-        _ratio(found, wanted, mesh),
-        _zeros(found, wanted),
-        _transposed(found, wanted),
-        _permuted(found, wanted),
-        _only_some(found, wanted),
+        _ratio(blocks, expected, mesh),
+        _zeros(blocks, expected),
+        _transposed(blocks, expected),
+        _permuted(blocks, expected),
+        _only_some(blocks, expected),
     )
     return next(filter(None, tried), "")
 
 
-def _ratio(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], mesh: Mapping[str, int]) -> str:
+def _ratio(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray], mesh: Mapping[str, int]) -> str:
     sizes = {size: f"the {size} devices along {name}" for name, size in reversed([*mesh.items()]) if size > 1}
     sizes.setdefault(math.prod(mesh.values()), f"all {math.prod(mesh.values())} devices")
     for size, who in sizes.items():
-        if _scaled(found, wanted, size):
+        if _scaled(blocks, expected, size):
             return (
                 f"Every entry is exactly {size} times too large, and {size} is the number of {who}: "
                 "something was added up once too often. Which sum was already whole?"
             )
-        if _scaled(found, wanted, 1 / size):
+        if _scaled(blocks, expected, 1 / size):
             return (
                 f"Every entry is exactly 1/{size} of what it should be, and {size} is the number of {who}: "
                 "was a mean taken where a sum was due?"
@@ -43,23 +43,23 @@ def _ratio(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], mesh: Mapp
     return ""
 
 
-def _scaled(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], factor: float) -> bool:
-    return factor != 1 and all(close(f, w * factor) for f, w in zip(found, wanted, strict=True))
+def _scaled(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray], factor: float) -> bool:
+    return factor != 1 and all(close(b, e * factor) for b, e in zip(blocks, expected, strict=True))
 
 
-def _zeros(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:
-    empty = [d for d, (f, w) in enumerate(zip(found, wanted, strict=True)) if w.any() and not f.any()]
+def _zeros(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
+    empty = [d for d, (b, e) in enumerate(zip(blocks, expected, strict=True)) if e.any() and not b.any()]
     return f"The block on device {empty[0]} is all zeros. Who was to send it something?" if empty else ""
 
 
-def _transposed(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:
-    if all(w.ndim == 2 and f.shape == w.T.shape and close(f, w.T) for f, w in zip(found, wanted, strict=True)):
+def _transposed(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
+    if all(e.ndim == 2 and b.shape == e.T.shape and close(b, e.T) for b, e in zip(blocks, expected, strict=True)):
         return "Every block is the transpose of the one that belongs there. Which axes were split, and which joined?"
     return ""
 
 
-def _permuted(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:
-    owners = [[d for d, w in enumerate(wanted) if close(f, w)] for f in found]
+def _permuted(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
+    owners = [[d for d, e in enumerate(expected) if close(b, e)] for b in blocks]
     if not all(owners) or all(d in o for d, o in enumerate(owners)):
         return ""
     wrong = next(d for d, o in enumerate(owners) if d not in o)
@@ -69,8 +69,8 @@ def _permuted(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:
     )
 
 
-def _only_some(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:
-    right = [d for d, (f, w) in enumerate(zip(found, wanted, strict=True)) if close(f, w)]
-    if not right or len(right) == len(found):
+def _only_some(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
+    right = [d for d, (b, e) in enumerate(zip(blocks, expected, strict=True)) if close(b, e)]
+    if not right or len(right) == len(blocks):
         return ""
     return f"Only device{'s' if len(right) > 1 else ''} {', '.join(map(str, right))} came out right."

@@ -13,13 +13,13 @@ from grader.exercises.verdict import Outcome, Verdict
 from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.miss import Miss, unanswered
-from grader.judging.values import expected, same_answer, short
+from grader.judging.values import expected_value, same_answer, short
 
 HINT = "Do the experiment: what does each device hold, and what does it lack?"
 
 
 class TableLadder(Ladder):
-    """A rung for each row, each worth its share; none hangs on another."""
+    """A rung for each row, each worth an equal share and independent of the others."""
 
     between = " "
 
@@ -61,7 +61,7 @@ class TableLadder(Ladder):
             return Miss(in_plain_words(answer))
         if not isinstance(answer, Value):
             return Miss(f"{case.key}: the answer should be a plain value.")
-        if same_answer(self.exercise, case, answer.value, expected(self.exercise, case)):
+        if same_answer(self.exercise, case, answer.value, expected_value(self.exercise, case)):
             return None
         return Miss(f"{case.key}: not {short(answer.value)}.")
 

@@ -31,14 +31,14 @@ def job_of(script: Script, case: Case) -> dict[str, Any]:
 
 
 def start(script: Script, case: Case) -> Launch:
-    """Run it on this machine, as the student who asks."""
+    """Run it on this machine, with the rights of the student who asks."""
     return launched(job_of(script, case))
 
 
 def same_course(one: Launch, other: Launch) -> bool:
     """Whether two launches went the same way. What had been returned when one process failed is a matter of luck."""
-    way = _course(one)
-    return way == _course(other) and (way[0] == "failed" or same_value(returned(one), returned(other)))
+    course = _course(one)
+    return course == _course(other) and (course[0] == "failed" or same_value(returned(one), returned(other)))
 
 
 def _course(launch: Launch) -> tuple[Any, ...]:
@@ -51,7 +51,7 @@ def _course(launch: Launch) -> tuple[Any, ...]:
 
 
 def _gist(process: Process) -> tuple[str, str]:
-    """The error, without numbers, lists of them, and names, which may be spelled otherwise."""
+    """The error without numbers, lists of numbers, and names, all of which may differ between spellings."""
     if process.raised is None:
         return "ended", str(process.status)
     kind, message, _ = process.raised

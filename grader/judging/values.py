@@ -25,8 +25,8 @@ def same_answer(exercise: Exercise, case: Case, one: Any, other: Any) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def expected(exercise: Exercise, case: Case) -> Any:
-    """What the reference makes of a case, or the ValueError that it raises. Kept: a class asks again and again."""
+def expected_value(exercise: Exercise, case: Case) -> Any:
+    """What the reference makes of a case, or the ValueError that it raises. Cached: a class asks again and again."""
     try:
         return plain(exercise.reference(**built(dict(case.arguments))))
     except ValueError as error:

@@ -72,8 +72,8 @@ class Child:
     log: int  # what it prints
     wire: int  # what its function returned or raised
     stack: Any  # a file for where it stands, if it has to be ended
-    said: str = ""
-    told: bytes = b""
+    output: str = ""
+    report: bytes = b""
     status: int | None = None
     seconds: float = 0.0
 
@@ -103,10 +103,10 @@ def run_job(
 @contextlib.contextmanager
 def _port() -> Iterator[int]:
     """A free port, kept from other launches for as long as this one lasts: the coordinator's socket may share it."""
-    with socket.socket() as held:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        held.bind(("127.0.0.1", 0))
-        yield held.getsockname()[1]
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        sock.bind(("127.0.0.1", 0))
+        yield sock.getsockname()[1]
 
 
 def _start(job: Job, number: int, port: int, confined: Callable[[], None]) -> Child:
@@ -127,14 +127,14 @@ def _start(job: Job, number: int, port: int, confined: Callable[[], None]) -> Ch
 
 
 def _die_with_parent() -> None:
-    """Be killed when the process that forked this one ends, however it does (Linux)."""
+    """Be killed when the process that forked this one ends, in whatever way (Linux)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def _close_all_but(kept: set[int]) -> None:
-    """Nothing that the starting process has open is open to the script: its own reports, and the others' logs."""
-    for low, high in itertools.pairwise([*sorted(kept), MOST_DESCRIPTORS]):
+def _close_all_but(descriptors: set[int]) -> None:
+    """Close to the script what the starting process has open: its own reports, and the logs of the other processes."""
+    for low, high in itertools.pairwise([*sorted(descriptors), MOST_DESCRIPTORS]):
         os.closerange(low + 1, high)
 
 
@@ -216,8 +216,8 @@ def _watch(job: Job, children: list[Child], began: float, say: Callable[[int, st
     asker = os.getppid()
     with selectors.DefaultSelector() as selector:
         for number, child in enumerate(children):
-            selector.register(child.log, selectors.EVENT_READ, (number, "said"))
-            selector.register(child.wire, selectors.EVENT_READ, (number, "told"))
+            selector.register(child.log, selectors.EVENT_READ, (number, "log"))
+            selector.register(child.wire, selectors.EVENT_READ, (number, "wire"))
         while True:
             for key, _ in selector.select(LOOK_EVERY):
                 number, what = key.data
@@ -244,8 +244,8 @@ def _watch(job: Job, children: list[Child], began: float, say: Callable[[int, st
 def _hear(
     child: Child, what: str, selector: selectors.BaseSelector, number: int, say: Callable[[int, str], None]
 ) -> bool:
-    """Take what there is to read; whether there was something."""
-    end = child.log if what == "said" else child.wire
+    """Read what there is; returns whether there was something."""
+    end = child.log if what == "log" else child.wire
     try:
         chunk = os.read(end, 1 << 16)
     except BlockingIOError:
@@ -253,12 +253,12 @@ def _hear(
     if not chunk:
         selector.unregister(end)
         return False
-    if what == "told":
-        child.told += chunk
+    if what == "wire":
+        child.report += chunk
         return True
     text = chunk.decode(errors="replace")
-    if len(child.said) < LONGEST_LOG:
-        child.said += text[: LONGEST_LOG - len(child.said)]
+    if len(child.output) < LONGEST_LOG:
+        child.output += text[: LONGEST_LOG - len(child.output)]
         say(number, text)
     return True
 
@@ -279,12 +279,13 @@ def _reap(children: list[Child], now: float) -> None:
 
 
 def _failed_at(child: Child) -> float:
-    """When a process failed, by the clock of all of them: within one tick many may have, because one did.
+    """When a process failed, by the clock they share: one failure may bring down many others within a tick.
 
-    One that was killed was so before others missed it. One that aborts is ended by JAX, which misses another.
+    One that was killed comes first, because the others fail only when they miss it. One that aborts comes last: JAX
+    ends it because it misses another.
     """
     try:
-        return float(json.loads(child.told)["at"])
+        return float(json.loads(child.report)["at"])
     except (ValueError, LookupError, TypeError):
         return math.inf if child.status in (1, -signal.SIGABRT) else 0.0
 
@@ -300,7 +301,7 @@ def _computed(children: list[Child]) -> float:
 
 
 def _ask_where(children: list[Child]) -> None:
-    """Let those that still run write down where they stand."""
+    """Have those that still run write down which line they are at."""
     for child in children:
         if child.status is None:
             os.kill(child.pid, signal.SIGUSR1)
@@ -323,12 +324,12 @@ def _report(child: Child, job: Job) -> dict[str, Any]:
     with child.stack:
         child.stack.seek(0)
         stack = child.stack.read().decode(errors="replace")
-    told = json.loads(child.told) if child.told and child.told.endswith(b"}") else {}
+    report = json.loads(child.report) if child.report and child.report.endswith(b"}") else {}
     number = re.search(rf'File "{re.escape(SCRIPT_FILE)}", line (\d+)', stack)
     return {
         "status": child.status,
         "seconds": child.seconds,
-        "said": child.said,
+        "said": child.output,
         "where": _line(job, int(number[1])) if number else "",
-        **told,
+        **report,
     }

@@ -80,7 +80,7 @@ class Launch:
 
     @property
     def headline(self) -> str:
-        """What happened, the first failure before all else."""
+        """What happened; the first failure comes first."""
         count = f"{len(self.processes)} process{'es' * (len(self.processes) > 1)}"
         if self.went_well:
             return f"{count} ended well."
@@ -113,7 +113,7 @@ def _numbers(numbers: list[int]) -> str:
 
 
 def _lines(process: Process) -> list[str]:
-    """What a process said, without what Gloo says whenever it connects, and without the stacks of aborts."""
+    """What a process printed, without Gloo's messages on every connection and without the stacks of aborts."""
     return [line for line in process.said.rstrip().splitlines() if not CHATTER.match(line)]
 
 
@@ -200,10 +200,10 @@ def launched(job: Mapping[str, Any], say: Callable[[int, str], None] | None = No
 
 
 def launch_of(done: Mapping[str, Any]) -> Launch:
-    """What became of a launch, from its JSON form. Raises ValueError for what has not that form."""
+    """What became of a launch, from its JSON form. Raises ValueError for anything else."""
     try:
         return Launch(
-            tuple(_process(k, said) for k, said in enumerate(done["processes"])),
+            tuple(_process(k, facts) for k, facts in enumerate(done["processes"])),
             float(done["seconds"]),
             None if done["first"] is None else int(done["first"]),
             bool(done["late"]),
@@ -212,17 +212,17 @@ def launch_of(done: Mapping[str, Any]) -> Launch:
         raise ValueError(f"this is not what becomes of processes: {error}") from error
 
 
-def _process(number: int, said: Mapping[str, Any]) -> Process:
-    raised = said.get("raised")
-    status = said["status"]
+def _process(number: int, facts: Mapping[str, Any]) -> Process:
+    raised = facts.get("raised")
+    status = facts["status"]
     process = Process(
         number,
         None if status is None else int(status),
-        float(said["seconds"]),
-        str(said["said"]),
-        str(said["where"]),
-        "returned" in said,
-        from_json(said.get("returned")),
+        float(facts["seconds"]),
+        str(facts["said"]),
+        str(facts["where"]),
+        "returned" in facts,
+        from_json(facts.get("returned")),
     )
     if raised is None:
         return process

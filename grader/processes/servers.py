@@ -23,7 +23,8 @@ Tell = Callable[[Any], None]
 class Server:
     """`python -m module`, with this environment on top of ours: started by the first question, and again if it ended.
 
-    `what` (trials, launches) it is asked for, and `failure` is raised where no process can be started or this one ends.
+    `what` names what it is asked for (trials, launches); `failure` is raised where no process can be started, or this
+    one ends.
     """
 
     module: str
@@ -35,7 +36,7 @@ class Server:
     _one_at_a_time: Lock = field(default_factory=Lock, init=False)
 
     def ask(self, question: Any) -> Generator[Any, None, None]:
-        """The messages of its answer, as they come. Who stops listening before the end should close this."""
+        """The messages of its answer, as they come. Whoever stops listening before the end should close it."""
         with self._one_at_a_time:
             process = self._running()
             questions, answers = _pipes(process)

@@ -41,11 +41,11 @@ class Step:
 def ran(body: Body, before: Sequence[np.ndarray], mesh: Sizes) -> Step:
     """Run `body` on every device's block, and trace each number that comes out back to its sources."""
     blocks = tuple(map(np.asarray, before))
-    held = after(body, blocks, mesh)
+    results = after(body, blocks, mesh)
     far = 1 + 2 * int(np.abs(np.stack(blocks)).max())  # enough to become the largest
     changed = [after(body, [b + far * (k == d) for k, b in enumerate(blocks)], mesh) for d in range(len(blocks))]
-    sources = tuple(np.stack([other[d] != held[d] for other in changed]) for d in range(len(blocks)))
-    return Step(blocks, held, sources)
+    sources = tuple(np.stack([other[d] != results[d] for other in changed]) for d in range(len(blocks)))
+    return Step(blocks, results, sources)
 
 
 def after(body: Body, before: Sequence[np.ndarray], mesh: Sizes) -> tuple[np.ndarray, ...]:
@@ -96,11 +96,11 @@ def over(name: str, axis: str = "x") -> Body:
     return lambda block: COLLECTIVES[name](block, axis)
 
 
-def named(before: Sequence[np.ndarray], held: Sequence[np.ndarray]) -> list[str]:
+def named(before: Sequence[np.ndarray], outcome: Sequence[np.ndarray]) -> list[str]:
     """The collectives that turn these blocks, on a line of devices, into those."""
     line = {"x": len(before)}
-    found = {name: after(over(name), before, line) for name in COLLECTIVES}
-    return [name for name, blocks in found.items() if all(map(np.array_equal, blocks, held))]
+    results = {name: after(over(name), before, line) for name in COLLECTIVES}
+    return [name for name, blocks in results.items() if all(map(np.array_equal, blocks, outcome))]
 
 
 @dataclass(frozen=True, eq=False)

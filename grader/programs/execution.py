@@ -20,17 +20,17 @@ from grader.programs.walk import compiled_structure
 
 @dataclass(frozen=True)
 class Result:
-    """One array that a program returned: who holds what, how it lies, and whether that is as was asked."""
+    """One array that a program returned: who holds what, its layout, and whether that is the layout asked for."""
 
-    held: Blocks
+    blocks: Blocks
     layout: str
     as_asked: bool
 
     @property
     def claims_copies(self) -> bool:
         """Whether every device is said to hold the whole."""
-        whole = tuple(slice(0, n) for n in self.held.shape)
-        return len(self.held.indices) > 1 and all(index == whole for index in self.held.indices)
+        whole = tuple(slice(0, n) for n in self.blocks.shape)
+        return len(self.blocks.indices) > 1 and all(index == whole for index in self.blocks.indices)
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,18 @@ class Failed(Exception):
 
 
 def execute(
-    program: Program, sizes: Mapping[str, int], given: Sequence[Array], wanted: Sequence[P], written: Structure
+    program: Program, sizes: Mapping[str, int], arrays: Sequence[Array], specs: Sequence[P], structure: Structure
 ) -> Ran:
-    """Run a program on a mesh of these sizes, and hold its results against the layouts wanted."""
+    """Run a program on a mesh of these sizes, and hold its results against these layouts."""
     mesh = make_mesh(sizes)
-    inputs = [put(a.value, a.spec, mesh) for a in given]
+    inputs = [put(a.value, a.spec, mesh) for a in arrays]
     compiled = program.compile(*inputs, once=True)
-    arrays = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
-    asked = [NamedSharding(mesh, spec) for spec in wanted] + [None] * (len(arrays) - len(wanted))
-    results = tuple(_result(a, w, sizes) for a, w in zip(arrays, asked, strict=False))
-    return Ran(results, flops(compiled, written), compiled_structure(compiled, written.mesh).collectives)
+    outputs = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
+    layouts = [NamedSharding(mesh, spec) for spec in specs] + [None] * (len(outputs) - len(specs))
+    results = tuple(_result(array, layout, sizes) for array, layout in zip(outputs, layouts, strict=False))
+    return Ran(results, flops(compiled, structure), compiled_structure(compiled, structure.mesh).collectives)
 
 
-def _result(array: jax.Array, wanted: NamedSharding | None, sizes: Mapping[str, int]) -> Result:
-    as_asked = wanted is not None and array.sharding.is_equivalent_to(wanted, array.ndim)
+def _result(array: jax.Array, layout: NamedSharding | None, sizes: Mapping[str, int]) -> Result:
+    as_asked = layout is not None and array.sharding.is_equivalent_to(layout, array.ndim)
     return Result(blocks_of(array, sizes), spelled(getattr(array.sharding, "spec", array.sharding)), as_asked)

@@ -25,7 +25,7 @@ def axes_of_mesh(op: ir.Operation) -> dict[str, int]:
 
 
 def callee_of(op: ir.Operation) -> str:
-    """The function of the module that an operation stands for; "" for one that is itself."""
+    """The function of the module that an operation calls; "" if it calls none."""
     attribute = {"func.call": "callee", "stablehlo.composite": "decomposition"}.get(op.name)
     return ir.FlatSymbolRefAttr(op.attributes[attribute]).value if attribute else ""
 

@@ -99,7 +99,7 @@ def groups_of(op: ir.Operation, meshes: Mapping[str, Mapping[str, int]]) -> list
 def _enter(block: ir.Block, makers: dict[ir.Value, NodeNumbers], known: Known, nodes: list[Node]) -> list[NodeNumbers]:
     """Add a block's operations to `nodes`; returns for each of its results the nodes that make it.
 
-    `makers` says by which nodes values are made that the block is given.
+    `makers` maps the values that come into the block to the nodes that make them.
     """
     for op in operations_in(block):
         needs = [makers.get(value, frozenset()) for value in values_used(op)]
@@ -116,7 +116,7 @@ def _enter(block: ir.Block, makers: dict[ir.Value, NodeNumbers], known: Known, n
 
 
 def _before(nodes: Sequence[Node]) -> list[int]:
-    """For each node those that it waits for, near and far: a number with a bit for each of them.
+    """For each node all that it waits for, directly or not: a number with a bit for each of them.
 
     Sets would read better, and take three times as long where a program has a thousand transfers.
     """

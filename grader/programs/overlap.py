@@ -69,14 +69,14 @@ def _short(
 ) -> set[int]:
     """A set of transfers that cannot have this share each; empty when all of them can. (A maximal flow.)"""
     room = {p: flops * share.denominator for p, flops in products.items()}
-    given: dict[int, dict[int, int]] = {t: {} for t in transfers}
+    shares: dict[int, dict[int, int]] = {t: {} for t in transfers}
     for wanting, turns in transfers.items():
-        wanted = share.numerator * turns
-        while wanted:
-            steps, reached = _path(wanting, room, given, beside)
+        missing = share.numerator * turns
+        while missing:
+            steps, reached = _path(wanting, room, shares, beside)
             if not steps:
                 return reached
-            wanted -= _pour(steps, room, given, wanted)
+            missing -= _pour(steps, room, shares, missing)
     return set()
 
 
@@ -84,10 +84,10 @@ Handover = tuple[int, int, "int | None"]  # a product, the transfer that gets of
 
 
 def _path(
-    start: int, room: Mapping[int, int], given: Mapping[int, Mapping[int, int]], beside: Mapping[int, Sequence[int]]
+    start: int, room: Mapping[int, int], shares: Mapping[int, Mapping[int, int]], beside: Mapping[int, Sequence[int]]
 ) -> tuple[list[Handover], set[int]]:
-    """The way from a transfer to a product with room, over others that would give some up; and who was asked."""
-    came: dict[int, list[Handover]] = {start: []}
+    """The path from a transfer to a product with room, over others that would give some up; and all that were asked."""
+    paths: dict[int, list[Handover]] = {start: []}
     queue, seen = [start], set()
     for taker in queue:
         for product in beside[taker]:
@@ -95,20 +95,20 @@ def _path(
                 continue
             seen.add(product)
             if room[product]:
-                return [(product, taker, None), *came[taker]], set(came)
-            for giver in given:
-                if giver not in came and given[giver].get(product):
-                    came[giver] = [(product, taker, giver), *came[taker]]
+                return [(product, taker, None), *paths[taker]], set(paths)
+            for giver in shares:
+                if giver not in paths and shares[giver].get(product):
+                    paths[giver] = [(product, taker, giver), *paths[taker]]
                     queue.append(giver)
-    return [], set(came)
+    return [], set(paths)
 
 
-def _pour(steps: Sequence[Handover], room: dict[int, int], given: dict[int, dict[int, int]], wanted: int) -> int:
+def _pour(steps: Sequence[Handover], room: dict[int, int], shares: dict[int, dict[int, int]], missing: int) -> int:
     """Move what can be moved along a path; returns how much."""
-    amount = min([wanted, room[steps[0][0]], *(given[giver][p] for p, _, giver in steps if giver is not None)])
+    amount = min([missing, room[steps[0][0]], *(shares[giver][p] for p, _, giver in steps if giver is not None)])
     room[steps[0][0]] -= amount
     for product, taker, giver in steps:
-        given[taker][product] = given[taker].get(product, 0) + amount
+        shares[taker][product] = shares[taker].get(product, 0) + amount
         if giver is not None:
-            given[giver][product] -= amount
+            shares[giver][product] -= amount
     return amount

@@ -83,9 +83,9 @@ def trace(fn: Callable[..., Any], *args: Any) -> Program:
 def with_gradient(fn: Callable[..., Any], count: int) -> Callable[..., Any]:
     """`fn`, whose first `count` arguments are followed by cotangents of its result, with its gradient for them.
 
-    Returns (result, gradients), the latter as the arguments are; an argument without derivative (whole numbers) has
-    none. The backward pass is the program's own: what its author wrote, transposed by JAX. A result that is not as its
-    cotangents are comes without any.
+    Returns (result, gradients), the gradients with the structure of the arguments; an argument without a derivative
+    (whole numbers) has none. The backward pass is the program's own: what its author wrote, transposed by JAX. A result
+    whose structure is not that of its cotangents comes without gradients.
     """
 
     def both(*args: Any) -> Any:
@@ -162,8 +162,7 @@ def _without_debug(traced: Any) -> jax.stages.Wrapped:
 def _stripped(jaxpr: Any) -> Any:
     if open_jaxpr(jaxpr) is not jaxpr:
         return jaxpr.replace(jaxpr=_stripped(open_jaxpr(jaxpr)))
-    kept = [eqn for eqn in jaxpr.eqns if not _is_debug(eqn.primitive.name)]
-    eqns = [_stripped_equation(eqn) for eqn in kept]
+    eqns = [_stripped_equation(eqn) for eqn in jaxpr.eqns if not _is_debug(eqn.primitive.name)]
     return jaxpr.replace(eqns=eqns, effects=_pure(jaxpr.effects))
 
 

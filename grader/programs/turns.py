@@ -1,7 +1,7 @@
 """How often each device comes by a place of a program, where the text alone says it.
 
-Followed are whole numbers without dimensions: constants, a device's own number, and arithmetic on them. They
-decide who takes a branch, and how often each device goes round a loop.
+Whole numbers without dimensions are followed: constants, a device's own number, and arithmetic on them. They decide
+who takes a branch, and how often each device goes round a loop.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Known:
 
 
 def _as_it_was(value: ir.Value) -> ir.Value:
-    """What a value was before it was converted to the type it had already."""
+    """The value itself, without conversions to the type that it has already."""
     made = _made_by(value, "stablehlo.convert")
     return made.operands[0] if made is not None and made.operands[0].type == value.type else value
 

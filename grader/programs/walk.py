@@ -83,7 +83,7 @@ class _Place:
     known: Known
 
     def often(self, turns: Numbers) -> _Place:
-        """A place inside, where each device goes so often for every time it comes by here."""
+        """A place inside this one, to which each device comes so often for every time it comes here."""
         alike = only(turns)
         return replace(
             self,
@@ -135,7 +135,7 @@ class _Visitor:
             self.collectives += self.moved_to_fit(operand, spec, manual.axes)
         self.regions(op, place)
 
-    def moved_to_fit(self, operand: ir.Value, wanted: P, manual: tuple[str, ...]) -> Iterator[Collective]:
+    def moved_to_fit(self, operand: ir.Value, in_spec: P, manual: tuple[str, ...]) -> Iterator[Collective]:
         """What the compiler must gather when an argument does not lie as in_specs want it.
 
         in_specs speak of the manual axes; along the others an argument stays as it is.
@@ -145,10 +145,10 @@ class _Visitor:
         tensor = ir.RankedTensorType(operand.type)
         local = [n // _parts(part, self.mesh) for n, part in zip(tensor.shape, spec, strict=True)]
         spec = [tuple(a for a in part if a in manual) for part in spec]
-        axes = tuple(a for part in spec for a in part if a not in _flat(wanted))
-        moved = any(a in _flat(spec) and _dim(spec, a) != _dim(wanted, a) for a in _flat(wanted))
+        axes = tuple(a for part in spec for a in part if a not in _flat(in_spec))
+        moved = any(a in _flat(spec) and _dim(spec, a) != _dim(in_spec, a) for a in _flat(in_spec))
         if axes or moved:
-            over = axes or tuple(a for a in _flat(spec) if _dim(spec, a) != _dim(wanted, a))
+            over = axes or tuple(a for a in _flat(spec) if _dim(spec, a) != _dim(in_spec, a))
             group = math.prod(self.mesh[a] for a in over)
             yield Collective(
                 "all_gather" if axes else "all_to_all",
@@ -161,7 +161,7 @@ class _Visitor:
             )
 
     def one_per_operand(self, op: ir.Operation, place: _Place) -> Iterator[Collective]:
-        """A collective of several arrays at once, into which a compiler merges several, counts as these."""
+        """The compiler merges several collectives into one of several arrays: it counts as several again."""
         groups = groups_of(op, self.order.meshes)
         axes = _axes_along(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
@@ -188,7 +188,7 @@ class _Visitor:
 
 
 def _joined(piece: tuple[int, ...], pieces: int) -> tuple[int, ...]:
-    """The block whose pieces these are: the compiler cuts a dimension into one of length 1, and the rest behind it."""
+    """The block that these are pieces of: the compiler cuts a dimension into one of length 1 and the rest after it."""
     at = piece.index(1) if 1 in piece[:-1] else None
     return (pieces, *piece) if at is None else (*piece[:at], pieces * piece[at + 1], *piece[at + 2 :])
 

@@ -33,8 +33,8 @@ def test_what_is_said_comes_back():
     ran = wire.RAN.read(json.loads(json.dumps(wire.RAN.write(RAN))))
     assert (ran.flops, ran.compiled) == (RAN.flops, RAN.compiled)
     (result,) = ran.results
-    assert (result.layout, result.as_asked, result.held.indices) == ("P('x')", True, RESULT.held.indices)
-    assert all(map(np.array_equal, result.held.values, RESULT.held.values))
+    assert (result.layout, result.as_asked, result.blocks.indices) == ("P('x')", True, RESULT.blocks.indices)
+    assert all(map(np.array_equal, result.blocks.values, RESULT.blocks.values))
 
 
 ODD = (None, True, -1, 1 << 62, 0.5, "x" * 401, [[[]]], {"array": "AAAA"}, [None])

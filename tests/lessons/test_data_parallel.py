@@ -85,7 +85,7 @@ def furthest(exercise, answer, case):
     return max(
         np.abs(block - whole[index]).max() / tolerance(whole[index], case.roundings)
         for result, whole in zip(Execution(given, case).results, due, strict=True)
-        for index, block in zip(result.held.indices, result.held.values, strict=True)
+        for index, block in zip(result.blocks.indices, result.blocks.values, strict=True)
     )
 
 

@@ -221,8 +221,8 @@ def test_of_those_that_failed_within_one_tick_the_cause_comes_first():
     """JAX aborts a process that misses another: that is no cause. One that was killed is no consequence."""
     fates = [
         {"status": -signal.SIGKILL},
-        {"status": 1, "told": b'{"raised": ["ValueError", "", ""], "at": 5.0}'},
-        {"status": 3, "told": b'{"at": 7.0}'},
+        {"status": 1, "report": b'{"raised": ["ValueError", "", ""], "at": 5.0}'},
+        {"status": 3, "report": b'{"at": 7.0}'},
         {"status": -signal.SIGABRT},
     ]
     times = [_failed_at(Child(0, 0, 0, None, **fate)) for fate in fates]

@@ -116,5 +116,5 @@ STRUCTURE = data_class(
     steps=COUNT,
 )
 LAYOUT = Codec(lambda layout: layout[:LONGEST], NAME.read)
-RESULT = data_class(Result, held=BLOCKS, layout=LAYOUT, as_asked=FLAG)
+RESULT = data_class(Result, blocks=BLOCKS, layout=LAYOUT, as_asked=FLAG)
 RAN = data_class(Ran, results=tuple_of(RESULT), flops=COUNT, compiled=tuple_of(COLLECTIVE))
