@@ -122,8 +122,10 @@ def alternatives(file: Path) -> dict[str, str]:
 
 
 def all_alternatives(file: Path) -> dict[str, list[str]]:
-    """Every `EXERCISE__how` of an alternatives file, as sources of answer cells, by exercise."""
+    """Every `EXERCISE__how` of an alternatives file, as sources of answer cells, by exercise; none without the file."""
     found: dict[str, list[str]] = {}
+    if not file.exists():
+        return found
     for name, function in vars(load(file)).items():
         exercise, _, how = name.partition("__")
         if exercise and how and inspect.isfunction(function):
