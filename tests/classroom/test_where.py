@@ -29,3 +29,8 @@ def test_every_place_names_the_exercise():
 def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(LookupError, match="Did you mean case3"):
         places_of(ROOT, "case33")
+
+
+def test_an_exercise_without_a_text_is_told_so(tmp_path):
+    with pytest.raises(LookupError, match=":answer: case3"):
+        places_of(tmp_path, "case3")

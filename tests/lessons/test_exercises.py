@@ -82,7 +82,7 @@ def test_what_every_exercise_asks_crosses_the_wire():
 
 
 def test_every_exercise_stands_in_a_lesson():
-    assert set(LESSON_OF) == set(EXERCISES)
+    assert set(LESSON_OF) == set(EXERCISES), "declared, or in a text, but not both: `grader build` after a text changes"
 
 
 @pytest.mark.parametrize("lesson, exercise, thorough", GRADED)
@@ -144,4 +144,4 @@ def test_every_sentence_to_a_student_is_as_reviewed(lesson, request):
     if request.config.getoption("--rewrite-goldens"):
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(json.dumps(words, indent=1, ensure_ascii=False) + "\n")
-    assert json.loads(golden.read_text()) == words
+    assert json.loads(golden.read_text()) == words, f"if meant: -k 'reviewed and {lesson}' --rewrite-goldens"

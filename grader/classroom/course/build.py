@@ -141,7 +141,7 @@ def build(root: Path, names: Collection[str] | None = None) -> list[Path]:
 def _release(root: Path, lesson: str) -> Path:
     result = nbgrader(root).generate_assignment(lesson, force=True, create=True)
     if not result["success"]:
-        raise RuntimeError(f"nbgrader could not release {lesson}:\n{result.get('error') or result.get('log')}")
+        raise RuntimeError(f"nbgrader could not release {lesson}:\n{result.get('log') or result.get('error')}")
     target = root / "course" / lesson / f"{lesson}.ipynb"
     nb = nbformat.read(target, 4)
     nb.metadata = nbformat.from_dict(PYTHON)

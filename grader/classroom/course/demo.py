@@ -25,7 +25,10 @@ from grader.exercises.plain import plain
 from grader.lessons import find
 
 Edit = Callable[[NotebookNode], None]
-IMPORTS = "import jax, jax.numpy as jnp\nfrom jax import lax\nfrom jax.sharding import PartitionSpec as P"
+IMPORTS = """from __future__ import annotations
+import jax, jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P"""
 
 
 def make_class(root: Path, lesson: str, folder: Path) -> list[Path]:
@@ -88,11 +91,14 @@ def mistake_source(exercise: Exercise, mistake: Mistake) -> str:
 
 
 def _needed(function: Callable) -> Iterator[str]:
-    """The source of what a function uses of its own module, as a student would write it above."""
+    """The source of what a function uses of the lessons' modules, as a student would write it above.
+
+    A student cannot import it: behind the walls there are no lessons.
+    """
     module = sys.modules[function.__module__]
     for name in sorted(_names(function.__code__) & vars(module).keys()):
         value = vars(module)[name]
-        if inspect.isfunction(value) and value.__module__ == module.__name__:
+        if inspect.isfunction(value) and value.__module__.startswith("grader.lessons."):
             yield from (*_needed(value), inspect.getsource(value).rstrip())
         elif inspect.isfunction(value):
             yield f"from {value.__module__} import {name}"
@@ -116,8 +122,10 @@ def alternatives(file: Path) -> dict[str, str]:
 
 
 def all_alternatives(file: Path) -> dict[str, list[str]]:
-    """Every `EXERCISE__how` of an alternatives file, as sources of answer cells, by exercise."""
+    """Every `EXERCISE__how` of an alternatives file, as sources of answer cells, by exercise; none without the file."""
     found: dict[str, list[str]] = {}
+    if not file.exists():
+        return found
     for name, function in vars(load(file)).items():
         exercise, _, how = name.partition("__")
         if exercise and how and inspect.isfunction(function):

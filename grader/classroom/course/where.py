@@ -9,9 +9,12 @@ from grader.lessons import find
 
 
 def places_of(root: Path, name: str) -> list[str]:
-    """`file:line: what stands there`, by paths from the root; LookupError, as `find` raises it, for an unknown name."""
+    """`file:line: what stands there`, by paths from the root; LookupError for a name that is unknown, or in no text."""
     find(name)
-    text = next(file for file in root.glob("solutions/*/*.md") if f":answer: {name}\n" in file.read_text())
+    texts = [file for file in root.glob("solutions/*/*.md") if f":answer: {name}\n" in file.read_text()]
+    if not texts:
+        raise LookupError(f"{name} is declared, but no text in solutions/ has a cell marked `:answer: {name}`.")
+    (text,) = texts
     topic = text.stem.partition("_")[2]
     declared = rf'^\w+ = [\w.]+\(\s*"{name}"'
     files = sorted((root / "grader" / "lessons" / topic).glob("*.py"))
