@@ -118,6 +118,21 @@ def test_what_an_attack_looks_for_is_found_outside_the_walls(name, found, course
     assert found in outside.stdout
 
 
+def test_what_an_attack_delivers_is_what_is_collected(tmp_path):
+    """Or the attacks on who reads programs would hand in honest ones."""
+    cell = """
+deliver(lambda artefact: b"other bytes")
+from grader.exercises.collecting import asks, collect
+from grader.lessons import find
+exercise = find("case3")
+cases = exercise.draw_cases(0)
+print(collect(exercise.form, asks(exercise, cases), exercise.mistakes[0].wrong))
+"""
+    (tmp_path / "cell.py").write_text(TOOLKIT + cell)
+    outside = subprocess.run([sys.executable, tmp_path / "cell.py"], capture_output=True, text=True, check=True)
+    assert "Program(artefact=b'other bytes')" in outside.stdout
+
+
 CLEAN = Result(points=dict(FULL), later=dict(FULL), text="made 3, wrote 7 MB")
 
 
