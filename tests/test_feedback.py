@@ -1,7 +1,9 @@
 """Cards and texts of verdicts; and what `check` shows and returns."""
 
 import json
+import re
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 import grader
 from grader import feedback
 from grader.arrays.blocks import blocks
+from grader.arrays.ratios import Ratio
 from grader.exercises.verdict import Outcome, Verdict
 from grader.lessons import EXERCISES
 
@@ -56,6 +59,32 @@ def test_a_students_text_cannot_become_html():
 def test_a_picture_is_shown_where_there_is_one():
     one, other = (blocks((4, 2), P("x"), {"x": 4}, value=np.full((4, 2), k)) for k in (1, 2))
     assert 'src="data:image/png;base64,' in feedback.card(verdict("wrong", expected=one, found=other))
+
+
+HALVES = [blocks((4, 2), P("x"), {"x": 4}, value=np.full((4, 2), value)) for value in (1, 2)]
+WRONG = "The parts are not added up:\n- Which `psum` is missing?\n- Is it `x < y`?"
+CARDS = {
+    "right": verdict(),
+    "partly_right_with_a_picture": Verdict(
+        "case3",
+        (Outcome.earned("case3", "values", 2), Outcome.missed("case3", "communication", 2, WRONG)),
+        where="mesh x=4",
+        expected=HALVES[0],
+        found=HALVES[1],
+    ),
+    "not_yet_with_a_table": verdict(WRONG, ratios=(Ratio("w1", 1, 1), Ratio("w2", 4, 4), Ratio("b<1>", 0.5, 2, True))),
+}
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_card_is_as_reviewed(name, request):
+    """The golden file is the reviewed card, tag by tag and without its pixels; `pytest --rewrite-goldens` writes it."""
+    golden = Path(__file__).parent / "cards" / f"{name}.html"
+    card = re.sub(r"base64,[^\"]+", "base64,", feedback.card(CARDS[name])).replace("><", ">\n<") + "\n"
+    if request.config.getoption("--rewrite-goldens"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(card)
+    assert golden.read_text() == card
 
 
 def test_check_prints_in_a_terminal_and_returns_the_points(capfd):

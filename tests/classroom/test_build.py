@@ -9,9 +9,10 @@ from pathlib import Path
 import mini
 import nbformat
 import pytest
+from passages import passages, solution_blocks, solution_lines
 
 from grader.classroom.course.build import build, lessons, pair, stale, store_outputs
-from grader.classroom.course.notebook import answer_expression, checked, checks, grade_id, restore, solution_lines
+from grader.classroom.course.notebook import answer_expression, checked, checks, grade_id, restore
 from grader.exercises.forms import Programs
 from grader.lessons import EXERCISES
 
@@ -63,10 +64,10 @@ def wheel(root, tmp_path_factory):
 
 
 def test_no_line_of_a_solution_stands_in_its_lesson(root, solved):
-    assert all(len(list(solution_lines(nb))) > 5 for nb in solved.values())
+    assert all(len(solution_lines(nb.cells)) > 5 for nb in solved.values())
     for lesson, nb in solved.items():
         course = "\n".join(p.read_text() for p in sorted((root / "course" / lesson).rglob("*")) if p.is_file())
-        lines = solution_lines(nb)
+        lines = solution_lines(nb.cells)
         assert [line for line in lines if line in course or line.replace('"', '\\"') in course] == []
 
 
@@ -77,9 +78,37 @@ def test_no_program_of_a_solution_and_no_file_of_the_instructor_is_in_the_wheel(
     assert all(n.startswith(("grader/", "grader-")) for n in names)
     assert "grader/check.py" in names and not [n for n in names if n.startswith("grader/classroom")]
     assert {Path(n).name for n in names if "/licenses/" in n} == {"LICENSE", "LICENSE-TEXT"}
-    for nb in solved.values():  # (the reference of a function is an answer, however it is written)
-        programs = nbformat.v4.new_notebook(cells=[cell for cell in nb.cells if asks_for_a_program(cell)])
-        assert [line for line in solution_lines(programs) if line in text] == []
+    for nb in solved.values():
+        assert [line for line in solution_lines(programs(nb)) if line in text] == []
+
+
+def test_no_program_of_a_solution_stands_under_other_names_where_students_see_it(root, solved, wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        shown = [archive.read(name).decode() for name in archive.namelist() if name.endswith(".py")]
+    for lesson in solved:
+        notebook = nbformat.read(root / "course" / lesson / f"{lesson}.ipynb", 4)
+        shown += [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    shown += [file.read_text() for file in (root / "course").rglob("*.py")]
+    copied = {passage: text for source in shown for passage, text in passages(source).items()}
+    wanted = {}
+    for nb in solved.values():
+        for block in solution_blocks(programs(nb)):
+            wanted |= passages(block)
+    assert len(wanted) > 150
+    # (The program on two axes is the lesson's own example, put in place.)
+    assert [text for passage, text in wanted.items() if passage in copied] == ON_TWO_AXES
+
+
+ON_TWO_AXES = ["def on_device(a_block, b_rows):\n    return jax.lax.psum(a_block @ b_rows, 'y')"]
+
+
+def test_a_copy_of_a_program_is_seen_under_other_names():
+    program = 'def f(a, *, mesh):\n    b = jax.lax.psum(a, "x")\n    return b / 2\n'
+    renamed = 'def g(A: int, *, line):\n    """Says."""\n    total = jax.lax.psum(A, "x")\n    return total / 2\n'
+    assert len(passages(program)) == 2 and passages(program).keys() == passages(renamed).keys()
+    assert not passages(program).keys() & passages(program.replace("psum", "pmean")).keys()
+    assert not passages(program).keys() & passages(program.replace("b / 2", "a / 2")).keys()
+    assert passages("b = a + 1\nc = b * b") == {}, "what one device computes is no secret"
 
 
 def test_the_wheel_is_enough_for_a_student_and_says_what_an_instructor_needs(wheel, tmp_path):
@@ -100,9 +129,10 @@ def test_the_wheel_is_enough_for_a_student_and_says_what_an_instructor_needs(whe
     assert done.returncode == 2 and "clone" in line and "grader.classroom" in line
 
 
-def asks_for_a_program(cell):
-    answered = cell.metadata.get("answer")
-    return answered is not None and isinstance(EXERCISES[answered].kind, Programs)
+def programs(nb):
+    """The cells that answer with a program. (The reference of a function is an answer, however it is written.)"""
+    answers = [cell for cell in nb.cells if "answer" in cell.metadata]
+    return [cell for cell in answers if isinstance(EXERCISES[cell.metadata.answer].kind, Programs)]
 
 
 def test_no_trace_of_a_solution_mark_or_a_path_is_released(root):

@@ -7,8 +7,6 @@ wants to know follows from that and from the exercise.
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterable
 
 import nbformat
 from nbformat import NotebookNode
@@ -103,10 +101,3 @@ def _exercise(name: str) -> str:
 def _intact(cell: NotebookNode, original: NotebookNode) -> bool:
     same_text = cell.source == original.source or not checked(original)
     return cell.cell_type == original.cell_type and same_text
-
-
-def solution_lines(nb: NotebookNode) -> Iterable[str]:
-    """Every line between BEGIN SOLUTION and END SOLUTION that says something of its own."""
-    for cell in nb.cells:
-        for block in re.findall(r"### BEGIN SOLUTION\n(.*?)\n\s*### END SOLUTION", cell.source, re.DOTALL):
-            yield from (line.strip() for line in block.splitlines() if len(line.strip()) >= 36)

@@ -32,11 +32,10 @@ ATTACKS = (
         "another judge",
         FAKE,
         """
-        from grader.exercises import Outcome
-        from grader.exercises.verdict import Verdict
+        from grader.exercises.verdict import Outcome, Verdict
         try: import grader.judging.judge
         except ImportError: pass
-        everywhere("judge", lambda e, cases, answers: Verdict(e.name, (Outcome(e.name, "values", e.points, e.points),)))
+        everywhere("judge", lambda e, cases, answers: Verdict(e.name, (Outcome.earned(e.name, "values", e.points),)))
         """,
         undeserved,
         falls(IN_KERNEL),

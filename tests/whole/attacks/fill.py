@@ -218,7 +218,7 @@ ATTACKS = (
         EXHAUST,
         """
         from grader.exercises.answers import Problem
-        answering(lambda answer: Problem("error", "E" * 5_000_000, "x\\n\\n" * 2_000_000))
+        answering(lambda answer: Problem("error", "E" * 2_500_000, "x\\n\\n" * 1_000_000))
         """,
         either(swelled, broke),
         falls("what the check says is not cut"),

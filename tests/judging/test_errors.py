@@ -1,0 +1,151 @@
+"""JAX's errors in plain words: each sentence answers what the JAX that is installed here really says."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.exercises.answers import Problem
+from grader.judging.errors import _MEANINGS, in_plain_words
+
+ARRAY = jnp.ones((8, 8))
+AUTO = jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+EXPLICIT = jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+BY_ROWS, BY_COLUMNS = P("x", None), P(None, "x")
+HOST = NamedSharding(AUTO, P("x"), memory_kind="pinned_host")
+
+
+def typed(f, *specs):
+    with jax.set_mesh(EXPLICIT):
+        return jax.jit(f)(*(put(ARRAY, spec, EXPLICIT) for spec in specs))
+
+
+def put(array, spec, mesh=AUTO):
+    return jax.device_put(array, NamedSharding(mesh, spec))
+
+
+def mapped(f, ins, out, *arrays, **options):
+    return jax.shard_map(f, mesh=AUTO, in_specs=ins, out_specs=out, **options)(*(arrays or (ARRAY,)))
+
+
+def unreduced(a, b):
+    return jnp.sin(jnp.dot(a, b, out_sharding=NamedSharding(EXPLICIT, P(unreduced={"x"}))))
+
+
+def without_out_sharding():
+    with jax.set_mesh(EXPLICIT):
+        jax.sharding.auto_axes(lambda a: a)(put(ARRAY, BY_ROWS, EXPLICIT))
+
+
+def deleted():
+    array = ARRAY + 1
+    array.delete()
+    return array + 1
+
+
+def on_device(k):
+    return jax.device_put(ARRAY, jax.devices()[k])
+
+
+def called(a, b, *, mesh):
+    return a + b
+
+
+# How each sentence begins, and the programs it answers, in the order of the sentences.
+PROGRAMS = {
+    "The contracted dimension is cut in both": [
+        lambda: typed(jnp.matmul, BY_COLUMNS, BY_ROWS),
+        lambda: typed(jnp.matmul, BY_COLUMNS, P("y", None)),
+    ],
+    "By the rules, two dimensions": [lambda: typed(jnp.matmul, BY_ROWS, BY_COLUMNS)],
+    "The operands are cut over different axes": [lambda: typed(jnp.add, BY_ROWS, P("y", None))],
+    "Where the picked entries": [lambda: typed(lambda a: a[jnp.array([1, 2, 3])], BY_ROWS)],
+    "An unreduced array": [lambda: typed(unreduced, BY_COLUMNS, BY_ROWS)],
+    "The operation runs along a dimension that is cut": [
+        lambda: typed(lambda a: a[:3], BY_ROWS),
+        lambda: typed(lambda a: lax.scan(lambda total, row: (total, row), 0.0, a), BY_ROWS),
+    ],
+    "A bare P names axes": [
+        lambda: lax.with_sharding_constraint(ARRAY, P("x")),
+        lambda: jax.jit(lambda a: a, in_shardings=P("x"))(ARRAY),
+        lambda: jax.sharding.reshard(ARRAY, P("x")),
+    ],
+    "`with_sharding_constraint` is a hint": [lambda: typed(lambda a: lax.with_sharding_constraint(a, P("y")), BY_ROWS)],
+    "Inside `auto_axes` layouts": [without_out_sharding],
+    "One mesh axis was asked to split two": [
+        lambda: NamedSharding(AUTO, P("x", "x")),
+        lambda: mapped(lambda a: a, P("x", "x"), P()),
+    ],
+    "out_specs promise that all devices": [
+        lambda: mapped(lambda a: a, P("x"), P()),
+        lambda: mapped(lambda a: lax.all_gather(a, "x", tiled=True), P("x"), P()),
+        lambda: mapped(jnp.matmul, (BY_COLUMNS, BY_ROWS), P(), ARRAY, ARRAY),
+    ],
+    "These two do not fit along the dimension": [
+        lambda: ARRAY @ ARRAY[:3],
+        lambda: mapped(jnp.matmul, (BY_COLUMNS, P()), P(), ARRAY, ARRAY),
+    ],
+    "A dimension cannot be cut into that many": [
+        lambda: mapped(lambda a: a, P("x"), P("x"), ARRAY[:3]),
+        lambda: mapped(lambda a: lax.psum_scatter(a, "y", tiled=True), P("x"), P("x"), ARRAY[:6]),
+    ],
+    "JAX stopped without a text": [lambda: mapped(lambda a: lax.psum(a, "z"), P("x"), P("x"))],
+    "A collective or a spec names an axis": [
+        lambda: mapped(lambda a: lax.all_gather(a, "z"), P("x"), P("x")),
+        lambda: NamedSharding(AUTO, P("z")),
+        lambda: lax.psum(ARRAY, "x"),
+    ],
+    "The sum runs over an axis along which": [lambda: mapped(lambda a: lax.psum(a, ("x", "y")), P("x"), P())],
+    "A spec has more entries": [
+        lambda: mapped(lambda a: a.sum(0), P("x"), P("x", "y")),
+        lambda: mapped(lambda a: a, P("x", "y", None), P("x")),
+    ],
+    "The operands are committed to different devices": [
+        lambda: on_device(0) + on_device(1),
+        lambda: on_device(0) + put(ARRAY, P("x")),
+    ],
+    "The array's memory was given away": [deleted],
+    "The operands lie in different memories": [lambda: jax.device_put(ARRAY, HOST) + put(ARRAY, P("x"))],
+    "With axis_names, in_specs": [lambda: mapped(lambda a: a, P("y"), P("y"), axis_names={"x"})],
+    "The specs and what they describe": [
+        lambda: mapped(lambda a, b: a, (P(),), P(), ARRAY, ARRAY),
+        lambda: mapped(lambda a: a, P(), (P(), P())),
+    ],
+    "A loop's carry must come out": [
+        lambda: lax.fori_loop(0, 3, lambda _, total: total.astype(int), 1.0),
+        lambda: mapped(lambda a: lax.fori_loop(0, 3, lambda _, b: a + b, jnp.zeros((4, 8))), P("x"), P("x")),
+    ],
+    "A Python `if` cannot look": [lambda: mapped(lambda a: a if a[0, 0] > 0 else -a, P("x"), P("x"))],
+    "The function is called as": [
+        lambda: (lambda a, b: a)(ARRAY, ARRAY, mesh=AUTO),
+        lambda: called(ARRAY, mesh=AUTO),
+        lambda: called(ARRAY, ARRAY, ARRAY, mesh=AUTO),
+    ],
+}
+# What JAX 0.7 does not refuse yet, or in another way that says more.
+NOT_YET = (
+    {"JAX stopped without a text", "The sum runs over an axis along which"} if jax.__version_info__ < (0, 8) else ()
+)
+
+
+def test_every_sentence_has_its_program():
+    assert len(PROGRAMS) == len(_MEANINGS)
+    for beginning, (_, _, words) in zip(PROGRAMS, _MEANINGS, strict=True):
+        assert words.startswith(beginning)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "program"),
+    [pytest.param(b, p, id=f"{b}-{k}") for b, programs in PROGRAMS.items() for k, p in enumerate(programs)],
+)
+def test_what_jax_says_gets_the_sentence_that_belongs_to_it(beginning, program):
+    """The first row that matches has to be the right one, too: three of them match “axis”."""
+    if beginning in NOT_YET:
+        pytest.skip("JAX 0.7 does not say this yet")
+    with pytest.raises(Exception) as raised:
+        program()
+    error = type(raised.value).__name__
+    words = in_plain_words(Problem("error", error, str(raised.value)[:4000]))
+    assert words.startswith(f"It stops with {error}: ") and words.split("\n\n", 1)[1].startswith(beginning), words
