@@ -117,11 +117,12 @@ def grade(
 
 
 def _grade_class(workers: int, again: list[str], details: bool, scheduler: str) -> None:
-    from grader.classroom.grading.grade import How, grade_class, show
+    from grader.classroom.grading.grade import Options, grade_class
     from grader.classroom.grading.progress import Stopped
+    from grader.classroom.grading.summary import show
 
     try:
-        rows = grade_class(root_of(Path.cwd()), out, How(max(1, workers), again, details, scheduler))
+        rows = grade_class(root_of(Path.cwd()), out, Options(max(1, workers), again, details, scheduler))
     except Stopped as word:
         err.print(str(word), soft_wrap=True)
         raise typer.Exit(130) from None
