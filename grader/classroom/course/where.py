@@ -1,4 +1,4 @@
-"""Where an exercise is: its declaration, its place in the lesson's text, and the review questions about that lesson."""
+"""Where an exercise is: its declaration, its place in the lesson's text, and the lesson's review questions."""
 
 from __future__ import annotations
 
@@ -9,27 +9,32 @@ from grader.lessons import find
 
 
 def where(root: Path, name: str) -> list[str]:
-    """`file:line: what stands there`, by paths from the root; LookupError, as `find` raises it, for an unknown name."""
+    """Lines of `file:line: what stands there`, by paths from the root. Raises LookupError for an unknown name."""
     find(name)
-    text = next(file for file in root.glob("solutions/*/*.md") if f":answer: {name}\n" in file.read_text())
+    texts = [file for file in root.glob("solutions/*/*.md") if f":answer: {name}\n" in file.read_text()]
+    if not texts:
+        raise LookupError(
+            f"{name} is declared, but no lesson in solutions/ has an answer cell for it (`:answer: {name}`)."
+        )
+    text = texts[0]
     topic = text.stem.partition("_")[2]
-    declared = rf'^\w+ = [\w.]+\(\s*"{name}"'
+    declaration = rf'^\w+ = [\w.]+\(\s*"{name}"'
     files = sorted((root / "grader" / "lessons" / topic).glob("*.py"))
-    places = [(file, line, "the declaration") for file in files for line in _lines(file, declared)[:1]]
+    places = [(file, line, "the declaration") for file in files for line in _lines(file, declaration)[:1]]
     places += [(text, line, sections(text)[name]) for line in _lines(text, rf"^#+ Exercise.* `{name}`")]
     places += [(root / "grader" / "reviews" / f"{topic}.py", 1, "the review questions")]
     return [f"{file.relative_to(root)}:{line}: {what}" for file, line, what in places if file.exists()]
 
 
 def sections(text: Path) -> dict[str, str]:
-    """The exercises of a lesson, in order: in which section of the text each has its answer cell."""
-    section, found = "", {}
+    """The exercises of a lesson in order, each with the section of the text that has its answer cell."""
+    section, places = "", {}
     for line in text.read_text().splitlines():
         if heading := re.match(r"## (.*)", line):
             section = heading[1]
         if answer := re.match(r":answer: (\w+)", line):
-            found[answer[1]] = section
-    return found
+            places[answer[1]] = section
+    return places
 
 
 def _lines(file: Path, pattern: str) -> list[int]:

@@ -160,6 +160,6 @@ def write_feedback(root: Path) -> Iterator[Path]:
     """Write every graded hand-in's feedback page anew, with what a person has since added in Formgrader."""
     api = nbgrader(root)
     for hand_in in hand_ins_of(root):
-        graded = hand_in.at("autograded").exists()
-        if graded and api.generate_feedback(hand_in.lesson, hand_in.student, force=True)["success"]:
+        is_graded = hand_in.at("autograded").exists()
+        if is_graded and api.generate_feedback(hand_in.lesson, hand_in.student, force=True)["success"]:
             yield hand_in.at("feedback", ".html").relative_to(root)
