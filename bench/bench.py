@@ -32,7 +32,7 @@ from rich.table import Table
 from grader.classroom.course.build import build, nbgrader
 from grader.classroom.course.notebook import restore
 from grader.classroom.grading import execute, record
-from grader.classroom.grading.grade import How, grade_class
+from grader.classroom.grading.grade import Options, grade_class
 from grader.classroom.inside.limits import Limits
 from grader.classroom.runs import run as running
 from grader.classroom.verdicts.judge import Judge, shared_judge
@@ -124,7 +124,7 @@ def ours(name: str, folder: Path, workers: int, console: Console) -> Timed:
     _forget(folder)
     result = Timed(name, len(list((folder / "submitted").iterdir())))
     with watched(result):
-        rows = grade_class(folder, Console(quiet=True), How(workers=workers))
+        rows = grade_class(folder, Console(quiet=True), Options(workers=workers))
     said(result, console)
     result.marks = {row.hand_in.student: round(sum(row.points.values()), 2) for row in rows}
     return result
@@ -150,10 +150,10 @@ def bare(folder: Path, lesson: str, students: list[str]) -> float:
         )
         for student in students
     ]
-    running._performed(todo[0], Limits())
+    running._run_steps(todo[0], Limits())
     started = time.perf_counter()
     for steps in todo:
-        running._performed(steps, Limits())
+        running._run_steps(steps, Limits())
     return (time.perf_counter() - started) / len(todo)
 
 
@@ -175,7 +175,7 @@ def where_time_goes(folder: Path, lesson: str, students: list[str]) -> dict[str,
 
     api = record._api(folder)
     plans = [
-        (running, "_performed", "students' code, in workers"),
+        (running, "_run_steps", "students' code, in workers"),
         (Judge, "__call__", "judging, with evaluators"),
         *((room, "grade_notebook", "slices and results that are kept") for room in (record, execute)),
         (api, "autograde", "nbgrader: gradebook"),
@@ -229,7 +229,7 @@ def main() -> None:
 def _again(name: str, folder: Path) -> Timed:
     result = Timed(name, len(list((folder / "submitted").iterdir())))
     with watched(result):
-        grade_class(folder, Console(quiet=True), How(workers=2))
+        grade_class(folder, Console(quiet=True), Options(workers=2))
     return result
 
 

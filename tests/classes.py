@@ -15,8 +15,9 @@ import nbformat
 from sqlalchemy import create_engine, text
 
 from grader.classroom.course.build import build, is_registered
-from grader.classroom.grading.grade import hand_ins_of, write_csv
+from grader.classroom.grading.grade import hand_ins_of
 from grader.classroom.grading.record import Row, record
+from grader.classroom.grading.summary import write_csv
 
 FORGOT = """def case3(a, b, *, mesh):
     return jax.shard_map(lambda p, q: p @ q, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(),

@@ -8,13 +8,18 @@ import secrets
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from grader.classroom.grading.beginning import without_addresses
+from grader.classroom.store import Unavailable
+from grader.classroom.walls.bubblewrap import WITHOUT, NoWalls
+
+if TYPE_CHECKING:
+    from grader.classroom.grading.loose import Records
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -52,14 +57,14 @@ def build(
     from grader.classroom.course import build as room
 
     root = root_of(Path.cwd())
+    known = [source.stem for source in room.lessons(root)]
+    if unknown := sorted(set(names or []) - set(known)):
+        raise Trouble(f"There is no lesson {', '.join(unknown)} in solutions/; there are {', '.join(known)}.")
     if check:
         if outdated := room.stale(root):
             raise Trouble("Out of date: " + ", ".join(outdated) + ". Run `make course` and commit what changes.")
         out.print("course/ is what solutions/ builds.")
         return
-    known = [source.stem for source in room.lessons(root)]
-    if unknown := sorted(set(names or []) - set(known)):
-        raise Trouble(f"There is no lesson {', '.join(unknown)} in solutions/; there are {', '.join(known)}.")
     if execute:
         for source in room.lessons(root, names):
             room.store_outputs(room.pair(source))
@@ -77,8 +82,12 @@ def feedback() -> None:
     """Write the feedback pages anew, from what is graded."""
     from grader.classroom.grading.grade import write_feedback
 
+    count = 0
     for page in write_feedback(root_of(Path.cwd())):
-        out.print(f"wrote {page}")
+        out.print(escape(f"wrote {page}"), soft_wrap=True, highlight=False)
+        count += 1
+    if not count:
+        raise Trouble("Nothing is graded yet, so there are no pages to write. Run `grader grade` first.")
 
 
 @app.command()
@@ -102,28 +111,23 @@ def grade(
     seed: Annotated[int, typer.Option(help="With PATHS: the cases' seed; drawn anew when negative.")] = -1,
 ) -> None:
     """Grade the class: gradebook, grades.csv, feedback. Or, with PATHS, judge notebooks and print marks."""
-    from grader.classroom.store import Unavailable
-    from grader.classroom.walls import bubblewrap as walls
-
     if without_walls:
-        os.environ[walls.WITHOUT] = "1"
-    try:
-        if paths:
-            _grade_files(paths, as_json, secrets.randbits(128) if seed < 0 else seed)
-        else:
-            _grade_class(workers, again or [], details, scheduler)
-    except (walls.NoWalls, Unavailable) as lacking:
-        raise Trouble(str(lacking)) from None
+        os.environ[WITHOUT] = "1"
+    if paths:
+        _grade_files(paths, as_json, secrets.randbits(128) if seed < 0 else seed)
+    else:
+        _grade_class(workers, again or [], details, scheduler)
 
 
 def _grade_class(workers: int, again: list[str], details: bool, scheduler: str) -> None:
-    from grader.classroom.grading.grade import How, grade_class, show
+    from grader.classroom.grading.grade import Options, grade_class
     from grader.classroom.grading.progress import Stopped
+    from grader.classroom.grading.summary import show
 
     try:
-        rows = grade_class(root_of(Path.cwd()), out, How(max(1, workers), again, details, scheduler))
-    except Stopped as word:
-        err.print(str(word), soft_wrap=True)
+        rows = grade_class(root_of(Path.cwd()), out, Options(max(1, workers), again, details, scheduler))
+    except Stopped as stop:
+        err.print(str(stop), soft_wrap=True)
         raise typer.Exit(130) from None
     show(rows, out)
     if any(row.problem or row.attention for row in rows):
@@ -140,18 +144,20 @@ def _grade_files(paths: list[Path], as_json: bool, seed: int) -> None:
             continue
         records += result.records
         if not as_json:
-            out.print(f"[bold]{escape(result.title)}[/bold]")
-            for record in result.records:
-                out.print(
-                    f"  {record['points']:g}/{record['max']:g}  {record['exercise']}"
-                    + (f"  [yellow]{record['mistake']}[/yellow]" if record["mistake"] else "")
-                )
-                if record["message"]:
-                    out.print(escape(record["message"]), style="dim", soft_wrap=True)
+            _print_marks(result)
     if as_json:
         print(json.dumps(records, indent=1))
     if problems:
         raise Trouble("\n".join(problems))
+
+
+def _print_marks(result: Records) -> None:
+    out.print(f"[bold]{escape(result.title)}[/bold]")
+    for record in result.records:
+        mistake = f"  [yellow]{record['mistake']}[/yellow]" if record["mistake"] else ""
+        out.print(f"  {record['points']:g}/{record['max']:g}  {record['exercise']}{mistake}")
+        if record["message"]:
+            out.print(escape(record["message"]), style="dim", soft_wrap=True)
 
 
 @app.command()
@@ -161,15 +167,22 @@ def collect(
     replace: Annotated[bool, typer.Option(help="Also where another notebook lies already.")] = False,
 ) -> None:
     """Lay a zip of hand-ins (Moodle, Canvas, Blackboard, Brightspace) into submitted/STUDENT/LESSON/."""
+    from grader.classroom.handins.archive import Unreadable
     from grader.classroom.handins.platforms import unpack
 
     root = root_of(Path.cwd())
-    if not (root / "course" / lesson).is_dir():
+    if lesson not in {notebook.stem for notebook in (root / "course").glob("*/*.ipynb")}:
         raise Trouble(f"There is no lesson {lesson} in course/.")
-    taken = unpack(archive, lesson, root / "submitted", replace)
-    for one in taken:
-        out.print(escape(f"{one.student or archive.name}: {one.problem or one.note or 'taken'}"), soft_wrap=True)
-    if any(one.problem for one in taken):
+    if not archive.exists():
+        raise Trouble(f"{archive}: there is no such file.")
+    try:
+        receipts = unpack(archive, lesson, root / "submitted", replace)
+    except Unreadable as problem:
+        raise Trouble(str(problem)) from None
+    for receipt in receipts:
+        line = f"{receipt.student or archive.name}: {receipt.problem or receipt.note or 'taken'}"
+        out.print(escape(line), soft_wrap=True)
+    if any(receipt.problem for receipt in receipts):
         raise typer.Exit(1)
 
 
@@ -191,10 +204,10 @@ def coverage() -> None:
     """Show which rows of the checklist are taught, and where."""
     from grader.classroom.course import coverage as room
 
-    rows = room.checklist()
+    root, rows = root_of(Path.cwd()), room.checklist()
     out.print(room.coverage_table(rows))
-    if wrong := room.problems(rows, root_of(Path.cwd())):
-        raise Trouble("The checklist is wrong: " + "; ".join(wrong) + ".")
+    if problems := room.problems(rows, root):
+        raise Trouble("The checklist is wrong: " + "; ".join(problems) + ".")
 
 
 @app.command()
@@ -225,10 +238,10 @@ def lab() -> None:
 
 
 def main() -> None:
-    """Run the command that was typed: what goes wrong is one clear text and exit status 2, never a traceback."""
+    """Run the command that was typed. Trouble is one clear text and exit status 2, never a traceback."""
     without_addresses()
     try:
         app()
-    except Trouble as trouble:
+    except (Trouble, Unavailable, NoWalls) as trouble:
         err.print(f"[red]grader:[/red] {escape(str(trouble))}", soft_wrap=True)
         sys.exit(2)

@@ -1,6 +1,6 @@
-"""What has been worked out is kept, by content, so that nothing is worked out twice and nothing is lost.
+"""Results, kept by content, so that nothing is computed twice and nothing is lost.
 
-A result's key says all that it depends on; whoever changes any of it asks for another key. Files are written
+A result's key is made of all that it depends on; whoever changes any of that asks for another key. Files are written
 whole or not at all, so a run may be killed at any moment, and several may write at once.
 """
 
@@ -21,21 +21,21 @@ from typing import Any
 from grader.classroom.inside.shown import PACKAGE, files
 
 FOLDER = ".grading"
-SECRET = 128  # bits of a seed: too many to find it from the cases that a worker is shown
+SECRET = 128  # bits of a seed: too many to find it from the cases that a worker sees
 
 
 class Unavailable(Exception):
-    """Something that grading needs is not there; the text says what, and what to do."""
+    """Something that grading needs is missing; the text says what, and what to do."""
 
 
 def key(*parts: Any) -> str:
-    """The content of JSON values, as a name of 64 characters."""
+    """A name of 64 characters for the content of JSON values."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @functools.cache
 def version(*places: Path) -> str:
-    """The content of all files in these places of the grader, and the versions of what they compute with."""
+    """A key for all files in these places of the grader, and for the versions of the libraries that they use."""
     contents = [
         [str(file.relative_to(PACKAGE)), hashlib.sha256(file.read_bytes()).hexdigest()] for file in files(*places)
     ]
@@ -46,17 +46,17 @@ def version(*places: Path) -> str:
 class Store:
     """A folder of results: `kind/key.json.gz`. Without a folder it keeps them in memory, for one run.
 
-    `anew`: what was there before is worked out again.
+    With `anew` it does not read what was there before.
     """
 
     def __init__(self, folder: Path | None, anew: bool = False):
         self.folder, self.anew = folder, anew
-        self.kept: dict[tuple[str, str], Any] = {}
+        self.memory: dict[tuple[str, str], Any] = {}
 
     def get(self, kind: str, name: str) -> Any:
-        """The result of this key, or None. A damaged file is as good as none."""
+        """The result of this key, or None. A damaged file counts as none."""
         if self.folder is None or self.anew:
-            return self.kept.get((kind, name))
+            return self.memory.get((kind, name))
         try:
             return json.loads(gzip.decompress(_file(self.folder, kind, name).read_bytes()))
         except (OSError, EOFError, ValueError, zlib.error):
@@ -64,20 +64,20 @@ class Store:
 
     def put(self, kind: str, name: str, result: Any) -> None:
         if self.folder is None or self.anew:
-            self.kept[kind, name] = result
+            self.memory[kind, name] = result
         if self.folder is not None:
             write(_file(self.folder, kind, name), gzip.compress(json.dumps(result).encode(), 1, mtime=0))
 
     def seed(self, lesson: str) -> int:
         """The secret from which a lesson's cases are drawn: drawn once, and kept, so that marks stay comparable."""
         if self.folder is None:
-            return self.kept.setdefault(("seeds", lesson), secrets.randbits(SECRET))
+            return self.memory.setdefault(("seeds", lesson), secrets.randbits(SECRET))
         file = self.folder / "seeds" / lesson
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists():
             fresh = _written(file.parent, str(secrets.randbits(SECRET)).encode())
             try:
-                os.link(fresh, file)  # whoever comes first decides
+                os.link(fresh, file)  # of several that write at once, the first decides
             except FileExistsError:
                 pass
             finally:

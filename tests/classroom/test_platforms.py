@@ -11,6 +11,7 @@ import pytest
 from handins import cell, everything, packed, text
 
 from grader.classroom.handins import archive as archive_room
+from grader.classroom.handins.archive import Unreadable
 from grader.classroom.handins.handin import find_notebook, read
 from grader.classroom.handins.platforms import safe, unpack
 
@@ -246,11 +247,11 @@ def test_bombs(take, monkeypatch):
     _, taken = take({"ada/x.zip": packed({"a.ipynb": b"0" * 150_000_000, "b.ipynb": b"0" * 150_000_000})})
     assert "x.zip holds 300 MB of notebooks" in taken[0].problem
     monkeypatch.setattr("grader.classroom.handins.platforms.TOTAL", 1_000_000)
-    _, (taken,) = take({"ada/x.ipynb": b"0" * 1_000_001})
-    assert "class.zip holds 1 MB of notebooks and zips; at most 1 MB are taken at once" in taken.problem
+    with pytest.raises(Unreadable, match="class.zip holds 1 MB of notebooks and zips; at most 1 MB are taken at once"):
+        take({"ada/x.ipynb": b"0" * 1_000_001})
     monkeypatch.setattr(archive_room, "MOST_ENTRIES", 10)
-    _, (taken,) = take({f"ada/{k}.ipynb": OURS for k in range(11)})
-    assert "class.zip holds 11 files; at most 10 are looked at" in taken.problem
+    with pytest.raises(Unreadable, match="class.zip holds 11 files; at most 10 are looked at"):
+        take({f"ada/{k}.ipynb": OURS for k in range(11)})
     _, (taken,) = take({"ada/x.zip": packed({f"{k}.ipynb": OURS for k in range(11)})})
     assert "x.zip holds 11 files" in taken.problem
 
@@ -276,7 +277,9 @@ def test_locked_and_damaged(take, tmp_path):
     _, taken = take(bytes(outer))
     assert "x.ipynb in class.zip is damaged" in taken[0].problem and taken[1].problem == ""
     for content in (b"", b"Rar!\x1a", packed({"a/x.ipynb": OURS})[:-30]):
-        _, (taken,) = take(content)
-        assert "class.zip is no zip, or a damaged one" in taken.problem
-    assert "There are no files in class.zip" in take({})[1][0].problem
-    assert "No such file" in unpack(tmp_path / "none.zip", LESSON, tmp_path / "submitted")[0].problem
+        with pytest.raises(Unreadable, match="class.zip is no zip, or a damaged one"):
+            take(content)
+    with pytest.raises(Unreadable, match="There are no files in class.zip"):
+        take({})
+    with pytest.raises(Unreadable, match="No such file"):
+        unpack(tmp_path / "none.zip", LESSON, tmp_path / "submitted")

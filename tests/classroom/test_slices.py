@@ -14,8 +14,8 @@ from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.inside.limits import Limits
 from grader.classroom.runs import run as running
 from grader.classroom.runs.cells import Cell
-from grader.classroom.runs.run import Lesson, lesson_of, perform, run_hand_in, steps
-from grader.classroom.runs.slices import slices, spared
+from grader.classroom.runs.run import Lesson, Setup, lesson_of, perform, run_hand_in, steps
+from grader.classroom.runs.slices import slices, spare_examples
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import shared_judge
 
@@ -26,9 +26,9 @@ EXAMPLE = "mesh = make(jax.devices())\nshow(mesh)"
 def parts(*own: str, expression: str = "answer"):
     return slices(
         [
-            Cell(IMPORTS, given=True),
-            Cell("from grader import make, show", given=True),
-            Cell(EXAMPLE, given=True),
+            Cell(IMPORTS, example=True),
+            Cell("from grader import make, show", example=True),
+            Cell(EXAMPLE, example=True),
             *map(Cell, own),
             Cell(expression, check="answer"),
         ]
@@ -91,11 +91,11 @@ def test_whatever_may_do_more_is_run_whole(own):
     assert (
         slices(
             [
-                Cell(IMPORTS, given=True),
-                Cell("from grader import make, show", given=True),
+                Cell(IMPORTS, example=True),
+                Cell("from grader import make, show", example=True),
                 Cell(own),
-                Cell(EXAMPLE, given=True),
-                Cell("show(mesh)", given=True),
+                Cell(EXAMPLE, example=True),
+                Cell("show(mesh)", example=True),
                 Cell("answer", check="answer"),
             ]
         )
@@ -160,7 +160,7 @@ AGAIN = {
 @pytest.mark.parametrize("first, second, expression, needed", AGAIN.values(), ids=AGAIN.keys())
 def test_a_name_owes_its_meaning_to_the_last_cell_that_binds_it_afresh(first, second, expression, needed):
     sources = [*first, *second]
-    parts = slices([Cell("import jax", given=True), *map(Cell, sources), Cell(expression, check="answer")])["answer"]
+    parts = slices([Cell("import jax", example=True), *map(Cell, sources), Cell(expression, check="answer")])["answer"]
     own = [part for part in parts if part != "import jax"]
     assert own == [ast.unparse(ast.parse(sources[k])) for k in needed]
 
@@ -176,11 +176,13 @@ def store(tmp_path_factory):
 
 def test_a_solved_lesson_answers_the_same_whole_and_in_slices(root, store):
     lesson = lesson_of(root, "07_matmul")
-    sliced = run_hand_in(lesson.solved, 5, Limits(), store, lesson)
+    sliced = run_hand_in(lesson.solved, Setup(5, Limits(), store, lesson))
     whole = perform(steps(lesson.solved, 5), Limits(), store)
     assert sliced.answers == whole.answers and len(whole.answers) == 18
-    assert not sliced.outputs and len(sliced.spared) == len(lesson.examples)
-    assert all(whole.outputs[k] == [] for k in whole.outputs.keys() - set(sliced.spared))  # definitions show nothing
+    assert not sliced.outputs and len(sliced.spare_cells) == len(lesson.examples)
+    assert all(
+        whole.outputs[k] == [] for k in whole.outputs.keys() - set(sliced.spare_cells)
+    )  # definitions show nothing
     assert len(list((store.folder / "runs").glob("*/*"))) == 1 + 18  # the whole, and every slice
 
 
@@ -205,21 +207,21 @@ SPARED = {
 @pytest.mark.parametrize("own, example, left_out", SPARED.values(), ids=SPARED.keys())
 def test_an_example_is_spared_when_it_has_nothing_to_do_with_a_cell_that_runs(own, example, left_out):
     cells = [
-        Cell(IMPORTS, given=True),
-        Cell("from grader import make, show", given=True),
-        Cell(SHAPES, given=True),
+        Cell(IMPORTS, example=True),
+        Cell("from grader import make, show", example=True),
+        Cell(SHAPES, example=True),
         *map(Cell, own),
-        Cell(example, given=True),
+        Cell(example, example=True),
         Cell("answer", check="answer"),
     ]
-    assert (len(cells) - 2 in spared(cells)) == left_out
+    assert (len(cells) - 2 in spare_examples(cells)) == left_out
 
 
 def test_an_example_that_uses_what_a_deleted_one_made_is_run():
-    examples = [Cell(source, given=True) for source in ("show(rows)", "columns = 3")]
-    cells = [Cell("import jax", given=True), Cell("print(2)"), *examples]
-    assert spared(cells) == {0, 2, 3}
-    assert spared(cells, ["rows = 3"]) == {0, 3}
+    examples = [Cell(source, example=True) for source in ("show(rows)", "columns = 3")]
+    cells = [Cell("import jax", example=True), Cell("print(2)"), *examples]
+    assert spare_examples(cells) == {0, 2, 3}
+    assert spare_examples(cells, ["rows = 3"]) == {0, 3}
 
 
 TRIED = [
@@ -232,13 +234,16 @@ TRIED = [
 
 
 @pytest.mark.parametrize("tried", TRIED)
-def test_a_hand_in_with_something_tried_out_comes_to_the_same_without_the_examples_spared(root, store, tried):
+def test_a_hand_in_with_something_tried_out_comes_to_the_same_without_the_examples_spare_examples(root, store, tried):
     lesson = lesson_of(root, "07_matmul")
     cells = list(lesson.solved)
     cells.insert(len(cells) - 3, Cell(tried))
-    found, whole = run_hand_in(tuple(cells), 5, Limits(), store, lesson), perform(steps(cells, 5), Limits(), store)
-    assert found.spared and found.answers == whole.answers
-    assert found.outputs == {k: shown for k, shown in whole.outputs.items() if k not in found.spared}
+    run, whole = (
+        run_hand_in(tuple(cells), Setup(5, Limits(), store, lesson)),
+        perform(steps(cells, 5), Limits(), store),
+    )
+    assert run.spare_cells and run.answers == whole.answers
+    assert run.outputs == {k: outputs for k, outputs in whole.outputs.items() if k not in run.spare_cells}
 
 
 @pytest.mark.slow
@@ -254,7 +259,7 @@ def test_in_every_lesson_something_may_be_tried_out(root, name):
     )
     assert all(verdict.passed for verdict in quick.verdicts)
     assert [verdict.outcomes for verdict in quick.verdicts] == [verdict.outcomes for verdict in whole.verdicts]
-    stored = lesson_of(root, name).shown
+    stored = lesson_of(root, name).outputs
     for cell, as_whole in zip(quick.notebook.cells, whole.notebook.cells, strict=True):
         assert shown(cell) == shown(as_whole) or cell.outputs == harmless_outputs(stored[cell.source])
 
@@ -267,13 +272,13 @@ def shown(cell):
 def test_an_error_is_met_in_a_whole_run(root, store):
     lesson = lesson_of(root, "07_matmul")
     cells = (*lesson.solved, Cell("print(1)\nnowhere"))
-    found = run_hand_in(cells, 5, Limits(), store, lesson)
-    assert found == perform(steps(cells, 5), Limits(), store)
-    assert found.outputs[len(cells) - 1][-1]["ename"] == "NameError"
+    run = run_hand_in(cells, Setup(5, Limits(), store, lesson))
+    assert run == perform(steps(cells, 5), Limits(), store)
+    assert run.outputs[len(cells) - 1][-1]["ename"] == "NameError"
 
 
 def test_with_one_switch_everything_is_run_whole(root, monkeypatch):
     lesson, store = lesson_of(root, "02_shardings"), Store(None)
-    monkeypatch.setattr(running, "WAYS", ())
-    run = run_hand_in(lesson.solved, 5, Limits(), store, lesson)
-    assert not run.spared and run == perform(steps(lesson.solved, 5), Limits(), store)
+    monkeypatch.setattr(running, "SHORTCUTS", ())
+    run = run_hand_in(lesson.solved, Setup(5, Limits(), store, lesson))
+    assert not run.spare_cells and run == perform(steps(lesson.solved, 5), Limits(), store)

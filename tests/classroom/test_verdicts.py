@@ -74,7 +74,7 @@ class Dying(Judge):
 
     signal, times = signal.SIGABRT, 99
 
-    def _with(self, *question):
+    def _verdict(self, *question):
         fork = self.evaluators.fork
 
         @contextlib.contextmanager
@@ -91,7 +91,7 @@ class Dying(Judge):
 
         self.evaluators.fork = doomed
         try:
-            return super()._with(*question)
+            return super()._verdict(*question)
         finally:
             self.evaluators.fork = fork
 

@@ -1,10 +1,13 @@
 """The commands: results on standard output, trouble in words and exit status 2."""
 
 import json
+import shutil
 import subprocess
 import sys
 
 import nbformat
+import pytest
+from handins import packed
 
 
 def grader(*args, cwd, seconds=200):
@@ -70,3 +73,43 @@ def test_where_names_the_file_of_an_exercise_and_refuses_a_name_that_is_none(roo
     assert done.returncode == 0 and "grader/lessons/matmul/" in done.stdout and "07_matmul.md" in done.stdout
     done = grader("where", "nothing_of_that_name", cwd=root)
     assert done.returncode == 2 and "nothing_of_that_name" in done.stderr and "Traceback" not in done.stderr
+
+
+WRONG = {
+    "collect a file that is not there": (
+        ["collect", "{folder}/none.zip", "07_matmul"],
+        "none.zip: there is no such file",
+    ),
+    "collect what is no zip": (["collect", "{folder}/text.zip", "07_matmul"], "text.zip is no zip, or a damaged one"),
+    "collect an empty zip": (["collect", "{folder}/empty.zip", "07_matmul"], "no files in empty.zip"),
+    "collect for an unknown lesson": (["collect", "{folder}/ada.zip", "99_none"], "no lesson 99_none"),
+    "collect for a folder that is no lesson": (["collect", "{folder}/ada.zip", ".."], "no lesson .."),
+    "check an unknown lesson": (["build", "99_none", "--check"], "no lesson 99_none"),
+}
+
+
+@pytest.mark.parametrize("arguments, words", WRONG.values(), ids=WRONG)
+def test_wrong_input_is_one_line_and_nothing_is_written(root, tmp_path, arguments, words):
+    (tmp_path / "text.zip").write_text("hello")
+    (tmp_path / "empty.zip").write_bytes(packed({}))
+    (tmp_path / "ada.zip").write_bytes(packed({"ada/x.ipynb": b"{}"}))
+    before = sorted((root / "submitted").rglob("*"))
+    done = grader(*(word.format(folder=tmp_path) for word in arguments), cwd=root)
+    assert done.returncode == 2 and done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert words in line
+    assert sorted((root / "submitted").rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "command", ["coverage", "feedback", "lab", "where case3", "build --check", "grade x.ipynb --json"]
+)
+def test_outside_the_course_every_command_says_so_and_no_more(tmp_path, command):
+    done = grader(*command.split(), cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == "" and "no nbgrader_config.py" in done.stderr
+
+
+def test_feedback_before_anything_is_graded_says_so(root, tmp_path):
+    shutil.copy(root / "nbgrader_config.py", tmp_path)
+    done = grader("feedback", cwd=tmp_path)
+    assert done.returncode == 2 and "Nothing is graded yet" in done.stderr

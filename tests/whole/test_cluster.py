@@ -17,7 +17,7 @@ from rich.console import Console
 from grader import cli
 from grader.classroom.course.build import build
 from grader.classroom.grading import cluster
-from grader.classroom.grading.grade import How, grade_class, hand_ins_of
+from grader.classroom.grading.grade import Options, grade_class, hand_ins_of
 
 pytest.importorskip("distributed", reason="Dask is not installed (grader[cluster])")
 pytestmark = pytest.mark.slow  # a scheduler, two workers, and the class graded twice
@@ -86,9 +86,9 @@ def fresh(local, tmp_path):
 
 
 def test_a_cluster_without_workers_is_said(scheduler, fresh, monkeypatch):
-    monkeypatch.setattr(cluster, "CONNECT", 1.0)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1.0)
     with pytest.raises(cluster.NoCluster, match=f"no workers.*dask worker {scheduler}"):
-        grade_class(fresh, Console(quiet=True), How(scheduler=scheduler))
+        grade_class(fresh, Console(quiet=True), Options(scheduler=scheduler))
 
 
 def test_one_of_two_workers_is_killed_and_marks_are_the_same(scheduler, workers, local, fresh):
@@ -105,8 +105,8 @@ def test_one_of_two_workers_is_killed_and_marks_are_the_same(scheduler, workers,
 
 
 def test_when_all_workers_are_gone_the_rest_is_run_here(scheduler, workers, local, fresh, monkeypatch, capsys):
-    monkeypatch.setattr(cluster, "DESERTED", 1.0)
-    monkeypatch.setattr(cluster, "_take", lambda future, hand_in: [w.kill() for w in workers] and "")
+    monkeypatch.setattr(cluster, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(cluster, "_receive", lambda future, hand_in: [w.kill() for w in workers] and "")
     cluster.run_ahead(list(hand_ins_of(fresh)), scheduler, Console())
     assert "did not come back from the cluster, and are run here" in capsys.readouterr().out
 
@@ -119,7 +119,7 @@ def test_when_all_workers_are_gone_the_rest_is_run_here(scheduler, workers, loca
     ],
 )
 def test_no_scheduler_is_said_with_status_2(local, monkeypatch, capsys, address, said):
-    monkeypatch.setattr(cluster, "CONNECT", 1.0)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1.0)
     monkeypatch.setattr(sys, "argv", ["grader", "grade", "--scheduler", address])
     monkeypatch.chdir(local)
     with pytest.raises(SystemExit) as end:
@@ -140,5 +140,5 @@ def test_a_worker_with_another_grader_is_refused(scheduler, workers, local, monk
 
 
 def test_what_is_done_is_not_sent(scheduler, workers, local, monkeypatch):
-    monkeypatch.setattr(cluster, "_take", lambda future, hand_in: pytest.fail("it was sent"))
+    monkeypatch.setattr(cluster, "_receive", lambda future, hand_in: pytest.fail("it was sent"))
     cluster.run_ahead(list(hand_ins_of(local)), scheduler, Console(quiet=True))

@@ -38,7 +38,7 @@ PYTHON = {
 
 
 def gradebook(root: Path) -> Gradebook:
-    """nbgrader's gradebook of this course; made whole, or not at all, where there is none yet. Raises Unavailable."""
+    """nbgrader's gradebook of this course; where there is none, it is made whole or not at all. Raises Unavailable."""
     url = CourseDirectory(config=configuration(root)).db_url
     file = Path(make_url(url).database or "")
     try:
@@ -65,15 +65,15 @@ def _knows(book: Gradebook, root: Path, lesson: str) -> bool:
     try:
         release = nbformat.read(root / "course" / lesson / f"{lesson}.ipynb", 4)
         known = {cell.name for cell in book.find_notebook(lesson, lesson).source_cells}
-    except (MissingEntry, OSError, ValueError):  # not there, or not to the end
+    except (MissingEntry, OSError, ValueError):  # missing, or not complete
         return False
     return {grade_id(cell) for cell in release.cells if grade_id(cell)} <= known
 
 
 def lessons(root: Path, names: Collection[str] | None = None) -> list[Path]:
     """The sources of all lessons, or of those named, in order."""
-    found = sorted(p for p in (root / "solutions").glob("*/*.md") if p.stem == p.parent.name)
-    return [p for p in found if not names or p.stem in names]
+    sources = sorted(p for p in (root / "solutions").glob("*/*.md") if p.stem == p.parent.name)
+    return [source for source in sources if not names or source.stem in names]
 
 
 def configuration(root: Path) -> Config:
@@ -130,12 +130,12 @@ def store_outputs(notebook: Path) -> None:
 
 def build(root: Path, names: Collection[str] | None = None) -> list[Path]:
     """Build `course/` from `solutions/`, or the lessons named; returns the students' notebooks."""
-    released = []
+    notebooks = []
     gradebook(root).close()
     for source in lessons(root, names):
         pair(source)
-        released.append(_release(root, source.stem))
-    return released
+        notebooks.append(_release(root, source.stem))
+    return notebooks
 
 
 def _release(root: Path, lesson: str) -> Path:
@@ -152,7 +152,7 @@ def _release(root: Path, lesson: str) -> Path:
 
 
 def stale(root: Path) -> list[str]:
-    """What in `course/` is not what `solutions/` builds; empty when all is well."""
+    """The files of `course/` and `solutions/` that differ from a fresh build; empty when all is well."""
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch)
         shutil.copytree(root / "solutions", copy / "solutions")
@@ -170,8 +170,8 @@ def _differences(here: Path, fresh: Path) -> list[str]:
             if p.is_file() and not {".ipynb_checkpoints", "__pycache__"} & set(p.parts)
         }
     )
-    same = (
-        not (here / n).exists() or not (fresh / n).exists() or not filecmp.cmp(here / n, fresh / n, shallow=False)
-        for n in names
-    )
-    return [f"{here.name}/{name}" for name, differs in zip(names, same, strict=True) if differs]
+    return [f"{here.name}/{name}" for name in names if not _same(here / name, fresh / name)]
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and filecmp.cmp(one, other, shallow=False)

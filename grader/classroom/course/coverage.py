@@ -1,7 +1,7 @@
-"""What the course has to teach, row by row, and where it does: `grader/lessons/checklist.csv`.
+"""The checklist of what the course has to teach, and where it does: `grader/lessons/checklist.csv`.
 
-A row names the lesson that teaches it, and there the exercises that practise it, or a heading (`§ Axis types`)
-under which it is shown; several are separated by semicolons.
+A row names the lesson that teaches it, and in that lesson the exercises that practise it, or a heading
+(`§ Axis types`) under which it is shown; several are separated by semicolons.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ def checklist(file: Path = CHECKLIST) -> list[ChecklistRow]:
 
 
 def problems(rows: Sequence[ChecklistRow], root: Path) -> list[str]:
-    """What the rows name that does not exist, and rows that are there twice."""
+    """Names in the rows that do not exist, and rows that are there twice."""
     sources = {source.stem: source.read_text() for source in lessons(root)}
-    found = [f"{row.row} stands there twice" for k, row in enumerate(rows) if row.row in {r.row for r in rows[:k]}]
+    lines = [f"{row.row} stands there twice" for k, row in enumerate(rows) if row.row in {r.row for r in rows[:k]}]
     for row in rows:
         if not row.lesson:
-            found += [f"{row.row} names {row.where[0]!r} but no lesson"] if row.where else []
+            lines += [f"{row.row} names {row.where[0]!r} but no lesson"] if row.where else []
         elif row.lesson not in sources:
-            found.append(f"{row.row} names the lesson {row.lesson!r}, which does not exist")
+            lines.append(f"{row.row} names the lesson {row.lesson!r}, which does not exist")
         elif not row.where:
-            found.append(f"{row.row} says {row.lesson}, but not where in it")
+            lines.append(f"{row.row} says {row.lesson}, but not where in it")
         else:
-            found += [
+            lines += [
                 f"{row.row}: there is no {place!r} in {row.lesson}"
                 for place in row.where
                 if not _stands(place, sources[row.lesson])
             ]
-    return found
+    return lines
 
 
 def _stands(place: str, lesson: str) -> bool:
@@ -69,7 +69,7 @@ def _stands(place: str, lesson: str) -> bool:
 def coverage_table(rows: Sequence[ChecklistRow]) -> Table:
     """The rows, and where each is taught."""
     taught = sum(bool(row.lesson) for row in rows)
-    drawn = Table("row", "subject", "lesson", "where", title=f"{taught} of {len(rows)} rows are taught")
+    table = Table("row", "subject", "lesson", "where", title=f"{taught} of {len(rows)} rows are taught")
     for row in rows:
-        drawn.add_row(row.row, row.subject, row.lesson or "—", "; ".join(row.where), style="" if row.lesson else "dim")
-    return drawn
+        table.add_row(row.row, row.subject, row.lesson or "—", "; ".join(row.where), style="" if row.lesson else "dim")
+    return table

@@ -36,10 +36,10 @@ def make_class(root: Path, lesson: str, folder: Path) -> list[Path]:
     eight_devices()  # the questions' wrong answers come from experiments
     solved = root / "solutions" / lesson / f"{lesson}.ipynb"
     released = root / "course" / lesson / f"{lesson}.ipynb"
-    spelled = alternatives(solved.with_name("alternatives.py"))
+    others = alternatives(solved.with_name("alternatives.py"))
     students: dict[str, tuple[Path, Edit]] = {
         "ada": (solved, lambda nb: None),
-        "barbara": (solved, lambda nb: _answer_with(nb, spelled)),
+        "barbara": (solved, lambda nb: _answer_with(nb, others)),
         "charles": (released, lambda nb: None),
         "dorothy": (solved, _delete_a_check),
         "edsger": (solved, _copy_a_check),
@@ -78,8 +78,7 @@ def _answer_with(nb: NotebookNode, answers: dict[str, str]) -> None:
 def mistakes(nb: NotebookNode, turn: int) -> dict[str, str]:
     """For every third exercise, its mistake number `turn`, as the source of an answer cell."""
     exercises = [find(name) for name in map(checked, nb.cells) if name]
-    chosen = exercises[turn % 3 :: 3]
-    return {e.name: mistake_source(e, e.mistakes[turn % len(e.mistakes)]) for e in chosen}
+    return {e.name: mistake_source(e, e.mistakes[turn % len(e.mistakes)]) for e in exercises[turn % 3 :: 3]}
 
 
 def mistake_source(exercise: Exercise, mistake: Mistake) -> str:
@@ -117,21 +116,21 @@ def _renamed(function: Callable, name: str) -> str:
 
 
 def alternatives(file: Path) -> dict[str, str]:
-    """The right answers spelled differently: for each exercise the source of an answer cell."""
+    """Other right answers: for each exercise the source of an answer cell."""
     return {name: sources[0] for name, sources in all_alternatives(file).items()}
 
 
 def all_alternatives(file: Path) -> dict[str, list[str]]:
-    """Every `EXERCISE__how` of an alternatives file, as sources of answer cells, by exercise; none without the file."""
-    found: dict[str, list[str]] = {}
+    """Every `EXERCISE__variant` of an alternatives file, as sources of answer cells, by exercise; none without it."""
+    sources: dict[str, list[str]] = {}
     if not file.exists():
-        return found
+        return sources
+    prelude = re.split(r"\n\n\ndef \w+__", file.read_text().split('"""', 2)[2], maxsplit=1)[0]
     for name, function in vars(load(file)).items():
-        exercise, _, how = name.partition("__")
-        if exercise and how and inspect.isfunction(function):
-            prelude = re.split(r"\n\n\ndef \w+__", file.read_text().split('"""', 2)[2], maxsplit=1)[0]
-            found.setdefault(exercise, []).append(f"{prelude}\n\n{_renamed(function, exercise)}")
-    return found
+        exercise, _, variant = name.partition("__")
+        if exercise and variant and inspect.isfunction(function):
+            sources.setdefault(exercise, []).append(f"{prelude}\n\n{_renamed(function, exercise)}")
+    return sources
 
 
 def load(file: Path) -> types.ModuleType:

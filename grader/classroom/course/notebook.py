@@ -1,7 +1,7 @@
 """A lesson's notebook: its answer cells, its check cells, and the marks that nbgrader reads.
 
-The source of a lesson marks a cell by metadata, `answer: NAME` or `check: NAME`. Everything nbgrader
-wants to know follows from that and from the exercise.
+The source of a lesson marks a cell by metadata, `answer: NAME` or `check: NAME`. All else that
+nbgrader needs follows from that and from the exercise.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _marks(
 
 
 def grade_id(cell: NotebookNode) -> str:
-    """The name under which nbgrader knows a cell; "" when it does not, whatever the metadata hold."""
+    """The name by which nbgrader knows a cell; "" when it has none, whatever the metadata hold."""
     marks = cell.metadata.get("nbgrader")
     name = marks.get("grade_id") if isinstance(marks, dict) else ""
     return name if isinstance(name, str) else ""
@@ -66,27 +66,27 @@ def answer_expression(source: str) -> str:
 
 
 def restore(nb: NotebookNode, release: NotebookNode) -> NotebookNode:
-    """A hand-in with the marks of the release and no others, and its check cells each once, word for word.
+    """A hand-in with the marks of the release and no others, and with each of its check cells once, word for word.
 
-    No code of the student's is lost: copies of a marked cell and edited check cells stay as ordinary cells.
-    What is missing then is put back behind them, else behind its answer, else at the end.
+    No code of the student's is lost: copies of a marked cell and edited check cells stay as ordinary cells. A check
+    cell that is then missing is put back behind these, else behind its answer, else at the end.
     """
     nb = nbformat.from_dict(nb)
     originals = {grade_id(cell): cell for cell in release.cells if grade_id(cell)}
-    kept: set[str] = set()
-    place: dict[str, int] = {}
+    intact: set[str] = set()
+    places: dict[str, int] = {}
     for position, cell in enumerate(nb.cells):
         name = grade_id(cell)
         cell.metadata.pop("nbgrader", None)
         if name in originals:
-            place[_exercise(name)] = position
-            if name not in kept and _intact(cell, originals[name]):
-                kept.add(name)
+            places[_exercise(name)] = position
+            if name not in intact and _is_intact(cell, originals[name]):
+                intact.add(name)
                 cell.metadata.nbgrader = nbformat.from_dict(originals[name].metadata.nbgrader)
     missing = [
-        (place.get(_exercise(name), len(nb.cells) - 1) + 1, cell)
+        (places.get(_exercise(name), len(nb.cells) - 1) + 1, cell)
         for name, cell in originals.items()
-        if checked(cell) and name not in kept
+        if checked(cell) and name not in intact
     ]
     for shift, (position, cell) in enumerate(sorted(missing, key=lambda m: m[0])):
         fresh = nbformat.from_dict({**cell, "outputs": [], "execution_count": None})
@@ -98,6 +98,6 @@ def _exercise(name: str) -> str:
     return name.removeprefix(CHECK).removeprefix(ANSWER)
 
 
-def _intact(cell: NotebookNode, original: NotebookNode) -> bool:
+def _is_intact(cell: NotebookNode, original: NotebookNode) -> bool:
     same_text = cell.source == original.source or not checked(original)
     return cell.cell_type == original.cell_type and same_text

@@ -1,4 +1,4 @@
-"""Where an exercise is: its declaration, its place in the lesson's text, and the review questions about that lesson."""
+"""Where an exercise is: its declaration, its place in the lesson's text, and the lesson's review questions."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ def places_of(root: Path, name: str) -> list[str]:
         raise LookupError(f"{name} is declared, but no text in solutions/ has a cell marked `:answer: {name}`.")
     (text,) = texts
     topic = text.stem.partition("_")[2]
-    declared = rf'^\w+ = [\w.]+\(\s*"{name}"'
+    declaration = rf'^\w+ = [\w.]+\(\s*"{name}"'
     files = sorted((root / "grader" / "lessons" / topic).glob("*.py"))
-    places = [(file, line, "the declaration") for file in files for line in _lines(file, declared)[:1]]
+    places = [(file, line, "the declaration") for file in files for line in _lines(file, declaration)[:1]]
     places += [(text, line, sections(text)[name]) for line in _lines(text, rf"^#+ Exercise.* `{name}`")]
     places += [(root / "grader" / "reviews" / f"{topic}.py", 1, "the review questions")]
     return [f"{file.relative_to(root)}:{line}: {what}" for file, line, what in places if file.exists()]
 
 
 def sections(text: Path) -> dict[str, str]:
-    """The exercises of a lesson, in order: in which section of the text each has its answer cell."""
-    section, found = "", {}
+    """The exercises of a lesson in order, each with the section of the text that has its answer cell."""
+    section, places = "", {}
     for line in text.read_text().splitlines():
         if heading := re.match(r"## (.*)", line):
             section = heading[1]
         if answer := re.match(r":answer: (\w+)", line):
-            found[answer[1]] = section
-    return found
+            places[answer[1]] = section
+    return places
 
 
 def _lines(file: Path, pattern: str) -> list[int]:

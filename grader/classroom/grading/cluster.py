@@ -1,8 +1,8 @@
 """A class on a Dask cluster: hand-ins are run and judged there, and recorded here.
 
-A hand-in goes there as JSON, with all that it is judged by; back come results with their keys, which are put
-into the same store as those of a local run. The pass that records the class finds them there, and runs itself
-what is missing: so marks are the same wherever a hand-in ran, and a cluster that goes away costs time only.
+A hand-in is sent as a task, with all that it is judged by. Its results come back with their keys and are put into the
+same store as those of a local run. Whatever records the class then finds them in the store, and runs what is missing
+itself: so marks are the same wherever a hand-in ran, and a cluster that goes away costs nothing but time.
 """
 
 from __future__ import annotations
@@ -14,58 +14,42 @@ import queue
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import nbformat
-from nbformat import NotebookNode
 from rich.console import Console
 from rich.markup import escape
 
-from grader.classroom.grading.execute import Grading, grade_notebook
+from grader.classroom.grading.execute import grade_notebook
+from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, material
+from grader.classroom.grading.tasks import NoCluster, about, grade_task, other_version, pack
 from grader.classroom.handins.archive import Unreadable
-from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import PACKAGE
-from grader.classroom.runs.cells import Cell
-from grader.classroom.runs.run import Lesson
-from grader.classroom.store import FOLDER, Store, Unavailable, version
+from grader.classroom.store import FOLDER, Store, version
 from grader.classroom.verdicts.judge import shared_judge
-from grader.classroom.walls import bubblewrap as walls
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-CONNECT = 10.0  # seconds until a scheduler answers and has a worker
-DESERTED = 30.0  # seconds without any worker, until the rest is run here: a nanny takes some to start another
-LOOK = 0.5  # seconds between two looks at who is there
-RUN = ("release", "solved")  # of a lesson, what decides how its hand-ins are run
-AHEAD = 2  # tasks for each of the cluster's threads, so that none waits for the next one
-
-
-class NoCluster(Unavailable):
-    """The cluster cannot be used; the text says why, and what to do."""
-
-
-# Here.
+CONNECT_SECONDS = 10.0  # until a scheduler answers and has a worker
+PATIENCE_SECONDS = 30.0  # without any worker, until the rest is run here: a nanny needs some to start another
+POLL_SECONDS = 0.5  # between two looks at the workers that are there
+TASKS_PER_THREAD = 2  # of the cluster's, so that none waits for its next task
 
 
 def run_ahead(hand_ins: Sequence[HandIn], address: str, console: Console) -> None:
     """Have the cluster at `address` run and judge what this course's store lacks.
 
-    What fails there is left to be run here. Raises NoCluster, and Stopped on Ctrl-C.
+    What fails there is still to be run here. Raises NoCluster, and Stopped on Ctrl-C.
     """
-    from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
-
-    client = _connected(address)
+    client = _connect(address)
+    due: list[HandIn] = []
     count, reason = 0, ""
     try:
         due = list(lacking(hand_ins))
         with progress_bar(console) as progress:
             bar = progress.add_task("On the cluster", total=len(due), rate="")
-            for problem in _taken(client, due):
+            for problem in _exchange(client, due):
                 count += not problem
                 reason = reason or problem
                 progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
@@ -84,8 +68,8 @@ def run_ahead(hand_ins: Sequence[HandIn], address: str, console: Console) -> Non
         )
 
 
-def _connected(address: str) -> Client:
-    """A client of a scheduler that has workers, each of them with this same grader."""
+def _connect(address: str) -> Client:
+    """A client of the scheduler, which has workers, and all of them this same grader."""
     try:
         from distributed import Client
     except ImportError:
@@ -93,10 +77,10 @@ def _connected(address: str) -> Client:
             "--scheduler needs Dask, which is not installed here. Install it (`pip install distributed`, "
             "or grader[cluster]), here and on the cluster; or grade without --scheduler."
         ) from None
-    for name in ("distributed", "distributed.client"):  # what matters of it is said here
+    for name in ("distributed", "distributed.client"):  # what matters is said below
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        client = Client(address, timeout=CONNECT, set_as_default=False)
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise NoCluster(
             f"There is no Dask scheduler at {address} ({error}). Start one with `dask scheduler`, and give "
@@ -113,7 +97,7 @@ def _connected(address: str) -> Client:
 
 def _wait_for_workers(client: Client, address: str) -> None:
     try:
-        client.wait_for_workers(1, timeout=CONNECT)
+        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
     except TimeoutError:
         raise NoCluster(
             f"The Dask scheduler at {address} has no workers. Start some, on machines where this grader is "
@@ -130,16 +114,9 @@ def _refuse_others(client: Client) -> None:
                 "it there, with grader[classroom,cluster]."
             )
         if reply["version"] != version(PACKAGE):
-            raise NoCluster(_other(address, reply["version"]))
+            raise NoCluster(other_version(address, reply["version"], version(PACKAGE)))
         if reply["walls"]:
             raise NoCluster(f"The worker at {address} cannot run hand-ins. {reply['walls']}")
-
-
-def _other(address: str, theirs: str) -> str:
-    return (
-        f"The worker at {address} has another grader than this one, or another JAX or NumPy: its version is "
-        f"{theirs[:12]}, and {version(PACKAGE)[:12]} is due. Install the same there, and restart the worker."
-    )
 
 
 class _Missing(Exception):
@@ -147,7 +124,7 @@ class _Missing(Exception):
 
 
 class _Complete(Store):
-    """A store that must have what is asked of it."""
+    """A store that raises where it lacks a result."""
 
     def get(self, kind: str, name: str) -> Any:
         if (result := super().get(kind, name)) is None:
@@ -156,7 +133,7 @@ class _Complete(Store):
 
 
 def lacking(hand_ins: Iterable[HandIn]) -> Iterator[HandIn]:
-    """The hand-ins of which something has still to be run or judged. Those that cannot be read are not among them."""
+    """The hand-ins that are not yet run and judged to the end, without those that cannot be read."""
     store = functools.cache(_Complete)
     for hand_in in hand_ins:
         try:
@@ -167,50 +144,30 @@ def lacking(hand_ins: Iterable[HandIn]) -> Iterator[HandIn]:
             continue
 
 
-def _packed(nb: NotebookNode, grading: Grading) -> str:
-    """A hand-in and how it is graded, as the text of a task."""
-    return json.dumps(
-        {
-            "version": version(PACKAGE),
-            "nb": nb,
-            "release": grading.release,
-            "seed": grading.seed,
-            "limits": asdict(grading.limits),
-            "lesson": {name: [asdict(cell) for cell in getattr(grading.lesson, name)] for name in RUN},
-        }
-    )
+def _exchange(client: Client, due: Sequence[HandIn]) -> Iterator[str]:
+    """Send what is due and receive its results: for each hand-in the problem with it, "" for none.
 
-
-def _unpacked(task: dict[str, Any]) -> tuple[NotebookNode, Grading]:
-    """What a task holds; of the lesson only what is run, since what is shown is not sent back."""
-    release, solved = (tuple(Cell(**cell) for cell in task["lesson"][name]) for name in RUN)
-    grading = Grading(
-        nbformat.from_dict(task["release"]), task["seed"], Limits(**task["limits"]), Lesson(release, solved)
-    )
-    return nbformat.from_dict(task["nb"]), grading
-
-
-def _taken(client: Client, due: Sequence[HandIn]) -> Iterator[str]:
-    """Send what is due, take what comes, and say of each what the problem was; until all came, or nobody is there."""
+    Ends when everything has come back, or when no worker has been there for a while.
+    """
     waiting = deque(due)
     running: dict[Future, HandIn] = {}
     finished: queue.SimpleQueue[Future] = queue.SimpleQueue()
-    seen = time.monotonic()
+    last_sight = time.monotonic()  # of a worker
     while waiting or running:
         if threads := _threads(client):
-            seen = time.monotonic()
-        elif time.monotonic() - seen > DESERTED:
+            last_sight = time.monotonic()
+        elif time.monotonic() - last_sight > PATIENCE_SECONDS:
             return
-        while waiting and len(running) < AHEAD * threads:
+        while waiting and len(running) < TASKS_PER_THREAD * threads:
             hand_in = waiting.popleft()
-            future = client.submit(grade_task, _packed(*material(hand_in)), pure=False)
+            future = client.submit(grade_task, pack(*material(hand_in)), pure=False)
             running[future] = hand_in
             future.add_done_callback(finished.put)
         try:
-            future = finished.get(timeout=LOOK)
+            future = finished.get(timeout=POLL_SECONDS)
         except queue.Empty:
             continue
-        yield _take(future, running.pop(future))
+        yield _receive(future, running.pop(future))
 
 
 def _threads(client: Client) -> int:
@@ -220,10 +177,10 @@ def _threads(client: Client) -> int:
         return 0
 
 
-def _take(future: Future, hand_in: HandIn) -> str:
+def _receive(future: Future, hand_in: HandIn) -> str:
     """Put a hand-in's results into the store; returns why there are none."""
     try:
-        results = json.loads(future.result(timeout=CONNECT))
+        results = json.loads(future.result(timeout=CONNECT_SECONDS))
     except Exception as error:  # whatever happened there, it can be done here
         return f"{type(error).__name__}: {str(error)[:300]}"
     store = Store(hand_in.root / FOLDER)
@@ -231,48 +188,3 @@ def _take(future: Future, hand_in: HandIn) -> str:
         if store.get(kind, name) is None:
             store.put(kind, name, result)
     return ""
-
-
-# There.
-
-# Templates are no two threads' to share, and end with the thread that started them: one thread does it all.
-DESK = ThreadPoolExecutor(1, "grader")
-
-
-class _Noted(Store):
-    """A store, and what was asked of it or put into it."""
-
-    def __init__(self, folder: Path):
-        super().__init__(folder)
-        self.noted: dict[tuple[str, str], Any] = {}
-
-    def get(self, kind: str, name: str) -> Any:
-        if (result := super().get(kind, name)) is not None:
-            self.noted[kind, name] = result
-        return result
-
-    def put(self, kind: str, name: str, result: Any) -> None:
-        super().put(kind, name, result)
-        self.noted[kind, name] = result
-
-
-def about() -> dict[str, str]:
-    """What a worker is asked before anything is sent to it."""
-    try:
-        walls.standing()
-    except walls.NoWalls as lacking:
-        return {"version": version(PACKAGE), "walls": str(lacking)}
-    return {"version": version(PACKAGE), "walls": ""}
-
-
-def grade_task(text: str) -> str:
-    """A task: the results of one hand-in, each with its kind and key. Text in, text out."""
-    from distributed import get_worker
-
-    task = json.loads(text)
-    if task["version"] != version(PACKAGE):
-        raise NoCluster(_other("this address", version(PACKAGE)))
-    store = _Noted(Path(get_worker().local_directory) / FOLDER)  # it goes when the worker does
-    DESK.submit(lambda: grade_notebook(*_unpacked(task), shared_judge(), store)).result()
-    noted, store.noted = store.noted, {}  # caches keep stores
-    return json.dumps([[*place, result] for place, result in noted.items()])

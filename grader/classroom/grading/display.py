@@ -1,8 +1,8 @@
-"""What a hand-in shows, so that looking at it does no harm.
+"""A hand-in's texts and outputs, made harmless to look at.
 
-Feedback pages and Formgrader put a notebook's texts and outputs into web pages, the latter into one that may
-change everybody's marks. So nothing of a student's gets there that a browser would run: outputs are text and
-pictures, and HTML in texts is shown, not obeyed.
+Feedback pages and Formgrader put them into web pages, the latter into one that may change everybody's marks. So
+nothing of a student's gets there that a browser would run: outputs are text and pictures, and HTML in texts is shown
+as text.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ def harmless_text(cell: NotebookNode) -> None:
         cell.source = SCRIPT_LINK.sub(r"\1 :", TAG_START.sub("&lt;", cell.source))
 
 
-def harmless_outputs(said: Any) -> list[NotebookNode]:
-    """The outputs among what a worker said that a cell has shown, with nothing in them but text and pictures."""
-    return [_output(one) for one in said if isinstance(one, dict)] if isinstance(said, list) else []
+def harmless_outputs(outputs: Any) -> list[NotebookNode]:
+    """A cell's outputs as a worker reports them, with nothing left in them but text and pictures."""
+    return [_harmless(one) for one in outputs if isinstance(one, dict)] if isinstance(outputs, list) else []
 
 
 def output(kind: str, **content: Any) -> NotebookNode:
-    """An output of a cell. Whether it has the form that it should is looked at with its notebook, not one by one."""
+    """An output of a cell. Its form is validated with its notebook, and not here."""
     return from_dict({"output_type": kind, **content})
 
 
-def _text(said: str) -> str:
-    """What can be written to a file: without halves of characters."""
-    return said.encode("utf-8", "replace").decode()
+def _text(text: str) -> str:
+    """The text without halves of characters, which cannot be written to a file."""
+    return text.encode("utf-8", "replace").decode()
 
 
-def _output(said: dict[str, Any]) -> NotebookNode:
-    match said:
+def _harmless(reported: dict[str, Any]) -> NotebookNode:
+    match reported:
         case {"output_type": "stream", "name": "stdout" | "stderr" as name, "text": str(text)}:
             return output("stream", name=name, text=_text(text))
         case {"output_type": "error", "ename": str(kind), "evalue": str(value), "traceback": [*lines]}:
-            shown = [_text(line) for line in lines if isinstance(line, str)]
-            return output("error", ename=_text(kind), evalue=_text(value), traceback=shown)
+            traceback = [_text(line) for line in lines if isinstance(line, str)]
+            return output("error", ename=_text(kind), evalue=_text(value), traceback=traceback)
         case {"output_type": "execute_result" | "display_data" as kind, "data": dict(data)}:
             number = {"execution_count": None} if kind == "execute_result" else {}
             return output(kind, data=_bundle(data), metadata={}, **number)

@@ -1,8 +1,8 @@
 """A notebook in, the executed and judged notebook out; and the nbgrader preprocessor that does it.
 
-The student's code runs in a worker, which hands out programs and values; the judge decides on them
-elsewhere; here the two are only brought together, and the verdicts written into the check cells in the form
-that nbgrader reads. What a run said and what a verdict was are kept by content.
+The student's code runs in a worker, which hands out programs and values. The judge decides on them elsewhere. Here
+the two are only brought together, and the verdicts are written into the check cells in the form that nbgrader reads.
+Runs and verdicts are kept by content.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grader.classroom.grading.display import harmless_outputs, harmless_text, ou
 from grader.classroom.handins.handin import registered_release
 from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import shown
-from grader.classroom.runs.run import Lesson, Run, code, lesson_of, run_hand_in
+from grader.classroom.runs.run import Lesson, Run, Setup, code, lesson_of, run_hand_in
 from grader.classroom.store import FOLDER, Store, kept_in, key, version
 from grader.classroom.verdicts.judge import (
     DECIDES,
@@ -74,12 +74,12 @@ def grading_of(root: Path, lesson: str, release: NotebookNode, settings: Mapping
 def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Store) -> Graded:
     """Run a hand-in in a worker, judge each exercise of the release, and fill in the check cells.
 
-    What `store` has of it is not done again. Worked examples of the lesson need not be run for everybody: they show
-    what they show in the solutions.
+    What `store` has is not done again. The lesson's worked examples need not run for every student: those that did
+    not run get the outputs that are stored with the solutions.
     """
     lesson = grading.lesson
     nb = restore(nb, grading.release)
-    run = run_hand_in(code(nb, lesson.examples), grading.seed, grading.limits, store, lesson)
+    run = run_hand_in(code(nb, lesson.examples), Setup(grading.seed, grading.limits, store, lesson))
     for cell in nb.cells:
         if not lesson.holds(cell):
             harmless_text(cell)
@@ -91,8 +91,8 @@ def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Stor
             cell.outputs = _outputs(judged)
             verdicts.append(judged.verdict)
         else:
-            shown = lesson.shown.get(cell.source) if number in run.spared else run.outputs.get(number)
-            cell.outputs = harmless_outputs(shown)
+            outputs = lesson.outputs.get(cell.source) if number in run.spare_cells else run.outputs.get(number)
+            cell.outputs = harmless_outputs(outputs)
     return Graded(nb, tuple(verdicts))
 
 
@@ -115,7 +115,7 @@ def verdict_key(name: str, seed: int, answers: Any) -> str:
 
 
 def _legible(name: str, answers: Any, seed: int) -> Any:
-    """The answers, if they are answers, as many as there are cases."""
+    """The answers, one for each case; where they are not that, as many answers that were refused."""
     count = len(find(name).draw_cases(seed, thorough=True))
     try:
         if not isinstance(answers, list) or len(answers) != count:

@@ -1,14 +1,11 @@
-"""A whole class: every hand-in through nbgrader's own pipeline, several at once; marks, feedback, and a table.
+"""A whole class: every hand-in through nbgrader's own pipeline, several at once.
 
-What has not changed since it was graded is not graded again, so a run that was stopped, or killed, goes on
-where it was.
+What has not changed since it was graded is not graded again, so a run that was stopped or killed goes on where it was.
 """
 
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import multiprocessing
 import os
 import signal
@@ -20,14 +17,14 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from grader.classroom.course.build import build, is_registered, nbgrader
 from grader.classroom.course.demo import make_class
 from grader.classroom.grading.beginning import begin
 from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, Row, record
-from grader.classroom.store import Unavailable, write
+from grader.classroom.grading.summary import total, write_csv
+from grader.classroom.store import Unavailable
 from grader.classroom.walls import bubblewrap as walls
 
 DEMO = "07_matmul"  # the lesson that a demo class hands in
@@ -35,8 +32,12 @@ MOST_DEATHS = 3  # how often in a row the graders' processes may die before some
 
 
 @dataclass(frozen=True)
-class How:
-    """How a class is graded: by how many processes, whose hand-ins anew in any case, with a line for each or not."""
+class Options:
+    """How a class is graded.
+
+    `workers` is the number of processes; hand-ins of the students in `again` are graded anew in any case; with
+    `details` there is a line for each hand-in; `scheduler` is the address of a Dask cluster, "" for none.
+    """
 
     workers: int = max(1, os.cpu_count() or 1)
     again: Collection[str] = ()
@@ -44,7 +45,7 @@ class How:
     scheduler: str = ""
 
 
-def grade_class(root: Path, console: Console, how: How = How()) -> list[Row]:
+def grade_class(root: Path, console: Console, options: Options = Options()) -> list[Row]:
     """Grade everything in `submitted/` (or a demo class, if there is nothing) and write feedback and grades.csv.
 
     Raises Stopped on Ctrl-C, and Unavailable.
@@ -54,11 +55,11 @@ def grade_class(root: Path, console: Console, how: How = How()) -> list[Row]:
             console.print("Building course/ and the gradebook …")
             build(root)
         hand_ins = list(hand_ins_of(root)) or _demo(root, console)
-        if how.scheduler:
-            from grader.classroom.grading.cluster import run_ahead
+        if options.scheduler:
+            from grader.classroom.grading.cluster import run_ahead  # logs, queues and threads that a class seldom needs
 
-            run_ahead(hand_ins, how.scheduler, console)
-        rows = _graded(hand_ins, how, console)
+            run_ahead(hand_ins, options.scheduler, console)
+        rows = _graded(hand_ins, options, console)
         write_csv(rows, root / "grades.csv")
     except KeyboardInterrupt:
         raise Stopped("Stopped. What is done is kept. Run the same command again to go on.") from None
@@ -85,16 +86,16 @@ def _demo(root: Path, console: Console) -> list[HandIn]:
     return list(hand_ins_of(root))
 
 
-def _graded(hand_ins: Sequence[HandIn], how: How, console: Console) -> list[Row]:
-    """A row for each hand-in, in their order, and meanwhile how far it is."""
+def _graded(hand_ins: Sequence[HandIn], options: Options, console: Console) -> list[Row]:
+    """A row for each hand-in, in their order; the progress is shown meanwhile."""
     rows: dict[HandIn, Row] = {}
     with progress_bar(console) as progress:
         bar = progress.add_task("Grading", total=len(hand_ins), rate="")
         try:
-            for row in _all_rows(hand_ins, how):
+            for row in _all_rows(hand_ins, options):
                 rows[row.hand_in] = row
                 progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
-                if how.details:
+                if options.details:
                     progress.console.print(_line(row), highlight=False)
         except KeyboardInterrupt:
             raise Stopped(
@@ -104,33 +105,33 @@ def _graded(hand_ins: Sequence[HandIn], how: How, console: Console) -> list[Row]
     return [rows[hand_in] for hand_in in hand_ins]
 
 
-def _all_rows(hand_ins: Sequence[HandIn], how: How) -> Iterator[Row]:
+def _all_rows(hand_ins: Sequence[HandIn], options: Options) -> Iterator[Row]:
     """A row for each hand-in as it is ready. Processes that die are replaced, unless they die again and again."""
-    left = dict.fromkeys(hand_ins)
+    waiting = dict.fromkeys(hand_ins)
     deaths = 0
-    while left and deaths < MOST_DEATHS:
+    while waiting and deaths < MOST_DEATHS:
         try:
-            for row in _side_by_side(list(left), how):
-                del left[row.hand_in]
+            for row in _side_by_side(list(waiting), options):
+                del waiting[row.hand_in]
                 deaths = 0
                 yield row
         except BrokenProcessPool:
             deaths += 1
-    for hand_in in left:
+    for hand_in in waiting:
         yield Row(
             hand_in,
             problem="The process that graded it died, several times. Is there too little memory for so many --workers?",
         )
 
 
-def _side_by_side(hand_ins: Sequence[HandIn], how: How) -> Iterator[Row]:
-    """Rows as they are ready, from processes of which each grades one hand-in after the other."""
-    count = min(how.workers, len(hand_ins))
+def _side_by_side(hand_ins: Sequence[HandIn], options: Options) -> Iterator[Row]:
+    """Rows as they are ready, from a pool of processes."""
+    count = min(options.workers, len(hand_ins))
     pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=begin)
     try:
         with _deaf_to_ctrl_c():
-            waiting: list[Future[Row]] = [pool.submit(record, h, h.student in how.again) for h in hand_ins]
-        for future in as_completed(waiting):
+            futures: list[Future[Row]] = [pool.submit(record, h, h.student in options.again) for h in hand_ins]
+        for future in as_completed(futures):
             yield future.result()
     except BaseException:
         for child in multiprocessing.active_children():
@@ -143,15 +144,15 @@ def _side_by_side(hand_ins: Sequence[HandIn], how: How) -> Iterator[Row]:
 @contextlib.contextmanager
 def _deaf_to_ctrl_c() -> Iterator[None]:
     """Processes started in this block leave Ctrl-C to the one that started them."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)
 
 
 def _line(row: Row) -> str:
-    marks = row.problem or f"{_total(row.points):g} / {_total(row.worth):g}"
+    marks = row.problem or f"{total(row.points):g} / {total(row.worth):g}"
     return escape(f"{row.hand_in.student}  {row.hand_in.lesson}  {marks}")
 
 
@@ -159,83 +160,6 @@ def write_feedback(root: Path) -> Iterator[Path]:
     """Write every graded hand-in's feedback page anew, with what a person has since added in Formgrader."""
     api = nbgrader(root)
     for hand_in in hand_ins_of(root):
-        graded = hand_in.at("autograded").exists()
-        if graded and api.generate_feedback(hand_in.lesson, hand_in.student, force=True)["success"]:
+        is_graded = hand_in.at("autograded").exists()
+        if is_graded and api.generate_feedback(hand_in.lesson, hand_in.student, force=True)["success"]:
             yield hand_in.at("feedback", ".html").relative_to(root)
-
-
-def write_csv(rows: list[Row], target: Path) -> None:
-    """One line a hand-in: points and maximum, then a column an exercise; problems in the last column."""
-    names = list(dict.fromkeys(name for row in rows for name in row.points))
-    table = csv.writer(text := io.StringIO())
-    table.writerow(["student", "lesson", "points", "max", *names, "problem"])
-    for row in rows:
-        table.writerow(
-            [
-                row.hand_in.student,
-                row.hand_in.lesson,
-                _total(row.points),
-                _total(row.worth),
-                *(row.points.get(name, "") for name in names),
-                row.problem,
-            ]
-        )
-    write(target, text.getvalue().encode())
-
-
-def _total(points: dict[str, float]) -> float:
-    return round(sum(points.values()), 2)
-
-
-def show(rows: list[Row], console: Console) -> None:
-    """The class as a table: marks, the mistakes that were named, what moved, and who needs a person."""
-    table = Table("student", "lesson", "points", "what went wrong", title="Marks")
-    for row in rows:
-        name, lesson = escape(row.hand_in.student), escape(row.hand_in.lesson)
-        if row.problem:
-            table.add_row(name, lesson, "—", f"[red]{escape(row.problem)}[/red]")
-        else:
-            table.add_row(name, lesson, f"{_total(row.points):g} / {_total(row.worth):g}", row.missed)
-    console.print(table)
-    _show_moves(rows, console)
-    _show_attention(rows, console)
-    if example := next((r.hand_in for r in rows if not r.problem), None):
-        console.print(
-            f"Feedback: feedback/STUDENT/LESSON/LESSON.html, for example "
-            f"{escape(str(example.at('feedback', '.html').relative_to(example.root)))}\n"
-            "Marks: grades.csv, and nbgrader's gradebook (`make lab`, then Formgrader)"
-        )
-
-
-def _show_moves(rows: Sequence[Row], console: Console) -> None:
-    if not (moved := [row for row in rows if row.moved]):
-        return
-    table = Table("student", "lesson", "before", "now", "exercises", title="Moved since the last grading")
-    for row in moved:
-        changes = ", ".join(f"{name} {was:g} → {now:g}" for name, (was, now) in row.moved.items())
-        table.add_row(
-            escape(row.hand_in.student),
-            row.hand_in.lesson,
-            f"{_total(row.before):g}",
-            f"{_total(row.points):g}",
-            changes,
-        )
-    console.print(table)
-
-
-def _show_attention(rows: Sequence[Row], console: Console) -> None:
-    for row in rows:
-        if row.problem or row.attention:
-            reasons = "; ".join(row.attention) or "it could not be graded"
-            console.print(
-                f"[yellow]A person should look at[/yellow] {escape(row.hand_in.student)}, "
-                f"{row.hand_in.lesson}: {escape(reasons)}.",
-                soft_wrap=True,
-                highlight=False,
-            )
-    if (lacking := walls.unprotected()) and os.environ.get(walls.WITHOUT):
-        console.print(
-            f"[yellow]Graded without all walls.[/yellow] What was not protected:\n{escape(lacking)}",
-            soft_wrap=True,
-            highlight=False,
-        )

@@ -1,8 +1,8 @@
 """A student's feedback page: nbconvert's, with what is the same on every page made once.
 
-The hand-ins of a class share the lesson's text, most of its code, and the templates: for two hundred of
-them, rendering these again and again takes longer than running students' code. So does reading every finished
-page again, to say of pictures that nothing is known of them.
+The hand-ins of a class share the lesson's text, most of its code, and the templates. For two hundred of them, rendering
+these again and again takes longer than running students' code. So does parsing every finished page again, to give
+pictures without a description one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Page(HTMLExporter):
     def from_notebook_node(  # type: ignore[override]  # its base names NotebookNode, HTMLExporter returns text
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
     ) -> tuple[str, dict[str, Any]]:
-        """As HTMLExporter does, but for widgets, which no hand-in has, and for reading the page again at the end."""
+        """As HTMLExporter does it, without widgets, which no hand-in has, and without parsing the page at the end."""
         page, resources = TemplateExporter.from_notebook_node(self, nb, self._init_resources(resources), **options)
         return UNDESCRIBED.sub('<img alt="A picture that this cell shows"', page), resources
 
@@ -56,7 +56,7 @@ _plain = functools.cache(HTMLExporter)
 
 
 def _highlighted(source: str, language: str | None = None, metadata: Any = None) -> str:
-    """nbconvert's filter of this name. What it says of a cell's metadata concerns other languages than Python."""
+    """nbconvert's filter `highlight_code`. Language and metadata matter only where a cell may not be Python."""
     return _coloured(source)
 
 
@@ -65,18 +65,18 @@ def _coloured(source: str) -> str:
     return Highlight2HTML(pygments_lexer="python")(source)
 
 
-class _Kept(BytecodeCache):
+class _Templates(BytecodeCache):
     """Compiled templates, for as long as the process lives."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, bytes] = {}
+        self.bytecode: dict[str, bytes] = {}
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        if bucket.key in self.kept:
-            bucket.bytecode_from_string(self.kept[bucket.key])
+        if bucket.key in self.bytecode:
+            bucket.bytecode_from_string(self.bytecode[bucket.key])
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        self.kept[bucket.key] = bucket.bytecode_to_string()
+        self.bytecode[bucket.key] = bucket.bytecode_to_string()
 
 
-_TEMPLATES = _Kept()
+_TEMPLATES = _Templates()

@@ -1,7 +1,7 @@
 """One hand-in: graded, written into nbgrader's gradebook by nbgrader itself, and its feedback page.
 
-What is in the gradebook already, with the same verdicts, is left alone; what a person has written there
-(grades, comments) stays in any case.
+A hand-in that is in the gradebook with the same verdicts is left alone. What a person has written there (grades,
+comments) stays in any case.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class HandIn:
 
 @dataclass(frozen=True)
 class Row:
-    """A hand-in's marks: points by exercise out of nbgrader's gradebook, or the problem with it.
+    """A hand-in's marks: points by exercise from nbgrader's gradebook, or the problem with the hand-in.
 
     `before` holds the points of an earlier grading that this one replaced; `missed` names what went wrong;
-    `attention` says for which reasons a person should look at it.
+    `attention` holds the reasons why a person should look at it.
     """
 
     hand_in: HandIn
@@ -74,14 +74,14 @@ class Row:
 
 
 def record(hand_in: HandIn, again: bool = False) -> Row:
-    """Grade a hand-in as far as that has not been done; `again` does it anew in any case."""
+    """Grade a hand-in that has not been graded, or has changed since; with `again`, in any case."""
     try:
         return _recorded(hand_in, again)
     except Unreadable as why:
         return Row(hand_in, problem=str(why))
     except NoWalls:
         raise
-    except Exception as error:  # it is nobody's hand-in that is wrong, and the class goes on
+    except Exception as error:  # the fault is no hand-in's, and the class goes on
         return Row(
             hand_in,
             problem=f"The grader failed ({type(error).__name__}: {error}). Put that right, and run it "
@@ -95,28 +95,32 @@ def _recorded(hand_in: HandIn, again: bool) -> Row:
     store = Store(folder, anew=True) if again else kept_in(folder)
     verdicts = grade_notebook(nb, grading, shared_judge(), store).verdicts
     stamp = _stamp(nb, grading.release, verdicts)
-    done = hand_in.at("feedback", ".graded")  # written last, so with it all else is whole
-    before = _row(hand_in, verdicts) if done.exists() else None
-    if before and done.read_text() == stamp:
+    seal = hand_in.at("feedback", ".graded")  # written last: where it is, all else is whole
+    before = _row(hand_in, verdicts) if seal.exists() else None
+    if before and seal.read_text() == stamp:
         return before
-    done.unlink(missing_ok=True)
+    seal.unlink(missing_ok=True)
     api = _api(hand_in.root)
     for step in (api.autograde, api.generate_feedback):
         if problem := _problem(step, hand_in):
             return Row(hand_in, problem=f"nbgrader stopped: {problem}")
-    write(done, stamp.encode())
+    write(seal, stamp.encode())
     row = _row(hand_in, verdicts)
     assert row is not None  # nbgrader has just recorded it
     return replace(row, before=before.points if before else {})
 
 
 def material(hand_in: HandIn) -> tuple[NotebookNode, Grading]:
-    """What is graded, and how. Raises Unreadable."""
+    """The notebook to grade, and how it is graded. Raises Unreadable."""
     config = configuration(hand_in.root)
-    where = {"db_url": CourseDirectory(config=config).db_url, "notebook": hand_in.lesson, "assignment": hand_in.lesson}
+    resources = {
+        "db_url": CourseDirectory(config=config).db_url,
+        "notebook": hand_in.lesson,
+        "assignment": hand_in.lesson,
+    }
     nb = read(give_name(hand_in.at("submitted").parent, hand_in.lesson))
     try:
-        release = registered_release(where)
+        release = registered_release(resources)
     except MissingEntry:
         raise Unreadable(f"There is no lesson {hand_in.lesson} in course/.") from None
     return nb, grading_of(hand_in.root, hand_in.lesson, release, config.JudgedExecute)
@@ -131,7 +135,7 @@ def _stamp(nb: NotebookNode, release: NotebookNode, verdicts: Sequence[Verdict])
 @functools.cache
 def _api(root: Path) -> NbGraderAPI:
     warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader's own, and nobody's concern here
-    logging.getLogger("tornado.application").setLevel(logging.CRITICAL)  # where nbgrader says what it also raises
+    logging.getLogger("tornado.application").setLevel(logging.CRITICAL)  # nbgrader logs there what it also raises
     return nbgrader(root)
 
 
@@ -150,7 +154,7 @@ def _problem(step: Callable[..., dict[str, Any]], hand_in: HandIn) -> str:
 
 
 def _row(hand_in: HandIn, verdicts: Sequence[Verdict]) -> Row | None:
-    """A hand-in with these verdicts as the gradebook has it; None where it has not been recorded."""
+    """A hand-in with these verdicts, with its marks from the gradebook; None where it has not been recorded."""
     if not hand_in.at("autograded").exists():
         return None
     with gradebook(hand_in.root) as book:
@@ -171,17 +175,17 @@ def _row(hand_in: HandIn, verdicts: Sequence[Verdict]) -> Row | None:
 
 
 def _missed(verdicts: Sequence[Verdict]) -> str:
-    """The mistakes that were named, exercise by exercise; many that were left open in one."""
+    """The named mistakes, exercise by exercise; many exercises that were left open are counted."""
     missed = [(verdict.exercise, verdict.failure) for verdict in verdicts if verdict.failure]
-    blank = [name for name, outcome in missed if outcome.check == "answered"]
+    blank = [(name, outcome) for name, outcome in missed if outcome.check == "answered"]
     if len(blank) > 5:
-        missed = [m for m in missed if m[0] not in blank] + [(f"{len(blank)} exercises", missed[0][1])]
+        missed = [m for m in missed if m not in blank] + [(f"{len(blank)} exercises", blank[0][1])]
     words = {"answered": "no answer"}
     return ", ".join(f"{name}: {o.mistake or words.get(o.check, o.check)}" for name, o in missed) or "nothing"
 
 
 def _attention(verdicts: Sequence[Verdict], by_hand: Sequence[str]) -> Iterator[str]:
-    """Why a person should look at it; `by_hand` are exercises whose grade by hand nbgrader has put in question."""
+    """Why a person should look at it. `by_hand` are exercises whose grade by hand nbgrader wants reviewed."""
     failures = [(verdict.exercise, verdict.failure.check) for verdict in verdicts if verdict.failure]
     if unreached := [name for name, check in failures if check == REACHED]:
         yield f"it stopped before {unreached[0]}"

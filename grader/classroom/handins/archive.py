@@ -1,7 +1,7 @@
 """A zip from a stranger, read without harm.
 
-Nothing is ever unpacked: an entry is read into memory when it is wanted, within limits, and its path is never
-used to write. So a path that leads outside, a link, or a bomb is a sentence to its reader and nothing more.
+Nothing is ever unpacked: an entry is read into memory when it is needed, within limits, and nothing is written under
+its path. So a path that leads outside, a link, or a bomb comes to no more than a sentence for the instructor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 LARGEST = 200_000_000  # bytes of one file, packed or not
 TOTAL = 4_000_000_000  # bytes of all that is taken from one archive
 MOST_ENTRIES = 20_000
-ENTRY = b"PK\x01\x02"  # each entry of a zip has one such line in the directory at its end
+ENTRY = b"PK\x01\x02"  # begins each entry's line in the directory at the end of a zip
 
 
 class Unreadable(Exception):
@@ -32,7 +32,7 @@ class Entry:
 
 
 class Archive:
-    """The files in a zip that somebody meant to be there, and what is wrong with the others."""
+    """The files in a zip, without a system's own, and the problems with those that are refused."""
 
     def __init__(self, source: Path | bytes, name: str) -> None:
         self.name = name
@@ -43,7 +43,7 @@ class Archive:
             infos = self._zip.infolist()
         except Exception as error:  # zipfile raises of all sorts for what is damaged
             raise Unreadable(
-                f"{name} is no zip, or a damaged one ({_said(error)}). Fetch or ask for it again, as a zip."
+                f"{name} is no zip, or a damaged one ({_reason(error)}). Fetch or ask for it again, as a zip."
             ) from error
         if len(infos) > MOST_ENTRIES:
             raise Unreadable(_too_many(name, len(infos)))
@@ -53,19 +53,19 @@ class Archive:
             self._sort(info)
 
     def _sort(self, info: zipfile.ZipInfo) -> None:
-        said = _name(info).replace("\\", "/")  # zips made on Windows
-        path = PurePosixPath(said)
-        if said.endswith("/") or not path.parts:
+        name = _name(info).replace("\\", "/")  # zips made on Windows
+        path = PurePosixPath(name)
+        if name.endswith("/") or not path.parts:
             return
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0][1:2]:
-            self.problems.append(f"{printable(said)} in {self.name} leads outside the archive: left out.")
+            self.problems.append(f"{printable(name)} in {self.name} leads outside the archive: left out.")
         elif stat.S_ISLNK(info.external_attr >> 16):
-            self.problems.append(f"{printable(said)} in {self.name} is a link, not a file: left out.")
+            self.problems.append(f"{printable(name)} in {self.name} is a link, not a file: left out.")
         elif not hidden(path):
             self.entries.append(Entry(path, info))
 
     def read(self, entry: Entry) -> bytes:
-        """The bytes of an entry; Unreadable when there are too many, or none to be had."""
+        """The bytes of an entry. Raises Unreadable when there are too many, or when they cannot be read."""
         where = f"{printable(entry.path.name)} in {self.name}"
         if entry.info.flag_bits & 1:
             raise Unreadable(f"{where} is encrypted. Ask for it without a password.")
@@ -78,11 +78,11 @@ class Archive:
             with self._zip.open(entry.info) as file:
                 return file.read(LARGEST)
         except Exception as error:  # zipfile and its decompressors raise of all sorts, too
-            raise Unreadable(f"{where} is damaged ({_said(error)}). Fetch or ask for it again.") from error
+            raise Unreadable(f"{where} is damaged ({_reason(error)}). Fetch or ask for it again.") from error
 
 
 def lone_notebook(data: bytes, name: str) -> tuple[str, bytes]:
-    """The name and the bytes of the one notebook in a zip that was handed in for a notebook."""
+    """The name and the bytes of the one notebook in a zip that was handed in in place of a notebook."""
     archive = Archive(data, name)
     notebooks = [entry for entry in archive.entries if entry.path.suffix.lower() == ".ipynb"]
     if len(notebooks) > 1:
@@ -91,13 +91,13 @@ def lone_notebook(data: bytes, name: str) -> tuple[str, bytes]:
             "Put that one beside it, under the lesson's name."
         )
     if not notebooks:
-        found = archive.problems[0] if archive.problems else f"Found: {listed(e.path for e in archive.entries)}."
-        raise Unreadable(f"There is no notebook in {name}. {found} Ask for the .ipynb file.")
+        reason = archive.problems[0] if archive.problems else f"Found: {listed(e.path for e in archive.entries)}."
+        raise Unreadable(f"There is no notebook in {name}. {reason} Ask for the .ipynb file.")
     return f"{printable(notebooks[0].path.name)} in {name}", archive.read(notebooks[0])
 
 
 def hidden(path: PurePosixPath) -> bool:
-    """Whether a file is a system's own (.ipynb_checkpoints, ._name, __MACOSX), and none that was handed in."""
+    """Whether a file is a system's own (.ipynb_checkpoints, ._name, __MACOSX) and not a student's."""
     return any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
 
 
@@ -118,7 +118,7 @@ def megabytes(size: int) -> str:
 
 
 def _name(info: zipfile.ZipInfo) -> str:
-    """Many programs write UTF-8 names without saying so; zipfile then reads them as a DOS code page."""
+    """An entry's name. Many programs write UTF-8 without saying so; zipfile then reads it as a DOS code page."""
     if info.flag_bits & 0x800:
         return info.filename
     try:
@@ -131,5 +131,5 @@ def _too_many(name: str, count: int) -> str:
     return f"{name} holds {count:,} files; at most {MOST_ENTRIES:,} are looked at. Pack the hand-ins alone."
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return printable(str(error).splitlines()[0] if str(error) else type(error).__name__)

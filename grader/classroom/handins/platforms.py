@@ -1,8 +1,8 @@
-"""What a learning platform hands out for a lesson, one zip, laid into submitted/STUDENT/LESSON/.
+"""A learning platform's zip of a lesson's hand-ins, laid into submitted/STUDENT/LESSON/.
 
-nbgrader's own `zip_collect` is not used: it unpacks every file in the archive to disk without limits, needs one
-regular expression a platform from the instructor, uses a part of a file's name as a path, and one duplicate
-without a time ends the whole run. What it makes of a class, STUDENT/LESSON/LESSON.ipynb, is the same here.
+nbgrader's own `zip_collect` is not used: it unpacks every file in the archive to disk without limits, needs a regular
+expression for each platform from the instructor, uses a part of a file's name as a path, and stops altogether at one
+duplicate without a time. The result is the same as its own: STUDENT/LESSON/LESSON.ipynb.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from pathlib import Path, PurePosixPath
 from grader.classroom.handins.archive import LARGEST, TOTAL, Archive, Unreadable, listed, megabytes, printable
 from grader.classroom.store import write
 
-# Archives of platforms: the student's name; a key that tells two of one name apart; when; and the file.
+# How platforms name a file: the student's name, a key that tells namesakes apart, the time, and the student's own name
+# for the file.
 MOODLE = re.compile(r"(?:[^/]+/)?(?P<name>[^/]+?)_(?P<key>\d+)_assignsubmission_[a-z]+_?/?(?P<file>.+)")
 BRIGHTSPACE = re.compile(
     r"(?:[^/]+/)?(?P<key>\d+)-\d+ - (?P<name>.+?) - "
@@ -28,13 +29,13 @@ BRIGHTSPACE = re.compile(
 )
 BLACKBOARD = re.compile(r"(?P<key>[^/]*_(?P<name>[^_/]+))_attempt_(?P<when>[\d-]+)(?:_(?P<file>[^/]+)|(?P<slip>\.txt))")
 CANVAS = re.compile(r"(?P<name>[^_/]+)_(?:LATE_)?(?P<key>\d+)_\d+_(?P<file>[^/]+)")
-TAKEN = (".ipynb", ".zip")
+SUFFIXES = (".ipynb", ".zip")
 COPY = re.compile(r"(.+)-(\d+)$")  # Canvas: a file handed in again under the same name
 
 
 @dataclass(frozen=True)
-class Taken:
-    """One student's hand-in as it was taken in: the file, or the problem with it; and what to know about it."""
+class Receipt:
+    """What became of one hand-in: its file, or the problem with it; and what an instructor should know about it."""
 
     student: str
     file: Path | None = None
@@ -43,8 +44,40 @@ class Taken:
 
 
 @dataclass(frozen=True)
+class Destination:
+    """Where a lesson's hand-ins go, and whether another file that lies there is replaced."""
+
+    submitted: Path
+    lesson: str
+    replace: bool = False
+
+    def folder(self, student: str) -> Path:
+        """The student's folder for the lesson, made where there is none."""
+        folder = self.submitted / student / self.lesson
+        for place in (folder.parent, folder):
+            if place.is_symlink():
+                raise Unreadable(f"{place} is a link to another folder; nothing was written. Remove the link.")
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def write(self, data: bytes, target: Path) -> str:
+        """Put a file in its place, whole or not at all; returns what was there before, "" for nothing."""
+        exists = target.is_symlink() or target.exists()
+        if exists and target.is_file() and not target.is_symlink() and target.read_bytes() == data:
+            return "was there already, the same"
+        if exists and not self.replace:
+            raise Unreadable(
+                f"{target} is there already and differs from the archive's: it was left as it is. Take the "
+                "archive's with --replace."
+            )
+        write(target, data)
+        target.chmod(0o644)  # a new file is its owner's alone
+        return "replaced what was there" if exists else ""
+
+
+@dataclass(frozen=True)
 class Piece:
-    """One file in the archive, and whose it is."""
+    """One file in the archive, with the student it belongs to."""
 
     name: str
     key: str
@@ -58,39 +91,44 @@ class Piece:
         return self.path.suffix.lower() == ".ipynb"
 
 
-def unpack(archive: Path, lesson: str, submitted: Path, replace: bool = False) -> list[Taken]:
-    """Take each student's newest notebook for a lesson out of a platform's zip; what differs is kept unless told."""
-    try:
-        packed = Archive(archive, printable(archive.name))
-        total = sum(e.info.file_size for e in packed.entries if e.path.suffix.lower() in TAKEN)
-        if total > TOTAL:
-            raise Unreadable(
-                f"{packed.name} holds {megabytes(total)} of notebooks and zips; at most "
-                f"{megabytes(TOTAL)} are taken at once. Pack the hand-ins of half the class."
-            )
-    except Unreadable as why:
-        return [Taken("", problem=str(why))]
-    taken = [Taken("", problem=problem) for problem in packed.problems]
+def unpack(archive: Path, lesson: str, submitted: Path, replace: bool = False) -> list[Receipt]:
+    """Lay each student's newest notebook for a lesson out of a platform's zip into `submitted`.
+
+    Another notebook that lies there is left as it is, unless it is to be replaced. Raises Unreadable when the zip
+    itself cannot be read.
+    """
+    packed = _opened(archive)
+    receipts = [Receipt("", problem=problem) for problem in packed.problems]
     students: dict[tuple[str, str], list[Piece]] = defaultdict(list)
-    for entry, piece in zip(packed.entries, _whose([e.path for e in packed.entries], lesson), strict=True):
-        if piece is None and entry.path.suffix.lower() in TAKEN:
-            taken.append(
-                Taken("", problem=f"Whose is {printable(entry.path)}? Put it in a folder of the student's name.")
-            )
+    for entry, piece in zip(packed.entries, _pieces([e.path for e in packed.entries], lesson), strict=True):
+        if piece is None and entry.path.suffix.lower() in SUFFIXES:
+            problem = f"Whose is {printable(entry.path)}? Put it in a folder of the student's name."
+            receipts.append(Receipt("", problem=problem))
         elif piece and piece.path.name:
             students[piece.name, piece.key].append(dataclasses.replace(piece, load=partial(packed.read, entry)))
-    if not students and not taken:
-        return [Taken("", problem=f"There are no files in {packed.name}. Fetch the hand-ins again.")]
+    if not students and not receipts:
+        raise Unreadable(f"There are no files in {packed.name}. Fetch the hand-ins again.")
     names = _ids(list(students))
-    for who, pieces in sorted(students.items(), key=lambda item: names[item[0]]):
-        taken += _take(names[who], pieces, lesson, submitted, replace)
-    return taken
+    for student, pieces in sorted(students.items(), key=lambda item: names[item[0]]):
+        receipts += _deliver(names[student], pieces, Destination(submitted, lesson, replace))
+    return receipts
 
 
-def _whose(paths: list[PurePosixPath], lesson: str) -> list[Piece | None]:
-    """For each file whose it is: by the platform's way of naming, else by the folder it lies in."""
+def _opened(archive: Path) -> Archive:
+    packed = Archive(archive, printable(archive.name))
+    total = sum(e.info.file_size for e in packed.entries if e.path.suffix.lower() in SUFFIXES)
+    if total > TOTAL:
+        raise Unreadable(
+            f"{packed.name} holds {megabytes(total)} of notebooks and zips; at most "
+            f"{megabytes(TOTAL)} are taken at once. Pack the hand-ins of half the class."
+        )
+    return packed
+
+
+def _pieces(paths: list[PurePosixPath], lesson: str) -> list[Piece | None]:
+    """Each file with its student: by the platform's way of naming files, else by the folder that it lies in."""
     flat = len({path.parts[0] for path in paths}) == 1 and all(len(path.parts) == 2 for path in paths)
-    handed_in = [path.parts for path in paths if path.suffix.lower() in TAKEN]
+    handed_in = [path.parts for path in paths if path.suffix.lower() in SUFFIXES]
     by_lesson = {parts.index(lesson, 1) - 1 for parts in handed_in if lesson in parts[1:-1]}
     top, under = {parts[0] for parts in handed_in}, {parts[1:2] for parts in handed_in}
     packed = len(top) == 1 and all(len(parts) > 2 for parts in handed_in) and (top == {lesson} or len(under) > 1)
@@ -104,10 +142,10 @@ def _whose(paths: list[PurePosixPath], lesson: str) -> list[Piece | None]:
 
 
 def _by_platform(path: str) -> Piece | None:
-    """By the first layout that fits: those with words of their own go before CANVAS, which is names and numbers."""
+    """By the first pattern that fits: those with words of their own go before CANVAS, which is names and numbers."""
     for layout in (MOODLE, BRIGHTSPACE, BLACKBOARD, CANVAS):
-        if found := layout.fullmatch(path):
-            part = found.groupdict()
+        if match := layout.fullmatch(path):
+            part = match.groupdict()
             file = PurePosixPath(part["file"] or "")
             again = COPY.fullmatch(file.stem) if layout is CANVAS else None
             if again:
@@ -117,21 +155,21 @@ def _by_platform(path: str) -> Piece | None:
 
 
 def _by_folder(parts: tuple[str, ...], lesson: str) -> Piece | None:
-    """STUDENT/ANY.ipynb; or STUDENT/LESSON/ANY.ipynb, and then what lies under another lesson is left out."""
+    """STUDENT/ANY.ipynb; or STUDENT/LESSON/ANY.ipynb, where a file of another lesson has no name, and is left out."""
     if len(parts) < 2:
         return None
     other = lesson and len(parts) > 2 and parts[1] != lesson
     return Piece(parts[0], parts[0], "", PurePosixPath() if other else PurePosixPath(*parts[1:]))
 
 
-def _time(said: str) -> str:
+def _time(text: str) -> str:
     """Brightspace's "Jan 1, 2024 930 AM" in a form that sorts; Blackboard's does already."""
-    if found := re.fullmatch(r"(\w+ \d+, \d+) (\d+) ([AP]M)", said):
+    if match := re.fullmatch(r"(\w+ \d+, \d+) (\d+) ([AP]M)", text):
         try:
-            return datetime.strptime(f"{found[1]} {found[2]:0>4} {found[3]}", "%b %d, %Y %I%M %p").isoformat(" ")
+            return datetime.strptime(f"{match[1]} {match[2]:0>4} {match[3]}", "%b %d, %Y %I%M %p").isoformat(" ")
         except ValueError:
             return ""
-    return said
+    return text
 
 
 def _ids(people: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -140,11 +178,11 @@ def _ids(people: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
     ids: dict[tuple[str, str], str] = {}
     used: set[str] = set()
     for (name, key), short in sorted(zip(people, plain, strict=True)):
-        chosen = safe(name) if plain.count(short) == 1 else f"{safe(name)}_{safe(key)}"
-        while chosen.casefold() in used:
-            chosen += "_2"
-        used.add(chosen.casefold())
-        ids[name, key] = chosen
+        folder = safe(name) if plain.count(short) == 1 else f"{safe(name)}_{safe(key)}"
+        while folder.casefold() in used:
+            folder += "_2"
+        used.add(folder.casefold())
+        ids[name, key] = folder
     return ids
 
 
@@ -154,29 +192,30 @@ def safe(name: str) -> str:
     return text.encode()[:100].decode(errors="ignore") or "student"
 
 
-def _take(student: str, pieces: list[Piece], lesson: str, submitted: Path, replace: bool) -> Iterator[Taken]:
-    """The notebook of the newest attempt, written; or why there is none."""
+def _deliver(student: str, pieces: list[Piece], destination: Destination) -> Iterator[Receipt]:
+    """Write the notebook of the newest attempt, or say why there is none."""
+    lesson = destination.lesson
     try:
-        folder = _folder(submitted, student, lesson)  # even for nothing: then grading has a line for the student
-        chosen, note = _newest(pieces, lesson)
-        for k, piece in enumerate(chosen, 1):
-            name = f"{lesson}.ipynb" if len(chosen) == 1 else f"{k}_{safe(piece.path.stem)}.ipynb"
-            done = _write(piece.load(), folder / name, replace)
-            yield Taken(student, folder / name, note="; ".join(filter(None, [note, done])))
-        if len(chosen) > 1:
+        folder = destination.folder(student)  # even for nothing: then grading has a line for the student
+        notebooks, note = _newest(pieces, lesson)
+        for k, piece in enumerate(notebooks, 1):
+            target = folder / (f"{lesson}.ipynb" if len(notebooks) == 1 else f"{k}_{safe(piece.path.stem)}.ipynb")
+            before = destination.write(piece.load(), target)
+            yield Receipt(student, target, note="; ".join(filter(None, [note, before])))
+        if len(notebooks) > 1:
             raise Unreadable(
-                f"Each of these could be the hand-in: {listed(p.path for p in chosen)}. All are in "
+                f"Each of these could be the hand-in: {listed(p.path for p in notebooks)}. All are in "
                 f"{folder} now: keep one."
             )
-    except Unreadable as why:
-        yield Taken(student, problem=str(why))
+    except Unreadable as error:
+        yield Receipt(student, problem=str(error))
     except OSError as error:
-        yield Taken(student, problem=f"{submitted / student} cannot be written: {error.strerror}.")
+        yield Receipt(student, problem=f"{destination.submitted / student} cannot be written: {error.strerror}.")
 
 
 def _newest(pieces: list[Piece], lesson: str) -> tuple[list[Piece], str]:
-    """The newest attempt's notebook for this lesson, or all that could be it; and what was passed over for it."""
-    attempts = sorted({piece.when for piece in pieces if piece.path.suffix.lower() in TAKEN})
+    """The newest attempt's notebook for this lesson, or all that could be it; and a note on the older ones."""
+    attempts = sorted({piece.when for piece in pieces if piece.path.suffix.lower() in SUFFIXES})
     last = [piece for piece in pieces if piece.when in attempts[-1:]]
     notebooks = [piece for piece in last if piece.is_notebook] or [
         n for piece in last if piece.path.suffix.lower() == ".zip" for n in _inside(piece)
@@ -197,44 +236,20 @@ def _newest(pieces: list[Piece], lesson: str) -> tuple[list[Piece], str]:
 
 
 def _inside(packed: Piece) -> Iterator[Piece]:
-    """The notebooks in a zip that a student handed in; it is opened anew to read one, so that none stays in memory."""
+    """The notebooks in a student's own zip, which is opened again to read one, so that none stays in memory."""
     name = printable(packed.path.name)
     inner = Archive(packed.load(), name)
-    found = [entry for entry in inner.entries if entry.path.suffix.lower() == ".ipynb"]
-    if (total := sum(entry.info.file_size for entry in found)) > LARGEST:
+    notebooks = [entry for entry in inner.entries if entry.path.suffix.lower() == ".ipynb"]
+    if (total := sum(entry.info.file_size for entry in notebooks)) > LARGEST:
         raise Unreadable(
             f"{name} holds {megabytes(total)} of notebooks; at most {megabytes(LARGEST)} are read. Ask "
             "for the one notebook, with its outputs cleared."
         )
     for k, entry in enumerate(inner.entries):
-        if entry in found:
+        if entry in notebooks:
             yield Piece(packed.name, packed.key, packed.when, entry.path, packed.copy, partial(_nth, packed, k))
 
 
 def _nth(packed: Piece, k: int) -> bytes:
     inner = Archive(packed.load(), printable(packed.path.name))
     return inner.read(inner.entries[k])
-
-
-def _folder(submitted: Path, student: str, lesson: str) -> Path:
-    folder = submitted / student / lesson
-    for place in (folder.parent, folder):
-        if place.is_symlink():
-            raise Unreadable(f"{place} is a link to another folder; nothing was written. Remove the link.")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _write(data: bytes, target: Path, replace: bool) -> str:
-    """Put a file in its place, whole or not at all; what is there and differs stays, unless told."""
-    there = target.is_symlink() or target.exists()
-    if there and target.is_file() and not target.is_symlink() and target.read_bytes() == data:
-        return "was there already, the same"
-    if there and not replace:
-        raise Unreadable(
-            f"{target} is there already and differs from the archive's: it was left as it is. Take the "
-            "archive's with --replace."
-        )
-    write(target, data)
-    target.chmod(0o644)  # a new file is its owner's alone
-    return "replaced what was there" if there else ""

@@ -1,7 +1,7 @@
 """The notebook in a file, whatever the file holds: a notebook to grade, or a sentence that says why not.
 
-Of a hand-in nothing is needed but its cells' kinds, texts and nbgrader's names for them. So just these are
-taken, each cell made anew: outputs of any size, odd metadata, missing ids and the like cannot harm what follows.
+Nothing of a hand-in is needed but the kinds and texts of its cells, and nbgrader's names for them. So each cell is made
+anew from just these: outputs of any size, odd metadata, missing ids and the like cannot harm what follows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ JSON_KINDS = {
     bool: "true or false",
     type(None): "nothing",
 }
-KERNELS = {"ir": "R", "julia": "Julia", "octave": "Octave", "bash": "bash"}  # that say no language
+KERNELS = {"ir": "R", "julia": "Julia", "octave": "Octave", "bash": "bash"}  # kernels that name no language
 CLEAR_OUTPUTS = "In Jupyter: Edit, Clear Outputs of All Cells, save, and hand in again."
 ASK_AGAIN = "Ask for the file as Jupyter saved it."
 TOO_DEEP = "is nested too deeply to be a notebook. " + ASK_AGAIN
@@ -59,13 +59,13 @@ def _contents(path: Path) -> bytes:
     try:
         if not path.resolve().is_relative_to(path.parent.resolve()):
             raise Unreadable(f"{name} is a link to a file outside the hand-in, and not followed. Ask for the file.")
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device"
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a device"
             raise Unreadable(f"{name} is {kind}, where a notebook file is due.")
-        if found.st_size > LARGEST:
+        if status.st_size > LARGEST:
             raise Unreadable(
-                f"{name} is {megabytes(found.st_size)}; at most {megabytes(LARGEST)} are read. " + CLEAR_OUTPUTS
+                f"{name} is {megabytes(status.st_size)}; at most {megabytes(LARGEST)} are read. " + CLEAR_OUTPUTS
             )
         return path.read_bytes()
     except PermissionError as error:
@@ -134,17 +134,17 @@ def _notebook(raw: Any, name: str) -> NotebookNode:
             f"{name} has {len(cells):,} cells; at most {MOST_CELLS:,} are graded. Was a cell pasted over "
             "and over? Ask for a notebook with one answer to each exercise."
         )
-    made = [_cell(cell, k, name) for k, cell in enumerate(cells, 1)]
-    if (much := sum(len(cell["source"]) for cell in made)) > MOST_TEXT:
+    clean = [_cell(cell, k, name) for k, cell in enumerate(cells, 1)]
+    if (size := sum(len(cell["source"]) for cell in clean)) > MOST_TEXT:
         raise Unreadable(
-            f"{name} has {much:,} characters in its cells; at most {MOST_TEXT:,} are read. Ask for it "
+            f"{name} has {size:,} characters in its cells; at most {MOST_TEXT:,} are read. Ask for it "
             "without the data or pictures pasted into cells."
         )
-    return nbformat.from_dict({"cells": made, "metadata": PYTHON, "nbformat": 4, "nbformat_minor": 5})
+    return nbformat.from_dict({"cells": clean, "metadata": PYTHON, "nbformat": 4, "nbformat_minor": 5})
 
 
 def _parts(raw: Any, name: str) -> tuple[list, dict]:
-    """The cells and the metadata of what JSON held, of any version of the format."""
+    """The cells and the metadata of a notebook's JSON, in any version of the format."""
     if not isinstance(raw, dict):
         raise Unreadable(f"{name} is JSON, but no notebook: {_kind(raw)}, where an object with cells is due.")
     version, cells = raw.get("nbformat"), raw.get("cells")
@@ -163,7 +163,7 @@ def _parts(raw: Any, name: str) -> tuple[list, dict]:
 
 
 def _upgraded(raw: dict, name: str) -> dict:
-    """A notebook of version 2 or 3, whose cells lay on worksheets, as nbformat brings it to 4."""
+    """A notebook of version 2 or 3, whose cells lie on worksheets, upgraded to version 4 by nbformat."""
     try:
         for sheet in raw["worksheets"]:
             for cell in sheet["cells"]:
@@ -187,12 +187,12 @@ def _upgraded(raw: dict, name: str) -> dict:
 
 
 def _language(metadata: dict) -> str:
-    """The language a notebook says it is in, in small letters where that is Python; "" when it does not say."""
+    """The language that a notebook names, in small letters where that is Python; "" when it names none."""
     parts = [p if isinstance(p, dict) else {} for p in (metadata.get("kernelspec"), metadata.get("language_info"))]
     kernel = parts[0].get("name")
     by_kernel = KERNELS.get(kernel.split("-")[0], "") if isinstance(kernel, str) else ""
-    said = [parts[0].get("language"), parts[1].get("name"), by_kernel]
-    language = next((s for s in said if isinstance(s, str) and s), "")
+    names = [parts[0].get("language"), parts[1].get("name"), by_kernel]
+    language = next((name for name in names if isinstance(name, str) and name), "")
     return language.lower() if "python" in language.lower() else language
 
 
@@ -230,7 +230,7 @@ def _kind(value: Any) -> str:
 
 
 def _with_pictures(cell: dict[str, Any], attachments: Any) -> dict[str, Any]:
-    """A text with the pictures pasted into it. nbconvert stops at a picture that is missing: its link is undone."""
+    """A text cell with its pasted pictures. nbconvert stops at a picture that is missing, so its link is undone."""
     pictures = {}
     for name, picture in attachments.items() if isinstance(attachments, dict) else ():
         if re.fullmatch(r"[A-Za-z0-9_.-]+", name) and _is_picture(picture):
@@ -244,5 +244,5 @@ def _with_pictures(cell: dict[str, Any], attachments: Any) -> dict[str, Any]:
 
 
 def _is_picture(data: Any) -> bool:
-    """Whether these are the texts of a picture, by its kinds."""
+    """Whether this is a picture: its data as text, by kind."""
     return isinstance(data, dict) and bool(data) and all(isinstance(text, str) for text in data.values())

@@ -1,4 +1,4 @@
-"""What a run may use, how long it is waited for, and how a process binds itself to it."""
+"""What a run may use, and how a process binds itself to it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from dataclasses import dataclass
 
 OUTPUT = 1 << 20  # characters of output that a notebook may show
 REPORTED = 2 * OUTPUT  # the same in JSON, as a worker reports it
-
-# Seconds.
-START_SECONDS = 120.0  # that a template may take to import JAX on a slow, busy machine
-LEAVE_SECONDS = 5.0  # that a fork may take to end when it has said all
-LOOK_SECONDS = 0.1  # between two looks at a fork's memory
 INTERRUPT_SECONDS = 1.0  # after which code that swallowed its TimeoutError is interrupted again
-JUDGE_SECONDS = 60.0  # for one exercise: compiling and running it on every case
-LAUNCH_SECONDS = 180.0  # the same where it is run in several processes
 
 
 @dataclass(frozen=True)
@@ -32,13 +25,13 @@ class Limits:
     made: int = 20_000  # files and folders in its home
     threads: int = 1000
     line: int = 32 << 20
-    lines: int = 256 << 20  # all that a run may say
+    lines: int = 256 << 20  # of all lines that a run writes
 
 
 def confine(limits: Limits) -> None:
-    """What a process does before it runs code that is not ours: it can lower these limits, and not raise them."""
+    """Bind this process, before it runs code that is not ours: it can lower these limits, and not raise them."""
     processor = int(limits.seconds * (os.cpu_count() or 1)) + 10
-    for kind, wanted in (
+    for kind, limit in (
         (resource.RLIMIT_AS, limits.addresses),
         (resource.RLIMIT_FSIZE, limits.file),
         (resource.RLIMIT_NOFILE, limits.files),
@@ -46,5 +39,5 @@ def confine(limits: Limits) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         _, most = resource.getrlimit(kind)
-        value = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        value = limit if most == resource.RLIM_INFINITY else min(limit, most)
         resource.setrlimit(kind, (value, value))

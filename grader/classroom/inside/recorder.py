@@ -20,19 +20,19 @@ class Recorder:
         self.outputs: list[dict[str, Any]] = []
 
     def take(self) -> list[dict[str, Any]]:
-        taken, self.outputs = self.outputs, []
-        return [{**output, "text": "".join(output["text"])} if "text" in output else output for output in taken]
+        outputs, self.outputs = self.outputs, []
+        return [{**output, "text": "".join(output["text"])} if "text" in output else output for output in outputs]
 
     def write(self, name: str, text: str) -> None:
         text = str(text)
         if self.left <= 0 or not text:
             return
-        shown = text if len(text) <= self.left else text[: self.left] + CUT
+        part = text if len(text) <= self.left else text[: self.left] + CUT
         self.left -= len(text)
         if self.outputs and self.outputs[-1].get("name") == name:
-            self.outputs[-1]["text"].append(shown)
+            self.outputs[-1]["text"].append(part)
         else:
-            self.outputs.append({"output_type": "stream", "name": name, "text": [shown]})
+            self.outputs.append({"output_type": "stream", "name": name, "text": [part]})
 
     def add(self, output: dict[str, Any]) -> None:
         size = len(json.dumps(output, default=str))

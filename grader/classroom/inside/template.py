@@ -1,9 +1,9 @@
 """The process that forks: `python -m grader.classroom.inside.template MODULE DESCRIPTOR`, behind the walls.
 
-It imports what a run needs and starts no thread and no backend, so that a fork of it is a whole process.
-Over the control socket it is given, for every run, the limits and three descriptors (the job, the wire, a
-place for last words), and it answers with how the fork ended. It is process 1 of its namespace: no process
-in it can stop it, and when it ends, because the grader did or because it was killed, all others end too.
+It imports what a run needs and starts no thread and no backend, so that a fork of it is a whole process. For every run
+it gets, over the control socket, the limits and three descriptors (the job, the wire, a place for complaints), and it
+replies with the fork's exit status. It is process 1 of its namespace: no process in it can stop it, and when it ends,
+because the grader has ended or because it was killed, all others end too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _run(role: Role, control: socket.socket) -> int | None:
-    """Fork for the next run; returns how it ended, None when there is no next one or nobody waits for it."""
+    """Fork for the next run and return its exit status; None when there is no next one, or nobody waits for it."""
     message, descriptors, *_ = socket.recv_fds(control, 1 << 16, 3)
     if not message:
         return None
@@ -53,10 +53,10 @@ def _run(role: Role, control: socket.socket) -> int | None:
 
 
 def _await(child: int, control: socket.socket) -> int | None:
-    ended = os.pidfd_open(child)
+    descriptor = os.pidfd_open(child)
     try:
-        ready, _, _ = select.select([ended, control.fileno()], [], [])
-        if ended not in ready:  # the grader is gone, or its patience is
+        ready, _, _ = select.select([descriptor, control.fileno()], [], [])
+        if descriptor not in ready:  # the grader is gone, or its patience is
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return None
@@ -65,12 +65,14 @@ def _await(child: int, control: socket.socket) -> int | None:
         _sweep()
         return status
     finally:
-        os.close(ended)
+        os.close(descriptor)
 
 
 def _end_the_rest() -> None:
-    """Kill whatever a run has left running. (Without walls the machine is not ours alone; a run's processes end with
-    the one that started them.)"""
+    """Kill whatever a run has left running.
+
+    Without walls the machine is not ours alone, and a run's processes end with the one that started them.
+    """
     if os.getpid() != 1:
         return
     with contextlib.suppress(ProcessLookupError):
@@ -81,7 +83,7 @@ def _end_the_rest() -> None:
 
 
 def _sweep() -> None:
-    """Nothing that a run has written is there for the next one."""
+    """Remove what a run has written, so that the next one finds nothing."""
     for place in (Path.home(), Path("/dev/shm")):
         if place == Path("/dev/shm") and os.getpid() != 1:
             continue  # not ours: without walls it is the machine's
@@ -93,7 +95,7 @@ def _sweep() -> None:
 
 
 def _unlocked(_: object, path: str, __: object) -> None:
-    """A folder that its maker has locked is unlocked, and removed after all."""
+    """Remove what could not be removed because its maker has locked the folder."""
     for folder in (os.path.dirname(path), path):
         with contextlib.suppress(OSError):
             os.chmod(folder, 0o700)
@@ -101,7 +103,7 @@ def _unlocked(_: object, path: str, __: object) -> None:
 
 
 def _play(role: Role, limits: Limits, job: int, wire: int, complaints: int) -> None:
-    """Be the run: nothing of the template's is left but what it has imported. Does not return."""
+    """Be the run: of the template nothing is left but what it has imported. Does not return."""
     status = 1
     try:
         nowhere = os.open(os.devnull, os.O_RDWR)

@@ -1,8 +1,8 @@
 """Run a student's notebook, and answer for each check what `exercises.answers.collect` makes of it.
 
-The only file that runs in the same process as students' code. It is given the cells and what each check
-asks (never a program's values, seeds or expected results), and writes one JSON line for every cell and
-every check as soon as it has it, so that what hangs later loses nothing.
+Students' code runs in this same process. It is given the cells and what each check asks (never a program's values,
+seeds or expected results), and writes one JSON line for every cell and every check as soon as it has it, so that what
+hangs later loses nothing.
 """
 
 from __future__ import annotations
@@ -66,28 +66,28 @@ def run_cell(shell: Any, recorder: Recorder, source: str, seconds: float) -> lis
     return recorder.take()
 
 
-def answers(shell: Any, form: str, asked: Any, expression: str, seconds: float) -> list[Any]:
+def answers(shell: Any, form: str, asks: Any, expression: str, seconds: float) -> list[Any]:
     """What the notebook's names answer to the asks of one check."""
     from grader.exercises.answers import Problem
     from grader.exercises.collecting import collect
 
-    def ask() -> list[Any]:
+    def collected() -> list[Any]:
         try:
-            given = eval(expression, shell.user_ns)
+            answer = eval(expression, shell.user_ns)
         except NameError:
-            return [Problem("missing")] * len(asked)
-        return collect(form, asked, given)
+            return [Problem("missing")] * len(asks)
+        return collect(form, asks, answer)
 
     try:
-        return timed(seconds, ask)
+        return timed(seconds, collected)
     except BaseException as error:  # SystemExit and KeyboardInterrupt too: a hand-in must not end its worker
-        return [Problem("error", type(error).__name__, str(error)[:4000])] * len(asked)
+        return [Problem("error", type(error).__name__, str(error)[:4000])] * len(asks)
 
 
-def main(given: TextIO, wire: TextIO) -> None:
-    """Run the job that is the first line of `given`."""
-    job = json.loads(given.readline())
-    given.close()
+def main(questions: TextIO, replies: TextIO) -> None:
+    """Run the job that is the one line of `questions`."""
+    job = json.loads(questions.readline())
+    questions.close()
     shell, recorder = _shell()
 
     from grader.arrays.devices import prepare
@@ -97,16 +97,16 @@ def main(given: TextIO, wire: TextIO) -> None:
     sys.stdout, sys.stderr = Stream(recorder, "stdout"), Stream(recorder, "stderr")
 
     def say(message: dict[str, Any]) -> None:
-        wire.write(json.dumps(message, default=str) + "\n")
-        wire.flush()
+        replies.write(json.dumps(message, default=str) + "\n")
+        replies.flush()
 
     for number, step in enumerate(job["steps"]):
         if "source" in step:
             say({"cell": number, "outputs": run_cell(shell, recorder, step["source"], job["cell_seconds"])})
         else:
-            found = answers(shell, step["form"], from_json(step["asks"]), step["expression"], job["cell_seconds"])
+            values = answers(shell, step["form"], from_json(step["asks"]), step["expression"], job["cell_seconds"])
             recorder.take()
-            say({"check": step["check"], "answers": to_json(found)})
+            say({"check": step["check"], "answers": to_json(values)})
     say({"end": True})
 
 

@@ -11,40 +11,40 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell: its text, the answer that it checks ("" for none), and whether it is the lesson's own.
+    """A code cell: its text, the exercise that it checks ("" for none), and whether it is a worked example.
 
-    A check cell's text is the expression that it checks.
+    The text of a check cell is the expression that it checks.
     """
 
     source: str
     check: str = ""
-    given: bool = False
+    example: bool = False
 
 
 @dataclass(frozen=True)
 class Names:
-    """The names that a cell binds, and those that it reads, as the notebook sees them.
+    """The names that a cell binds and the names that it uses, as the notebook sees them.
 
-    What it binds `afresh` owes nothing to what the name meant before. `imports` says what its imports bind names to.
+    A `fresh` name is bound without regard to what it meant before. `imports` maps names to what they are imported from.
     """
 
     binds: frozenset[str]
     uses: frozenset[str]
-    afresh: frozenset[str] = frozenset()
+    fresh: frozenset[str] = frozenset()
     imports: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class CellText:
-    """What a cell says: its tree, its names, and its text without comments and spacing."""
+    """A parsed cell: its tree, its names, and its text without comments and spacing."""
 
     tree: ast.Module
     names: Names
     plain: str
 
 
-def texts(sources: Sequence[str]) -> list[CellText] | None:
-    """What cells say; None when one of them is not Python, or more than can be read."""
+def parse_cells(sources: Sequence[str]) -> list[CellText] | None:
+    """The cells, parsed; None when one of them is not Python, or is too large or too deep for the parser."""
     try:
         return [_text(source) for source in sources]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -54,8 +54,8 @@ def texts(sources: Sequence[str]) -> list[CellText] | None:
 @functools.lru_cache(maxsize=256)  # most cells of a class are the same in every hand-in
 def _text(source: str) -> CellText:
     tree = ast.parse(source)
-    seen = _names(symtable.symtable(source, "cell", "exec"))
-    names = Names(seen.binds | _filled(tree), seen.uses, _afresh(tree), _imported(tree))
+    symbols = _names(symtable.symtable(source, "cell", "exec"))
+    names = Names(symbols.binds | _tables(tree), symbols.uses, _fresh(tree), _imports(tree))
     return CellText(tree, names, ast.unparse(tree))
 
 
@@ -73,8 +73,8 @@ def _names(table: symtable.SymbolTable, top: bool = True) -> Names:
     )
 
 
-def _filled(tree: ast.Module) -> set[str]:
-    """The tables of which a cell sets entries: as good as binding them."""
+def _tables(tree: ast.Module) -> set[str]:
+    """The tables in which a cell sets entries: that is as good as binding them."""
     outside = (
         node for statement in tree.body if not isinstance(statement, ast.FunctionDef) for node in ast.walk(statement)
     )
@@ -85,38 +85,36 @@ def _filled(tree: ast.Module) -> set[str]:
     }
 
 
-def _afresh(tree: ast.Module) -> frozenset[str]:
-    """The names that a cell binds, whatever happens, before it has read them."""
-    bound: set[str] = set()
-    read: set[str] = set()
+def _fresh(tree: ast.Module) -> frozenset[str]:
+    """The names that a cell is sure to bind before it reads them."""
+    fresh: set[str] = set()
+    old: set[str] = set()  # names that are read while they have an earlier meaning
     for statement in tree.body:
-        read |= _read(statement) - bound
-        bound |= _bound(statement) - read
-    return frozenset(bound)
+        old |= _reads(statement) - fresh
+        fresh |= _binds(statement) - old
+    return frozenset(fresh)
 
 
-def _read(statement: ast.stmt) -> set[str]:
-    """The names that a statement may read while it runs, as far as one can see; those it only mends among them."""
+def _reads(statement: ast.stmt) -> set[str]:
+    """The names that a statement may read while it runs, as far as its text shows. `a += 1` reads `a`, too."""
     if isinstance(statement, ast.FunctionDef):
         parts = [*statement.decorator_list, statement.args, *filter(None, [statement.returns])]
     else:
         parts = [statement]
-    mended = (
-        {statement.target.id}
-        if (isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name))
-        else set()
-    )
     nodes = (node for part in parts for node in ast.walk(part))
-    return mended | {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)}
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        names.add(statement.target.id)
+    return names
 
 
-def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement binds whatever happens."""
+def _binds(statement: ast.stmt) -> set[str]:
+    """The names that a statement is sure to bind."""
     match statement:
         case ast.FunctionDef(name=name):
             return {name}
         case ast.Import() | ast.ImportFrom():
-            return set(_imported(ast.Module([statement], [])))
+            return set(_imports(ast.Module([statement], [])))
         case ast.Assign(targets=targets):
             return {
                 node.id
@@ -127,8 +125,8 @@ def _bound(statement: ast.stmt) -> set[str]:
     return set()
 
 
-def _imported(tree: ast.Module) -> dict[str, str]:
-    """The names that a cell's imports bind, and what to."""
+def _imports(tree: ast.Module) -> dict[str, str]:
+    """The names that a cell's imports bind, each with what it stands for."""
     names: dict[str, str] = {}
     for statement in tree.body:
         if isinstance(statement, ast.Import):

@@ -1,15 +1,15 @@
-"""A hand-in's own code, run in a worker; and what came of it, kept by content.
+"""A hand-in's own code, run in a worker; the result is kept by content.
 
-Running every notebook whole (`perform`) is right and simple. There are two quicker ways, each taken only where the
-text shows that it answers the same, and where the solved lesson has been seen to:
+Running every notebook whole (`perform`) is right and simple. There are two shortcuts. Each is taken only where the
+text shows that the answers are the same, and where they have been the same for the solved lesson:
 
 - **In slices**, where a student's cells only define: an answer comes out of the few cells that it needs, once for all
-  students who wrote these alike; no worked example is run. In the benchmark's class of 200 (lesson 07) that is true
-  of 173 hand-ins: their 3,114 answers come out of 266 slices, or out of 1,519 where no two are spelled alike.
-- **Without the spared examples**, where the cells do more: of such hand-ins there are 27, and each spares 20 of 21
-  worked examples, which is more than half of the time of its run.
+  students whose cells are alike, and no worked example is run. In the benchmark's class of 200 (lesson 07) this holds
+  for 173 hand-ins: their 3,114 answers come out of 266 slices, or out of 1,519 where no two are spelled alike.
+- **Without spare examples**, where the cells do more: there are 27 such hand-ins, and each goes without 20 of 21
+  worked examples, which saves more than half of the time of its run.
 
-`WAYS = ()` switches both off: every hand-in is then run whole, with the same marks.
+`SHORTCUTS = ()` switches both off: every hand-in is then run whole, with the same marks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from grader.classroom.course.notebook import answer_expression, checked, grade_i
 from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.runs.cells import Cell
-from grader.classroom.runs.slices import slices, spared
+from grader.classroom.runs.slices import slices, spare_examples
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, steadily
 from grader.exercises.as_json import to_json
@@ -38,41 +38,51 @@ from grader.lessons import find
 
 @dataclass(frozen=True)
 class Run:
-    """What a hand-in's own code came to: answers by exercise, outputs by code cell, and why it ended early.
+    """The result of a hand-in's own code: answers by exercise, outputs by code cell, and why it ended early.
 
-    `spared` are the code cells that did not have to run, worked examples all of them.
+    `spare_cells` are the code cells that did not have to run; all of them are worked examples.
     """
 
     answers: dict[str, Any]
     outputs: dict[int, Any]
     ending: str = ""
-    spared: tuple[int, ...] = ()
+    spare_cells: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What a lesson's hand-ins are made from: the notebook that students get, and the one with the solutions.
+    """A lesson's code cells, as students get them and with the solutions.
 
-    `shown` are the outputs of its worked examples, by source, as they are stored with the solutions; `texts` are its
-    text cells. An empty one stands for a lesson of which nothing is known: then nothing is spared.
+    `outputs` are those of its worked examples, by source, as they are stored with the solutions; `texts` are its text
+    cells. An empty one stands for a lesson of which nothing is known: its hand-ins are run whole.
     """
 
     release: tuple[Cell, ...] = ()
     solved: tuple[Cell, ...] = ()
-    shown: Mapping[str, list[Any]] = field(default_factory=dict)
+    outputs: Mapping[str, list[Any]] = field(default_factory=dict)
     texts: frozenset[str] = frozenset()
 
     @functools.cached_property
     def examples(self) -> tuple[str, ...]:
         """Its worked examples: the code cells that are neither an answer nor a check."""
-        return tuple(cell.source for cell in self.release if cell.given)
+        return tuple(cell.source for cell in self.release if cell.example)
 
     def holds(self, cell: NotebookNode) -> bool:
         """Whether a cell is one of its text cells, word for word."""
         return cell.cell_type == "markdown" and cell.source in self.texts
 
 
-Way = Callable[[Sequence[Cell], int, Limits, Store, Lesson], Run | None]
+@dataclass(frozen=True)
+class Setup:
+    """How a lesson's hand-ins are run: on the cases of a seed, within limits, with a store of what is already done."""
+
+    seed: int
+    limits: Limits
+    store: Store
+    lesson: Lesson
+
+
+Shortcut = Callable[[Sequence[Cell], Setup], Run | None]
 
 
 def lesson_of(root: Path, name: str) -> Lesson:
@@ -85,9 +95,9 @@ def lesson_of(root: Path, name: str) -> Lesson:
 def _read_lesson(*files: tuple[Path, int]) -> Lesson:
     release, solved = (nbformat.read(file, 4) for file, _ in files)
     examples = {c.source for c in release.cells if c.cell_type == "code" and not grade_id(c)}
-    shown = {c.source: list(c.outputs) for c in solved.cells if c.source in examples}
+    outputs = {c.source: list(c.outputs) for c in solved.cells if c.source in examples}
     texts = frozenset(c.source for c in release.cells if c.cell_type == "markdown")
-    return Lesson(code(release, examples), code(restore(solved, release), examples), shown, texts)
+    return Lesson(code(release, examples), code(restore(solved, release), examples), outputs, texts)
 
 
 def code(nb: NotebookNode, examples: Collection[str] = ()) -> tuple[Cell, ...]:
@@ -104,74 +114,77 @@ def code(nb: NotebookNode, examples: Collection[str] = ()) -> tuple[Cell, ...]:
 
 
 @functools.lru_cache(maxsize=4)
-def run_hand_in(cells: tuple[Cell, ...], seed: int, limits: Limits, store: Store, lesson: Lesson) -> Run:
-    """Run a hand-in, as far as that has not been done.
+def run_hand_in(cells: tuple[Cell, ...], setup: Setup) -> Run:
+    """Run a hand-in by the first shortcut that applies to it, else whole. What is already done is not done again."""
+    for shortcut in SHORTCUTS:
+        if _is_faithful(shortcut, setup) and (run := shortcut(cells, setup)):
+            return run
+    return _run_whole(cells, setup)
 
-    Where its own cells only define, it is run slice by slice; where they do more, without the worked examples that
-    have nothing to do with them.
-    """
-    for way in WAYS:
-        if _faithful(way, lesson, seed, limits, store) and (done := way(cells, seed, limits, store, lesson)):
-            return done
-    return perform(steps(cells, seed), limits, store)
+
+def _run_whole(cells: Sequence[Cell], setup: Setup) -> Run:
+    return perform(steps(cells, setup.seed), setup.limits, setup.store)
 
 
 @functools.lru_cache
-def _faithful(way: Way, lesson: Lesson, seed: int, limits: Limits, store: Store) -> bool:
-    """Whether the solved lesson answers the same this way as it does whole."""
-    done = way(lesson.solved, seed, limits, store, lesson)
-    return done is not None and done.answers == perform(steps(lesson.solved, seed), limits, store).answers
+def _is_faithful(shortcut: Shortcut, setup: Setup) -> bool:
+    """Whether the solved lesson gives the same answers by this shortcut as it does when run whole."""
+    run = shortcut(setup.lesson.solved, setup)
+    return run is not None and run.answers == _run_whole(setup.lesson.solved, setup).answers
 
 
-def _in_slices(cells: Sequence[Cell], seed: int, limits: Limits, store: Store, lesson: Lesson) -> Run | None:
-    """What the slices answer of a notebook that has all worked examples, each once and in their order.
+def _in_slices(cells: Sequence[Cell], setup: Setup) -> Run | None:
+    """The answers of a notebook that has all worked examples, each once and in order, slice by slice.
 
-    None when it cannot be cut, or a slice has more to say than its answer.
+    None when it cannot be cut, or when a slice has more to say than its answer.
     """
-    given = tuple(cell.source for cell in cells if cell.given)
-    parts = slices(cells) if given == lesson.examples and len(set(given)) == len(given) else None
+    examples = tuple(cell.source for cell in cells if cell.example)
+    if examples != setup.lesson.examples or len(set(examples)) < len(examples) or not (parts := slices(cells)):
+        return None
     answers: dict[str, Any] = {}
-    for name, sources in (parts or {}).items():
-        one = perform([*({"source": source} for source in sources), check_step(name, name, seed)], limits, store)
-        complaints = any(o.get("output_type") == "error" or o.get("name") == "stderr" for _, o in _said(one.outputs))
-        if one.ending or name not in one.answers or complaints:
+    for name, sources in parts.items():
+        todo = [*({"source": source} for source in sources), check_step(name, name, setup.seed)]
+        run = perform(todo, setup.limits, setup.store)
+        if run.ending or name not in run.answers or _has_complaints(run):
             return None
-        answers |= one.answers
-    return Run(answers, {}, spared=tuple(k for k, cell in enumerate(cells) if cell.given)) if parts else None
+        answers |= run.answers
+    return Run(answers, {}, spare_cells=tuple(k for k, cell in enumerate(cells) if cell.example))
 
 
-def _without_spared(cells: Sequence[Cell], seed: int, limits: Limits, store: Store, lesson: Lesson) -> Run | None:
-    """A run without the examples that can be spared; None where there are none, or when something may be missing.
+def _has_complaints(run: Run) -> bool:
+    """Whether a cell showed an error, or wrote to stderr."""
+    return any(o.get("output_type") == "error" or o.get("name") == "stderr" for _, o in _each_output(run.outputs))
+
+
+def _without_spares(cells: Sequence[Cell], setup: Setup) -> Run | None:
+    """A run without the spare examples; None where there are none, or where a run with them may show more.
 
     That may be so when a cell of the student's own stops with an error, or any cell with a NameError.
     """
-    given = [cell.source for cell in cells if cell.given]
-    if len(set(given)) < len(given) or [source for source in lesson.examples if source in given] != given:
+    examples = [cell.source for cell in cells if cell.example]
+    if len(set(examples)) < len(examples) or [e for e in setup.lesson.examples if e in examples] != examples:
         return None
-    left_out = spared(cells, [source for source in lesson.examples if source not in given])
-    if not left_out:
+    spares = spare_examples(cells, [source for source in setup.lesson.examples if source not in examples])
+    if not spares:
         return None
-    kept = [k for k in range(len(cells)) if k not in left_out]
-    done = perform(steps([cells[k] for k in kept], seed), limits, store)
-    outputs = {kept[k]: shown for k, shown in done.outputs.items()}
-    stopped = {k: one.get("ename") for k, one in _said(outputs) if one.get("output_type") == "error"}
-    if any(not cells[k].given or error == "NameError" for k, error in stopped.items()) and not done.ending:
+    places = [k for k in range(len(cells)) if k not in spares]
+    run = _run_whole([cells[k] for k in places], setup)
+    outputs = {places[k]: several for k, several in run.outputs.items()}
+    errors = {k: o.get("ename") for k, o in _each_output(outputs) if o.get("output_type") == "error"}
+    if any(not cells[k].example or error == "NameError" for k, error in errors.items()) and not run.ending:
         return None
-    return replace(done, outputs=outputs, spared=tuple(left_out))
+    return replace(run, outputs=outputs, spare_cells=tuple(spares))
 
 
-def _said(outputs: Mapping[int, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The outputs of all cells, one by one, each with its cell's number; a worker may have said anything."""
-    return (
-        (k, output)
-        for k, shown in outputs.items()
-        if isinstance(shown, list)
-        for output in shown
-        if isinstance(output, dict)
-    )
+def _each_output(outputs: Mapping[int, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The outputs of all cells one by one, each with its cell's number. What is not an output is left out."""
+    for k, several in outputs.items():
+        for output in several if isinstance(several, list) else ():
+            if isinstance(output, dict):
+                yield k, output
 
 
-WAYS: tuple[Way, ...] = (_in_slices, _without_spared)  # quicker ones than to run it whole, the quickest first
+SHORTCUTS: tuple[Shortcut, ...] = (_in_slices, _without_spares)  # the quickest first
 
 
 @functools.cache
@@ -181,7 +194,7 @@ def workers() -> Template:
 
 
 def steps(cells: Sequence[Cell], seed: int) -> list[dict[str, Any]]:
-    """What a worker does with a notebook, code cell by code cell."""
+    """What a worker does with these code cells, one by one."""
     return [check_step(c.check, c.source, seed) if c.check else {"source": c.source} for c in cells]
 
 
@@ -196,49 +209,49 @@ def _asked(name: str, seed: int) -> dict[str, Any]:
 
 
 def perform(todo: list[dict[str, Any]], limits: Limits, store: Store) -> Run:
-    """Do the steps in a worker, unless that is done already."""
+    """Do the steps in a worker, unless the store has their result."""
     name = run_key(todo, limits)
-    if (before := store.get("runs", name)) is None:
-        before = asdict(_performed(todo, limits))
-        store.put("runs", name, before)
-    return Run(before["answers"], {int(k): v for k, v in before["outputs"].items()}, before["ending"])
+    if (record := store.get("runs", name)) is None:
+        record = asdict(_run_steps(todo, limits))
+        store.put("runs", name, record)
+    return Run(record["answers"], {int(k): v for k, v in record["outputs"].items()}, record["ending"])
 
 
 def run_key(todo: list[dict[str, Any]], limits: Limits) -> str:
     return key(version(*shown()), todo, limits.cell_seconds, limits.seconds)
 
 
-def _performed(todo: list[dict[str, Any]], limits: Limits) -> Run:
-    done = Run({}, {})
+def _run_steps(todo: list[dict[str, Any]], limits: Limits) -> Run:
+    run = Run({}, {})
     try:
-        steadily(lambda: _listen(todo, limits, done))
-    except Ended as why:
-        return replace(done, ending=str(why))
-    return done
+        steadily(lambda: _listen(todo, limits, run))
+    except Ended as end:
+        return replace(run, ending=str(end))
+    return run
 
 
-def _listen(todo: list[dict[str, Any]], limits: Limits, done: Run) -> None:
-    """Take down what a worker says while it does the steps."""
-    done.answers.clear()
-    done.outputs.clear()
-    expected = {step["check"] for step in todo if "check" in step}
+def _listen(todo: list[dict[str, Any]], limits: Limits, run: Run) -> None:
+    """Enter into the run what a worker reports while it does the steps."""
+    run.answers.clear()
+    run.outputs.clear()
+    names = {step["check"] for step in todo if "check" in step}
     room = REPORTED
     with workers().fork(limits) as fork:
         fork.write(json.dumps({"cell_seconds": limits.cell_seconds, "steps": todo}))
         for line in fork.lines():
-            message = _read(line)
+            message = _message(line)
             number, name = message.get("cell"), message.get("check")
             if message.get("end") is True:
                 break
             if isinstance(number, int) and 0 <= number < len(todo):
                 if (room := room - len(line)) > 0:
-                    done.outputs[number] = message.get("outputs")
-            elif isinstance(name, str) and name in expected:
-                done.answers.setdefault(name, message.get("answers"))
+                    run.outputs[number] = message.get("outputs")
+            elif isinstance(name, str) and name in names:
+                run.answers.setdefault(name, message.get("answers"))
 
 
-def _read(line: str) -> dict[str, Any]:
-    """A message of the worker; what is none (students' code may have written it) says nothing."""
+def _message(line: str) -> dict[str, Any]:
+    """A worker's message. A line that is none is an empty one: students' code may have written it."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):

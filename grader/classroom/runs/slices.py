@@ -1,20 +1,20 @@
 """What an answer depends on: the few cells of a notebook that have to run for it.
 
-A hand-in is mostly what its lesson was, with definitions where the answers go. When a student's own cells
-only define (functions, constants, tables, imports), running one of them changes nothing but its own names.
-Then the lesson's worked examples show what they showed to us, and an answer comes out of its **slice**: the
-cells that bind the names it uses, and those that these use. Slices run by themselves, so the same slice of
-another student need not run again. Any other hand-in is run from its first cell to its last, and only those worked
-examples are spared that neither use what it makes nor make what it uses.
+A hand-in is mostly its lesson, with definitions where the answers go. When a student's own cells only define
+(functions, constants, tables, imports), running one of them changes nothing but its own names. The lesson's worked
+examples then show what they show in the solved lesson, and an answer comes out of its **slice**: the cells that bind
+the names it uses, and the names that these use in turn. A slice runs by itself, so another student's equal slice need
+not run again. Any other hand-in is run from its first cell to its last. Only those worked examples are left out
+that neither use what the student's cells make nor make what these use.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 
-from grader.classroom.runs.cells import Cell, Names, imports_agree, texts
+from grader.classroom.runs.cells import Cell, CellText, Names, imports_agree, parse_cells
 
 # Modules whose import does nothing but bind names.
 HARMLESS = {
@@ -29,7 +29,7 @@ HARMLESS = {
     "collections",
     "grader",
 }
-# What a definition may call while it is made, as long as nobody has given the name another meaning.
+# What a definition may call while it is made, as long as nothing gives the name another meaning.
 MAKERS = {
     "P",
     "PartitionSpec",
@@ -46,7 +46,7 @@ MAKERS = {
     "range",
     "slice",
 }
-# What else a table may be worked out with: these functions, and these methods, change nothing.
+# These functions and these methods change nothing, so a table may also be computed with them.
 PURE = {
     "len",
     "sum",
@@ -86,7 +86,7 @@ METHODS = {
     "count",
     "copy",
 }
-# Ways to names that this cannot see.
+# What reaches names in ways that the text does not show.
 HIDDEN = {
     "globals",
     "locals",
@@ -111,101 +111,116 @@ HIDDEN = {
 
 
 def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
-    """For every check the cells that its answer needs, in order, comments and spacing aside.
+    """For every check the cells that its answer needs, in order, without comments and spacing.
 
-    None when the notebook has to be run whole: it does more than define, or it cannot be told what it does.
+    None when the notebook has to be run whole: it does more than define, or nobody can tell what it does.
     """
-    if (said := texts([cell.source for cell in cells])) is None:
+    if (texts := parse_cells([cell.source for cell in cells])) is None:
         return None
-    names = [text.names for text in said]
-    own = [k for k, cell in enumerate(cells) if not cell.given and not cell.check]
-    made = {name for k in own for name in names[k].binds - names[k].imports.keys()}
-    makers = {maker for maker in MAKERS | PURE if maker.split(".")[0] not in made}
-    if not all(_only_defines(said[k].tree, makers) and not HIDDEN & names[k].uses for k in own):
+    names = [text.names for text in texts]
+    own = _own(cells)
+    redefined = {name for k in own for name in names[k].binds - names[k].imports.keys()}
+    makers = {maker for maker in MAKERS | PURE if maker.split(".")[0] not in redefined}
+    if not all(_only_defines(texts[k].tree, makers) and not HIDDEN & names[k].uses for k in own):
         return None
     known = set(dir(builtins)).union(*(n.binds for n in names))
     if any(names[k].uses - known for k in own):
         return None  # it stops with an error, which its author should see
-    theirs = _made(own, cells, names)
-    if any(cell.given and names[k].uses & theirs for k, cell in enumerate(cells)):
-        return None  # a worked example that uses what they made shows what only a run can tell
-    return {cell.check: tuple(said[j].plain for j in _needs(k, names)) for k, cell in enumerate(cells) if cell.check}
+    meanings = _own_meanings(cells, names)
+    if any(cell.example and names[k].uses & meanings for k, cell in enumerate(cells)):
+        return None  # what this worked example shows, only a run can tell
+    return {cell.check: tuple(texts[j].plain for j in _needs(k, names)) for k, cell in enumerate(cells) if cell.check}
 
 
-def _made(own: Sequence[int], cells: Sequence[Cell], names: Sequence[Names]) -> set[str]:
-    """The names that a student's own cells give a meaning of their own: to import what examples import gives none."""
-    same = {pair for k, cell in enumerate(cells) if cell.given for pair in names[k].imports.items()}
-    return {name for k in own for name in names[k].binds if (name, names[k].imports.get(name)) not in same}
+def _own(cells: Sequence[Cell]) -> list[int]:
+    """The student's own cells: neither worked examples nor checks."""
+    return [k for k, cell in enumerate(cells) if not cell.example and not cell.check]
 
 
-def spared(cells: Sequence[Cell], absent: Sequence[str] = ()) -> frozenset[int]:
-    """The worked examples that need not run with a hand-in which does more than define; `absent` are those it lacks.
+def _own_meanings(cells: Sequence[Cell], names: Sequence[Names]) -> set[str]:
+    """The names to which a student's own cells give a new meaning. To import what an example imports gives none."""
+    imports = {pair for k, cell in enumerate(cells) if cell.example for pair in names[k].imports.items()}
+    return {name for k in _own(cells) for name in names[k].binds if (name, names[k].imports.get(name)) not in imports}
 
-    They use nothing that its own cells make, nor lack, nor what such examples make in turn; and they make nothing
-    that any cell which has to run uses.
+
+def spare_examples(cells: Sequence[Cell], absent: Sequence[str] = ()) -> frozenset[int]:
+    """The worked examples that need not run in a hand-in that does more than define.
+
+    `absent` are the worked examples that it lacks. A spare one uses nothing that the student's cells make or that is
+    absent, directly or by way of other examples; and it makes nothing that a cell which has to run uses.
     """
-    if (said := texts([*(cell.source for cell in cells), *absent])) is None:
+    if (texts := parse_cells([*(cell.source for cell in cells), *absent])) is None:
         return frozenset()
-    names = [text.names for text in said]
-    given = {k for k, cell in enumerate(cells) if cell.given}
-    own = [k for k, cell in enumerate(cells) if not cell.given and not cell.check]
-    if any(HIDDEN & names[k].uses or "*" in names[k].imports for k in own):
+    names = [text.names for text in texts]
+    if any(HIDDEN & names[k].uses or "*" in names[k].imports for k in _own(cells)):
         return frozenset()
-    made = _made(own, cells, names).union(*(n.binds for n in names[len(cells) :]))
-    touched: set[int] = set()
-    while more := {k for k in given - touched if names[k].uses & made}:
-        touched |= more
-        made |= frozenset().union(*(names[k].binds for k in more))
-    run = set(range(len(cells))) - given | touched
-    imported = {name for n in names for name in n.imports}
-    alike = {name for name in imported if imports_agree(name, names)}
-    changes = {}
-    before: set[str] = set()  # imports that a cell need not make again
-    for k, text in enumerate(said):
-        changes[k] = text.names.binds - before | _spoken_to(text.tree) - imported
-        before |= alike & text.names.imports.keys()
-    sought = set().union(*(names[k].uses for k in run))
-    while more := {k for k in given - run if changes[k] & sought}:
-        run |= more
-        sought |= set().union(*(names[k].uses for k in more))
-    return frozenset(given - run)
+    uses, binds = [n.uses for n in names], [n.binds for n in names]
+    examples = {k for k, cell in enumerate(cells) if cell.example}
+    unsure = _own_meanings(cells, names).union(*binds[len(cells) :])
+    needs = set(range(len(cells))) - examples | _reach(unsure, examples, uses, binds)
+    needs |= _reach(set().union(*(uses[k] for k in needs)), examples - needs, _changes(texts), uses)
+    return frozenset(examples - needs)
 
 
-def _spoken_to(tree: ast.Module) -> set[str]:
-    """The names whose objects a cell has do something, for nothing but that: it may change them."""
+def _reach(start: Set[str], cells: Set[int], entries: Sequence[Set[str]], exits: Sequence[Set[str]]) -> set[int]:
+    """The cells that names lead to, directly or by way of one another: in by a cell's entries, on by its exits."""
+    names, reach = set(start), set[int]()
+    while more := {k for k in cells - reach if entries[k] & names}:
+        reach |= more
+        names = names.union(*(exits[k] for k in more))
+    return reach
+
+
+def _changes(texts: Sequence[CellText]) -> list[Set[str]]:
+    """For each cell the names whose meaning, or whose object, is another one after it."""
+    names = [text.names for text in texts]
+    imports = {name for n in names for name in n.imports}
+    stable = {name for name in imports if imports_agree(name, names)}
+    changes: list[Set[str]] = []
+    before: set[str] = set()  # stable imports of earlier cells, which need not be made again
+    for text in texts:
+        changes.append(text.names.binds - before | _receivers(text.tree) - imports)
+        before |= stable & text.names.imports.keys()
+    return changes
+
+
+def _receivers(tree: ast.Module) -> set[str]:
+    """The names whose methods a cell calls as statements of their own: such a call may change the object."""
     calls = (s.value.func for s in tree.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call))
     return {_dotted(function).partition(".")[0] for function in calls if isinstance(function, ast.Attribute)}
 
 
 def _needs(check: int, names: Sequence[Names]) -> list[int]:
-    """The cells before this one that give a name it needs its meaning, or one that they need; in order.
+    """The cells before a check that give the names it needs their meaning, and the cells that these need; in order.
 
-    A cell reads names when it runs, and its functions read them when they are called, which is at the check.
+    A cell reads names when it runs. Its functions read them when they are called, which is at the check.
     """
-    needed: set[int] = set()
-    asked: set[tuple[str, int]] = set()
+    cells: set[int] = set()
+    visited: set[tuple[str, int]] = set()
     todo = [(name, check) for name in names[check].uses]
     while todo:
         name, place = todo.pop()
-        if (name, place) in asked:
+        if (name, place) in visited:
             continue
-        asked.add((name, place))
-        for k in set(_meaning(name, names[:place])) - needed:
-            needed.add(k)
-            known = {name for name in names[k].imports if imports_agree(name, names[:check])}
-            uses = names[k].uses - known
+        visited.add((name, place))
+        for k in set(_meaning(name, names[:place])) - cells:
+            cells.add(k)
+            stable = {name for name in names[k].imports if imports_agree(name, names[:check])}
+            uses = names[k].uses - stable
             todo += [(used, check) for used in uses]
-            todo += [(used, k) for used in uses - names[k].afresh]
-    return sorted(needed)
+            todo += [(used, k) for used in uses - names[k].fresh]
+    return sorted(cells)
 
 
 def _meaning(name: str, names: Sequence[Names]) -> list[int]:
-    """The cells to which a name owes its meaning behind them all: the last that binds it afresh, and those after it
-    that bind it too. One is enough where all import the same."""
+    """The cells that give a name its final meaning: the last that binds it fresh, and all later ones that bind it.
+
+    One is enough where all import the same.
+    """
     binders = [k for k, cell in enumerate(names) if name in cell.binds]
     if imports_agree(name, names):
         return binders[:1]
-    last = max((k for k in binders if name in names[k].afresh), default=0)
+    last = max((k for k in binders if name in names[k].fresh), default=0)
     return [k for k in binders if k >= last]
 
 
@@ -224,19 +239,20 @@ def _is_definition(statement: ast.stmt, makers: Collection[str]) -> bool:
     match statement:
         case ast.Expr(value=ast.Constant()) | ast.Pass() | ast.Import() | ast.ImportFrom():
             return True
-        case ast.FunctionDef(args=given, decorator_list=decorators, returns=returns):
-            parameters = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
-            said = [parameter.annotation for parameter in parameters if parameter]
-            called = all(isinstance(d, ast.Call) or _dotted(d) in makers for d in decorators)
-            return called and _are_values([*decorators, *given.defaults, *given.kw_defaults, *said, returns], makers)
+        case ast.FunctionDef(args=args, decorator_list=decorators, returns=returns):
+            parameters = (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg)
+            annotations = [parameter.annotation for parameter in parameters if parameter]
+            harmless = all(isinstance(d, ast.Call) or _dotted(d) in makers for d in decorators)
+            values = [*decorators, *args.defaults, *args.kw_defaults, *annotations, returns]
+            return harmless and _are_values(values, makers)
         case ast.Assign(targets=targets, value=value):
             return all(map(_is_own, targets)) and _are_values([*targets, value], makers)
-        case ast.AnnAssign(target=target, value=value, annotation=said) if _is_own(target):
-            return _are_values([target, said, value], makers)
+        case ast.AnnAssign(target=target, value=value, annotation=annotation) if _is_own(target):
+            return _are_values([target, annotation, value], makers)
         case ast.AugAssign(target=target, value=value) if _is_own(target):
             return _are_values([target, value], makers)
-        case ast.For(target=target, iter=turns, body=body, orelse=[]) if _is_own(target):
-            return _are_values([turns], makers) and all(_is_definition(inner, makers) for inner in body)
+        case ast.For(target=target, iter=items, body=body, orelse=[]) if _is_own(target):
+            return _are_values([items], makers) and all(_is_definition(inner, makers) for inner in body)
     return False
 
 
@@ -251,13 +267,13 @@ def _is_own(target: ast.expr) -> bool:
 
 
 def _are_values(expressions: Iterable[ast.expr | None], makers: Collection[str]) -> bool:
-    """Whether evaluating these runs no code but Python's own and the makers', and changes nothing."""
+    """Whether evaluating these changes nothing, and runs no code but Python's own and the makers'."""
     nodes = (node for expression in filter(None, expressions) for node in _evaluated(expression))
     return all(_is_value(node, makers) for node in nodes)
 
 
 def _evaluated(expression: ast.AST) -> Iterator[ast.AST]:
-    """All parts of an expression but the bodies of functions that it makes."""
+    """All parts of an expression except the bodies of its lambdas."""
     yield expression
     if not isinstance(expression, ast.Lambda):
         for part in ast.iter_child_nodes(expression):

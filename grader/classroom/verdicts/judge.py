@@ -1,7 +1,7 @@
-"""The judge: it decides, in this process; what a student's program does is told it by an evaluator.
+"""The judge: it decides, in this process; an evaluator tells it what a student's program does.
 
-An evaluator is a process behind the walls that a program may crash, hang or fill; a launcher is one behind walls
-that runs a function in several processes. Both are forked afresh for every answer, so that none is near another's.
+An evaluator is a process behind the walls that a program may crash, hang or fill; a launcher is one behind the walls
+that runs a function in several processes. Each answer gets a fork of its own, so that no two answers meet.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import functools
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from grader.arrays.devices import as_flags, eight_devices
 from grader.classroom.inside import wire
-from grader.classroom.inside.limits import JUDGE_SECONDS, LAUNCH_SECONDS, Limits
+from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import PACKAGE
 from grader.classroom.walls.templates import Ended, Fork, Template, steadily
 from grader.exercises.answers import Answer, Script
@@ -34,7 +34,9 @@ from grader.programs.execution import Failed, Ran
 from grader.programs.program import Program
 from grader.programs.structure import Structure
 
-# What a verdict depends on besides what an answer says, and what runs behind the walls.
+JUDGE_SECONDS = 60.0  # for one exercise: compiling and running it on every case
+LAUNCH_SECONDS = 180.0  # the same where it is run in several processes
+# What a verdict depends on, besides the answer and what runs behind the walls.
 DECIDES = tuple(PACKAGE / room for room in ("lessons", "judging", "classroom/verdicts"))
 GRADER_WORKS = "grader"  # the check that is missed when judging itself fails
 DEADLOCK = (
@@ -54,6 +56,7 @@ class Judged:
 
 
 def present(verdict: Verdict) -> Judged:
+    """A verdict with its card, drawn here."""
     from grader import feedback
 
     return Judged(verdict, feedback.card(verdict), feedback.plain_card(verdict))
@@ -83,16 +86,16 @@ class Evaluated(Execution):
         self.ask = ask
 
     @cached_property
-    def _read(self) -> dict[str, Any]:
+    def _description(self) -> dict[str, Any]:
         return self.ask(wire.question(self.program))
 
     @cached_property
     def forms(self) -> list[tuple[str, tuple[int, ...]]]:
-        return wire.forms_in(self._read["forms"])
+        return wire.forms_in(self._description["forms"])
 
     @cached_property
     def structure(self) -> Structure:
-        return wire.STRUCTURE.read(self._read["structure"])
+        return wire.STRUCTURE.read(self._description["structure"])
 
     def run(self) -> Ran:
         question = wire.question(self.program)
@@ -111,12 +114,7 @@ class Judge:
     def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
         eight_devices()  # for references and mistakes, which are ours
         try:
-            given = from_json(answers)
-            if any(isinstance(answer, Program) for answer in given):
-                return self._with(self.evaluators, exercise, seed, given)
-            if any(isinstance(answer, Script) for answer in given):
-                return self._with(self.launchers, exercise, seed, given)
-            return present(judge(exercise, exercise.draw_cases(seed, thorough=True), given))
+            return self._verdict(exercise, exercise.draw_cases(seed, thorough=True), from_json(answers))
         except Exception as error:  # a mistake of ours: the class goes on
             return no_marks(
                 exercise,
@@ -125,17 +123,24 @@ class Judge:
                 f"{type(error).__name__}: {error} Please tell your instructor.",
             )
 
-    def _with(self, template: Template, exercise: Exercise, seed: int, given: list[Answer]) -> Judged:
+    def _verdict(self, exercise: Exercise, cases: Sequence[Case], answers: list[Answer]) -> Judged:
+        if any(isinstance(answer, Program) for answer in answers):
+            template = self.evaluators
+        elif any(isinstance(answer, Script) for answer in answers):
+            template = self.launchers
+        else:
+            return present(judge(exercise, cases, answers))
+
         def decide() -> Judged:
             with template.fork() as fork:
                 ask = functools.partial(_ask, fork)
                 return present(
                     judge(
                         exercise,
-                        exercise.draw_cases(seed, thorough=True),
-                        given,
+                        cases,
+                        answers,
                         lambda program, case: Evaluated(program, case, ask),
-                        lambda script, case: _launched(script, case, ask),
+                        lambda script, case: _launch(script, case, ask),
                     )
                 )
 
@@ -149,11 +154,11 @@ class Judge:
         self.launchers.kill()
 
 
-def _launched(script: Script, case: Case, ask: Callable[[dict[str, Any]], dict[str, Any]]) -> Launch:
-    """What became of a script, as a launcher tells of it."""
-    done = ask({**job_of(script, case), "arguments": to_json(dict(case.arguments))})
+def _launch(script: Script, case: Case, ask: Callable[[dict[str, Any]], dict[str, Any]]) -> Launch:
+    """The launch of a script, as a launcher reports it."""
+    reply = ask({**job_of(script, case), "arguments": to_json(dict(case.arguments))})
     try:
-        return launch_of(done)
+        return launch_of(reply)
     except ValueError as error:
         raise Ended(f"The processes answered what is no answer: {error}") from error
 

@@ -5,6 +5,8 @@ holds Python, its packages and the student's side of `grader`, all read-only, an
 seccomp then takes away the calls by which it could start, stop or look into another process, or leave
 something behind. Nothing else of the machine is there: no home, no hand-ins, no gradebook, no lessons'
 references, no environment.
+
+First comes whether walls can be built here and what is open without them, then the command that builds them.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from pathlib import Path
 
 from grader.classroom.inside.shown import PACKAGE, STAND_IN, shown
 
-SIDE = "/side"  # where the student's side of grader lies inside
+SIDE = "/side"  # the folder, inside, of the student's side of grader
 HOME = "/student"  # the only place to write
 WITHOUT = "GRADER_WITHOUT_WALLS"
 
@@ -32,28 +34,28 @@ class NoWalls(RuntimeError):
 
 
 def standing() -> bool:
-    """Whether walls are put up here. False only where somebody has said that they may be left out.
+    """Whether walls stand around what runs here. False only where they are lacking and may be left out.
 
-    Raises NoWalls where they cannot be and nobody has said so.
+    Raises NoWalls where they are lacking and may not.
     """
-    if not (lacking := missing()):
+    if not (gaps := missing()):
         return True
     if os.environ.get(WITHOUT):
         return False
     raise NoWalls(
-        f"Hand-ins are untrusted code, and the walls around them cannot be built here.\n{_listed(lacking)}\n"
+        f"Hand-ins are untrusted code, and the walls around them cannot be built here.\n{_bullets(gaps)}\n"
         "Install what is missing; or, if you trust every hand-in or this is a machine of no value, grade "
         f"with --without-walls (for nbgrader and Formgrader: set {WITHOUT}=1 in the environment)."
     )
 
 
 def unprotected() -> str:
-    """What is not protected, for the person who left walls out; "" when all of them stand."""
-    return _listed(missing())
+    """What is not protected, for the person who left walls out; "" when nothing is lacking."""
+    return _bullets(missing())
 
 
-def _listed(lacking: Sequence[str]) -> str:
-    return "\n".join(f"- {line}" for line in lacking)
+def _bullets(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 @functools.cache
@@ -80,19 +82,19 @@ def binary() -> str | None:
 
 
 def _no_bubblewrap() -> str:
-    open_then = "a hand-in can read and change whatever you can, use the network, and leave processes behind"
+    danger = "a hand-in can read and change whatever you can, use the network, and leave processes behind"
     if not binary():
         return (
             "bubblewrap is not installed (`make grade` brings it along on x86-64 and arm64; elsewhere "
-            f"`apt install bubblewrap` or `dnf install bubblewrap`): {open_then}."
+            f"`apt install bubblewrap` or `dnf install bubblewrap`): {danger}."
         )
-    tried = subprocess.run(command([sys.executable, "-c", ""]), capture_output=True, text=True, env={})
-    if tried.returncode == 0:
+    trial = subprocess.run(command([sys.executable, "-c", ""]), capture_output=True, text=True, env={})
+    if trial.returncode == 0:
         return ""
     return (
-        f"bubblewrap cannot build walls here ({tried.stderr.strip()[:200]}), most likely because user namespaces "
+        f"bubblewrap cannot build walls here ({trial.stderr.strip()[:200]}), most likely because user namespaces "
         "are switched off (`sysctl kernel.unprivileged_userns_clone`, or AppArmor's restriction of them): "
-        f"{open_then}."
+        f"{danger}."
     )
 
 
@@ -110,71 +112,45 @@ def _no_seccomp() -> str:
 def command(
     inside: Sequence[str], environment: Mapping[str, str] | None = None, *, home_bytes: int = 64 << 20
 ) -> list[str]:
-    """The command that runs `inside` (a command) behind the walls, as process 1 of its own.
+    """The command that runs `inside` (a command) behind the walls, as process 1 of its namespace.
 
     `home_bytes` limits what it can write.
     """
-    shown = [*_pairs(_system()), *_shown(), *_hidden()]
     variables = [word for name, value in (environment or {}).items() for word in ("--setenv", name, value)]
+    hosts, size = str(Path(__file__).parent / "hosts"), str(home_bytes)
     return [
         binary() or "bwrap",
-        "--unshare-all",
-        "--unshare-user",
-        "--as-pid-1",
-        "--die-with-parent",
-        "--new-session",
-        "--cap-drop",
-        "ALL",
-        "--clearenv",
+        *("--unshare-all", "--unshare-user", "--as-pid-1", "--die-with-parent", "--new-session"),
+        *("--cap-drop", "ALL", "--clearenv"),
         *variables,
-        *shown,
-        "--hostname",
-        "localhost",
-        "--ro-bind",
-        str(Path(__file__).parent / "hosts"),
-        "/etc/hosts",
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-        "--size",
-        str(home_bytes),
-        "--tmpfs",
-        HOME,
-        "--size",
-        str(home_bytes),
-        "--tmpfs",
-        "/dev/shm",
-        *_tmp(),
-        "--remount-ro",
-        "/dev",
-        "--remount-ro",
-        "/proc",
-        "--remount-ro",
-        "/",
-        "--chdir",
-        HOME,
-        "--",
-        *inside,
+        *_binds(_system()),
+        *_grader(),
+        *_masks(),
+        *("--hostname", "localhost", "--ro-bind", hosts, "/etc/hosts"),
+        *("--proc", "/proc", "--dev", "/dev"),
+        *("--size", size, "--tmpfs", HOME, "--size", size, "--tmpfs", "/dev/shm"),
+        *_link_to_home(),
+        *("--remount-ro", "/dev", "--remount-ro", "/proc", "--remount-ro", "/"),
+        *("--chdir", HOME, "--", *inside),
     ]
 
 
 def _system() -> list[Path]:
-    """The folders that Python and its libraries need, and no others; a folder inside another once."""
+    """The folders and files that Python and its libraries need; without those that lie in another one of them."""
     prefixes = {Path(p) for p in (sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_paths()["stdlib"])}
     real = {Path(sys.executable).resolve().parents[1]}
-    wanted = sorted(
+    places = sorted(
         {
             p
             for p in (*prefixes, *real, Path("/usr"), Path("/etc/ld.so.cache"), Path("/etc/localtime"))
             if p.exists() and p != Path("/")
         }
     )
-    return [p for k, p in enumerate(wanted) if not any(p.is_relative_to(other) for other in wanted[:k])]
+    return [p for k, p in enumerate(places) if not any(p.is_relative_to(other) for other in places[:k])]
 
 
-def _pairs(paths: Sequence[Path]) -> list[str]:
-    """Binds, and what the system's own top level is made of: links into /usr, or folders of their own."""
+def _binds(paths: Sequence[Path]) -> list[str]:
+    """These paths, and the system's own at the top level: links into /usr, or folders of their own."""
     words = [word for path in paths for word in ("--ro-bind", str(path), str(path))]
     for name in ("lib", "lib64", "bin", "sbin"):
         top = Path("/", name)
@@ -185,19 +161,19 @@ def _pairs(paths: Sequence[Path]) -> list[str]:
     return words
 
 
-def _shown() -> list[str]:
-    """The student's side of grader, and what stands in the place of the lessons."""
+def _grader() -> list[str]:
+    """The student's side of grader, and the module that stands in for the lessons."""
     places = {f"{SIDE}/{path.relative_to(PACKAGE.parent)}": path for path in shown()}
     places[f"{SIDE}/grader/lessons/__init__.py"] = STAND_IN
     return [word for place, path in places.items() for word in ("--ro-bind", str(path), place)]
 
 
-def _hidden() -> list[str]:
-    """Where grader is installed with all it has, it is not to be found."""
-    installed = [str(Path(p, "grader")) for p in site.getsitepackages() if Path(p, "grader").is_dir()]
-    return [word for place in installed for word in ("--tmpfs", place, "--remount-ro", place)]
+def _masks() -> list[str]:
+    """An empty folder over each whole grader that is installed among Python's packages."""
+    copies = [str(Path(p, "grader")) for p in site.getsitepackages() if Path(p, "grader").is_dir()]
+    return [word for place in copies for word in ("--tmpfs", place, "--remount-ro", place)]
 
 
-def _tmp() -> list[str]:
-    """/tmp is the home too, unless Python itself lies below it."""
+def _link_to_home() -> list[str]:
+    """/tmp leads to the home, unless Python itself lies below it."""
     return [] if any(p.is_relative_to("/tmp") for p in _system()) else ["--symlink", HOME, "/tmp"]

@@ -1,9 +1,9 @@
 """Warm processes behind walls, and the forks of them that do the work.
 
 Importing JAX takes seconds, so a **template** does it once and then forks, in milliseconds, one process for
-every run. What a fork says comes over a pipe, line by line, and is limited in time and length; everything
-it says is untrusted. When a fork is not done in time, or grows too large, its whole template is killed with
-all that is in it, and the next run starts a new one.
+every run. A fork's replies come over a pipe, line by line, limited in time and length; none of them is trusted. When
+a fork does not end in time, or grows too large, its whole template is killed with all that is in it, and the next run
+starts a new one.
 """
 
 from __future__ import annotations
@@ -26,20 +26,23 @@ import psutil
 
 from grader.arrays.fresh import SEED
 from grader.classroom.inside import template as forking
-from grader.classroom.inside.limits import LEAVE_SECONDS, LOOK_SECONDS, START_SECONDS, Limits
+from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.seccomp import GUARDED
 from grader.classroom.inside.shown import PACKAGE
 from grader.classroom.walls import bubblewrap as walls
 
-KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # how a template ends when it, or bubblewrap, is killed
+START_SECONDS = 120.0  # that a template may take to import JAX on a slow, busy machine
+LEAVE_SECONDS = 5.0  # that a fork may take to end after its last line
+LOOK_SECONDS = 0.1  # between two looks at a fork's memory
 TRIES = 5  # of a run whose process is killed each time
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # exit statuses of a template when it, or bubblewrap, is killed
 _T = TypeVar("_T")
 
 
 class Ended(Exception):
     """A run ended before its work did. The text says why, for a student to read.
 
-    `status` is how the process ended, as waitpid gives it, where that is known; `late` says that time was over;
+    `status` is the process's, as waitpid gives it, where that is known; `late` says that its time was over;
     `killed`, that its process or its template was killed, and not by us.
     """
 
@@ -51,8 +54,8 @@ class Ended(Exception):
 def steadily(work: Callable[[], _T]) -> _T:
     """Do the work of a run, and do it again when its process was killed.
 
-    Somebody else may have done that (a person, or a machine that was short of memory), and no hand-in is to pay
-    for it. A run that ends so every time does it itself.
+    A person may have killed it, or a machine short of memory, and no hand-in is to pay for that. A run that ends so
+    every time is itself the cause.
     """
     for _ in range(TRIES - 1):
         try:
@@ -64,7 +67,7 @@ def steadily(work: Callable[[], _T]) -> _T:
 
 
 class Template:
-    """A warm process that forks; started when first needed, and again whenever it had to be killed.
+    """A warm process that forks; started when it is first needed, and again after it had to be killed.
 
     `role` is the name of a module of `inside` that has a `ROLE`.
     """
@@ -97,7 +100,7 @@ class Template:
                 fork.close()
 
     def _send(self, limits: Limits, *descriptors: int) -> None:
-        """Have the template fork; started first where it is not running, or was killed since."""
+        """Have the template fork; where it does not run, or was killed, it is started first."""
         for _ in range(TRIES):
             if self._runs() or self._start():
                 assert self.control is not None
@@ -114,51 +117,51 @@ class Template:
         return self.process is not None and self.process.poll() is None
 
     def _start(self) -> bool:
-        """Whether it is ready; False when it was killed."""
+        """Start the template's process. True when it is ready, False when it was killed."""
         self.kill()
-        ours, theirs = socket.socketpair()
-        guarded = walls.standing()
-        inside = [sys.executable, "-m", forking.__name__, self.role, str(theirs.fileno())]
-        if not guarded:
-            self.home = tempfile.TemporaryDirectory(prefix="grader-", ignore_cleanup_errors=True)
-        home = self.home.name if self.home else walls.HOME
-        environment = self._environment(home, guarded)
-        with tempfile.TemporaryFile() as complaints, theirs:
-            self.process = subprocess.Popen(
-                walls.command(inside, environment, home_bytes=self.limits.home) if guarded else inside,
-                env={"PATH": os.environ.get("PATH", "")} if guarded else environment,
-                cwd=self.home.name if self.home else "/",
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=complaints,
-            )
-            theirs.close()
-            self.control = ours
-            ours.settimeout(START_SECONDS)
+        self.control, theirs = socket.socketpair()
+        with tempfile.TemporaryFile() as complaints:
+            with theirs:
+                self.process = self._process(theirs.fileno(), complaints.fileno())
+            self.control.settimeout(START_SECONDS)
             with contextlib.suppress(OSError):
-                if ours.recv(16) == b"ready":
+                if self.control.recv(16) == b"ready":
                     return True
             with contextlib.suppress(subprocess.TimeoutExpired):
                 if self.process.wait(LEAVE_SECONDS) in KILLED:
                     return False
             complaints.seek(0)
-            last = complaints.read()[-2000:].decode(errors="replace").strip()
+            reason = complaints.read()[-2000:].decode(errors="replace").strip() or "it said nothing"
         self.kill()
-        raise RuntimeError(f"The process that {self.role}s are forked from did not start: {last or 'it said nothing'}")
+        raise RuntimeError(f"The process that {self.role}s are forked from did not start: {reason}")
+
+    def _process(self, control: int, complaints: int) -> subprocess.Popen[bytes]:
+        """The template's process, behind walls unless somebody has left them out; it gets two of our descriptors."""
+        inside = [sys.executable, "-m", forking.__name__, self.role, str(control)]
+        if walls.standing():
+            command = walls.command(inside, self._environment(walls.HOME, True), home_bytes=self.limits.home)
+            environment, folder = {"PATH": os.environ.get("PATH", "")}, "/"
+        else:
+            self.home = tempfile.TemporaryDirectory(prefix="grader-", ignore_cleanup_errors=True)
+            command, environment, folder = inside, self._environment(self.home.name, False), self.home.name
+        return subprocess.Popen(
+            command,
+            env=environment,
+            cwd=folder,
+            pass_fds=[control],
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=complaints,
+        )
 
     def _environment(self, home: str, guarded: bool) -> dict[str, str]:
-        """All that is known inside of the environment: where Python finds its modules, and nothing of ours."""
-        where = (
-            walls.SIDE
-            if guarded
-            else os.pathsep.join([str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        )
+        """The whole environment inside: it says where Python finds its modules, and nothing about this machine."""
+        here = os.pathsep.join([str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
         return {
             "PATH": "/usr/bin:/bin",
             "LANG": "C.UTF-8",
-            "PYTHONPATH": where,
+            "PYTHONPATH": walls.SIDE if guarded else here,
             "HOME": home,
             "TMPDIR": home,
             "IPYTHONDIR": home,
@@ -173,18 +176,18 @@ class Template:
         }
 
     def status(self) -> int | None:
-        """How the last fork ended, once it has; None when the template does not say so in time."""
+        """The exit status of the last fork, once it has ended; None when the template does not give it in time."""
         if self.control is None:
             return None
         try:
             self.control.settimeout(LEAVE_SECONDS)
-            said = self.control.recv(64)
-            return int(said) if said else None
+            reply = self.control.recv(64)
+            return int(reply) if reply else None
         except (OSError, ValueError):
             return None
 
     def excess(self, limits: Limits) -> str:
-        """What a process of this template has too much of, as seen from outside; "" when it has not."""
+        """What a process of this template uses too much of, as seen from outside; "" when there is none."""
         if self.process is None:
             return ""
         with contextlib.suppress(psutil.Error, OSError):
@@ -216,28 +219,28 @@ class Template:
 
 
 def _files_in(home: str) -> int:
-    """How many files and folders there are in a home behind walls; 0 where there is none."""
+    """How many files and folders there are in a home behind walls; 0 where there is no such home."""
     if not os.path.isdir(home):
         return 0
-    found = os.statvfs(home)
-    return found.f_files - found.f_ffree
+    system = os.statvfs(home)
+    return system.f_files - system.f_ffree
 
 
 class Fork:
-    """One run: what is written to it, what it says, and its end."""
+    """One run: what is written to it, what it replies, and its end."""
 
     def __init__(self, template: Template, limits: Limits, job: int, wire: int, complaints):
         self.template, self.limits, self.complaints = template, limits, complaints
         self.job, self.wire = job, wire
-        self.looked = time.monotonic()
-        self.deadline = self.looked + limits.seconds
+        self.last_look = time.monotonic()
+        self.deadline = self.last_look + limits.seconds
         self.pieces: list[bytes] = []
         self.received = self.pending = 0
         self.over = False
         os.set_blocking(job, False)
 
     def write(self, line: str) -> None:
-        """Give it a line. Raises Ended if it does not take it in time."""
+        """Write a line to it. Raises Ended when it does not take it in time."""
         left = memoryview(line.encode() + b"\n")
         while left:
             if not select.select([], [self.job], [], max(0.0, self.deadline - time.monotonic()))[1]:
@@ -248,7 +251,7 @@ class Fork:
                 raise self._gone() from None
 
     def lines(self) -> Iterator[str]:
-        """What it says, line by line, until the caller has enough. Raises Ended when there is no more."""
+        """Its replies, line by line, until the caller has enough. Raises Ended when there are no more."""
         while True:
             chunk = self._read()
             self.received, self.pending = self.received + len(chunk), self.pending + len(chunk)
@@ -262,7 +265,7 @@ class Fork:
                 raise Ended("The notebook answered with more than an answer can be, and was stopped.")
 
     def _read(self) -> bytes:
-        """The next piece, of whatever length. Time and memory are looked at however much it says."""
+        """The next piece, of any length. Time and memory are looked at meanwhile, even when it never pauses."""
         while True:
             ready, _, _ = select.select([self.wire], [], [], LOOK_SECONDS)
             self._look()
@@ -275,9 +278,9 @@ class Fork:
         now = time.monotonic()
         if now > self.deadline:
             raise self._late()
-        if now < self.looked + LOOK_SECONDS:
+        if now < self.last_look + LOOK_SECONDS:
             return
-        self.looked = now
+        self.last_look = now
         if words := self.template.excess(self.limits):
             self.template.kill()
             raise Ended(words)
@@ -291,7 +294,7 @@ class Fork:
     def _gone(self) -> Ended:
         status = self._end()
         self.complaints.seek(0)
-        said = self.complaints.read(1 << 20).decode(errors="replace").strip().splitlines()
+        words = self.complaints.read(1 << 20).decode(errors="replace").strip().splitlines()
         killed = status is None or os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         if status is not None and os.WIFSIGNALED(status):
             return Ended(
@@ -304,13 +307,13 @@ class Fork:
         return Ended(
             "The notebook's process ended before it came here: something in it left Python (`exit`, "
             "`os._exit`), or asked for more memory than it may use."
-            + (f" Its last words: {said[-1][:300]}" if said else ""),
+            + (f" Its last words: {words[-1][:300]}" if words else ""),
             status,
             killed=killed,
         )
 
     def close(self) -> None:
-        """Let it end, or end it. Nothing of it is left afterwards."""
+        """Let it end, or kill it. Nothing of it is left afterwards."""
         os.close(self.job)
         os.close(self.wire)
         if not self.over and self.template.process is not None:

@@ -1,0 +1,96 @@
+"""The marks of a class, as the table that is printed at the end and as grades.csv."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from grader.classroom.grading.record import Row
+from grader.classroom.store import write
+from grader.classroom.walls import bubblewrap as walls
+
+
+def write_csv(rows: Sequence[Row], target: Path) -> None:
+    """A line for each hand-in: points, maximum, a column for each exercise, and the problem with it in the last."""
+    names = list(dict.fromkeys(name for row in rows for name in row.points))
+    table = csv.writer(text := io.StringIO())
+    table.writerow(["student", "lesson", "points", "max", *names, "problem"])
+    for row in rows:
+        table.writerow(
+            [
+                row.hand_in.student,
+                row.hand_in.lesson,
+                total(row.points),
+                total(row.worth),
+                *(row.points.get(name, "") for name in names),
+                row.problem,
+            ]
+        )
+    write(target, text.getvalue().encode())
+
+
+def total(points: Mapping[str, float]) -> float:
+    """The sum of points, without the noise of floating point."""
+    return round(sum(points.values()), 2)
+
+
+def show(rows: Sequence[Row], console: Console) -> None:
+    """Print the class as a table: marks, named mistakes, marks that moved, and hand-ins for a person to look at."""
+    table = Table("student", "lesson", "points", "what went wrong", title="Marks")
+    for row in rows:
+        name, lesson = escape(row.hand_in.student), escape(row.hand_in.lesson)
+        if row.problem:
+            table.add_row(name, lesson, "—", f"[red]{escape(row.problem)}[/red]")
+        else:
+            table.add_row(name, lesson, f"{total(row.points):g} / {total(row.worth):g}", row.missed)
+    console.print(table)
+    _show_moves(rows, console)
+    _show_attention(rows, console)
+    if example := next((r.hand_in for r in rows if not r.problem), None):
+        console.print(
+            f"Feedback: feedback/STUDENT/LESSON/LESSON.html, for example "
+            f"{escape(str(example.at('feedback', '.html').relative_to(example.root)))}\n"
+            "Marks: grades.csv, and nbgrader's gradebook (`make lab`, then Formgrader)"
+        )
+
+
+def _show_moves(rows: Sequence[Row], console: Console) -> None:
+    rows = [row for row in rows if row.moved]
+    if not rows:
+        return
+    table = Table("student", "lesson", "before", "now", "exercises", title="Moved since the last grading")
+    for row in rows:
+        changes = ", ".join(f"{name} {before:g} → {now:g}" for name, (before, now) in row.moved.items())
+        table.add_row(
+            escape(row.hand_in.student),
+            row.hand_in.lesson,
+            f"{total(row.before):g}",
+            f"{total(row.points):g}",
+            changes,
+        )
+    console.print(table)
+
+
+def _show_attention(rows: Sequence[Row], console: Console) -> None:
+    for row in rows:
+        if row.problem or row.attention:
+            reasons = "; ".join(row.attention) or "it could not be graded"
+            console.print(
+                f"[yellow]A person should look at[/yellow] {escape(row.hand_in.student)}, "
+                f"{row.hand_in.lesson}: {escape(reasons)}.",
+                soft_wrap=True,
+                highlight=False,
+            )
+    if (gaps := walls.unprotected()) and os.environ.get(walls.WITHOUT):
+        console.print(
+            f"[yellow]Graded without all walls.[/yellow] What was not protected:\n{escape(gaps)}",
+            soft_wrap=True,
+            highlight=False,
+        )
