@@ -53,3 +53,16 @@ def test_the_installed_one_builds_walls(no_system_bubblewrap, nothing_kept):
     assert bubblewrap.missing() == ()
     inside = bubblewrap.command([sys.executable, "-c", "import os; print(os.getpid(), os.listdir('/student'))"])
     assert subprocess.run(inside, capture_output=True, text=True).stdout == "1 []\n"
+
+
+@pytest.mark.needs("walls")
+def test_python_is_found_inside_however_many_links_lead_to_it(monkeypatch, tmp_path):
+    """As where uv made the environment: its Python is a link to a link in another folder."""
+    python, between = tmp_path / "env/bin/python", tmp_path / "elsewhere/python"
+    for link, target in ((python, "../../elsewhere/python"), (between, Path(sys.executable).resolve())):
+        link.parent.mkdir(parents=True)
+        link.symlink_to(target)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "env"))
+    done = subprocess.run(bubblewrap.command([str(python), "-c", "print('inside')"]), capture_output=True, text=True)
+    assert done.stdout == "inside\n", done.stderr

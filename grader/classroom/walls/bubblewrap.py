@@ -19,7 +19,7 @@ import site
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from grader.classroom.inside.shown import PACKAGE, STAND_IN, shown
@@ -142,11 +142,25 @@ def _system() -> list[Path]:
     places = sorted(
         {
             p
-            for p in (*prefixes, *real, Path("/usr"), Path("/etc/ld.so.cache"), Path("/etc/localtime"))
+            for p in (
+                *prefixes,
+                *real,
+                *_links(Path(sys.executable)),
+                Path("/usr"),
+                Path("/etc/ld.so.cache"),
+                Path("/etc/localtime"),
+            )
             if p.exists() and p != Path("/")
         }
     )
     return [p for k, p in enumerate(places) if not any(p.is_relative_to(other) for other in places[:k])]
+
+
+def _links(path: Path) -> Iterator[Path]:
+    """The links by which a path leads to its file, one after the other: an environment's Python may be several."""
+    while path.is_symlink():
+        path = Path(os.path.normpath(path.parent / os.readlink(path)))
+        yield path
 
 
 def _binds(paths: Sequence[Path]) -> list[str]:
