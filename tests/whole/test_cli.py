@@ -9,6 +9,8 @@ import nbformat
 import pytest
 from handins import packed
 
+from grader import cli
+
 
 def grader(*args, cwd, seconds=200):
     return subprocess.run(
@@ -16,8 +18,23 @@ def grader(*args, cwd, seconds=200):
     )
 
 
-def test_help_fits_a_screen_and_names_every_command(root):
-    done = grader("--help", cwd=root)
+@pytest.fixture
+def typed(monkeypatch, capsys):
+    """The same in this process: to start another one takes seconds."""
+
+    def run(*args, cwd):
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", ["grader", *map(str, args)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        output, errors = capsys.readouterr()
+        return subprocess.CompletedProcess(args, end.value.code or 0, output, errors)
+
+    return run
+
+
+def test_help_fits_a_screen_and_names_every_command(root, typed):
+    done = typed("--help", cwd=root)
     assert done.returncode == 0 and len(done.stdout.splitlines()) <= 30
     assert all(word in done.stdout for word in ("build", "collect", "grade", "lab", "feedback"))
 
@@ -57,21 +74,21 @@ def test_what_cannot_be_graded_is_said_with_status_2(root, tmp_path):
         assert any(name in line and words in line for line in done.stderr.splitlines())
 
 
-def test_an_empty_folder_and_a_wrong_place_are_said(root, tmp_path):
-    done = grader("grade", tmp_path, cwd=root)
+def test_an_empty_folder_and_a_wrong_place_are_said(root, tmp_path, typed):
+    done = typed("grade", tmp_path, cwd=root)
     assert done.returncode == 2 and "no notebook" in done.stderr
-    done = grader("grade", cwd=tmp_path)
+    done = typed("grade", cwd=tmp_path)
     assert done.returncode == 2 and "no nbgrader_config.py" in done.stderr
 
 
-def test_a_wrong_option_is_status_2(root):
-    assert grader("grade", "--nope", cwd=root).returncode == 2
+def test_a_wrong_option_is_status_2(root, typed):
+    assert typed("grade", "--nope", cwd=root).returncode == 2
 
 
-def test_where_names_the_file_of_an_exercise_and_refuses_a_name_that_is_none(root):
-    done = grader("where", "case3", cwd=root)
+def test_where_names_the_file_of_an_exercise_and_refuses_a_name_that_is_none(root, typed):
+    done = typed("where", "case3", cwd=root)
     assert done.returncode == 0 and "grader/lessons/matmul/" in done.stdout and "07_matmul.md" in done.stdout
-    done = grader("where", "nothing_of_that_name", cwd=root)
+    done = typed("where", "nothing_of_that_name", cwd=root)
     assert done.returncode == 2 and "nothing_of_that_name" in done.stderr and "Traceback" not in done.stderr
 
 
@@ -89,12 +106,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize("arguments, words", WRONG.values(), ids=WRONG)
-def test_wrong_input_is_one_line_and_nothing_is_written(root, tmp_path, arguments, words):
+def test_wrong_input_is_one_line_and_nothing_is_written(root, tmp_path, arguments, words, typed):
     (tmp_path / "text.zip").write_text("hello")
     (tmp_path / "empty.zip").write_bytes(packed({}))
     (tmp_path / "ada.zip").write_bytes(packed({"ada/x.ipynb": b"{}"}))
     before = sorted((root / "submitted").rglob("*"))
-    done = grader(*(word.format(folder=tmp_path) for word in arguments), cwd=root)
+    done = typed(*(word.format(folder=tmp_path) for word in arguments), cwd=root)
     assert done.returncode == 2 and done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert words in line
@@ -104,12 +121,12 @@ def test_wrong_input_is_one_line_and_nothing_is_written(root, tmp_path, argument
 @pytest.mark.parametrize(
     "command", ["coverage", "feedback", "lab", "where case3", "build --check", "grade x.ipynb --json"]
 )
-def test_outside_the_course_every_command_says_so_and_no_more(tmp_path, command):
-    done = grader(*command.split(), cwd=tmp_path)
+def test_outside_the_course_every_command_says_so_and_no_more(tmp_path, command, typed):
+    done = typed(*command.split(), cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == "" and "no nbgrader_config.py" in done.stderr
 
 
-def test_feedback_before_anything_is_graded_says_so(root, tmp_path):
+def test_feedback_before_anything_is_graded_says_so(root, tmp_path, typed):
     shutil.copy(root / "nbgrader_config.py", tmp_path)
-    done = grader("feedback", cwd=tmp_path)
+    done = typed("feedback", cwd=tmp_path)
     assert done.returncode == 2 and "Nothing is graded yet" in done.stderr
