@@ -1,7 +1,8 @@
-"""Parts of arrays, numbers and devices as one writes them."""
+"""Parts of arrays, numbers and devices as one writes them; and the words of strangers, safe to show."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -19,3 +20,15 @@ def number(value: Any, digits: int = 6) -> str:
 def numbered(noun: str, numbers: Collection[int | str]) -> str:
     """Things by their numbers: device 3; devices 0, 1."""
     return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
+
+
+def legible(text: object) -> str:
+    """A stranger's text, without characters that steer a terminal, turn the writing round, or cannot be seen."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+
+
+def one_line(text: object, most: int = 100) -> str:
+    """A stranger's text as a part of one line: a file's name, say, whatever is in it; the middle of a long one is
+    left out."""
+    line = re.sub(r"[\n\t]", "\N{REPLACEMENT CHARACTER}", legible(text))
+    return line if len(line) <= most else f"{line[: most * 3 // 5]}…{line[-most * 3 // 10 :]}"

@@ -17,6 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh, PerProcess
 from grader.arrays.sketch import Sketch
+from grader.arrays.words import legible
 from grader.exercises.answers import Ask, Layout, Problem, Script, Value
 from grader.exercises.codecs import FLAG, NUMBER, TEXT, Codec, Record, data_class, refusing, tuple_of
 from grader.programs.program import Program
@@ -47,11 +48,6 @@ def from_json(data: Any) -> Any:
     return RECORDS[name].read(body)
 
 
-def _legible(body: Any) -> str:
-    """A text without characters that cannot be printed, or that steer a terminal."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in TEXT.read(body))
-
-
 def _bytes_of(body: Any) -> bytes:
     return base64.b64decode(body, validate=True)
 
@@ -71,7 +67,7 @@ def _array(body: Any) -> Any:
 
 
 ANY = Codec(to_json, from_json)
-LEGIBLE = Codec(str, _legible)  # text that is shown to somebody
+LEGIBLE = Codec(str, lambda body: legible(TEXT.read(body)))  # text that is shown to somebody
 PARTS = tuple_of(ANY)
 SPEC = Codec(lambda spec: to_json(tuple(spec)), lambda body: P(*from_json(body)))
 BY_NUMBER = Codec(

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from grader.arrays.words import one_line
+
 LARGEST = 200_000_000  # bytes of one file, packed or not
 TOTAL = 4_000_000_000  # bytes of all that is taken from one archive
 MOST_ENTRIES = 20_000
@@ -58,15 +60,15 @@ class Archive:
         if name.endswith("/") or not path.parts:
             return
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0][1:2]:
-            self.problems.append(f"{printable(name)} in {self.name} leads outside the archive: left out.")
+            self.problems.append(f"{one_line(name)} in {self.name} leads outside the archive: left out.")
         elif stat.S_ISLNK(info.external_attr >> 16):
-            self.problems.append(f"{printable(name)} in {self.name} is a link, not a file: left out.")
+            self.problems.append(f"{one_line(name)} in {self.name} is a link, not a file: left out.")
         elif not hidden(path):
             self.entries.append(Entry(path, info))
 
     def read(self, entry: Entry) -> bytes:
         """The bytes of an entry. Raises Unreadable when there are too many, or when they cannot be read."""
-        where = f"{printable(entry.path.name)} in {self.name}"
+        where = f"{one_line(entry.path.name)} in {self.name}"
         if entry.info.flag_bits & 1:
             raise Unreadable(f"{where} is encrypted. Ask for it without a password.")
         if entry.info.file_size > LARGEST:
@@ -93,7 +95,7 @@ def lone_notebook(data: bytes, name: str) -> tuple[str, bytes]:
     if not notebooks:
         reason = archive.problems[0] if archive.problems else f"Found: {listed(e.path for e in archive.entries)}."
         raise Unreadable(f"There is no notebook in {name}. {reason} Ask for the .ipynb file.")
-    return f"{printable(notebooks[0].path.name)} in {name}", archive.read(notebooks[0])
+    return f"{one_line(notebooks[0].path.name)} in {name}", archive.read(notebooks[0])
 
 
 def hidden(path: PurePosixPath) -> bool:
@@ -101,15 +103,9 @@ def hidden(path: PurePosixPath) -> bool:
     return any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
 
 
-def printable(name: object) -> str:
-    """A file's name as one line of a message, whatever characters are in it."""
-    text = "".join(c if c.isprintable() else "?" for c in str(name))
-    return text if len(text) <= 100 else f"{text[:60]}…{text[-30:]}"
-
-
 def listed(names: Iterable[object]) -> str:
     """Some names, and how many more there are."""
-    lines = sorted(printable(name) for name in names)
+    lines = sorted(one_line(name) for name in names)
     return ", ".join(lines[:5]) + (f" and {len(lines) - 5} more" if len(lines) > 5 else "") or "nothing"
 
 
@@ -132,4 +128,4 @@ def _too_many(name: str, count: int) -> str:
 
 
 def _reason(error: Exception) -> str:
-    return printable(str(error).splitlines()[0] if str(error) else type(error).__name__)
+    return one_line(str(error).splitlines()[0] if str(error) else type(error).__name__)

@@ -18,8 +18,9 @@ from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 
+from grader.arrays.words import one_line
 from grader.classroom.course.notebook import restore
-from grader.classroom.handins.archive import Unreadable, hidden, listed, printable
+from grader.classroom.handins.archive import Unreadable, hidden, listed
 from grader.classroom.handins.reading import read
 
 __all__ = ["Reader", "Restore", "Unreadable", "adopt", "find_notebook", "give_name", "read", "registered_release"]
@@ -42,7 +43,7 @@ def find_notebook(folder: Path, lesson: str) -> Path:
     names = listed(path.relative_to(folder) for path in candidates or files)
     if chosen:
         raise Unreadable(f"Which of these is the hand-in? {names}. Name it {lesson}.ipynb.")
-    raise Unreadable(f"There is no notebook in {printable(folder.name)}: {lesson}.ipynb is due, and found is {names}.")
+    raise Unreadable(f"There is no notebook in {one_line(folder.name)}: {lesson}.ipynb is due, and found is {names}.")
 
 
 def _files(folder: Path, right: str) -> list[Path]:
@@ -50,7 +51,7 @@ def _files(folder: Path, right: str) -> list[Path]:
     for place in (folder.parent, folder):
         if place.is_symlink():
             raise Unreadable(
-                f"{printable(place.name)} is a link to another folder. Put the hand-in itself in its place."
+                f"{one_line(place.name)} is a link to another folder. Put the hand-in itself in its place."
             )
     try:
         os.listdir(folder)  # rglob would say nothing of a folder that it may not read
@@ -58,7 +59,7 @@ def _files(folder: Path, right: str) -> list[Path]:
         for path in inside:
             if path.is_symlink() and not _stand_in(path, folder / right):
                 raise Unreadable(
-                    f"{printable(path.relative_to(folder))} is a link to {printable(os.readlink(path))}, and not "
+                    f"{one_line(path.relative_to(folder))} is a link to {one_line(os.readlink(path))}, and not "
                     "followed. Ask for the file itself, and remove the link."
                 )
         return [
@@ -68,7 +69,7 @@ def _files(folder: Path, right: str) -> list[Path]:
         ]
     except (OSError, RuntimeError) as error:
         raise Unreadable(
-            f"The folder {printable(folder.name)} cannot be read: {getattr(error, 'strerror', None) or error}."
+            f"The folder {one_line(folder.name)} cannot be read: {getattr(error, 'strerror', None) or error}."
         ) from error
 
 
@@ -91,10 +92,10 @@ def give_name(folder: Path, lesson: str) -> Path:
         right.symlink_to(target)
     except OSError as error:
         raise Unreadable(
-            f"{printable(target)} cannot be given the name {right.name} by a link ({error.strerror}). Rename "
+            f"{one_line(target)} cannot be given the name {right.name} by a link ({error.strerror}). Rename "
             "it, or make its folder writable and free of that name."
         ) from error
-    log.warning("%s is taken for %s", printable(target), right.name)
+    log.warning("%s is taken for %s", one_line(target), right.name)
     return right
 
 

@@ -17,7 +17,8 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from grader.classroom.handins.archive import LARGEST, TOTAL, Archive, Unreadable, listed, megabytes, printable
+from grader.arrays.words import one_line
+from grader.classroom.handins.archive import LARGEST, TOTAL, Archive, Unreadable, listed, megabytes
 from grader.classroom.store import write
 
 # How platforms name a file: the student's name, a key that tells namesakes apart, the time, and the student's own name
@@ -102,7 +103,7 @@ def unpack(archive: Path, lesson: str, submitted: Path, replace: bool = False) -
     students: dict[tuple[str, str], list[Piece]] = defaultdict(list)
     for entry, piece in zip(packed.entries, _pieces([e.path for e in packed.entries], lesson), strict=True):
         if piece is None and entry.path.suffix.lower() in SUFFIXES:
-            problem = f"Whose is {printable(entry.path)}? Put it in a folder of the student's name."
+            problem = f"Whose is {one_line(entry.path)}? Put it in a folder of the student's name."
             receipts.append(Receipt("", problem=problem))
         elif piece and piece.path.name:
             students[piece.name, piece.key].append(dataclasses.replace(piece, load=partial(packed.read, entry)))
@@ -115,7 +116,7 @@ def unpack(archive: Path, lesson: str, submitted: Path, replace: bool = False) -
 
 
 def _opened(archive: Path) -> Archive:
-    packed = Archive(archive, printable(archive.name))
+    packed = Archive(archive, one_line(archive.name))
     total = sum(e.info.file_size for e in packed.entries if e.path.suffix.lower() in SUFFIXES)
     if total > TOTAL:
         raise Unreadable(
@@ -237,7 +238,7 @@ def _newest(pieces: list[Piece], lesson: str) -> tuple[list[Piece], str]:
 
 def _inside(packed: Piece) -> Iterator[Piece]:
     """The notebooks in a student's own zip, which is opened again to read one, so that none stays in memory."""
-    name = printable(packed.path.name)
+    name = one_line(packed.path.name)
     inner = Archive(packed.load(), name)
     notebooks = [entry for entry in inner.entries if entry.path.suffix.lower() == ".ipynb"]
     if (total := sum(entry.info.file_size for entry in notebooks)) > LARGEST:
@@ -251,5 +252,5 @@ def _inside(packed: Piece) -> Iterator[Piece]:
 
 
 def _nth(packed: Piece, k: int) -> bytes:
-    inner = Archive(packed.load(), printable(packed.path.name))
+    inner = Archive(packed.load(), one_line(packed.path.name))
     return inner.read(inner.entries[k])

@@ -15,8 +15,9 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from grader.arrays.words import one_line
 from grader.classroom.course.build import PYTHON
-from grader.classroom.handins.archive import LARGEST, Unreadable, lone_notebook, megabytes, printable
+from grader.classroom.handins.archive import LARGEST, Unreadable, lone_notebook, megabytes
 
 MOST_VALUES = 20_000_000  # in the JSON, so that reading it takes no more memory than a machine has
 MOST_CELLS = 20_000
@@ -48,14 +49,14 @@ TOO_DEEP = "is nested too deeply to be a notebook. " + ASK_AGAIN
 
 def read(path: Path) -> NotebookNode:
     """The notebook in this file, or in the zip that this file is. Raises Unreadable, whatever the file holds."""
-    name, data = printable(path.name), _contents(path)
+    name, data = one_line(path.name), _contents(path)
     if data.startswith(ZIP):
         name, data = lone_notebook(data, name)
     return _notebook(_json(_text(data, name), name), name)
 
 
 def _contents(path: Path) -> bytes:
-    name = printable(path.name)
+    name = one_line(path.name)
     try:
         if not path.resolve().is_relative_to(path.parent.resolve()):
             raise Unreadable(f"{name} is a link to a file outside the hand-in, and not followed. Ask for the file.")
@@ -88,7 +89,7 @@ def _text(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         if error.reason == "unexpected end of data":
             raise Unreadable(_cut(name, data.count(b"\n") + 1)) from error
-        near = printable(data[max(0, error.start - 20) : error.start + 20].decode("latin-1").strip())
+        near = one_line(data[max(0, error.start - 20) : error.start + 20].decode("latin-1").strip())
         raise Unreadable(
             f"{name} is not UTF-8 text, as a notebook is: see byte {error.start:,}, near “{near}”. An "
             "editor saved it in another encoding: save it there as UTF-8, or ask for the file as Jupyter "
@@ -104,7 +105,7 @@ def _json(text: str, name: str) -> Any:
     except json.JSONDecodeError as error:
         if error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip()):
             raise Unreadable(_cut(name, error.lineno)) from error
-        line = printable(text[error.pos - error.colno + 1 :].split("\n", 1)[0].strip()[:80])
+        line = one_line(text[error.pos - error.colno + 1 :].split("\n", 1)[0].strip()[:80])
         raise Unreadable(
             f"{name} is not a notebook: JSON is due, and line {error.lineno} is “{line}” ({error.msg}, "
             f"column {error.colno}). {ASK_AGAIN}"
@@ -112,7 +113,7 @@ def _json(text: str, name: str) -> Any:
     except RecursionError as error:
         raise Unreadable(f"{name} {TOO_DEEP}") from error
     except ValueError as error:  # a number of more digits than Python reads
-        raise Unreadable(f"{name} is not a notebook: {printable(error)}.") from error
+        raise Unreadable(f"{name} is not a notebook: {one_line(error)}.") from error
 
 
 def _cut(name: str, line: int) -> str:
@@ -126,7 +127,7 @@ def _notebook(raw: Any, name: str) -> NotebookNode:
     cells, metadata = _parts(raw, name)
     if (language := _language(metadata)) not in ("", "python", "ipython", "python2", "python3"):
         raise Unreadable(
-            f"{name} is a notebook for {printable(language)}; this course is in Python. In Jupyter: Kernel, "
+            f"{name} is a notebook for {one_line(language)}; this course is in Python. In Jupyter: Kernel, "
             "Change Kernel, Python 3, save, and hand in again."
         )
     if len(cells) > MOST_CELLS:
@@ -182,7 +183,7 @@ def _upgraded(raw: dict, name: str) -> dict:
     except Exception as error:  # nbformat raises of all sorts
         raise Unreadable(
             f"{name} is in an old version of the notebook format, and damaged ({type(error).__name__}: "
-            f"{printable(error)}). Save it with JupyterLab and hand in again."
+            f"{one_line(error)}). Save it with JupyterLab and hand in again."
         ) from error
 
 
