@@ -31,7 +31,7 @@ test: $(READY)  ## Run every test, the solution notebooks against their stored o
 slow: $(READY)  ## Run the long tests that `make test` leaves out: twenty kills, look-alike attacks, a full disk
 	pytest -m slow
 
-lab: $(READY) .cache/course  ## Open JupyterLab on course/, with 8 devices and nbgrader ready
+lab: $(READY)  ## Open JupyterLab on work/, your own copy of the lessons, with 8 devices and nbgrader ready
 	grader lab
 
 course: .cache/course  ## Build course/ from solutions/

@@ -68,8 +68,22 @@ def build(
     if execute:
         for source in room.lessons(root, names):
             room.store_outputs(room.pair(source))
-    for notebook in room.build(root, names):
-        out.print(f"built {notebook.relative_to(root)}")
+    for notebook in room.build(root, names, say=_say):
+        _say(f"built {notebook.relative_to(root)}")
+
+
+def _say(line: str) -> None:
+    out.print(escape(line), soft_wrap=True, highlight=False)
+
+
+@app.command()
+def work() -> None:
+    """Bring the lessons of course/ into work/, around what you have written there."""
+    from grader.classroom.course.work import fill
+
+    lines = list(fill(root_of(Path.cwd())))
+    for line in lines or ["work/ has all lessons, as they are in course/."]:
+        _say(line)
 
 
 @app.command()
@@ -212,10 +226,12 @@ def coverage() -> None:
 
 @app.command()
 def lab() -> None:
-    """Open JupyterLab on course/, with 8 devices and nbgrader ready."""
+    """Open JupyterLab on work/, your own copy of the lessons, with 8 devices and nbgrader ready."""
     from grader.arrays.devices import POOL
+    from grader.classroom.course.work import WORK
 
     root = root_of(Path.cwd())
+    work()
     environment = {
         **os.environ,
         "NPROC": str(POOL),
@@ -228,7 +244,7 @@ def lab() -> None:
                 sys.executable,
                 "-m",
                 "jupyterlab",
-                "--LabApp.default_url=/lab/tree/course",
+                f"--LabApp.default_url=/lab/tree/{WORK}",
                 *os.environ.get("LAB_ARGS", "").split(),
             ],
             cwd=root,

@@ -75,7 +75,7 @@ def browser():
 
 def test_the_lesson_runs_and_validate_tells_what_is_open(lab, browser):
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
-    page.goto(f"{lab}/lab/tree/course/07_matmul/07_matmul.ipynb?token=open", timeout=60_000)
+    page.goto(f"{lab}/lab/tree/work/07_matmul/07_matmul.ipynb?token=open", timeout=60_000)
     page.locator(".jp-Notebook h1").first.wait_for(timeout=60_000)
     page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=60_000)
     page.get_by_role("menuitem", name="Run", exact=True).click()

@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import jupytext
@@ -28,6 +28,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from traitlets.config import Config, PyFileConfigLoader
 
 from grader.arrays.fresh import SEED
+from grader.classroom.course.kept import MADE_BY_TOOLS, enter, set_aside
 from grader.classroom.course.notebook import grade_id, mark
 from grader.classroom.store import Unavailable
 
@@ -128,13 +129,19 @@ def store_outputs(notebook: Path) -> None:
     _write(nb, notebook)
 
 
-def build(root: Path, names: Collection[str] | None = None) -> list[Path]:
-    """Build `course/` from `solutions/`, or the lessons named; returns the students' notebooks."""
+def build(root: Path, names: Collection[str] | None = None, say: Callable[[str], None] = print) -> list[Path]:
+    """Build `course/` from `solutions/`, or the lessons named; returns the students' notebooks.
+
+    `say` is told of each file that was moved out of the way.
+    """
     notebooks = []
     gradebook(root).close()
     for source in lessons(root, names):
         pair(source)
+        for line in set_aside(root, source.stem):
+            say(line)
         notebooks.append(_release(root, source.stem))
+        enter(root, source.stem)
     return notebooks
 
 
@@ -167,7 +174,7 @@ def _differences(here: Path, fresh: Path) -> list[str]:
             p.relative_to(d)
             for d in (here, fresh)
             for p in d.rglob("*")
-            if p.is_file() and not {".ipynb_checkpoints", "__pycache__"} & set(p.parts)
+            if p.is_file() and not MADE_BY_TOOLS & set(p.parts)
         }
     )
     return [f"{here.name}/{name}" for name in names if not _same(here / name, fresh / name)]
