@@ -19,7 +19,7 @@ from grader.classroom.course.build import build
 from grader.classroom.grading import cluster
 from grader.classroom.grading.grade import Options, grade_class, hand_ins_of
 
-pytest.importorskip("distributed", reason="Dask is not installed (grader[cluster])")
+pytest.importorskip("distributed", reason="Dask is not installed (the extra `cluster`)")
 pytestmark = pytest.mark.slow  # a scheduler, two workers, and the class graded twice
 
 

@@ -110,7 +110,7 @@ def test_a_fixed_check_moves_only_whom_it_concerns_and_runs_no_code_again(course
 @pytest.fixture
 def postgres():
     """The URL of an empty database on a server of our own, which listens on no network."""
-    pytest.importorskip("psycopg", reason="the driver is not installed (grader[postgresql])")
+    pytest.importorskip("psycopg", reason="the driver is not installed (the extra `postgresql`)")
     place = needs.postgresql()
     user = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []} if os.getuid() == 0 else {}
 
@@ -164,7 +164,7 @@ def test_a_class_in_postgresql_has_the_same_marks(course, postgres):
     ],
 )
 def test_a_gradebook_that_cannot_be_opened_is_said(course, url, said):
-    pytest.importorskip("psycopg", reason="the driver is not installed (grader[postgresql])")
+    pytest.importorskip("psycopg", reason="the driver is not installed (the extra `postgresql`)")
     with (course / "nbgrader_config.py").open("a") as configuration:
         configuration.write(f"\nc.CourseDirectory.db_url = {url!r}\n")
     with pytest.raises(Unavailable) as why:
