@@ -3,13 +3,17 @@
 from nbconvert.preprocessors import ClearMetadataPreprocessor
 from nbgrader.preprocessors import (
     AssignLatePenalties,
+    CheckCellMetadata,
     ClearOutput,
+    ComputeChecksums,
     DeduplicateIds,
     IgnorePattern,
     LimitOutput,
+    LockCells,
     OverwriteCells,
     OverwriteKernelspec,
     SaveAutoGrades,
+    SaveCells,
 )
 
 c = get_config()  # noqa: F821 - traitlets gives it to this file
@@ -22,6 +26,14 @@ c.CourseDirectory.ignore = ["*.md", "alternatives.py", "*.pyc", "*.zip", "__pyca
 
 # The stub is all that stands for a solution, and says by itself that there is something to do.
 c.ClearSolutions.code_stub = {"python": "..."}
+c.GenerateAssignment.preprocessors = [
+    LockCells,
+    "grader.classroom.nbgrader_plugins.Starters",
+    ClearOutput,
+    CheckCellMetadata,
+    ComputeChecksums,
+    SaveCells,
+]
 
 # A hand-in under another name is found, and gets the release's marks whatever happened to its own.
 c.Autograde.pre_convert_hook = "grader.classroom.nbgrader_plugins.adopt"

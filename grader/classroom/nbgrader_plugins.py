@@ -1,7 +1,8 @@
 """What nbgrader is given of ours: the names that nbgrader_config.py spells."""
 
+from grader.classroom.course.stubs import Starters
 from grader.classroom.grading.execute import JudgedExecute
 from grader.classroom.grading.page import Page
 from grader.classroom.handins.handin import Reader, Restore, adopt
 
-__all__ = ["JudgedExecute", "Page", "Reader", "Restore", "adopt"]
+__all__ = ["JudgedExecute", "Page", "Reader", "Restore", "Starters", "adopt"]

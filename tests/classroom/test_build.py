@@ -1,5 +1,6 @@
 """The build: reproducible to the byte, and leaking nothing."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -201,3 +202,16 @@ def test_stale_names_what_was_touched(tmp_path):
     with (tmp_path / "course" / mini.LESSON / f"{mini.LESSON}.md").open("a") as file:
         file.write("An edit in the wrong place.\n")
     assert stale(tmp_path) == [f"course/{mini.LESSON}/{mini.LESSON}.md"]
+
+
+def test_a_table_has_no_stub_behind_it(root):
+    """Run, it would show `Ellipsis`, and nobody knows which of the `...` to replace."""
+    tables = 0
+    for source in lessons(root):
+        for cell in nbformat.read(root / "course" / source.stem / f"{source.stem}.ipynb", 4).cells:
+            if grade_id(cell).startswith("answer_"):
+                tree = ast.parse(cell.source)
+                stubs = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value is ...]
+                assert len(stubs) == 1 or ast.unparse(tree.body[-1]) != "...", cell.source
+                tables += len(stubs) > 1
+    assert tables > 50
