@@ -11,9 +11,10 @@ import re
 import textwrap
 
 from grader.arrays.ratios import as_html, as_text
+from grader.arrays.words import as_inline_html
 from grader.exercises.verdict import Outcome, Verdict
 
-GOOD, PART, BAD = "#1a7f4b", "#b7791f", "#b23b3b"
+GOOD, PART, BAD = "#1a7f4b", "#8f5a0a", "#b23b3b"  # white text on any of them has a contrast of 4.5 and more
 WIDTH = 92
 
 
@@ -50,7 +51,8 @@ def card(verdict: Verdict) -> str:
     colour = GOOD if verdict.passed else PART if verdict.points else BAD
     parts = [
         f'<div style="border-left:4px solid {colour};padding:.5em .9em;margin:.3em 0;max-width:60em;line-height:1.45">',
-        f'<div><strong style="color:{colour}">{html.escape(_headline(verdict))}</strong> '
+        f'<div><strong style="background:{colour};color:white;padding:.1em .5em;border-radius:3px">'
+        f"{html.escape(_headline(verdict))}</strong> "
         f"<code>{html.escape(verdict.exercise)}</code> · {html.escape(_points(verdict))}</div>",
         f'<div style="opacity:.75;font-size:90%">{html.escape(_ladder(verdict))}</div>',
     ]
@@ -71,13 +73,8 @@ def _headline(verdict: Verdict) -> str:
 
 
 def _paragraphs(words: str) -> str:
-    shown = (_inline(p) for p in re.split(r"\n\s*\n", words))
+    shown = (as_inline_html(p).replace("\n- ", "<br>– ") for p in re.split(r"\n\s*\n", words))
     return "".join(f'<p style="margin:.5em 0">{p}</p>' for p in shown)
-
-
-def _inline(paragraph: str) -> str:
-    escaped = html.escape(paragraph).replace("\n- ", "<br>– ")
-    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escaped)
 
 
 def _where(verdict: Verdict) -> str:
@@ -96,6 +93,6 @@ def _picture(verdict: Verdict) -> str:
     picture = compare(verdict.expected, verdict.found)
     data = base64.b64encode(picture.png()).decode()
     return (
-        f'<img alt="{html.escape(picture.facts, quote=True)}" style="max-width:100%;background:white" '
+        f'<img alt="{html.escape(picture.facts, quote=True)}" style="max-width:100%;max-height:24em;background:white" '
         f'src="data:image/png;base64,{data}">'
     )

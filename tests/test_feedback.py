@@ -13,8 +13,10 @@ import grader
 from grader import feedback
 from grader.arrays.blocks import blocks
 from grader.arrays.ratios import Ratio
+from grader.arrays.words import as_inline_html
 from grader.exercises.verdict import Outcome, Verdict
 from grader.lessons import EXERCISES
+from grader.reviews.question import Text
 
 HOSTILE = "<script>alert(1)</script> `<b>x</b>`"
 
@@ -114,3 +116,29 @@ def test_a_warning_in_the_students_code_costs_nothing(capfd):
 def test_an_unknown_name_is_said_and_not_raised(name, capsys):
     assert grader.check(name, ...) == 0
     assert "There is no exercise named" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("one *core* of it", "one <em>core</em> of it"),
+        ("*All of it*.", "<em>All of it</em>."),
+        ("2 * 3 * 4, and a*b*c", "2 * 3 * 4, and a*b*c"),
+        ("f(*args, **kw), g(*args)", "f(*args, **kw), g(*args)"),
+        ("`*x*` is *y < z*", "<code>*x*</code> is <em>y &lt; z</em>"),
+        ("*a `b` c*", "*a <code>b</code> c*"),
+    ],
+)
+def test_emphasis_and_code_are_shown_as_such(words, shown):
+    assert as_inline_html(words) == shown
+    assert shown in feedback.card(verdict(words))
+    assert shown in Text((words,))._repr_html_()
+
+
+@pytest.mark.parametrize("colour", [feedback.GOOD, feedback.PART, feedback.BAD])
+def test_a_headline_can_be_read_on_any_page(colour):
+    """White on the colour: WCAG's contrast of 4.5, whatever the theme."""
+    channels = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    assert 1.05 / (np.dot(linear, [0.2126, 0.7152, 0.0722]) + 0.05) >= 4.5
+    assert f"background:{colour};color:white" in "".join(map(feedback.card, CARDS.values()))

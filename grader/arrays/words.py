@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -20,6 +21,20 @@ def number(value: Any, digits: int = 6) -> str:
 def numbered(noun: str, numbers: Collection[int | str]) -> str:
     """Things by their numbers: device 3; devices 0, 1."""
     return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
+
+
+def as_inline_html(words: str) -> str:
+    """Our words as HTML: `code` and *emphasis* as in Markdown, everything else as it stands."""
+    text, *rest = re.split(r"`([^`\n]+)`", words)
+    parts = [_emphasized(text)]
+    for code, text in zip(rest[::2], rest[1::2], strict=True):
+        parts += [f"<code>{html.escape(code)}</code>", _emphasized(text)]
+    return "".join(parts)
+
+
+def _emphasized(text: str) -> str:
+    """Asterisks close around words are emphasis; those with blanks around them, or inside a word, are products."""
+    return re.sub(r"(?<![\w*])\*(?=[^\s*])([^*\n]+?)(?<=\S)\*(?![\w*])", r"<em>\1</em>", html.escape(text))
 
 
 def legible(text: object) -> str:

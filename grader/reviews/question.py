@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from grader.arrays.numbers import same_value
+from grader.arrays.words import as_inline_html
 from grader.exercises.plain import plain
 
 
@@ -39,4 +39,5 @@ class Text:
         return "\n".join(self.lines)
 
     def _repr_html_(self) -> str:
-        return "".join(f'<p style="margin:.4em 0;white-space:pre-wrap">{html.escape(line)}</p>' for line in self.lines)
+        shown = map(as_inline_html, self.lines)
+        return "".join(f'<p style="margin:.4em 0;white-space:pre-wrap">{line}</p>' for line in shown)
