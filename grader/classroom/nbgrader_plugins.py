@@ -2,6 +2,10 @@
 
 from grader.classroom.grading.execute import JudgedExecute
 from grader.classroom.grading.page import Page
-from grader.classroom.handins.handin import Reader, Restore, adopt
+from grader.classroom.handins.handin import Alone, Reader, Restore, adopt
 
-__all__ = ["JudgedExecute", "Page", "Reader", "Restore", "adopt"]
+__all__ = ["FeedbackPage", "JudgedExecute", "Reader", "Restore", "adopt"]
+
+
+class FeedbackPage(Alone, Page):
+    """A page with nothing beside it."""
