@@ -197,9 +197,7 @@ def _upgraded(raw: dict, name: str) -> list:
     try:
         old = [cell for sheet in raw["worksheets"] for cell in sheet["cells"]]
         _count(old, name)
-        for cell in old:
-            if cell["cell_type"] == "code":
-                cell["outputs"] = []
+        old = [_without_ballast(cell) for cell in old]
         version = 2 if raw.get("nbformat") == 2 else 3
         known = {
             "metadata": {},
@@ -217,6 +215,14 @@ def _upgraded(raw: dict, name: str) -> list:
             f"{name} is in an old version of the notebook format, and damaged ({type(error).__name__}: "
             f"{one_line(error)}). Save it with JupyterLab and hand in again."
         ) from error
+
+
+def _without_ballast(old: dict) -> dict:
+    """Of a cell of an old version, what nbformat needs to upgrade it, and nbgrader's marks."""
+    kept = {key: old[key] for key in ("cell_type", "source", "input", "level", "language") if key in old}
+    marks = old.get("metadata", {}).get("nbgrader")
+    metadata = {"nbgrader": _plain(marks)} if isinstance(marks, dict) else {}
+    return {**kept, "metadata": metadata, **({"outputs": []} if old["cell_type"] == "code" else {})}
 
 
 def _language(metadata: dict) -> str:
