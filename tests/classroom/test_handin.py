@@ -91,6 +91,12 @@ def test_none(folder, put):
     assert "a.ipynb cannot be given the name 07_matmul.ipynb by a link" in why(give_name, folder, LESSON)
 
 
+def test_a_folder_of_thousands(folder, put):
+    for k in range(2_001):
+        (folder / str(k)).mkdir()
+    assert "07_matmul holds more than 2,000 files. Keep the notebook alone" in why(give_name, folder, LESSON)
+
+
 def test_a_link_made_for_an_older_hand_in_is_made_anew(folder, put):
     put(text(), "a.ipynb")
     give_name(folder, LESSON)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import stat
 import zipfile
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -18,7 +19,7 @@ from grader.arrays.words import one_line
 LARGEST = 50_000_000  # bytes of one file, packed or not: as text it may take four times as much memory
 TOTAL = 4_000_000_000  # bytes of all that is taken from one archive, and from the zips in it
 MOST_ENTRIES = 20_000
-MOST_INSIDE = 2_000  # entries of a zip that a student packed
+MOST_INSIDE = 2_000  # entries of a zip that a student packed, or of a student's folder
 PACKED_BY = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others take memory as the zip likes
 ENTRY = b"PK\x01\x02"  # begins each entry's line in the directory at the end of a zip
 
@@ -67,7 +68,9 @@ class Archive:
                 f"{name} is no zip, or a damaged one ({_reason(error)}). Fetch or ask for it again, as a zip."
             ) from error
         if len(infos) > most:
-            raise Unreadable(_too_many(name, len(infos), most))
+            ((top, count),) = Counter(_name(info).split("/")[0] for info in infos).most_common(1)
+            where = f" {count:,} of them lie in {one_line(top)}." if count > 1 else ""
+            raise Unreadable(_too_many(name, len(infos), most) + where)
         self.entries: list[Entry] = []
         self.problems: list[str] = []
         for info in infos:

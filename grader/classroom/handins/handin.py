@@ -13,6 +13,7 @@ import os
 import re
 import stat
 from datetime import datetime
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -25,7 +26,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grader.arrays.words import one_line
 from grader.classroom.course.notebook import restore
-from grader.classroom.handins.archive import Unreadable, hidden, listed
+from grader.classroom.handins.archive import MOST_INSIDE, Unreadable, hidden, listed
 from grader.classroom.handins.reading import read
 
 __all__ = [
@@ -96,7 +97,9 @@ def _files(folder: Path, right: str) -> list[Path]:
             )
     try:
         os.listdir(folder)  # rglob would say nothing of a folder that it may not read
-        inside = sorted(folder.rglob("*"))
+        inside = sorted(islice(folder.rglob("*"), MOST_INSIDE + 1))
+        if len(inside) > MOST_INSIDE:
+            raise Unreadable(f"{one_line(folder.name)} holds more than {MOST_INSIDE:,} files. Keep the notebook alone.")
         for path in inside:
             if path.is_symlink() and not _stand_in(path, folder / right):
                 raise Unreadable(
