@@ -21,7 +21,8 @@ c = get_config()  # noqa: F821 - traitlets gives it to this file
 c.CourseDirectory.course_id = "many_devices"
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "course"
-# nbgrader copies whatever lies beside the notebook: the source with its solutions must not be among it.
+# nbgrader copies what lies beside the notebook into the release: the source with its solutions must not be among it.
+# (Of what lies beside a hand-in nothing is copied: see grader/classroom/handins/handin.py.)
 c.CourseDirectory.ignore = ["*.md", "alternatives.py", "*.pyc", "*.zip", "__pycache__", ".ipynb_checkpoints"]
 
 # The stub is all that stands for a solution, and says by itself that there is something to do.
@@ -60,5 +61,5 @@ c.Autograde.autograde_preprocessors = [
     AssignLatePenalties,
 ]
 
-# What all pages share is rendered once.
-c.GenerateFeedback.exporter_class = "grader.classroom.nbgrader_plugins.Page"
+# What all pages share is rendered once; and nothing lies beside them.
+c.GenerateFeedback.exporter_class = "grader.classroom.nbgrader_plugins.FeedbackPage"

@@ -185,12 +185,13 @@ def collect(
     from grader.classroom.handins.platforms import unpack
 
     root = root_of(Path.cwd())
-    if lesson not in {notebook.stem for notebook in (root / "course").glob("*/*.ipynb")}:
+    lessons = {notebook.stem for notebook in (root / "course").glob("*/*.ipynb")}
+    if lesson not in lessons:
         raise Trouble(f"There is no lesson {lesson} in course/.")
     if not archive.exists():
         raise Trouble(f"{archive}: there is no such file.")
     try:
-        receipts = unpack(archive, lesson, root / "submitted", replace)
+        receipts = unpack(archive, lesson, root / "submitted", replace, lessons)
     except Unreadable as problem:
         raise Trouble(str(problem)) from None
     for receipt in receipts:

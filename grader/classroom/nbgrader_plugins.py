@@ -3,6 +3,10 @@
 from grader.classroom.course.stubs import Starters
 from grader.classroom.grading.execute import JudgedExecute
 from grader.classroom.grading.page import Page
-from grader.classroom.handins.handin import Reader, Restore, adopt
+from grader.classroom.handins.handin import Alone, Reader, Restore, adopt
 
-__all__ = ["JudgedExecute", "Page", "Reader", "Restore", "Starters", "adopt"]
+__all__ = ["FeedbackPage", "JudgedExecute", "Reader", "Restore", "Starters", "adopt"]
+
+
+class FeedbackPage(Alone, Page):
+    """A page with nothing beside it."""

@@ -28,7 +28,7 @@ def take(tmp_path):
         outer = tmp_path / "class.zip"
         outer.write_bytes(files if isinstance(files, bytes) else packed(files))
         before = {k: v for k, v in everything(tmp_path).items() if not k.startswith("submitted/")}
-        taken = unpack(outer, LESSON, tmp_path / "submitted", replace)
+        taken = unpack(outer, LESSON, tmp_path / "submitted", replace, {LESSON, "03_sum"})
         after = everything(tmp_path)
         assert {k: v for k, v in after.items() if not k.startswith("submitted/")} == before
         assert not [name for name in after if ".part-" in name or ".new-" in name]
@@ -75,9 +75,11 @@ def at(*students):
             ["ada/x.ipynb", "ada/data.csv", "bob/x.ipynb", "__MACOSX/bob/._x.ipynb", "bob/.ipynb_checkpoints/x.ipynb"],
             ["ada", "bob"],
         ),
-        (["download/ada/x.ipynb", "download/bob/x.ipynb"], ["ada", "bob"]),
         (["07_matmul/ada/x.ipynb"], ["ada"]),
-        (["class/lovelaceada_1_2_x.ipynb", "class/turingalan_3_4_x.ipynb"], ["lovelaceada", "turingalan"]),
+        (
+            ["submitted/lovelaceada_1_2_x.ipynb", "submitted/turingalan_3_4_x.ipynb"],
+            ["lovelaceada", "turingalan"],
+        ),
         (
             ["Jürgen Groß/x.ipynb", "李 雷/x.ipynb", "a b/x.ipynb", "a_b/x.ipynb"],
             ["Jürgen_Groß", "李_雷", "a_b_a_b", "a_b_a_b_2"],
@@ -93,7 +95,6 @@ def at(*students):
         "nbgrader",
         "submitted",
         "folders",
-        "download",
         "exchange",
         "canvas-folder",
         "unicode",
@@ -237,23 +238,120 @@ def test_names_of_folders(name, expected):
     assert safe(name) == expected
 
 
+# Nobody hands in for somebody else. (tests/fuzz/test_archives.py tries what Mallory might write in every layout.)
+
+
+MOODLE = "Alice A_77_assignsubmission_file_/07_matmul.ipynb"
+
+
+@pytest.mark.parametrize(
+    "files, students",
+    [
+        ([MOODLE, f"Mallory M_78_assignsubmission_file_/{MOODLE}"], ["Alice_A"]),
+        (
+            [
+                "1-2 - Alice A - Jan 1, 2024 1000 AM/x.ipynb",
+                "3-2 - Mallory M - Jan 1, 2024 1000 AM/1-2 - Alice A - Jan 2, 2024 1000 AM/x.ipynb",
+            ],
+            ["Alice_A"],
+        ),
+        (
+            [
+                "t_alice_attempt_2024-01-01-10-00-00_x.ipynb",
+                "t_mallory_attempt_2024-01-01-10-00-00_t_alice_attempt_2024-01-02-10-00-00_x.ipynb",
+            ],
+            ["alice"],
+        ),
+        (
+            ["alice/my.ipynb", "carol/my.ipynb", "mallory/alice/07_matmul/07_matmul.ipynb"],
+            ["alice", "carol"],
+        ),
+        (["alice/hw/my.ipynb", "carol/hw/my.ipynb", "mallory/07_matmul/x.ipynb"], ["alice", "carol"]),
+        (["alicea_1_2_x.ipynb", *(f"mallorym_3_4_\\{k}.ipynb" for k in range(9))], ["alicea"]),
+        (["mallorym_3_4_t_alice_attempt_2024-01-02-10-00-00_x.ipynb"], []),
+        (["mallory/alice/07_matmul/07_matmul.ipynb"], []),
+    ],
+    ids=["moodle", "brightspace", "blackboard", "folders", "by-lesson", "canvas", "alone", "alone-folders"],
+)
+def test_only_the_outermost_name_says_whose_a_file_is(take, files, students):
+    theirs = cell(source="theirs").encode()
+    written, taken = take({name: theirs if "allory" in name else OURS for name in files})
+    assert [t.student for t in taken if "allory" not in t.student and not t.problem] == students
+    assert {name: data for name, data in written.items() if "allory" not in name} == dict.fromkeys(at(*students), OURS)
+
+
+def test_whose_is_what_another_platform_named(take):
+    _, taken = take(dict.fromkeys(["ada/x.ipynb", "bob/x.ipynb", f"group/{MOODLE}"], OURS))
+    assert taken[-1].student == "group"
+    assert "is named as a platform names hand-ins, but lies in this student's. Whose is it?" in taken[-1].problem
+
+
+@pytest.mark.parametrize(
+    "names", [["class/ada/x.ipynb", "class/bob/x.ipynb"], ["class/a_1_2_x.ipynb", "class/b_3_4_x.ipynb"]]
+)
+def test_one_folder_around_all_is_the_class_if_it_is_named_so(take, names):
+    with pytest.raises(
+        Unreadable, match="All hand-ins in class.zip lie in one folder, class.*give it the name 07_matmul"
+    ):
+        take(dict.fromkeys(names, OURS))
+    _, taken = take({name.replace("class", LESSON): OURS for name in names})
+    assert len(taken) == 2 and not any(t.problem for t in taken)
+
+
+def test_two_of_one_name_from_two_places_are_for_a_person_to_choose(take):
+    places = ["Ada_1_assignsubmission_file_/x.ipynb", "Ada_1_assignsubmission_onlinetext_/x.ipynb"]
+    _, taken = take(dict.fromkeys(places, OURS))
+    assert "Each of these could be the hand-in: x.ipynb, x.ipynb" in taken[-1].problem
+
+
+def test_folders_that_a_file_system_takes_for_one(take):
+    _, taken = take(dict.fromkeys(["ADA/x.ipynb", "ada/x.ipynb", "Ａda/x.ipynb", "ß/x.ipynb", "SS/x.ipynb"], OURS))
+    folders = [t.student for t in taken]
+    assert len({name.casefold() for name in folders}) == 5 and not any(t.problem for t in taken)
+
+
 # Archives that are not what they say.
 
 
 def test_bombs(take, monkeypatch):
-    _, taken = take({"ada/x.ipynb": b"0" * 201_000_000, "bob/x.ipynb": OURS})
-    assert "x.ipynb in class.zip is 201 MB unpacked; at most 200 MB are read" in taken[0].problem
+    _, taken = take({"ada/x.ipynb": b"0" * 51_000_000, "bob/x.ipynb": OURS})
+    assert "x.ipynb in class.zip is 51 MB unpacked; at most 50 MB are read" in taken[0].problem
     assert taken[1].file
-    _, taken = take({"ada/x.zip": packed({"a.ipynb": b"0" * 150_000_000, "b.ipynb": b"0" * 150_000_000})})
-    assert "x.zip holds 300 MB of notebooks" in taken[0].problem
-    monkeypatch.setattr("grader.classroom.handins.platforms.TOTAL", 1_000_000)
-    with pytest.raises(Unreadable, match="class.zip holds 1 MB of notebooks and zips; at most 1 MB are taken at once"):
-        take({"ada/x.ipynb": b"0" * 1_000_001})
+    many = {f"{k}.ipynb": b"0" * 41_000_000 for k in range(5)}
+    _, taken = take({"ada/x.zip": packed(many), "bob/x.ipynb": OURS})
+    assert "4.ipynb hold 205 MB; at most 200 MB are read of one student's" in taken[0].problem
+    assert taken[1].file
+    monkeypatch.setattr(archive_room, "TOTAL", 1_000_000)
+    _, taken = take({"ada/x.ipynb": OURS, "bob/x.ipynb": b"0" * 1_000_001})
+    assert taken[0].file and "There is more in class.zip than is unpacked at once" in taken[1].problem
+    _, taken = take({"cid/x.zip": packed({"x.ipynb": b"0" * 1_000_001})})
+    assert "There is more in x.zip than is unpacked at once" in taken[0].problem
     monkeypatch.setattr(archive_room, "MOST_ENTRIES", 10)
-    with pytest.raises(Unreadable, match="class.zip holds 11 files; at most 10 are looked at"):
-        take({f"ada/{k}.ipynb": OURS for k in range(11)})
-    _, (taken,) = take({"ada/x.zip": packed({f"{k}.ipynb": OURS for k in range(11)})})
-    assert "x.zip holds 11 files" in taken.problem
+    with pytest.raises(Unreadable, match="holds 12 files; at most 10 are looked at.*11 of them lie in mal"):
+        take({"ada/x.ipynb": OURS} | {f"mal/{k}.ipynb": OURS for k in range(11)})
+    monkeypatch.setattr(archive_room, "MOST_INSIDE", 5)
+    _, (taken,) = take({"ada/x.zip": packed({f"{k}.ipynb": OURS for k in range(6)})})
+    assert "x.zip holds 6 files; at most 5" in taken.problem
+
+
+def test_many_candidates(take):
+    """None is read, and none is written: a person asks for the one."""
+    for files in (
+        {"ada/x.zip": packed({f"{k}.ipynb": OURS for k in range(25)})},
+        {f"ada/{k}.zip": packed({"x.ipynb": OURS}) for k in range(25)},
+        {f"ada/{k}.ipynb": OURS for k in range(25)},
+    ):
+        written, (taken,) = take(files)
+        assert not written and "Each of 25 files could be the hand-in: 0." in taken.problem
+    written, (taken,) = take({"ada/x.zip": packed({f"{k}.ipynb": "x" for k in range(25)} | {NAME: OURS})})
+    assert written == dict.fromkeys(at("ada"), OURS) and not taken.problem
+
+
+def test_unusual_ways_of_packing(take, tmp_path):
+    with zipfile.ZipFile(tmp_path / "odd.zip", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("ada/x.ipynb", OURS)
+    _, (taken,) = take((tmp_path / "odd.zip").read_bytes())
+    assert "x.ipynb in class.zip is packed in an unusual way" in taken.problem
 
 
 def test_a_size_that_lies(take):

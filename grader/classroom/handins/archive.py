@@ -9,15 +9,18 @@ from __future__ import annotations
 import io
 import stat
 import zipfile
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from grader.arrays.words import one_line
 
-LARGEST = 200_000_000  # bytes of one file, packed or not
-TOTAL = 4_000_000_000  # bytes of all that is taken from one archive
+LARGEST = 50_000_000  # bytes of one file, packed or not: as text it may take four times as much memory
+TOTAL = 4_000_000_000  # bytes of all that is taken from one archive, and from the zips in it
 MOST_ENTRIES = 20_000
+MOST_INSIDE = 2_000  # entries of a zip that a student packed, or of a student's folder
+PACKED_BY = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others take memory as the zip likes
 ENTRY = b"PK\x01\x02"  # begins each entry's line in the directory at the end of a zip
 
 
@@ -33,13 +36,30 @@ class Entry:
     info: zipfile.ZipInfo
 
 
-class Archive:
-    """The files in a zip, without a system's own, and the problems with those that are refused."""
+@dataclass
+class Allowance:
+    """The bytes that may still be unpacked."""
 
-    def __init__(self, source: Path | bytes, name: str) -> None:
+    left: int
+
+    def spend(self, size: int, name: str) -> None:
+        if size > self.left:
+            raise Unreadable(f"There is more in {name} than is unpacked at once. Collect it in two halves.")
+        self.left -= size
+
+
+class Archive:
+    """The files in a zip, without a system's own, and the problems with those that are refused.
+
+    A path is a class's archive; bytes are a zip that a student packed. What is read is paid for from the allowance.
+    """
+
+    def __init__(self, source: Path | bytes, name: str, allowance: Allowance | None = None) -> None:
         self.name = name
-        if isinstance(source, bytes) and source.count(ENTRY) > MOST_ENTRIES:
-            raise Unreadable(_too_many(name, source.count(ENTRY)))  # before Python makes an object of each
+        self.allowance = allowance or Allowance(TOTAL)
+        most = MOST_INSIDE if isinstance(source, bytes) else MOST_ENTRIES
+        if isinstance(source, bytes) and source.count(ENTRY) > most:  # before Python makes an object of each
+            raise Unreadable(_too_many(name, source.count(ENTRY), most))
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source)
             infos = self._zip.infolist()
@@ -47,8 +67,10 @@ class Archive:
             raise Unreadable(
                 f"{name} is no zip, or a damaged one ({_reason(error)}). Fetch or ask for it again, as a zip."
             ) from error
-        if len(infos) > MOST_ENTRIES:
-            raise Unreadable(_too_many(name, len(infos)))
+        if len(infos) > most:
+            ((top, count),) = Counter(_name(info).split("/")[0] for info in infos).most_common(1)
+            where = f" {count:,} of them lie in {one_line(top)}." if count > 1 else ""
+            raise Unreadable(_too_many(name, len(infos), most) + where)
         self.entries: list[Entry] = []
         self.problems: list[str] = []
         for info in infos:
@@ -71,11 +93,14 @@ class Archive:
         where = f"{one_line(entry.path.name)} in {self.name}"
         if entry.info.flag_bits & 1:
             raise Unreadable(f"{where} is encrypted. Ask for it without a password.")
+        if entry.info.compress_type not in PACKED_BY:
+            raise Unreadable(f"{where} is packed in an unusual way. Ask for it as an ordinary zip.")
         if entry.info.file_size > LARGEST:
             raise Unreadable(
                 f"{where} is {megabytes(entry.info.file_size)} unpacked; at most {megabytes(LARGEST)} "
                 "are read. Ask for the notebook with its outputs cleared."
             )
+        self.allowance.spend(entry.info.file_size, self.name)
         try:
             with self._zip.open(entry.info) as file:
                 return file.read(LARGEST)
@@ -123,8 +148,8 @@ def _name(info: zipfile.ZipInfo) -> str:
         return info.filename
 
 
-def _too_many(name: str, count: int) -> str:
-    return f"{name} holds {count:,} files; at most {MOST_ENTRIES:,} are looked at. Pack the hand-ins alone."
+def _too_many(name: str, count: int, most: int) -> str:
+    return f"{name} holds {count:,} files; at most {most:,} are looked at. Pack the hand-ins alone."
 
 
 def _reason(error: Exception) -> str:

@@ -2,13 +2,18 @@
 
 Everything here is nbgrader's own extension points: a hook before a conversion, its exporter, and the first
 preprocessor of Autograde, so that its command line and Formgrader's button behave as `make grade` does.
-No file of a student's is ever changed; a link beside it is all that may be added.
+No file of a student's is ever changed; a link beside it is all that may be added. And nothing but the notebook goes
+further: what else a student hands in would be served from Formgrader's own address.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
+import stat
+from datetime import datetime
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -16,14 +21,29 @@ import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grader.arrays.words import one_line
 from grader.classroom.course.notebook import restore
-from grader.classroom.handins.archive import Unreadable, hidden, listed
+from grader.classroom.handins.archive import MOST_INSIDE, Unreadable, hidden, listed
 from grader.classroom.handins.reading import read
 
-__all__ = ["Reader", "Restore", "Unreadable", "adopt", "find_notebook", "give_name", "read", "registered_release"]
+__all__ = [
+    "Alone",
+    "Reader",
+    "Restore",
+    "Unreadable",
+    "adopt",
+    "find_notebook",
+    "give_name",
+    "read",
+    "registered_release",
+]
+LONGEST_NAME = 128  # characters that the gradebook has for a student's name
+PATTERN = "*?["  # nbgrader looks for folders by patterns
+TIME = "timestamp.txt"  # where nbgrader's own exchange says when something was handed in
+DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?( [A-Z]{1,5}| [+-]\d{4})?\s*")
 log = logging.getLogger(__name__)
 
 
@@ -32,6 +52,8 @@ def find_notebook(folder: Path, lesson: str) -> Path:
 
     The lesson's own name goes before others, what lies on top before what lies deeper, a notebook before a zip.
     """
+    for name in (folder.parent.name, folder.name):
+        _check_name(name)
     files = _files(folder, f"{lesson}.ipynb")
     notebooks = [path for path in files if path.suffix.lower() == ".ipynb"]
     on_top = [path for path in notebooks if path.parent == folder]
@@ -46,6 +68,26 @@ def find_notebook(folder: Path, lesson: str) -> Path:
     raise Unreadable(f"There is no notebook in {one_line(folder.name)}: {lesson}.ipynb is due, and found is {names}.")
 
 
+def _check_name(name: str) -> None:
+    """That nbgrader can take a folder of this name."""
+    wrong = (
+        "is too long"
+        if len(name) > LONGEST_NAME
+        else "has characters that cannot be seen"
+        if not name.isprintable()
+        else "begins or ends with a blank"
+        if name != name.strip()
+        else "has one of *?[ in it"
+        if any(sign in name for sign in PATTERN)
+        else ""
+    )
+    if wrong:
+        raise Unreadable(
+            f"The folder's name “{one_line(name)}” {wrong}, which nbgrader cannot take. Rename the folder to letters, "
+            f"digits, blanks inside and _ . - @, at most {LONGEST_NAME}."
+        )
+
+
 def _files(folder: Path, right: str) -> list[Path]:
     """What was handed in. Links are refused: they could lead anywhere, and nbgrader would follow them."""
     for place in (folder.parent, folder):
@@ -55,7 +97,9 @@ def _files(folder: Path, right: str) -> list[Path]:
             )
     try:
         os.listdir(folder)  # rglob would say nothing of a folder that it may not read
-        inside = sorted(folder.rglob("*"))
+        inside = sorted(islice(folder.rglob("*"), MOST_INSIDE + 1))
+        if len(inside) > MOST_INSIDE:
+            raise Unreadable(f"{one_line(folder.name)} holds more than {MOST_INSIDE:,} files. Keep the notebook alone.")
         for path in inside:
             if path.is_symlink() and not _stand_in(path, folder / right):
                 raise Unreadable(
@@ -110,14 +154,50 @@ def adopt(assignment: str, student: str, notebooks: list[str]) -> None:
         log.error("%s", why)
 
 
-class Reader(NotebookExporter):
-    """nbgrader's way to a notebook, by ours: so what only `read` can read is graded, with nothing rewritten."""
+class BareDirectory(CourseDirectory):
+    """nbgrader's course directory, where hand-ins are notebooks and no more."""
+
+    def get_existing_timestamp(self, dest_path: str) -> datetime | None:
+        """When something was handed in, if a small file beside it says so."""
+        file = Path(dest_path) / TIME
+        try:
+            status = file.lstat()
+            if (
+                not stat.S_ISREG(status.st_mode)
+                or status.st_size > LONGEST_NAME
+                or not DATE.fullmatch(file.read_text())
+            ):
+                return None  # nbgrader would wait for a pipe, and open a time zone's name as a file
+            return super().get_existing_timestamp(dest_path)
+        except (OSError, ValueError, AttributeError):  # AttributeError: nbgrader's, for the 30th of February
+            return None
+
+
+class Alone:
+    """An exporter that has its converter copy nothing that lies beside a notebook."""
+
+    parent: Any
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if course := getattr(self.parent, "coursedir", None):
+            settings = {**course.trait_values(config=True), "ignore": ["*"]}
+            self.parent.coursedir = BareDirectory(parent=course.parent, **settings)
+
+
+class Reader(Alone, NotebookExporter):
+    """nbgrader's way to a notebook, by ours: so what only `read` can read is graded, with nothing rewritten.
+
+    The time it was handed in is written anew, by which nbgrader knows what is newer than its marks.
+    """
 
     def from_filename(  # type: ignore[override]  # a NotebookExporter returns text
         self, filename: str, resources: Any = None, **options: Any
     ) -> tuple[str, dict[str, Any]]:
         path = Path(filename)
         resources = {**(resources or {}), "metadata": {"name": path.stem, "path": str(path.parent)}}
+        if self.parent and (time := self.parent.coursedir.get_existing_timestamp(str(path.parent))):
+            resources["outputs"] = {TIME: f"{time} UTC".encode()}
         return self.from_notebook_node(read(path), resources, **options)
 
 

@@ -2,6 +2,9 @@
 
 Nothing of a hand-in is needed but the kinds and texts of its cells, and nbgrader's names for them. So each cell is made
 anew from just these: outputs of any size, odd metadata, missing ids and the like cannot harm what follows.
+
+All that follows runs in the process that writes the gradebook, so there are limits here: whatever a file holds, reading
+it takes about two seconds and 400 MB at most.
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ from grader.arrays.words import one_line
 from grader.classroom.course.build import PYTHON
 from grader.classroom.handins.archive import LARGEST, Unreadable, lone_notebook, megabytes
 
-MOST_VALUES = 20_000_000  # in the JSON, so that reading it takes no more memory than a machine has
-MOST_CELLS = 20_000
-MOST_TEXT = 20_000_000  # characters in the cells; Colab writes pasted pictures there
+MOST_VALUES = 1_000_000  # in the JSON; each may take 200 bytes
+MOST_CELLS = 2_000
+MOST_TEXT = 1_000_000  # characters in the cells
+LONGEST_TEXT = 20_000  # characters in a cell of text; Colab writes pasted pictures there
+MOST_PICTURES = 20_000_000  # characters of pictures pasted into the cells
 ZIP = b"PK"
 OTHERS = {
     b"%PDF": "a PDF",
@@ -41,6 +46,10 @@ JSON_KINDS = {
     bool: "true or false",
     type(None): "nothing",
 }
+MOST_MARK = 1_000  # characters of one of nbgrader's marks
+MARKS = ("cell_type", "checksum", "grade", "grade_id", "locked", "points", "schema_version", "solution", "task")
+PICTURE = re.compile(r"image/(png|jpeg|gif)")
+BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 KERNELS = {"ir": "R", "julia": "Julia", "octave": "Octave", "bash": "bash"}  # kernels that name no language
 CLEAR_OUTPUTS = "In Jupyter: Edit, Clear Outputs of All Cells, save, and hand in again."
 ASK_AGAIN = "Ask for the file as Jupyter saved it."
@@ -52,7 +61,11 @@ def read(path: Path) -> NotebookNode:
     name, data = one_line(path.name), _contents(path)
     if data.startswith(ZIP):
         name, data = lone_notebook(data, name)
-    return _notebook(_json(_text(data, name), name), name)
+    text = _text(data, name)
+    del data  # the text may take four times as much, and what is in it as much again
+    if (values := _values(text)) > MOST_VALUES:
+        raise Unreadable(f"{name} holds {values:,} values, where a notebook has some thousands. " + CLEAR_OUTPUTS)
+    return _notebook(_json(text, name), name)
 
 
 def _contents(path: Path) -> bytes:
@@ -97,9 +110,16 @@ def _text(data: bytes, name: str) -> str:
         ) from error
 
 
+def _values(text: str) -> int:
+    """How many values there are in a JSON text, at most: a comma or a bracket goes before each."""
+    count = sum(map(text.count, ",[{"))
+    if count <= MOST_VALUES or text.count('"') - text.count('\\"') > MOST_VALUES:
+        return count
+    outside = text.encode().replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2]  # outputs print commas, too
+    return sum(part.count(sign) for part in outside for sign in (b",", b"[", b"{"))
+
+
 def _json(text: str, name: str) -> Any:
-    if (values := text.count(",")) > MOST_VALUES:
-        raise Unreadable(f"{name} holds {values:,} values, where a notebook has some thousands. " + CLEAR_OUTPUTS)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -130,16 +150,17 @@ def _notebook(raw: Any, name: str) -> NotebookNode:
             f"{name} is a notebook for {one_line(language)}; this course is in Python. In Jupyter: Kernel, "
             "Change Kernel, Python 3, save, and hand in again."
         )
-    if len(cells) > MOST_CELLS:
-        raise Unreadable(
-            f"{name} has {len(cells):,} cells; at most {MOST_CELLS:,} are graded. Was a cell pasted over "
-            "and over? Ask for a notebook with one answer to each exercise."
-        )
     clean = [_cell(cell, k, name) for k, cell in enumerate(cells, 1)]
     if (size := sum(len(cell["source"]) for cell in clean)) > MOST_TEXT:
         raise Unreadable(
             f"{name} has {size:,} characters in its cells; at most {MOST_TEXT:,} are read. Ask for it "
-            "without the data or pictures pasted into cells."
+            "without the data pasted into cells."
+        )
+    pasted = [picture for cell in clean for kinds in cell.get("attachments", {}).values() for picture in kinds.values()]
+    if (size := sum(map(len, pasted))) > MOST_PICTURES or len(pasted) > MOST_CELLS:
+        raise Unreadable(
+            f"{name} has {len(pasted):,} pictures of {megabytes(size)} pasted into its cells; at most {MOST_CELLS:,} "
+            f"of {megabytes(MOST_PICTURES)} are read. Ask for it without them."
         )
     return nbformat.from_dict({"cells": clean, "metadata": PYTHON, "nbformat": 4, "nbformat_minor": 5})
 
@@ -151,33 +172,42 @@ def _parts(raw: Any, name: str) -> tuple[list, dict]:
     version, cells = raw.get("nbformat"), raw.get("cells")
     if isinstance(version, int) and version > 4:
         raise Unreadable(
-            f"{name} is in version {version} of the notebook format; up to 4 are known here. Save it with "
-            "JupyterLab as it is installed for the course."
+            f"{name} is in version {one_line(version, 20)} of the notebook format; up to 4 are known here. Save it "
+            "with JupyterLab as it is installed for the course."
         )
     if not isinstance(cells, list) and isinstance(raw.get("worksheets"), list):
-        raw = _upgraded(raw, name)
-        cells = raw["cells"]
+        cells = _upgraded(raw, name)
     if not isinstance(cells, list):
         raise Unreadable(f"{name} is JSON, but no notebook: it has no list of cells. Ask for the .ipynb file itself.")
+    _count(cells, name)
     metadata = raw.get("metadata")
     return cells, metadata if isinstance(metadata, dict) else {}
 
 
-def _upgraded(raw: dict, name: str) -> dict:
-    """A notebook of version 2 or 3, whose cells lie on worksheets, upgraded to version 4 by nbformat."""
+def _count(cells: list, name: str) -> None:
+    if len(cells) > MOST_CELLS:
+        raise Unreadable(
+            f"{name} has {len(cells):,} cells; at most {MOST_CELLS:,} are graded. Was a cell pasted over "
+            "and over? Ask for a notebook with one answer to each exercise."
+        )
+
+
+def _upgraded(raw: dict, name: str) -> list:
+    """The cells of a notebook of version 2 or 3, which lie on worksheets, upgraded to version 4 by nbformat."""
     try:
-        for sheet in raw["worksheets"]:
-            for cell in sheet["cells"]:
-                if cell["cell_type"] == "code":
-                    cell["outputs"] = []
+        old = [cell for sheet in raw["worksheets"] for cell in sheet["cells"]]
+        _count(old, name)
+        old = [_without_ballast(cell) for cell in old]
         version = 2 if raw.get("nbformat") == 2 else 3
         known = {
-            "metadata": raw.get("metadata", {}),
-            "worksheets": raw["worksheets"],
+            "metadata": {},
+            "worksheets": [{"cells": old, "metadata": {}}],
             "nbformat": version,
             "nbformat_minor": 0,
         }
-        return nbformat.convert(nbformat.versions[version].to_notebook_json(known), 4)
+        return nbformat.convert(nbformat.versions[version].to_notebook_json(known), 4)["cells"]
+    except Unreadable:
+        raise
     except RecursionError as error:
         raise Unreadable(f"{name} {TOO_DEEP}") from error
     except Exception as error:  # nbformat raises of all sorts
@@ -185,6 +215,14 @@ def _upgraded(raw: dict, name: str) -> dict:
             f"{name} is in an old version of the notebook format, and damaged ({type(error).__name__}: "
             f"{one_line(error)}). Save it with JupyterLab and hand in again."
         ) from error
+
+
+def _without_ballast(old: dict) -> dict:
+    """Of a cell of an old version, what nbformat needs to upgrade it, and nbgrader's marks."""
+    kept = {key: old[key] for key in ("cell_type", "source", "input", "level", "language") if key in old}
+    marks = old.get("metadata", {}).get("nbgrader")
+    metadata = {"nbgrader": _plain(marks)} if isinstance(marks, dict) else {}
+    return {**kept, "metadata": metadata, **({"outputs": []} if old["cell_type"] == "code" else {})}
 
 
 def _language(metadata: dict) -> str:
@@ -201,29 +239,50 @@ def _cell(raw: Any, number: int, name: str) -> dict[str, Any]:
     if not isinstance(raw, dict) or not isinstance(raw.get("cell_type"), str):
         problem = "has no cell_type" if isinstance(raw, dict) else f"is {_kind(raw)}"
         raise Unreadable(f"{name}: cell {number} {problem}, so it is none. {ASK_AGAIN}")
-    source = raw.get("source", "")
+    source: Any = raw.get("source", "")
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
         raise Unreadable(f"{name}: the source of cell {number} is {_kind(source)}, where text is due. " + ASK_AGAIN)
     metadata = raw.get("metadata")
     marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    cell = {
+    kind = raw["cell_type"] if raw["cell_type"] in ("code", "markdown") else "raw"
+    cell: dict[str, Any] = {
         "id": f"cell-{number}",
-        "source": source.encode("utf-8", "replace").decode(),  # half a character is "?"
+        "cell_type": kind,
+        "source": _whole(source) if kind == "code" else _cut_text(_whole(source)),
         "metadata": {"nbgrader": _plain(marks)} if isinstance(marks, dict) else {},
     }
-    match raw["cell_type"]:
-        case "code":
-            return {**cell, "cell_type": "code", "outputs": [], "execution_count": None}
-        case "markdown":
-            return _with_pictures({**cell, "cell_type": "markdown"}, raw.get("attachments"))
-        case _:
-            return {**cell, "cell_type": "raw"}
+    if kind == "code":
+        return {**cell, "outputs": [], "execution_count": None}
+    return _with_pictures(cell, raw.get("attachments")) if kind == "markdown" else cell
+
+
+def _whole(text: str) -> str:
+    """A text that every file can hold: half a character becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _cut_text(text: str) -> str:
+    """A text for people to read: nothing is graded there, so the end of an endless one is left out."""
+    left_out = len(text) - LONGEST_TEXT
+    return text if left_out <= 0 else f"{text[:LONGEST_TEXT]}\n\n({left_out:,} characters more are left out.)"
 
 
 def _plain(marks: dict) -> dict[str, Any]:
-    return {key: value for key, value in marks.items() if isinstance(value, str | int | float | None)}
+    """nbgrader's own names for a cell, where they are short and plain."""
+    known = {key: marks[key] for key in MARKS if key in marks}
+    return {key: _whole(value) if isinstance(value, str) else value for key, value in known.items() if _is_plain(value)}
+
+
+def _is_plain(value: Any) -> bool:
+    match value:
+        case str():
+            return len(value) <= MOST_MARK
+        case int() | float():
+            return abs(value) < 1e15  # which no NaN is
+        case _:
+            return value is None
 
 
 def _kind(value: Any) -> str:
@@ -234,7 +293,7 @@ def _with_pictures(cell: dict[str, Any], attachments: Any) -> dict[str, Any]:
     """A text cell with its pasted pictures. nbconvert stops at a picture that is missing, so its link is undone."""
     pictures = {}
     for name, picture in attachments.items() if isinstance(attachments, dict) else ():
-        if re.fullmatch(r"[A-Za-z0-9_.-]+", name) and _is_picture(picture):
+        if re.fullmatch(r"[A-Za-z0-9_.-]{1,200}", name) and _is_picture(picture):
             pictures[name] = picture
 
     def link(match: re.Match[str]) -> str:
@@ -246,4 +305,9 @@ def _with_pictures(cell: dict[str, Any], attachments: Any) -> dict[str, Any]:
 
 def _is_picture(data: Any) -> bool:
     """Whether this is a picture: its data as text, by kind."""
-    return isinstance(data, dict) and bool(data) and all(isinstance(text, str) for text in data.values())
+    return (
+        isinstance(data, dict)
+        and bool(data)
+        and all(PICTURE.fullmatch(kind) for kind in data)
+        and all(isinstance(text, str) and BASE64.fullmatch(text) for text in data.values())
+    )
