@@ -165,7 +165,7 @@ class _Visitor:
         groups = groups_of(op, self.order.meshes)
         axes = _axes_along(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
-        group = math.prod(self.mesh[a] for a in axes) if permute else len(groups[0])
+        group = math.prod(self.mesh[a] for a in axes) if permute else max(map(len, groups))
         shift = _shift(groups, axes, self.mesh) if permute else 0
         visits = None if place.times is not None or place.visits is None else tuple(map(int, place.visits))
         tensors = [ir.RankedTensorType(operand.type) for operand in op.operands]

@@ -117,4 +117,5 @@ STRUCTURE = data_class(
 )
 LAYOUT = Codec(lambda layout: layout[:LONGEST], NAME.read)
 RESULT = data_class(Result, blocks=BLOCKS, layout=LAYOUT, as_asked=FLAG)
-RAN = data_class(Ran, results=tuple_of(RESULT), flops=COUNT, compiled=tuple_of(COLLECTIVE))
+SENT = tuple_of(COLLECTIVE)
+RAN = data_class(Ran, results=tuple_of(RESULT), flops=COUNT, compiled=SENT, unwritten=SENT)
