@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from grader.exercises.as_json import from_json, to_json
+from grader.exercises.as_json import question_from_json, to_json, value_from_json
 from grader.exercises.script import script_of
 from grader.processes.servers import Server, Tell, serve
 
@@ -222,7 +222,7 @@ def _process(number: int, facts: Mapping[str, Any]) -> Process:
         str(facts["said"]),
         str(facts["where"]),
         "returned" in facts,
-        from_json(facts.get("returned")),
+        value_from_json(facts.get("returned")),
     )
     if raised is None:
         return process
@@ -236,8 +236,9 @@ def _process(number: int, facts: Mapping[str, Any]) -> Process:
 def _do(question: Mapping[str, Any], tell: Tell) -> None:
     from grader.processes.jobs import Job, run_job
 
-    job = Job(**{**question, "arguments": from_json(question["arguments"])})
-    tell({"done": run_job(job, lambda number, text: tell({"said": [number, text]}))})
+    arguments = question_from_json(question["arguments"])
+    job = Job(**{name: value for name, value in question.items() if name != "arguments"})
+    tell({"done": run_job(job, lambda: arguments, lambda number, text: tell({"said": [number, text]}))})
 
 
 if __name__ == "__main__":

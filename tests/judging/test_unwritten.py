@@ -1,4 +1,4 @@
-"""What the compiler sends besides what is written: decoys that somebody might write to hide it, and none that nobody did."""
+"""What the compiler sends besides what is written, and the decoys that are to hide it."""
 
 import jax
 import jax.numpy as jnp

@@ -10,7 +10,7 @@ from grader.programs.custom_calls import foreign
 from grader.programs.program import trace
 from grader.programs.walk import structure
 
-TOP = 'mhlo.attributes = {k = 3 : i64}, mhlo.version = 1 : i64'
+TOP = "mhlo.attributes = {k = 3 : i64}, mhlo.version = 1 : i64"
 
 
 def calls(name, says, operands, results):
