@@ -13,7 +13,7 @@ from grader.exercises.exercise import Exercise
 from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Done, Ladder, Rung
 from grader.judging.miss import Miss
-from grader.judging.values import NO_VALUE, expected_value, same_answer, short
+from grader.judging.values import NO_VALUE, expected_value, same_answer, short, worded
 
 
 class FunctionLadder(Ladder):
@@ -58,11 +58,16 @@ def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
         return NO_VALUE
     if same_answer(exercise, case, answer.value, expected):
         return ""
+    value = answer.value
+    return worded(lambda: _differing(exercise, case, value, expected))
+
+
+def _differing(exercise: Exercise, case: Case, value: Any, expected: Any) -> str:
     if lies_on_devices(expected):
-        return f"Called with {_called_with(case)}: {difference(answer.value, expected, close)}"
-    if differs := _first_entry(exercise, case, answer.value, expected):
+        return f"Called with {_called_with(case)}: {difference(value, expected, close)}"
+    if differs := _first_entry(exercise, case, value, expected):
         return f"Called with {_called_with(case)}: {differs}"
-    return f"Called with {_called_with(case)}, it should return {short(expected)}; it returns {short(answer.value)}."
+    return f"Called with {_called_with(case)}, it should return {short(expected)}; it returns {short(value)}."
 
 
 def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
@@ -71,7 +76,8 @@ def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
             return ""  # JAX's own has a name of its own in some versions
         instead = in_plain_words(answer)
     elif isinstance(answer, Value):
-        instead = f"it returns {short(answer.value)}"
+        value = answer.value
+        instead = worded(lambda: f"it returns {short(value)}")
     else:
         return NO_VALUE
     return f"Called with {_called_with(case)}, it should raise a ValueError ({expected}); {instead}."
@@ -81,7 +87,7 @@ def _by_way_of_the_host(answer: Value) -> str:
     return (
         f"The result lies where it should, but it came by way of the host: `{answer.uploaded}` was put on devices "
         "from there. Either NumPy stood in between, or `device_put` had to cut the array into other blocks for "
-        "other devices, which it does on the host. This costs no points, for only your own notebook can see it; on real "
+        "other devices, which it does on the host. This costs no points, for only your own notebook sees it; on real "
         "chips it costs time."
     )
 

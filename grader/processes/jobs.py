@@ -37,6 +37,7 @@ from grader.exercises.plain import plain
 
 SCRIPT_FILE = "<script>"  # how tracebacks call the file
 LONGEST_LOG = 200_000  # characters of a process's log that are kept
+LONGEST_REPORT = 16 << 20  # bytes of what it returned
 LOOK_EVERY = 0.02  # seconds between two looks
 MOST_DESCRIPTORS = 4096  # that a process may have open
 PR_SET_PDEATHSIG = 1
@@ -272,7 +273,8 @@ def _hear(
         selector.unregister(end)
         return False
     if what == "wire":
-        child.report += chunk
+        if len(child.report) < LONGEST_REPORT:
+            child.report += chunk
         return True
     text = chunk.decode(errors="replace")
     if len(child.output) < LONGEST_LOG:
@@ -342,12 +344,20 @@ def _report(child: Child, job: Job) -> dict[str, Any]:
     with child.stack:
         child.stack.seek(0)
         stack = child.stack.read().decode(errors="replace")
-    report = json.loads(child.report) if child.report and child.report.endswith(b"}") else {}
     number = re.search(rf'File "{re.escape(SCRIPT_FILE)}", line (\d+)', stack)
     return {
         "status": child.status,
         "seconds": child.seconds,
         "said": child.output,
         "where": _line(job, int(number[1])) if number else "",
-        **report,
+        **_reported(child),
     }
+
+
+def _reported(child: Child) -> dict[str, Any]:
+    """What a process says of itself; the script may have written anything."""
+    with contextlib.suppress(ValueError, RecursionError):
+        report = json.loads(child.report)
+        if isinstance(report, dict):
+            return {what: report[what] for what in ("returned", "raised") if what in report}
+    return {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 from jax.extend.mlir import ir
@@ -20,7 +21,7 @@ from grader.programs.structure import KIND_OF
 
 def take_out_collectives(lowered: jax.stages.Lowered) -> None:
     """Have every device go on with numbers of its own where it would have got others'. Only to be compiled, not run."""
-    module: ir.Module = lowered.compiler_ir()
+    module: Any = lowered.compiler_ir()
     with module.context, ir.Location.unknown():
         for op in list(_collectives(module.operation)):
             with ir.InsertionPoint(op):

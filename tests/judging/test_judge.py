@@ -227,7 +227,6 @@ LAID = {"value": 1, "mesh": None, "spec": {"tuple": []}, "instead": [], "memory"
         {"array": "AAAA"},
         {"array": 3},
         {"cast": {"dtype": "no such", "array": 1.0}},
-        {"cast": ["bfloat16", {"array": "AAAA"}]},
         {"value": 1},
         {"value": {"x": 1}},
         {"value": {**VALUE, "more": 1}},
