@@ -5,6 +5,7 @@ from grader.arrays.numbers import ROUNDINGS
 from grader.exercises.case import Case, Draw
 from grader.exercises.exercise import Exercise, Mistake
 from grader.exercises.limits import (
+    Besides,
     BytesSent,
     Flops,
     Meanwhile,
@@ -20,6 +21,7 @@ from grader.exercises.verdict import Outcome
 __all__ = [
     "ROUNDINGS",
     "Array",
+    "Besides",
     "BytesSent",
     "Case",
     "Draw",

@@ -89,6 +89,27 @@ class Moves(Limit):
 
 
 @dataclass(frozen=True)
+class Besides(Limit):
+    """How many single numbers the compiler may send besides what is written in shard_map, and nothing else.
+
+    Every program with shard_map has this limit; where a case does not say how many, it is none.
+    """
+
+    numbers: int = 0
+
+    def of_written(self, facts: Facts) -> str:
+        unwritten = sending(facts.ran.unwritten)
+        numbers = [c for c in unwritten if math.prod(c.operand) == c.times == 1]
+        if len(numbers) == len(unwritten) <= self.numbers:
+            return ""
+        return (
+            f"The result is right, but the compiler sends what is not written in shard_map:\n{bullets(unwritten)}\n\n"
+            "Data move before it or behind it, where the compiler chose how. Do the work inside, on operands as they "
+            "lie."
+        )
+
+
+@dataclass(frozen=True)
 class Turns(Limit):
     """How often each kind of collective may run in a program with shard_map; a kind that is not named may not run."""
 
@@ -223,7 +244,7 @@ class Flops(Limit):
 
 
 # What is told first where several are exceeded.
-ORDER: tuple[type[Limit], ...] = (Moves, Turns, BytesSent, OneWay, Steps, Meanwhile, Written, Flops)
+ORDER: tuple[type[Limit], ...] = (Besides, Moves, Turns, BytesSent, OneWay, Steps, Meanwhile, Written, Flops)
 
 
 def in_order(limits: Sequence[Limit]) -> list[Limit]:

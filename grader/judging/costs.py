@@ -5,9 +5,9 @@ A case's limits say how much is too much (`grader.exercises.limits`); what no pr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from grader.exercises.limits import Facts, Limit, bullets, in_order, sending
+from grader.exercises.limits import Besides, Facts, Limit, bullets, in_order, sending
 from grader.judging.behaviour import Execution
 from grader.judging.miss import Miss
 
@@ -24,26 +24,21 @@ def sent_as_written(run: Execution) -> Miss | None:
             "The result is right, but in_specs do not describe the operands as they lie, so data move "
             "before your function begins:\n" + bullets(implicit)
         )
-    # The compiler may write a reduce_scatter or an all_gather as an all_reduce, of twice the bytes; not more.
-    if (hidden := run.ran.bytes_sent) > 2 * run.structure.bytes_sent:
-        return Miss(
-            f"The result is right, but the compiled program sends {hidden:,} B from each device, and what is "
-            f"written in shard_map sends {run.structure.bytes_sent:,} B: data move before it or behind it, "
-            "where the compiler chose how. Do the work inside, on operands as they lie."
-        )
-    return _exceeded(run, lambda limit, facts: limit.of_written(facts))
+    limits = run.case.limits
+    besides = [] if any(isinstance(limit, Besides) for limit in limits) else [Besides()]
+    return _exceeded(run, [*besides, *limits], lambda limit, facts: limit.of_written(facts))
 
 
 def sent_as_compiled(run: Execution) -> Miss | None:
     """What the compiler made of a program that is left to it."""
-    return _exceeded(run, lambda limit, facts: limit.of_compiled(facts))
+    return _exceeded(run, run.case.limits, lambda limit, facts: limit.of_compiled(facts))
 
 
 def work_divided(run: Execution) -> Miss | None:
-    return _exceeded(run, lambda limit, facts: limit.of_work(facts))
+    return _exceeded(run, run.case.limits, lambda limit, facts: limit.of_work(facts))
 
 
-def _exceeded(run: Execution, by: Callable[[Limit, Facts], str]) -> Miss | None:
-    """The first limit of the case that is exceeded."""
+def _exceeded(run: Execution, limits: Sequence[Limit], by: Callable[[Limit, Facts], str]) -> Miss | None:
+    """The first limit that is exceeded."""
     facts = Facts(run.structure, run.ran, run.case.mesh)
-    return next((Miss(words) for limit in in_order(run.case.limits) if (words := by(limit, facts))), None)
+    return next((Miss(words) for limit in in_order(limits) if (words := by(limit, facts))), None)

@@ -13,15 +13,20 @@ from grader.exercises.exercise import Exercise
 from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Done, Ladder, Rung
 from grader.judging.miss import Miss
-from grader.judging.values import NO_VALUE, expected_value, same_answer, short
+from grader.judging.values import NO_VALUE, expected_value, same_answer, short, worded
 
 
 class FunctionLadder(Ladder):
-    """One rung: the value that is returned."""
+    """The value that is returned; then, on devices, the way on which it came.
+
+    The way is told, and earns nothing: only the process in which the function ran can see it, and there the function
+    may change what is seen.
+    """
 
     @property
     def rungs(self) -> Sequence[Rung]:
-        return [Rung("values", self.exercise.points, self._value)]
+        values = Rung("values", self.exercise.points, self._value)
+        return [values, Rung("way", 0.0, self._way)] if self.exercise.on_devices else [values]
 
     def alike(self, case: Case, one: Done, other: Done, *, running: bool) -> bool:
         return (
@@ -38,6 +43,10 @@ class FunctionLadder(Ladder):
         words = _wrong_result(self.exercise, self.cases[k], self.answers[k])
         return Miss(words) if words else None
 
+    def _way(self, k: int) -> Miss | None:
+        answer = self.answers[k]
+        return Miss(_by_way_of_the_host(answer)) if isinstance(answer, Value) and answer.uploaded else None
+
 
 def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
     expected = expected_value(exercise, case)
@@ -48,12 +57,17 @@ def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
     if not isinstance(answer, Value):
         return NO_VALUE
     if same_answer(exercise, case, answer.value, expected):
-        return _by_way_of_the_host(answer) if answer.uploaded else ""
+        return ""
+    value = answer.value
+    return worded(lambda: _differing(exercise, case, value, expected))
+
+
+def _differing(exercise: Exercise, case: Case, value: Any, expected: Any) -> str:
     if lies_on_devices(expected):
-        return f"Called with {_called_with(case)}: {difference(answer.value, expected, close)}"
-    if differs := _first_entry(exercise, case, answer.value, expected):
+        return f"Called with {_called_with(case)}: {difference(value, expected, close)}"
+    if differs := _first_entry(exercise, case, value, expected):
         return f"Called with {_called_with(case)}: {differs}"
-    return f"Called with {_called_with(case)}, it should return {short(expected)}; it returns {short(answer.value)}."
+    return f"Called with {_called_with(case)}, it should return {short(expected)}; it returns {short(value)}."
 
 
 def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
@@ -62,7 +76,8 @@ def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
             return ""  # JAX's own has a name of its own in some versions
         instead = in_plain_words(answer)
     elif isinstance(answer, Value):
-        instead = f"it returns {short(answer.value)}"
+        value = answer.value
+        instead = worded(lambda: f"it returns {short(value)}")
     else:
         return NO_VALUE
     return f"Called with {_called_with(case)}, it should raise a ValueError ({expected}); {instead}."
@@ -72,7 +87,8 @@ def _by_way_of_the_host(answer: Value) -> str:
     return (
         f"The result lies where it should, but it came by way of the host: `{answer.uploaded}` was put on devices "
         "from there. Either NumPy stood in between, or `device_put` had to cut the array into other blocks for "
-        "other devices, which it does on the host."
+        "other devices, which it does on the host. This costs no points, for only your own notebook sees it; on real "
+        "chips it costs time."
     )
 
 

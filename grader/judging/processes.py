@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from grader.judging import together
 from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Done, Ladder, Rung
 from grader.judging.miss import Miss
-from grader.judging.values import same_answer, short
+from grader.judging.values import same_answer, short, worded
 from grader.processes.launch import Launch
 
 
@@ -45,10 +46,13 @@ class ProcessLadder(Ladder):
     def _returned(self, k: int) -> Miss | None:
         case, launch = self.cases[k], self.done[k]
         assert isinstance(launch, Launch)  # the rung before saw to it
-        pairs = zip(together.returned(launch), _expected(self.exercise, case), strict=True)
-        for number, (value, expected) in enumerate(pairs):
-            if not same_answer(self.exercise, case, value, expected):
-                return Miss(_difference(number, value, expected))
+        returned, expected = together.returned(launch), _expected(self.exercise, case)
+        if len(returned) != len(expected):
+            return Miss(f"{len(expected)} processes were to return something, and {len(returned)} are heard of.")
+        pairs = zip(returned, expected, strict=True)
+        for number, (value, due) in enumerate(pairs):
+            if not same_answer(self.exercise, case, value, due):
+                return Miss(worded(functools.partial(_difference, number, value, due)))
         return None
 
 

@@ -142,5 +142,6 @@ def _calls_out(run: Execution) -> Miss | None:
         return None
     return Miss(
         f"The program calls `{foreign[0]}`, which is no operation of the devices but code outside of them, so "
-        "this was not run. Compute with jax.numpy and jax.lax."
+        "this was not run. Compute with jax.numpy and jax.lax; what jax.numpy.linalg takes from LAPACK is not needed "
+        "here."
     )

@@ -13,7 +13,7 @@ from grader.exercises.verdict import Outcome, Verdict
 from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.miss import Miss, unanswered
-from grader.judging.values import expected_value, same_answer, short
+from grader.judging.values import expected_value, same_answer, short, worded
 
 HINT = "Do the experiment: what does each device hold, and what does it lack?"
 
@@ -63,7 +63,8 @@ class TableLadder(Ladder):
             return Miss(f"{case.key}: the answer should be a plain value.")
         if same_answer(self.exercise, case, answer.value, expected_value(self.exercise, case)):
             return None
-        return Miss(f"{case.key}: not {short(answer.value)}.")
+        value = answer.value
+        return Miss(f"{case.key}: {worded(lambda: f'not {short(value)}.')}")
 
 
 @functools.lru_cache(maxsize=1024)

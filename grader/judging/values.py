@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from grader.arrays.described import built
@@ -16,12 +17,19 @@ NO_VALUE = "The answer should be a plain value."
 
 def same_answer(exercise: Exercise, case: Case, one: Any, other: Any) -> bool:
     """Whether two values answer a case alike: `exercise.same` decides where there is one."""
-    if exercise.same is None:
-        return same_value(one, plain(other))
+    due = plain(other)
     try:
-        return bool(exercise.same(one, other, **case.arguments))
+        return same_value(one, due) if exercise.same is None else bool(exercise.same(one, other, **case.arguments))
     except Exception:  # a student's value may have any form
         return False
+
+
+def worded(words: Callable[[], str]) -> str:
+    """What is said of a student's value. It may have any form: of one of which nothing can be said, just that."""
+    try:
+        return words()
+    except Exception as error:
+        return f"The answer is not what is due, nor anything that it could be compared with ({type(error).__name__})."
 
 
 @functools.lru_cache(maxsize=1024)

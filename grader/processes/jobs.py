@@ -24,7 +24,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -32,11 +32,12 @@ import jax
 
 from grader.arrays.described import given_to
 from grader.arrays.devices import prepare
-from grader.exercises.as_json import to_json
+from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.plain import plain
 
 SCRIPT_FILE = "<script>"  # how tracebacks call the file
 LONGEST_LOG = 200_000  # characters of a process's log that are kept
+LONGEST_REPORT = 16 << 20  # bytes of what it returned
 LOOK_EVERY = 0.02  # seconds between two looks
 MOST_DESCRIPTORS = 4096  # that a process may have open
 PR_SET_PDEATHSIG = 1
@@ -47,7 +48,7 @@ BUSY = 0.1  # seconds of computing in all processes together; who waits takes le
 class Job:
     """A script and how to run it.
 
-    `main`: the name of the function to call with a process's number, how many there are, and `arguments`; "" for a
+    `main`: the name of the function to call with a process's number, how many there are, and its arguments; "" for a
     script that is run as it stands, with the two numbers in sys.argv. `name` is what sys.argv[0] says. `seconds`: for
     all together. `grace`: how many seconds the others may go on when one has failed. `still`: after how many seconds
     in which nobody computes nor says anything they count as waiting for ever; 0 for never.
@@ -56,7 +57,6 @@ class Job:
     source: str
     main: str = ""
     name: str = SCRIPT_FILE
-    arguments: Mapping[str, Any] = field(default_factory=dict)
     processes: int = 4
     devices: int = 2
     seconds: float = 60.0
@@ -69,6 +69,7 @@ class Child:
     """A process: what it has said so far and, when it has ended, how and when."""
 
     pid: int
+    told: int  # its arguments, to it
     log: int  # what it prints
     wire: int  # what its function returned or raised
     stack: Any  # a file for where it stands, if it has to be ended
@@ -78,17 +79,25 @@ class Child:
     seconds: float = 0.0
 
 
+Given = Callable[[], Mapping[str, Any]]
+
+
 def run_job(
-    job: Job, say: Callable[[int, str], None] = lambda number, text: None, confined: Callable[[], None] = lambda: None
+    job: Job,
+    given: Given = dict,
+    say: Callable[[int, str], None] = lambda number, text: None,
+    confined: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Run a job and return, as JSON types, what became of each process; `say` hears what they print as it comes.
 
-    `confined` is called in each process before anything of the script runs there.
+    `given` is asked for the arguments of `main` when all processes are there, and each is told its own: of the others'
+    parts nothing is in its memory. `confined` is called in each process before anything of the script runs there.
     """
     began = time.monotonic()
     with _port() as port:
         children = [_start(job, number, port, confined) for number in range(job.processes)]
         try:
+            _tell(children, given())
             first, late = _watch(job, children, began, say)
         finally:
             _end(children)
@@ -110,20 +119,28 @@ def _port() -> Iterator[int]:
 
 
 def _start(job: Job, number: int, port: int, confined: Callable[[], None]) -> Child:
-    (log, log_in), (wire, wire_in), stack = os.pipe(), os.pipe(), tempfile.TemporaryFile()  # noqa: SIM115
+    (told, told_in), (log, log_in), (wire, wire_in) = os.pipe(), os.pipe(), os.pipe()
+    stack = tempfile.TemporaryFile()  # noqa: SIM115 - `_report` closes it
     if not (pid := os.fork()):
         os.setsid()  # so that what it starts in turn is ended with it
         _die_with_parent()
         for target in (1, 2):
             os.dup2(log_in, target)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        _close_all_but({0, 1, 2, wire_in, stack.fileno()})
-        _be(job, number, port, wire_in, stack, confined)
-    os.close(log_in)
-    os.close(wire_in)
+        _close_all_but({0, 1, 2, told, wire_in, stack.fileno()})
+        _be(job, number, port, told, wire_in, stack, confined)
+    for end in (told, log_in, wire_in):
+        os.close(end)
     for end in (log, wire):
         os.set_blocking(end, False)
-    return Child(pid, log, wire, stack)
+    return Child(pid, told_in, log, wire, stack)
+
+
+def _tell(children: list[Child], arguments: Mapping[str, Any]) -> None:
+    """Tell each process its own arguments. One that has ended already hears nothing."""
+    for number, child in enumerate(children):
+        with contextlib.suppress(BrokenPipeError), os.fdopen(child.told, "w") as out:
+            out.write(json.dumps(to_json(given_to(number, arguments))))
 
 
 def _die_with_parent() -> None:
@@ -138,7 +155,7 @@ def _close_all_but(descriptors: set[int]) -> None:
         os.closerange(low + 1, high)
 
 
-def _be(job: Job, number: int, port: int, wire: int, stack: Any, confined: Callable[[], None]) -> None:
+def _be(job: Job, number: int, port: int, told: int, wire: int, stack: Any, confined: Callable[[], None]) -> None:
     """Be one of the processes. Does not return."""
     status = 1
     try:
@@ -153,8 +170,10 @@ def _be(job: Job, number: int, port: int, wire: int, stack: Any, confined: Calla
         jax.config.update("jax_platforms", "cpu")
         prepare(job.devices)
         sys.argv = [job.name, str(number), str(job.processes)]
+        with os.fdopen(told) as lines:
+            arguments = question_from_json(json.loads(lines.read()))
         confined()
-        if (status := _do(job, number, wire)) == 0:
+        if (status := _do(job, number, arguments, wire)) == 0:
             atexit._run_exitfuncs()  # JAX says goodbye to the others, and waits for them
         sys.stdout.flush()
     except BaseException:
@@ -167,14 +186,14 @@ def _line_by_line(descriptor: int, mode: str) -> TextIO:
     return cast(TextIO, open(descriptor, mode, buffering=1, closefd=False))
 
 
-def _do(job: Job, number: int, wire: int) -> int:
+def _do(job: Job, number: int, arguments: Mapping[str, Any], wire: int) -> int:
     """Run the script, and say what its function returned, or what was raised; the exit status."""
     space: dict[str, Any] = {"__name__": "__main__", "__file__": job.name}
     with open(wire, "w") as out:
         try:
             exec(compile(job.source, SCRIPT_FILE, "exec"), space)
             if job.main:
-                result = space[job.main](number, job.processes, **given_to(number, job.arguments))
+                result = space[job.main](number, job.processes, **arguments)
                 out.write(json.dumps({"returned": to_json(plain(result))}))
             return 0
         except SystemExit as leave:
@@ -254,7 +273,8 @@ def _hear(
         selector.unregister(end)
         return False
     if what == "wire":
-        child.report += chunk
+        if len(child.report) < LONGEST_REPORT:
+            child.report += chunk
         return True
     text = chunk.decode(errors="replace")
     if len(child.output) < LONGEST_LOG:
@@ -324,12 +344,20 @@ def _report(child: Child, job: Job) -> dict[str, Any]:
     with child.stack:
         child.stack.seek(0)
         stack = child.stack.read().decode(errors="replace")
-    report = json.loads(child.report) if child.report and child.report.endswith(b"}") else {}
     number = re.search(rf'File "{re.escape(SCRIPT_FILE)}", line (\d+)', stack)
     return {
         "status": child.status,
         "seconds": child.seconds,
         "said": child.output,
         "where": _line(job, int(number[1])) if number else "",
-        **report,
+        **_reported(child),
     }
+
+
+def _reported(child: Child) -> dict[str, Any]:
+    """What a process says of itself; the script may have written anything."""
+    with contextlib.suppress(ValueError, RecursionError):
+        report = json.loads(child.report)
+        if isinstance(report, dict):
+            return {what: report[what] for what in ("returned", "raised") if what in report}
+    return {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import math
 import re
 import textwrap
 from collections.abc import Callable, Mapping
@@ -15,7 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from grader.exercises.as_json import from_json, to_json
+from grader.exercises.as_json import LEGIBLE, question_from_json, to_json, value_from_json
+from grader.exercises.codecs import FLAG, NUMBER, optional, plain_type, refusing
 from grader.exercises.script import script_of
 from grader.processes.servers import Server, Tell, serve
 
@@ -199,35 +201,34 @@ def launched(job: Mapping[str, Any], say: Callable[[int, str], None] | None = No
     return launch
 
 
+@refusing
 def launch_of(done: Mapping[str, Any]) -> Launch:
     """What became of a launch, from its JSON form. Raises ValueError for anything else."""
-    try:
-        return Launch(
-            tuple(_process(k, facts) for k, facts in enumerate(done["processes"])),
-            float(done["seconds"]),
-            None if done["first"] is None else int(done["first"]),
-            bool(done["late"]),
-        )
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
-        raise ValueError(f"this is not what becomes of processes: {error}") from error
+    processes = tuple(_process(k, facts) for k, facts in enumerate(done["processes"]))
+    first = optional(NUMBER).read(done["first"])
+    if first is not None and not 0 <= first < len(processes):
+        raise ValueError("none of the processes can have failed first")
+    return Launch(processes, _SECONDS.read(done["seconds"]), first, FLAG.read(done["late"]))
 
 
 def _process(number: int, facts: Mapping[str, Any]) -> Process:
     raised = facts.get("raised")
-    status = facts["status"]
     process = Process(
         number,
-        None if status is None else int(status),
-        float(facts["seconds"]),
-        str(facts["said"]),
-        str(facts["where"]),
+        optional(NUMBER).read(facts["status"]),
+        _SECONDS.read(facts["seconds"]),
+        LEGIBLE.read(facts["said"]),
+        LEGIBLE.read(facts["where"]),
         "returned" in facts,
-        from_json(facts.get("returned")),
+        value_from_json(facts.get("returned")),
     )
     if raised is None:
         return process
-    kind, message, line = map(str, raised[:3])
+    kind, message, line = map(LEGIBLE.read, raised)
     return replace(process, raised=(kind, message, line))
+
+
+_SECONDS = plain_type(float, lambda seconds: 0 <= seconds < math.inf)
 
 
 # From here on in the server.
@@ -236,8 +237,9 @@ def _process(number: int, facts: Mapping[str, Any]) -> Process:
 def _do(question: Mapping[str, Any], tell: Tell) -> None:
     from grader.processes.jobs import Job, run_job
 
-    job = Job(**{**question, "arguments": from_json(question["arguments"])})
-    tell({"done": run_job(job, lambda number, text: tell({"said": [number, text]}))})
+    arguments = question_from_json(question["arguments"])
+    job = Job(**{name: value for name, value in question.items() if name != "arguments"})
+    tell({"done": run_job(job, lambda: arguments, lambda number, text: tell({"said": [number, text]}))})
 
 
 if __name__ == "__main__":

@@ -12,9 +12,11 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.blocks import Blocks, blocks_of
 from grader.arrays.laid import Array
 from grader.arrays.meshes import make_mesh, put, spelled
+from grader.jax_versions import quick_options
 from grader.programs.program import Program
 from grader.programs.report import flops
 from grader.programs.structure import Collective, Structure
+from grader.programs.unwritten import take_out_collectives
 from grader.programs.walk import compiled_structure
 
 
@@ -35,11 +37,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Ran:
-    """What running a program came to: its results, each device's FLOPs, and the collectives of what was compiled."""
+    """What running a program came to: its results, each device's FLOPs, and the collectives of what was compiled.
+
+    `unwritten` are those of the compiled ones that the program's author did not write.
+    """
 
     results: tuple[Result, ...]
     flops: int
     compiled: tuple[Collective, ...]
+    unwritten: tuple[Collective, ...] = ()
 
     @property
     def bytes_sent(self) -> int:
@@ -65,7 +71,19 @@ def execute(
     outputs = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
     layouts = [NamedSharding(mesh, spec) for spec in specs] + [None] * (len(outputs) - len(specs))
     results = tuple(_result(array, layout, sizes) for array, layout in zip(outputs, layouts, strict=False))
-    return Ran(results, flops(compiled, structure), compiled_structure(compiled, structure.mesh).collectives)
+    sent = compiled_structure(compiled, structure.mesh).collectives
+    return Ran(results, flops(compiled, structure), sent, _unwritten(program, inputs, structure, sent))
+
+
+def _unwritten(
+    program: Program, inputs: Sequence[jax.Array], structure: Structure, compiled: tuple[Collective, ...]
+) -> tuple[Collective, ...]:
+    """What of the compiled collectives nobody wrote. Found by compiling once more, but where that is plain."""
+    if not structure.collectives or not any(c.group > 1 for c in compiled):
+        return compiled
+    lowered = program.lower(*inputs)
+    take_out_collectives(lowered)
+    return compiled_structure(lowered.compile(quick_options()), structure.mesh).collectives
 
 
 def _result(array: jax.Array, layout: NamedSharding | None, sizes: Mapping[str, int]) -> Result:

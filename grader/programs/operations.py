@@ -53,15 +53,6 @@ def values_used(op: ir.Operation) -> Iterator[ir.Value]:
             yield from values_used(inner)
 
 
-def custom_calls(op: ir.Operation) -> Iterator[str]:
-    """The targets of all custom calls in an operation, at any depth, reached or not."""
-    if op.name == "stablehlo.custom_call":
-        yield ir.StringAttr(op.attributes["call_target_name"]).value
-    for block in blocks_in(op):
-        for inner in operations_in(block):
-            yield from custom_calls(inner)
-
-
 def dot_flops(op: ir.Operation) -> int:
     """2 · (entries of the result) · (length contracted), per device."""
     dims = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])

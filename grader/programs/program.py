@@ -43,21 +43,32 @@ class Program:
         tree = jax.tree.unflatten(self.exported.out_tree, self.exported.out_avals)
         return [(jax.tree_util.keystr(path), tuple(aval.shape)) for path, aval in jax.tree.leaves_with_path(tree)]
 
-    @cached_property
-    def _jitted(self) -> jax.stages.Wrapped:
-        return jax.jit(lambda *leaves: self.exported.call(*jax.tree.unflatten(self.exported.in_tree, leaves)[0]))
+    def lower(self, *avals: Any) -> jax.stages.Lowered:
+        """The program's text for the devices of `avals` (arrays, or shapes with shardings), anew with every call.
+
+        Pytrees of them may come as they are, or as their leaves one after the other.
+        """
+        fresh: jax.stages.Wrapped = jax.jit(lambda *leaves: self._call(*leaves))
+        return fresh.lower(*jax.tree.leaves(avals))
 
     def compile(self, *avals: Any, once: bool = False) -> jax.stages.Compiled:
-        """The program compiled for the devices of `avals` (arrays, or shapes with shardings).
+        """The program compiled for the devices of `avals`, which are as `lower` takes them.
 
-        Pytrees of them may come as they are, or as their leaves one after the other. What is to run `once` is compiled
-        in a third of the time: it computes and sends the same, but may need more memory.
+        What is to run `once` is compiled in a third of the time: it computes and sends the same, but may need more
+        memory.
         """
-        return self._jitted.lower(*jax.tree.leaves(avals)).compile(quick_options() if once else None)
+        return self.lower(*avals).compile(quick_options() if once else None)
 
     def run(self, *arrays: Any) -> Any:
-        """Run on arrays of the traced shapes and layouts, as `compile` takes them; returns what the function did."""
+        """Run on arrays of the traced shapes and layouts, as `lower` takes them; returns what the function did."""
         return jax.block_until_ready(self._jitted(*jax.tree.leaves(arrays)))
+
+    @cached_property
+    def _jitted(self) -> jax.stages.Wrapped:
+        return jax.jit(self._call)
+
+    def _call(self, *leaves: Any) -> Any:
+        return self.exported.call(*jax.tree.unflatten(self.exported.in_tree, leaves)[0])
 
 
 def trace(fn: Callable[..., Any], *args: Any) -> Program:

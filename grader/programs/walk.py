@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -16,10 +15,10 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import axes_of
 from grader.jax_versions import mlir_context, stablehlo_of
+from grader.programs.custom_calls import foreign
 from grader.programs.operations import (
     axes_of_mesh,
     blocks_in,
-    custom_calls,
     dot_flops,
     manual_axes,
     name_of,
@@ -31,12 +30,6 @@ from grader.programs.order import Order, groups_of
 from grader.programs.program import Program
 from grader.programs.structure import KIND_OF, Collective, Manual, Structure
 from grader.programs.turns import Known, Numbers, only
-
-# What JAX itself calls by name on a CPU: layout annotations, top-k, and LAPACK's routines. The rest may be anything.
-OURS = re.compile(
-    r"Sharding|SPMD\w+Shape|annotate_device_placement|LayoutConstraint|xla\.sdy\.\w+|mhlo\.topk|"
-    r"lapack_\w+_ffi"
-)
 
 
 def structure(program: Program) -> Structure:
@@ -62,13 +55,12 @@ def walk(module: ir.Module, mesh: Mapping[str, int] | None = None) -> Structure:
     order = Order(known, meshes)
     visitor = _Visitor(mesh, order)
     visitor.regions(main, _Place(1, np.ones(devices, int), Fraction(0), known))
-    foreign = {name for op in top for name in custom_calls(op) if not OURS.fullmatch(name)}
     return Structure(
         mesh,
         tuple(visitor.manual),
         tuple(visitor.collectives),
         visitor.dot_flops,
-        tuple(sorted(foreign)),
+        tuple(sorted({name for op in top for name in foreign(op)})),
         order.chain(main, known),
     )
 
@@ -165,7 +157,7 @@ class _Visitor:
         groups = groups_of(op, self.order.meshes)
         axes = _axes_along(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
-        group = math.prod(self.mesh[a] for a in axes) if permute else len(groups[0])
+        group = math.prod(self.mesh[a] for a in axes) if permute else max(map(len, groups))
         shift = _shift(groups, axes, self.mesh) if permute else 0
         visits = None if place.times is not None or place.visits is None else tuple(map(int, place.visits))
         tensors = [ir.RankedTensorType(operand.type) for operand in op.operands]

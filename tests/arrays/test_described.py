@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import HELD, OnDevices, OnMesh, built, difference, lies_on_devices, observed_mesh, uploaded
 from grader.arrays.numbers import close
 from grader.exercises.answers import Ask, Problem, Value
-from grader.exercises.as_json import from_json, to_json
+from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise
@@ -25,7 +25,7 @@ FRONT, REAR = OnMesh({"x": 4}), OnMesh({"x": 4}, order=(4, 5, 6, 7))
 
 
 def across(text):
-    return from_json(json.loads(json.dumps(to_json(text))))
+    return question_from_json(json.loads(json.dumps(to_json(text))))
 
 
 def seen(array):
@@ -200,7 +200,7 @@ def test_hostile_and_hopeless_answers_become_problems(answer, kind):
         {HELD: {"device 0": 3}},
         {HELD: {f"device {k}": {"a": V, "b": V} for k in range(4)}},
         {HELD: {}, "more": 1},
-        {HELD: {f"device {k}": {f"[{2 * k}:{2 * k + 2}]": np.array("text")} for k in range(4)}},
+        {HELD: {f"device {k}": {f"[{2 * k}:{2 * k + 2}]": "text"} for k in range(4)}},
     ],
 )
 def test_a_forged_observation_is_a_wrong_answer_and_no_crash(forged):

@@ -7,7 +7,7 @@ import pytest
 
 from grader.arrays.described import built
 from grader.arrays.sketch import COLLECTIVE_STEPS, Sketch
-from grader.exercises.as_json import from_json, to_json
+from grader.exercises.as_json import question_from_json, to_json
 
 MESH = {"x": 4, "y": 2}
 LOOP = ["loop", 3, [["ppermute", "y"], ["jit", [["all_gather", "x"]]]]]
@@ -20,7 +20,7 @@ def told(sketch):
 
 def test_an_outline_crosses_the_wire():
     sketch = Sketch(MESH, (8, 2), STEPS)
-    there = from_json(json.loads(json.dumps(to_json(sketch))))
+    there = question_from_json(json.loads(json.dumps(to_json(sketch))))
     assert there == sketch and told(there) == told(sketch)
 
 

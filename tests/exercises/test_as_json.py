@@ -2,13 +2,20 @@
 
 import base64
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from grader.exercises.answers import Value
 from grader.exercises.as_json import from_json, to_json
+from grader.judging.judge import judge
+from grader.lessons import find
 
-HEADER = b"{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999999,), }"
-TOO_LARGE = b"\x93NUMPY\1\0\x76\0" + HEADER.ljust(117) + b"\n"
+EIGHT = base64.b64encode(bytes(8)).decode()
+
+
+def array(dtype="float64", shape=(1,), data=EIGHT):
+    return {"array": {"dtype": dtype, "shape": list(shape), "data": data}}
 
 
 @pytest.mark.parametrize(
@@ -19,9 +26,25 @@ TOO_LARGE = b"\x93NUMPY\1\0\x76\0" + HEADER.ljust(117) + b"\n"
         "too short": {"ask": [{"dict": []}, {"dict": []}, ""]},
         "another type": {"script": 4.0},
         "no spec": {"layout": [[1], "f4", None]},
-        "an array larger than memory": {"array": base64.b64encode(TOO_LARGE).decode()},
-        "an array of nothing": {"array": ""},
-        "an archive that is none": {"array": base64.b64encode(b"PK\3\4").decode()},
+        "an array larger than memory": array(shape=(9999999999999,)),
+        "an array of nothing": array(data=""),
+        "an array of a negative length": array(shape=(-1,)),
+        "an array of objects": array("object"),
+        "an array of times": array("timedelta64[s]"),
+        "an array of text": array("<U2"),
+        "an array of bytes": array("S8"),
+        "an array of several fields": array("f4,f4"),
+        "an array that says more": {"array": {**array()["array"], "order": "F"}},
+        "a file of NumPy's": {"array": EIGHT},
+        "a cast to long text": {"cast": {"dtype": "S1900000000", "array": array("float32", (2,))}},
+        "a cast to times": {"cast": {"dtype": "m8[s]", "array": array("float32", (2,))}},
+        "a cast of no float32": {"cast": {"dtype": "bfloat16", "array": array()}},
+        "a mesh": {"mesh": {"sizes": {"dict": [["x", 8]]}, "explicit": False, "order": []}},
+        "an array that is laid out": {"laid": {"value": 1, "mesh": None, "spec": [], "instead": [], "memory": ""}},
+        "a part for each": {"each": {"values": [1]}},
+        "a spec": {"spec": ["x"]},
+        "an ask in a value": {"value": {"value": {"each": {"values": []}}, "uploaded": ""}},
+        "an answer in a value": {"value": {"value": {"program": ""}, "uploaded": ""}},
         "an endless number": {"layout": [[float("inf")], "f4", []]},
     }.items(),
     ids=lambda named: named[0],
@@ -36,3 +59,24 @@ def test_arrays_come_back_as_they_were():
     (back,) = from_json(to_json([array]))
     assert back.dtype == array.dtype
     assert np.array_equal(back, array)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn", "int4", "float16", "complex64", "bool", "uint8"])
+def test_every_kind_of_number_comes_back(kind):
+    array = np.ones((2, 1, 3), jnp.dtype(kind)).T
+    (back,) = from_json(to_json([array]))
+    assert back.dtype == array.dtype and np.array_equal(back, array)
+
+
+def test_what_no_check_can_be_made_of_is_a_wrong_answer_and_no_alarm():
+    class Odd:
+        def __eq__(self, other):
+            raise OverflowError
+
+        __hash__, __repr__ = None, __eq__
+
+    for name in ("block_matmul", "local_shapes"):
+        exercise = find(name)
+        cases = exercise.draw_cases(1)
+        found = judge(exercise, cases, [Value(Odd())] * len(cases))
+        assert found.points == 0 and found.failure is not None

@@ -6,7 +6,7 @@ import pytest
 from jax.sharding import NamedSharding, reshard
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises.as_json import from_json, to_json
+from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise
@@ -44,7 +44,7 @@ def exercise(out=P(), moves=None):
 def verdict(answer, made=None):
     made = made or exercise()
     cases = made.draw_cases(0, thorough=True)
-    return judge(made, cases, collect(made.form, from_json(to_json(asks(made, cases))), answer))
+    return judge(made, cases, collect(made.form, question_from_json(to_json(asks(made, cases))), answer))
 
 
 def product(out):

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 from grader import feedback
 from grader.arrays.laid import Array
 from grader.arrays.numbers import close
-from grader.exercises.as_json import from_json, to_json
+from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise
@@ -77,7 +77,7 @@ def summed_already(params, x, y, *, mesh):
 
 
 def crossed(value):
-    return from_json(json.loads(json.dumps(to_json(value))))
+    return question_from_json(json.loads(json.dumps(to_json(value))))
 
 
 def verdict(exercise, answer, seed=3, thorough=False):

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader import feedback
 from grader.arrays.described import PerProcess
-from grader.exercises.as_json import from_json, to_json
+from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise
@@ -70,7 +70,7 @@ def the_first_alone(process_id, num_processes, *, mine):
 
 
 def crossed(value):
-    return from_json(json.loads(json.dumps(to_json(value))))
+    return question_from_json(json.loads(json.dumps(to_json(value))))
 
 
 def verdict(answer, exercise=sums):
@@ -170,6 +170,39 @@ def asks_the_network(process_id, num_processes, *, mine):
     return float(socket.create_connection(("198.51.100.1", 80), timeout=2).fileno())
 
 
+def looks_into_frames(process_id, num_processes, *, mine):
+    import gc
+    import sys
+
+    frame, seen = sys._getframe(), list(gc.get_objects())
+    while frame:
+        seen += frame.f_locals.values()
+        frame = frame.f_back
+    seen += [value for known in seen if hasattr(known, "arguments") for value in dict(known.arguments).values()]
+    parts = next(one.values for one in seen if type(one).__name__ == "PerProcess")
+    return float(sum(part.sum() for part in parts))
+
+
+def looks_into_memory(process_id, num_processes, *, mine):
+    """The question as it came: the last that came is the right one."""
+    import base64
+    import ctypes
+    import pathlib
+    import re
+
+    import numpy as np
+
+    found = []
+    for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
+        place, rights = line.split()[:2]
+        start, stop = (int(end, 16) for end in place.split("-"))
+        if rights.startswith("rw") and stop - start < 1 << 28:
+            region = ctypes.string_at(start, stop - start)
+            found += re.findall(rb"\x22each\x22: *.{0,20}values[^\n]{0,4000}", region)
+    texts = re.findall(rb"data\x22: \x22([A-Za-z0-9+/=]+)\x22", max(found, key=len))
+    return float(sum(np.frombuffer(base64.b64decode(text), np.float32).sum() for text in texts))
+
+
 def forges_its_report(process_id, num_processes, *, mine):
     import json
     import os
@@ -203,7 +236,18 @@ def test_behind_walls_a_right_answer_earns_everything(judging):
     assert found.passed, found.words
 
 
-@pytest.mark.parametrize("hostile", [leaves, kills_the_rest, forks_for_ever, looks_for_the_reference, asks_the_network])
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        leaves,
+        kills_the_rest,
+        forks_for_ever,
+        looks_for_the_reference,
+        looks_into_frames,
+        looks_into_memory,
+        asks_the_network,
+    ],
+)
 def test_behind_walls_hostile_answers_get_nothing_and_the_next_is_judged(judging, hostile):
     assert graded(judging, hostile).points == 0
     assert graded(judging, only_mine).mistake == "only_mine"

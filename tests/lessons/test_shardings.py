@@ -12,7 +12,7 @@ from grader import draw
 from grader.arrays.blocks import blocks
 from grader.arrays.described import built
 from grader.exercises.answers import Ask, Problem, Value
-from grader.exercises.as_json import from_json, to_json
+from grader.exercises.as_json import from_json, question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.plain import plain
@@ -28,7 +28,7 @@ LESSON = Path(__file__).parents[2] / "solutions" / "02_shardings" / "02_sharding
 
 
 def test_specs_cross_the_wire_and_stay_specs():
-    (asked,) = from_json(to_json([Ask({}, {"spec": SPEC, "many": [P(), P("x")]})]))
+    (asked,) = question_from_json(to_json([Ask({}, {"spec": SPEC, "many": [P(), P("x")]})]))
     assert asked.arguments["spec"] == SPEC and type(asked.arguments["spec"]) is P
     assert built(asked.arguments) == {"spec": SPEC, "many": [P(), P("x")]}
 
@@ -58,7 +58,7 @@ def test_a_right_answer_stays_right_on_its_way(name):
     exercise = find(name)
     cases = exercise.draw_cases(5, thorough=True)
     right = {c.key: exercise.reference(**c.arguments) for c in cases} if name in TABLES else exercise.reference
-    asked = from_json(json.loads(json.dumps(to_json(asks(exercise, cases)))))
+    asked = question_from_json(json.loads(json.dumps(to_json(asks(exercise, cases)))))
     answers = from_json(json.loads(json.dumps(to_json(collect(exercise.form, asked, right)))))
     assert judge(exercise, cases, answers).passed
 

@@ -18,7 +18,7 @@ from grader.arrays.described import HELD, OnDevices, OnMesh, difference, lies_on
 from grader.arrays.numbers import close
 from grader.check import verdict_on
 from grader.exercises.answers import Ask, Value
-from grader.exercises.as_json import from_json, to_json
+from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.collecting import asks, collect
 from grader.exercises.plain import plain
 from grader.lessons.sharp_bits.promises import LINE, NUMPY_INTO_JIT, numpy_into_jit
@@ -28,7 +28,7 @@ FOUR = OnMesh({"x": 4})
 
 
 def across(value):
-    return from_json(json.loads(json.dumps(to_json(value))))
+    return question_from_json(json.loads(json.dumps(to_json(value))))
 
 
 def seen(array):

@@ -226,5 +226,5 @@ def test_of_those_that_failed_within_one_tick_the_cause_comes_first():
         {"status": 3, "report": b'{"at": 7.0}'},
         {"status": -signal.SIGABRT},
     ]
-    times = [_failed_at(Child(0, 0, 0, None, **fate)) for fate in fates]
+    times = [_failed_at(Child(0, 0, 0, 0, None, **fate)) for fate in fates]
     assert times == sorted(set(times)) and len(times) == 4

@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import Blocks
 from grader.arrays.laid import Array
-from grader.exercises.as_json import ANY, PROGRAM, SPEC, from_json, to_json
+from grader.exercises.as_json import LEGIBLE, PLAIN, PROGRAM, SPEC, to_json, value_from_json
 from grader.exercises.codecs import FLAG, Codec, data_class, optional, plain_type, refusing, tuple_of
 from grader.programs.execution import Ran, Result
 from grader.programs.program import Program
@@ -52,7 +52,7 @@ def _part(data: Any) -> slice:
 
 
 def _block(data: Any) -> np.ndarray:
-    array = from_json(data)
+    array = value_from_json(data)
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufc":
         raise ValueError("a block is an array of numbers")
     return array
@@ -76,11 +76,12 @@ def _blocks(data: Any) -> Blocks:
 
 COUNT = plain_type(int, lambda count: 0 <= count < MOST_COUNTED)
 COUNTS = tuple_of(COUNT)
-NAME = plain_type(str, lambda name: len(name) <= LONGEST)
+SHORT = plain_type(str, lambda name: len(name) <= LONGEST)
+NAME = Codec(SHORT.write, lambda body: LEGIBLE.read(SHORT.read(body)))
 NAMES = tuple_of(NAME)
 SIZES: Codec[Mapping[str, int]] = Codec(lambda mesh: [list(size) for size in mesh.items()], _sizes)
 SPECS = tuple_of(SPEC)
-ARRAYS = tuple_of(data_class(Array, value=ANY, spec=SPEC))
+ARRAYS = tuple_of(data_class(Array, value=PLAIN, spec=SPEC))
 PART = Codec(lambda part: [part.start, part.stop], _part)
 UNPLACED = data_class(
     Blocks,
@@ -117,4 +118,5 @@ STRUCTURE = data_class(
 )
 LAYOUT = Codec(lambda layout: layout[:LONGEST], NAME.read)
 RESULT = data_class(Result, blocks=BLOCKS, layout=LAYOUT, as_asked=FLAG)
-RAN = data_class(Ran, results=tuple_of(RESULT), flops=COUNT, compiled=tuple_of(COLLECTIVE))
+SENT = tuple_of(COLLECTIVE)
+RAN = data_class(Ran, results=tuple_of(RESULT), flops=COUNT, compiled=SENT, unwritten=SENT)

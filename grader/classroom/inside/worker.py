@@ -91,7 +91,7 @@ def main(questions: TextIO, replies: TextIO) -> None:
     shell, recorder = _shell()
 
     from grader.arrays.devices import prepare
-    from grader.exercises.as_json import from_json, to_json
+    from grader.exercises.as_json import question_from_json, to_json
 
     prepare()  # devices start when they are first used, which tables never do
     sys.stdout, sys.stderr = Stream(recorder, "stdout"), Stream(recorder, "stderr")
@@ -104,7 +104,9 @@ def main(questions: TextIO, replies: TextIO) -> None:
         if "source" in step:
             say({"cell": number, "outputs": run_cell(shell, recorder, step["source"], job["cell_seconds"])})
         else:
-            values = answers(shell, step["form"], from_json(step["asks"]), step["expression"], job["cell_seconds"])
+            values = answers(
+                shell, step["form"], question_from_json(step["asks"]), step["expression"], job["cell_seconds"]
+            )
             recorder.take()
             say({"check": step["check"], "answers": to_json(values)})
     say({"end": True})
