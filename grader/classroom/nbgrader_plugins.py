@@ -1,7 +1,19 @@
 """What nbgrader is given of ours: the names that nbgrader_config.py spells."""
 
 from grader.classroom.grading.execute import JudgedExecute
+from grader.classroom.grading.filters import ansi2html, clean_html, highlight_code, markdown2html, strip_files_prefix
 from grader.classroom.grading.page import Page
 from grader.classroom.handins.handin import Reader, Restore, adopt
 
-__all__ = ["JudgedExecute", "Page", "Reader", "Restore", "adopt"]
+__all__ = [
+    "JudgedExecute",
+    "Page",
+    "Reader",
+    "Restore",
+    "adopt",
+    "ansi2html",
+    "clean_html",
+    "highlight_code",
+    "markdown2html",
+    "strip_files_prefix",
+]

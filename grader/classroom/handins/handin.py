@@ -18,7 +18,7 @@ from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from grader.arrays.words import one_line
+from grader.arrays.words import legible, one_line
 from grader.classroom.course.notebook import restore
 from grader.classroom.handins.archive import Unreadable, hidden, listed
 from grader.classroom.handins.reading import read
@@ -95,7 +95,7 @@ def give_name(folder: Path, lesson: str) -> Path:
             f"{one_line(target)} cannot be given the name {right.name} by a link ({error.strerror}). Rename "
             "it, or make its folder writable and free of that name."
         ) from error
-    log.warning("%s is taken for %s", one_line(target), right.name)
+    log.warning("%s is taken for %s", one_line(target), one_line(right.name))
     return right
 
 
@@ -107,7 +107,7 @@ def adopt(assignment: str, student: str, notebooks: list[str]) -> None:
     try:
         notebooks[:] = [str(give_name(folder, folder.name))]
     except Unreadable as why:
-        log.error("%s", why)
+        log.error("%s", legible(why))
 
 
 class Reader(NotebookExporter):
