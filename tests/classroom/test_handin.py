@@ -184,3 +184,16 @@ def test_nbgrader_grades_what_it_could_not_read(tmp_path):
     shared_judge().close()
     with Gradebook(f"sqlite:///{tmp_path}/gradebook.db") as book:
         assert {s.student.id: s.score for s in book.assignment_submissions(mini.LESSON)} == dict.fromkeys(files, 6.0)
+
+
+@pytest.mark.parametrize("student", ["<img src=x onerror=hit(1)>", 'x";hit(1)//', "x\\"])
+def test_a_students_folder_whose_name_formgrader_would_run_is_refused(student, tmp_path):
+    """nbgrader's own pages (Manage Students, the bar above a hand-in) do not escape it."""
+    folder = tmp_path / student / "07_matmul"
+    folder.mkdir(parents=True)
+    (folder / "07_matmul.ipynb").write_text("{}")
+    assert "Rename the folder" in why(find_notebook, folder, "07_matmul")
+    kind = tmp_path / "O'Brien & Zoë" / "07_matmul"
+    kind.mkdir(parents=True)
+    (kind / "07_matmul.ipynb").write_text("{}")
+    assert find_notebook(kind, "07_matmul")

@@ -24,6 +24,7 @@ from grader.classroom.handins.archive import Unreadable, hidden, listed
 from grader.classroom.handins.reading import read
 
 __all__ = ["Reader", "Restore", "Unreadable", "adopt", "find_notebook", "give_name", "read", "registered_release"]
+IN_PAGES = set('<>"\\')  # what ends a text in HTML, or in a script
 log = logging.getLogger(__name__)
 
 
@@ -53,6 +54,11 @@ def _files(folder: Path, right: str) -> list[Path]:
             raise Unreadable(
                 f"{one_line(place.name)} is a link to another folder. Put the hand-in itself in its place."
             )
+    if unfit := sorted(set(folder.parent.name) & IN_PAGES):
+        raise Unreadable(
+            f"{one_line(folder.parent.name)} is no name for a student's folder: Formgrader writes it into its pages as "
+            f"it is, with {' '.join(unfit)}. Rename the folder."
+        )
     try:
         os.listdir(folder)  # rglob would say nothing of a folder that it may not read
         inside = sorted(folder.rglob("*"))
