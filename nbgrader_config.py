@@ -63,3 +63,12 @@ c.Autograde.autograde_preprocessors = [
 
 # What all pages share is rendered once; and nothing lies beside them.
 c.GenerateFeedback.exporter_class = "grader.classroom.nbgrader_plugins.FeedbackPage"
+
+# What a student wrote goes through filters of ours, on feedback pages and in Formgrader.
+c.HTMLExporter.filters = {
+    "ansi2html": "grader.classroom.nbgrader_plugins.ansi2html",
+    "clean_html": "grader.classroom.nbgrader_plugins.clean_html",
+    "highlight_code": "grader.classroom.nbgrader_plugins.highlight_code",
+    "markdown2html": "grader.classroom.nbgrader_plugins.markdown2html",
+    "strip_files_prefix": "grader.classroom.nbgrader_plugins.strip_files_prefix",
+}

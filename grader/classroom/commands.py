@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from grader.classroom.grading.beginning import without_addresses
+from grader.classroom.out import terminal
 from grader.classroom.store import Unavailable
 from grader.classroom.walls.bubblewrap import WITHOUT, NoWalls
 
@@ -27,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Build the course, grade hand-ins, open the lab. Start with `grader grade NOTEBOOK`.",
 )
-out, err = Console(), Console(stderr=True)
+out, err = terminal(), terminal(stderr=True)
 
 
 class Trouble(Exception):

@@ -2,10 +2,23 @@
 
 from grader.classroom.course.stubs import Starters
 from grader.classroom.grading.execute import JudgedExecute
+from grader.classroom.grading.filters import ansi2html, clean_html, highlight_code, markdown2html, strip_files_prefix
 from grader.classroom.grading.page import Page
 from grader.classroom.handins.handin import Alone, Reader, Restore, adopt
 
-__all__ = ["FeedbackPage", "JudgedExecute", "Reader", "Restore", "Starters", "adopt"]
+__all__ = [
+    "FeedbackPage",
+    "JudgedExecute",
+    "Reader",
+    "Restore",
+    "Starters",
+    "adopt",
+    "ansi2html",
+    "clean_html",
+    "highlight_code",
+    "markdown2html",
+    "strip_files_prefix",
+]
 
 
 class FeedbackPage(Alone, Page):

@@ -145,8 +145,10 @@ def test_a_folder_that_cannot_be_written(folder, put, monkeypatch):
         ("a\x1b[2Jb", "has characters that cannot be seen"),
         ("a\u202eb", "has characters that cannot be seen"),
         (os.fsdecode(b"a\xff"), "has characters that cannot be seen"),
-        ("a*", "has one of *?[ in it"),
-        ("[ab]", "has one of *?[ in it"),
+        ("a*", "has one of"),
+        ("[ab]", "has one of"),
+        ("<b>", "has one of"),
+        ("a\\b", "has one of"),
         ("a" * 129, "is too long"),
     ],
 )
@@ -158,7 +160,7 @@ def test_names_of_folders_that_nbgrader_cannot_take(tmp_path, name, words):
         assert said.startswith("The folder's name “") and words in said and "Rename the folder" in said
 
 
-@pytest.mark.parametrize("name", ["Ada Lovelace", "李 雷", "-1+1", "{0}", "<b>", "a\\b", "a'b", "a%b", "a,b", "é" * 64])
+@pytest.mark.parametrize("name", ["Ada Lovelace", "李 雷", "-1+1", "{0}", "a'b", "a%b", "a,b", "é" * 64])
 def test_names_of_folders_that_it_can(tmp_path, name):
     place = tmp_path / name / LESSON
     place.mkdir(parents=True)
@@ -281,3 +283,16 @@ def test_when_it_was_handed_in(tmp_path):
             scores.append((submission.score, str(submission.timestamp)))
     new = (6.0, "2024-01-02 10:00:00")
     assert scores == [(0.0, "2024-01-01 10:00:00"), new, new, new, new]
+
+
+@pytest.mark.parametrize("student", ["<img src=x onerror=hit(1)>", 'x";hit(1)//', "x\\"])
+def test_a_students_folder_whose_name_formgrader_would_run_is_refused(student, tmp_path):
+    """nbgrader's own pages (Manage Students, the bar above a hand-in) do not escape it."""
+    folder = tmp_path / student / "07_matmul"
+    folder.mkdir(parents=True)
+    (folder / "07_matmul.ipynb").write_text("{}")
+    assert "Rename the folder" in why(find_notebook, folder, "07_matmul")
+    kind = tmp_path / "O'Brien & Zoë" / "07_matmul"
+    kind.mkdir(parents=True)
+    (kind / "07_matmul.ipynb").write_text("{}")
+    assert find_notebook(kind, "07_matmul")

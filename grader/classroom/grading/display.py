@@ -1,33 +1,34 @@
-"""A hand-in's texts and outputs, made harmless to look at.
+"""A hand-in's outputs, made harmless to look at: text and pictures, and not too much of either.
 
-Feedback pages and Formgrader put them into web pages, the latter into one that may change everybody's marks. So
-nothing of a student's gets there that a browser would run: outputs are text and pictures, and HTML in texts is shown
-as text.
+Feedback pages and Formgrader put them into web pages, the latter into one that may change everybody's marks. (Texts
+are made harmless where they become HTML, in `filters`.)
 """
 
 from __future__ import annotations
 
 import base64
-import re
+import io
 from typing import Any
 
 from nbformat import NotebookNode, from_dict
+from PIL import Image
 
-PICTURES = ("image/png", "image/jpeg")
+FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG"}
+PICTURES = tuple(FORMATS)
+MORE = "\n[There is more of it, which is left out.]\n"
 LEFT_OUT = "[This output was neither text nor a picture, and is left out.]"
-TAG_START = re.compile(r"<(?=[a-zA-Z/!?])")
-SCRIPT_LINK = re.compile(r"\b(javascript|vbscript|data)\s*:(?!image/(png|jpeg);)", re.IGNORECASE)
-
-
-def harmless_text(cell: NotebookNode) -> None:
-    """Make a text cell's HTML, and links that would run code, plain text. Changes the cell."""
-    if cell.cell_type != "code":
-        cell.source = SCRIPT_LINK.sub(r"\1 :", TAG_START.sub("&lt;", cell.source))
+MOST_PIXELS = 20_000_000  # of a picture, which a few kB can claim to have: a browser takes 4 bytes for each
+MOST_OUTPUTS = 1_000  # of a cell
+MOST_SHOWN = 200_000  # characters of an output
+LAST_SHOWN = 1_000  # of a longer one, where its end says what became of it
+MOST_FRAMES = 200  # of an error's traceback
 
 
 def harmless_outputs(outputs: Any) -> list[NotebookNode]:
     """A cell's outputs as a worker reports them, with nothing left in them but text and pictures."""
-    return [_harmless(one) for one in outputs if isinstance(one, dict)] if isinstance(outputs, list) else []
+    reported = outputs if isinstance(outputs, list) else []
+    shown = [_harmless(one) for one in reported[:MOST_OUTPUTS] if isinstance(one, dict)]
+    return [*shown, output("stream", name="stderr", text=MORE)] if len(reported) > MOST_OUTPUTS else shown
 
 
 def output(kind: str, **content: Any) -> NotebookNode:
@@ -36,8 +37,9 @@ def output(kind: str, **content: Any) -> NotebookNode:
 
 
 def _text(text: str) -> str:
-    """The text without halves of characters, which cannot be written to a file."""
-    return text.encode("utf-8", "replace").decode()
+    """The text, or its beginning and its end, without halves of characters, which cannot be written to a file."""
+    shown = text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + MORE + text[-LAST_SHOWN:]
+    return shown.encode("utf-8", "replace").decode()
 
 
 def _harmless(reported: dict[str, Any]) -> NotebookNode:
@@ -45,7 +47,7 @@ def _harmless(reported: dict[str, Any]) -> NotebookNode:
         case {"output_type": "stream", "name": "stdout" | "stderr" as name, "text": str(text)}:
             return output("stream", name=name, text=_text(text))
         case {"output_type": "error", "ename": str(kind), "evalue": str(value), "traceback": [*lines]}:
-            traceback = [_text(line) for line in lines if isinstance(line, str)]
+            traceback = [_text(line) for line in lines[:MOST_FRAMES] if isinstance(line, str)]
             return output("error", ename=_text(kind), evalue=_text(value), traceback=traceback)
         case {"output_type": "execute_result" | "display_data" as kind, "data": dict(data)}:
             number = {"execution_count": None} if kind == "execute_result" else {}
@@ -54,13 +56,16 @@ def _harmless(reported: dict[str, Any]) -> NotebookNode:
 
 
 def _bundle(data: dict[str, Any]) -> dict[str, str]:
-    pictures = {kind: data[kind] for kind in PICTURES if _is_base64(data.get(kind))}
+    pictures = {kind: data[kind] for kind in PICTURES if is_picture(kind, data.get(kind))}
     text = data.get("text/plain")
     return {**pictures, "text/plain": _text(text) if isinstance(text, str) else LEFT_OUT}
 
 
-def _is_base64(value: Any) -> bool:
+def is_picture(kind: str, data: object) -> bool:
+    """Whether this is base64 of a picture of that kind, and its header claims no monstrous size."""
     try:
-        return isinstance(value, str) and bool(base64.b64decode("".join(value.split()), validate=True))
-    except ValueError:
+        content = base64.b64decode("".join(data.split()), validate=True) if isinstance(data, str) else b""
+        with Image.open(io.BytesIO(content), formats=[FORMATS[kind]]) as picture:
+            return picture.width * picture.height <= MOST_PIXELS
+    except (KeyError, ValueError, OSError, SyntaxError, Image.DecompressionBombError):
         return False

@@ -18,7 +18,7 @@ from traitlets import Float, Integer
 
 from grader.check import Mark
 from grader.classroom.course.notebook import checked, restore
-from grader.classroom.grading.display import harmless_outputs, harmless_text, output
+from grader.classroom.grading.display import harmless_outputs, output
 from grader.classroom.handins.handin import registered_release
 from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import shown
@@ -80,9 +80,6 @@ def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Stor
     lesson = grading.lesson
     nb = restore(nb, grading.release)
     run = run_hand_in(code(nb, lesson.examples), Setup(grading.seed, grading.limits, store, lesson))
-    for cell in nb.cells:
-        if not lesson.holds(cell):
-            harmless_text(cell)
     verdicts = []
     for number, cell in enumerate(cell for cell in nb.cells if cell.cell_type == "code"):
         cell.execution_count = None

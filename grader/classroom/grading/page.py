@@ -1,4 +1,4 @@
-"""A student's feedback page: nbconvert's, with what is the same on every page made once.
+"""A student's feedback page: nbconvert's, which can run nothing and fetch nothing, and is made quickly.
 
 The hand-ins of a class share the lesson's text, most of its code, and the templates. For two hundred of them, rendering
 these again and again takes longer than running students' code. So does parsing every finished page again, to give
@@ -7,18 +7,28 @@ pictures without a description one.
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import Any
 
-from jinja2 import BytecodeCache, Environment, pass_context
+from jinja2 import BytecodeCache, DictLoader, Environment
 from jinja2.bccache import Bucket
 from nbconvert.exporters import HTMLExporter, TemplateExporter
-from nbconvert.filters import Highlight2HTML
 from nbformat import NotebookNode
 from traitlets import default
 
+from grader.classroom.grading import filters
+
+FILTERS = ("ansi2html", "clean_html", "highlight_code", "markdown2html", "strip_files_prefix")
 UNDESCRIBED = re.compile(r"<img(?![^>]*\balt=)")
+FONT = re.compile(r"@font-face\s*\{[^}]*\}")  # Bootstrap's symbols, which no page shows
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+# The only script of nbgrader's template is MathJax. In its place the page gets a policy: a browser then runs no script,
+# wherever it may come from, and opens no connection.
+HEAD = {
+    "mathjax.html.j2": "{% macro mathjax(url='') %}"
+    f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    '<meta name="referrer" content="no-referrer">{% endmacro %}'
+}
 
 
 class Page(HTMLExporter):
@@ -31,38 +41,25 @@ class Page(HTMLExporter):
         page, resources = TemplateExporter.from_notebook_node(self, nb, self._init_resources(resources), **options)
         return UNDESCRIBED.sub('<img alt="A picture that this cell shows"', page), resources
 
+    def _init_resources(self, resources: dict[str, Any] | None) -> dict[str, Any]:
+        """As HTMLExporter does it, with style sheets that name no files."""
+        resources = super()._init_resources(resources)
+        include = resources["include_css"]
+        resources["include_css"] = lambda name: FONT.sub("", include(name))
+        return resources
+
     @default("filters")
     def _filters_default(self) -> dict[str, Any]:
-        return {"highlight_code": _highlighted}
+        return {name: getattr(filters, name) for name in FILTERS}
 
-    @pass_context
-    def markdown2html(self, context: Any, source: str) -> str:
-        if context.get("cell", {}).get("attachments"):
-            return super().markdown2html(context, source)
-        return _rendered(source)
+    @default("extra_loaders")
+    def _extra_loaders_default(self) -> list[Any]:
+        return [DictLoader(HEAD)]
 
     def _create_environment(self) -> Environment:
         environment = super()._create_environment()
         environment.bytecode_cache = _TEMPLATES
         return environment
-
-
-@functools.lru_cache(maxsize=4096)
-def _rendered(source: str) -> str:
-    return _plain().markdown2html({}, source)
-
-
-_plain = functools.cache(HTMLExporter)
-
-
-def _highlighted(source: str, language: str | None = None, metadata: Any = None) -> str:
-    """nbconvert's filter `highlight_code`. Language and metadata matter only where a cell may not be Python."""
-    return _coloured(source)
-
-
-@functools.lru_cache(maxsize=4096)
-def _coloured(source: str) -> str:
-    return Highlight2HTML(pygments_lexer="python")(source)
 
 
 class _Templates(BytecodeCache):

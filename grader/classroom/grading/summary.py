@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from grader.classroom.grading.record import Row
+from grader.classroom.out import as_csv
 from grader.classroom.store import write
 from grader.classroom.walls import bubblewrap as walls
 
@@ -20,20 +19,19 @@ from grader.classroom.walls import bubblewrap as walls
 def write_csv(rows: Sequence[Row], target: Path) -> None:
     """A line for each hand-in: points, maximum, a column for each exercise, and the problem with it in the last."""
     names = list(dict.fromkeys(name for row in rows for name in row.points))
-    table = csv.writer(text := io.StringIO())
-    table.writerow(["student", "lesson", "points", "max", *names, "problem"])
-    for row in rows:
-        table.writerow(
-            [
-                row.hand_in.student,
-                row.hand_in.lesson,
-                total(row.points),
-                total(row.worth),
-                *(row.points.get(name, "") for name in names),
-                row.problem,
-            ]
-        )
-    write(target, text.getvalue().encode())
+    lines = [
+        [
+            row.hand_in.student,
+            row.hand_in.lesson,
+            total(row.points),
+            total(row.worth),
+            *(row.points.get(name, "") for name in names),
+            row.problem,
+        ]
+        for row in rows
+    ]
+    header = ["student", "lesson", "points", "max", *names, "problem"]
+    write(target, as_csv([header, *lines]).encode("utf-8", "replace"))
 
 
 def total(points: Mapping[str, float]) -> float:
@@ -70,7 +68,7 @@ def _show_moves(rows: Sequence[Row], console: Console) -> None:
         changes = ", ".join(f"{name} {before:g} → {now:g}" for name, (before, now) in row.moved.items())
         table.add_row(
             escape(row.hand_in.student),
-            row.hand_in.lesson,
+            escape(row.hand_in.lesson),
             f"{total(row.before):g}",
             f"{total(row.points):g}",
             changes,
@@ -84,7 +82,7 @@ def _show_attention(rows: Sequence[Row], console: Console) -> None:
             reasons = "; ".join(row.attention) or "it could not be graded"
             console.print(
                 f"[yellow]A person should look at[/yellow] {escape(row.hand_in.student)}, "
-                f"{row.hand_in.lesson}: {escape(reasons)}.",
+                f"{escape(row.hand_in.lesson)}: {escape(reasons)}.",
                 soft_wrap=True,
                 highlight=False,
             )

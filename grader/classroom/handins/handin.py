@@ -24,7 +24,7 @@ from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from grader.arrays.words import one_line
+from grader.arrays.words import legible, one_line
 from grader.classroom.course.notebook import restore
 from grader.classroom.handins.archive import MOST_INSIDE, Unreadable, hidden, listed
 from grader.classroom.handins.reading import read
@@ -41,7 +41,7 @@ __all__ = [
     "registered_release",
 ]
 LONGEST_NAME = 128  # characters that the gradebook has for a student's name
-PATTERN = "*?["  # nbgrader looks for folders by patterns
+UNFIT = '*?[<>"\\'  # nbgrader looks for folders by patterns, and writes their names into pages and scripts as they are
 TIME = "timestamp.txt"  # where nbgrader's own exchange says when something was handed in
 DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?( [A-Z]{1,5}| [+-]\d{4})?\s*")
 log = logging.getLogger(__name__)
@@ -77,8 +77,8 @@ def _check_name(name: str) -> None:
         if not name.isprintable()
         else "begins or ends with a blank"
         if name != name.strip()
-        else "has one of *?[ in it"
-        if any(sign in name for sign in PATTERN)
+        else f"has one of {' '.join(UNFIT)} in it"
+        if any(sign in name for sign in UNFIT)
         else ""
     )
     if wrong:
@@ -139,7 +139,7 @@ def give_name(folder: Path, lesson: str) -> Path:
             f"{one_line(target)} cannot be given the name {right.name} by a link ({error.strerror}). Rename "
             "it, or make its folder writable and free of that name."
         ) from error
-    log.warning("%s is taken for %s", one_line(target), right.name)
+    log.warning("%s is taken for %s", one_line(target), one_line(right.name))
     return right
 
 
@@ -151,7 +151,7 @@ def adopt(assignment: str, student: str, notebooks: list[str]) -> None:
     try:
         notebooks[:] = [str(give_name(folder, folder.name))]
     except Unreadable as why:
-        log.error("%s", why)
+        log.error("%s", legible(why))
 
 
 class BareDirectory(CourseDirectory):

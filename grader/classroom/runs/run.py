@@ -53,23 +53,18 @@ class Run:
 class Lesson:
     """A lesson's code cells, as students get them and with the solutions.
 
-    `outputs` are those of its worked examples, by source, as they are stored with the solutions; `texts` are its text
-    cells. An empty one stands for a lesson of which nothing is known: its hand-ins are run whole.
+    `outputs` are those of its worked examples, by source, as they are stored with the solutions. An empty one stands
+    for a lesson of which nothing is known: its hand-ins are run whole.
     """
 
     release: tuple[Cell, ...] = ()
     solved: tuple[Cell, ...] = ()
     outputs: Mapping[str, list[Any]] = field(default_factory=dict)
-    texts: frozenset[str] = frozenset()
 
     @functools.cached_property
     def examples(self) -> tuple[str, ...]:
         """Its worked examples: the code cells that are neither an answer nor a check."""
         return tuple(cell.source for cell in self.release if cell.example)
-
-    def holds(self, cell: NotebookNode) -> bool:
-        """Whether a cell is one of its text cells, word for word."""
-        return cell.cell_type == "markdown" and cell.source in self.texts
 
 
 @dataclass(frozen=True)
@@ -96,8 +91,7 @@ def _read_lesson(*files: tuple[Path, int]) -> Lesson:
     release, solved = (nbformat.read(file, 4) for file, _ in files)
     examples = {c.source for c in release.cells if c.cell_type == "code" and not grade_id(c)}
     outputs = {c.source: list(c.outputs) for c in solved.cells if c.source in examples}
-    texts = frozenset(c.source for c in release.cells if c.cell_type == "markdown")
-    return Lesson(code(release, examples), code(restore(solved, release), examples), outputs, texts)
+    return Lesson(code(release, examples), code(restore(solved, release), examples), outputs)
 
 
 def code(nb: NotebookNode, examples: Collection[str] = ()) -> tuple[Cell, ...]:
