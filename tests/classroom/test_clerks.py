@@ -21,7 +21,6 @@ from grader.classroom.grading.record import Row, record
 from grader.classroom.store import FOLDER, Unavailable, locked
 from grader.classroom.walls.templates import NotStarted
 
-
 LONG = 30.0  # seconds, in which a clerk is sure to start on a busy machine
 
 
@@ -168,12 +167,11 @@ def test_a_page_that_cannot_be_written_is_said(course):
 
 
 def test_where_nothing_can_be_run_it_is_said_once(course, monkeypatch, capsys):
-        from grader.classroom import commands
+    from grader.classroom import commands
 
+    file = classes.submit(course, "dot", mini.solved(course))
     monkeypatch.chdir(course)
-    monkeypatch.setattr(
-        commands.sys, "argv", ["grader", "grade", str(classes.submit(course, "dot", mini.solved(course)))]
-    )
+    monkeypatch.setattr(sys, "argv", ["grader", "grade", str(file)])
     monkeypatch.setattr("grader.classroom.grading.loose._graded", no_template)
     with pytest.raises(SystemExit) as end:
         commands.main()
