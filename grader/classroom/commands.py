@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from grader.arrays.words import one_line
 from grader.classroom.grading.beginning import without_addresses
 from grader.classroom.out import terminal
-from grader.classroom.store import Unavailable
+from grader.classroom.store import FOLDER, Unavailable, locked
 from grader.classroom.walls.bubblewrap import WITHOUT, NoWalls
 
 if TYPE_CHECKING:
@@ -96,12 +97,17 @@ def feedback() -> None:
     """Write the feedback pages anew, from what is graded."""
     from grader.classroom.grading.grade import write_feedback
 
-    count = 0
-    for page in write_feedback(root_of(Path.cwd())):
-        out.print(escape(f"wrote {page}"), soft_wrap=True, highlight=False)
-        count += 1
-    if not count:
+    root = root_of(Path.cwd())
+    pages, problems = 0, 0
+    with locked(root / FOLDER):
+        for page, problem in write_feedback(root):
+            pages, problems = pages + 1, problems + bool(problem)
+            words = f"{one_line(page)} could not be written: {problem}" if problem else f"wrote {one_line(page)}"
+            out.print(escape(words), soft_wrap=True, highlight=False)
+    if not pages:
         raise Trouble("Nothing is graded yet, so there are no pages to write. Run `grader grade` first.")
+    if problems:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -150,15 +156,19 @@ def _grade_class(workers: int, again: list[str], details: bool, scheduler: str) 
 
 def _grade_files(paths: list[Path], as_json: bool, seed: int) -> None:
     from grader.classroom.grading.loose import grade_files
+    from grader.classroom.walls.templates import NotStarted
 
     records, problems = [], []
-    for result in grade_files(paths, root_of(Path.cwd()), seed):
-        if result.problem:
-            problems.append(result.problem)
-            continue
-        records += result.records
-        if not as_json:
-            _print_marks(result)
+    try:
+        for result in grade_files(paths, root_of(Path.cwd()), seed):
+            if result.problem:
+                problems.append(result.problem)
+                continue
+            records += result.records
+            if not as_json:
+                _print_marks(result)
+    except NotStarted as error:
+        problems.append(str(error))
     if as_json:
         print(json.dumps(records, indent=1))
     if problems:
@@ -191,7 +201,8 @@ def collect(
     if not archive.exists():
         raise Trouble(f"{archive}: there is no such file.")
     try:
-        receipts = unpack(archive, lesson, root / "submitted", replace, lessons)
+        with locked(root / FOLDER):
+            receipts = unpack(archive, lesson, root / "submitted", replace, lessons)
     except Unreadable as problem:
         raise Trouble(str(problem)) from None
     for receipt in receipts:

@@ -18,6 +18,7 @@ from traitlets import Float, Integer
 
 from grader.check import Mark
 from grader.classroom.course.notebook import checked, restore
+from grader.classroom.grading.clerks import HAND_IN_SECONDS
 from grader.classroom.grading.display import harmless_outputs, output
 from grader.classroom.handins.handin import registered_release
 from grader.classroom.inside.limits import Limits
@@ -61,14 +62,23 @@ class Grading:
     lesson: Lesson = Lesson()
 
 
-def grading_of(root: Path, lesson: str, release: NotebookNode, settings: Mapping[str, Any]) -> Grading:
-    """How the course in `root` grades a lesson; the settings are c.JudgedExecute of its nbgrader_config.py."""
+def grading_of(
+    root: Path, lesson: str, student: str, nb: NotebookNode, release: NotebookNode, settings: Mapping[str, Any]
+) -> Grading:
+    """How the course in `root` grades a hand-in; the settings are c.JudgedExecute of its nbgrader_config.py."""
     limits = Limits(
         cell_seconds=float(settings.get("cell_seconds", Limits.cell_seconds)),
         seconds=float(settings.get("seconds", Limits.seconds)),
     )
-    seed = settings.get("seed", DRAWN)
-    return Grading(release, kept_in(root / FOLDER).seed(lesson) if seed < 0 else seed, limits, lesson_of(root, lesson))
+    if (seed := settings.get("seed", DRAWN)) < 0:
+        store = kept_in(root / FOLDER)
+        seed = store.seed(lesson, store.attempt(lesson, student, _own_code(nb, release)))
+    return Grading(release, seed, limits, lesson_of(root, lesson))
+
+
+def _own_code(nb: NotebookNode, release: NotebookNode) -> list[str]:
+    """A hand-in's code cells but for the checks, which are the release's."""
+    return [cell.source for cell in code(restore(nb, release)) if not cell.check]
 
 
 def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Store) -> Graded:
@@ -102,7 +112,9 @@ def _judged(name: str, run: Run, seed: int, judge: Judge, store: Store) -> Judge
     if record := store.get("verdicts", place):
         return from_record(record)
     judged = judge(find(name), seed, answers)
-    if all(outcome.check != GRADER_WORKS for outcome in judged.verdict.outcomes):  # else the next run tries again
+    if judged.doubtful:
+        store.doubt("verdicts", place, to_record(judged), judged.verdict.words)
+    elif all(outcome.check != GRADER_WORKS for outcome in judged.verdict.outcomes):  # else the next run tries again
         store.put("verdicts", place, to_record(judged))
     return judged
 
@@ -140,6 +152,7 @@ class JudgedExecute(NbGraderPreprocessor):
 
     cell_seconds = Float(Limits.cell_seconds, help="Seconds that one cell may take.").tag(config=True)
     seconds = Float(Limits.seconds, help="Seconds that one notebook may take.").tag(config=True)
+    hand_in_seconds = Float(HAND_IN_SECONDS, help="Seconds that all of grading one hand-in may take.").tag(config=True)
     seed = Integer(DRAWN, help="Seed of the cases; drawn once for each lesson, and kept, when negative.").tag(
         config=True
     )
@@ -147,5 +160,6 @@ class JudgedExecute(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         where = resources["nbgrader"]
         root = Path(self.config.CourseDirectory.get("root") or ".")
-        grading = grading_of(root, where["assignment"], registered_release(where), self.trait_values(config=True))
+        settings = self.trait_values(config=True)
+        grading = grading_of(root, where["assignment"], where["student"], nb, registered_release(where), settings)
         return grade_notebook(nb, grading, shared_judge(), kept_in(root / FOLDER)).notebook, resources

@@ -5,30 +5,27 @@ What has not changed since it was graded is not graded again, so a run that was 
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
+import difflib
+import functools
 import os
-import signal
 from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
-from grader.classroom.course.build import build, is_registered, nbgrader
+from grader.arrays.words import one_line
+from grader.classroom.course.build import build, configuration, is_registered
 from grader.classroom.course.demo import make_class
-from grader.classroom.grading.beginning import begin
+from grader.classroom.grading.clerks import HAND_IN_SECONDS, Lost, by_clerks
 from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
-from grader.classroom.grading.record import HandIn, Row, record
+from grader.classroom.grading.record import HandIn, Row, record, write_page
 from grader.classroom.grading.summary import total, write_csv
-from grader.classroom.store import Unavailable
+from grader.classroom.store import FOLDER, Unavailable, locked
 from grader.classroom.walls import bubblewrap as walls
 
 DEMO = "07_matmul"  # the lesson that a demo class hands in
-MOST_DEATHS = 3  # how often in a row the graders' processes may die before somebody has to look
 
 
 @dataclass(frozen=True)
@@ -51,16 +48,8 @@ def grade_class(root: Path, console: Console, options: Options = Options()) -> l
     Raises Stopped on Ctrl-C, and Unavailable.
     """
     try:
-        if not is_registered(root):
-            console.print("Building course/ and the gradebook …")
-            build(root)
-        hand_ins = list(hand_ins_of(root)) or _demo(root, console)
-        if options.scheduler:
-            from grader.classroom.grading.cluster import run_ahead  # logs, queues and threads that a class seldom needs
-
-            run_ahead(hand_ins, options.scheduler, console)
-        rows = _graded(hand_ins, options, console)
-        write_csv(rows, root / "grades.csv")
+        with locked(root / FOLDER):
+            return _whole_class(root, console, options)
     except KeyboardInterrupt:
         raise Stopped("Stopped. What is done is kept. Run the same command again to go on.") from None
     except OSError as error:
@@ -68,7 +57,35 @@ def grade_class(root: Path, console: Console, options: Options = Options()) -> l
             f"{error.strerror or error} ({error.filename or root}). Put that right and run the same "
             "command again: what is done is kept."
         ) from error
+
+
+def _whole_class(root: Path, console: Console, options: Options) -> list[Row]:
+    if not is_registered(root):
+        console.print("Building course/ and the gradebook …")
+        build(root)
+    hand_ins = list(hand_ins_of(root)) or _demo(root, console)
+    _refuse_strangers(options.again, hand_ins)
+    if options.scheduler:
+        from grader.classroom.grading.cluster import run_ahead  # logs, queues and threads that a class seldom needs
+
+        run_ahead(hand_ins, options.scheduler, console)
+    rows = _graded(hand_ins, options, console, seconds_of(root))
+    write_csv(rows, root / "grades.csv")
     return rows
+
+
+def seconds_of(root: Path) -> float:
+    """How long grading one hand-in may take, by nbgrader_config.py."""
+    return float(configuration(root).JudgedExecute.get("hand_in_seconds", HAND_IN_SECONDS))
+
+
+def _refuse_strangers(again: Collection[str], hand_ins: Sequence[HandIn]) -> None:
+    """Raise Unavailable where somebody who handed in nothing is to be graded again."""
+    students = {hand_in.student for hand_in in hand_ins}
+    for name in sorted(set(again) - students):
+        near = difflib.get_close_matches(name, students) or sorted(students)[:5]
+        names = ", ".join(one_line(student) for student in near)
+        raise Unavailable(f"There is no hand-in of {one_line(name)} to grade again. Is it one of these: {names}?")
 
 
 def hand_ins_of(root: Path) -> Iterator[HandIn]:
@@ -86,13 +103,13 @@ def _demo(root: Path, console: Console) -> list[HandIn]:
     return list(hand_ins_of(root))
 
 
-def _graded(hand_ins: Sequence[HandIn], options: Options, console: Console) -> list[Row]:
+def _graded(hand_ins: Sequence[HandIn], options: Options, console: Console, seconds: float) -> list[Row]:
     """A row for each hand-in, in their order; the progress is shown meanwhile."""
     rows: dict[HandIn, Row] = {}
     with progress_bar(console) as progress:
         bar = progress.add_task("Grading", total=len(hand_ins), rate="")
         try:
-            for row in _all_rows(hand_ins, options):
+            for row in _all_rows(hand_ins, options, seconds):
                 rows[row.hand_in] = row
                 progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
                 if options.details:
@@ -105,50 +122,15 @@ def _graded(hand_ins: Sequence[HandIn], options: Options, console: Console) -> l
     return [rows[hand_in] for hand_in in hand_ins]
 
 
-def _all_rows(hand_ins: Sequence[HandIn], options: Options) -> Iterator[Row]:
-    """A row for each hand-in as it is ready. Processes that die are replaced, unless they die again and again."""
-    waiting = dict.fromkeys(hand_ins)
-    deaths = 0
-    while waiting and deaths < MOST_DEATHS:
-        try:
-            for row in _side_by_side(list(waiting), options):
-                del waiting[row.hand_in]
-                deaths = 0
-                yield row
-        except BrokenProcessPool:
-            deaths += 1
-    for hand_in in waiting:
-        yield Row(
-            hand_in,
-            problem="The process that graded it died, several times. Is there too little memory for so many --workers?",
-        )
+def _all_rows(hand_ins: Sequence[HandIn], options: Options, seconds: float) -> Iterator[Row]:
+    """A row for each hand-in as it is ready."""
+    work = functools.partial(_recorded_by, frozenset(options.again))
+    for hand_in, row in by_clerks(work, hand_ins, options.workers, seconds):
+        yield Row(hand_in, problem=row.why) if isinstance(row, Lost) else row
 
 
-def _side_by_side(hand_ins: Sequence[HandIn], options: Options) -> Iterator[Row]:
-    """Rows as they are ready, from a pool of processes."""
-    count = min(options.workers, len(hand_ins))
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=begin)
-    try:
-        with _deaf_to_ctrl_c():
-            futures: list[Future[Row]] = [pool.submit(record, h, h.student in options.again) for h in hand_ins]
-        for future in as_completed(futures):
-            yield future.result()
-    except BaseException:
-        for child in multiprocessing.active_children():
-            child.kill()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@contextlib.contextmanager
-def _deaf_to_ctrl_c() -> Iterator[None]:
-    """Processes started in this block leave Ctrl-C to the one that started them."""
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
+def _recorded_by(again: Collection[str], hand_in: HandIn) -> Row:
+    return record(hand_in, hand_in.student in again)
 
 
 def _line(row: Row) -> str:
@@ -156,10 +138,11 @@ def _line(row: Row) -> str:
     return escape(f"{row.hand_in.student}  {row.hand_in.lesson}  {marks}")
 
 
-def write_feedback(root: Path) -> Iterator[Path]:
-    """Write every graded hand-in's feedback page anew, with what a person has since added in Formgrader."""
-    api = nbgrader(root)
-    for hand_in in hand_ins_of(root):
-        is_graded = hand_in.at("autograded").exists()
-        if is_graded and api.generate_feedback(hand_in.lesson, hand_in.student, force=True)["success"]:
-            yield hand_in.at("feedback", ".html").relative_to(root)
+def write_feedback(root: Path) -> Iterator[tuple[Path, str]]:
+    """Write every graded hand-in's feedback page anew, with what a person has since added in Formgrader.
+
+    Each comes with the reason why it could not be written, "" where it was.
+    """
+    graded = [hand_in for hand_in in hand_ins_of(root) if hand_in.at("autograded").exists()]
+    for hand_in, problem in by_clerks(write_page, graded, Options.workers, seconds_of(root)):
+        yield hand_in.at("feedback", ".html").relative_to(root), problem.why if isinstance(problem, Lost) else problem

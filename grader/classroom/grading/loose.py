@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -11,11 +12,12 @@ import nbformat
 from nbformat import NotebookNode
 
 from grader.classroom.course.notebook import checks
+from grader.classroom.grading.clerks import Lost, by_clerks
 from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.handins import handin
 from grader.classroom.handins.archive import hidden
 from grader.classroom.store import Store
-from grader.classroom.verdicts.judge import Judge
+from grader.classroom.verdicts.judge import shared_judge
 
 
 @dataclass(frozen=True)
@@ -29,14 +31,11 @@ class Records:
 
 def grade_files(paths: Sequence[Path], root: Path, seed: int) -> Iterator[Records]:
     """Judge every notebook under `paths`, one after the other, against the lessons in `root/course`."""
-    releases = [nbformat.read(p, 4) for p in sorted((root / "course").glob("*/*.ipynb"))]
-    judge = Judge()
-    try:
-        for path in paths:
-            for file in _notebooks(path):
-                yield _graded(file, releases, judge, seed) if isinstance(file, Path) else file
-    finally:
-        judge.close()
+    found = [file for path in paths for file in _notebooks(path)]
+    yield from (problem for problem in found if isinstance(problem, Records))
+    files = [file for file in found if isinstance(file, Path)]
+    for file, outcome in by_clerks(functools.partial(_graded, root, seed), files):
+        yield Records(str(file), problem=f"{file}: {outcome.why}") if isinstance(outcome, Lost) else outcome
 
 
 def _notebooks(path: Path) -> list[Path | Records]:
@@ -48,20 +47,25 @@ def _notebooks(path: Path) -> list[Path | Records]:
     return [*inside] or [Records(str(path), problem=f"{path}: there is no notebook (*.ipynb) in this folder.")]
 
 
-def _graded(file: Path, releases: Sequence[NotebookNode], judge: Judge, seed: int) -> Records:
+@functools.cache
+def _releases(root: Path) -> list[NotebookNode]:
+    return [nbformat.read(p, 4) for p in sorted((root / "course").glob("*/*.ipynb"))]
+
+
+def _graded(root: Path, seed: int, file: Path) -> Records:
     try:
         nb = handin.read(file)
     except handin.Unreadable as why:
         return Records(str(file), problem=f"{file}: {why}")
     named = set(checks(nb))
-    release = max(releases, key=lambda r: len(named & set(checks(r))), default=None)
+    release = max(_releases(root), key=lambda r: len(named & set(checks(r))), default=None)
     if release is None or not named & set(checks(release)):
         return Records(
             str(file),
             problem=f"{file}: none of the course's exercises is in it. Is it a notebook from "
             "course/, with its check cells?",
         )
-    graded = grade_notebook(nb, Grading(release, seed), judge, Store(None))
+    graded = grade_notebook(nb, Grading(release, seed), shared_judge(), Store(None))
     student = _student(file)
     return Records(
         f"{student}: {file.name}",

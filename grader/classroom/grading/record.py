@@ -21,6 +21,7 @@ from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from sqlalchemy.exc import SAWarning
 
+from grader.arrays.words import one_line
 from grader.classroom.course.build import configuration, gradebook, nbgrader
 from grader.classroom.course.notebook import CHECK
 from grader.classroom.grading.execute import REACHED, Grading, grade_notebook, grading_of
@@ -32,6 +33,7 @@ from grader.classroom.verdicts.judge import GRADER_WORKS, shared_judge
 from grader.classroom.walls.bubblewrap import NoWalls
 from grader.exercises.verdict import Verdict
 
+MOST_REASON = 500  # characters of a reason that nbgrader gives
 LOCKED_TRIES = 3  # of a step of nbgrader's, when another process has the gradebook locked
 
 
@@ -79,7 +81,7 @@ def record(hand_in: HandIn, again: bool = False) -> Row:
         return _recorded(hand_in, again)
     except Unreadable as why:
         return Row(hand_in, problem=str(why))
-    except NoWalls:
+    except (NoWalls, MemoryError):
         raise
     except Exception as error:  # the fault is no hand-in's, and the class goes on
         return Row(
@@ -123,13 +125,18 @@ def material(hand_in: HandIn) -> tuple[NotebookNode, Grading]:
         release = registered_release(resources)
     except MissingEntry:
         raise Unreadable(f"There is no lesson {hand_in.lesson} in course/.") from None
-    return nb, grading_of(hand_in.root, hand_in.lesson, release, config.JudgedExecute)
+    return nb, grading_of(hand_in.root, hand_in.lesson, hand_in.student, nb, release, config.JudgedExecute)
 
 
 def _stamp(nb: NotebookNode, release: NotebookNode, verdicts: Sequence[Verdict]) -> str:
     """The content of all that a hand-in's record holds."""
     content = [[[c.cell_type, c.source, c.metadata.get("nbgrader")] for c in one.cells] for one in (nb, release)]
     return key(content, [asdict(outcome) for verdict in verdicts for outcome in verdict.outcomes])
+
+
+def write_page(hand_in: HandIn) -> str:
+    """Write a graded hand-in's feedback page; returns why it could not be written, "" when it was."""
+    return _problem(_api(hand_in.root).generate_feedback, hand_in)
 
 
 @functools.cache
@@ -148,9 +155,16 @@ def _problem(step: Callable[..., dict[str, Any]], hand_in: HandIn) -> str:
         log = "\n".join((result.get("error", ""), result.get("log", "")))  # the log has the cause
         if "locked" not in log:
             break
-    lines = [line for line in log.splitlines() if line.strip()] or ["it gave no reason"]
-    errors = [line for line in lines if re.match(r"[\w.]+(Error|Entry)\b", line)]
-    return (errors or lines)[-1].strip()
+    if "MemoryError" in log:
+        raise MemoryError
+    return _reason(log)
+
+
+def _reason(log: str) -> str:
+    """The line of a log with the last exception; where there is none, the last line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()] or ["it gave no reason"]
+    errors = [line for line in lines if re.match(r"([A-Za-z_]\w*\.)*[A-Z]\w*(Error|Exception|Entry)\b", line)]
+    return one_line((errors or [line for line in lines if "traceback" not in line.lower()] or lines)[-1], MOST_REASON)
 
 
 def _row(hand_in: HandIn, verdicts: Sequence[Verdict]) -> Row | None:

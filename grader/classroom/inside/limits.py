@@ -23,9 +23,9 @@ class Limits:
     file: int = 64 << 20
     files: int = 512  # open at once
     made: int = 20_000  # files and folders in its home
-    threads: int = 1000
-    line: int = 32 << 20
-    lines: int = 256 << 20  # of all lines that a run writes
+    threads: int = 192 + 16 * (os.cpu_count() or 1)  # JAX with eight devices has about 120, and two for each core
+    line: int = 4 << 20
+    lines: int = 32 << 20  # of all lines that a run writes
 
 
 def confine(limits: Limits) -> None:

@@ -16,8 +16,8 @@ from typing import Any, TextIO
 
 import PIL.Image
 
-from grader.classroom.inside.limits import INTERRUPT_SECONDS
-from grader.classroom.inside.recorder import Recorder, Stream, make_shell
+from grader.classroom.inside.limits import INTERRUPT_SECONDS, REPORTED, Limits
+from grader.classroom.inside.recorder import CUT, Recorder, Stream, make_shell
 from grader.classroom.inside.role import WARM, Role, import_all
 from grader.classroom.inside.shown import modules
 
@@ -91,25 +91,31 @@ def main(questions: TextIO, replies: TextIO) -> None:
     shell, recorder = _shell()
 
     from grader.arrays.devices import prepare
+    from grader.exercises.answers import Problem
     from grader.exercises.as_json import question_from_json, to_json
 
+    too_long = Problem("refused", message=f"The answer takes more than {Limits.line >> 20} MiB. It should be small.")
     prepare()  # devices start when they are first used, which tables never do
     sys.stdout, sys.stderr = Stream(recorder, "stdout"), Stream(recorder, "stderr")
 
-    def say(message: dict[str, Any]) -> None:
-        replies.write(json.dumps(message, default=str) + "\n")
+    def say(most: int, instead: Any, **message: Any) -> None:
+        """Write a message whose last part is replaced where it would be too long."""
+        line = json.dumps(message, default=str)
+        if len(line) > most:
+            line = json.dumps({**message, [*message][-1]: instead}, default=str)
+        replies.write(line + "\n")
         replies.flush()
 
     for number, step in enumerate(job["steps"]):
         if "source" in step:
-            say({"cell": number, "outputs": run_cell(shell, recorder, step["source"], job["cell_seconds"])})
+            outputs = run_cell(shell, recorder, step["source"], job["cell_seconds"])
+            say(REPORTED, [{"output_type": "stream", "name": "stdout", "text": CUT}], cell=number, outputs=outputs)
         else:
-            values = answers(
-                shell, step["form"], question_from_json(step["asks"]), step["expression"], job["cell_seconds"]
-            )
+            asks = question_from_json(step["asks"])
+            values = answers(shell, step["form"], asks, step["expression"], job["cell_seconds"])
             recorder.take()
-            say({"check": step["check"], "answers": to_json(values)})
-    say({"end": True})
+            say(Limits.line, to_json([too_long] * len(asks)), check=step["check"], answers=to_json(values))
+    say(REPORTED, True, end=True)
 
 
 ROLE = Role(main, warm)

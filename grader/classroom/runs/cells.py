@@ -8,6 +8,12 @@ import symtable
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+# What is cut into slices at most; whatever is larger is run whole. The longest lesson has 84 cells, 20,000 characters,
+# and uses or binds 450 names, each counted once in every cell that has it.
+MOST_CELLS_CUT = 300
+MOST_CODE = 100_000  # characters; parsing takes up to a kilobyte for each
+MOST_NAMES = 5_000
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -44,11 +50,14 @@ class CellText:
 
 
 def parse_cells(sources: Sequence[str]) -> list[CellText] | None:
-    """The cells, parsed; None when one of them is not Python, or is too large or too deep for the parser."""
+    """The cells, parsed; None when one of them is not Python or too deep for the parser, or they are too many."""
+    if len(sources) > MOST_CELLS_CUT or sum(map(len, sources)) > MOST_CODE:
+        return None
     try:
-        return [_text(source) for source in sources]
+        texts = [_text(source) for source in sources]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+    return texts if sum(len(t.names.binds) + len(t.names.uses) for t in texts) <= MOST_NAMES else None
 
 
 @functools.lru_cache(maxsize=256)  # most cells of a class are the same in every hand-in

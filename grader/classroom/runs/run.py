@@ -14,10 +14,12 @@ text shows that the answers are the same, and where they have been the same for 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from grader.classroom.inside.shown import shown
 from grader.classroom.runs.cells import Cell
 from grader.classroom.runs.slices import slices, spare_examples
 from grader.classroom.store import Store, key, version
-from grader.classroom.walls.templates import Ended, Template, steadily
+from grader.classroom.walls.templates import Ended, Template, message_in, steadily
 from grader.exercises.as_json import to_json
 from grader.exercises.collecting import asks
 from grader.lessons import find
@@ -77,7 +79,32 @@ class Setup:
     lesson: Lesson
 
 
-Shortcut = Callable[[Sequence[Cell], Setup], Run | None]
+@dataclass
+class Clock:
+    """The seconds that are left for a hand-in's own code: all runs and all tries of it share them."""
+
+    left: float
+
+    @contextlib.contextmanager
+    def ticking(self) -> Iterator[None]:
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.left -= time.monotonic() - start
+
+    @contextlib.contextmanager
+    def half(self) -> Iterator[Clock]:
+        """Half of what is left, for the length of a `with` block."""
+        part = Clock(self.left / 2)
+        self.left -= part.left
+        try:
+            yield part
+        finally:
+            self.left += part.left
+
+
+Shortcut = Callable[[Sequence[Cell], Setup, Clock], Run | None]
 
 
 def lesson_of(root: Path, name: str) -> Lesson:
@@ -110,38 +137,42 @@ def code(nb: NotebookNode, examples: Collection[str] = ()) -> tuple[Cell, ...]:
 @functools.lru_cache(maxsize=4)
 def run_hand_in(cells: tuple[Cell, ...], setup: Setup) -> Run:
     """Run a hand-in by the first shortcut that applies to it, else whole. What is already done is not done again."""
+    clock = Clock(setup.limits.seconds)
     for shortcut in SHORTCUTS:
-        if _is_faithful(shortcut, setup) and (run := shortcut(cells, setup)):
+        if _is_faithful(shortcut, setup) and (run := shortcut(cells, setup, clock)):
             return run
-    return _run_whole(cells, setup)
+    return _run_whole(cells, setup, clock)
 
 
-def _run_whole(cells: Sequence[Cell], setup: Setup) -> Run:
-    return perform(steps(cells, setup.seed), setup.limits, setup.store)
+def _run_whole(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run:
+    return perform(steps(cells, setup.seed), setup.limits, setup.store, clock)
 
 
 @functools.lru_cache
 def _is_faithful(shortcut: Shortcut, setup: Setup) -> bool:
     """Whether the solved lesson gives the same answers by this shortcut as it does when run whole."""
-    run = shortcut(setup.lesson.solved, setup)
-    return run is not None and run.answers == _run_whole(setup.lesson.solved, setup).answers
+    solved, seconds = setup.lesson.solved, setup.limits.seconds
+    run = shortcut(solved, setup, Clock(seconds))
+    return run is not None and run.answers == _run_whole(solved, setup, Clock(seconds)).answers
 
 
-def _in_slices(cells: Sequence[Cell], setup: Setup) -> Run | None:
+def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
     """The answers of a notebook that has all worked examples, each once and in order, slice by slice.
 
-    None when it cannot be cut, or when a slice has more to say than its answer.
+    None when it cannot be cut, or when a slice has more to say than its answer. The slices together take half of the
+    time at most: the rest is for running it whole.
     """
     examples = tuple(cell.source for cell in cells if cell.example)
     if examples != setup.lesson.examples or len(set(examples)) < len(examples) or not (parts := slices(cells)):
         return None
     answers: dict[str, Any] = {}
-    for name, sources in parts.items():
-        todo = [*({"source": source} for source in sources), check_step(name, name, setup.seed)]
-        run = perform(todo, setup.limits, setup.store)
-        if run.ending or name not in run.answers or _has_complaints(run):
-            return None
-        answers |= run.answers
+    with clock.half() as half:
+        for name, sources in parts.items():
+            todo = [*({"source": source} for source in sources), check_step(name, name, setup.seed)]
+            run = perform(todo, setup.limits, setup.store, half)
+            if run.ending or name not in run.answers or _has_complaints(run):
+                return None
+            answers |= run.answers
     return Run(answers, {}, spare_cells=tuple(k for k, cell in enumerate(cells) if cell.example))
 
 
@@ -150,7 +181,7 @@ def _has_complaints(run: Run) -> bool:
     return any(o.get("output_type") == "error" or o.get("name") == "stderr" for _, o in _each_output(run.outputs))
 
 
-def _without_spares(cells: Sequence[Cell], setup: Setup) -> Run | None:
+def _without_spares(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
     """A run without the spare examples; None where there are none, or where a run with them may show more.
 
     That may be so when a cell of the student's own stops with an error, or any cell with a NameError.
@@ -162,7 +193,7 @@ def _without_spares(cells: Sequence[Cell], setup: Setup) -> Run | None:
     if not spares:
         return None
     places = [k for k in range(len(cells)) if k not in spares]
-    run = _run_whole([cells[k] for k in places], setup)
+    run = _run_whole([cells[k] for k in places], setup, clock)
     outputs = {places[k]: several for k, several in run.outputs.items()}
     errors = {k: o.get("ename") for k, o in _each_output(outputs) if o.get("output_type") == "error"}
     if any(not cells[k].example or error == "NameError" for k, error in errors.items()) and not run.ending:
@@ -202,35 +233,48 @@ def _asked(name: str, seed: int) -> dict[str, Any]:
     return {"form": exercise.form, "asks": to_json(asks(exercise, exercise.draw_cases(seed, thorough=True)))}
 
 
-def perform(todo: list[dict[str, Any]], limits: Limits, store: Store) -> Run:
-    """Do the steps in a worker, unless the store has their result."""
-    name = run_key(todo, limits)
-    if (record := store.get("runs", name)) is None:
-        record = asdict(_run_steps(todo, limits))
+def perform(todo: list[dict[str, Any]], limits: Limits, store: Store, clock: Clock | None = None) -> Run:
+    """Do the steps in a worker while the clock allows it, unless the store has their result.
+
+    An end that may be the machine's doing is doubted; one that came because other runs had used up the time is not
+    kept.
+    """
+    clock = clock or Clock(limits.seconds)
+    name, has_all = run_key(todo, limits), clock.left >= limits.seconds
+    if record := store.get("runs", name):
+        return Run(record["answers"], {int(k): v for k, v in record["outputs"].items()}, record["ending"])
+    run, end = _run_steps(todo, limits, clock)
+    record = {"answers": run.answers, "outputs": run.outputs, "ending": run.ending}
+    if end is None or not end.doubtful:
         store.put("runs", name, record)
-    return Run(record["answers"], {int(k): v for k, v in record["outputs"].items()}, record["ending"])
+    elif has_all:
+        store.doubt("runs", name, record, run.ending)
+    return run
 
 
 def run_key(todo: list[dict[str, Any]], limits: Limits) -> str:
     return key(version(*shown()), todo, limits.cell_seconds, limits.seconds)
 
 
-def _run_steps(todo: list[dict[str, Any]], limits: Limits) -> Run:
+def _run_steps(todo: list[dict[str, Any]], limits: Limits, clock: Clock) -> tuple[Run, Ended | None]:
+    """The run, and how it ended before its work did."""
     run = Run({}, {})
     try:
-        steadily(lambda: _listen(todo, limits, run))
+        steadily(lambda: _listen(todo, limits, run, clock))
     except Ended as end:
-        return replace(run, ending=str(end))
-    return run
+        return replace(run, ending=str(end)), end
+    return run, None
 
 
-def _listen(todo: list[dict[str, Any]], limits: Limits, run: Run) -> None:
+def _listen(todo: list[dict[str, Any]], limits: Limits, run: Run, clock: Clock) -> None:
     """Enter into the run what a worker reports while it does the steps."""
+    if clock.left <= 0:
+        raise Ended(f"The {limits.seconds:g} seconds that a notebook may take were over.", late=True)
     run.answers.clear()
     run.outputs.clear()
     names = {step["check"] for step in todo if "check" in step}
     room = REPORTED
-    with workers().fork(limits) as fork:
+    with workers().fork(replace(limits, seconds=clock.left)) as fork, clock.ticking():
         fork.write(json.dumps({"cell_seconds": limits.cell_seconds, "steps": todo}))
         for line in fork.lines():
             message = _message(line)
@@ -247,7 +291,7 @@ def _listen(todo: list[dict[str, Any]], limits: Limits, run: Run) -> None:
 def _message(line: str) -> dict[str, Any]:
     """A worker's message. A line that is none is an empty one: students' code may have written it."""
     try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
+        message = message_in(line)
+    except ValueError:
         return {}
     return message if isinstance(message, dict) else {}

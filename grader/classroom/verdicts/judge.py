@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -19,7 +17,8 @@ from grader.arrays.devices import as_flags, eight_devices
 from grader.classroom.inside import wire
 from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import PACKAGE
-from grader.classroom.walls.templates import Ended, Fork, Template, steadily
+from grader.classroom.walls.bubblewrap import NoWalls
+from grader.classroom.walls.templates import Ended, Fork, NotStarted, Template, message_in, steadily
 from grader.exercises.answers import Answer, Script
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.case import Case
@@ -48,11 +47,12 @@ CRASH = "Running it on eight devices ended the process that ran it. Does it need
 
 @dataclass(frozen=True)
 class Judged:
-    """A verdict with its card, as HTML and as text."""
+    """A verdict with its card, as HTML and as text. A `doubtful` one may be the machine's fault: it was late, say."""
 
     verdict: Verdict
     html: str
     text: str
+    doubtful: bool = False
 
 
 def present(verdict: Verdict) -> Judged:
@@ -115,6 +115,8 @@ class Judge:
         eight_devices()  # for references and mistakes, which are ours
         try:
             return self._verdict(exercise, exercise.draw_cases(seed, thorough=True), from_json(answers))
+        except (NotStarted, NoWalls, MemoryError):
+            raise
         except Exception as error:  # a mistake of ours: the class goes on
             return no_marks(
                 exercise,
@@ -147,7 +149,7 @@ class Judge:
         try:
             return steadily(decide)
         except Ended as end:
-            return no_marks(exercise, "runs", _why(end, template.limits))
+            return replace(no_marks(exercise, "runs", _why(end, template.limits)), doubtful=end.doubtful)
 
     def close(self) -> None:
         self.evaluators.kill()
@@ -166,12 +168,12 @@ def _launch(script: Script, case: Case, ask: Callable[[dict[str, Any]], dict[str
 def _ask(fork: Fork, question: dict[str, Any]) -> dict[str, Any]:
     fork.write(json.dumps(question))
     try:
-        reply = json.loads(next(fork.lines()))
+        reply = message_in(next(fork.lines()))
         if "raised" in reply:
             kind, message = map(str, reply["raised"])
             raise Failed(kind[:100], message[:4000])
         return reply
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError) as error:
         raise Ended(f"The evaluator answered what it never answers: {error}") from error
 
 
@@ -183,8 +185,7 @@ def _why(end: Ended, limits: Limits) -> str:
         )
     if end.status is None:
         return str(end)
-    aborted = os.WIFSIGNALED(end.status) and os.WTERMSIG(end.status) == signal.SIGABRT
-    return DEADLOCK if aborted else CRASH
+    return DEADLOCK if end.is_abort else CRASH
 
 
 @functools.cache

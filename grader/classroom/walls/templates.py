@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psutil
 
@@ -35,6 +35,8 @@ START_SECONDS = 120.0  # that a template may take to import JAX on a slow, busy 
 LEAVE_SECONDS = 5.0  # that a fork may take to end after its last line
 LOOK_SECONDS = 0.1  # between two looks at a fork's memory
 TRIES = 5  # of a run whose process is killed each time
+SOON = 5.0  # seconds; a run that is killed later than this is tried once more, and not again and again
+MOST_PLAIN = 200_000  # characters of a line that stand in no text; lessons' answers have 1,400 at most
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # exit statuses of a template when it, or bubblewrap, is killed
 _T = TypeVar("_T")
 
@@ -50,20 +52,46 @@ class Ended(Exception):
         super().__init__(words)
         self.status, self.late, self.killed = status, late, killed
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether a busy machine, or somebody else, may have ended it."""
+        return self.late or self.killed or self.is_abort
+
+    @property
+    def is_abort(self) -> bool:
+        """Whether it was ended as XLA ends a program whose devices wait for each other too long."""
+        return self.status is not None and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGABRT
+
+
+class NotStarted(RuntimeError):
+    """A template cannot start, so nothing can be run here; the text says why."""
+
 
 def steadily(work: Callable[[], _T]) -> _T:
     """Do the work of a run, and do it again when its process was killed.
 
     A person may have killed it, or a machine short of memory, and no hand-in is to pay for that. A run that ends so
-    every time is itself the cause.
+    every time is itself the cause; so is one that lives long before it is killed for the second time.
     """
-    for _ in range(TRIES - 1):
+    for tried in range(TRIES - 1):
+        start = time.monotonic()
         try:
             return work()
         except Ended as end:
-            if not end.killed:
+            if not end.killed or tried and time.monotonic() > start + SOON:
                 raise
     return work()
+
+
+def message_in(line: str) -> Any:
+    """The JSON value in a stranger's line. Raises ValueError where it is none, or has too many parts."""
+    pieces = line.replace("\\\\", "").replace('\\"', "").split('"')  # every other one stands in no text
+    if sum(map(len, pieces[::2])) > MOST_PLAIN:
+        raise ValueError("it has far too many parts")
+    try:
+        return json.loads(line)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 class Template:
@@ -109,7 +137,7 @@ class Template:
                     return
                 except OSError:
                     self.kill()
-        raise RuntimeError(
+        raise NotStarted(
             f"The process that {self.role}s are forked from was killed {TRIES} times. Is this machine short of memory?"
         )
 
@@ -133,7 +161,7 @@ class Template:
             complaints.seek(0)
             reason = complaints.read()[-2000:].decode(errors="replace").strip() or "it said nothing"
         self.kill()
-        raise RuntimeError(f"The process that {self.role}s are forked from did not start: {reason}")
+        raise NotStarted(f"The process that {self.role}s are forked from did not start: {reason}")
 
     def _process(self, control: int, complaints: int) -> subprocess.Popen[bytes]:
         """The template's process, behind walls unless somebody has left them out; it gets two of our descriptors."""
@@ -262,7 +290,10 @@ class Fork:
                 yield from (line.decode(errors="replace") for line in complete)
             if self.received > self.limits.lines or self.pending > self.limits.line:
                 self.template.kill()
-                raise Ended("The notebook answered with more than an answer can be, and was stopped.")
+                raise Ended(
+                    f"It answered with more than {self.limits.line >> 20} MiB, and was stopped. Arrays and tables of "
+                    "the exercises have a few hundred entries."
+                )
 
     def _read(self) -> bytes:
         """The next piece, of any length. Time and memory are looked at meanwhile, even when it never pauses."""
