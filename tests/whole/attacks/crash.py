@@ -109,7 +109,7 @@ ATTACKS = (
         "a call whose name writes to the terminal",
         CRASH,
         r"""
-        call = 'stablehlo.custom_call @"\1B[2Jmallory"(INPUT) : (TYPE) -> TYPE'
+        call = 'stablehlo.custom_call @"\\1B[2Jmallory"(INPUT) : (TYPE) -> TYPE'
         deliver(lambda artefact: rewritten(artefact, ending(call)))
         """,
         either(controlling, crashed),

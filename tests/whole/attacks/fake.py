@@ -200,9 +200,10 @@ ATTACKS = (
         FAKE,
         """
         def case3(a, b, *, mesh):
-            idle = lambda c: jax.lax.psum(0 * c, "x")
-            nothing = jax.shard_map(idle, mesh=mesh, in_specs=P("x", None), out_specs=P(None, None))
-            return a @ b + nothing(jnp.zeros((a.shape[0] * mesh.size, b.shape[1])))
+            idle = lambda c: jax.lax.psum(c, "x")
+            summed = jax.shard_map(idle, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
+            c = a @ b
+            return c + 0 * summed(c)
         """,
         points_over(2),
         stands("the judge compares with what is compiled"),
@@ -214,9 +215,10 @@ ATTACKS = (
         FAKE,
         """
         def case3(a, b, *, mesh):
-            idle = lambda c: 0 * jax.lax.all_gather(c, "x", axis=0, tiled=True)[: c.shape[0]]
-            nothing = jax.shard_map(idle, mesh=mesh, in_specs=P("x", None), out_specs=P("x", None))
-            return a @ b + nothing(jnp.zeros((a.shape[0] * mesh.size, b.shape[1])))[: a.shape[0]]
+            idle = lambda c: jax.lax.all_gather(c, "x", axis=0, tiled=True)
+            gathered = jax.shard_map(idle, mesh=mesh, in_specs=P("x", None), out_specs=P(), check_vma=False)
+            c = a @ b
+            return c + 0 * gathered(c)
         """,
         points_over(2),
         stands("the judge compares with what is compiled"),

@@ -49,7 +49,13 @@ def points_over(most: float) -> Judgement:
     def judgement(result: Result) -> str:
         wrong = [f"{name}: {points}" for name, points in result.points.items() if not 0 <= points <= FULL[name]]
         total = sum(result.points.values())
-        return f"marks out of range: {wrong}" if wrong else f"{total:g} points" if total > most else ""
+        return (
+            f"marks out of range: {wrong}"
+            if wrong
+            else f"{total - most:g} points more than are due"
+            if total > most
+            else ""
+        )
 
     return judgement
 
