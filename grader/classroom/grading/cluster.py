@@ -38,6 +38,7 @@ from grader.exercises.exercise import Exercise
 if TYPE_CHECKING:
     from distributed import Client, Future
 
+SILENT = logging.CRITICAL + 1  # Dask logs what it cannot read as critical, with a traceback
 CONNECT_SECONDS = 10.0  # until a scheduler answers and has a worker
 PATIENCE_SECONDS = 30.0  # without any worker, until the rest is run here: a nanny needs some to start another
 POLL_SECONDS = 0.5  # between two looks at the workers that are there
@@ -83,7 +84,7 @@ def _connected(address: str) -> Iterator[Client]:
             "or grader[cluster]), here and on the cluster; or grade without --scheduler."
         ) from None
     for name in ("distributed", "distributed.client"):  # what matters is said below
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+        logging.getLogger(name).setLevel(SILENT)
     with _without_pickles(), contextlib.ExitStack() as stack:
         try:
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)

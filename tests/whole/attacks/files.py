@@ -129,6 +129,7 @@ ATTACKS = (
         shown(image_png='"><div id=mallory>', image_jpeg="<div id=mallory>", text_latex="$x$<div id=mallory>"),
         either(broke, marked_up),
         falls(RAW),
+        slow=True,
     ),
     attack(
         "scripts among the outputs",
@@ -164,6 +165,7 @@ ATTACKS = (
         beside(lambda folder: os.mkfifo(folder / "pipe")),
         either(broke, lost),
         falls("it stops at what cannot be copied"),
+        slow=True,
     ),
     attack(
         "a link to the solution",
