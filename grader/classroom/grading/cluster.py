@@ -77,7 +77,7 @@ def run_ahead(hand_ins: Sequence[HandIn], address: str, console: Console) -> Non
 def _connected(address: str) -> Iterator[Client]:
     """A client of the scheduler, which has workers, and all of them this same grader."""
     try:
-        from distributed import Client
+        from distributed import Client, Security
     except ImportError:
         raise NoCluster(
             "--scheduler needs Dask, which is not installed here. Install it (`pip install distributed`, "
@@ -87,8 +87,10 @@ def _connected(address: str) -> Iterator[Client]:
         logging.getLogger(name).setLevel(SILENT)
     with _without_pickles(), contextlib.ExitStack() as stack:
         try:
+            if address.startswith("tls:") and not Security().get_connection_args("client")["ssl_context"]:
+                raise ValueError("no certificate is named here")  # a Client would be left half made
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:  # TypeError: no certificates
+        except (OSError, ValueError) as error:
             raise NoCluster(_no_scheduler(address, error)) from None
         stack.callback(client.close, timeout=2)
         for topic in ("print", "warn"):  # a worker's words are not for this terminal
