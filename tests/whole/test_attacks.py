@@ -14,7 +14,7 @@ from textwrap import dedent
 
 import needs
 import pytest
-from whole.attacks import ATTACKS, BY_NAME, attack, crash, fake, fill, poison, result, steal
+from whole.attacks import ATTACKS, BY_NAME, attack, crash, fake, files, fill, poison, result, steal
 from whole.attacks.attack import Attack
 from whole.attacks.grading import directly
 from whole.attacks.lab import Lab
@@ -78,6 +78,7 @@ AIMS = {
     steal: {attack.STEAL, attack.TRESPASS},
     poison: {attack.LEAVE, attack.POISON},
     fill: {attack.EXHAUST, attack.HANG},
+    files: {attack.PAGE, attack.FOLDER, attack.EXHAUST, attack.HANG},
     crash: {attack.CRASH},
 }
 
@@ -162,6 +163,14 @@ CLEAN = Result(points=dict(FULL), later=dict(FULL), text="made 3, wrote 7 MB")
         (result.controlling, replace(CLEAN, words="\x1b[2J")),
         (result.blamed, replace(CLEAN, words="The grader itself failed on this answer")),
         (result.harm, replace(CLEAN, left=("process 7",))),
+        (result.scripted, replace(CLEAN, page="<a href='java&#115;cript:x'>")),
+        (result.scripted, replace(CLEAN, page="<a href=' Java\tscript&colon;x'>")),
+        (result.scripted, replace(CLEAN, page="<img src='data:image/svg+xml,x'>")),
+        (result.calling, replace(CLEAN, page="<img src='//mallory.example/x'>")),
+        (result.marked_up, replace(CLEAN, page='<svg id="mallory">')),
+        (result.calculating, replace(CLEAN, table="student,problem\nmallory,=1+1")),
+        (result.controlling, replace(CLEAN, table="\x1b[2J")),
+        (result.copied, replace(CLEAN, copied=("evil.html",))),
         (result.crashed, replace(CLEAN, raised="it ended")),
     ],
 )

@@ -1,36 +1,44 @@
 """A class on a Dask cluster: hand-ins are run and judged there, and recorded here.
 
-A hand-in is sent as a task, with all that it is judged by. Its results come back with their keys and are put into the
-same store as those of a local run. Whatever records the class then finds them in the store, and runs what is missing
-itself: so marks are the same wherever a hand-in ran, and a cluster that goes away costs nothing but time.
+A hand-in is sent as a task, with all that it is judged by. It is then graded here in play: each run and each verdict
+that is asked for is taken from what the worker sent, read without trust, and put into the same store as those of a
+local run. What nobody asks for is left aside. Whatever records the class then finds them in the store, and runs what is
+missing itself: so marks are the same wherever a hand-in ran, and a cluster that goes away costs nothing but time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import json
 import logging
 import queue
+import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 
-from grader.classroom.grading.execute import grade_notebook
+from grader.arrays.words import one_line
+from grader.classroom.grading.execute import grade_notebook, verdict_key
 from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, material
-from grader.classroom.grading.tasks import NoCluster, about, grade_task, other_version, pack
+from grader.classroom.grading.tasks import RUN, NoCluster, Results, about, grade_task, other_version, pack, received
 from grader.classroom.handins.archive import Unreadable
 from grader.classroom.inside.shown import PACKAGE
 from grader.classroom.store import FOLDER, Store, version
-from grader.classroom.verdicts.judge import shared_judge
+from grader.classroom.verdicts.judge import Judge
+from grader.classroom.verdicts.records import Judged, present, verdict_from
+from grader.exercises.exercise import Exercise
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
+SILENT = logging.CRITICAL + 1  # Dask logs what it cannot read as critical, with a traceback
 CONNECT_SECONDS = 10.0  # until a scheduler answers and has a worker
 PATIENCE_SECONDS = 30.0  # without any worker, until the rest is run here: a nanny needs some to start another
 POLL_SECONDS = 0.5  # between two looks at the workers that are there
@@ -42,12 +50,11 @@ def run_ahead(hand_ins: Sequence[HandIn], address: str, console: Console) -> Non
 
     What fails there is still to be run here. Raises NoCluster, and Stopped on Ctrl-C.
     """
-    client = _connect(address)
     due: list[HandIn] = []
     count, reason = 0, ""
     try:
-        due = list(lacking(hand_ins))
-        with progress_bar(console) as progress:
+        with _connected(address) as client, progress_bar(console) as progress:
+            due = list(lacking(hand_ins))
             bar = progress.add_task("On the cluster", total=len(due), rate="")
             for problem in _exchange(client, due):
                 count += not problem
@@ -58,8 +65,6 @@ def run_ahead(hand_ins: Sequence[HandIn], address: str, console: Console) -> Non
             f"Stopped. {count} of {len(due)} hand-ins came back from the cluster; they are kept. Run the same "
             "command again to go on."
         ) from None
-    finally:
-        client.close(timeout=2)
     if count < len(due):
         console.print(
             f"[yellow]{len(due) - count} of {len(due)} hand-ins did not come back from the cluster[/yellow], "
@@ -68,31 +73,70 @@ def run_ahead(hand_ins: Sequence[HandIn], address: str, console: Console) -> Non
         )
 
 
-def _connect(address: str) -> Client:
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator[Client]:
     """A client of the scheduler, which has workers, and all of them this same grader."""
     try:
-        from distributed import Client
+        from distributed import Client, Security
     except ImportError:
         raise NoCluster(
             "--scheduler needs Dask, which is not installed here. Install it (`pip install distributed`, "
             "or grader[cluster]), here and on the cluster; or grade without --scheduler."
         ) from None
     for name in ("distributed", "distributed.client"):  # what matters is said below
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    try:
-        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise NoCluster(
-            f"There is no Dask scheduler at {address} ({error}). Start one with `dask scheduler`, and give "
-            "the address that it prints, tcp://HOST:PORT."
-        ) from None
-    try:
+        logging.getLogger(name).setLevel(SILENT)
+    with _without_pickles(), contextlib.ExitStack() as stack:
+        try:
+            if address.startswith("tls:") and not Security().get_connection_args("client")["ssl_context"]:
+                raise ValueError("no certificate is named here")  # a Client would be left half made
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise NoCluster(_no_scheduler(address, error)) from None
+        stack.callback(client.close, timeout=2)
+        for topic in ("print", "warn"):  # a worker's words are not for this terminal
+            client.unsubscribe_topic(topic)
         _wait_for_workers(client, address)
         _refuse_others(client)
-    except BaseException:
-        client.close(timeout=2)
-        raise
-    return client
+        yield client
+
+
+def _no_scheduler(address: str, error: Exception) -> str:
+    if address.startswith("tls:"):
+        return (
+            f"The Dask scheduler at {address} and this machine do not trust each other ({one_line(error, 200)}). Both "
+            "need certificates of one authority, and this machine a Dask configuration that names its own: see "
+            "“A class on a cluster” in README.md."
+        )
+    return (
+        f"There is no Dask scheduler at {address} ({one_line(error, 200)}). Start one with `dask scheduler`, and give "
+        "the address that it prints, tcp://HOST:PORT; one that speaks TLS has an address with tls://."
+    )
+
+
+@contextlib.contextmanager
+def _without_pickles() -> Iterator[None]:
+    """In this block, nothing in this process is made from a pickle but lists, texts, numbers and their like.
+
+    Dask unpickles what it receives, whoever sent it, in several places; its `deserializers` shut only one of them.
+    """
+    _shut().set()
+    try:
+        yield
+    finally:
+        _shut().clear()
+
+
+@functools.cache
+def _shut() -> threading.Event:
+    """Whether pickles may name anything; Python asks before it looks a name up."""
+    shut = threading.Event()
+
+    def ask(event: str, names: tuple[Any, ...]) -> None:
+        if event == "pickle.find_class" and shut.is_set():
+            raise TypeError(f"A pickle from the cluster names {'.'.join(map(str, names))}, and is not read.")
+
+    sys.addaudithook(ask)  # for ever: one for the process
+    return shut
 
 
 def _wait_for_workers(client: Client, address: str) -> None:
@@ -107,37 +151,95 @@ def _wait_for_workers(client: Client, address: str) -> None:
 
 def _refuse_others(client: Client) -> None:
     """Raise NoCluster when a worker has another grader, or cannot run hand-ins."""
-    for address, reply in client.run(about, on_error="return").items():
-        if isinstance(reply, Exception):
+    try:
+        replies = client.run(about, on_error="return")
+    except (OSError, TypeError) as error:
+        raise NoCluster(
+            f"A worker of the cluster answers what no grader answers ({one_line(error, 200)}). Stop that worker, and "
+            "see who has access to its machine."
+        ) from None
+    for address, reply in replies.items():
+        if not isinstance(reply, str):
             raise NoCluster(
-                f"The worker at {address} cannot load this grader ({type(reply).__name__}: {reply}). Install "
-                "it there, with grader[classroom,cluster]."
+                f"The worker at {one_line(address)} cannot load this grader. Install it there, with "
+                "grader[classroom,cluster]; the worker's own log says more."
             )
-        if reply["version"] != version(PACKAGE):
-            raise NoCluster(other_version(address, reply["version"], version(PACKAGE)))
-        if reply["walls"]:
-            raise NoCluster(f"The worker at {address} cannot run hand-ins. {reply['walls']}")
+        theirs, _, walls = reply.partition(" ")
+        if theirs != version(PACKAGE):
+            raise NoCluster(other_version(one_line(address), one_line(theirs), version(PACKAGE)))
+        if walls:
+            raise NoCluster(f"The worker at {one_line(address)} cannot run hand-ins. {one_line(walls, 1000)}")
 
 
 class _Missing(Exception):
-    """A result is not in the store."""
+    """A result is neither here nor sent."""
 
 
-class _Complete(Store):
-    """A store that raises where it lacks a result."""
+class _Completed(Store):
+    """The course's store, completed by what a worker sent: a run that is asked for, and not there, is taken from it.
+
+    What comes new is only held in memory, until all is known to fit.
+    """
+
+    def __init__(self, folder: Path):
+        super().__init__(folder)
+        self.sent = Results()
 
     def get(self, kind: str, name: str) -> Any:
-        if (result := super().get(kind, name)) is None:
-            raise _Missing
+        result = self.memory.get((kind, name)) or super().get(kind, name)
+        if result is None and kind == "runs":
+            result = RUN.write(RUN.read(_taken(self.sent.runs, name)))
+            self.put(kind, name, result)
         return result
+
+    def put(self, kind: str, name: str, result: Any) -> None:
+        self.memory[kind, name] = result
+
+    def keep(self) -> None:
+        for place, result in self.memory.items():
+            super().put(*place, result)
+
+
+class _Messenger(Judge):
+    """Judges nothing: the verdict that is asked for is taken from what a worker sent, and its card drawn here."""
+
+    def __init__(self, store: _Completed):
+        self.store = store
+
+    def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
+        facts = _taken(self.store.sent.verdicts, verdict_key(exercise.name, seed, answers))
+        return present(verdict_from(facts, exercise))
+
+
+def _taken(results: Mapping[str, Any], name: str) -> Any:
+    try:
+        return results[name]
+    except KeyError:
+        raise _Missing("the worker did not send all that its hand-in needs") from None
+
+
+def complete(hand_in: HandIn, sent: Results = Results()) -> None:
+    """Fill the course's store with what this hand-in needs and a worker sent: all of it and nothing else, or nothing.
+
+    Raises _Missing where something is lacking, ValueError where something is not what it should be, and Unreadable.
+    """
+    store = _completed(hand_in.root / FOLDER)
+    store.sent, store.memory = sent, {}
+    grade_notebook(*material(hand_in), _Messenger(store), store)
+    store.keep()
+
+
+@functools.cache
+def _completed(folder: Path) -> _Completed:
+    """One for all hand-ins: whether shortcuts are faithful is asked of it only once."""
+    return _Completed(folder)
 
 
 def lacking(hand_ins: Iterable[HandIn]) -> Iterator[HandIn]:
     """The hand-ins that are not yet run and judged to the end, without those that cannot be read."""
-    store = functools.cache(_Complete)
     for hand_in in hand_ins:
         try:
-            grade_notebook(*material(hand_in), shared_judge(), store(hand_in.root / FOLDER))
+            complete(hand_in)
         except _Missing:
             yield hand_in
         except Unreadable:
@@ -179,12 +281,14 @@ def _threads(client: Client) -> int:
 
 def _receive(future: Future, hand_in: HandIn) -> str:
     """Put a hand-in's results into the store; returns why there are none."""
+    if future.status != "finished":
+        return "its task ended with an error there, or its workers died; their logs say more"
     try:
-        results = json.loads(future.result(timeout=CONNECT_SECONDS))
-    except Exception as error:  # whatever happened there, it can be done here
-        return f"{type(error).__name__}: {str(error)[:300]}"
-    store = Store(hand_in.root / FOLDER)
-    for kind, name, result in results:
-        if store.get(kind, name) is None:
-            store.put(kind, name, result)
+        results = received(future.result(timeout=CONNECT_SECONDS))
+        if results.problem:
+            return one_line(results.problem, 300)
+        complete(hand_in, results)
+    except Exception as error:  # whatever was sent, it can be done here
+        _completed.cache_clear()  # and what was believed on the way is forgotten
+        return one_line(f"{type(error).__name__.removeprefix('_')}: {error}", 300)
     return ""

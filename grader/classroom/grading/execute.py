@@ -25,16 +25,8 @@ from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.runs.run import Lesson, Run, Setup, code, lesson_of, run_hand_in
 from grader.classroom.store import FOLDER, Store, kept_in, key, version
-from grader.classroom.verdicts.judge import (
-    DECIDES,
-    GRADER_WORKS,
-    Judge,
-    Judged,
-    from_record,
-    present,
-    shared_judge,
-    to_record,
-)
+from grader.classroom.verdicts.judge import DECIDES, GRADER_WORKS, Judge, shared_judge
+from grader.classroom.verdicts.records import Judged, from_record, present, to_record
 from grader.exercises.answers import Problem
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.verdict import Outcome, Verdict

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from grader.arrays.devices import as_flags, eight_devices
 from grader.classroom.inside import wire
 from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import PACKAGE
+from grader.classroom.verdicts.records import Judged, present
 from grader.classroom.walls.bubblewrap import NoWalls
 from grader.classroom.walls.templates import Ended, Fork, NotStarted, Template, message_in, steadily
 from grader.exercises.answers import Answer, Script
@@ -43,39 +44,6 @@ DEADLOCK = (
     "them. Every device must run the same collectives in the same order."
 )
 CRASH = "Running it on eight devices ended the process that ran it. Does it need very much memory?"
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A verdict with its card, as HTML and as text. A `doubtful` one may be the machine's fault: it was late, say."""
-
-    verdict: Verdict
-    html: str
-    text: str
-    doubtful: bool = False
-
-
-def present(verdict: Verdict) -> Judged:
-    """A verdict with its card, drawn here."""
-    from grader import feedback
-
-    return Judged(verdict, feedback.card(verdict), feedback.plain_card(verdict))
-
-
-def to_record(judged: Judged) -> dict[str, Any]:
-    """A verdict as JSON types: all but the blocks behind the picture."""
-    return {
-        "exercise": judged.verdict.exercise,
-        "outcomes": [asdict(o) for o in judged.verdict.outcomes],
-        "where": judged.verdict.where,
-        "html": judged.html,
-        "text": judged.text,
-    }
-
-
-def from_record(record: dict[str, Any]) -> Judged:
-    outcomes = tuple(Outcome(**outcome) for outcome in record["outcomes"])
-    return Judged(Verdict(record["exercise"], outcomes, record["where"]), record["html"], record["text"])
 
 
 class Evaluated(Execution):

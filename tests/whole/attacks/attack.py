@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import dedent
 
+from nbformat import NotebookNode
 from whole.attacks.result import Judgement
 
 FAKE, STEAL, TRESPASS, LEAVE = "fake a pass", "steal", "trespass", "leave behind"
 EXHAUST, HANG, FORGE, POISON, CRASH = "exhaust", "hang", "forge", "poison", "crash the evaluator"
+PAGE, FOLDER = "on the page", "in the folder"
 IN_KERNEL = "check runs in the student's kernel, and every name in it can be changed"
 SAME_USER = "the kernel is an ordinary process of who grades"
 NEVER_TEXT = "what is judged there has never been text"
@@ -36,9 +40,10 @@ class Attack:
     """One hand-in, unsolved or `solved` otherwise.
 
     `into` names the exercise whose answer cell it replaces; otherwise it is a cell of its own, at the start or in
-    the `middle` (behind the first check). With `later` an honest hand-in is graded next, and `after` is a cell in
-    that one. `walls` says whether only walls can stop it. It has `seconds`, and a third of them for a cell. What is
-    `slow` takes long and is like another.
+    the `middle` (behind the first check). `handed_in` writes the hand-in's whole folder instead, given the notebook,
+    and the command grades it. With `later` an honest hand-in is graded next, and `after` is a cell in that one. `walls`
+    says whether only walls can stop it. It has `seconds`, and a third of them for a cell. What is `slow` takes long and
+    is like another.
     """
 
     name: str
@@ -54,6 +59,7 @@ class Attack:
     walls: bool = True
     seconds: float = 12.0
     slow: bool = False
+    handed_in: Callable[[Path, NotebookNode], object] | None = None
 
     @property
     def code(self) -> str:

@@ -1,7 +1,7 @@
 """Attacks that crash the evaluator with a bad artefact."""
 
 from whole.attacks.attack import CRASH, Attack, falls, stands
-from whole.attacks.result import crashed, either, left
+from whole.attacks.result import controlling, crashed, either, left
 
 ATTACKS = (
     # Crash the evaluator with a bad artefact.
@@ -86,6 +86,36 @@ ATTACKS = (
         solved=True,
         middle=True,
         later=True,
+        walls=False,
+    ),
+    Attack(
+        "a factorisation that writes behind its result",
+        CRASH,
+        """
+        big = "%big = stablehlo.constant dense<1.0> : tensor<4096x16xf32>\\n"
+        call = ("%q:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%big) {api_version = 4 : i32, has_side_effect = true,"
+                " mhlo.backend_config = {}} : (tensor<4096x16xf32>) -> (tensor<1x1xf32>, tensor<1xi32>, tensor<i32>)")
+        deliver(lambda artefact: rewritten(artefact, ending("stablehlo.add INPUT, INPUT : TYPE",
+                                                            before=big + call + "\\n")))
+        """,
+        crashed,
+        stands("the judge of stock runs the function, and no program"),
+        solved=True,
+        middle=True,
+        later=True,
+        walls=False,
+    ),
+    Attack(
+        "a call whose name writes to the terminal",
+        CRASH,
+        r"""
+        call = 'stablehlo.custom_call @"\\1B[2Jmallory"(INPUT) : (TYPE) -> TYPE'
+        deliver(lambda artefact: rewritten(artefact, ending(call)))
+        """,
+        either(controlling, crashed),
+        stands("it prints no name of a call"),
+        solved=True,
+        middle=True,
         walls=False,
     ),
     Attack(

@@ -2,6 +2,7 @@
 
 from whole.attacks.attack import FAKE, FORGE, IN_KERNEL, NEVER_TEXT, SOCKETS, Attack, falls, stands
 from whole.attacks.result import (
+    blamed,
     broke,
     controlling,
     either,
@@ -194,6 +195,36 @@ ATTACKS = (
         into="case3",
         walls=False,
     ),
+    Attack(
+        "leave it to the compiler, beside a sum of nothing",
+        FAKE,
+        """
+        def case3(a, b, *, mesh):
+            idle = lambda c: jax.lax.psum(c, "x")
+            summed = jax.shard_map(idle, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
+            c = a @ b
+            return c + 0 * summed(c)
+        """,
+        points_over(2),
+        stands("the judge compares with what is compiled"),
+        into="case3",
+        walls=False,
+    ),
+    Attack(
+        "leave it to the compiler, beside a gathering of nothing",
+        FAKE,
+        """
+        def case3(a, b, *, mesh):
+            idle = lambda c: jax.lax.all_gather(c, "x", axis=0, tiled=True)
+            gathered = jax.shard_map(idle, mesh=mesh, in_specs=P("x", None), out_specs=P(), check_vma=False)
+            c = a @ b
+            return c + 0 * gathered(c)
+        """,
+        points_over(2),
+        stands("the judge compares with what is compiled"),
+        into="case3",
+        walls=False,
+    ),
     # Forge what the worker says.
     Attack(
         "a mark on the wire",
@@ -357,6 +388,58 @@ ATTACKS = (
         stands(NEVER_TEXT),
         later=True,
         walls=False,
+    ),
+    Attack(
+        "nine million objects for answers",
+        FORGE,
+        """
+        say('{"check": "case3", "answers": [' + "{}," * 8_999_999 + "{}]}")
+        """,
+        either(broke, grew, spoiled),
+        falls(SOCKETS),
+        later=True,
+        walls=False,
+        slow=True,
+    ),
+    Attack(
+        "an entry of two gigabytes",
+        FORGE,
+        """
+        import grader.exercises.as_json as wire
+        two = wire.to_json(np.zeros(2))
+        everywhere("to_json", lambda answer: {"value": {"value": {"cast": {"dtype": "S1900000000", "array": two}},
+                                                        "uploaded": ""}})
+        """,
+        either(broke, undeserved, grew, blamed),
+        stands(NEVER_TEXT),
+        later=True,
+        walls=False,
+    ),
+    Attack(
+        "a span of time for an answer",
+        FORGE,
+        """
+        import grader.exercises.as_json as wire
+        two = wire.to_json(np.zeros(2))
+        everywhere("to_json", lambda answer: {"value": {"value": {"cast": {"dtype": "m8[s]", "array": two}},
+                                                        "uploaded": ""}})
+        """,
+        either(broke, undeserved, blamed),
+        stands(NEVER_TEXT),
+        walls=False,
+    ),
+    Attack(
+        "a description for an answer",
+        FORGE,
+        """
+        odd = [{"laid": [1]}, {"mesh": [2]}, {"sketch": {}}, {"ask": {}}, {"layout": {"shape": [1 << 40]}}, {"each": 7}]
+        kinds = itertools.cycle({"value": {"value": value, "uploaded": ""}} for value in odd)
+        everywhere("to_json", lambda answer: next(kinds))
+        """,
+        either(broke, undeserved, blamed),
+        stands(NEVER_TEXT),
+        walls=False,
+        slow=True,
     ),
     Attack(
         "text that is no text",

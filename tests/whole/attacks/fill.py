@@ -363,6 +363,20 @@ ATTACKS = (
         middle=True,
     ),
     Attack(
+        "kill oneself at the last moment",
+        HANG,
+        """
+        threading.Timer(11, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        for _ in range(4): time.sleep(3)
+        """,
+        either(broke, lost),
+        falls("a dead kernel: the hand-in has no marks"),
+        solved=True,
+        middle=True,
+        seconds=33,
+        slow=True,
+    ),
+    Attack(
         "go on after the end",
         HANG,
         """

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from textwrap import dedent
 from typing import Any
 
 import mini
+import nbformat
 from nbformat import NotebookNode
 from whole.attacks import BY_NAME
 from whole.attacks.attack import Attack
@@ -43,6 +45,10 @@ def grade(which: str, room: str) -> None:
     for line in sys.stdin:
         name, first_lines = json.loads(line)
         attack = BY_NAME.get(name)
+        if attack and attack.handed_in:
+            replies.write(json.dumps(_commanded(which, grader, attack)) + "\n")
+            replies.flush()
+            continue
         nb = hand_in(attack, grader.course, first_lines) if attack else mini.solved(grader.course)
         reply = grader.graded(nb, STUDENT, attack.seconds if attack else 30)
         if attack and (attack.later or attack.after):
@@ -56,6 +62,54 @@ def grade(which: str, room: str) -> None:
     grader.close()
 
 
+def _commanded(which: str, grader: _Ours | _Stock, attack: Attack) -> dict[str, Any]:
+    """Grade a folder that is handed in as an instructor does: by the command, and with it an honest student's."""
+    course = grader.course
+    students = [STUDENT, NEXT] if attack.later else [STUDENT]
+    for student in students:
+        folder = course / "submitted" / student / mini.LESSON
+        folder.mkdir(parents=True)
+        write = attack.handed_in if student == STUDENT else _honest
+        write(folder, mini.solved(course))
+    said = _ours_said(course) if which == "ours" else "".join(grader.recorded(student) for student in students)
+    points = {student: _points(course, student) for student in students}
+    page = course / "feedback" / STUDENT / mini.LESSON / f"{mini.LESSON}.html"
+    table = course / "grades.csv"
+    made = {f"{mini.LESSON}.ipynb", f"{mini.LESSON}.html", f"{mini.LESSON}.graded"}
+    beside = [f for step in ("autograded", "feedback") for f in (course / step / STUDENT / mini.LESSON).glob("*")]
+    return {
+        "points": points[STUDENT],
+        "raised": "a traceback" if "Traceback" in said else "",
+        "words": said[-(1 << 16) :],
+        "text": said[-(1 << 16) :],
+        "page": page.read_text(errors="replace")[: 4 << 20] if page.exists() else "",
+        "table": table.read_text() if table.exists() else "",
+        "copied": [f.name for f in beside if f.name not in made],
+        "later": points.get(NEXT),
+    }
+
+
+def _honest(folder: Path, nb: NotebookNode) -> None:
+    nbformat.write(nb, folder / f"{mini.LESSON}.ipynb")
+
+
+def _ours_said(course: Path) -> str:
+    command = [sys.executable, "-m", "grader.cli", "grade", "--workers", "1", "--details"]
+    return subprocess.run(command, cwd=course, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+
+
+def _points(course: Path, student: str) -> dict[str, float]:
+    """A student's points in the gradebook; none where there are none."""
+    from nbgrader.api import Gradebook, MissingEntry
+
+    with Gradebook(f"sqlite:///{course}/gradebook.db") as book:
+        try:
+            grades = book.find_submission_notebook(mini.LESSON, mini.LESSON, student).grades
+        except MissingEntry:
+            return {}
+        return {g.name.removeprefix("check_"): g.score for g in grades}
+
+
 class _Ours:
     def __init__(self, course: Path):
         from grader.classroom.verdicts.judge import Judge
@@ -63,8 +117,6 @@ class _Ours:
         self.course, self.judge, self.seed = course, Judge(seconds=5), int(os.environ["SEED"])
 
     def graded(self, nb: NotebookNode, student: str, seconds: float) -> dict[str, Any]:
-        import nbformat
-
         from grader.classroom.grading.execute import Grading, grade_notebook
         from grader.classroom.inside.limits import Limits
         from grader.classroom.store import Store
@@ -99,9 +151,6 @@ class _Stock:
         self.api.update_config(stock.configuration(seconds=8))
 
     def graded(self, nb: NotebookNode, student: str, _: float) -> dict[str, Any]:
-        import nbformat
-        from nbgrader.api import Gradebook
-
         handed, graded = (
             self.course / step / student / mini.LESSON / f"{mini.LESSON}.ipynb" for step in ("submitted", "autograded")
         )
@@ -111,11 +160,15 @@ class _Stock:
         if not said["success"]:
             log = said.get("error") or said.get("log") or "no reason given"
             return {"points": {}, "raised": log.strip().splitlines()[-1][:500], "text": ""}
-        with Gradebook(self.api.coursedir.db_url) as book:
-            grades = book.find_submission_notebook(mini.LESSON, mini.LESSON, student).grades
-            points = {g.name.removeprefix("check_"): g.score for g in grades}
+        points = _points(self.course, student)
         cards = _shown(nbformat.read(graded, 4))
         return {"points": points, "size": graded.stat().st_size, "words": cards["text"], **cards}
+
+    def recorded(self, student: str) -> str:
+        """Grade what lies there, and write its feedback page; what nbgrader said, where it did not succeed."""
+        steps = (self.api.autograde, self.api.generate_feedback)
+        said = [step(mini.LESSON, student, force=True) for step in steps]
+        return "".join(str(s.get("error") or s.get("log") or "") for s in said if not s["success"])
 
     def close(self) -> None:
         pass

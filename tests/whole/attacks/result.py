@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from html.parser import HTMLParser
 
 FULL = {"block_matmul": 2.0, "case3": 4.0}
 HIDDEN = 1500 << 20  # bytes of memory more than before: a run may have less
@@ -17,7 +19,8 @@ class Result:
     `points` is empty when there are no marks. `canaries` are the baits whose text came out; `reached` the doors
     outside at which somebody knocked; `left` the files and processes that are there afterwards. `memory`,
     `processes` and `threads` are what the whole lab had at most, more than before; `size` is the graded notebook's.
-    `later` are the points of an honest hand-in graded next, None when none was.
+    `later` are the points of an honest hand-in graded next, None when none was. `page` is the feedback page, `table`
+    the grades.csv, and `copied` what else of the hand-in's folder was taken along.
     """
 
     points: dict[str, float] = field(default_factory=dict)
@@ -34,6 +37,9 @@ class Result:
     processes: int = 0
     threads: int = 0
     later: dict[str, float] | None = None
+    page: str = ""
+    table: str = ""
+    copied: tuple[str, ...] = ()
 
 
 Judgement = Callable[[Result], str]
@@ -43,7 +49,13 @@ def points_over(most: float) -> Judgement:
     def judgement(result: Result) -> str:
         wrong = [f"{name}: {points}" for name, points in result.points.items() if not 0 <= points <= FULL[name]]
         total = sum(result.points.values())
-        return f"marks out of range: {wrong}" if wrong else f"{total:g} points" if total > most else ""
+        return (
+            f"marks out of range: {wrong}"
+            if wrong
+            else f"{total - most:g} points more than are due"
+            if total > most
+            else ""
+        )
 
     return judgement
 
@@ -122,8 +134,53 @@ def unescaped(result: Result) -> str:
     return "a script in a card" if "<script" in result.cards.lower() else ""
 
 
+class _Links(HTMLParser):
+    """Where a page leads, as a browser reads it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [(name, re.sub(r"[\x00-\x20]", "", value or "").lower()) for name, value in attrs]
+
+
+def _links(page: str) -> Iterator[tuple[str, str]]:
+    parser = _Links()
+    parser.feed(page)
+    yield from parser.links
+
+
+def scripted(result: Result) -> str:
+    """A click on the page runs a script, or opens a page made of the link itself."""
+    bad = [to for _, to in _links(result.page) if re.match(r"(javascript|vbscript|data:(?!image/(png|jpeg|gif)))", to)]
+    return f"a script in a link: {bad[0][:40]}" if bad else ""
+
+
+def calling(result: Result) -> str:
+    """The page loads something from elsewhere as it is opened: an address with `mallory` in it."""
+    out = [to for name, to in _links(result.page) if name in ("src", "srcset", "poster") and "mallory" in to[:99]]
+    return f"it calls {out[0][:40]}" if out else ""
+
+
+def marked_up(result: Result) -> str:
+    """HTML of the student's own is on the page, with the name that attacks give it."""
+    return "HTML of the student's" if re.search(r"<[^<>]*\bid=.?mallory", result.page) else ""
+
+
+def calculating(result: Result) -> str:
+    """A cell of grades.csv is a formula for a spreadsheet."""
+    cells = [cell for row in csv.reader(result.table.splitlines()) for cell in row]
+    bad = [cell for cell in cells if cell[:1] in "=+-@\t\r" and cell]
+    return f"a formula: {bad[0][:40]}" if bad else ""
+
+
+def copied(result: Result) -> str:
+    return f"taken along: {', '.join(result.copied[:3])}" if result.copied else ""
+
+
 def controlling(result: Result) -> str:
-    return "it writes to the terminal of who grades" if "\x1b" in result.words else ""
+    return "it writes to the terminal of who grades" if "\x1b" in result.words + result.table else ""
 
 
 def either(*judgements: Judgement) -> Judgement:

@@ -1,0 +1,95 @@
+"""A verdict with its card, and both as JSON types: for the store of a course, and for the way from a cluster."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from grader import feedback
+from grader.arrays.ratios import Ratio
+from grader.arrays.words import legible
+from grader.classroom.inside.wire import BLOCKS, NAME
+from grader.exercises.as_json import from_json, to_json
+from grader.exercises.codecs import FLAG, Codec, data_class, optional, plain_type, tuple_of
+from grader.exercises.exercise import Exercise
+from grader.exercises.verdict import Outcome, Verdict
+
+LONGEST_WORDS = 40_000  # characters of one sentence of a verdict; an error of JAX may be long
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A verdict with its card, as HTML and as text. A `doubtful` one may be the machine's fault: it was late, say."""
+
+    verdict: Verdict
+    html: str
+    text: str
+    doubtful: bool = False
+
+
+def present(verdict: Verdict) -> Judged:
+    """A verdict with its card, drawn here."""
+    return Judged(verdict, feedback.card(verdict), feedback.plain_card(verdict))
+
+
+def to_record(judged: Judged) -> dict[str, Any]:
+    """The facts of a verdict as JSON types, with the card that was drawn from them."""
+    return {"verdict": VERDICT.write(judged.verdict), "html": judged.html, "text": judged.text}
+
+
+def from_record(record: dict[str, Any]) -> Judged:
+    """The inverse of `to_record`, for records of this course's own."""
+    return Judged(VERDICT.read(record["verdict"]), record["html"], record["text"])
+
+
+def verdict_from(facts: Any, exercise: Exercise) -> Verdict:
+    """The verdict on an answer to this exercise, from facts that a stranger sent. Raises ValueError."""
+    verdict = VERDICT.read(facts)
+    if {verdict.exercise, *(outcome.exercise for outcome in verdict.outcomes)} != {exercise.name}:
+        raise ValueError(f"this is no verdict on {exercise.name}")
+    for outcome in verdict.outcomes:
+        if not 0 <= outcome.worth <= exercise.points or outcome.points != (outcome.worth if outcome.passed else 0):
+            raise ValueError(f"{outcome.points} points for a check worth {outcome.worth}")
+    if verdict.worth != round(exercise.points, 2):
+        raise ValueError(f"a verdict worth {verdict.worth} points, where {exercise.points} are due")
+    return verdict
+
+
+def _number(body: Any) -> float:
+    number = from_json(body)
+    if type(number) not in (int, float):
+        raise ValueError("not a number")
+    return number
+
+
+def _points(body: Any) -> float:
+    if not math.isfinite(points := _number(body)):
+        raise ValueError("no number of points")
+    return points
+
+
+RATIO_PART = Codec(to_json, _number)  # may be infinite, or no number
+POINTS = Codec(to_json, _points)
+WORDS = Codec(str, lambda body: legible(plain_type(str, lambda text: len(text) <= LONGEST_WORDS).read(body)))
+OUTCOME = data_class(
+    Outcome,
+    exercise=NAME,
+    check=WORDS,
+    points=POINTS,
+    worth=POINTS,
+    passed=FLAG,
+    tried=FLAG,
+    mistake=WORDS,
+    words=WORDS,
+)
+RATIO = data_class(Ratio, name=WORDS, least=RATIO_PART, most=RATIO_PART, apart=FLAG)
+VERDICT = data_class(
+    Verdict,
+    exercise=NAME,
+    outcomes=tuple_of(OUTCOME),
+    where=WORDS,
+    expected=optional(BLOCKS),
+    found=optional(BLOCKS),
+    ratios=tuple_of(RATIO),
+)
