@@ -49,7 +49,7 @@ def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False)
         eight_devices()
         exercise = find(name)
     except (LookupError, RuntimeError) as error:
-        return Verdict(name, (Outcome.missed(name, "answered", 0.0, str(error)),))
+        return Verdict(name, (Outcome.missed(name, "known", 0.0, str(error)),))
     with no_mesh():
         cases = exercise.draw_cases(seed, thorough=thorough)
         from grader.judging.judge import judge

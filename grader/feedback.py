@@ -14,7 +14,12 @@ from grader.arrays.ratios import as_html, as_text
 from grader.arrays.words import as_inline_html
 from grader.exercises.verdict import Outcome, Verdict
 
-GOOD, PART, BAD = "#1a7f4b", "#8f5a0a", "#b23b3b"  # white text on any of them has a contrast of 4.5 and more
+GOOD, PART, BAD, OPEN = (
+    "#1a7f4b",
+    "#8f5a0a",
+    "#b23b3b",
+    "#5b6470",
+)  # white text on any of them has a contrast of 4.5 and more
 WIDTH = 92
 
 
@@ -43,16 +48,16 @@ def _ladder(verdict: Verdict) -> str:
 def _sign(verdict: Verdict, outcome: Outcome) -> str:
     if outcome.passed:
         return "✓"
-    return "✗" if outcome.tried else "·"
+    return "○" if outcome.open else "✗" if outcome.tried else "·"
 
 
 def card(verdict: Verdict) -> str:
     """The verdict as HTML of its own: no script, no style sheet, readable on light and dark pages."""
-    colour = GOOD if verdict.passed else PART if verdict.points else BAD
+    headline, colour = _headline(verdict)
     parts = [
         f'<div style="border-left:4px solid {colour};padding:.5em .9em;margin:.3em 0;max-width:60em;line-height:1.45">',
         f'<div><strong style="background:{colour};color:white;padding:.1em .5em;border-radius:3px">'
-        f"{html.escape(_headline(verdict))}</strong> "
+        f"{headline}</strong> "
         f"<code>{html.escape(verdict.exercise)}</code> · {html.escape(_points(verdict))}</div>",
         f'<div style="opacity:.75;font-size:90%">{html.escape(_ladder(verdict))}</div>',
     ]
@@ -66,10 +71,16 @@ def card(verdict: Verdict) -> str:
     return "".join([*parts, "</div>"])
 
 
-def _headline(verdict: Verdict) -> str:
-    if verdict.passed:
-        return "Right."
-    return "Partly right." if verdict.points else "Not yet."
+def _headline(verdict: Verdict) -> tuple[str, str]:
+    """The verdict in a word or two, and their colour."""
+    failure = verdict.failure
+    if failure is None:
+        return "Right.", GOOD
+    if verdict.points == verdict.worth:
+        return "Right, but:", PART
+    if failure.open:
+        return ("Right so far.", PART) if verdict.points else ("Open.", OPEN)
+    return ("Partly right.", PART) if verdict.points else ("Not yet.", BAD)
 
 
 def _paragraphs(words: str) -> str:

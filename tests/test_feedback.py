@@ -74,6 +74,18 @@ CARDS = {
         expected=HALVES[0],
         found=HALVES[1],
     ),
+    "open": Verdict("case3", (Outcome.left_open("case3", "open", 4, "`case3` is still the starter."),)),
+    "partly_open": Verdict(
+        "read_devices",
+        (
+            Outcome.left_open("read_devices", "chips", 1, "chips: no answer yet."),
+            Outcome.missed("read_devices", "processes", 1, "processes: not 8."),
+            Outcome.earned("read_devices", "devices", 1),
+        ),
+    ),
+    "right_with_a_remark": Verdict(
+        "two_stage", (Outcome.earned("two_stage", "values", 5), Outcome.missed("two_stage", "way", 0, "By the host."))
+    ),
     "not_yet_with_a_table": verdict(WRONG, ratios=(Ratio("w1", 1, 1), Ratio("w2", 4, 4), Ratio("b<1>", 0.5, 2, True))),
 }
 
@@ -135,7 +147,7 @@ def test_emphasis_and_code_are_shown_as_such(words, shown):
     assert shown in Text((words,))._repr_html_()
 
 
-@pytest.mark.parametrize("colour", [feedback.GOOD, feedback.PART, feedback.BAD])
+@pytest.mark.parametrize("colour", [feedback.GOOD, feedback.PART, feedback.BAD, feedback.OPEN])
 def test_a_headline_can_be_read_on_any_page(colour):
     """White on the colour: WCAG's contrast of 4.5, whatever the theme."""
     channels = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]

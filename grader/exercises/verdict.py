@@ -34,8 +34,8 @@ class Verdict:
 
     @property
     def failure(self) -> Outcome | None:
-        """The first check that was missed."""
-        return next((o for o in self.outcomes if not o.passed), None)
+        """The first check that was missed; of what is open only where nothing else was missed."""
+        return min((o for o in self.outcomes if not o.passed), key=lambda o: o.open, default=None)
 
     @property
     def passed(self) -> bool:
@@ -54,8 +54,9 @@ class Verdict:
 class Outcome:
     """What one check of one exercise came to: the only record that leaves a run.
 
-    `tried`: whether this check was made at all; none is made after one that was missed. Where it was not passed,
-    `words` say why, and `mistake` is the name of the mistake that behaves the same, or "" when none does.
+    `tried`: whether this check was made at all; none is made after one that was missed. `open`: there is no answer yet.
+    Where it was not passed, `words` say why, and `mistake` is the name of the mistake that behaves the same, or "" when
+    none does.
     """
 
     exercise: str
@@ -66,6 +67,7 @@ class Outcome:
     tried: bool = True
     mistake: str = ""
     words: str = ""
+    open: bool = False
 
     @classmethod
     def earned(cls, exercise: str, check: str, worth: float) -> Outcome:
@@ -74,6 +76,10 @@ class Outcome:
     @classmethod
     def missed(cls, exercise: str, check: str, worth: float, words: str, mistake: str = "") -> Outcome:
         return cls(exercise, check, 0.0, worth, passed=False, mistake=mistake, words=words)
+
+    @classmethod
+    def left_open(cls, exercise: str, check: str, worth: float, words: str) -> Outcome:
+        return cls(exercise, check, 0.0, worth, passed=False, tried=False, words=words, open=True)
 
     @classmethod
     def untried(cls, exercise: str, check: str, worth: float, first: str) -> Outcome:

@@ -29,4 +29,4 @@ def unanswered(exercise: Exercise, problem: Problem) -> Verdict:
         "starter": f"`{exercise.name}` is still the starter. Replace the `...` by your own code, "
         "run the cell, then run this check again.",
     }.get(problem.kind, problem.message)
-    return Verdict(exercise.name, (Outcome.missed(exercise.name, "answered", exercise.points, words),))
+    return Verdict(exercise.name, (Outcome.left_open(exercise.name, "open", exercise.points, words),))

@@ -36,13 +36,14 @@ class TableLadder(Ladder):
 
     def climbed(self) -> Verdict:
         """Every row earns its share; the first wrong one is explained."""
-        outcomes = [
-            self.missed(rung, k, miss)
-            if (miss := rung.miss(k))
-            else Outcome.earned(self.exercise.name, rung.check, rung.worth)
-            for k, rung in enumerate(self.rungs)
-        ]
-        return Verdict(self.exercise.name, tuple(outcomes))
+        return Verdict(self.exercise.name, tuple(self._outcome(rung, k) for k, rung in enumerate(self.rungs)))
+
+    def _outcome(self, rung: Rung, k: int) -> Outcome:
+        name = self.exercise.name
+        if is_absent(self.answers[k]):
+            return Outcome.left_open(name, rung.check, rung.worth, f"{rung.check}: no answer yet.")
+        miss = rung.miss(k)
+        return self.missed(rung, k, miss) if miss else Outcome.earned(name, rung.check, rung.worth)
 
     def signature(self, check: str, k: int) -> str:
         return HINT if isinstance(self.answers[k], Value) else ""
@@ -55,8 +56,6 @@ class TableLadder(Ladder):
 
     def _row(self, k: int) -> Miss | None:
         answer, case = self.answers[k], self.cases[k]
-        if is_absent(answer):
-            return Miss(f"{case.key}: no answer yet.")
         if isinstance(answer, Problem):
             return Miss(in_plain_words(answer))
         if not isinstance(answer, Value):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import mini
 import nbformat
 import pytest
@@ -12,7 +10,6 @@ from grader.classroom.course.notebook import checked
 from grader.classroom.grading.execute import Graded, Grading, grade_notebook
 from grader.classroom.inside import recorder
 from grader.classroom.inside.limits import OUTPUT, Limits
-from grader.classroom.runs.run import lesson_of
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import Judge
 
@@ -69,18 +66,6 @@ def test_the_untouched_release_earns_nothing(graded, course):
     result = graded(mini.released(course))
     assert points(result) == NONE
     assert "still the starter" in words(result, "case3")
-
-
-def test_only_the_lessons_own_text_may_hold_html(course, judge, solved):
-    lesson = replace(lesson_of(course, mini.LESSON), texts=frozenset({"<b>ours</b>"}))
-    solved.cells += [
-        nbformat.v4.new_markdown_cell("<b>ours</b>"),
-        nbformat.v4.new_markdown_cell("<b>mine</b>"),
-        nbformat.v4.new_raw_cell("<b>ours</b>"),
-    ]
-    result = grade_notebook(solved, Grading(mini.released(course), 11, lesson=lesson), judge, Store(None))
-    ours, mine, raw = (cell.source for cell in result.notebook.cells[-3:])
-    assert (ours, mine, raw) == ("<b>ours</b>", "&lt;b>mine&lt;/b>", "&lt;b>ours&lt;/b>")
 
 
 @pytest.mark.needs("walls")

@@ -18,7 +18,7 @@ from rich.console import Console
 
 import grader
 from grader.classroom.course.build import build
-from grader.classroom.grading.grade import grade_class
+from grader.classroom.grading.grade import grade_class, write_feedback
 from grader.classroom.grading.record import HandIn, record
 from grader.classroom.store import Unavailable
 
@@ -89,6 +89,7 @@ case3.drawn = lambda draw: dataclasses.replace(drawn(draw), limits=())
 def test_a_fixed_check_moves_only_whom_it_concerns_and_runs_no_code_again(course, tmp_path, monkeypatch):
     """The check forgives a gathered product from now on: another grader, the same hand-ins."""
     by_hand(course, "ada", "case3", 3.5, "Late.")
+    assert len(list(write_feedback(course))) == 3  # with the comment; what is graded is still known
     package = shutil.copytree(Path(grader.__file__).parent, tmp_path / "fixed" / "grader")
     lesson = package / "lessons/matmul/cases.py"
     lesson.write_text(lesson.read_text() + FORGIVEN)

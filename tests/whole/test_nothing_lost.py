@@ -132,7 +132,7 @@ def forget(root) -> None:
     """Let everything be run, judged and recorded again."""
     for name in ("runs", "verdicts"):
         shutil.rmtree(root / ".grading" / name, ignore_errors=True)
-    for stamp in root.glob("feedback/*/*/*.graded"):
+    for stamp in root.glob(".grading/recorded/*/*"):
         stamp.unlink()
 
 
@@ -202,6 +202,6 @@ def test_a_full_disk_is_said_and_the_next_run_goes_on(course, undisturbed, tmp_p
     said = done.stdout + done.stderr
     assert "Traceback" not in said and ".new-" not in said, said
     assert "No space left on device" in said or "disk is full" in said, said
-    assert len(list(course.glob("feedback/*/*/*.graded"))) < len(list(course.glob("submitted/*")))
+    assert len(list(course.glob(".grading/recorded/*/*"))) < len(list(course.glob("submitted/*")))
     classes.grade_here(course)
     assert classes.results(course) == undisturbed, said

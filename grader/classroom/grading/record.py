@@ -48,6 +48,11 @@ class HandIn:
     def at(self, step: str, suffix: str = ".ipynb") -> Path:
         return self.root / step / self.student / self.lesson / f"{self.lesson}{suffix}"
 
+    @property
+    def seal(self) -> Path:
+        """Written when all of its record is; it holds the content of that. (In feedback/ nbgrader would remove it.)"""
+        return self.root / FOLDER / "recorded" / self.lesson / self.student
+
 
 @dataclass(frozen=True)
 class Row:
@@ -97,16 +102,15 @@ def _recorded(hand_in: HandIn, again: bool) -> Row:
     store = Store(folder, anew=True) if again else kept_in(folder)
     verdicts = grade_notebook(nb, grading, shared_judge(), store).verdicts
     stamp = _stamp(nb, grading.release, verdicts)
-    seal = hand_in.at("feedback", ".graded")  # written last: where it is, all else is whole
-    before = _row(hand_in, verdicts) if seal.exists() else None
-    if before and seal.read_text() == stamp:
+    before = _row(hand_in, verdicts) if hand_in.seal.exists() else None
+    if before and hand_in.seal.read_text() == stamp and hand_in.at("feedback", ".html").exists():
         return before
-    seal.unlink(missing_ok=True)
+    hand_in.seal.unlink(missing_ok=True)
     api = _api(hand_in.root)
     for step in (api.autograde, api.generate_feedback):
         if problem := _problem(step, hand_in):
             return Row(hand_in, problem=f"nbgrader stopped: {problem}")
-    write(seal, stamp.encode())
+    write(hand_in.seal, stamp.encode())
     row = _row(hand_in, verdicts)
     assert row is not None  # nbgrader has just recorded it
     return replace(row, before=before.points if before else {})
@@ -191,11 +195,11 @@ def _row(hand_in: HandIn, verdicts: Sequence[Verdict]) -> Row | None:
 def _missed(verdicts: Sequence[Verdict]) -> str:
     """The named mistakes, exercise by exercise; many exercises that were left open are counted."""
     missed = [(verdict.exercise, verdict.failure) for verdict in verdicts if verdict.failure]
-    blank = [(name, outcome) for name, outcome in missed if outcome.check == "answered"]
+    blank = [(name, outcome) for name, outcome in missed if outcome.open]
     if len(blank) > 5:
         missed = [m for m in missed if m not in blank] + [(f"{len(blank)} exercises", blank[0][1])]
-    words = {"answered": "no answer"}
-    return ", ".join(f"{name}: {o.mistake or words.get(o.check, o.check)}" for name, o in missed) or "nothing"
+    said = (f"{name}: {'no answer' if o.open else o.mistake or o.check}" for name, o in missed)
+    return ", ".join(said) or "nothing"
 
 
 def _attention(verdicts: Sequence[Verdict], by_hand: Sequence[str]) -> Iterator[str]:

@@ -149,6 +149,5 @@ def _cells(body: Any) -> dict[int, Any]:
 
 OBJECT: Codec[Mapping[str, Any]] = plain_type(dict)
 CELLS = Codec(lambda outputs: {str(number): several for number, several in outputs.items()}, _cells)
-NONE_SPARED = Codec(list, lambda body: ())  # which cells a run may leave out is found here
-RUN = data_class(Run, answers=OBJECT, outputs=CELLS, ending=TEXT, spare_cells=NONE_SPARED)
+RUN = data_class(Run, answers=OBJECT, outputs=CELLS, ending=TEXT)  # which cells it may spare is found here
 RESULTS = data_class(Results, runs=OBJECT, verdicts=OBJECT, problem=TEXT)

@@ -82,6 +82,7 @@ OUTCOME = data_class(
     tried=FLAG,
     mistake=WORDS,
     words=WORDS,
+    open=FLAG,
 )
 RATIO = data_class(Ratio, name=WORDS, least=RATIO_PART, most=RATIO_PART, apart=FLAG)
 VERDICT = data_class(

@@ -75,7 +75,7 @@ def _commanded(which: str, grader: _Ours | _Stock, attack: Attack) -> dict[str, 
     points = {student: _points(course, student) for student in students}
     page = course / "feedback" / STUDENT / mini.LESSON / f"{mini.LESSON}.html"
     table = course / "grades.csv"
-    made = {f"{mini.LESSON}.ipynb", f"{mini.LESSON}.html", f"{mini.LESSON}.graded"}
+    made = {f"{mini.LESSON}.ipynb", f"{mini.LESSON}.html"}
     beside = [f for step in ("autograded", "feedback") for f in (course / step / STUDENT / mini.LESSON).glob("*")]
     return {
         "points": points[STUDENT],
