@@ -7,6 +7,7 @@ import os
 import secrets
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -191,6 +192,7 @@ def collect(
     replace: Annotated[bool, typer.Option(help="Also where another notebook lies already.")] = False,
 ) -> None:
     """Lay a zip of hand-ins (Moodle, Canvas, Blackboard, Brightspace) into submitted/STUDENT/LESSON/."""
+    from grader.classroom.grading.clerks import Lost, by_clerks
     from grader.classroom.handins.archive import Unreadable
     from grader.classroom.handins.platforms import unpack
 
@@ -200,11 +202,14 @@ def collect(
         raise Trouble(f"There is no lesson {lesson} in course/.")
     if not archive.exists():
         raise Trouble(f"{archive}: there is no such file.")
+    lay_out = partial(unpack, lesson=lesson, submitted=root / "submitted", replace=replace, lessons=lessons)
     try:
         with locked(root / FOLDER):
-            receipts = unpack(archive, lesson, root / "submitted", replace, lessons)
+            ((_, receipts),) = by_clerks(lay_out, [archive])
     except Unreadable as problem:
         raise Trouble(str(problem)) from None
+    if isinstance(receipts, Lost):
+        raise Trouble(f"{one_line(archive.name)} could not be laid out. {receipts.why}")
     for receipt in receipts:
         line = f"{receipt.student or archive.name}: {receipt.problem or receipt.note or 'taken'}"
         out.print(escape(line), soft_wrap=True)

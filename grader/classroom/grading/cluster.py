@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from grader.arrays.words import one_line
+from grader.classroom.grading.clerks import by_clerks
 from grader.classroom.grading.execute import grade_notebook, verdict_key
 from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, material
@@ -50,11 +51,11 @@ def run_ahead(hand_ins: Sequence[HandIn], address: str, console: Console) -> Non
 
     What fails there is still to be run here. Raises NoCluster, and Stopped on Ctrl-C.
     """
-    due: list[HandIn] = []
+    due: list[tuple[HandIn, str]] = []
     count, reason = 0, ""
     try:
+        due = list(lacking(hand_ins))
         with _connected(address) as client, progress_bar(console) as progress:
-            due = list(lacking(hand_ins))
             bar = progress.add_task("On the cluster", total=len(due), rate="")
             for problem in _exchange(client, due):
                 count += not problem
@@ -81,7 +82,7 @@ def _connected(address: str) -> Iterator[Client]:
     except ImportError:
         raise NoCluster(
             "--scheduler needs Dask, which is not installed here. Install it (`pip install distributed`, "
-            "or grader[cluster]), here and on the cluster; or grade without --scheduler."
+            "or the extra `cluster`), here and on the cluster; or grade without --scheduler."
         ) from None
     for name in ("distributed", "distributed.client"):  # what matters is said below
         logging.getLogger(name).setLevel(SILENT)
@@ -162,7 +163,7 @@ def _refuse_others(client: Client) -> None:
         if not isinstance(reply, str):
             raise NoCluster(
                 f"The worker at {one_line(address)} cannot load this grader. Install it there, with "
-                "grader[classroom,cluster]; the worker's own log says more."
+                "its extras classroom and cluster; the worker's own log says more."
             )
         theirs, _, walls = reply.partition(" ")
         if theirs != version(PACKAGE):
@@ -235,18 +236,29 @@ def _completed(folder: Path) -> _Completed:
     return _Completed(folder)
 
 
-def lacking(hand_ins: Iterable[HandIn]) -> Iterator[HandIn]:
-    """The hand-ins that are not yet run and judged to the end, without those that cannot be read."""
-    for hand_in in hand_ins:
-        try:
-            complete(hand_in)
-        except _Missing:
-            yield hand_in
-        except Unreadable:
-            continue
+def lacking(hand_ins: Iterable[HandIn]) -> Iterator[tuple[HandIn, str]]:
+    """The hand-ins that are not yet run and judged to the end, each as the text of its task.
+
+    Those that cannot be read are left out, and those with which a clerk does not come to an end: they are told of when
+    the class is recorded.
+    """
+    for hand_in, task in by_clerks(task_of, hand_ins):
+        if task and isinstance(task, str):
+            yield hand_in, task
 
 
-def _exchange(client: Client, due: Sequence[HandIn]) -> Iterator[str]:
+def task_of(hand_in: HandIn) -> str:
+    """What is to be done for a hand-in, as text; "" where there is nothing left to do, or nothing that can be read."""
+    try:
+        complete(hand_in)
+    except _Missing:
+        return pack(*material(hand_in))
+    except Unreadable:
+        return ""
+    return ""
+
+
+def _exchange(client: Client, due: Sequence[tuple[HandIn, str]]) -> Iterator[str]:
     """Send what is due and receive its results: for each hand-in the problem with it, "" for none.
 
     Ends when everything has come back, or when no worker has been there for a while.
@@ -261,8 +273,8 @@ def _exchange(client: Client, due: Sequence[HandIn]) -> Iterator[str]:
         elif time.monotonic() - last_sight > PATIENCE_SECONDS:
             return
         while waiting and len(running) < TASKS_PER_THREAD * threads:
-            hand_in = waiting.popleft()
-            future = client.submit(grade_task, pack(*material(hand_in)), pure=False)
+            hand_in, task = waiting.popleft()
+            future = client.submit(grade_task, task, pure=False)
             running[future] = hand_in
             future.add_done_callback(finished.put)
         try:
