@@ -199,7 +199,7 @@ class Payload:
 
 
 def test_no_pickle_from_the_wire_names_anything():
-    protocol = pytest.importorskip("distributed.protocol", reason="Dask is not installed (grader[cluster])")
+    protocol = pytest.importorskip("distributed.protocol", reason="Dask is not installed (the extra `cluster`)")
     from distributed.core import clean_exception
     from distributed.protocol.serialize import ToPickle, to_serialize
 

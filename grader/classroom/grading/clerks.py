@@ -28,8 +28,8 @@ CLERK_MEMORY = 3 << 30  # bytes, resident; judging one lesson takes 700 MiB at m
 OLD_MEMORY = CLERK_MEMORY // 2  # what a clerk may have gathered before it takes another job: programs of ours stay
 WATCH_SECONDS = 0.2  # between two looks at a clerk's memory
 DIED = (
-    f"The process that worked on it died, {MOST_DEATHS} times, at last with no other beside it. A person should look at "
-    "it. Or has this machine too little memory? Then do it where there is more."
+    f"The process that worked on it died, {MOST_DEATHS} times, at last with no other beside it. A person should look "
+    "at it. Or has this machine too little memory? Then do it where there is more."
 )
 END_SECONDS = 5.0  # that a clerk may take to end when there is nothing left to do
 
