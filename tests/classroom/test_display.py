@@ -169,6 +169,12 @@ def test_a_tag_left_open_is_not_repeated_without_end(kind, opened):
         assert len(pages.page(kind(source))) < 2 * filters.MOST_GROWN
 
 
+def test_pictures_of_a_notebook_are_bounded_together():
+    pasted = {"a.png": {"image/png": PIXEL + "\n" * 1_000_000}}
+    texts = [new_markdown_cell("![x](attachment:a.png)" * 9, attachments=pasted) for _ in range(9)]
+    assert filters.MOST_PASTED / 2 < len(pages.page(*texts)) < 1.1 * filters.MOST_PASTED
+
+
 def test_raw_cells_of_a_notebook_are_bounded_together():
     texts = [new_raw_cell(f"{k}" + "<p>x" * 2400) for k in range(100)]
     with within(seconds=4):

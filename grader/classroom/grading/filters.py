@@ -26,6 +26,7 @@ MOST_IN_NOTEBOOK = 100_000  # characters of all texts of a notebook; a lesson ha
 MOST_LINES, LONGEST_LINE = 500, 1_000  # of code that gets colours: blank lines and names, too, take a square
 MOST_COLOURS = 1_000  # changes of colour in one output: each of them copies what follows it
 MOST_HTML = 10_000_000  # characters of what a text becomes, its pictures included
+MOST_PASTED = 40_000_000  # the same of all texts of a notebook that have pictures: each may be shown again and again
 MOST_GROWN = 100_000  # characters more in HTML that was made whole: a tag left open is repeated in every paragraph
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -49,7 +50,11 @@ def markdown2html(context: Any, source: str) -> str:
     if len(source) > MOST_IN_CELL or _all_texts(context) > MOST_IN_NOTEBOOK:
         return _as_typed(source)
     attachments = context.get("cell", {}).get("attachments")
-    return _rendered(source, attachments) if attachments else _rendered_once(source)
+    if not attachments:
+        return _rendered_once(source)
+    html, known = _rendered(source, attachments), context.get("resources", {})
+    known["characters_pasted"] = known.get("characters_pasted", 0) + len(html)
+    return html if known["characters_pasted"] <= MOST_PASTED else _as_typed(source)
 
 
 @pass_context
