@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
@@ -15,6 +16,8 @@ from rich.segment import Segment
 from grader.arrays.words import legible
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")  # how a formula begins, in some spreadsheet
+# What a spreadsheet that parts cells at semicolons or tabs, as in much of Europe, takes for the beginning of a cell.
+PARTED = re.compile(r"""([;\t\n][\s"';]*)([=+@＝＋－＠-]?)""")
 
 
 def terminal(stderr: bool = False) -> Console:
@@ -33,7 +36,7 @@ def as_csv(rows: Iterable[Sequence[object]]) -> str:
 def _cell(value: object) -> object:
     if isinstance(value, int | float):
         return value
-    text = legible(value)
+    text = PARTED.sub(lambda begun: f"{begun[1]}'{begun[2]}" if begun[2] else begun[0], legible(value))
     return f"'{text}" if text.startswith(FORMULA) else text
 
 

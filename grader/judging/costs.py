@@ -14,7 +14,7 @@ from grader.judging.miss import Miss
 
 def sent_as_written(run: Execution) -> Miss | None:
     """What the author wrote may cost no more than the limits, and nothing may be sent besides."""
-    if not run.structure.manual:
+    if not (run.structure.manual or run.structure.collectives):  # along axes of one device JAX leaves no shard_map
         return Miss(
             "The values are right, but nothing in this program is written per device: the compiler chose "
             "who sends what. This exercise asks for that choice: write it with jax.shard_map."

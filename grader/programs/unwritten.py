@@ -7,7 +7,6 @@ taken out, and whatever is sent then was written by nobody.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,11 +42,15 @@ def _collectives(op: ir.Operation) -> Iterator[ir.Operation]:
 def _of_its_own(operand: ir.Value, due: ir.RankedTensorType) -> ir.Value:
     """The operand's numbers, repeated or cut so that they fill a tensor of another shape.
 
-    They come from behind a barrier, for the compiler must not see that they are the operand's.
+    Dimension by dimension: along axes that shard_map leaves to the compiler, no number is to move for this. They come
+    from behind a barrier, for the compiler must not see that they are the operand's.
     """
-    have = ir.RankedTensorType(operand.type)
-    count, needed = math.prod(have.shape), math.prod(due.shape)
-    hidden = stablehlo.OptimizationBarrierOp([operand]).results[0]
-    flat = stablehlo.reshape(ir.RankedTensorType.get([count], have.element_type), hidden)
-    copies = stablehlo.concatenate([flat] * max(1, -(-needed // max(1, count))), 0)
-    return stablehlo.reshape(due, stablehlo.slice(copies, [0], [needed], [1]))
+    value = stablehlo.OptimizationBarrierOp([operand]).results[0]
+    for dimension, needed in enumerate(due.shape):
+        have = ir.RankedTensorType(value.type).shape
+        if have[dimension] < needed:
+            value = stablehlo.concatenate([value] * -(-needed // have[dimension]), dimension)
+        if ir.RankedTensorType(value.type).shape[dimension] > needed:
+            limits = [*have[:dimension], needed, *have[dimension + 1 :]]
+            value = stablehlo.slice(value, [0] * due.rank, limits, [1] * due.rank)
+    return value

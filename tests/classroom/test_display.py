@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
 from grader.classroom.grading import filters
 from grader.classroom.grading.display import LEFT_OUT, MORE, harmless_outputs
-from grader.classroom.grading.page import FILTERS, HEAD, Page
+from grader.classroom.grading.page import FILTERS, HEAD, NAMELESS, Page
 
 EVIL = "<script>steal()</script>"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -24,11 +24,16 @@ def rendered(source: str, **cell) -> str:
     return filters.markdown2html({"cell": cell, "resources": {}}, source)
 
 
+def as_html(source: str) -> str:
+    """A raw cell as that filter renders it."""
+    return filters.clean_html({}, source)
+
+
 def shown(*outputs) -> str:
     return pages.page(new_code_cell("1", outputs=harmless_outputs(list(outputs))))
 
 
-@pytest.mark.parametrize("kind", [rendered, filters.clean_html])
+@pytest.mark.parametrize("kind", [rendered, as_html])
 def test_nothing_but_what_is_allowed_comes_out_of_a_text(kind):
     assert len(pages.VECTORS) > 500
     found = {vector: list(pages.foreign(kind(vector))) for vector in pages.VECTORS}
@@ -156,6 +161,26 @@ def test_texts_of_a_notebook_are_bounded_together():
         assert pages.page(*texts).count("<pre>") == 100
 
 
+@pytest.mark.parametrize("opened", ["<b title='" + '"' * 5_000 + "'>", "".join(f"<b a{k}>" for k in range(700))])
+@pytest.mark.parametrize("kind", [new_markdown_cell, new_raw_cell])
+def test_a_tag_left_open_is_not_repeated_without_end(kind, opened):
+    source = ("<p>" + opened + "<p>x" * filters.MOST_IN_CELL)[: filters.MOST_IN_CELL]
+    with within(seconds=9):  # three times what it takes on a quiet machine
+        assert len(pages.page(kind(source))) < 2 * filters.MOST_GROWN
+
+
+def test_pictures_of_a_notebook_are_bounded_together():
+    pasted = {"a.png": {"image/png": PIXEL + "\n" * 1_000_000}}
+    texts = [new_markdown_cell("![x](attachment:a.png)" * 9, attachments=pasted) for _ in range(9)]
+    assert filters.MOST_PASTED / 2 < len(pages.page(*texts)) < 1.1 * filters.MOST_PASTED
+
+
+def test_raw_cells_of_a_notebook_are_bounded_together():
+    texts = [new_raw_cell(f"{k}" + "<p>x" * 2400) for k in range(100)]
+    with within(seconds=4):
+        assert pages.page(*texts).count("<pre>") == 100
+
+
 def test_too_many_colours_are_left_out():
     with within(seconds=2):
         assert "ansi-red-fg" not in filters.ansi2html("\x1b[31mx" * 40_000)
@@ -236,3 +261,8 @@ def without_descriptions(page: str) -> str:
         element.attrs.pop("tabindex", None)
         element.attrs.pop("alt", None)
     return str(parsed)
+
+
+def test_the_list_above_a_page_names_its_exercises():
+    heading = '<li><a href="#check_case3">Test cell</a> (Score: 1 / 4)</li>'
+    assert NAMELESS.sub(r"\1\2</a>", heading) == '<li><a href="#check_case3">case3</a> (Score: 1 / 4)</li>'

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from grader.classroom.grading.record import HandIn, Row
 from grader.classroom.grading.summary import show, write_csv
-from grader.classroom.out import terminal
+from grader.classroom.out import as_csv, terminal
 
 HOUSE = Path(__file__).parents[2] / "grader"
 NASTY = "\x1b]0;hit\x07\x1b[2Jx\x9b31m\r\u202ecod.exe\u200b\x08[link=http://evil]y[/link]"
@@ -57,6 +57,15 @@ def test_no_cell_of_the_table_of_marks_is_a_formula(name, tmp_path):
     )
     _, line = (tmp_path / "g.csv").read_text().splitlines()
     assert line.split(",")[0].strip('"')[0] in "'\N{REPLACEMENT CHARACTER}" and ",-1.5," in line
+
+
+@pytest.mark.parametrize("name", ["x;=1+1", "x; +1", 'x;"=1+1"', "x\t-1", "x\n=1", "x;;\t =1", "x;'＝1", "=1;=1"])
+@pytest.mark.parametrize("parting", [";", "\t"])
+def test_no_part_of_a_cell_is_a_formula_where_cells_are_parted_otherwise(name, parting):
+    for line in as_csv([["ada", name, 1]]).splitlines():
+        for part in line.replace('"', "").split(parting):
+            assert part.strip()[:1] not in (*"=+-@＝＋－＠",), part
+    assert as_csv([["ada; a-b = 1 + 1, - 2"]]).strip() == '"ada; a-b = 1 + 1, - 2"'
 
 
 def ways_out(file: Path):

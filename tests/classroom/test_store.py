@@ -55,6 +55,9 @@ def test_who_hands_in_something_else_is_judged_on_other_cases(course):
     assert one.seed != two.seed
     assert grading(course, "eve", first).seed == one.seed == grading(course, "eve", commented).seed
     assert grading(course, "eve", other).seed == two.seed
+    moved = nbformat.from_dict(first)  # several answers, and the check behind the one that feedback spoke for
+    moved.cells.append(moved.cells.pop(mini.position(moved, "check_block_matmul")))
+    assert grading(course, "eve", moved).seed not in (one.seed, two.seed)
     assert grading(course, "fay", other).seed == one.seed, "the first attempts of a class share their cases"
     fixed = grading_of(course, mini.LESSON, "eve", other, mini.released(course), {"seed": 7})
     assert fixed.seed == 7

@@ -23,7 +23,7 @@ BYTES = TEXTS.map(lambda text: text.encode("utf-8", "replace"))
 def test_any_text_becomes_html_of_allowed_parts():
     def holds(data):
         text = data.decode("utf-8", "replace")
-        for html in (filters.markdown2html({"cell": {}, "resources": {}}, text), filters.clean_html(text)):
+        for html in (filters.markdown2html({"cell": {}, "resources": {}}, text), filters.clean_html({}, text)):
             assert list(pages.foreign(html)) == []
 
     fuzzing.fuzz("pages", BYTES, holds, SECONDS)
@@ -57,7 +57,7 @@ def test_any_row_is_read_back_from_a_spreadsheet_and_is_no_formula():
     def holds(data):
         row = data.decode("utf-8", "replace").split(";")
         (read,) = csv.reader(io.StringIO(as_csv([row]), newline=""))
-        assert [cell.removeprefix("'") for cell in read] == [legible(cell).removeprefix("'") for cell in row]
+        assert [cell.replace("'", "") for cell in read] == [legible(cell).replace("'", "") for cell in row]
         assert not any(cell.startswith(FORMULA) for cell in read)
 
     fuzzing.fuzz("spreadsheet", BYTES, holds, SECONDS)

@@ -2,13 +2,19 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from answering import verdict
 from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from grader.arrays.laid import Array
+from grader.arrays.meshes import make_mesh, put
 from grader.lessons import find
+from grader.programs.execution import execute
+from grader.programs.program import trace
+from grader.programs.walk import structure
 
 
 def laid(value, mesh, *spec):
@@ -182,3 +188,39 @@ def test_what_is_written_and_needed_is_all_that_is_sent():
 
     found = verdict(find("case3"), answer, thorough=True)
     assert found.passed, found.words
+
+
+@pytest.mark.parametrize("name", ["case3", "case3_scatter_columns", "gather_columns"])
+def test_along_axes_that_are_left_to_the_compiler_nothing_is_made_to_move(name):
+    """The same programs, in a shard_map over x alone, on operands that lie along y as well."""
+    specs, out, body = {
+        "case3": ((P(None, "x"), P("x", None)), P(), lambda a, b: lax.psum(a @ b, "x")),
+        "case3_scatter_columns": (
+            (P(None, "x"), P("x", None)),
+            P(None, "x"),
+            lambda a, b: lax.psum_scatter(a @ b, "x", scatter_dimension=1, tiled=True),
+        ),
+        "gather_columns": ((P(None, "x"),), P(), lambda a: lax.all_gather(a, "x", axis=1, tiled=True)),
+    }[name]
+
+    def answer(*operands, mesh):
+        go = jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=out, axis_names={"x"}, check_vma=False)
+        return jax.jit(go)(*operands)
+
+    found = verdict(find(name), answer, thorough=True)
+    assert found.passed, found.words
+
+
+def test_columns_along_an_axis_of_the_compilers_stay_where_they_are():
+    mesh = make_mesh({"x": 2, "y": 4})
+
+    def answer(a):
+        go = jax.shard_map(
+            lambda a: lax.psum(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P(), axis_names={"x"}, check_vma=False
+        )
+        return jax.jit(go)(a)
+
+    array = Array(np.ones((8, 8), np.float32), P("x", "y"))
+    program = trace(answer, put(array.value, array.spec, mesh))
+    ran = execute(program, {"x": 2, "y": 4}, [array], [P(None, "y")], structure(program))
+    assert ran.compiled and not ran.unwritten

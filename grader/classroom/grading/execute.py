@@ -64,13 +64,16 @@ def grading_of(
     )
     if (seed := settings.get("seed", DRAWN)) < 0:
         store = kept_in(root / FOLDER)
-        seed = store.seed(lesson, store.attempt(lesson, student, _own_code(nb, release)))
+        seed = store.seed(lesson, store.attempt(lesson, student, _content(nb, release)))
     return Grading(release, seed, limits, lesson_of(root, lesson))
 
 
-def _own_code(nb: NotebookNode, release: NotebookNode) -> list[str]:
-    """A hand-in's code cells but for the checks, which are the release's."""
-    return [cell.source for cell in code(restore(nb, release)) if not cell.check]
+def _content(nb: NotebookNode, release: NotebookNode) -> list[tuple[str, str]]:
+    """What makes one attempt another: a hand-in's own code cells, and where the checks stand among them.
+
+    A check that is moved finds another answer. Its text is the release's, and does not count.
+    """
+    return [(cell.check, "" if cell.check else cell.source) for cell in code(restore(nb, release))]
 
 
 def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Store) -> Graded:

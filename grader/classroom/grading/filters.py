@@ -21,11 +21,13 @@ from pygments.token import STANDARD_TYPES  # type: ignore[import-untyped]
 
 from grader.classroom.grading.display import PICTURES, is_picture
 
-MOST_IN_CELL = 10_000  # characters of a text or of code: half a second to parse; twice as many, four times as long
+MOST_IN_CELL = 10_000  # characters of a text or of code: up to two seconds; twice as many, four times as long
 MOST_IN_NOTEBOOK = 100_000  # characters of all texts of a notebook; a lesson has up to 30,000
 MOST_LINES, LONGEST_LINE = 500, 1_000  # of code that gets colours: blank lines and names, too, take a square
 MOST_COLOURS = 1_000  # changes of colour in one output: each of them copies what follows it
 MOST_HTML = 10_000_000  # characters of what a text becomes, its pictures included
+MOST_PASTED = 40_000_000  # the same of all texts of a notebook that have pictures: each may be shown again and again
+MOST_GROWN = 100_000  # characters more in HTML that was made whole: a tag left open is repeated in every paragraph
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 TABLE_CELLS = ("td", "th")
@@ -48,13 +50,19 @@ def markdown2html(context: Any, source: str) -> str:
     if len(source) > MOST_IN_CELL or _all_texts(context) > MOST_IN_NOTEBOOK:
         return _as_typed(source)
     attachments = context.get("cell", {}).get("attachments")
-    return _rendered(source, attachments) if attachments else _rendered_once(source)
+    if not attachments:
+        return _rendered_once(source)
+    html, known = _rendered(source, attachments), context.get("resources", {})
+    known["characters_pasted"] = known.get("characters_pasted", 0) + len(html)
+    return html if known["characters_pasted"] <= MOST_PASTED else _as_typed(source)
 
 
-def clean_html(html: object) -> str:
+@pass_context
+def clean_html(context: Any, html: object) -> str:
     """A raw cell, or another piece of HTML, with nothing left in it but what is listed here."""
     text = str(html)
-    return _cleaner().clean(text) if len(text) <= MOST_IN_CELL else _as_typed(text)
+    is_long = len(text) > MOST_IN_CELL or _all_texts(context) > MOST_IN_NOTEBOOK
+    return _as_typed(text) if is_long else _cleaned(text, text)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -107,8 +115,14 @@ def _rendered(source: str, attachments: Any) -> str:
         return _as_typed(source)
     # Formgrader's page has MathJax, whose macros can do more than mathematics: it is kept off texts.
     return (
-        f'<div class="tex2jax_ignore">{_cleaner().clean(html)}</div>' if len(html) <= MOST_HTML else _as_typed(source)
+        f'<div class="tex2jax_ignore">{_cleaned(html, source)}</div>' if len(html) <= MOST_HTML else _as_typed(source)
     )
+
+
+def _cleaned(html: str, source: str) -> str:
+    """HTML with nothing left in it but what is listed here; its source as it was typed where it would grow by far."""
+    clean = _cleaner().clean(html)
+    return clean if len(clean) <= len(html) + MOST_GROWN else _as_typed(source)
 
 
 def _pictures(attachments: Any) -> dict[str, Any]:

@@ -16,18 +16,26 @@ from nbconvert.exporters import HTMLExporter, TemplateExporter
 from nbformat import NotebookNode
 from traitlets import default
 
+from grader.classroom.course.notebook import CHECK
 from grader.classroom.grading import filters
 
 FILTERS = ("ansi2html", "clean_html", "highlight_code", "markdown2html", "strip_files_prefix")
 UNDESCRIBED = re.compile(r"<img(?![^>]*\balt=)")
 FONT = re.compile(r"@font-face\s*\{[^}]*\}")  # Bootstrap's symbols, which no page shows
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+STYLE = """
+summary { display: list-item; cursor: pointer; }
+#notebook img { max-width: 100%; height: auto; }
+.anchor-link { visibility: hidden; }
+:hover > .anchor-link { visibility: visible; }
+"""
+NAMELESS = re.compile(rf'(<a href="#{CHECK}(\w+)">)Test cell</a>')  # nbgrader's line for a check, above the lesson
 # The only script of nbgrader's template is MathJax. In its place the page gets a policy: a browser then runs no script,
 # wherever it may come from, and opens no connection.
 HEAD = {
     "mathjax.html.j2": "{% macro mathjax(url='') %}"
     f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-    '<meta name="referrer" content="no-referrer">{% endmacro %}'
+    f'<meta name="referrer" content="no-referrer"><style>{STYLE}</style>{{% endmacro %}}'
 }
 
 
@@ -39,7 +47,8 @@ class Page(HTMLExporter):
     ) -> tuple[str, dict[str, Any]]:
         """As HTMLExporter does it, without widgets, which no hand-in has, and without parsing the page at the end."""
         page, resources = TemplateExporter.from_notebook_node(self, nb, self._init_resources(resources), **options)
-        return UNDESCRIBED.sub('<img alt="A picture that this cell shows"', page), resources
+        page = UNDESCRIBED.sub('<img alt="A picture that this cell shows"', page)
+        return NAMELESS.sub(r"\1\2</a>", page), resources
 
     def _init_resources(self, resources: dict[str, Any] | None) -> dict[str, Any]:
         """As HTMLExporter does it, with style sheets that name no files."""
