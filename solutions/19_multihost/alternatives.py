@@ -11,11 +11,21 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 
-def join__named(process_id, num_processes):
+def join__named(process_id, num_processes, *, ticket):
     jax.config.update("jax_enable_x64", False)
     jax.distributed.initialize(process_id=process_id, num_processes=num_processes)
     mine = [d for d in jax.devices() if d.process_index == process_id]
-    return [process_id, num_processes, len(mine), len(jax.devices())]
+    total = sum(multihost_utils.process_allgather(ticket).tolist())
+    return [process_id, num_processes, len(mine), len(jax.devices()), total]
+
+
+def join__by_a_global_array(process_id, num_processes, *, ticket):
+    """Each device brings the ticket of its process, so that the sum has to be shared."""
+    jax.distributed.initialize(process_id=process_id, num_processes=num_processes)
+    across = NamedSharding(Mesh(np.array(jax.devices()), ("x",)), P("x"))
+    each = len(jax.local_devices())
+    everybody = jax.make_array_from_process_local_data(across, np.full(each, ticket))
+    return process_id, num_processes, each, len(jax.devices()), int(jnp.sum(everybody)) // each
 
 
 def launch_lines__no_logs(script, processes, devices):
@@ -49,7 +59,8 @@ def from_single_devices__in_any_order(process_id, num_processes, *, parts):
     mesh = jax.make_mesh((jax.device_count(),), ("all",), axis_types=(AxisType.Auto,))
     pieces = [jax.device_put(parts[k], jax.local_devices()[k]) for k in (1, 0)]
     shape = (len(pieces) * num_processes * len(parts[0]), parts[0].shape[1])
-    return jax.make_array_from_single_device_arrays(shape, NamedSharding(mesh, P("all")), pieces)
+    whole = jax.make_array_from_single_device_arrays(shape, NamedSharding(mesh, P("all")), pieces)
+    return {"array": whole, "sum": float(multihost_utils.process_allgather(whole, tiled=True).sum())}
 
 
 def from_callback__counted(process_id, num_processes, *, table):

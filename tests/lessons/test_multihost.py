@@ -9,9 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import yaml
+from answering import verdict
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from grader.arrays.described import PerProcess, built
+from grader.arrays.numbers import same_value
+from grader.exercises.plain import plain
+from grader.lessons import EXERCISES
 from grader.lessons.multihost.files import FAULTS, _jobset, _slurm_facts, broken_jobset
 from grader.lessons.multihost.processes import exchanged
 from grader.processes.launch import Process, launch
@@ -51,6 +56,43 @@ def test_training_gives_the_same_curve_in_four_processes_as_in_one():
 def test_logs_show_what_was_said_and_not_what_libraries_say():
     said = "[Gloo] Rank 0 is connected to 3 peer ranks. Expected number of connected peer ranks is : 3\nhere\n"
     assert repr(Process(0, 0, 1.0, said)) == "Process 0 ended well.\nhere"
+
+
+# What a process reports of itself it may have made up, unless it hangs on what only the others were given.
+
+ON_ITS_WORD = {"loader", "from_callback"}  # there each process holds a part of what all were given
+IN_PROCESSES = [exercise for exercise in EXERCISES.values() if exercise.form == "processes"]
+
+
+def changed_elsewhere(case, number):
+    """The arguments of a case where all processes but one were given something else."""
+    return {
+        name: PerProcess(tuple(v if k == number else jax.tree.map(lambda x: x + 1, v) for k, v in enumerate(a.values)))
+        if isinstance(a, PerProcess)
+        else a
+        for name, a in case.arguments.items()
+    }
+
+
+@pytest.mark.parametrize("exercise", IN_PROCESSES, ids=lambda exercise: exercise.name)
+def test_alone_no_process_knows_what_all_have_to_return(exercise):
+    def hangs_on_others(case, number):
+        both = dict(case.arguments), changed_elsewhere(case, number)
+        one, other = (plain(exercise.reference(number, count, **built(a))) for a in both)
+        return not same_value(one, other)
+
+    for case in exercise.draw_cases(1, thorough=True):
+        count = case.mesh["processes"]
+        alone = not any(hangs_on_others(case, number) for number in range(count))
+        assert alone == (exercise.name in ON_ITS_WORD)
+
+
+def test_who_has_not_joined_gets_nothing_for_saying_so():
+    def claims(process_id, num_processes, *, ticket):
+        return process_id, num_processes, 2, 2 * num_processes, num_processes * ticket
+
+    found = verdict(EXERCISES["join"], claims)
+    assert found.points == 0, found.words
 
 
 # The cluster files.

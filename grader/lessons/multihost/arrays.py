@@ -319,7 +319,8 @@ def cut_inside_the_process(process_id, num_processes, *, examples, step, batch):
 
 def _assembled(process_id, num_processes, *, parts):
     pieces = [piece for of_process in parts for piece in of_process]
-    return held(np.concatenate(pieces), GRID, P(("data", "model")), process_id)
+    whole = np.concatenate(pieces)
+    return {"array": held(whole, GRID, P(("data", "model")), process_id), "sum": float(np.sum(whole))}
 
 
 from_single_devices = Exercise("from_single_devices", points=4, form="processes", reference=_assembled)
@@ -334,7 +335,8 @@ def _(draw):
 
 def _assemble(mesh, shape, pieces):
     sharding = NamedSharding(mesh, P(("data", "model")))
-    return jax.make_array_from_single_device_arrays(shape, sharding, pieces)
+    array = jax.make_array_from_single_device_arrays(shape, sharding, pieces)
+    return {"array": array, "sum": float(jnp.sum(array))}
 
 
 def _whole_shape(parts):
@@ -382,6 +384,15 @@ def on_each_others_device(process_id, num_processes, *, parts):
     mesh = _joined(process_id, num_processes)
     pieces = [jax.device_put(part, device) for part, device in zip(parts, jax.local_devices()[::-1], strict=True)]
     return _assemble(mesh, _whole_shape(parts), pieces)
+
+
+@from_single_devices.mistake
+def summed_its_own_parts(process_id, num_processes, *, parts):
+    """The array is right, and the sum is that of this process's parts: another in every process. Ask the global array
+    for it, and the processes will tell each other."""
+    mesh = _joined(process_id, num_processes)
+    pieces = [jax.device_put(part, device) for part, device in zip(parts, jax.local_devices(), strict=True)]
+    return _assemble(mesh, _whole_shape(parts), pieces) | {"sum": float(np.sum(parts))}
 
 
 # From a function that is asked for one block after the other.

@@ -39,64 +39,86 @@ def _gathered(mesh, rows):
     return jax.make_array_from_process_local_data(NamedSharding(mesh, P("x")), rows)
 
 
-# To join. Where it goes wrong nobody may notice, or everybody may wait.
+# To join. Where it goes wrong nobody may notice, or everybody may wait. All that a process says of itself it might have
+# made up; the sum of all tickets it has from the others.
 
-join = Exercise(
-    "join",
-    points=3,
-    form="processes",
-    reference=lambda process_id, num_processes: (process_id, num_processes, DEVICES, DEVICES * num_processes),
-)
+
+def _joining(process_id, num_processes, *, ticket):
+    return process_id, num_processes, DEVICES, DEVICES * num_processes, sum(ticket)
+
+
+join = Exercise("join", points=3, form="processes", reference=_joining)
 
 
 @join.cases
 def _(draw):
-    yield Case({}, HERE)
-    yield Case({}, {"processes": 3, "devices": DEVICES})
+    for count in (PROCESSES, 3):
+        tickets = draw.rng.choice(1_000_000, size=count, replace=False)
+        yield Case({"ticket": PerProcess(tuple(map(int, tickets)))}, {"processes": count, "devices": DEVICES})
 
 
-def _whoami():
-    return jax.process_index(), jax.process_count(), len(jax.local_devices()), len(jax.devices())
+def _whoami(ticket):
+    return jax.process_index(), jax.process_count(), len(jax.local_devices()), len(jax.devices()), _total(ticket)
+
+
+def _total(ticket):
+    return int(multihost_utils.process_allgather(np.int32(ticket)).sum())
 
 
 @join.mistake
-def never_joined(process_id, num_processes):
+def never_joined(process_id, num_processes, *, ticket):
     """Nobody complained, and every process believes that it is number 0 of 1: as many programs as processes, each
     training a model of its own. Which call makes them one?"""
-    return _whoami()
+    return _whoami(ticket)
 
 
 @join.mistake
-def too_late(process_id, num_processes):
+def too_late(process_id, num_processes, *, ticket):
     """JAX settles its devices when it is first used, and then it is too late to hear of others. `jax.devices`,
     an array, a computation: which of them stands above your call?"""
     local = len(jax.local_devices())
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
-    return jax.process_index(), jax.process_count(), local, len(jax.devices())
+    return jax.process_index(), jax.process_count(), local, len(jax.devices()), _total(ticket)
 
 
 @join.mistake
-def id_out_of_range(process_id, num_processes):
+def id_out_of_range(process_id, num_processes, *, ticket):
     """Processes are numbered from 0, and num_processes is how many there are, so that the last is number
     num_processes − 1. Which of the two numbers did you change on its way?"""
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id + 1)
-    return _whoami()
+    return _whoami(ticket)
 
 
 @join.mistake
-def repeated_id(process_id, num_processes):
+def repeated_id(process_id, num_processes, *, ticket):
     """Two processes gave the same number. The coordinator takes the second for a restart of the first, and turns one
     of them away: it is aborted. Where does each process get a number that no other has?"""
     jax.distributed.initialize(num_processes=num_processes, process_id=min(process_id, num_processes - 2))
-    return _whoami()
+    return _whoami(ticket)
 
 
 @join.mistake
-def nobody_comes(process_id, num_processes):
+def nobody_comes(process_id, num_processes, *, ticket):
     """They all stand in initialize, and would for five minutes: it returns when the numbers 0 to num_processes − 1
     have come. Is that more than there are processes (devices, perhaps)? Or do all of them say the same number?"""
     jax.distributed.initialize(num_processes=DEVICES * num_processes, process_id=process_id)
-    return _whoami()
+    return _whoami(ticket)
+
+
+@join.mistake
+def its_own_ticket(process_id, num_processes, *, ticket):
+    """The four numbers are right, and the fifth is the ticket of this process alone. A process can know the others'
+    tickets only from them. Which call hands each what all have brought?"""
+    jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
+    return *_whoami(ticket)[:-1], ticket
+
+
+@join.mistake
+def all_the_tickets(process_id, num_processes, *, ticket):
+    """These are the tickets of all processes, one by one: they have been heard. What was asked for is one
+    number."""
+    jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
+    return *_whoami(ticket)[:-1], multihost_utils.process_allgather(np.int32(ticket))
 
 
 # The order of collectives. On the CPU nobody notices when it differs.
