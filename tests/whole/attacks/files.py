@@ -19,6 +19,7 @@ from whole.attacks.result import (
     scripted,
     spoiled,
     swelled,
+    undeserved,
 )
 
 LESSON = "01_mini.ipynb"
@@ -171,7 +172,7 @@ ATTACKS = (
         "a link to the solution",
         FOLDER,
         swapped,
-        lambda result: "marks for the solution" if result.points else "",
+        undeserved,
         falls("links are followed"),
         slow=True,
     ),
