@@ -13,8 +13,8 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,20 +83,24 @@ def main() -> None:
     listed = [a for k, a in enumerate(listed) if [b.aim for b in listed[:k]].count(a.aim) < chosen.most]
     sides = [side for side in SIDES if chosen.only in (None, side)]
     seen: dict[str, list[Tried]] = {side: [] for side in sides}
-    with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as scratch:
+    with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         course = mini.make_course(Path(scratch))
         build(course)
+        labs = {side: Lab(side, course) for side in sides}
+        for lab in labs.values():
+            stack.callback(lab.end)
         if lacking := needs.lacking("browser"):
             console.print(f"Scripts are not looked for in a browser: {lacking}")
-        for side in sides:
-            for tried in attempts(side, listed, course, console):
-                seen[side].append(tried)
-                number = f"{side} {len(seen[side])}/{len(listed)}"
-                came = f"{tried.result.seconds:.0f} s: {tried.won or 'nothing'}"
-                console.print(f"{number} {tried.attack.aim}: {tried.attack.name}, {came}", markup=False)
-    missing = sum(len(listed) - len(tries) for tries in seen.values())
-    if missing:
-        console.print(f"Interrupted: {missing} were not tried.")
+        for number, attack in enumerate(listed, 1):
+            console.print(f"{number}/{len(listed)} {attack.aim}: {attack.name}", markup=False)
+            for side, lab in labs.items():
+                seen[side].append(tried := attempt(attack, lab))
+                console.print(f"  {side}: {tried.won or 'nothing'} ({tried.result.seconds:.0f} s)", markup=False)
+        for side, lab in labs.items():
+            if (rest := lab.close()) and side == "ours":
+                console.print(f"Left behind when all was over: {rest}", markup=False)
+    if missing := sum(len(listed) - len(tries) for tries in seen.values()):
+        console.print(f"Interrupted: {missing} of {len(listed) * len(sides)} runs are missing.")
     console.print(table(seen))
     for tried in (t for t in seen.get("stock", []) if bool(t.won) != t.attack.stock.falls):
         console.print(f"Not as the table says of stock: {tried.attack.name} ({tried.attack.stock.why})", markup=False)
@@ -107,20 +111,12 @@ def main() -> None:
         chosen.json.write_text(json.dumps(records, indent=1))
 
 
-def attempts(side: str, listed: Sequence[Attack], course: Path, console: Console) -> Iterator[Tried]:
-    """Each attack against one side, and what came of it."""
-    lab = Lab(side, course)
-    try:
-        for attack in listed:
-            result = lab.run(attack.name)
-            script = bool(result.page) and not needs.lacking("browser") and runs(result.page)
-            won = attack.won(result) or "its script ran" * script or (harm(result) if side == "ours" else "")
-            yield Tried(attack, won, result, script)
-        rest = lab.close()
-        if side == "ours" and rest:
-            console.print(f"Left behind when all was over: {rest}", markup=False)
-    finally:
-        lab.end()
+def attempt(attack: Attack, lab: Lab) -> Tried:
+    """An attack in a lab, and what came of it."""
+    result = lab.run(attack.name)
+    script = bool(result.page) and not needs.lacking("browser") and runs(result.page)
+    harmed = harm(result) if lab.which == "ours" else ""
+    return Tried(attack, attack.won(result) or "its script ran" * script or harmed, result, script)
 
 
 def runs(source: str) -> bool:

@@ -115,6 +115,7 @@ ATTACKS = (
         saying("![t](http://mallory.example/pixel.png) ![l](/logout?mallory)", "<img src=//mallory.example/x>"),
         either(broke, calling),
         falls(RAW),
+        slow=True,
     ),
     attack(
         "HTML in a text",
@@ -182,6 +183,7 @@ ATTACKS = (
         lambda folder, nb: (folder / '=HYPERLINK("http:mallory","click").ipynb').write_text("{"),
         either(broke, calculating),
         stands("it writes no table by itself"),
+        slow=True,
     ),
     attack(
         "a file whose name writes to the terminal",
