@@ -50,6 +50,7 @@ class Lab:
                 stdout=subprocess.PIPE,
                 text=True,
                 env=env,
+                cwd="/",  # the one here will lie under an overlay
                 start_new_session=True,  # a Ctrl-C is for who runs the lab
             )
         self.process.stdin.write(json.dumps(attack) + "\n")
