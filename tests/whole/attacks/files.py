@@ -79,9 +79,11 @@ def shown(**data):
     return holding(new_code_cell(source, outputs=[new_output("display_data", kinds)]))
 
 
+# As large as may be: what is larger is refused when it is read, and tries nothing else.
 MANY_NAMES = [
-    new_code_cell("\n".join(f"def f{k}_{j}(): return f{(k * 7 + j) % 600}_{j}" for j in range(60))) for k in range(600)
+    new_code_cell("\n".join(f"def f{k}_{j}(): return f{(k * 7 + j) % 500}_{j}" for j in range(60))) for k in range(500)
 ]
+MANY_LINES = "a\n" * 450_000
 NESTED = b"[" * 200_000 + b"]" * 200_000
 
 
@@ -238,9 +240,9 @@ ATTACKS = (
         slow=True,
     ),
     attack(
-        "a cell of two million lines",
+        "a cell of very many lines",
         EXHAUST,
-        holding(new_code_cell("a\n" * 2_000_000)),
+        holding(new_code_cell(MANY_LINES)),
         either(broke, grew, spoiled),
         falls(NO_LIMITS),
         later=True,
