@@ -13,14 +13,14 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
 from rich.table import Table
 
 from grader.classroom.course.build import build
@@ -33,9 +33,15 @@ from whole.attacks.attack import Attack  # noqa: E402
 from whole.attacks.lab import Lab  # noqa: E402
 from whole.attacks.result import Result, harm  # noqa: E402
 
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext
+
 SIDES = ("stock", "ours")
 RAN = "HIT"  # the title of a page on which an attack's script has run
-CLICK_MILLISECONDS = 500
+CLICKED = "a:not([href^='#']), [onclick], svg"
+CLICK_MILLISECONDS, MOST_LINKS = 100, 50
+CHROMIUM = {"executable_path": needs.browser(), "args": ["--no-sandbox"]}
+WIDTH = 110  # of what is no terminal
 
 
 @dataclass(frozen=True)
@@ -69,69 +75,83 @@ def main() -> None:
     options.add_argument("--most", type=int, default=len(ATTACKS), help="so many of each aim")
     options.add_argument("--json", type=Path, help="a file for what came of every attack")
     chosen = options.parse_args()
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
     if lacking := Lab.missing():
         console.print(lacking)
         raise SystemExit(1)
     listed = [a for a in ATTACKS if not chosen.names or any(n in f"{a.name} {a.aim}" for n in chosen.names)]
     listed = [a for k, a in enumerate(listed) if [b.aim for b in listed[:k]].count(a.aim) < chosen.most]
     sides = [side for side in SIDES if chosen.only in (None, side)]
-    with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
+    seen: dict[str, list[Tried]] = {side: [] for side in sides}
+    with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         course = mini.make_course(Path(scratch))
         build(course)
-        opened = browser(stack, console)
-        seen = {side: run(side, listed, course, opened, console) for side in sides}
+        labs = {side: Lab(side, course) for side in sides}
+        for lab in labs.values():
+            stack.callback(lab.end)
+        if lacking := needs.lacking("browser"):
+            console.print(f"Scripts are not looked for in a browser: {lacking}")
+        for number, attack in enumerate(listed, 1):
+            console.print(f"{number}/{len(listed)} {attack.aim}: {attack.name}", markup=False)
+            for side, lab in labs.items():
+                seen[side].append(tried := attempt(attack, lab))
+                console.print(f"  {side}: {tried.won or 'nothing'} ({tried.result.seconds:.0f} s)", markup=False)
+        for side, lab in labs.items():
+            if (rest := lab.close()) and side == "ours":
+                console.print(f"Left behind when all was over: {rest}", markup=False)
+    if missing := sum(len(listed) - len(tries) for tries in seen.values()):
+        console.print(f"Interrupted: {missing} of {len(listed) * len(sides)} runs are missing.")
     console.print(table(seen))
-    for side, tries in seen.items():
-        for t in tries:
-            if side == "stock" and bool(t.won) != t.attack.stock.falls:
-                console.print(f"Not as the table says of stock: {t.attack.name} ({t.attack.stock.why})", markup=False)
-            if side == "ours" and t.won:
-                console.print(f"[red]{t.attack.name}[/red] ({t.attack.aim}): {escape(t.won)}")
+    for tried in (t for t in seen.get("stock", []) if bool(t.won) != t.attack.stock.falls):
+        console.print(f"Not as the table says of stock: {tried.attack.name} ({tried.attack.stock.why})", markup=False)
+    for tried in (t for t in seen.get("ours", []) if t.won):
+        console.print(f"[red]{tried.attack.name}[/red] ({tried.attack.aim}): {escape(tried.won)}")
     if chosen.json:
         records = {side: [record(t) for t in tries] for side, tries in seen.items()}
         chosen.json.write_text(json.dumps(records, indent=1))
 
 
-def run(
-    side: str, listed: Sequence[Attack], course: Path, opened: Callable[[str], bool], console: Console
-) -> list[Tried]:
-    lab, tries = Lab(side, course), []
-    for attack in track(listed, side, console=console, transient=True, disable=not console.is_terminal):
-        result = lab.run(attack.name)
-        script = bool(result.page) and opened(result.page)
-        won = attack.won(result) or "its script ran" * script or (harm(result) if side == "ours" else "")
-        tries.append(Tried(attack, won, result, script))
-    rest = lab.close()
-    if side == "ours" and rest:
-        console.print(f"Left behind when all was over: {rest}")
-    return tries
+def attempt(attack: Attack, lab: Lab) -> Tried:
+    """An attack in a lab, and what came of it."""
+    result = lab.run(attack.name)
+    script = bool(result.page) and not needs.lacking("browser") and runs(result.page)
+    harmed = harm(result) if lab.which == "ours" else ""
+    return Tried(attack, attack.won(result) or "its script ran" * script or harmed, result, script)
 
 
-def browser(stack: ExitStack, console: Console) -> Callable[[str], bool]:
-    """What opens a page, clicks all its links, and says whether an attack's script ran."""
-    if lacking := needs.lacking("browser"):
-        console.print(f"Scripts are not looked for in a browser: {lacking}")
-        return lambda page: False
-    from playwright.sync_api import Error, sync_playwright
+def runs(source: str) -> bool:
+    """Whether an attack's script runs in Chromium when a page is opened, or when one of its links is clicked."""
+    from playwright.sync_api import sync_playwright
 
-    driver = stack.enter_context(sync_playwright())
-    chromium = driver.chromium.launch(executable_path=needs.browser(), args=["--no-sandbox"])
-    stack.callback(chromium.close)
+    with sync_playwright() as driver, driver.chromium.launch(**CHROMIUM) as chromium:
+        context = chromium.new_context()
+        context.route("**/*", lambda route: route.abort())
+        page = context.new_page()
+        page.set_content(source, wait_until="domcontentloaded")
+        links = min(page.locator(CLICKED).count(), MOST_LINKS)
+        return _ran(context) or any(_clicked(context, source, number) for number in range(links))
 
-    def opened(source: str) -> bool:
-        with chromium.new_context() as context:
-            context.route("**/*", lambda route: route.abort())
-            page = context.new_page()
-            page.set_content(source, wait_until="domcontentloaded")
-            for link in page.locator("a, [onclick], img, svg").all()[:50]:
-                try:
-                    link.click(timeout=CLICK_MILLISECONDS, no_wait_after=True)
-                except Error:  # nothing that can be clicked
-                    continue
-            return RAN in (page.title(), *(other.title() for other in context.pages))
 
-    return opened
+def _clicked(context: BrowserContext, source: str, number: int) -> bool:
+    """Whether a script runs when this link is clicked, on a page that is opened anew: the last may have led away."""
+    page = context.new_page()
+    page.set_content(source, wait_until="domcontentloaded")
+    page.locator(CLICKED).nth(number).dispatch_event("click")
+    page.wait_for_timeout(CLICK_MILLISECONDS)
+    ran = _ran(context)
+    page.close()
+    return ran
+
+
+def _ran(context: BrowserContext) -> bool:
+    """Some page has the title that an attack's script gives it, or consists of what a javascript: link returns."""
+    from playwright.sync_api import Error
+
+    for page in context.pages:
+        with suppress(Error):  # a page that is just being left has none
+            if RAN in page.evaluate("[document.title, document.body.innerText.trim()]"):
+                return True
+    return False
 
 
 def table(seen: dict[str, list[Tried]]) -> Table:

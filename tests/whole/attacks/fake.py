@@ -200,10 +200,10 @@ ATTACKS = (
         FAKE,
         """
         def case3(a, b, *, mesh):
-            idle = lambda c: jax.lax.psum(c, "x")
-            summed = jax.shard_map(idle, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
+            whole = lambda c: jax.lax.psum(c, "x")
+            summed = jax.shard_map(whole, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
             c = a @ b
-            return c + 0 * summed(c)
+            return jax.lax.with_sharding_constraint(c + summed(c)[:0].sum(), NamedSharding(mesh, P()))
         """,
         points_over(2),
         stands("the judge compares with what is compiled"),
@@ -215,10 +215,10 @@ ATTACKS = (
         FAKE,
         """
         def case3(a, b, *, mesh):
-            idle = lambda c: jax.lax.all_gather(c, "x", axis=0, tiled=True)
-            gathered = jax.shard_map(idle, mesh=mesh, in_specs=P("x", None), out_specs=P(), check_vma=False)
+            whole = lambda c: jax.lax.all_gather(c, "x", axis=0, tiled=True)
+            gathered = jax.shard_map(whole, mesh=mesh, in_specs=P("x", None), out_specs=P(), check_vma=False)
             c = a @ b
-            return c + 0 * gathered(c)
+            return jax.lax.with_sharding_constraint(c + gathered(c)[:0].sum(), NamedSharding(mesh, P()))
         """,
         points_over(2),
         stands("the judge compares with what is compiled"),
@@ -337,9 +337,8 @@ ATTACKS = (
         "an array larger than memory",
         FORGE,
         """
-        array = b"\\x93NUMPY\\1\\0\\x76\\0" + b"{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999999,), }"
-        array = {"array": base64.b64encode(array.ljust(127) + b"\\n").decode()}
-        everywhere("to_json", lambda answer: {"value": array})
+        array = {"dtype": "float64", "shape": [9999999999999], "data": base64.b64encode(b"12345678").decode()}
+        everywhere("to_json", lambda answer: {"value": {"value": {"array": array}, "uploaded": ""}})
         """,
         either(broke, undeserved, grew),
         stands(NEVER_TEXT),
@@ -352,8 +351,8 @@ ATTACKS = (
         """
         file = io.BytesIO()
         np.savez_compressed(file, a=np.zeros(30_000_000))
-        array = {"array": base64.b64encode(file.getvalue()).decode()}
-        everywhere("to_json", lambda answer: {"value": array})
+        array = {"dtype": "float64", "shape": [30_000_000], "data": base64.b64encode(file.getvalue()).decode()}
+        everywhere("to_json", lambda answer: {"value": {"value": {"array": array}, "uploaded": ""}})
         """,
         either(broke, undeserved, grew),
         stands(NEVER_TEXT),
@@ -368,8 +367,8 @@ ATTACKS = (
             def __reduce__(self): return exec, (f"open({str(ROOM / 'loot/mallory')!r}, 'w').write({MARK!r})",)
         file = io.BytesIO()
         np.save(file, np.array([Payload()], object), allow_pickle=True)
-        array = {"array": base64.b64encode(file.getvalue()).decode()}
-        everywhere("to_json", lambda answer: {"value": array})
+        array = {"dtype": "object", "shape": [1], "data": base64.b64encode(file.getvalue()).decode()}
+        everywhere("to_json", lambda answer: {"value": {"value": {"array": array}, "uploaded": ""}})
         """,
         either(left, undeserved, broke),
         stands(NEVER_TEXT),
@@ -406,7 +405,7 @@ ATTACKS = (
         FORGE,
         """
         import grader.exercises.as_json as wire
-        two = wire.to_json(np.zeros(2))
+        two = wire.to_json(np.zeros(2, np.float32))
         everywhere("to_json", lambda answer: {"value": {"value": {"cast": {"dtype": "S1900000000", "array": two}},
                                                         "uploaded": ""}})
         """,
@@ -420,7 +419,7 @@ ATTACKS = (
         FORGE,
         """
         import grader.exercises.as_json as wire
-        two = wire.to_json(np.zeros(2))
+        two = wire.to_json(np.zeros(2, np.float32))
         everywhere("to_json", lambda answer: {"value": {"value": {"cast": {"dtype": "m8[s]", "array": two}},
                                                         "uploaded": ""}})
         """,

@@ -19,6 +19,7 @@ from whole.attacks.result import (
     scripted,
     spoiled,
     swelled,
+    undeserved,
 )
 
 LESSON = "01_mini.ipynb"
@@ -78,9 +79,11 @@ def shown(**data):
     return holding(new_code_cell(source, outputs=[new_output("display_data", kinds)]))
 
 
+# As large as may be: what is larger is refused when it is read, and tries nothing else.
 MANY_NAMES = [
-    new_code_cell("\n".join(f"def f{k}_{j}(): return f{(k * 7 + j) % 600}_{j}" for j in range(60))) for k in range(600)
+    new_code_cell("\n".join(f"def f{k}_{j}(): return f{(k * 7 + j) % 500}_{j}" for j in range(60))) for k in range(500)
 ]
+MANY_LINES = "a\n" * 450_000
 NESTED = b"[" * 200_000 + b"]" * 200_000
 
 
@@ -114,6 +117,7 @@ ATTACKS = (
         saying("![t](http://mallory.example/pixel.png) ![l](/logout?mallory)", "<img src=//mallory.example/x>"),
         either(broke, calling),
         falls(RAW),
+        slow=True,
     ),
     attack(
         "HTML in a text",
@@ -171,7 +175,7 @@ ATTACKS = (
         "a link to the solution",
         FOLDER,
         swapped,
-        lambda result: "marks for the solution" if result.points else "",
+        undeserved,
         falls("links are followed"),
         slow=True,
     ),
@@ -181,6 +185,7 @@ ATTACKS = (
         lambda folder, nb: (folder / '=HYPERLINK("http:mallory","click").ipynb').write_text("{"),
         either(broke, calculating),
         stands("it writes no table by itself"),
+        slow=True,
     ),
     attack(
         "a file whose name writes to the terminal",
@@ -235,9 +240,9 @@ ATTACKS = (
         slow=True,
     ),
     attack(
-        "a cell of two million lines",
+        "a cell of very many lines",
         EXHAUST,
-        holding(new_code_cell("a\n" * 2_000_000)),
+        holding(new_code_cell(MANY_LINES)),
         either(broke, grew, spoiled),
         falls(NO_LIMITS),
         later=True,

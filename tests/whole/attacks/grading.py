@@ -65,6 +65,7 @@ def grade(which: str, room: str) -> None:
 def _commanded(which: str, grader: _Ours | _Stock, attack: Attack) -> dict[str, Any]:
     """Grade a folder that is handed in as an instructor does: by the command, and with it an honest student's."""
     course = grader.course
+    shutil.rmtree(course / "submitted")  # whoever else is there takes time
     students = [STUDENT, NEXT] if attack.later else [STUDENT]
     for student in students:
         folder = course / "submitted" / student / mini.LESSON

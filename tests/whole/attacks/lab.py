@@ -50,6 +50,8 @@ class Lab:
                 stdout=subprocess.PIPE,
                 text=True,
                 env=env,
+                cwd="/",  # the one here will lie under an overlay
+                start_new_session=True,  # a Ctrl-C is for who runs the lab
             )
         self.process.stdin.write(json.dumps(attack) + "\n")
         self.process.stdin.flush()
@@ -69,6 +71,13 @@ class Lab:
         rest = process.communicate(json.dumps(None) + "\n")[0] if process.poll() is None else ""
         quiet("rm", "-rf", self.room)
         return json.loads(rest.splitlines()[-1]) if rest.strip() else []
+
+    def end(self) -> None:
+        """End the lab at once, in the middle of whatever is tried."""
+        if self.process is not None:
+            self.process.kill()  # and with it, all that is inside
+            self.process.wait()
+        self.close()
 
 
 def _path() -> str:

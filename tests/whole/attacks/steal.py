@@ -454,13 +454,16 @@ ATTACKS = (
         "processes by other ways than fork",
         TRESPASS,
         """
-        for way in (lambda: libc.syscall(58), lambda: libc.syscall(56, 17, 0, 0, 0, 0), lambda: libc.syscall(435, 0, 0),
-                    lambda: libc.syscall(425, 8, 0), lambda: libc.syscall(308, 3, 0), lambda: libc.syscall(447, 0)):
-            number = way()
-            if number == 0: os._exit(0)
-            if number > 0: print("forked, or opened", number)
+        if os.uname().machine == "x86_64":
+            code = mmap.mmap(-1, 4096, prot=7)  # vfork, and the child ends before it returns
+            code.write(b"\\xb8\\x3a\\0\\0\\0\\x0f\\x05\\x85\\xc0\\x75\\x09\\x31\\xff\\xb8\\x3c\\0\\0\\0\\x0f\\x05\\xc3")
+            if ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))() > 0: print("forked")
+        if libc.syscall(447, 0) > 0: print("opened memory that the kernel cannot see")
+        for kind in ("pid", "mnt", "net", "ipc", "user"):
+            try: libc.setns(os.open(f"/proc/1/ns/{kind}", 0), 0) or print("opened", kind)
+            except OSError: pass
         """,
-        said("forked, or opened"),
+        either(said("forked"), said("opened")),
         falls(SAME_USER),
     ),
 )

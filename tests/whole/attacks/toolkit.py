@@ -7,7 +7,7 @@ import base64, builtins, ctypes, dataclasses, gc, inspect, io, itertools, json, 
 import signal, socket, sqlite3, struct, subprocess, sys, tempfile, threading, time
 import numpy as np, jax, jax.numpy as jnp
 from pathlib import Path
-from jax.sharding import PartitionSpec as P
+from jax.sharding import NamedSharding, PartitionSpec as P
 libc = ctypes.CDLL(None, use_errno=True)
 MARK = "mallory was here"
 
