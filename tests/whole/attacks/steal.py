@@ -455,9 +455,12 @@ ATTACKS = (
         TRESPASS,
         """
         if os.uname().machine == "x86_64":
-            code = mmap.mmap(-1, 4096, prot=7)  # vfork, and the child ends before it returns
-            code.write(b"\\xb8\\x3a\\0\\0\\0\\x0f\\x05\\x85\\xc0\\x75\\x09\\x31\\xff\\xb8\\x3c\\0\\0\\0\\x0f\\x05\\xc3")
-            if ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))() > 0: print("forked")
+            try:
+                code = mmap.mmap(-1, 4096, prot=7)  # vfork, and the child ends before it returns
+                code.write(b"\\xb8\\x3a\\0\\0\\0\\x0f\\x05\\x85\\xc0\\x75\\x09\\x31\\xff\\xb8\\x3c\\0\\0\\0\\x0f\\x05\\xc3")
+                number = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
+            except OSError: number = libc.syscall(58) or os._exit(0)
+            if number > 0: print("forked")
         if libc.syscall(447, 0) > 0: print("opened memory that the kernel cannot see")
         for kind in ("pid", "mnt", "net", "ipc", "user"):
             try: libc.setns(os.open(f"/proc/1/ns/{kind}", 0), 0) or print("opened", kind)
