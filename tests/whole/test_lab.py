@@ -43,7 +43,7 @@ def lab(root, tmp_path_factory):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        env={**os.environ, "LAB_ARGS": options},
+        env={**os.environ, "LAB_ARGS": options, "JUPYTERLAB_WORKSPACES_DIR": str(folder)},  # no tab of an earlier one
     )
     try:
         _wait_for(f"http://127.0.0.1:{port}/api?token=open")

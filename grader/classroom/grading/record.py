@@ -51,7 +51,7 @@ class HandIn:
     @property
     def seal(self) -> Path:
         """Written when all of its record is; it holds the content of that. (In feedback/ nbgrader would remove it.)"""
-        return self.root / FOLDER / "recorded" / self.lesson / self.student
+        return self.root / FOLDER / "recorded" / self.student / self.lesson
 
 
 @dataclass(frozen=True)
