@@ -28,8 +28,9 @@ test: $(READY)  ## Run every test, the solution notebooks against their stored o
 	XLA_FLAGS=--xla_backend_optimization_level=0 \
 	  pytest -n 3 --dist loadfile --nbval-lax --nbval-cell-timeout=120 -p no:cacheprovider solutions
 
-slow: $(READY)  ## Run the long tests that `make test` leaves out: twenty kills, look-alike attacks, a full disk
+slow: $(READY)  ## Run the long tests that `make test` leaves out: twenty kills, look-alike attacks, an hour of fuzzing
 	pytest -m slow
+	FUZZ_TIMES=60 pytest --timeout=1200 tests/fuzz
 
 lab: $(READY)  ## Open JupyterLab on work/, your own copy of the lessons, with 8 devices and nbgrader ready
 	grader lab
