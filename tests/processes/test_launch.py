@@ -162,10 +162,20 @@ def test_when_the_asker_is_killed_its_processes_end(tmp_path):
 
 def test_an_interrupt_ends_a_launch_and_the_next_one_works(tmp_path):
     file = script(tmp_path, "import time; time.sleep(300)")
-    # To this very thread: on a busy machine the kernel may hand a process's signal to one that is not waiting.
-    threading.Timer(5, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+    over = threading.Event()
+
+    def interrupt():
+        """To this very thread: on a busy machine the kernel may hand a process's signal to one that is not waiting. And
+        again: one that comes while Python calls back, collecting garbage say, is lost."""
+        while not over.wait(5):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
-        launch(file, processes=2)
+        try:
+            launch(file, processes=2)
+        finally:
+            over.set()
     assert launch(script(tmp_path, "print('well')"), processes=2).went_well
 
 
