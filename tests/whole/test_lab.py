@@ -1,26 +1,9 @@
 """`grader lab` in a real browser: the lesson opens and runs, Validate and Formgrader work."""
 
-import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 
-import needs
+import labs
 import pytest
-
-QUIETLY = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 pytestmark = pytest.mark.needs("browser")
 
@@ -33,44 +16,14 @@ def lab(root, tmp_path_factory):
         shutil.copytree(root / name, folder / name)
     for name in ("nbgrader_config.py", "jupytext.toml"):
         shutil.copy(root / name, folder)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = f"--no-browser --allow-root --port={port} --IdentityProvider.token=open"
-    server = subprocess.Popen(
-        [sys.executable, "-m", "grader.cli", "lab"],
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        env={**os.environ, "LAB_ARGS": options, "JUPYTERLAB_WORKSPACES_DIR": str(folder)},  # no tab of an earlier one
-    )
-    try:
-        _wait_for(f"http://127.0.0.1:{port}/api?token=open")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
-
-
-def _wait_for(address, seconds=60):
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
-        try:
-            return urllib.request.urlopen(address, timeout=5).read()
-        except OSError:
-            time.sleep(0.5)
-    raise TimeoutError(f"nothing answers at {address}")
+    with labs.running_lab(folder) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
 def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=needs.browser(), args=QUIETLY)
+    with labs.chromium() as browser:
         yield browser
-        browser.close()
 
 
 def test_the_lesson_runs_and_validate_tells_what_is_open(lab, browser):

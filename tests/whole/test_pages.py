@@ -1,17 +1,10 @@
 """All vectors in a real browser: as text, output, error and file name, on a feedback page and in Formgrader."""
 
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 
+import labs
 import mini
 import nbformat
-import needs
 import pages
 import pytest
 from nbconvert import HTMLExporter
@@ -20,7 +13,6 @@ from nbgrader.api import Gradebook
 
 from grader.classroom.grading.record import HandIn, record
 
-QUIETLY = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--disable-sync"]
 STUDENT = "mallory"
 FILE = "<img src=x onerror=hit(1)>.ipynb"
 SHOW = """
@@ -56,12 +48,8 @@ def graded(course):
 
 @pytest.fixture(scope="module")
 def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=needs.browser(), args=QUIETLY)
+    with labs.chromium() as browser:
         yield browser
-        browser.close()
 
 
 def looked_at(browser, address, expected, said=()):
@@ -128,31 +116,10 @@ def test_a_feedback_page_runs_nothing_and_asks_for_nothing(graded, browser):
 @pytest.fixture(scope="module")
 def formgrader(graded):
     """The address of the hand-in in a real Formgrader."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = f"--no-browser --allow-root --port={port} --IdentityProvider.token=open"
-    server = subprocess.Popen(
-        [sys.executable, "-m", "grader.cli", "lab"],
-        cwd=graded,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        env={**os.environ, "LAB_ARGS": options},
-    )
     with Gradebook(f"sqlite:///{graded}/gradebook.db") as book:
         number = book.find_submission_notebook(mini.LESSON, mini.LESSON, STUDENT).id
-    try:
-        for _ in range(120):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/api?token=open", timeout=5).read()
-                break
-            except OSError:
-                time.sleep(0.5)
-        yield f"http://127.0.0.1:{port}/formgrader/submissions/{number}/?token=open"
-    finally:
-        os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
+    with labs.running_lab(graded) as address:
+        yield f"{address}/formgrader/submissions/{number}/?token=open"
 
 
 def test_formgrader_runs_nothing_of_a_students(formgrader, browser):
