@@ -46,9 +46,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(plain(v) for v in value)
     array = np.asarray(value)
-    if (
-        array.dtype.itemsize > 8 and array.dtype.kind in "fc"
-    ):  # as precise as this machine can, which others cannot read
+    if array.dtype.itemsize > 8 and array.dtype.kind in "fc":  # a precision that other machines may not have
         array = array.astype(np.float64 if array.dtype.kind == "f" else np.complex128)
     if array.dtype.kind not in "biufc":
         raise Refused(f"The answer holds a {type(value).__name__}, which is neither a number, text nor array.")

@@ -51,17 +51,13 @@ class Place:
 
 def fill(root: Path) -> Iterator[str]:
     """Bring the lessons of `course/` into `work/`; yields a line about each file that is new or was merged."""
-    write_once(root / WORK / ".jupytext.toml", UNPAIRED)
+    if not (settings := root / WORK / ".jupytext.toml").exists():
+        write(settings, UNPAIRED.encode())
     for released in sorted((root / "course").glob("*/*")):
         if released.suffix != ".md" and released.is_file():
             place = Place(root, released.relative_to(root / "course"))
             if line := _brought(place):
                 yield f"{WORK}/{place.name}: {line}"
-
-
-def write_once(target: Path, text: str) -> None:
-    if not target.exists():
-        write(target, text.encode())
 
 
 def _brought(place: Place) -> str:
