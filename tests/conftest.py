@@ -28,11 +28,7 @@ def course(tmp_path_factory) -> Path:
     """The small course of `mini`, built."""
     import mini  # not above: the student's side is tested where there is no nbgrader
 
-    from grader.classroom.course.build import build
-
-    root = mini.make_course(tmp_path_factory.mktemp("course"))
-    build(root)
-    return root
+    return mini.built_course(tmp_path_factory.mktemp("course"))
 
 
 def pytest_addoption(parser):
@@ -43,9 +39,9 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"Wrong and other right answers: the part of week {WEEK} (TEST_WEEK=N: of another).")
 
 
-# The rooms whose tests take longest, longest first: `make test` runs several files at once, and no long one should be
-# left to the end.
-LONG = ("whole", "classroom", "processes", "judging", "lessons")
+# What takes longest, longest first: `make test` runs several files at once, and no long one should be left to the end.
+NOTEBOOK = ".ipynb"
+LONG = ("whole", "classroom", "processes", NOTEBOOK, "judging", "lessons")
 
 
 def pytest_runtest_setup(item):
@@ -62,11 +58,13 @@ def pytest_collection_modifyitems(items):
 
 
 def _turn(item) -> int:
-    room = item.path.parent.name
+    room = NOTEBOOK if item.path.suffix == NOTEBOOK else item.path.parent.name
     return LONG.index(room) if room in LONG else len(LONG)
 
 
 def _group(item) -> str:
     """What one process tests: a file, or one lesson's exercises."""
+    if item.path.suffix == NOTEBOOK:
+        return item.path.name
     lesson = re.search(r"\[(\d\d_\w+)", item.name)
     return lesson[1] if lesson and item.path.stem == "test_exercises" else item.path.stem

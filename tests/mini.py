@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
+
+from grader.classroom.course.build import build
 
 LESSON = "01_mini"
 HERE = Path(__file__).parent
@@ -21,6 +26,19 @@ def make_course(root: Path) -> Path:
     configuration = (HERE.parent / "nbgrader_config.py").read_text()
     (root / "nbgrader_config.py").write_text(configuration + LIMITS)
     return root
+
+
+def built_course(root: Path) -> Path:
+    """The same, built. (Once in a process; every other time it is a copy.)"""
+    return Path(shutil.copytree(_built(), root, dirs_exist_ok=True))
+
+
+@functools.cache
+def _built() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="mini-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    build(make_course(folder))
+    return folder
 
 
 def solved(root: Path) -> NotebookNode:

@@ -44,14 +44,17 @@ def loader__by_full_copy(process_id, num_processes, *, examples, step, batch):
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
     mesh = Mesh(np.array(jax.devices()).reshape(num_processes, -1), ("data", "model"))
     whole = examples[step * batch :][:batch]
-    return jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), whole, whole.shape)
+    made = jax.make_array_from_process_local_data(NamedSharding(mesh, P("data")), whole, whole.shape)
+    return {"batch": made, "sum": jax.jit(jnp.sum)(made).item()}
 
 
 def loader__by_callback(process_id, num_processes, *, examples, step, batch):
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
     mesh = Mesh(np.array(jax.devices()).reshape(num_processes, -1), ("data", "model"))
     rows = examples[step * batch :][:batch]
-    return jax.make_array_from_callback(rows.shape, NamedSharding(mesh, P("data")), lambda index: rows[index])
+    made = jax.make_array_from_callback(rows.shape, NamedSharding(mesh, P("data")), lambda index: rows[index])
+    parts = sum(shard.data.sum().item() for shard in made.addressable_shards if shard.replica_id == 0)
+    return {"batch": made, "sum": float(multihost_utils.process_allgather(np.float32(parts)).sum())}
 
 
 def from_single_devices__in_any_order(process_id, num_processes, *, parts):
@@ -72,10 +75,8 @@ def from_callback__counted(process_id, num_processes, *, table):
         count += part.shape[0] * part.shape[1]
         return part
 
-    return {
-        "array": jax.make_array_from_callback(table.shape, NamedSharding(mesh, P("data", "model")), block),
-        "read": count,
-    }
+    array = jax.make_array_from_callback(table.shape, NamedSharding(mesh, P("data", "model")), block)
+    return {"array": array, "sum": float(array.sum()), "read": count}
 
 
 def print_it__replicated_first(process_id, num_processes, *, rows):

@@ -198,7 +198,7 @@ def test_stored_outputs_stay_until_their_cell_changes(tmp_path):
 
 
 def test_stale_names_what_was_touched(tmp_path):
-    build(mini.make_course(tmp_path))
+    mini.built_course(tmp_path)
     with (tmp_path / "course" / mini.LESSON / f"{mini.LESSON}.md").open("a") as file:
         file.write("An edit in the wrong place.\n")
     assert stale(tmp_path) == [f"course/{mini.LESSON}/{mini.LESSON}.md"]

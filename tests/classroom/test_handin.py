@@ -194,8 +194,7 @@ def test_zips_that_are_not_read(put, content, words):
 
 
 def test_nbgrader_grades_what_it_could_not_read(tmp_path):
-    mini.make_course(tmp_path)
-    build(tmp_path)
+    mini.built_course(tmp_path)
     solved = json.loads(nbformat.writes(mini.solved(tmp_path)))
     right = f"{mini.LESSON}.ipynb"
     sheets = [
@@ -234,7 +233,7 @@ NASTY = {"evil.html": b"<script>", ".hidden": b"x", "deep/er/evil.js": b"x", "tr
 
 def test_nothing_beside_the_notebook_goes_further(tmp_path):
     """By nbgrader's own interface, which its command line and Formgrader use; and neither time nor room is taken."""
-    mini.make_course(tmp_path)
+    mini.built_course(tmp_path)
     (tmp_path / "solutions" / mini.LESSON / "train.py").write_text("ours")
     build(tmp_path)
     assert (tmp_path / "course" / mini.LESSON / "train.py").read_text() == "ours"
@@ -263,8 +262,7 @@ def test_nothing_beside_the_notebook_goes_further(tmp_path):
 
 def test_when_it_was_handed_in(tmp_path):
     """nbgrader's own exchange says it in a file, and without --force grades what is newer than its marks."""
-    mini.make_course(tmp_path)
-    build(tmp_path)
+    mini.built_course(tmp_path)
     folder = tmp_path / "submitted" / "ada" / mini.LESSON
     folder.mkdir(parents=True)
     scores = []

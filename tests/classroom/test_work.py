@@ -68,8 +68,7 @@ def test_answers_in_every_lesson_survive_a_pull(root, tmp_path):
 
 
 def test_pull_build_grade_and_clean_leave_the_work_alone(root, tmp_path):
-    mini.make_course(tmp_path)
-    build(tmp_path)
+    mini.built_course(tmp_path)
     list(fill(tmp_path))
     mine = tmp_path / "work" / mini.LESSON / f"{mini.LESSON}.ipynb"
     nbformat.write(answered(nbformat.read(mine, 4)), mine)
@@ -88,8 +87,7 @@ def test_pull_build_grade_and_clean_leave_the_work_alone(root, tmp_path):
 
 
 def test_the_build_keeps_what_it_did_not_write(tmp_path, capsys):
-    mini.make_course(tmp_path)
-    build(tmp_path)
+    mini.built_course(tmp_path)
     lesson = tmp_path / "course" / mini.LESSON / f"{mini.LESSON}.ipynb"
     nbformat.write(answered(nbformat.read(lesson, 4)), lesson)
     (lesson.parent / "notes.txt").write_text("mine")
@@ -180,8 +178,7 @@ def test_a_file_beside_the_notebook_that_a_student_changed_stays(tmp_path):
 
 
 def test_a_notebook_that_cannot_be_read_is_left_alone(tmp_path):
-    mini.make_course(tmp_path)
-    build(tmp_path)
+    mini.built_course(tmp_path)
     list(fill(tmp_path))
     mine = tmp_path / "work" / mini.LESSON / f"{mini.LESSON}.ipynb"
     mine.write_text("{ damaged")

@@ -17,7 +17,6 @@ import pytest
 from fuzzing import fuzz
 from hypothesis import strategies as st
 
-from grader.classroom.course.build import build
 from grader.classroom.grading import cluster, tasks
 from grader.classroom.grading.execute import grade_notebook
 from grader.classroom.grading.record import HandIn, material
@@ -37,8 +36,7 @@ class Course:
     """A small course with one hand-in, and what an honest worker sends of it."""
 
     def __init__(self, root):
-        self.root = mini.make_course(root)
-        build(self.root)
+        self.root = mini.built_course(root)
         classes.submit(self.root, "gina", classes.answered(self.root, classes.FORGOT))
         self.hand_in = HandIn(self.root, "gina", mini.LESSON)
         self.honest = tasks.graded(json.loads(tasks.pack(*material(self.hand_in))), self.root.parent / "worker")

@@ -1,7 +1,6 @@
 """The ladder, the signatures, and what must never be fooled."""
 
 from dataclasses import replace
-from itertools import permutations
 
 import jax
 import jax.numpy as jnp
@@ -104,7 +103,8 @@ def test_turns_and_what_runs_meanwhile_can_be_asked(limit, words):
 
 
 def test_of_several_limits_the_first_in_order_is_told_however_they_are_given():
-    for limits in permutations([Written({}), Turns({}), Meanwhile(1), BytesSent(0)]):
+    in_one_order = [Written({}), Turns({}), Meanwhile(1), BytesSent(0)]
+    for limits in (in_one_order, in_one_order[::-1]):
         exercise, cases = limited(*limits)
         found = judge(exercise, cases, collect(exercise.form, asks(exercise, cases), case3_solved))
         assert "Enough: none" in found.words

@@ -74,8 +74,7 @@ def workers(scheduler, tmp_path):
 @pytest.fixture(scope="module")
 def local(tmp_path_factory):
     """The small course and its class, graded here."""
-    root = mini.make_course(tmp_path_factory.mktemp("local"))
-    build(root)
+    root = mini.built_course(tmp_path_factory.mktemp("local"))
     classes.fill(root)
     classes.grade_here(root)
     return root

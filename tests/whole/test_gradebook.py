@@ -17,7 +17,6 @@ from nbgrader.api import Gradebook
 from rich.console import Console
 
 import grader
-from grader.classroom.course.build import build
 from grader.classroom.grading.grade import grade_class, write_feedback
 from grader.classroom.grading.record import HandIn, record
 from grader.classroom.store import Unavailable
@@ -28,8 +27,7 @@ ONLY_STUDENTS = ("ben", "emil", "finn", "gina", "hugo")  # that these tests do w
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory):
     """The small course with three hand-ins, graded: everything right, a product gathered, a sum forgotten."""
-    root = mini.make_course(tmp_path_factory.mktemp("graded") / "course")
-    build(root)
+    root = mini.built_course(tmp_path_factory.mktemp("graded") / "course")
     classes.fill(root, leave_out=ONLY_STUDENTS)
     assert [sum(row.points.values()) for row in classes.grade_here(root)] == [6, 2, 4]
     return root

@@ -16,7 +16,6 @@ import mini
 import psutil
 import pytest
 
-from grader.classroom.course.build import build
 from grader.classroom.walls import bubblewrap as walls
 
 SEED = 5100  # the first two moments fall in the start, while the gradebook is made
@@ -28,8 +27,7 @@ GONE = 20.0  # seconds in which all that the grader started has to end after it;
 @pytest.fixture(scope="module")
 def before(tmp_path_factory):
     """A course and its class, before grading."""
-    root = mini.make_course(tmp_path_factory.mktemp("before"))
-    build(root)
+    root = mini.built_course(tmp_path_factory.mktemp("before"))
     classes.fill(root, leave_out=("dora", "gina"))
     (root / "gradebook.db").unlink()  # a grader that is killed early is killed while it makes one
     (root / ".grading/seeds").mkdir(parents=True)

@@ -243,7 +243,9 @@ def replicated_by_one(process_id, num_processes, *, rows):
 
 
 def _batch(process_id, num_processes, *, examples, step, batch):
-    return held(examples[step * batch : (step + 1) * batch], GRID, P("data"), process_id)
+    per = batch // num_processes
+    whole = np.concatenate([_rows(of_process, step, batch, k, per) for k, of_process in enumerate(examples)])
+    return {"batch": held(whole, GRID, P("data"), process_id), "sum": float(np.sum(whole))}
 
 
 loader = Exercise("loader", points=5, form="processes", reference=_batch)
@@ -252,13 +254,13 @@ loader = Exercise("loader", points=5, form="processes", reference=_batch)
 @loader.cases
 def _(draw):
     batch, steps = PROCESSES * DEVICES * int(draw.rng.integers(1, 3)), 3
-    yield Case(
-        {"examples": draw.values(steps * batch, 3), "step": int(draw.rng.integers(1, steps)), "batch": batch}, HERE
-    )
+    examples = PerProcess(tuple(draw.values(PROCESSES, steps * batch, 3)))
+    yield Case({"examples": examples, "step": int(draw.rng.integers(1, steps)), "batch": batch}, HERE)
 
 
 def _made(mesh, rows, *axes):
-    return jax.make_array_from_process_local_data(NamedSharding(mesh, P(*axes)), rows)
+    array = jax.make_array_from_process_local_data(NamedSharding(mesh, P(*axes)), rows)
+    return {"batch": array, "sum": float(jnp.sum(array))}
 
 
 def _rows(examples, step, batch, process_id, per):
@@ -312,6 +314,15 @@ def cut_inside_the_process(process_id, num_processes, *, examples, step, batch):
     notice."""
     mesh = _joined(process_id, num_processes)
     return _made(mesh, _rows(examples, step, batch, process_id, batch // num_processes), "model")
+
+
+@loader.mistake
+def summed_its_own_rows(process_id, num_processes, *, examples, step, batch):
+    """The batch is right, and the sum is that of this process's rows: another in every process. Ask the global batch
+    for it, and the processes will tell each other."""
+    mesh = _joined(process_id, num_processes)
+    rows = _rows(examples, step, batch, process_id, batch // num_processes)
+    return _made(mesh, rows, "data") | {"sum": float(np.sum(rows))}
 
 
 # From arrays that lie on single devices already.
@@ -399,8 +410,10 @@ def summed_its_own_parts(process_id, num_processes, *, parts):
 
 
 def _called_back(process_id, num_processes, *, table):
-    whole = held(table, GRID, P("data", "model"), process_id)
-    return {"array": whole, "read": table.size // num_processes}
+    rows = table[0].shape[0] // num_processes
+    whole = np.concatenate([copy[k * rows : (k + 1) * rows] for k, copy in enumerate(table)])
+    array = held(whole, GRID, P("data", "model"), process_id)
+    return {"array": array, "sum": float(np.sum(whole)), "read": whole.size // num_processes}
 
 
 from_callback = Exercise("from_callback", points=4, form="processes", reference=_called_back)
@@ -409,19 +422,21 @@ from_callback = Exercise("from_callback", points=4, form="processes", reference=
 @from_callback.cases
 def _(draw):
     rows, columns = draw.lengths(2, divisible_by=PROCESSES)
-    yield Case({"table": draw.values(rows, columns)}, HERE)
+    yield Case({"table": PerProcess(tuple(draw.values(PROCESSES, rows, columns)))}, HERE)
 
 
 def _called(mesh, shape, load):
-    return jax.make_array_from_callback(shape, NamedSharding(mesh, P("data", "model")), load)
+    array = jax.make_array_from_callback(shape, NamedSharding(mesh, P("data", "model")), load)
+    return {"array": array, "sum": float(jnp.sum(array))}
 
 
 @from_callback.mistake
 def read_it_all(process_id, num_processes, *, table):
-    """The array is right, and every process has read the whole table to make it. With a table that fills a disk that is
+    """The array is right, and every process has read its whole table to make it. With a table that fills a disk that is
     the end. Read what the callback is asked for, no more."""
-    mesh = _joined(process_id, num_processes)
-    return {"array": jax.device_put(table, NamedSharding(mesh, P("data", "model"))), "read": table.size}
+    cut = NamedSharding(_joined(process_id, num_processes), P("data", "model"))
+    array = jax.make_array_from_process_local_data(cut, table, table.shape)
+    return {"array": array, "sum": float(jnp.sum(array)), "read": table.size}
 
 
 @from_callback.mistake
@@ -435,14 +450,14 @@ def read_for_each_block(process_id, num_processes, *, table):
         seen.append(everything.size)
         return everything[index]
 
-    return {"array": _called(_joined(process_id, num_processes), table.shape, load), "read": sum(seen)}
+    return _called(_joined(process_id, num_processes), table.shape, load) | {"read": sum(seen)}
 
 
 @from_callback.mistake
 def index_left_out(process_id, num_processes, *, table):
     """The callback gave the same whole table for every block, and its shape is not that of a block. It is called
     once for each, with the slices it should return."""
-    return {"array": _called(_joined(process_id, num_processes), table.shape, lambda index: table), "read": table.size}
+    return _called(_joined(process_id, num_processes), table.shape, lambda index: table) | {"read": table.size}
 
 
 @from_callback.mistake
@@ -451,7 +466,13 @@ def first_block_for_all(process_id, num_processes, *, table):
     block begins."""
     mesh = _joined(process_id, num_processes)
     rows, columns = (length // size for length, size in zip(table.shape, mesh.devices.shape, strict=True))
-    return {
-        "array": _called(mesh, table.shape, lambda index: table[:rows, :columns]),
-        "read": rows * columns * mesh.devices.shape[1],
-    }
+    called = _called(mesh, table.shape, lambda index: table[:rows, :columns])
+    return called | {"read": rows * columns * mesh.devices.shape[1]}
+
+
+@from_callback.mistake
+def summed_its_own_table(process_id, num_processes, *, table):
+    """The array is right, and the sum is that of this process's table. The array has blocks of all processes in it: ask
+    the array for its sum."""
+    called = _called(_joined(process_id, num_processes), table.shape, lambda index: table[index])
+    return called | {"sum": float(np.sum(table)), "read": table.size // num_processes}
