@@ -26,6 +26,7 @@ from rich.table import Table
 from grader.classroom.course.build import build
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import labs  # noqa: E402
 import mini  # noqa: E402
 import needs  # noqa: E402
 from whole.attacks import ATTACKS  # noqa: E402
@@ -38,9 +39,15 @@ if TYPE_CHECKING:
 
 SIDES = ("stock", "ours")
 RAN = "HIT"  # the title of a page on which an attack's script has run
-CLICKED = "a:not([href^='#']), [onclick], svg"
-CLICK_MILLISECONDS, MOST_LINKS = 100, 50
-CHROMIUM = {"executable_path": needs.browser(), "args": ["--no-sandbox"]}
+CLICK_MILLISECONDS = 300
+CLICK_ALL = """() => {  // but none that leads to another page: the next would not be clicked
+  addEventListener("click", event => {
+    const link = event.target.closest("a"), href = link && (link.href.baseVal ?? link.href);
+    if (href && new URL(href, document.baseURI).protocol.startsWith("http")) event.preventDefault();
+  }, true);
+  for (const one of document.querySelectorAll("a, [onclick], svg, svg *"))
+    one.dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}));
+}"""
 WIDTH = 110  # of what is no terminal
 
 
@@ -120,27 +127,17 @@ def attempt(attack: Attack, lab: Lab) -> Tried:
 
 
 def runs(source: str) -> bool:
-    """Whether an attack's script runs in Chromium when a page is opened, or when one of its links is clicked."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver, driver.chromium.launch(**CHROMIUM) as chromium:
-        context = chromium.new_context()
+    """Whether an attack's script runs in Chromium when a page is opened, or when all its links are clicked."""
+    with labs.chromium() as browser:
+        context = browser.new_context()
         context.route("**/*", lambda route: route.abort())
         page = context.new_page()
         page.set_content(source, wait_until="domcontentloaded")
-        links = min(page.locator(CLICKED).count(), MOST_LINKS)
-        return _ran(context) or any(_clicked(context, source, number) for number in range(links))
-
-
-def _clicked(context: BrowserContext, source: str, number: int) -> bool:
-    """Whether a script runs when this link is clicked, on a page that is opened anew: the last may have led away."""
-    page = context.new_page()
-    page.set_content(source, wait_until="domcontentloaded")
-    page.locator(CLICKED).nth(number).dispatch_event("click")
-    page.wait_for_timeout(CLICK_MILLISECONDS)
-    ran = _ran(context)
-    page.close()
-    return ran
+        if _ran(context):
+            return True
+        page.evaluate(CLICK_ALL)
+        page.wait_for_timeout(CLICK_MILLISECONDS)
+        return _ran(context)
 
 
 def _ran(context: BrowserContext) -> bool:

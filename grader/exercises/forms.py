@@ -21,10 +21,11 @@ from grader.arrays.meshes import aval, make_mesh
 from grader.exercises.answers import Answer, Ask, Layout, Problem, Script, Value
 from grader.exercises.case import Case, Draw
 from grader.exercises.plain import plain
-from grader.exercises.script import script_of, untouched
+from grader.exercises.script import is_starter, script_of, untouched
 from grader.programs.program import Refused, trace, with_gradient
 
 Shapes = Sequence[tuple[int, ...]]
+NOTHING = "The function returns nothing (`None`). Is a `return` missing? To print a value does not hand it back."
 
 
 class Form(ABC):
@@ -68,7 +69,7 @@ class Programs(Form):
         def finished(*arrays: Any) -> Any:
             result = work(*arrays, **fixed, mesh=mesh)
             if result is None or result is ...:
-                raise _Unfinished
+                raise _Unfinished if result is ... or is_starter(work) else Refused(NOTHING)
             return result
 
         with _whole_tracebacks():
@@ -95,7 +96,7 @@ class Functions(Form):
         _must_be_callable(work)
         result = work(**_built(ask))
         if result is None or result is ...:
-            return Problem("starter")
+            return Problem("starter") if result is ... or is_starter(work) else Problem("refused", message=NOTHING)
         return Value(plain(result), uploaded(functools.partial(work, **_built(ask))) if ask.on_devices else "")
 
 

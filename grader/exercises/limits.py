@@ -142,7 +142,7 @@ class BytesSent(Limit):
             return f"The result is right, but each device sends {moved:,} B where none need be sent:\n{sent}"
         return (
             f"The result is right, but each device sends {moved:,} B where {self.needed:,} B are enough "
-            f"({moved / self.needed:.2g} times as much):\n{sent}"
+            f"({_surplus(moved, self.needed)}):\n{sent}"
         )
 
     def of_compiled(self, facts: Facts) -> str:
@@ -258,6 +258,12 @@ def sending(collectives: Sequence[Collective]) -> list[Collective]:
 
 def bullets(collectives: Sequence[Collective]) -> str:
     return "\n".join(f"- {c}" for c in collectives)
+
+
+def _surplus(moved: int, enough: int) -> str:
+    """How much too much that is."""
+    ratio = moved / enough
+    return f"{moved - enough:,} B too many" if ratio < 1.1 else f"{ratio:,.3g} times as much"
 
 
 def _long(axes: Sequence[str], mesh: Mapping[str, int]) -> list[str]:

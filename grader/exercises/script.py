@@ -38,6 +38,16 @@ def untouched(fn: types.FunctionType) -> bool:
     return all(isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) for line in _definition(fn).body)
 
 
+def is_starter(fn: Any) -> bool:
+    """Whether a `...` of the starter still stands where something is due, or nothing else stands in the function."""
+    try:
+        tree = _definition(inspect.unwrap(fn))
+    except Refused:
+        return False  # a lambda, or something that was made of a function
+    left = (n.value for n in ast.walk(tree) if isinstance(n, (ast.Expr, ast.Assign, ast.Return)))
+    return untouched(fn) or any(isinstance(value, ast.Constant) and value.value is ... for value in left)
+
+
 def _write(fn: types.FunctionType, written: dict[str, str]) -> None:
     """Add the definition of a function, behind those of all that it refers to."""
     tree = _definition(fn)

@@ -102,7 +102,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "NameError|ValueError|KeyError",
-        r"unbound axis name|axis name|Resource axis|not found in mesh",
+        r"unbound axis name|axis name '?\w+'? |Resource axis|not found in mesh",
         "A collective or a spec names an axis that is not there. The mesh's axes are in `mesh.axis_names`; collectives "
         "work only inside shard_map.",
     ),
@@ -169,16 +169,22 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
 
 
 def in_plain_words(problem: Problem) -> str:
-    """What went wrong, in one paragraph for a student."""
+    """What went wrong, and what it means, for a student."""
+    return "\n\n".join(filter(None, (stopped(problem), meaning(problem))))
+
+
+def stopped(problem: Problem) -> str:
+    """What went wrong, as Python says it."""
     if problem.kind == "refused" or not problem.error:
         return problem.message or "There is no answer."
-    first = problem.message.strip().splitlines()[0] if problem.message.strip() else "no text"
-    words = f"It stops with {problem.error}: {first[:400]}"
-    meaning = _meaning(problem)
-    return f"{words}\n\n{meaning}" if meaning else words
+    first = next(iter(problem.message.strip().splitlines()), "")
+    return f"It stops with {problem.error}{f': {first[:400]}' if first else ', without a text.'}"
 
 
-def _meaning(problem: Problem) -> str:
+def meaning(problem: Problem) -> str:
+    """What a newcomer should know of it; "" where there is nothing to add."""
+    if not problem.message and not problem.operands:
+        return ""  # nobody gave JAX anything: it is the student's own
     for error, pattern, words in _MEANINGS:
         if re.fullmatch(f".*({error})", problem.error) and re.search(pattern, problem.message, re.IGNORECASE):
             return words

@@ -10,8 +10,8 @@ from grader.arrays.numbers import close, same_value
 from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
-from grader.judging.errors import in_plain_words
-from grader.judging.ladder import Done, Ladder, Rung
+from grader.judging.errors import meaning, stopped
+from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
 from grader.judging.values import NO_VALUE, expected_value, same_answer, short, worded
 
@@ -28,13 +28,20 @@ class FunctionLadder(Ladder):
         values = Rung("values", self.exercise.points, self._value)
         return [values, Rung("way", 0.0, self._way)] if self.exercise.on_devices else [values]
 
-    def alike(self, case: Case, one: Done, other: Done, *, running: bool) -> bool:
+    def likenesses(self, check: str) -> Sequence[Alike]:
+        return [self._alike]
+
+    def _alike(self, case: Case, one: Done, other: Done) -> bool:
         return (
             isinstance(one, Value)
             and isinstance(other, Value)
             and bool(one.uploaded) == bool(other.uploaded)
             and same_answer(self.exercise, case, one.value, other.value)
         )
+
+    def signature(self, check: str, k: int) -> str:
+        answer = self.answers[k]
+        return meaning(answer) if isinstance(answer, Problem) else ""
 
     def where(self, k: int) -> str:
         return ""  # the words say what the function was called with
@@ -53,7 +60,7 @@ def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
     if isinstance(expected, ValueError):
         return _should_raise(case, answer, expected)
     if isinstance(answer, Problem):
-        return f"{in_plain_words(answer)}\n\nIt was called with {_called_with(case)}."
+        return f"{stopped(answer)}\n\nIt was called with {_called_with(case)}."
     if not isinstance(answer, Value):
         return NO_VALUE
     if same_answer(exercise, case, answer.value, expected):
@@ -74,13 +81,13 @@ def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
     if isinstance(answer, Problem):
         if answer.error in ("ValueError", type(expected).__name__):
             return ""  # JAX's own has a name of its own in some versions
-        instead = in_plain_words(answer)
+        instead = stopped(answer)
     elif isinstance(answer, Value):
         value = answer.value
-        instead = worded(lambda: f"it returns {short(value)}")
+        instead = worded(lambda: f"It returns {short(value)}.")
     else:
         return NO_VALUE
-    return f"Called with {_called_with(case)}, it should raise a ValueError ({expected}); {instead}."
+    return f"Called with {_called_with(case)}, it should raise a ValueError ({expected}). {instead}"
 
 
 def _by_way_of_the_host(answer: Value) -> str:

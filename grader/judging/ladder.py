@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
 
@@ -31,6 +31,7 @@ from grader.programs.program import Program
 
 # What an answer comes to: itself, or what became of it where it is something to run.
 Done = Answer | Execution | Launch
+Alike = Callable[[Case, Any, Any], bool]
 Runners = Mapping[type, Callable[[Any, Case], Done]]
 HERE: Runners = {Program: Execution, Script: together.start}
 
@@ -57,9 +58,14 @@ class Ladder(ABC):
     @abstractmethod
     def rungs(self) -> Sequence[Rung]: ...
 
-    def alike(self, case: Case, one: Done, other: Done, *, running: bool) -> bool:
-        """Whether two answers do the same; without running them, whether they look the same."""
-        return False
+    def likenesses(self, check: str) -> Sequence[Alike]:
+        """In what two answers to a case have to be alike for one to explain why the other misses a check: the
+        strictest first."""
+        return []
+
+    def witnesses(self, failing: int) -> Iterable[int]:
+        """The cases, besides the failing one, on which a mistake must do the same to be believed."""
+        return [k for k in range(len(self.cases)) if k != failing]
 
     def signature(self, check: str, k: int) -> str:
         """What the miss of a case gives away when no mistake behaves the same."""
@@ -95,33 +101,35 @@ class Ladder(ABC):
 
     def missed(self, rung: Rung, k: int, miss: Miss) -> Outcome:
         """The outcome of a missed rung, by the one rule of feedback: first difference, one hint, no more."""
-        mistake = self.explanation(k)
+        mistake = self.explanation(rung.check, k)
         hint = mistake.words if mistake else self.signature(rung.check, k)
         words = self.between.join(filter(None, (miss.words, hint)))
         return Outcome.missed(self.exercise.name, rung.check, rung.worth, words, mistake.name if mistake else "")
 
-    def explanation(self, failing: int) -> Mistake | None:
-        """The mistake that does the same on the failing case.
+    def explanation(self, check: str, failing: int) -> Mistake | None:
+        """The mistake that does the same as the answer: on the failing case, where it misses the same check, and on
+        the other cases that bear witness."""
+        for alike in self.likenesses(check):
+            for mistake in self.exercise.mistakes:
+                if any(
+                    self._same(alike, failing, wrong) and self._misses(check, failing, wrong)
+                    for wrong in _mistaken(self.exercise, mistake, self.cases[failing])
+                ) and all(self.makes(alike, mistake, k) for k in self.witnesses(failing)):
+                    return mistake
+        return None
 
-        If several do, the one that also looks the same on the other cases; nothing is run to find that out, because a
-        student is waiting.
-        """
-        alike = list(self.mistakes_on(failing))
-        for k in range(len(self.cases)):
-            if len(alike) > 1 and k != failing:
-                alike = [m for m in alike if self.makes(m, k, running=False)] or alike
-        return alike[0] if alike else None
+    def makes(self, alike: Alike, mistake: Mistake, k: int) -> bool:
+        """Whether the answer to a case is like this mistake's, however that is spelled."""
+        return any(self._same(alike, k, wrong) for wrong in _mistaken(self.exercise, mistake, self.cases[k]))
 
-    def mistakes_on(self, k: int) -> Iterator[Mistake]:
-        return (m for m in self.exercise.mistakes if self.makes(m, k, running=True))
+    def _same(self, alike: Alike, k: int, wrong: Done) -> bool:
+        return _same_problem(self.done[k], wrong) or alike(self.cases[k], self.done[k], wrong)
 
-    def makes(self, mistake: Mistake, k: int, *, running: bool) -> bool:
-        """Whether the answer to a case does what this mistake does, however that is spelled."""
-        one, case = self.done[k], self.cases[k]
-        return any(
-            _same_problem(one, other) or self.alike(case, one, other, running=running)
-            for other in _mistaken(self.exercise, mistake, case)
-        )
+    def _misses(self, check: str, k: int, wrong: Done) -> bool:
+        """Whether a wrong answer to a case misses this check."""
+        ladder = type(self)(self.exercise, [self.cases[k]], [], self.runners)
+        ladder.done = [wrong]
+        return any(rung.miss(0) for rung in ladder.rungs if rung.check == check)
 
 
 def is_absent(answer: Answer) -> TypeGuard[Problem]:

@@ -10,11 +10,11 @@ from grader.arrays.described import built, difference, lies_on_devices
 from grader.arrays.numbers import close
 from grader.exercises.answers import Problem, Script
 from grader.exercises.case import Case
-from grader.exercises.exercise import Exercise, Mistake
+from grader.exercises.exercise import Exercise
 from grader.exercises.plain import plain
 from grader.judging import together
 from grader.judging.errors import in_plain_words
-from grader.judging.ladder import Done, Ladder, Rung
+from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
 from grader.judging.values import same_answer, short, worded
 from grader.processes.launch import Launch
@@ -29,11 +29,11 @@ class ProcessLadder(Ladder):
     def rungs(self) -> Sequence[Rung]:
         return [Rung("ends", 0.0, self._ends), Rung("values", self.exercise.points, self._returned)]
 
-    def alike(self, case: Case, one: Done, other: Done, *, running: bool) -> bool:
-        return isinstance(one, Launch) and isinstance(other, Launch) and together.same_course(one, other)
+    def likenesses(self, check: str) -> Sequence[Alike]:
+        return [_alike]
 
-    def explanation(self, failing: int) -> Mistake | None:
-        return next(self.mistakes_on(failing), None)  # each takes seconds to run: the first that fits
+    def witnesses(self, failing: int) -> Sequence[int]:
+        return []  # each takes seconds to run: the first mistake that fits
 
     def _ends(self, k: int) -> Miss | None:
         launch = self.done[k]
@@ -54,6 +54,10 @@ class ProcessLadder(Ladder):
             if not same_answer(self.exercise, case, value, due):
                 return Miss(worded(functools.partial(_difference, number, value, due)))
         return None
+
+
+def _alike(case: Case, one: Done, other: Done) -> bool:
+    return isinstance(one, Launch) and isinstance(other, Launch) and together.same_course(one, other)
 
 
 def _expected(exercise: Exercise, case: Case) -> list[Any]:

@@ -14,17 +14,16 @@ import jax
 import numpy as np
 
 from grader.arrays.laid import holds_arrays, values_of
-from grader.arrays.numbers import close
 from grader.exercises.answers import Problem
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.judging import costs, results
-from grader.judging.behaviour import Execution, block_values, same_behaviour
-from grader.judging.errors import in_plain_words
-from grader.judging.ladder import Done, Ladder, Rung
+from grader.judging.behaviour import Execution, block_values, same_behaviour, same_results
+from grader.judging.errors import meaning, stopped
+from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
 from grader.judging.results import Expected
-from grader.judging.signatures import signature
+from grader.judging.signatures import Seen, on, right_elsewhere, signature
 from grader.programs.execution import Failed
 from grader.programs.program import Program, with_gradient
 from grader.programs.structure import Collective, Structure, times
@@ -57,22 +56,51 @@ class ProgramLadder(Ladder):
         assert isinstance(run, Execution)  # the first rung saw to it
         return run
 
-    def alike(self, case: Case, one: Done, other: Done, *, running: bool) -> bool:
+    def likenesses(self, check: str) -> Sequence[Alike]:
+        """Where the values are wrong they decide; but a mistake that sends the same as well goes first."""
+        return [self._behave_alike, self._come_to_the_same] if check == "values" else [self._behave_alike]
+
+    def _behave_alike(self, case: Case, one: Done, other: Done) -> bool:
         if not isinstance(one, Execution) or not isinstance(other, Execution):
             return False
-        return same_behaviour(one, other, running=running, by_compiler=self.exercise.by_compiler)
+        return same_behaviour(one, other, by_compiler=self.exercise.by_compiler)
+
+    def _come_to_the_same(self, case: Case, one: Done, other: Done) -> bool:
+        return isinstance(one, Execution) and isinstance(other, Execution) and same_results(one, other)
+
+    def witnesses(self, failing: int) -> Sequence[int]:
+        """One, on another mesh where there is one: to run a mistake on all would keep the student waiting."""
+        others = [k for k in range(len(self.cases)) if k != failing]
+        return sorted(others, key=lambda k: self.cases[k].mesh == self.cases[failing].mesh)[:1]
 
     def signature(self, check: str, k: int) -> str:
-        """What the first wrong array of the result gives away."""
-        if check != "values":
-            return ""
-        run, case = self._run(k), self.cases[k]
-        for result, whole in zip(run.results, _expected(self.exercise, case).values(), strict=True):
-            expected = results.expected_blocks(result, whole)
-            blocks = block_values(result)
-            if not all(close(b, e, case.roundings) for b, e in zip(blocks, expected, strict=True)):
-                return signature(blocks, expected, case.mesh)
-        return ""
+        """What the first wrong array of the result gives away; else, on which mesh all was well."""
+        if check == "values":
+            array, elsewhere = self._first_wrong(k), next(iter(self.witnesses(k)), k)
+            other = self._seen(elsewhere, array) if self.cases[elsewhere].mesh != self.cases[k].mesh else None
+            return signature(self._seen(k, array), other)
+        if check == "runs" and (words := _meaning(self.done[k])):
+            return words
+        before = [case.mesh for case in self.cases[:k] if case.mesh != self.cases[k].mesh]
+        same = any(case.mesh == self.cases[k].mesh for case in self.cases[:k])
+        return right_elsewhere(on(before[0]), on(self.cases[k].mesh)) if before and not same else ""
+
+    def _first_wrong(self, k: int) -> int:
+        """The first array of a result that is not right everywhere."""
+        arrays = range(len(self._run(k).results))
+        return next(array for array in arrays if self._seen(k, array).wrong)
+
+    def _seen(self, k: int, array: int) -> Seen:
+        result = self._run(k).results[array]
+        whole = list(_expected(self.exercise, self.cases[k]).values())[array]
+        places = [str(index) for index in result.blocks.indices]
+        return Seen(
+            block_values(result),
+            results.expected_blocks(result, whole),
+            self.cases[k].mesh,
+            places,
+            self.cases[k].roundings,
+        )
 
 
 @functools.lru_cache(maxsize=1024)
@@ -93,7 +121,7 @@ def _expected(exercise: Exercise, case: Case) -> Expected:
 
 def _runs(run: Done) -> Miss | None:
     if isinstance(run, Problem):
-        return Miss(in_plain_words(run))
+        return Miss(stopped(run))
     if not isinstance(run, Execution):
         return Miss("The answer should be a program: a function of arrays.")
     try:
@@ -101,8 +129,24 @@ def _runs(run: Done) -> Miss | None:
             return miss
         run.finish()
     except Failed as error:
-        return Miss(in_plain_words(Problem("error", error.kind, str(error))))
+        return Miss(stopped(_refused(error)))
     return None
+
+
+def _refused(error: Failed) -> Problem:
+    return Problem("error", error.kind, str(error))
+
+
+def _meaning(run: Done) -> str:
+    """What it means that a program does not run."""
+    if isinstance(run, Problem):
+        return meaning(run)
+    if isinstance(run, Execution):
+        try:
+            run.finish()
+        except Failed as error:
+            return meaning(_refused(error))
+    return ""
 
 
 def _waits(run: Execution) -> Miss | None:

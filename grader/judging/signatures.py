@@ -1,65 +1,192 @@
-"""General signatures of wrong results: what a number or an arrangement of blocks gives away.
+"""General signatures of wrong results: what the numbers, or their arrangement, give away.
 
-Used when no mistake of the exercise behaves the same. Each signature looks only at the blocks that the
-devices hold and those they should hold, in the order of devices.
+Used when no mistake of the exercise behaves the same. A signature says what was seen, and asks; it names a cause only
+where the numbers follow it from one mesh to another.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from grader.arrays.numbers import close
+from grader.arrays.numbers import ROUNDINGS, close
+from grader.arrays.words import number
+
+EXACT = 1e-4  # relative: how near a ratio has to be to the one it is taken for
+NEAR = 0.01  # of the largest entry: bfloat16 keeps two or three digits
+ENOUGH = 3  # different entries: fewer have some ratio by chance
 
 
-def signature(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray], mesh: Mapping[str, int]) -> str:
-    """What the difference between `blocks` and `expected` suggests; "" when it suggests nothing."""
-    tried = (
-        _ratio(blocks, expected, mesh),
-        _zeros(blocks, expected),
-        _transposed(blocks, expected),
-        _permuted(blocks, expected),
-        _only_some(blocks, expected),
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The blocks of a result in one case and those expected, in the order of devices.
+
+    Blocks with the same place are copies of one part of the array.
+    """
+
+    blocks: Sequence[np.ndarray]
+    expected: Sequence[np.ndarray]
+    mesh: Mapping[str, int]
+    places: Sequence[str] = ()
+    roundings: int = ROUNDINGS
+
+    @functools.cached_property
+    def right(self) -> list[int]:
+        """The devices whose block is right."""
+        pairs = enumerate(zip(self.blocks, self.expected, strict=True))
+        return [d for d, (block, expected) in pairs if close(block, expected, self.roundings)]
+
+    @property
+    def wrong(self) -> list[int]:
+        return [d for d in range(len(self.blocks)) if d not in self.right]
+
+    @property
+    def on(self) -> str:
+        return on(self.mesh)
+
+
+def on(mesh: Mapping[str, int]) -> str:
+    """A mesh by its shape."""
+    return " × ".join(map(str, mesh.values())) + " devices"
+
+
+def signature(seen: Seen, elsewhere: Seen | None = None) -> str:
+    """What a wrong result suggests; `elsewhere` is the same program's on another mesh. "" when it suggests nothing."""
+    tried: list[Callable[[], str]] = [
+        lambda: _only_on_some_meshes(seen, elsewhere),
+        lambda: _copies_differ(seen),
+        lambda: _ratio(seen, elsewhere),
+        *(lambda look=look: look(seen) for look in (_nearly, _zeros, _transposed, _permuted, _only_some)),
+    ]
+    return next(filter(None, (look() for look in tried)), "")
+
+
+def _only_on_some_meshes(seen: Seen, elsewhere: Seen | None) -> str:
+    if elsewhere is None or elsewhere.wrong:
+        return ""
+    return right_elsewhere(elsewhere.on, seen.on)
+
+
+def right_elsewhere(there: str, here: str) -> str:
+    return (
+        f"On {there} this is right; on {here} it is not. What in it holds for one mesh only: a number, a name, "
+        "or the notebook's own mesh in place of the one that is given?"
     )
-    return next(filter(None, tried), "")
 
 
-def _ratio(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray], mesh: Mapping[str, int]) -> str:
-    sizes = {size: f"the {size} devices along {name}" for name, size in reversed([*mesh.items()]) if size > 1}
-    sizes.setdefault(math.prod(mesh.values()), f"all {math.prod(mesh.values())} devices")
-    for size, who in sizes.items():
-        if _scaled(blocks, expected, size):
+def _copies_differ(seen: Seen) -> str:
+    for (one, a), (other, b) in itertools.combinations(enumerate(seen.places), 2):
+        if a == b and not close(seen.blocks[one], seen.blocks[other]):
             return (
-                f"Every entry is exactly {size} times too large, and {size} is the number of {who}: "
-                "something was added up once too often. Which sum was already whole?"
-            )
-        if _scaled(blocks, expected, 1 / size):
-            return (
-                f"Every entry is exactly 1/{size} of what it should be, and {size} is the number of {who}: "
-                "was a mean taken where a sum was due?"
+                f"Devices {one} and {other} hold copies of the same block, or so the layout says, and their copies "
+                "differ. out_specs promised that all devices along an axis come to the same, and with "
+                "`check_vma=False` nobody looked. Which collective would make it true?"
             )
     return ""
 
 
-def _scaled(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray], factor: float) -> bool:
-    return factor != 1 and all(close(b, e * factor) for b, e in zip(blocks, expected, strict=True))
+def _ratio(seen: Seen, elsewhere: Seen | None) -> str:
+    """Every entry is the same number of times too large. Of axes it speaks when the number follows them."""
+    factor = _factor(seen)
+    if factor is None:
+        return ""
+    if elsewhere is None:
+        return _ratio_on_one_mesh(factor, seen.mesh)
+    other = _factor(elsewhere)
+    if other is None:
+        return ""
+    for words, size in _sizes(seen.mesh, elsewhere.mesh):
+        for power, kind in ((1, _TOO_LARGE), (2, _TOO_LARGE), (-1, _TOO_SMALL), (-2, _TOO_SMALL)):
+            if _is(factor, size(seen.mesh) ** power) and _is(other, size(elsewhere.mesh) ** power):
+                square = "the square of " if abs(power) == 2 else ""
+                return (
+                    f"Every entry is {_times(factor)} on {seen.on}, and {_times(other)} on {elsewhere.on}: "
+                    f"that is {square}{words}. {kind}"
+                )
+    if _is(factor, other):
+        return f"Every entry is {_times(factor)}, on every mesh. Which factor was left out, or taken twice?"
+    return f"Every entry is {_times(factor)} on {seen.on}, and {_times(other)} on {elsewhere.on}. Why that many?"
 
 
-def _zeros(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
-    empty = [d for d, (b, e) in enumerate(zip(blocks, expected, strict=True)) if e.any() and not b.any()]
-    return f"The block on device {empty[0]} is all zeros. Who was to send it something?" if empty else ""
+_TOO_LARGE = "Was something added up once too often?"
+_TOO_SMALL = "Was something divided once too often, or a mean taken where a sum was due?"
 
 
-def _transposed(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
-    if all(e.ndim == 2 and b.shape == e.T.shape and close(b, e.T) for b, e in zip(blocks, expected, strict=True)):
+def _ratio_on_one_mesh(factor: float, mesh: Mapping[str, int]) -> str:
+    if _is(factor, -1):
+        return "Every entry has the wrong sign."
+    names = [name for name, size in mesh.items() if size > 1 and (_is(factor, size) or _is(factor, 1 / size))]
+    along = f" Along {names[0]} there are {mesh[names[0]]} devices: is it that?" if names else ""
+    return f"Every entry is {_times(factor)}.{along or ' Which factor was left out, or taken twice?'}"
+
+
+def _sizes(*meshes: Mapping[str, int]) -> list[tuple[str, Callable[[Mapping[str, int]], int]]]:
+    """Numbers of devices that differ from mesh to mesh; the number of all, which may not, comes last."""
+    names = [name for name in meshes[0] if len({mesh.get(name) for mesh in meshes}) > 1]
+    along = [(f"the number of devices along {name}", lambda mesh, name=name: mesh[name]) for name in names]
+    return [*along, ("the number of all devices", lambda mesh: math.prod(mesh.values()))]
+
+
+def _factor(seen: Seen) -> float | None:
+    """By what every entry is multiplied; None where that differs, or is nothing, or there is too little to tell."""
+    pairs = zip(seen.blocks, seen.expected, strict=True)
+    if any(b.shape != e.shape or b.dtype.kind not in "fiu" for b, e in pairs):
+        return None
+    blocks, expected = (np.concatenate([np.ravel(x) for x in side]) for side in (seen.blocks, seen.expected))
+    blocks, expected = blocks.astype(np.float64), expected.astype(np.float64)
+    size = expected @ expected
+    if not np.isfinite(blocks).all() or len(np.unique(np.abs(expected[expected != 0]))) < ENOUGH:
+        return None
+    factor = float(blocks @ expected / size)
+    exact = all(close(b, e * factor) for b, e in zip(seen.blocks, seen.expected, strict=True))
+    return factor if exact and factor and not _is(factor, 1) else None
+
+
+def _is(factor: float, size: float) -> bool:
+    return abs(factor / size - 1) < EXACT
+
+
+def _times(factor: float) -> str:
+    if _is(factor, -1):
+        return "of the wrong sign"
+    if abs(factor) >= 1:
+        return f"{number(round(factor, 3))} times too large"
+    inverse = 1 / factor
+    part = f"1/{number(inverse)}" if _is(inverse, round(inverse)) else number(factor, 3)
+    return f"{part} of what it should be"
+
+
+def _nearly(seen: Seen) -> str:
+    for block, expected in zip(seen.blocks, seen.expected, strict=True):
+        if block.shape != expected.shape or expected.dtype.kind != "f" or not np.isfinite(block).all():
+            return ""
+        if np.max(np.abs(block - expected), initial=0) > NEAR * np.max(np.abs(expected), initial=0):
+            return ""
+    return "Every entry is within 1 % of what it should be. Was something computed, or sent, in fewer bits (bfloat16)?"
+
+
+def _zeros(seen: Seen) -> str:
+    if any(seen.blocks[d].any() for d in seen.wrong):
+        return ""
+    if not seen.right:
+        return "Every entry is zero: nothing of what was given has come so far."
+    return f"The block on device {seen.wrong[0]} is all zeros, and others are right. Who was to send it something?"
+
+
+def _transposed(seen: Seen) -> str:
+    pairs = list(zip(seen.blocks, seen.expected, strict=True))
+    if all(e.ndim == 2 and b.shape == e.T.shape and close(b, e.T) for b, e in pairs):
         return "Every block is the transpose of the one that belongs there. Which axes were split, and which joined?"
     return ""
 
 
-def _permuted(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
-    owners = [[d for d, e in enumerate(expected) if close(b, e)] for b in blocks]
+def _permuted(seen: Seen) -> str:
+    owners = [[d for d, e in enumerate(seen.expected) if close(b, e)] for b in seen.blocks]
     if not all(owners) or all(d in o for d, o in enumerate(owners)):
         return ""
     wrong = next(d for d, o in enumerate(owners) if d not in o)
@@ -69,8 +196,7 @@ def _permuted(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> s
     )
 
 
-def _only_some(blocks: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
-    right = [d for d, (b, e) in enumerate(zip(blocks, expected, strict=True)) if close(b, e)]
-    if not right or len(right) == len(blocks):
+def _only_some(seen: Seen) -> str:
+    if not seen.right:
         return ""
-    return f"Only device{'s' if len(right) > 1 else ''} {', '.join(map(str, right))} came out right."
+    return f"Only device{'s' if len(seen.right) > 1 else ''} {', '.join(map(str, seen.right))} came out right."

@@ -15,6 +15,7 @@ from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.miss import Miss, unanswered
 from grader.judging.values import expected_value, same_answer, short, worded
 
+COUNTS = 20  # up to here a number is a count: one more or less is another
 HINT = "Do the experiment: what does each device hold, and what does it lack?"
 
 
@@ -48,11 +49,19 @@ class TableLadder(Ladder):
     def signature(self, check: str, k: int) -> str:
         return HINT if isinstance(self.answers[k], Value) else ""
 
-    def makes(self, mistake: Mistake, k: int, *, running: bool) -> bool:
+    def explanation(self, check: str, failing: int) -> Mistake | None:
+        """The mistake that makes this entry of the row. Of several, the one that makes most of the rows."""
+        alike = [m for m in self.exercise.mistakes if self._makes(m, failing)]
+        return max(alike, key=self._rows_of, default=None)
+
+    def _rows_of(self, mistake: Mistake) -> int:
+        return sum(self._makes(mistake, k) for k in range(len(self.cases)))
+
+    def _makes(self, mistake: Mistake, k: int) -> bool:
         answer, case = self.answers[k], self.cases[k]
         if not isinstance(answer, Value) or (wrong := _wrong_entry(mistake, case)) is None:
             return False
-        return same_answer(self.exercise, case, answer.value, wrong)
+        return same_answer(self.exercise, case, answer.value, wrong) or _rounded_alike(answer.value, wrong)
 
     def _row(self, k: int) -> Miss | None:
         answer, case = self.answers[k], self.cases[k]
@@ -64,6 +73,12 @@ class TableLadder(Ladder):
             return None
         value = answer.value
         return Miss(f"{case.key}: {worded(lambda: f'not {short(value)}.')}")
+
+
+def _rounded_alike(one: Any, other: Any) -> bool:
+    """Whether two numbers differ by rounding: `// 2` gives another than `/ 2`."""
+    numbers = [x for x in (one, other) if isinstance(x, (int, float)) and not isinstance(x, bool)]
+    return len(numbers) == 2 and abs(other) > COUNTS and abs(one - other) <= max(0.5, 1e-3 * abs(other))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -87,5 +87,6 @@ def _unwritten(
 
 
 def _result(array: jax.Array, layout: NamedSharding | None, sizes: Mapping[str, int]) -> Result:
-    as_asked = layout is not None and array.sharding.is_equivalent_to(layout, array.ndim)
+    fits = layout if layout is not None and len(layout.spec) <= array.ndim else None  # JAX stops at one that is longer
+    as_asked = fits is not None and array.sharding.is_equivalent_to(fits, array.ndim)
     return Result(blocks_of(array, sizes), spelled(getattr(array.sharding, "spec", array.sharding)), as_asked)

@@ -160,7 +160,6 @@ def test_every_check_hands_over_the_answer_of_its_name(released):
     for cell in released.cells:
         if name := checked(cell):
             assert answer_expression(cell.source) == name
-            assert "nbval-check-output" in cell.metadata.tags
 
 
 def test_restoring_undoes_what_was_done_to_checks(released):

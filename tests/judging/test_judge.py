@@ -14,7 +14,7 @@ from grader.exercises.as_json import from_json, question_from_json, to_json
 from grader.exercises.collecting import asks, collect
 from grader.exercises.limits import ORDER, BytesSent, Limit, Meanwhile, Turns, Written
 from grader.judging.judge import judge
-from grader.judging.signatures import signature
+from grader.judging.signatures import Seen, signature
 from grader.lessons import EXERCISES, find
 
 INS = (P(None, "x"), P("x", None))
@@ -36,7 +36,7 @@ def on(answer, name="case3", thorough=True):
 def test_zeros_with_the_right_layout_earn_nothing():
     found = verdict(lambda a, b: jnp.zeros((a.shape[0], b.shape[1])))
     assert found.points == 0 and found.failure.check == "values"
-    assert "all zeros" in found.words
+    assert "Every entry is zero" in found.words
 
 
 def test_a_claimed_replication_is_checked_on_every_device():
@@ -137,7 +137,7 @@ def test_a_program_that_may_wait_for_ever_is_not_run():
     [
         (..., "still the starter"),
         (None, "still the starter"),
-        (lambda a, b, *, mesh: None, "still the starter"),
+        (lambda a, b, *, mesh: None, "returns nothing"),
         (lambda a, b, *, mesh: ..., "still the starter"),
         (42, "should be a function"),
         (lambda a, b: a, "keep the parameters"),
@@ -174,31 +174,58 @@ def test_what_shard_map_refuses_is_said_in_plain_words(body, options, words):
     assert found.failure.check == "runs" and words in found.words
 
 
-def blocks_for(signed):
-    wanted = [np.arange(1, 7, dtype=np.float32).reshape(2, 3) + 10 * k for k in range(8)]
-    return signature(signed(wanted), wanted, {"x": 4, "y": 2})
+WANTED = [np.arange(1, 7, dtype=np.float32).reshape(2, 3) + 10 * k for k in range(8)]
+TALL, WIDE = {"x": 4, "y": 2}, {"x": 2, "y": 4}
+
+
+def seen(signed, mesh=TALL, places=()):
+    return Seen(signed(WANTED, mesh), WANTED, mesh, places)
 
 
 @pytest.mark.parametrize(
     "signed, words",
     [
-        (lambda w: [4 * b for b in w], "exactly 4 times too large"),
-        (lambda w: [2 * b for b in w], "the 2 devices along y"),
-        (lambda w: [8 * b for b in w], "all 8 devices"),
-        (lambda w: [b / 4 for b in w], "exactly 1/4"),
-        (lambda w: w[1:] + w[:1], "device 0 holds what belongs on device 1"),
-        (lambda w: [w[0]] + [np.zeros_like(b) for b in w[1:]], "device 1 is all zeros"),
-        (lambda w: [w[0]] + [b + 1 for b in w[1:]], "Only device 0 came out right"),
-        (lambda w: [b + 1 for b in w], ""),
+        (lambda w, m: [m["x"] * b for b in w], "4 times too large on 4 × 2 devices, and 2 times too large on 2 × 4"),
+        (lambda w, m: [m["y"] * b for b in w], "the number of devices along y"),
+        (lambda w, m: [8 * b for b in w], "the number of all devices"),
+        (lambda w, m: [b / m["x"] for b in w], "1/4 of what it should be on 4 × 2 devices, and 1/2"),
+        (lambda w, m: [b * m["x"] ** 2 for b in w], "the square of the number of devices along x"),
+        (lambda w, m: [b * 2 for b in w], "2 times too large, on every mesh. Which factor"),
+        (lambda w, m: [-b for b in w], "of the wrong sign"),
+        (lambda w, m: [b * (4 if m is TALL else 3) for b in w], "3 times too large on 2 × 4 devices. Why"),
+        (lambda w, m: [b * (1 if m is WIDE else 3) for b in w], "On 2 × 4 devices this is right; on 4 × 2 devices"),
+        (lambda w, m: [b * 1.001 + 0.002 for b in w], "within 1 %"),
+        (lambda w, m: w[1:] + w[:1], "device 0 holds what belongs on device 1"),
+        (lambda w, m: [w[0]] + [np.zeros_like(b) for b in w[1:]], "device 1 is all zeros, and others are right"),
+        (lambda w, m: [0 * b for b in w], "Every entry is zero"),
+        (lambda w, m: [w[0]] + [b + 1 for b in w[1:]], "Only device 0 came out right"),
+        (lambda w, m: [b + 1 for b in w], ""),
     ],
 )
 def test_signatures(signed, words):
-    assert words in blocks_for(signed) if words else blocks_for(signed) == ""
+    found = signature(seen(signed), seen(signed, WIDE))
+    assert words in found if words else found == ""
+
+
+def test_of_a_ratio_on_one_mesh_no_cause_is_asserted():
+    assert signature(seen(lambda w, m: [4 * b for b in w])).endswith("Along x there are 4 devices: is it that?")
+    assert "Along" not in signature(seen(lambda w, m: [3 * b for b in w]))
+
+
+def test_too_few_numbers_have_no_ratio():
+    scalar = [np.float32(3)] * 8
+    assert signature(Seen([2 * b for b in scalar], scalar, TALL)) == ""
+
+
+def test_copies_that_differ_are_named():
+    places = [str(d % 2) for d in range(8)]
+    wanted = [WANTED[d % 2] for d in range(8)]
+    assert "Devices 0 and 2 hold copies" in signature(Seen([b + d for d, b in enumerate(wanted)], wanted, TALL, places))
 
 
 def test_transposed_square_blocks_are_named():
     wanted = [np.arange(9.0).reshape(3, 3) + k for k in range(4)]
-    assert "transpose" in signature([w.T for w in wanted], wanted, {"x": 4})
+    assert "transpose" in signature(Seen([w.T for w in wanted], wanted, {"x": 4}))
 
 
 def test_answers_cross_the_wire_and_nothing_else_does():

@@ -25,7 +25,6 @@ def mark(nb: NotebookNode, number: str) -> NotebookNode:
             cell.metadata.nbgrader = _marks(ANSWER + name, solution=True, locked=False)
         elif name := cell.metadata.get("check"):
             cell.metadata.nbgrader = _marks(CHECK + name, grade=True, points=find(name).points)
-            cell.metadata.tags = ["nbval-check-output"]
     return nb
 
 
