@@ -17,6 +17,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+from grader.classroom.course.frame import without_links
 from grader.classroom.course.notebook import checked, grade_id
 from grader.classroom.store import write
 
@@ -114,7 +115,7 @@ def merged(mine: NotebookNode, base: NotebookNode, new: NotebookNode) -> Noteboo
         place = next((places[k] for k in range(anchor, -1, -1) if k in places), -1)
         behind.setdefault(place, []).extend(cells)
     dropped = {places[k] for k in replaced if k in places}
-    unchanged = {_key(cell): cell for cell in mine.cells}
+    unchanged = {_key(cell): cell for cell in mine.cells if cell.cell_type == "code"}  # with its outputs
     cells = list(behind.get(-1, ()))
     for k, cell in enumerate(new.cells):
         name = grade_id(cell)
@@ -182,8 +183,8 @@ def _matcher(one: Sequence[NotebookNode], other: Sequence[NotebookNode]) -> Sequ
 
 
 def _key(cell: NotebookNode) -> tuple[str, str]:
-    """What makes two cells the same one: an exercise's name, or else the text."""
-    return ("marked", name) if (name := grade_id(cell)) else (cell.cell_type, cell.source)
+    """What makes two cells the same one: an exercise's name, or else the text, whatever links the build put into it."""
+    return ("marked", name) if (name := grade_id(cell)) else (cell.cell_type, without_links(cell.source))
 
 
 def _with_own_ids(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
