@@ -17,8 +17,8 @@ def welcome(lesson: str) -> None:
     print(devices_in_words(*platform(count), count))
     if (here := installed()) not in (lesson, ""):
         print(
-            f"This lesson is of version {lesson} of the course, and the `grader` here of {here}. Go on; should something "
-            f"not be as the text says, get the lesson of version {here}."
+            f"This lesson is of version {lesson} of the course, and the `grader` here of {here}. Go on; but should "
+            f"something not be as the text says, get the lesson of version {here}."
         )
 
 

@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from grader.classroom.course.published import Published
 
 FIRST_LINE = "# Run this cell first, and leave it as it is: it finds the course's tools, {}and gets eight devices."
-INSTALLED = '''import importlib
+INSTALLED = """import importlib
 import subprocess
 import sys
 
@@ -29,7 +29,7 @@ except ModuleNotFoundError:
         )
     importlib.invalidate_caches()
     from grader import welcome
-'''
+"""
 FOUND = """import sys
 
 try:

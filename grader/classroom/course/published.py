@@ -58,8 +58,8 @@ def published(root: Path) -> Published:
     repository = settings["tool"]["many-devices"]["repository"]
     if not re.fullmatch(r"([\w-]+/[\w.-]+)?", repository):
         raise ValueError(
-            f'pyproject.toml, [tool.many-devices]: repository should be "OWNER/NAME" as on GitHub, or "" while the course '
-            f"is not published; it is {repository!r}."
+            f'pyproject.toml, [tool.many-devices]: repository should be "OWNER/NAME" as on GitHub, or "" while the '
+            f"course is not published; it is {repository!r}."
         )
     return Published(repository, f"v{settings['project']['version']}")
 
