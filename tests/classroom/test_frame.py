@@ -18,6 +18,13 @@ NOWHERE = Published("", "v1.0")
 GITHUB = Published("owner/name", "v1.0")
 ORDER = {"01_one": "01 · One", "02_two": "02 · Two", "03_three": "03 · Three"}
 OURS = "def welcome(version): print('8 devices, version', version)\n"
+NOTEBOOK = """import sys
+for cell in sys.argv[1:]:
+    try:
+        exec(cell, globals())
+    except Exception as error:  # as IPython shows it
+        sys.exit("".join(error._render_traceback_()))
+"""
 STRANGERS = "class Homework: pass\n"
 PIP = """import sys
 print("pip was asked:", *sys.argv[1:], file=open("asked", "a"))
@@ -43,9 +50,9 @@ def place(tmp_path):
         (tmp_path / module / file).write_text(text)
 
     def run(nb, times=1):
-        code = "\n".join([nb.cells[1].source] * times + ["print('and on')"])
+        cells = [nb.cells[1].source] * times + ["print('and on')"]
         return subprocess.run(
-            [sys.executable, "-S", "-c", code],
+            [sys.executable, "-S", "-c", NOTEBOOK, *cells],
             cwd=tmp_path,
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)},
             text=True,

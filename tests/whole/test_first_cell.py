@@ -13,8 +13,9 @@ from grader.classroom.course.build import lessons
 from grader.classroom.course.frame import bare, framed, titles
 from grader.classroom.course.published import Published
 
-PYTHONS = ("3.11", "3.12", "3.13")
+# Colab's JAX, the locked one, and the newest, which on Python 3.11 is the locked one.
 JAXES = ("jax==0.7.2", "jax==0.10.2", "jax")
+PLACES = [(python, jax) for python in ("3.11", "3.12", "3.13") for jax in JAXES[: 2 if python == "3.11" else 3]]
 WHERE = Published("owner/name", "v0.0-test")
 NOTEBOOK = """
 import json, sys
@@ -63,14 +64,14 @@ def strangers(tmp_path):
 @pytest.mark.slow
 @pytest.mark.needs("uv")
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("jax", JAXES)
-@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("python, jax", PLACES)
 def test_the_first_cell_works_there(python, jax, cells, strangers, tmp_path):
     first, imports = cells
     there = environment(tmp_path / "env", python, jax)
     before = packages(there)
 
-    assert "Is this machine online" in notebook(there, first, PIP_NO_INDEX="1")
+    offline = notebook(there, first, PIP_NO_INDEX="1")
+    assert "Is this machine online" in offline and "Traceback" not in offline, offline
 
     uv("pip", "install", "--python", there, strangers)
     assert "somebody else's" in notebook(there, first)
@@ -78,7 +79,7 @@ def test_the_first_cell_works_there(python, jax, cells, strangers, tmp_path):
 
     shown = notebook(there, first, first, imports, WORKS)
     assert shown.count("No accelerator: 8 simulated CPU devices.") == 2 and "stopped" not in shown, shown
-    assert "Right." in shown, shown
+    assert "4 of 4 points" in shown, shown
     assert {package.split("==")[0] for package in packages(there) ^ before} == {"flatbuffers", "many-devices-jax"}
 
     late = notebook(there, "import jax.numpy as jnp; jnp.ones(1)", first)

@@ -17,35 +17,42 @@ INSTALLED = """import importlib
 import subprocess
 import sys
 
+{stop}
 COURSE = "{install}"
 try:
     from grader import welcome
 except ModuleNotFoundError:
     print("Installing the course's tools …")
     if subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", COURSE], capture_output=True).returncode:
-        sys.exit(
+        raise Stop(
             "The course's tools could not be installed. Is this machine online (Kaggle: Settings → Internet)? "
             f"Run this cell again, or see what `%pip install {{COURSE}}` says."
         )
     importlib.invalidate_caches()
     from grader import welcome
 """
-FOUND = """import sys
-
+FOUND = """{stop}
 try:
     from grader import welcome
 except ModuleNotFoundError:
-    sys.exit(
+    raise Stop(
         "The course's tools are not here, and this copy of the course is not published: nothing can be installed. "
         "Open a terminal in the course's folder, type `make lab`, and open the lesson there."
     )
 """
 WELCOME = """except ImportError:
-    sys.exit(
+    raise Stop(
         "The `grader` that is installed here is somebody else's. Type `%pip uninstall -y grader` into a cell of its "
         "own, restart the kernel, and run this cell again."
     )
 welcome("{version}")"""
+# (IPython shows of an exception what this method returns; what sys.exit shows there ends in advice on how to exit.)
+STOP = """
+class Stop(Exception):
+    def _render_traceback_(self):
+        return [str(self)]
+
+"""
 SAVING = (
     "In Colab, *File → Save a copy in Drive* keeps what you write; *File → Download → Download .ipynb* gives the file "
     "that you hand in."
@@ -87,7 +94,7 @@ def without_links(text: str) -> str:
 
 def _first_cell(number: str, where: Published) -> NotebookNode:
     lines = [FIRST_LINE.format("or installs them, " * bool(where)), (INSTALLED if where else FOUND) + WELCOME]
-    source = "\n".join(lines).format(install=where.install, version=where.tag.removeprefix("v"))
+    source = "\n".join(lines).format(stop=STOP, install=where.install, version=where.tag.removeprefix("v"))
     fixed = {"deletable": False, "editable": False, "tags": ["nbval-ignore-output"]}
     return new_code_cell(source, id=f"{number}-setup", metadata=fixed)
 
