@@ -1,5 +1,7 @@
 """One setting says where the course is published; all links follow from it."""
 
+import json
+
 import pytest
 
 from grader.classroom.course.published import Published, published
@@ -27,3 +29,11 @@ def test_a_repository_that_is_no_owner_and_name_is_told_what_it_should_be(tmp_pa
     )
     with pytest.raises(ValueError, match='should be "OWNER/NAME"'):
         published(tmp_path)
+
+
+def test_a_codespace_types_what_the_makefile_knows(root):
+    settings = json.loads((root / ".devcontainer/devcontainer.json").read_text())
+    typed = [settings[name] for name in ("onCreateCommand", "postAttachCommand")]
+    assert typed == ["make course", "make lab"]
+    system = (root / ".devcontainer" / settings["build"]["dockerfile"]).read_text()
+    assert "bubblewrap" in system and "make" in system and settings["remoteUser"] in system
