@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nbformat
 
+from grader.classroom.course.frame import bare
 from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 
@@ -14,9 +15,9 @@ ROOT = Path(__file__).parents[1]
 
 @functools.cache
 def setting(lesson: str) -> str:
-    """The imports and the mesh that every answer of a lesson may use: its first code cell."""
+    """The imports and the mesh that every answer of a lesson may use: the first code cell of its source."""
     notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", 4)
-    return next(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    return next(cell.source for cell in bare(notebook).cells if cell.cell_type == "code")
 
 
 def define(source: str, space: dict[str, object]) -> None:

@@ -25,6 +25,7 @@ def make_course(root: Path) -> Path:
     shutil.copytree(HERE / "fixtures" / LESSON, root / "solutions" / LESSON)
     configuration = (HERE.parent / "nbgrader_config.py").read_text()
     (root / "nbgrader_config.py").write_text(configuration + LIMITS)
+    shutil.copy(HERE.parent / "pyproject.toml", root)
     return root
 
 
@@ -49,7 +50,7 @@ def released(root: Path) -> NotebookNode:
     return nbformat.read(root / "course" / LESSON / f"{LESSON}.ipynb", 4)
 
 
-def with_cell(nb: NotebookNode, source: str, at: int = 2) -> NotebookNode:
+def with_cell(nb: NotebookNode, source: str, at: int = 3) -> NotebookNode:
     """The notebook with one more code cell, by default behind the imports."""
     nb.cells.insert(at, new_code_cell(source))
     return nb

@@ -7,8 +7,9 @@ when the backend starts, sizes the pool. (jax.config's `jax_cpu_enable_async_dis
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import jax
 from jax.extend import backend
@@ -27,7 +28,10 @@ TIMEOUTS = timeouts(20, 60)
 
 
 class TooFewDevices(RuntimeError):
-    """JAX already runs with too few devices; the text says what to do."""
+    """JAX already runs with too few devices; the text says what to do, and is all that a notebook shows."""
+
+    def _render_traceback_(self) -> list[str]:  # by this name IPython asks for it
+        return [f"TooFewDevices: {self}"]
 
 
 def eight_devices(count: int = 8) -> list[jax.Device]:
@@ -47,19 +51,32 @@ def eight_devices(count: int = 8) -> list[jax.Device]:
       >>> len(grader.eight_devices())
       8
     """
-    if not has_backend():
-        prepare(count)
-        if len(jax.devices()) < count:  # one TPU chip, or a GPU: too few of them to share anything
-            backend.clear_backends()
-            jax.config.update("jax_platforms", "cpu")
+    platform(count)
     devices = jax.devices()
     if len(devices) < count:
         raise TooFewDevices(
             f"JAX is already running with {len(devices)} device{'s' * (len(devices) > 1)}, and this course needs "
             f"{count}. JAX settles its devices when it is first used, so restart the kernel (Kernel → Restart; in "
-            "Colab: Runtime → Restart session) and run the cell with `eight_devices()` before any other."
+            "Colab: Runtime → Restart session) and run the first cell, or `eight_devices()`, before any other."
         )
     return devices[:count]
+
+
+@functools.cache  # JAX settles its devices once
+def platform(count: int) -> tuple[str, int]:
+    """Start JAX with `count` devices at least, unless it runs already; returns the platform it found, and how many."""
+    if has_backend():
+        return _described(jax.devices())
+    prepare(count)
+    found = _described(jax.devices())
+    if found[1] < count:  # one TPU chip, or a GPU: too few of them to share anything
+        backend.clear_backends()
+        jax.config.update("jax_platforms", "cpu")
+    return found
+
+
+def _described(devices: Sequence[jax.Device]) -> tuple[str, int]:
+    return devices[0].platform, len(devices)
 
 
 def prepare(count: int = 8) -> None:

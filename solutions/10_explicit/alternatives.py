@@ -63,12 +63,12 @@ def embed__compiler_inside(table, ids, *, mesh):
 
 
 def borrowed__decorated(series, *, mesh):
-    return auto_axes(differences, out_sharding=NamedSharding(mesh, P("x")))(series)  # noqa: F821 - the first cell's
+    return auto_axes(differences, out_sharding=NamedSharding(mesh, P("x")))(series)  # noqa: F821 - it stands beside the imports
 
 
 def borrowed__only_x(series, *, mesh):
     """Auto over x alone; y stays Explicit."""
-    wrapped = auto_axes(differences, axes="x")  # noqa: F821 - the first cell's
+    wrapped = auto_axes(differences, axes="x")  # noqa: F821 - it stands beside the imports
     return wrapped(series, out_sharding=NamedSharding(mesh, P("x", None)))
 
 

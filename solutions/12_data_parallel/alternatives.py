@@ -2,7 +2,7 @@
 
 All of them must earn full marks: the judge sees what a program does, not how it is written.
 """
-# ruff: noqa: F821 - `loss`, `descend` and the like stand in the lesson's first cell
+# ruff: noqa: F821 - `loss`, `descend` and the like stand in the lesson's cell with the imports
 
 from functools import partial, reduce
 

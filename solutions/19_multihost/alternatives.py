@@ -67,7 +67,7 @@ def from_single_devices__in_any_order(process_id, num_processes, *, parts):
 
 
 def from_callback__counted(process_id, num_processes, *, table):
-    mesh, count = grid(process_id, num_processes), 0  # noqa: F821 - of the notebook's first cell
+    mesh, count = grid(process_id, num_processes), 0  # noqa: F821 - it stands beside the imports
 
     def block(index):
         nonlocal count

@@ -73,7 +73,7 @@ def same_on_every_mesh__one_by_one(x, seed, *, mesh):
 
 def offloaded_step__laid_out_like_the_weights(w, g, m, v):
     """Fetch to where g lies, and put back to where the old moments lie."""
-    new, mean, square = adam(w, g, *jax.device_put((m, v), g.sharding))  # noqa: F821 - from the first cell
+    new, mean, square = adam(w, g, *jax.device_put((m, v), g.sharding))  # noqa: F821 - it stands beside the imports
     return [new, jax.device_put(mean, m.sharding), jax.device_put(square, v.sharding)]
 
 

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from rich.console import Console
 
+from grader.classroom.course.frame import bare
 from grader.classroom.course.notebook import checked
 from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.grading.grade import grade_class
@@ -27,8 +28,9 @@ def small(root):
     """The lesson cut down to two exercises, so that a hand-in takes seconds."""
     nb = nbformat.read(root / "course/07_matmul/07_matmul.ipynb", 4)
     names = {"case3", "local_shapes"}
-    first = next(c for c in nb.cells if c.cell_type == "code")
-    nb.cells = [first, *(c for c in nb.cells if c.metadata.get("answer") in names or checked(c) in names)]
+    _, imports = [k for k, c in enumerate(nb.cells) if c.cell_type == "code"][:2]
+    rest = (c for c in nb.cells if c.metadata.get("answer") in names or checked(c) in names)
+    nb.cells = [*nb.cells[: imports + 1], *rest]
     return nb
 
 
@@ -81,6 +83,17 @@ def test_one_notebook(small, judge, source, points, words):
     assert words in verdicts["case3"].words
 
 
+def test_a_hand_in_without_the_first_cell_that_the_build_writes_is_graded_alike(small, judge):
+    """As lessons were before there was one, and as they are where a student has deleted it."""
+    older = nbformat.from_dict(small)
+    older.cells = [cell for cell in bare(older).cells if cell.cell_type == "code"]
+    verdicts, _ = graded(older, RIGHT, judge)
+    assert verdicts["case3"].points == 4
+    older.cells[0].source = "import grader\n\ngrader.eight_devices()\n\n" + older.cells[0].source
+    verdicts, _ = graded(older, RIGHT, judge)
+    assert verdicts["case3"].points == 4
+
+
 def test_what_was_answered_before_a_hang_is_kept(small, judge):
     """C code that no signal interrupts; only SIGKILL ends it."""
     nb = hand_in(small, RIGHT)
@@ -111,7 +124,8 @@ def test_what_cells_show_is_kept(small, judge):
 def class_folder(root, tmp_path_factory, small):
     """A course with the small lesson and a class of good and broken hand-ins, graded once."""
     folder = tmp_path_factory.mktemp("class")
-    shutil.copy(root / "nbgrader_config.py", folder)
+    for settings in ("nbgrader_config.py", "pyproject.toml"):
+        shutil.copy(root / settings, folder)
     source = nbformat.read(root / "solutions/07_matmul/07_matmul.ipynb", 4)
     keep = {c.id for c in small.cells}
     import jupytext

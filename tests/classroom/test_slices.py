@@ -35,6 +35,12 @@ def parts(*own: str, expression: str = "answer"):
     )
 
 
+def test_no_answer_needs_the_first_cell(root):
+    lesson = lesson_of(root, "07_matmul")
+    parts = slices(lesson.solved)
+    assert parts and not [name for name, sources in parts.items() if "welcome" in "".join(sources)]
+
+
 PLAIN = [
     "def answer(a, b, *, mesh):\n    return jax.jit(lambda a: a @ b)(a)",
     "@jax.jit\ndef answer(a, n=3, *, spec: P = P('x')) -> jax.Array:\n    return a",

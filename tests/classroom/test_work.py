@@ -82,7 +82,7 @@ def test_pull_build_grade_and_clean_leave_the_work_alone(root, tmp_path):
     assert mine.read_bytes() == before
     list(fill(tmp_path))
     after = nbformat.read(mine, 4)
-    assert sources(after)[-1] == "A new last paragraph."
+    assert sources(after)[-2] == "A new last paragraph."
     assert MINE.format("answer_case3") in sources(after)
 
 

@@ -28,8 +28,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from traitlets.config import Config, PyFileConfigLoader
 
 from grader.arrays.fresh import SEED
+from grader.classroom.course.frame import bare, framed, titles
 from grader.classroom.course.kept import MADE_BY_TOOLS, enter, set_aside
 from grader.classroom.course.notebook import grade_id, mark
+from grader.classroom.course.published import published
 from grader.classroom.store import Unavailable
 
 PYTHON = {
@@ -97,7 +99,9 @@ def nbgrader(root: Path) -> NbGraderAPI:
 
 def pair(source: Path) -> Path:
     """Write the solution notebook of a lesson; outputs stay where the cell has not changed."""
-    nb = mark(jupytext.read(source, fmt="md:myst"), source.stem.split("_")[0])
+    root = source.parents[2]
+    nb = mark(bare(jupytext.read(source, fmt="md:myst")), source.stem.split("_")[0])
+    nb = framed(nb, source.stem, titles(lessons(root)), published(root))
     nb.metadata = nbformat.from_dict(PYTHON)
     target = source.with_suffix(".ipynb")
     stored = {c.id: c for c in nbformat.read(target, 4).cells} if target.exists() else {}
@@ -163,7 +167,8 @@ def stale(root: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch)
         shutil.copytree(root / "solutions", copy / "solutions")
-        shutil.copy(root / "nbgrader_config.py", copy)
+        for settings in ("nbgrader_config.py", "pyproject.toml"):
+            shutil.copy(root / settings, copy)
         build(copy)
         return [*_differences(root / "course", copy / "course"), *_differences(root / "solutions", copy / "solutions")]
 

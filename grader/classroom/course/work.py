@@ -17,6 +17,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+from grader.classroom.course.frame import without_links
 from grader.classroom.course.notebook import checked, grade_id
 from grader.classroom.store import write
 
@@ -110,11 +111,11 @@ def merged(mine: NotebookNode, base: NotebookNode, new: NotebookNode) -> Noteboo
     own, replaced = _own_cells(mine, base)
     places = dict(_equal(base.cells, new.cells))
     behind: dict[int, list[NotebookNode]] = {}
-    for anchor, cells in own:
+    for anchor, cell in own:
         place = next((places[k] for k in range(anchor, -1, -1) if k in places), -1)
-        behind.setdefault(place, []).extend(cells)
+        behind.setdefault(place, []).append(cell)
     dropped = {places[k] for k in replaced if k in places}
-    unchanged = {_key(cell): cell for cell in mine.cells}
+    unchanged = {_key(cell): cell for cell in mine.cells if cell.cell_type == "code"}  # with its outputs
     cells = list(behind.get(-1, ()))
     for k, cell in enumerate(new.cells):
         name = grade_id(cell)
@@ -158,17 +159,18 @@ def _marked_once(mine: NotebookNode, starters: Mapping[str, str], new: NotebookN
     return nbformat.from_dict({**mine, "cells": cells})
 
 
-def _own_cells(mine: NotebookNode, base: NotebookNode) -> tuple[list[tuple[int, list[NotebookNode]]], set[int]]:
-    """A student's own cells, each run of them with the number of the base's cell that it stands behind; and the
-    numbers of the base's cells in place of which she has one of her own."""
-    own: list[tuple[int, list[NotebookNode]]] = []
+def _own_cells(mine: NotebookNode, base: NotebookNode) -> tuple[list[tuple[int, NotebookNode]], set[int]]:
+    """A student's own cells, each with the number of the base's cell that it stands behind; and the numbers of the
+    base's cells in place of which she has one of her own."""
+    own: list[tuple[int, NotebookNode]] = []
     replaced: set[int] = set()
     for kind, i, j, k, m in _matcher(base.cells, mine.cells).get_opcodes():
         cells = [cell for cell in mine.cells[k:m] if not grade_id(cell)]
         if kind in ("insert", "replace") and cells:
             instead = [n for n in range(i, j) if not grade_id(base.cells[n])][: len(cells)]
             replaced |= set(instead)
-            own.append((instead[-1] if instead else j - 1, cells))
+            anchors = instead or [j - 1]
+            own += [(anchors[min(n, len(anchors) - 1)], cell) for n, cell in enumerate(cells)]
     return own, replaced
 
 
@@ -182,8 +184,8 @@ def _matcher(one: Sequence[NotebookNode], other: Sequence[NotebookNode]) -> Sequ
 
 
 def _key(cell: NotebookNode) -> tuple[str, str]:
-    """What makes two cells the same one: an exercise's name, or else the text."""
-    return ("marked", name) if (name := grade_id(cell)) else (cell.cell_type, cell.source)
+    """What makes two cells the same one: an exercise's name, or else the text, whatever links the build put into it."""
+    return ("marked", name) if (name := grade_id(cell)) else (cell.cell_type, without_links(cell.source))
 
 
 def _with_own_ids(cells: Sequence[NotebookNode]) -> list[NotebookNode]:

@@ -148,7 +148,7 @@ def forgot_to_double(x, target):
 
 
 def stage(w, x):
-    """One stage: the same function as in the lesson's first cell."""
+    """One stage: the same function as beside the lesson's imports."""
     return jax.nn.relu(x @ w)
 
 

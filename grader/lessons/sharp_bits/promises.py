@@ -199,7 +199,7 @@ def donated_what_jax_does_not_own(row):
 
 
 def adam(w, g, m, v):
-    """One step of Adam without the corrections for its start: the same function as in the lesson's first cell."""
+    """One step of Adam without the corrections for its start: the same function as beside the lesson's imports."""
     m = m + 0.1 * (g - m)
     v = v + 0.01 * (g**2 - v)
     return w - 0.1 * m / (jnp.sqrt(v) + 1e-6), m, v

@@ -1,0 +1,127 @@
+"""What the build writes around a lesson: links to its neighbours, and the first cell, which gets the course's tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from grader.classroom.course.published import Published
+
+FIRST_LINE = "# Run this cell first, and leave it as it is: it finds the course's tools, {}and gets eight devices."
+INSTALLED = """import importlib
+import subprocess
+import sys
+
+{stop}
+COURSE = "{install}"
+try:
+    from grader import welcome
+except ModuleNotFoundError:
+    print("Installing the course's tools …")
+    if subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", COURSE], capture_output=True).returncode:
+        raise Stop(
+            "The course's tools could not be installed. Is this machine online (Kaggle: Settings → Internet)? "
+            f"Run this cell again, or see what `%pip install {{COURSE}}` says."
+        )
+    importlib.invalidate_caches()
+    from grader import welcome
+"""
+FOUND = """{stop}
+try:
+    from grader import welcome
+except ModuleNotFoundError:
+    raise Stop(
+        "The course's tools are not here, and this copy of the course is not published: nothing can be installed. "
+        "Open a terminal in the course's folder, type `make lab`, and open the lesson there."
+    )
+"""
+WELCOME = """except ImportError:
+    raise Stop(
+        "The `grader` that is installed here is somebody else's. Type `%pip uninstall -y grader` into a cell of its "
+        "own, restart the kernel, and run this cell again."
+    )
+welcome("{version}")"""
+# (IPython shows of an exception what this method returns; what sys.exit shows there ends in advice on how to exit.)
+STOP = """
+class Stop(Exception):
+    def _render_traceback_(self):
+        return [str(self)]
+
+"""
+SAVING = (
+    "In Colab, *File → Save a copy in Drive* keeps what you write; *File → Download → Download .ipynb* gives the file "
+    "that you hand in."
+)
+INDEX = "../index.ipynb"
+
+
+def titles(sources: Iterable[Path]) -> dict[str, str]:
+    """The lessons in order, each with its title up to the first comma or colon."""
+    headings = ((source.stem, re.search(r"^# ([^,:\n]+)", source.read_text(), re.MULTILINE)) for source in sources)
+    return {name: heading[1] if heading else name for name, heading in headings}
+
+
+def framed(nb: NotebookNode, lesson: str, order: Mapping[str, str], where: Published) -> NotebookNode:
+    """The lesson with its links and its first cell; `order` are all lessons with their titles."""
+    number = lesson.split("_")[0]
+    title, *rest = nb.cells[0].source.split("\n\n")
+    first = nbformat.from_dict({**nb.cells[0], "source": "\n\n".join([title, _head(lesson, order, where), *rest])})
+    cells = [first, *nb.cells[1:], new_markdown_cell(_links(lesson, order, where), id=f"{number}-end")]
+    place = next(k for k, cell in enumerate(cells) if cell.cell_type == "code")
+    cells.insert(place, _first_cell(number, where))
+    return nbformat.from_dict({**nb, "cells": cells})
+
+
+def bare(nb: NotebookNode) -> NotebookNode:
+    """The lesson without its frame, which JupyterLab brings into the source when an author saves the notebook there."""
+    cells = [
+        nbformat.from_dict({**cell, "source": without_links(cell.source)})
+        for cell in nb.cells
+        if not cell.source.startswith(FIRST_LINE.partition("{")[0])
+    ]
+    return nbformat.from_dict({**nb, "cells": [cell for cell in cells if cell.source]})
+
+
+def without_links(text: str) -> str:
+    """The text of a cell without the paragraph of links that the build has put into it."""
+    return "\n\n".join(paragraph for paragraph in text.split("\n\n") if f"]({INDEX})" not in paragraph)
+
+
+def _first_cell(number: str, where: Published) -> NotebookNode:
+    lines = [FIRST_LINE.format("or installs them, " * bool(where)), (INSTALLED if where else FOUND) + WELCOME]
+    source = "\n".join(lines).format(stop=STOP, install=where.install, version=where.tag.removeprefix("v"))
+    fixed = {"deletable": False, "editable": False, "tags": ["nbval-ignore-output"]}
+    return new_code_cell(source, id=f"{number}-setup", metadata=fixed)
+
+
+def _head(lesson: str, order: Mapping[str, str], where: Published) -> str:
+    """The links under the title; all one paragraph, so that `without_links` finds them."""
+    if not where:
+        return _links(lesson, order, where)
+    doors = {
+        "Colab": where.colab(lesson),
+        "Kaggle": where.kaggle(lesson),
+        "Codespaces": where.codespaces,
+        "download": where.download(lesson),
+    }
+    badges = " · ".join(f"[{name}]({url})" for name, url in doors.items())
+    return f"{_links(lesson, order, where)}<br>\nThis lesson elsewhere: {badges}<br>\n{SAVING}"
+
+
+def _links(lesson: str, order: Mapping[str, str], where: Published) -> str:
+    """Previous, index and next; for Colab, which cannot follow the way to a file beside it, once more in full."""
+    here = _row(lesson, order, lambda name: INDEX if name == "index" else f"../{name}/{name}.ipynb")
+    return f"{here}<br>\nIn Colab: {_row(lesson, order, where.colab)}" if where else here
+
+
+def _row(lesson: str, order: Mapping[str, str], address: Callable[[str], str]) -> str:
+    names = list(order)
+    k = names.index(lesson)
+    before = [f"[← {order[name]}]({address(name)})" for name in names[:k][-1:]]
+    after = [f"[{order[name]} →]({address(name)})" for name in names[k + 1 : k + 2]]
+    return " · ".join([*before, f"[all lessons]({address('index')})", *after])
