@@ -10,7 +10,7 @@ import re
 
 from grader.exercises.answers import Problem
 
-_MEANINGS: tuple[tuple[str, str, str], ...] = (
+MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ShardingTypeError",
         r"Contracting dimensions are sharded|contracting dimensions to have consistent sharding",
@@ -179,7 +179,7 @@ def in_plain_words(problem: Problem) -> str:
 
 
 def _meaning(problem: Problem) -> str:
-    for error, pattern, words in _MEANINGS:
+    for error, pattern, words in MEANINGS:
         if re.fullmatch(f".*({error})", problem.error) and re.search(pattern, problem.message, re.IGNORECASE):
             return words
     return ""
