@@ -9,7 +9,7 @@ LESSONS := $(wildcard solutions/*/*.md)
 GRADER := $(shell find grader -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help grade feedback quick test slow lab course coverage bench lint lock clean
+.PHONY: help grade feedback quick test slow lab course book coverage bench lint lock clean
 
 help:  ## Show what each target is for
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ lab: $(READY)  ## Open JupyterLab on work/, your own copy of the lessons, with 8
 	grader lab
 
 course: .cache/course  ## Build course/ from solutions/
+
+book: $(READY) .cache/course  ## Make a website of the lessons in dist/book/
+	grader book
 
 coverage: $(READY)  ## Show which rows of the checklist are taught, and where
 	grader coverage

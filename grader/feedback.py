@@ -104,6 +104,6 @@ def _picture(verdict: Verdict) -> str:
     picture = compare(verdict.expected, verdict.found)
     data = base64.b64encode(picture.png()).decode()
     return (
-        f'<img alt="{html.escape(picture.facts, quote=True)}" style="max-width:100%;max-height:24em;background:white" '
+        f'<img alt="{html.escape(picture.facts, quote=True)}" style="max-width:100%;max-height:24em" '
         f'src="data:image/png;base64,{data}">'
     )

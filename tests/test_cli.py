@@ -1,20 +1,28 @@
 """The command as a student has it: nothing that only an extra brings can be imported."""
 
+import itertools
 import os
 import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 
 import pytest
 
 
 def of_the_extras(root) -> list[str]:
     """The modules, of those installed here, that the student's install does not bring."""
-    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    names = {re.match(r"[\w-]+", requirement)[0].lower() for extra in extras.values() for requirement in extra}
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    students = named(project["dependencies"])
+    students |= named(requirement for name in students for requirement in requires(name) or ())
+    names = named(itertools.chain.from_iterable(project["optional-dependencies"].values())) - students
     return [m for m, packages in packages_distributions().items() if names & {p.lower() for p in packages}]
+
+
+def named(requirements) -> set[str]:
+    """The packages that these requirements name."""
+    return {re.match(r"[\w-]+", requirement)[0].lower() for requirement in requirements}
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
-"""What README.md and CONTRIBUTING.md tell somebody to type works."""
+"""What README.md, CONTRIBUTING.md and the book's pages tell somebody to type works."""
 
 import contextlib
 import io
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import jax.numpy as jnp
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TEXTS = {name: (ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md")}
+PAGES = ("README.md", "CONTRIBUTING.md", "book/students.md", "book/instructors.md")
+TEXTS = {name: (ROOT / name).read_text() for name in PAGES}
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", "\n".join(TEXTS.values()), re.DOTALL | re.MULTILINE)
 PYTHON = [block for language, block in BLOCKS if language == "python"]
 TYPED = sorted(
@@ -75,6 +77,20 @@ def test_what_pytest_is_given_is_there():
 @pytest.mark.parametrize("name", TEXTS)
 def test_what_is_named_is_there(name):
     """Files and folders that are named by their path."""
-    paths = re.findall(r"`((?:grader|tests|solutions|course)/[\w/.]+)`|\]\(([\w.]+)\)", TEXTS[name])
-    named = {first or second for first, second in paths}
-    assert named and [p for p in named if not re.search(r"TOPIC|NN_", p) and not (ROOT / p).exists()] == []
+    named = {ROOT / path for path in re.findall(r"`((?:grader|tests|solutions|course|book)/[\w/.]+)`", TEXTS[name])}
+    linked = {(ROOT / name).parent / path for path in re.findall(r"\]\(([\w./-]+)\)", TEXTS[name])}
+    assert linked and [p for p in linked | named if not re.search(r"TOPIC|NN_", str(p)) and not p.exists()] == []
+
+
+def test_readme_is_a_screen():
+    assert len(TEXTS["README.md"].splitlines()) <= 60
+
+
+def test_the_commands_in_readme_are_the_commands_of_its_make():
+    """What `make lab`, `make grade` and `make book` run is then tried with them: tests/whole, tests/classroom."""
+    for target, command in {"lab": "grader lab", "grade": "grader grade", "book": "grader book"}.items():
+        ready = [f"--assume-old={made}" for made in (".venv/.ready", ".cache/course")]
+        run = subprocess.run(
+            ["make", "--dry-run", *ready, target], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        assert run.stdout.splitlines()[-1].strip() == command and f"`make {target}`" in TEXTS["README.md"]

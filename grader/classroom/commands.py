@@ -79,6 +79,20 @@ def _say(line: str) -> None:
 
 
 @app.command()
+def book() -> None:
+    """Make a website of the lessons in dist/book/: with outputs, without solutions."""
+    from grader.classroom.book.website import Unbuilt, build_book
+
+    root = root_of(Path.cwd())
+    target = root / "dist" / "book"
+    try:
+        build_book(root, target)
+    except Unbuilt:
+        raise Trouble("The book is not built: mend what Sphinx says above, and run `grader book` again.") from None
+    _say(f"built {target.relative_to(root)}/index.html")
+
+
+@app.command()
 def work() -> None:
     """Bring the lessons of course/ into work/, around what you have written there."""
     from grader.classroom.course.work import fill

@@ -158,7 +158,12 @@ def _block(ax: Axes, block: np.ndarray, whose: np.ndarray, left: float, top: flo
             )
         ax.add_patch(
             Rectangle(
-                (x, y), wide, CELL, facecolor="none", edgecolor="white" if len(makers) else "#bbbbbb", linewidth=1.2
+                (x, y),
+                wide,
+                CELL,
+                facecolor="none" if len(makers) else "white",
+                edgecolor="white" if len(makers) else "#bbbbbb",
+                linewidth=1.2,
             )
         )
         ax.text(x + wide / 2, y + CELL / 2, f"{value:g}", ha="center", va="center", fontsize=7.5, color=INK)

@@ -18,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from PIL import Image
 
-from grader.draw.picture import COLOURS, INK, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, GROUND, INK, QUIET, Picture, inches_of, sheet, with_round_corners
 
 Pair = tuple[int, int]
 
@@ -203,9 +203,9 @@ def _at(middle: tuple[float, float], radius: float, angle: float) -> tuple[float
 def _pixels(figure: Any) -> Image.Image:
     canvas = FigureCanvasAgg(figure)
     figure.set_dpi(90)
-    figure.set_facecolor("white")
+    figure.set_facecolor(GROUND)
     canvas.draw()
-    return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy()).quantize(24)
+    return with_round_corners(Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())).quantize(32)
 
 
 def _cell(facts: Film) -> tuple[float, float]:
@@ -249,7 +249,7 @@ def _draw_sends(ax: Axes, pairs: Sequence[Pair], middles: Sequence[float], y: fl
                 arrowstyle="-|>",
                 mutation_scale=7,
                 linewidth=0.8,
-                color="#555555",
+                color=QUIET,
                 alpha=0.5 if far else 1.0,
                 shrinkA=0,
                 shrinkB=0,

@@ -18,7 +18,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
-from grader.draw.picture import COLOURS, INK, SMALL, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, GROUND, INK, QUIET, SMALL, WRONG, Picture, inches_of, sheet
 
 ACROSS, DOWN, RADIUS = 0.68, 0.56, 0.19  # inches from device to device, and a device's radius
 LEFT, TOP, BETWEEN = 0.75, 0.62, 0.55  # inches for the names of the axes, and from one plane to the next
@@ -169,7 +169,7 @@ def _drawn(facts: Grid, colours: Mapping[int, str], axes: Sequence[str], title: 
         _device(ax, LEFT + k * spare, below, device, "#eeeeee", edge="#bbbbbb")
     if facts.left_out:
         x = LEFT + (len(facts.left_out) - 0.3) * spare
-        ax.text(x, below, "left out", fontsize=8, color="#777777", va="center")
+        ax.text(x, below, "left out", fontsize=8, color=QUIET, va="center")
     return figure
 
 
@@ -202,14 +202,14 @@ def _link(ax: Axes, one: tuple[float, float], other: tuple[float, float], colour
 
 def _device(ax: Axes, x: float, y: float, device: int, colour: str, edge: str = INK) -> None:
     ax.add_patch(Circle((x, y), RADIUS, facecolor=colour, edgecolor=edge, zorder=2, gid=f"device {device}"))
-    ax.text(x, y, str(device), ha="center", va="center", fontsize=9, color=INK if edge == INK else "#777777", zorder=3)
+    ax.text(x, y, str(device), ha="center", va="center", fontsize=9, color=INK if edge == INK else QUIET, zorder=3)
 
 
 def _name_axes(ax: Axes, facts: Grid) -> None:
     """Along rows and columns, `name = place`; the planes' places above them."""
     names = list(facts.sizes)
-    plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # a link may pass behind a name
-    small: dict[str, Any] = {"fontsize": 8, "color": "#555555", "va": "center", "bbox": plate}
+    plate = {"facecolor": GROUND, "edgecolor": "none", "pad": 0.8}  # a link may pass behind a name
+    small: dict[str, Any] = {"fontsize": 8, "color": QUIET, "va": "center", "bbox": plate}
     rows, columns = _rows_and_columns(facts)
     for column in range(columns):
         x, y = _at(facts, [0] * (facts.ids.ndim - 1) + [column])
@@ -244,9 +244,7 @@ def _drawn_route(places: Mapping[int, tuple[int, ...]], steps: Sequence[tuple[in
                 ends = [(px + wide / 2, py + CHIP / 2) for px, py in (corner[chip], corner[beside])]
                 ax.plot(*zip(*ends, strict=True), color=WIRE, linewidth=6, alpha=0.35, zorder=0, solid_capstyle="butt")
         ax.add_patch(
-            FancyBboxPatch(
-                (x, y), wide, CHIP, boxstyle="round,pad=0.04", facecolor="#f4f4f4", edgecolor=WIRE, zorder=0.5
-            )
+            FancyBboxPatch((x, y), wide, CHIP, boxstyle="round,pad=0.04", facecolor="white", edgecolor=WIRE, zorder=0.5)
         )
     middle = {
         d: (corner[places[d]][0] + wide * (k + 0.5) / len(line), corner[places[d]][1] + CHIP / 2)
@@ -262,7 +260,7 @@ def _drawn_route(places: Mapping[int, tuple[int, ...]], steps: Sequence[tuple[in
                 mutation_scale=11,
                 linewidth=1.8,
                 zorder=4,
-                color="#c0392b" if n > 1 else "#2f6f9f",
+                color=WRONG if n > 1 else "#2f6f9f",
                 shrinkA=15,
                 shrinkB=15,
                 gid="step",

@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 from grader.arrays.blocks import Blocks, Bounds, blocks_of
 from grader.arrays.numbers import close
 from grader.arrays.words import number, numbered, region
-from grader.draw.picture import COLOURS, INK, SMALLEST, WRONG, Picture, sheet
+from grader.draw.picture import COLOURS, INK, QUIET, SMALLEST, WRONG, Picture, sheet
 
 
 def shards(array: Any, title: str = "") -> Picture:
@@ -233,7 +233,7 @@ def _frame(ax: Axes, rows: int, columns: int) -> None:
     ax.set_ylim(rows, 0)
     ax.set_xticks([0, columns])
     ax.set_yticks([0, rows])
-    ax.tick_params(labelsize=7, length=0, colors="#777777")
+    ax.tick_params(labelsize=7, length=0, colors=QUIET)
     for side in ax.spines.values():
         side.set_visible(False)
 

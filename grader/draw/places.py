@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import Bounds
 from grader.arrays.words import number, region
-from grader.draw.picture import COLOURS, INK, SMALLER, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, INK, QUIET, SMALLER, Picture, inches_of, sheet
 
 HOST = "host"
 FAINT = "#bbbbbb"
@@ -115,7 +115,7 @@ def _draw_row(
     ax: Axes, row: PlacedArray, places: Sequence[int | str], left: float, top: float, wide: float, high: float
 ) -> None:
     ax.text(left - 0.1, top + high / 2 - 0.07, row.name, ha="right", va="center", fontsize=9, weight="bold", color=INK)
-    ax.text(left - 0.1, top + high / 2 + 0.1, row.kind, ha="right", va="center", fontsize=7, color="#666666")
+    ax.text(left - 0.1, top + high / 2 + 0.1, row.kind, ha="right", va="center", fontsize=7, color=QUIET)
     parts = sorted({part for part, _ in row.parts.values()})  # a part keeps its colour, whoever holds it
     colours = {part: COLOURS[k % len(COLOURS)] for k, part in enumerate(parts)}
     for column, place in enumerate(places):

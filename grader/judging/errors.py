@@ -10,7 +10,7 @@ import re
 
 from grader.exercises.answers import Problem
 
-_MEANINGS: tuple[tuple[str, str, str], ...] = (
+MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ShardingTypeError",
         r"Contracting dimensions are sharded|contracting dimensions to have consistent sharding",
@@ -185,7 +185,7 @@ def meaning(problem: Problem) -> str:
     """What a newcomer should know of it; "" where there is nothing to add."""
     if not problem.message and not problem.operands:
         return ""  # nobody gave JAX anything: it is the student's own
-    for error, pattern, words in _MEANINGS:
+    for error, pattern, words in MEANINGS:
         if re.fullmatch(f".*({error})", problem.error) and re.search(pattern, problem.message, re.IGNORECASE):
             return words
     return ""

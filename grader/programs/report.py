@@ -59,7 +59,7 @@ def communication(fn: Callable[..., Any], *args: Any) -> Report:
 
     Args:
       fn: any function that JAX can trace; `jax.jit` is applied for you.
-      *args: arrays as they lie on their devices (or `jax.ShapeDtypeStruct`s with shardings).
+      *args: arrays as they lie on their devices, or each a `jax.ShapeDtypeStruct` with a sharding.
 
     Example:
       >>> mesh = jax.make_mesh((4,), ("x",))

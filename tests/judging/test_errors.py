@@ -8,7 +8,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises.answers import Problem
-from grader.judging.errors import _MEANINGS, in_plain_words
+from grader.judging.errors import MEANINGS, in_plain_words
 
 ARRAY = jnp.ones((8, 8))
 AUTO = jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
@@ -131,8 +131,8 @@ NOT_YET = (
 
 
 def test_every_sentence_has_its_program():
-    assert len(PROGRAMS) == len(_MEANINGS)
-    for beginning, (_, _, words) in zip(PROGRAMS, _MEANINGS, strict=True):
+    assert len(PROGRAMS) == len(MEANINGS)
+    for beginning, (_, _, words) in zip(PROGRAMS, MEANINGS, strict=True):
         assert words.startswith(beginning)
 
 

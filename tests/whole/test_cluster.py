@@ -212,7 +212,7 @@ def closed(certificates, tmp_path_factory):
 
 
 def configured(monkeypatch, folder):
-    """Dask's own configuration of a client, as README.md says it."""
+    """Dask's own configuration of a client, as book/instructors.md says it."""
     for name, file in (("CA_FILE", "ca.pem"), ("CLIENT__CERT", "cert.pem"), ("CLIENT__KEY", "key.pem")):
         monkeypatch.setenv(f"DASK_DISTRIBUTED__COMM__TLS__{name}", str(folder / file))
 
@@ -231,4 +231,4 @@ def test_without_them_it_is_refused_in_one_sentence(closed, certificates, fresh,
     command = classes.start(fresh, "--scheduler", closed)
     said = classes.finish(command)
     assert command.returncode == 2 and "Traceback" not in said
-    assert "do not trust each other" in said and "README.md" in said
+    assert "do not trust each other" in said and "book/instructors.md" in said

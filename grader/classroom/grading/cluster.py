@@ -106,7 +106,7 @@ def _no_scheduler(address: str, error: Exception) -> str:
         return (
             f"The Dask scheduler at {address} and this machine do not trust each other ({one_line(error, 200)}). Both "
             "need certificates of one authority, and this machine a Dask configuration that names its own: see "
-            "“A class on a cluster” in README.md."
+            "“A class on a cluster” in book/instructors.md."
         )
     return (
         f"There is no Dask scheduler at {address} ({one_line(error, 200)}). Start one with `dask scheduler`, and give "

@@ -1,0 +1,1 @@
+"""The lessons and what is told about them, as a website."""

@@ -1,0 +1,137 @@
+"""The book: pages without solutions, links between lessons, and a website that anybody can read."""
+
+import html
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from grader.classroom.book.errors import errors_page
+from grader.classroom.book.lesson import linked, page
+from grader.classroom.book.website import lay_out
+from grader.judging.errors import MEANINGS
+
+OTHERS = {"04": "04_automatic", "09": "09_cost"}
+SEEN = ("index", "course/07_matmul/07_matmul", "book/glossary", "book/errors", "book/reference")
+
+
+@pytest.fixture(scope="module")
+def source(root, tmp_path_factory) -> Path:
+    """The sources of all pages of the real course."""
+    folder = tmp_path_factory.mktemp("book") / "source"
+    lay_out(root, folder)
+    return folder
+
+
+def solution_lines(root: Path) -> set[str]:
+    """The lines of all model solutions that stand nowhere in what students get."""
+    solved = "\n".join(file.read_text() for file in root.glob("solutions/*/*.md"))
+    released = {line.strip() for file in root.glob("course/*/*.md") for line in file.read_text().splitlines()}
+    parts = re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", solved, re.DOTALL)
+    lines = {line.strip() for part in parts for line in part.splitlines()}
+    return {line for line in lines - released if len(line) > 24}
+
+
+def test_no_page_has_a_model_solution(root, source):
+    lines = solution_lines(root)
+    assert len(lines) > 500
+    for notebook in source.rglob("*.ipynb"):
+        code = "\n".join(cell.source for cell in nbformat.read(notebook, 4).cells)
+        assert "BEGIN SOLUTION" not in code
+        assert {line.strip() for line in code.splitlines()} & lines == set()
+
+
+def test_worked_examples_have_their_outputs_and_checks_have_none(source):
+    cells = nbformat.read(source / "course/07_matmul/07_matmul.ipynb", 4).cells
+    checks = [cell for cell in cells if cell.source.startswith("check(")]
+    pictures = [cell for cell in cells if any("image/png" in o.get("data", {}) for o in cell.get("outputs", []))]
+    assert len(checks) >= 15 and not any(cell.outputs for cell in checks)
+    assert pictures and all("device" in cell.metadata.mystnb.image.alt for cell in pictures)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("as in lesson 09.", "as in [lesson 09](../09_cost/09_cost.ipynb)."),
+        (
+            "lessons 04 to\n09",
+            "lessons [04](../04_automatic/04_automatic.ipynb) to\n[09](../09_cost/09_cost.ipynb)",
+        ),
+        ("lesson 16 is not written", "lesson 16 is not written"),
+        ("`lesson 09`, [lesson 09](there)", "`lesson 09`, [lesson 09](there)"),
+        ("<details>Lesson 09</details>", '<details><a href="../09_cost/09_cost.html">Lesson 09</a></details>'),
+        ("## Lesson 09", "## Lesson 09"),
+    ],
+)
+def test_a_lesson_that_is_spoken_of_is_a_link(text, shown):
+    assert linked(text, OTHERS) == shown
+
+
+def test_what_an_exercise_costs_stands_below_its_heading():
+    heading = "### Exercise `case3` · 4 points · 8 minutes · ●●○\n\nMultiply."
+    nb = page(new_notebook(cells=[new_markdown_cell(heading)]), new_notebook(), {})
+    assert nb.cells[0].source == "### Exercise `case3`\n\n{.meta}\n4 points · 8 minutes · ●●○\n\nMultiply."
+
+
+def test_the_questions_that_are_drawn_anew_have_no_answers():
+    nb = new_notebook(cells=[new_code_cell("review.check(x)", outputs=[nbformat.v4.new_output("stream", text="1. a")])])
+    assert page(nb, new_notebook(), {}).cells[0].outputs == []
+
+
+def test_every_meaning_of_an_error_is_told_without_its_pattern():
+    shown = errors_page()
+    assert [words for _, _, words in MEANINGS if words not in shown] == []
+    texts = "".join(re.findall(r"^(.*)\n: ", shown, re.MULTILINE))
+    assert "`Contracting dimensions are sharded`" in texts and not re.search(r"\.\*|\\|\(\w+\|", texts)
+
+
+def test_what_the_glossary_says_of_jax_is_there(root):
+    import jax
+    import jax.sharding
+
+    for name in sorted(set(re.findall(r"`jax\.([\w.]+)(?:\(\))?`", (root / "book/glossary.md").read_text()))):
+        place = jax
+        for part in name.split("."):
+            place = getattr(place, part)
+
+
+@pytest.fixture(scope="module")
+def website(root, tmp_path_factory) -> Path:
+    """The built book."""
+    from grader.classroom.book.website import build_book
+
+    target = tmp_path_factory.mktemp("book") / "html"
+    build_book(root, target)
+    return target
+
+
+@pytest.mark.slow
+def test_the_website_has_no_model_solution_and_needs_no_other_site(root, website):
+    code = {re.sub(r"\s", "", line) for line in solution_lines(root)}
+    for file in website.rglob("*.html"):
+        text = file.read_text()
+        assert "BEGIN SOLUTION" not in text
+        shown = html.unescape(re.sub(r"<[^>]*>", "", text))
+        assert {re.sub(r"\s", "", line) for line in shown.splitlines()} & code == set()
+        assert re.findall(r"<(?:script|img)[^>]* src=\"(?:https?:)?//[^\"]*", text) == []
+
+
+@pytest.mark.slow
+@pytest.mark.needs("browser")
+@pytest.mark.parametrize(("theme", "wide"), [("light", 1440), ("dark", 390)])
+def test_everybody_can_read_it_on_a_wide_screen_and_a_narrow_one(website, theme, wide):
+    import labs
+    from axe_playwright_python.sync_playwright import Axe
+
+    with labs.chromium() as browser:
+        window = browser.new_page(viewport={"width": wide, "height": 900}, color_scheme=theme)
+        asked = []
+        window.on("request", lambda request: asked.append(request.url))
+        for name in SEEN:
+            window.goto((website / f"{name}.html").as_uri())
+            found = Axe().run(window).response["violations"]
+            assert [(name, f["id"]) for f in found if f["impact"] in ("serious", "critical")] == []
+            assert window.evaluate("document.documentElement.scrollWidth") <= wide, name
+        assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
