@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ELSEWHERE = (
-    "`grader launch SCRIPT` and `grader progress` work everywhere; all other commands are an instructor's, and need a clone of the course's "
-    "repository and what `make grade` installs there"
+    "`grader launch SCRIPT` and `grader progress` work everywhere; all other commands are an instructor's, and need a "
+    "clone of the course's repository and what `make grade` installs there"
 )
 
 

@@ -248,7 +248,7 @@ def coverage() -> None:
 
 @app.command()
 def lab(
-    instructor: Annotated[bool, typer.Option(help="With nbgrader's menus and Formgrader, on the whole checkout.")] = False,
+    instructor: Annotated[bool, typer.Option(help="The whole checkout, with nbgrader's menus.")] = False,
 ) -> None:
     """Open JupyterLab on work/, your own copy of the lessons, with 8 devices."""
     from grader.classroom.lab.session import for_instructor, for_student

@@ -34,6 +34,12 @@ def reset(name: str) -> Text:
 
     Args:
       name: the exercise's name.
+
+    Example:
+      >>> grader.reset("case3")
+      This is no notebook, so here is the starter of `case3`:
+      def case3(a, b, *, mesh):
+      ...
     """
     try:
         starter = exercise_text(name).starter

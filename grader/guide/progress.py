@@ -6,15 +6,14 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from grader.arrays.words import as_inline_html
 from grader.guide.attempts import Attempt, attempts, trouble
 from grader.guide.syllabus import ExerciseText, LessonText, syllabus
 
 NAMED = 4  # so many open exercises of a lesson are named
-BLOCKS = 12  # the length of a bar in a terminal
-WITHHELD = "Your progress is shown in your own notebook, and not while hand-ins are graded."
+BAR = 12  # the length of a bar in a terminal
+NO_LESSONS = "Your progress is shown in your own notebook, and not while hand-ins are graded."
 
 
 @dataclass(frozen=True)
@@ -70,20 +69,24 @@ class Journey:
         return next(((section, section.left[0]) for section in order if section.left), None)
 
     def __repr__(self) -> str:
-        width = max((len(s.lesson.title) for s in self.sections), default=0)
+        if not self.sections:
+            return NO_LESSONS
+        width = max(len(s.lesson.title) for s in self.sections)
         lines = [f"{s.lesson.title:<{width}}  {_bar(s)}  {_points(s):>14}  {_left(s)}".rstrip() for s in self.sections]
         return "\n".join([f"Your progress: {self.total}", *lines, *self._next_in_words(), *filter(None, [self.note])])
 
     def _next_in_words(self) -> list[str]:
         if self.next is None:
-            return ["All is done."] if self.sections else [WITHHELD]
+            return ["All is done."]
         section, standing = self.next
         return [f"Next: {standing.text.name} in {section.lesson.title}{_in_minutes(standing)}."]
 
     def _repr_html_(self) -> str:
         if not self.sections:
-            return f"<p>{WITHHELD}</p>"
-        header = "".join(f'<th scope="col" style="text-align:left">{name}</th>' for name in ("lesson", "", "points", "open"))
+            return f"<p>{NO_LESSONS}</p>"
+        header = "".join(
+            f'<th scope="col" style="text-align:left">{name}</th>' for name in ("lesson", "", "points", "open")
+        )
         rows = "".join(map(_row, self.sections))
         note = f"<p>{as_inline_html(self.note)}</p>" if self.note else ""
         return (
@@ -130,8 +133,8 @@ def _standing(text: ExerciseText, worth: float, made: Sequence[Attempt]) -> Stan
 
 
 def _bar(section: Section) -> str:
-    full = int(BLOCKS * section.points / section.worth) if section.worth else 0
-    return "█" * full + "░" * (BLOCKS - full)
+    full = int(BAR * section.points / section.worth) if section.worth else 0
+    return "█" * full + "░" * (BAR - full)
 
 
 def _points(section: Section) -> str:
@@ -171,8 +174,7 @@ def _row(section: Section) -> str:
 
 
 def _exercise_link(lesson: LessonText, standing: Standing) -> str:
-    anchor = quote(standing.text.heading.replace("`", "").replace(" ", "-"))  # as JupyterLab makes it
-    return _link(lesson, standing.text.name, f"#{anchor}")
+    return _link(lesson, standing.text.name, f"#cell-id={standing.text.place}")  # as JupyterLab understands it
 
 
 def _link(lesson: LessonText, words: str, anchor: str = "") -> str:

@@ -27,6 +27,9 @@ def hand_in(notebook: str | Path | None = None) -> Text:
 
     Args:
       notebook: the notebook's file; by default the one that this cell is in.
+
+    Example:
+      >>> receipt = grader.hand_in("07_matmul.ipynb")  # it names the file to hand in
     """
     if notebook is None and "google.colab" in sys.modules:
         return Text((IN_COLAB,))
@@ -35,16 +38,13 @@ def hand_in(notebook: str | Path | None = None) -> Text:
         content = file.read_bytes()
         sources = ["".join(cell["source"]) for cell in json.loads(content)["cells"]]
     except (OSError, ValueError, LookupError, TypeError):
-        return Text((f"There is no notebook {file}. Say which: `grader.hand_in(\"07_matmul.ipynb\")`.",))
+        return Text((f'There is no notebook {file}. Say which: `grader.hand_in("07_matmul.ipynb")`.',))
     standings = _standings(sources)
     saved = file.stat().st_mtime
     if later := [one.text.name for one in standings if _checked(one) > saved]:
-        return Text(
-            (
-                f"You have checked {_listed(later)} since {file.name} was saved at {datetime.fromtimestamp(saved):%H:%M:%S}. "
-                "Save it (Ctrl + S), then run this cell again. Nothing has been laid aside.",
-            )
-        )
+        since = f"since {file.name} was saved at {datetime.fromtimestamp(saved):%H:%M:%S}"
+        again = "Save it (Ctrl + S), then run this cell again. Nothing has been laid aside."
+        return Text((f"You have checked {_listed(later)} {since}. {again}",))
     return _laid_aside(file, content, _receipt(file, content, sources, standings))
 
 

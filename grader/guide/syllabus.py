@@ -15,17 +15,14 @@ SYLLABUS = Path("lessons", "syllabus.json")  # in the package
 
 @dataclass(frozen=True)
 class ExerciseText:
-    """What the text says of an exercise: its heading, its hints, and the cell that a student begins with."""
+    """What the text says of an exercise: how long it takes ("6 minutes"), its hints, and the cell that a student begins
+    with; `place` is the id of the cell with its heading."""
 
     name: str
-    heading: str
+    duration: str
+    place: str
     hints: tuple[str, ...]
     starter: str
-
-    @property
-    def duration(self) -> str:
-        """How long it takes, as the heading says: "6 minutes"."""
-        return next((part for part in self.heading.split(" · ") if part.endswith("minutes")), "")
 
 
 @dataclass(frozen=True)

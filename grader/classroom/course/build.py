@@ -28,7 +28,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from traitlets.config import Config, PyFileConfigLoader
 
 from grader.arrays.fresh import SEED
-from grader.classroom.course.index import INDEX, TABLE, start_page
+from grader.classroom.course.index import START_PAGE, TABLE, start_page
 from grader.classroom.course.kept import MADE_BY_TOOLS, enter, set_aside
 from grader.classroom.course.notebook import grade_id, mark
 from grader.classroom.course.syllabus import SYLLABUS, syllabus_json, write_syllabus
@@ -144,12 +144,12 @@ def build(root: Path, names: Collection[str] | None = None, say: Callable[[str],
             say(line)
         notebooks.append(_release(root, source.stem))
         enter(root, source.stem)
-    for line in set_aside(root, INDEX):
+    for line in set_aside(root, START_PAGE):
         say(line)
     page = start_page(root)
     page.metadata = nbformat.from_dict(PYTHON)
-    _write(page, root / "course" / INDEX)
-    enter(root, INDEX)
+    _write(page, root / "course" / START_PAGE)
+    enter(root, START_PAGE)
     write_syllabus(root)
     return notebooks
 
@@ -178,7 +178,9 @@ def stale(root: Path) -> list[str]:
         build(copy)
         facts = root / "grader" / SYLLABUS
         outdated = [f"grader/{SYLLABUS}"] if facts.exists() and facts.read_text() != syllabus_json(copy) else []
-        return [*(line for name in ("course", "solutions") for line in _differences(root / name, copy / name)), *outdated]
+        for name in ("course", "solutions"):
+            outdated += _differences(root / name, copy / name)
+        return outdated
 
 
 def _differences(here: Path, fresh: Path) -> list[str]:

@@ -15,7 +15,7 @@ from grader.classroom.course.prerequisites import in_words, nearest, picture
 from grader.classroom.course.syllabus import told
 from grader.guide.syllabus import LessonText
 
-INDEX = "index.ipynb"
+START_PAGE = "index.ipynb"
 TABLE = "README.md"  # it has the table of the lessons: what one can do after each
 HOW = """# Many devices in JAX
 

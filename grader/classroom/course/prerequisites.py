@@ -38,7 +38,7 @@ def _all_before(number: str, needs: Needs) -> set[str]:
 
 
 def places(needs: Needs) -> dict[str, tuple[int, int]]:
-    """The row and the column of each lesson: below all that it needs, and below the first of these where that is free."""
+    """The row and the column of each lesson: below all that it needs, and where that is free, under one of them."""
     rows: dict[str, int] = {}
     for number in sorted(needs):
         rows[number] = max((rows[first] + 1 for first in needs[number]), default=0)
@@ -78,7 +78,8 @@ def _line(above: tuple[int, int], below: tuple[int, int]) -> str:
 def _box(corner: tuple[int, int], lesson: LessonText) -> str:
     x, y = corner
     topic = html.escape(lesson.name.partition("_")[2].replace("_", " "))
+    label = f'<tspan font-weight="bold">{lesson.number}</tspan> {topic}'
     return (
         f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="5" fill="{BOX}" stroke="{LINE}"/>'
-        f'<text x="{x + 10}" y="{y + 21}" fill="{WRITING}"><tspan font-weight="bold">{lesson.number}</tspan> {topic}</text>'
+        f'<text x="{x + 10}" y="{y + 21}" fill="{WRITING}">{label}</text>'
     )

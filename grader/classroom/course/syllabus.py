@@ -20,14 +20,16 @@ from grader.classroom.course.notebook import ANSWER, grade_id
 from grader.classroom.course.published import published
 from grader.guide.syllabus import SYLLABUS, ExerciseText, LessonText
 
-HINT = re.compile(r"<details><summary>Hint \d</summary>(.*?)</details>", re.DOTALL)
+ONE_HINT = re.compile(r"<details><summary>Hint \d</summary>(.*?)</details>", re.DOTALL)
 # The last lines of a title cell: *75–90 minutes. You need lessons 01 and 02: meshes, and who holds what.*
 FACTS = re.compile(r"^\*((?:[^*\n]|\n(?!\n))*?)[.;,:] [^*]*?You need ([^*]*)\*$", re.MULTILINE)
 
 
 def told(root: Path) -> list[LessonText]:
     """What each lesson of `course/` says of itself, in order."""
-    return [_lesson(root, file) for file in sorted((root / "course").glob("*/*.ipynb")) if file.stem == file.parent.name]
+    return [
+        _lesson(root, file) for file in sorted((root / "course").glob("*/*.ipynb")) if file.stem == file.parent.name
+    ]
 
 
 def _lesson(root: Path, file: Path) -> LessonText:
@@ -36,7 +38,7 @@ def _lesson(root: Path, file: Path) -> LessonText:
     title = re.search(r"^# (.*)", first, re.MULTILINE)
     facts = FACTS.search(first)
     if title is None:
-        raise ValueError(f"{file}: the first cell should begin with the lesson's title, as in `# 07 · The four matmuls`.")
+        raise ValueError(f"{file}: the first cell should begin with a title, such as `# 07 · The four matmuls`.")
     duration, needs = (" ".join(part.split()) for part in facts.groups()) if facts else ("", "")
     return LessonText(file.stem, title[1], duration, _numbers(needs), _url(root, file.stem), tuple(_exercises(nb)))
 
@@ -57,14 +59,19 @@ def _url(root: Path, name: str) -> str:
 
 def _exercises(nb: NotebookNode) -> Iterator[ExerciseText]:
     """The exercises in the order of the text, each with the heading and the hints that stand before its cell."""
-    heading, hints = "", ()
+    duration, place = "", ""
+    hints: tuple[str, ...] = ()
     for cell in nb.cells:
-        before, found, text = cell.source.rpartition("### Exercise")
+        _, found, text = cell.source.rpartition("### Exercise")
         if cell.cell_type == "markdown" and found:
-            heading, hints = f"Exercise{text.splitlines()[0]}", ()
-        hints += tuple(_as_words(hint) for hint in HINT.findall(text))
+            duration, place, hints = _duration(text.partition("\n")[0]), cell.id, ()
+        hints += tuple(_as_words(hint) for hint in ONE_HINT.findall(text))
         if (name := grade_id(cell)).startswith(ANSWER):
-            yield ExerciseText(name.removeprefix(ANSWER), heading, hints, cell.source)
+            yield ExerciseText(name.removeprefix(ANSWER), duration, place, hints, cell.source)
+
+
+def _duration(heading: str) -> str:
+    return next((part for part in heading.split(" · ") if part.endswith("minutes")), "")
 
 
 def _as_words(hint: str) -> str:

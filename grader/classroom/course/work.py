@@ -54,7 +54,7 @@ def fill(root: Path) -> Iterator[str]:
     if not (settings := root / WORK / ".jupytext.toml").exists():
         write(settings, UNPAIRED.encode())
     course = root / "course"
-    for released in sorted([*course.glob("*.ipynb"), *course.glob("*/*")]):
+    for released in [*course.glob("*.ipynb"), *sorted(course.glob("*/*"))]:
         if released.suffix != ".md" and released.is_file():
             place = Place(root, released.relative_to(root / "course"))
             if line := _brought(place):

@@ -11,13 +11,13 @@ from pathlib import Path
 from jupyterlab_server.workspaces_handler import WorkspacesManager
 
 from grader.arrays.devices import POOL
-from grader.classroom.course.index import INDEX
+from grader.classroom.course.index import START_PAGE
 from grader.classroom.course.work import WORK
 
 SETTINGS = Path(__file__).with_name("for_students")  # in the form in which Jupyter reads its own
 WORKSPACES = ".lab"  # in work/: which tabs and panes are open
 CONTENTS = "@jupyterlab/toc:plugin"
-LAYOUT = {  # the contents pane is open, a fifth of the window wide
+PANES = {  # the contents pane is open, a fifth of the window wide
     "left": {"collapsed": False, "visible": True, "current": CONTENTS, "widgets": ["filebrowser", CONTENTS]},
     "right": {"collapsed": True, "visible": True, "widgets": []},
     "relativeSizes": [0.2, 0.8, 0],
@@ -48,7 +48,7 @@ class Session:
 
 def for_instructor(root: Path) -> Session:
     """On the whole checkout, with nbgrader's menus and Formgrader."""
-    return Session(root, (f"--LabApp.default_url=/lab/tree/{WORK}/{INDEX}",), root)
+    return Session(root, (f"--LabApp.default_url=/lab/tree/{WORK}/{START_PAGE}",), root)
 
 
 def for_student(root: Path) -> Session:
@@ -56,11 +56,11 @@ def for_student(root: Path) -> Session:
     workspaces = root / WORK / WORKSPACES
     if not workspaces.exists():
         _open_contents_pane(workspaces)
-    options = (f"--LabApp.default_url=/lab/tree/{INDEX}", f"--LabApp.workspaces_dir={workspaces}")
+    options = (f"--LabApp.default_url=/lab/tree/{START_PAGE}", f"--LabApp.workspaces_dir={workspaces}")
     return Session(root / WORK, options, SETTINGS)
 
 
 def _open_contents_pane(workspaces: Path) -> None:
     workspaces.mkdir(parents=True)
-    workspace = {"data": {"layout-restorer:data": LAYOUT}, "metadata": {"id": "default"}}
+    workspace = {"data": {"layout-restorer:data": PANES}, "metadata": {"id": "default"}}
     WorkspacesManager(str(workspaces)).save("default", json.dumps(workspace))
