@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ELSEWHERE = (
-    "`grader launch SCRIPT` works everywhere; all other commands are an instructor's, and need a clone of the course's "
-    "repository and what `make grade` installs there"
+    "`grader launch SCRIPT` and `grader progress` work everywhere; all other commands are an instructor's, and need a "
+    "clone of the course's repository and what `make grade` installs there"
 )
 
 
@@ -17,6 +17,8 @@ def main() -> None:
     """The console script: what goes wrong is one clear text and exit status 2, never a traceback."""
     if sys.argv[1:2] == ["launch"]:
         sys.exit(_launch(sys.argv[2:]))
+    if sys.argv[1:2] == ["progress"]:
+        sys.exit(_progress(sys.argv[2:]))
     try:
         from grader.classroom import commands
 
@@ -45,6 +47,17 @@ def _launch(arguments: Sequence[str]) -> int:
     lines.rest()
     print(outcome.headline, file=sys.stdout if outcome.went_well else sys.stderr)
     return 0 if outcome.went_well else 1
+
+
+def _progress(arguments: Sequence[str]) -> int:
+    """Print a student's points so far, and what comes next; return the exit status."""
+    from grader.guide.progress import progress
+
+    argparse.ArgumentParser("grader progress", description="Your points so far, and what comes next.").parse_args(
+        arguments
+    )
+    print(progress())
+    return 0
 
 
 def _launch_options() -> argparse.ArgumentParser:

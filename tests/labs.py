@@ -27,19 +27,24 @@ QUIETLY = [
 
 
 @contextlib.contextmanager
-def running_lab(folder: Path) -> Iterator[str]:
-    """`grader lab` in this folder; its address. The token is `open`."""
+def running_lab(folder: Path, *options: str) -> Iterator[str]:
+    """`grader lab` in this folder, with these options; its address. The token is `open`."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    options = f"--no-browser --allow-root --port={port} --IdentityProvider.token=open"
+    server_options = f"--no-browser --allow-root --port={port} --IdentityProvider.token=open"
     server = subprocess.Popen(
-        [sys.executable, "-m", "grader.cli", "lab"],
+        [sys.executable, "-m", "grader.cli", "lab", *options],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        env={**os.environ, "LAB_ARGS": options, "JUPYTERLAB_WORKSPACES_DIR": str(folder)},  # no tab of an earlier one
+        env={
+            **os.environ,
+            "LAB_ARGS": server_options,
+            "JUPYTERLAB_WORKSPACES_DIR": str(folder),  # no tab of an earlier one
+            "MANY_DEVICES_HOME": str(folder / "home"),
+        },
     )
     try:
         _wait_for(f"http://127.0.0.1:{port}/api?token=open")

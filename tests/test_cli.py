@@ -32,11 +32,13 @@ def grader(root, tmp_path):
     (tmp_path / "site" / "sitecustomize.py").write_text(
         f"import sys\nsys.modules.update(dict.fromkeys({of_the_extras(root)!r}))"
     )
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{root}"}
+    path = {"PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{root}"}
 
     def run(*arguments):
         command = [sys.executable, "-m", "grader.cli", *map(str, arguments)]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, **path}, capture_output=True, text=True, timeout=120
+        )
 
     return run
 
@@ -55,6 +57,12 @@ def test_a_student_can_launch_a_script(grader, script):
     assert sorted(lines[:2]) == ["0 │ process 0 of 2", "1 │ process 1 of 2"] and lines[2:] == [
         "2 processes ended well."
     ]
+
+
+def test_a_student_can_see_what_is_done(grader, monkeypatch, tmp_path):
+    monkeypatch.setenv("MANY_DEVICES_HOME", str(tmp_path))
+    done = grader("progress")
+    assert done.returncode == 0 and done.stdout.startswith("Your progress: 0 of "), done.stderr
 
 
 def test_a_script_that_is_not_there_and_numbers_that_make_no_sense_are_status_2(grader, script):

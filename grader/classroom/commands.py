@@ -108,6 +108,11 @@ def launch() -> None:  # here for the list of commands alone: a student's comman
 
 
 @app.command()
+def progress() -> None:  # the same
+    """Show your points so far, and what comes next."""
+
+
+@app.command()
 def feedback() -> None:
     """Write the feedback pages anew, from what is graded."""
     from grader.classroom.grading.grade import write_feedback
@@ -256,32 +261,16 @@ def coverage() -> None:
 
 
 @app.command()
-def lab() -> None:
-    """Open JupyterLab on work/, your own copy of the lessons, with 8 devices and nbgrader ready."""
-    from grader.arrays.devices import POOL
-    from grader.classroom.course.work import WORK
+def lab(
+    instructor: Annotated[bool, typer.Option(help="The whole checkout, with nbgrader's menus.")] = False,
+) -> None:
+    """Open JupyterLab on work/, your own copy of the lessons, with 8 devices."""
+    from grader.classroom.lab.session import for_instructor, for_student
 
     root = root_of(Path.cwd())
     work()
-    environment = {
-        **os.environ,
-        "NPROC": str(POOL),
-        "JUPYTER_CONFIG_PATH": str(root),
-        "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
-    }
-    raise typer.Exit(
-        subprocess.call(
-            [
-                sys.executable,
-                "-m",
-                "jupyterlab",
-                f"--LabApp.default_url=/lab/tree/{WORK}",
-                *os.environ.get("LAB_ARGS", "").split(),
-            ],
-            cwd=root,
-            env=environment,
-        )
-    )
+    session = for_instructor(root) if instructor else for_student(root)
+    raise typer.Exit(subprocess.call(session.command, cwd=session.folder, env=session.environment))
 
 
 def main() -> None:

@@ -44,7 +44,7 @@ def test_answers_in_every_lesson_survive_a_pull(root, tmp_path):
     shutil.copytree(root / "course", tmp_path / "course")
     assert len(list(fill(tmp_path))) >= 16
     assert list(fill(tmp_path)) == []
-    notebooks = sorted((tmp_path / "work").glob("*/*.ipynb"))
+    notebooks = sorted((tmp_path / "work").glob("[0-9]*/*.ipynb"))
     for file in notebooks:
         nbformat.write(answered(nbformat.read(file, 4)), file)
         release = tmp_path / "course" / file.relative_to(tmp_path / "work")

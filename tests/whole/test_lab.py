@@ -1,4 +1,4 @@
-"""`grader lab` in a real browser: the lesson opens and runs, Validate and Formgrader work."""
+"""`grader lab` in a real browser: a student finds the way, and an instructor Validate and Formgrader."""
 
 import shutil
 
@@ -9,14 +9,20 @@ pytestmark = pytest.mark.needs("browser")
 
 
 @pytest.fixture(scope="module")
-def lab(root, tmp_path_factory):
-    """A lab on a copy of the course; its address."""
+def folder(root, tmp_path_factory):
+    """A copy of the course."""
     folder = tmp_path_factory.mktemp("lab")
     for name in ("solutions", "course"):
         shutil.copytree(root / name, folder / name)
     for name in ("nbgrader_config.py", "jupytext.toml"):
         shutil.copy(root / name, folder)
-    with labs.running_lab(folder) as address:
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lab(folder):
+    """An instructor's lab; its address."""
+    with labs.running_lab(folder, "--instructor") as address:
         yield address
 
 
@@ -44,3 +50,23 @@ def test_formgrader_lists_the_lesson(lab, browser):
     page = browser.new_page()
     page.goto(f"{lab}/formgrader?token=open", timeout=60_000)
     page.get_by_text("07_matmul").first.wait_for(timeout=60_000)
+
+
+def test_a_student_finds_the_way_by_keyboard_and_nothing_of_an_instructors(folder, browser):
+    with labs.running_lab(folder) as address:
+        page = browser.new_page(viewport={"width": 1366, "height": 768})
+        page.goto(f"{address}/?token=open", timeout=60_000)
+        page.locator(".jp-Notebook h1", has_text="Many devices in JAX").wait_for(timeout=60_000)
+        page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=60_000)
+        page.locator(".jp-TableOfContents").get_by_text("The lessons").wait_for()
+        page.keyboard.press("Shift+Enter")
+        page.keyboard.press("Shift+Enter")
+        page.get_by_text("Your progress: 0 of").wait_for(timeout=60_000)
+        exercise = page.locator("p", has_text="Next: ").get_by_role("link").first
+        name = exercise.inner_text()
+        exercise.click()
+        page.locator(".jp-Notebook h3", has_text=name).first.wait_for(timeout=60_000)
+        assert page.get_by_role("menuitem", name="Nbgrader").count() == 0
+        assert page.get_by_text("Would you like to receive official Jupyter news?").count() == 0
+        assert page.get_by_text("solutions").count() == 0
+        assert page.request.get(f"{address}/formgrader?token=open").status == 404

@@ -118,7 +118,7 @@ def formgrader(graded):
     """The address of the hand-in in a real Formgrader."""
     with Gradebook(f"sqlite:///{graded}/gradebook.db") as book:
         number = book.find_submission_notebook(mini.LESSON, mini.LESSON, STUDENT).id
-    with labs.running_lab(graded) as address:
+    with labs.running_lab(graded, "--instructor") as address:
         yield f"{address}/formgrader/submissions/{number}/?token=open"
 
 

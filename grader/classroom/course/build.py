@@ -29,9 +29,11 @@ from traitlets.config import Config, PyFileConfigLoader
 
 from grader.arrays.fresh import SEED
 from grader.classroom.course.frame import bare, framed, titles
+from grader.classroom.course.index import START_PAGE, TABLE, start_page
 from grader.classroom.course.kept import MADE_BY_TOOLS, enter, set_aside
 from grader.classroom.course.notebook import grade_id, mark
 from grader.classroom.course.published import published
+from grader.classroom.course.syllabus import SYLLABUS, syllabus_json, write_syllabus
 from grader.classroom.store import Unavailable
 
 PYTHON = {
@@ -146,6 +148,13 @@ def build(root: Path, names: Collection[str] | None = None, say: Callable[[str],
             say(line)
         notebooks.append(_release(root, source.stem))
         enter(root, source.stem)
+    for line in set_aside(root, START_PAGE):
+        say(line)
+    page = start_page(root)
+    page.metadata = nbformat.from_dict(PYTHON)
+    _write(page, root / "course" / START_PAGE)
+    enter(root, START_PAGE)
+    write_syllabus(root)
     return notebooks
 
 
@@ -167,10 +176,15 @@ def stale(root: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch)
         shutil.copytree(root / "solutions", copy / "solutions")
-        for settings in ("nbgrader_config.py", "pyproject.toml"):
-            shutil.copy(root / settings, copy)
+        for name in ("nbgrader_config.py", "pyproject.toml", TABLE):
+            if (root / name).exists():
+                shutil.copy(root / name, copy)
         build(copy)
-        return [*_differences(root / "course", copy / "course"), *_differences(root / "solutions", copy / "solutions")]
+        facts = root / "grader" / SYLLABUS
+        outdated = [f"grader/{SYLLABUS}"] if facts.exists() and facts.read_text() != syllabus_json(copy) else []
+        for name in ("course", "solutions"):
+            outdated += _differences(root / name, copy / name)
+        return outdated
 
 
 def _differences(here: Path, fresh: Path) -> list[str]:

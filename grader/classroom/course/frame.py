@@ -73,7 +73,7 @@ def framed(nb: NotebookNode, lesson: str, order: Mapping[str, str], where: Publi
     first = nbformat.from_dict({**nb.cells[0], "source": "\n\n".join([title, _head(lesson, order, where), *rest])})
     cells = [first, *nb.cells[1:], new_markdown_cell(_links(lesson, order, where), id=f"{number}-end")]
     place = next(k for k, cell in enumerate(cells) if cell.cell_type == "code")
-    cells.insert(place, _first_cell(number, where))
+    cells.insert(place, first_cell(number, where))
     return nbformat.from_dict({**nb, "cells": cells})
 
 
@@ -92,7 +92,8 @@ def without_links(text: str) -> str:
     return "\n\n".join(paragraph for paragraph in text.split("\n\n") if f"]({INDEX})" not in paragraph)
 
 
-def _first_cell(number: str, where: Published) -> NotebookNode:
+def first_cell(number: str, where: Published) -> NotebookNode:
+    """The cell that finds the course's tools, or installs them."""
     lines = [FIRST_LINE.format("or installs them, " * bool(where)), (INSTALLED if where else FOUND) + WELCOME]
     source = "\n".join(lines).format(stop=STOP, install=where.install, version=where.tag.removeprefix("v"))
     fixed = {"deletable": False, "editable": False, "tags": ["nbval-ignore-output"]}

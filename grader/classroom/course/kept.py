@@ -18,10 +18,11 @@ KEPT = ".kept"
 MADE_BY_TOOLS = {".ipynb_checkpoints", "__pycache__"}
 
 
-def set_aside(root: Path, lesson: str) -> Iterator[str]:
-    """Move the files of a lesson that are not as the build has written them; yields a line about each."""
+def set_aside(root: Path, name: str) -> Iterator[str]:
+    """Move the files of a lesson, or the one file of this name, that are not as the build has written them; yields a
+    line about each."""
     ours = _ours(root)
-    for file in _files_of(root, lesson):
+    for file in _files_of(root, name):
         if ours.get(_path(root, file)) != _digest(file):
             kept = root / KEPT / f"{datetime.now():%Y-%m-%d_%H%M%S}" / file.relative_to(root)
             kept.parent.mkdir(parents=True, exist_ok=True)
@@ -29,18 +30,18 @@ def set_aside(root: Path, lesson: str) -> Iterator[str]:
             yield f"{file.relative_to(root)} was not as the build left it; it is kept as {kept.relative_to(root)}."
 
 
-def enter(root: Path, lesson: str) -> None:
-    """Enter a lesson's files among those that the build has written."""
-    others = {path: digest for path, digest in _ours(root).items() if not path.startswith(f"{lesson}/")}
-    entries = {**others, **{_path(root, file): _digest(file) for file in _files_of(root, lesson)}}
+def enter(root: Path, name: str) -> None:
+    """Enter a lesson's files, or the one file of this name, among those that the build has written."""
+    others = {path: digest for path, digest in _ours(root).items() if path.partition("/")[0] != name}
+    entries = {**others, **{_path(root, file): _digest(file) for file in _files_of(root, name)}}
     text = "".join(f"{digest}  {path}\n" for path, digest in sorted(entries.items()))
     write(root / "course" / WRITTEN, text.encode())
 
 
-def _files_of(root: Path, lesson: str) -> list[Path]:
-    """The files of a lesson in `course/`, without those that Jupyter and Python make by themselves."""
-    folder = root / "course" / lesson
-    return [p for p in sorted(folder.rglob("*")) if p.is_file() and not MADE_BY_TOOLS & set(p.parts)]
+def _files_of(root: Path, name: str) -> list[Path]:
+    """The files of a lesson in `course/`, without those that Jupyter and Python make by themselves; or the file."""
+    place = root / "course" / name
+    return [p for p in [place, *sorted(place.rglob("*"))] if p.is_file() and not MADE_BY_TOOLS & set(p.parts)]
 
 
 def _ours(root: Path) -> dict[str, str]:

@@ -54,7 +54,8 @@ def fill(root: Path) -> Iterator[str]:
     """Bring the lessons of `course/` into `work/`; yields a line about each file that is new or was merged."""
     if not (settings := root / WORK / ".jupytext.toml").exists():
         write(settings, UNPAIRED.encode())
-    for released in sorted((root / "course").glob("*/*")):
+    course = root / "course"
+    for released in [*course.glob("*.ipynb"), *sorted(course.glob("*/*"))]:
         if released.suffix != ".md" and released.is_file():
             place = Place(root, released.relative_to(root / "course"))
             if line := _brought(place):

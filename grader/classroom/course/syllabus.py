@@ -1,0 +1,92 @@
+"""What the lessons say of themselves, read from `course/`: for the start page, and for `grader.progress` and its like.
+
+The title cell has the title, how long the lesson takes and which lessons it needs; each exercise has a heading, hints
+and a starter. `grader build` writes all of it into the package, so that a student who has no checkout has it, too.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from grader.classroom.course.notebook import ANSWER, grade_id
+from grader.classroom.course.published import published
+from grader.guide.syllabus import SYLLABUS, ExerciseText, LessonText
+
+ONE_HINT = re.compile(r"<details><summary>Hint \d</summary>(.*?)</details>", re.DOTALL)
+# The last lines of a title cell: *75–90 minutes. You need lessons 01 and 02: meshes, and who holds what.*
+FACTS = re.compile(r"^\*((?:[^*\n]|\n(?!\n))*?)[.;,:] [^*]*?You need ([^*]*)\*$", re.MULTILINE)
+
+
+def told(root: Path) -> list[LessonText]:
+    """What each lesson of `course/` says of itself, in order."""
+    return [
+        _lesson(root, file) for file in sorted((root / "course").glob("*/*.ipynb")) if file.stem == file.parent.name
+    ]
+
+
+def _lesson(root: Path, file: Path) -> LessonText:
+    nb = nbformat.read(file, 4)
+    first = nb.cells[0].source
+    title = re.search(r"^# (.*)", first, re.MULTILINE)
+    facts = FACTS.search(first)
+    if title is None:
+        raise ValueError(f"{file}: the first cell should begin with a title, such as `# 07 · The four matmuls`.")
+    duration, needs = (" ".join(part.split()) for part in facts.groups()) if facts else ("", "")
+    return LessonText(file.stem, title[1], duration, _numbers(needs), _url(root, file.stem), tuple(_exercises(nb)))
+
+
+def _numbers(words: str) -> tuple[str, ...]:
+    """The lessons in "05 to 07 (the collectives), 10": 05, 06, 07 and 10."""
+    bounds = re.findall(r"\b(\d\d)\b(?:(?: to |–)(\d\d)\b)?", words)
+    return tuple(f"{k:02}" for first, last in bounds for k in range(int(first), int(last or first) + 1))
+
+
+def _url(root: Path, name: str) -> str:
+    """The lesson in Colab; "" where the course is not published."""
+    if not (root / "pyproject.toml").exists():
+        return ""
+    place = published(root)
+    return place.colab(name) if place else ""
+
+
+def _exercises(nb: NotebookNode) -> Iterator[ExerciseText]:
+    """The exercises in the order of the text, each with the heading and the hints that stand before its cell."""
+    duration, place = "", ""
+    hints: tuple[str, ...] = ()
+    for cell in nb.cells:
+        _, found, text = cell.source.rpartition("### Exercise")
+        if cell.cell_type == "markdown" and found:
+            duration, place, hints = _duration(text.partition("\n")[0]), cell.id, ()
+        hints += tuple(_as_words(hint) for hint in ONE_HINT.findall(text))
+        if (name := grade_id(cell)).startswith(ANSWER):
+            yield ExerciseText(name.removeprefix(ANSWER), duration, place, hints, cell.source)
+
+
+def _duration(heading: str) -> str:
+    return next((part for part in heading.split(" · ") if part.endswith("minutes")), "")
+
+
+def _as_words(hint: str) -> str:
+    """A hint without HTML: `code` and *emphasis*, as in all our words."""
+    marked = re.sub(r"</?em>", "*", re.sub(r"</?code>", "`", hint))
+    return html.unescape(" ".join(marked.split()))
+
+
+def syllabus_json(root: Path) -> str:
+    """The syllabus as the package holds it."""
+    return json.dumps([asdict(lesson) for lesson in told(root)], indent=1, ensure_ascii=False) + "\n"
+
+
+def write_syllabus(root: Path) -> None:
+    """Write the syllabus into the package, where this course has one of its own."""
+    file = root / "grader" / SYLLABUS
+    if file.parent.exists() and (text := syllabus_json(root)) != (file.read_text() if file.exists() else ""):
+        file.write_text(text)

@@ -1,0 +1,1 @@
+"""JupyterLab as students need it, and as instructors do."""

@@ -1,0 +1,185 @@
+"""What a student has done, and what comes next: as text in a terminal, as a table in a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.arrays.words import as_inline_html
+from grader.guide.attempts import Attempt, attempts, trouble
+from grader.guide.syllabus import ExerciseText, LessonText, syllabus
+
+NAMED = 4  # so many open exercises of a lesson are named
+BAR = 12  # the length of a bar in a terminal
+NO_LESSONS = "Your progress is shown in your own notebook, and not while hand-ins are graded."
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far one exercise is: `points` of the latest check, and the `best` there were."""
+
+    text: ExerciseText
+    worth: float
+    points: float = 0.0
+    best: float = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self.points < self.worth
+
+
+@dataclass(frozen=True)
+class Section:
+    """One lesson of the course, and how far each of its exercises is."""
+
+    lesson: LessonText
+    standings: tuple[Standing, ...]
+
+    @property
+    def points(self) -> float:
+        return sum(one.points for one in self.standings)
+
+    @property
+    def worth(self) -> float:
+        return sum(one.worth for one in self.standings)
+
+    @property
+    def left(self) -> list[Standing]:
+        return [one for one in self.standings if one.is_open]
+
+
+@dataclass(frozen=True)
+class Journey:
+    """The whole course; `latest` is the lesson of the last check, and `note` says what is to be said of the record."""
+
+    sections: tuple[Section, ...]
+    latest: str
+    note: str
+
+    @property
+    def total(self) -> str:
+        return f"{sum(s.points for s in self.sections):g} of {sum(s.worth for s in self.sections):g} points"
+
+    @property
+    def next(self) -> tuple[Section, Standing] | None:
+        """What to do next: an open exercise of the lesson that is being worked on, else of the first that has one."""
+        order = sorted(self.sections, key=lambda section: section.lesson.name != self.latest)
+        return next(((section, section.left[0]) for section in order if section.left), None)
+
+    def __repr__(self) -> str:
+        if not self.sections:
+            return NO_LESSONS
+        width = max(len(s.lesson.title) for s in self.sections)
+        lines = [f"{s.lesson.title:<{width}}  {_bar(s)}  {_points(s):>14}  {_left(s)}".rstrip() for s in self.sections]
+        return "\n".join([f"Your progress: {self.total}", *lines, *self._next_in_words(), *filter(None, [self.note])])
+
+    def _next_in_words(self) -> list[str]:
+        if self.next is None:
+            return ["All is done."]
+        section, standing = self.next
+        return [f"Next: {standing.text.name} in {section.lesson.title}{_in_minutes(standing)}."]
+
+    def _repr_html_(self) -> str:
+        if not self.sections:
+            return f"<p>{NO_LESSONS}</p>"
+        header = "".join(
+            f'<th scope="col" style="text-align:left">{name}</th>' for name in ("lesson", "", "points", "open")
+        )
+        rows = "".join(map(_row, self.sections))
+        note = f"<p>{as_inline_html(self.note)}</p>" if self.note else ""
+        return (
+            f"<p><strong>Your progress: {self.total}</strong></p>"
+            f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>{self._next_as_html()}{note}"
+        )
+
+    def _next_as_html(self) -> str:
+        if self.next is None:
+            return "<p>All is done.</p>"
+        section, standing = self.next
+        lesson = _link(section.lesson, html.escape(section.lesson.title))
+        return f"<p>Next: {_exercise_link(section.lesson, standing)} in {lesson}{_in_minutes(standing)}.</p>"
+
+
+def progress() -> Journey:
+    """Your points so far, lesson by lesson, which exercises are open, and what comes next.
+
+    It shows the latest check of each exercise, and where an earlier one had more points, those as well. `check` keeps
+    the record: in `~/.many-devices-jax`, in Colab in your Drive once you have mounted it, or in the folder that
+    `MANY_DEVICES_HOME` names.
+
+    Example:
+      >>> grader.progress()
+      Your progress: ...
+    """
+    from grader.lessons import EXERCISES  # here, so that `import grader` stays quick
+
+    made = [one for one in attempts() if one.exercise in EXERCISES]
+    sections = tuple(
+        Section(lesson, tuple(_standing(text, EXERCISES[text.name].points, made) for text in lesson.exercises))
+        for lesson in syllabus()
+        if all(text.name in EXERCISES for text in lesson.exercises)
+    )
+    lesson_of = {text.name: section.lesson.name for section in sections for text in section.lesson.exercises}
+    return Journey(sections, lesson_of.get(made[-1].exercise, "") if made else "", trouble())
+
+
+def _standing(text: ExerciseText, worth: float, made: Sequence[Attempt]) -> Standing:
+    """The points of an exercise; of one whose worth has changed since, the same part of it."""
+    points = [worth * min(max(one.points / one.worth, 0), 1) for one in made if one.exercise == text.name and one.worth]
+    rounded = [round(each, 2) for each in points]
+    return Standing(text, worth, rounded[-1], max(rounded)) if rounded else Standing(text, worth)
+
+
+def _bar(section: Section) -> str:
+    full = int(BAR * section.points / section.worth) if section.worth else 0
+    return "█" * full + "░" * (BAR - full)
+
+
+def _points(section: Section) -> str:
+    return f"{section.points:g} of {section.worth:g}"
+
+
+def _left(section: Section) -> str:
+    """The open exercises in words; of a lesson that is not begun, none."""
+    if not section.left or section.left == list(section.standings) and not section.points:
+        return ""
+    names = [f"{one.text.name}{_best(one)}" for one in section.left[:NAMED]]
+    return f"open: {', '.join(names)}{_more(section)}"
+
+
+def _more(section: Section) -> str:
+    more = len(section.left) - NAMED
+    return f" and {more} more" if more > 0 else ""
+
+
+def _best(standing: Standing) -> str:
+    return f" (had {standing.best:g})" if standing.best > standing.points else ""
+
+
+def _in_minutes(standing: Standing) -> str:
+    return f", {standing.text.duration}" if standing.text.duration else ""
+
+
+def _row(section: Section) -> str:
+    words = f"{_points(section)} points"
+    bar = f'<progress value="{section.points:g}" max="{section.worth:g}" aria-label="{words}"></progress>'
+    names = ", ".join(f"{_exercise_link(section.lesson, one)}{_best(one)}" for one in section.left[:NAMED])
+    begun = _left(section) and f"{names}{_more(section)}"
+    cells = (bar, _points(section), begun)
+    title = _link(section.lesson, html.escape(section.lesson.title))
+    rest = "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells)
+    return f'<tr><th scope="row" style="text-align:left;font-weight:normal">{title}</th>{rest}</tr>'
+
+
+def _exercise_link(lesson: LessonText, standing: Standing) -> str:
+    return _link(lesson, standing.text.name, f"#cell-id={standing.text.place}")  # as JupyterLab understands it
+
+
+def _link(lesson: LessonText, words: str, anchor: str = "") -> str:
+    """A link to the lesson's notebook beside this one, else to its page; else only the words."""
+    file = f"{lesson.name}/{lesson.name}.ipynb"
+    near = next((f"{way}{file}" for way in ("", "../") if Path(way, file).exists()), "")
+    target = f"{near}{anchor}" if near else lesson.url
+    return f'<a href="{html.escape(target)}">{words}</a>' if target else words
