@@ -12,6 +12,10 @@ def welcome(lesson: str) -> None:
 
     Args:
       lesson: the version of the course that the lesson is of.
+
+    Example:
+      >>> grader.welcome(grader.first_cell.installed())
+      No accelerator: 8 simulated CPU devices.
     """
     count = len(eight_devices())
     print(devices_in_words(*platform(count), count))

@@ -15,7 +15,7 @@ from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.miss import Miss, unanswered
 from grader.judging.values import expected_value, same_answer, short, worded
 
-COUNTS = 20  # up to here a number is a count: one more or less is another
+SMALL = 20  # up to here a number is a count: one more or less is another
 HINT = "Do the experiment: what does each device hold, and what does it lack?"
 
 
@@ -78,7 +78,7 @@ class TableLadder(Ladder):
 def _rounded_alike(one: Any, other: Any) -> bool:
     """Whether two numbers differ by rounding: `// 2` gives another than `/ 2`."""
     numbers = [x for x in (one, other) if isinstance(x, (int, float)) and not isinstance(x, bool)]
-    return len(numbers) == 2 and abs(other) > COUNTS and abs(one - other) <= max(0.5, 1e-3 * abs(other))
+    return len(numbers) == 2 and abs(other) > SMALL and abs(one - other) <= max(0.5, 1e-3 * abs(other))
 
 
 @functools.lru_cache(maxsize=1024)
