@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grader.arrays.described import difference, lies_on_devices
-from grader.arrays.numbers import close, same_value
+from grader.arrays.numbers import close
 from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
+from grader.judging.differing import first_difference, short, shown_whole
 from grader.judging.errors import meaning, stopped
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
-from grader.judging.values import NO_VALUE, expected_value, same_answer, short, worded
+from grader.judging.values import NO_VALUE, expected_value, same_answer, worded
 
 
 class FunctionLadder(Ladder):
@@ -70,11 +71,21 @@ def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
 
 
 def _differing(exercise: Exercise, case: Case, value: Any, expected: Any) -> str:
+    called = f"Called with {_called_with(case)}"
     if lies_on_devices(expected):
-        return f"Called with {_called_with(case)}: {difference(value, expected, close)}"
-    if differs := _first_entry(exercise, case, value, expected):
-        return f"Called with {_called_with(case)}: {differs}"
-    return f"Called with {_called_with(case)}, it should return {short(expected)}; it returns {short(value)}."
+        return f"{called}: {difference(value, expected, close)}"
+    if shown_whole(value, expected):
+        return f"{called}, it should return {short(expected)}; it returns {short(value)}."
+    differs = first_difference(*_wrong_entries(exercise, case, value, expected))
+    return f"{called}: {differs.words if differs else f'it returns {short(value)}, which is not right.'}"
+
+
+def _wrong_entries(exercise: Exercise, case: Case, value: Any, expected: Any) -> tuple[Any, Any]:
+    """Two values, of two dicts only the entries by which they differ: an exercise may call unequal ones the same."""
+    if not isinstance(expected, Mapping) or not isinstance(value, Mapping) or value.keys() != expected.keys():
+        return value, expected
+    wrong = [key for key in expected if not same_answer(exercise, case, {key: value[key]}, {key: expected[key]})]
+    return {key: value[key] for key in wrong}, {key: expected[key] for key in wrong}
 
 
 def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
@@ -97,16 +108,6 @@ def _by_way_of_the_host(answer: Value) -> str:
         "other devices, which it does on the host. This costs no points, for only your own notebook sees it; on real "
         "chips it costs time."
     )
-
-
-def _first_entry(exercise: Exercise, case: Case, value: Any, expected: Any) -> str:
-    """In words, the first entry of a dict that is not as it should be; "" where no such dict was returned."""
-    if not isinstance(expected, Mapping) or not isinstance(value, Mapping) or value.keys() != expected.keys():
-        return ""
-    for key, entry in expected.items():
-        if not same_value(value[key], entry) and not same_answer(exercise, case, {key: value[key]}, {key: entry}):
-            return f"entry {key} should be {short(entry)}; it is {short(value[key])}."
-    return ""
 
 
 def _called_with(case: Case) -> str:

@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, TypeGuard, cast
 
 import jax
 
@@ -127,8 +127,8 @@ class Ladder(ABC):
 
     def _misses(self, check: str, k: int, wrong: Done) -> bool:
         """Whether a wrong answer to a case misses this check."""
-        ladder = type(self)(self.exercise, [self.cases[k]], [], self.runners)
-        ladder.done = [wrong]
+        ladder = type(self)(self.exercise, [self.cases[k]], cast(list[Answer], [wrong]), self.runners)
+        ladder.done = [wrong]  # it has been run
         return any(rung.miss(0) for rung in ladder.rungs if rung.check == check)
 
 

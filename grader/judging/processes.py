@@ -13,10 +13,11 @@ from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.exercises.plain import plain
 from grader.judging import together
+from grader.judging.differing import first_difference, short, shown_whole
 from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
-from grader.judging.values import same_answer, short, worded
+from grader.judging.values import same_answer, worded
 from grader.processes.launch import Launch
 
 
@@ -69,4 +70,6 @@ def _expected(exercise: Exercise, case: Case) -> list[Any]:
 def _difference(number: int, value: Any, expected: Any) -> str:
     if lies_on_devices(expected):
         return f"Process {number}: {difference(value, expected, close)}"
-    return f"Process {number} should return {short(expected)}; it returns {short(value)}."
+    if shown_whole(value, expected) or not (differs := first_difference(value, expected)):
+        return f"Process {number} should return {short(expected)}; it returns {short(value)}."
+    return f"Of what process {number} returns, {differs.words}"

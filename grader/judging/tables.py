@@ -10,10 +10,11 @@ from grader.exercises.answers import Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.exercise import Mistake
 from grader.exercises.verdict import Outcome, Verdict
+from grader.judging.differing import short
 from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.miss import Miss, unanswered
-from grader.judging.values import expected_value, same_answer, short, worded
+from grader.judging.values import expected_value, same_answer, worded
 
 SMALL = 20  # up to here a number is a count: one more or less is another
 HINT = "Do the experiment: what does each device hold, and what does it lack?"

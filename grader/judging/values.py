@@ -39,8 +39,3 @@ def expected_value(exercise: Exercise, case: Case) -> Any:
         return plain(exercise.reference(**built(dict(case.arguments))))
     except ValueError as error:
         return error
-
-
-def short(value: Any, limit: int = 200) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= limit else f"{text[:limit]}…"

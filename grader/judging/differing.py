@@ -1,0 +1,106 @@
+"""The first place where a plain value differs from the one that is due, in words.
+
+Of a text, such as a script, it is not said what is due: that would be the solution.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grader.arrays.numbers import close, same_value
+
+MOST = 200  # characters of a value that are shown
+FEW = 12  # entries of an array that are shown
+SMALL_VALUE = 100  # characters up to which a value is shown whole
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A part of a value, by the way to it; what it should be; what it is, or what is wrong with it as a whole."""
+
+    where: str
+    due: Any
+    found: Any
+    fault: str = ""
+
+    @property
+    def words(self) -> str:
+        place = f"entry {self.where}" if self.where else "it"
+        if self.fault:
+            return f"in {place} {self.fault}" if self.where else self.fault
+        if holds_text(self.due):
+            return f"{place} is not what is due: yours is {short(self.found)}."
+        return f"{place} should be {short(self.due)}; it is {short(self.found)}."
+
+
+def shown_whole(value: Any, due: Any) -> bool:
+    """Whether both are short enough to be seen at a glance, and what is due may be told."""
+    whole = not isinstance(due, Mapping) and not holds_text(due)
+    return whole and max(len(short(value)), len(short(due))) <= SMALL_VALUE
+
+
+def first_difference(found: Any, due: Any, where: str = "") -> Difference | None:
+    """None where there is none."""
+    if same_value(found, due):
+        return None
+    if where and shown_whole(found, due):
+        return Difference(where, due, found)
+    if isinstance(due, Mapping) and isinstance(found, Mapping):
+        return _in_mappings(found, due, where)
+    if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)):
+        return _in_sequences(found, due, where)
+    if isinstance(due, np.ndarray) and isinstance(found, np.ndarray):
+        return _in_arrays(found, due, where)
+    return Difference(where, due, found)
+
+
+def _in_mappings(found: Mapping[Any, Any], due: Mapping[Any, Any], where: str) -> Difference:
+    for key in due:
+        if key not in found:
+            return Difference(where, due, found, f"{key!r} is missing.")
+        if inside := first_difference(found[key], due[key], f"{where}.{key}" if where else str(key)):
+            return inside
+    extra = next((key for key in found if key not in due), None)
+    return Difference(where, due, found, f"{extra!r} is not due.")
+
+
+def _in_sequences(found: Sequence[Any], due: Sequence[Any], where: str) -> Difference:
+    for k, (one, other) in enumerate(zip(found, due, strict=False)):
+        if inside := first_difference(one, other, f"{where}[{k}]"):
+            return inside
+    return Difference(where, due, found, f"there are {len(found)} entries, and {len(due)} are due.")
+
+
+def _in_arrays(found: np.ndarray, due: np.ndarray, where: str) -> Difference:
+    if found.shape != due.shape:
+        return Difference(where, due, found, f"the shape should be {due.shape}; it is {found.shape}.")
+    unlike = (at for at in np.ndindex(due.shape) if not close(found[at], due[at]))
+    at = next(unlike, (0,) * due.ndim)
+    return Difference(f"{where}{list(at)}", due[at].item(), found[at].item())
+
+
+def _is_text(value: Any) -> bool:
+    """A line that somebody wrote, not a word that was to be chosen."""
+    return isinstance(value, str) and re.search(r"\S\s+\S", value) is not None
+
+
+def holds_text(value: Any) -> bool:
+    """Whether there is such a line anywhere in a value."""
+    if isinstance(value, Mapping):
+        return any(map(holds_text, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(holds_text, value))
+    return _is_text(value)
+
+
+def short(value: Any, limit: int = MOST) -> str:
+    """A value in one line; of a large array only its type and shape."""
+    if isinstance(value, np.ndarray) and value.size > FEW:
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= limit else f"{text[:limit]}…"

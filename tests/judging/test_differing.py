@@ -1,0 +1,56 @@
+"""What is said of a wrong value: where it differs, and of a script no line that would be the solution."""
+
+import numpy as np
+import pytest
+from answering import verdict
+
+from grader.judging.differing import first_difference, short, shown_whole
+from grader.lessons import EXERCISES
+
+LONG = list(range(80))
+
+
+@pytest.mark.parametrize(
+    ("found", "due", "words"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1, "b": 3}, "entry b should be 3; it is 2."),
+        ({"a": {"b": [1, {"c": "x"}]}}, {"a": {"b": [1, {"c": "y"}]}}, "entry a.b[1].c should be 'y'; it is 'x'."),
+        ({"a": 1}, {"a": 1, "b": 3}, "'b' is missing."),
+        ({"a": {"x": 1, "y": 1}}, {"a": {"x": 1}}, "in entry a 'y' is not due."),
+        ([*LONG, 1], LONG, "there are 81 entries, and 80 are due."),
+        ([7, *LONG[1:]], LONG, "entry [0] should be 0; it is 7."),
+        (["run x", "run z"], ["run x", "run y"], "entry [1] is not what is due: yours is 'run z'."),
+        ("run z", ["run y"], "it is not what is due: yours is 'run z'."),
+        (np.ones((20, 2)), np.eye(20, 2), "entry [0, 1] should be 0.0; it is 1.0."),
+        (np.ones(3), np.ones((40, 2)), "the shape should be (40, 2); it is (3,)."),
+        (LONG, LONG, None),
+    ],
+)
+def test_the_first_difference_is_said(found, due, words):
+    difference = first_difference(found, due)
+    assert (difference and difference.words) == words
+
+
+def test_what_is_small_and_no_text_is_shown_whole():
+    assert shown_whole([1, 2], [3]) and not shown_whole(LONG, LONG)
+    assert not shown_whole("no", ["echo one"]) and not shown_whole({}, {"a": 1})
+    assert short(np.ones((8, 16), np.float32)) == "float32[8,16]"
+
+
+@pytest.mark.parametrize("name", ["launch_lines", "slurm_script", "jobset_manifest"])
+def test_no_message_gives_a_solution_away(name):
+    exercise = EXERCISES[name]
+    due = [line for case in exercise.draw_cases(7) for line in _texts(exercise.reference(**case.arguments))]
+    assert due
+    for wrong in (lambda **_: [], lambda **_: {}, lambda **_: ["echo one"], *(m.wrong for m in exercise.mistakes)):
+        words = verdict(exercise, wrong).words.split(": ", 1)[1]  # behind the arguments
+        own = [line for case in exercise.draw_cases(7) for line in _texts(wrong(**case.arguments))]
+        assert [line for line in due if line in words and line not in own] == []
+
+
+def _texts(value):
+    if isinstance(value, dict):
+        return [text for part in value.values() for text in _texts(part)]
+    if isinstance(value, (list, tuple)):
+        return [text for part in value for text in _texts(part)]
+    return [value] if isinstance(value, str) and " " in value else []
