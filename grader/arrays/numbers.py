@@ -33,7 +33,9 @@ def tolerance(expected: np.ndarray, roundings: int = ROUNDINGS) -> float:
 
 
 def same_value(found: Any, expected: Any) -> bool:
-    """Equality of plain values: containers item by item, a list and a tuple being alike."""
+    """Equality of plain values: containers item by item, a list, a tuple and an array of numbers being alike."""
+    if isinstance(expected, (list, tuple)) and isinstance(found, np.ndarray):
+        found = found.tolist()
     if isinstance(expected, dict):
         return (
             isinstance(found, dict)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from grader.exercises.answers import Problem, Value
 from grader.exercises.case import Case
@@ -17,7 +20,6 @@ from grader.judging.miss import Miss, unanswered
 from grader.judging.values import expected_value, same_answer, worded
 
 SMALL = 20  # up to here a number is a count: one more or less is another
-HINT = "Do the experiment: what does each device hold, and what does it lack?"
 
 
 class TableLadder(Ladder):
@@ -37,8 +39,16 @@ class TableLadder(Ladder):
         return self.climbed()
 
     def climbed(self) -> Verdict:
-        """Every row earns its share; the first wrong one is explained."""
-        return Verdict(self.exercise.name, tuple(self._outcome(rung, k) for k, rung in enumerate(self.rungs)))
+        """Every row earns its share; a mistake that was made in several is explained in the first."""
+        outcomes: list[Outcome] = []
+        for k, rung in enumerate(self.rungs):
+            outcome = self._outcome(rung, k)
+            earlier = next((o for o in outcomes if o.mistake and o.mistake == outcome.mistake), None)
+            if earlier:
+                difference = f"{rung.check}: {self._not_so(k)}"
+                outcome = replace(outcome, words=f"{difference} The same as in “{earlier.check}”.")
+            outcomes.append(outcome)
+        return Verdict(self.exercise.name, tuple(outcomes))
 
     def _outcome(self, rung: Rung, k: int) -> Outcome:
         name = self.exercise.name
@@ -48,7 +58,18 @@ class TableLadder(Ladder):
         return self.missed(rung, k, miss) if miss else Outcome.earned(name, rung.check, rung.worth)
 
     def signature(self, check: str, k: int) -> str:
-        return HINT if isinstance(self.answers[k], Value) else ""
+        """What kind of answer is due, where it is of another."""
+        answer = self.answers[k]
+        return _kind_due(answer.value, self._due(k), self._words) if isinstance(answer, Value) else ""
+
+    @functools.cached_property
+    def _words(self) -> list[str]:
+        """The words among which a student chooses in this table; none where to list them would give answers away."""
+        words = sorted({due for k in range(len(self.cases)) if isinstance(due := self._due(k), str)})
+        return words if len(words) <= len(self.cases) / 2 else []
+
+    def _due(self, k: int) -> Any:
+        return expected_value(self.exercise, self.cases[k])
 
     def explanation(self, check: str, failing: int) -> Mistake | None:
         """The mistake that makes this entry of the row. Of several, the one that makes most of the rows."""
@@ -70,10 +91,35 @@ class TableLadder(Ladder):
             return Miss(in_plain_words(answer))
         if not isinstance(answer, Value):
             return Miss(f"{case.key}: the answer should be a plain value.")
-        if same_answer(self.exercise, case, answer.value, expected_value(self.exercise, case)):
+        if same_answer(self.exercise, case, answer.value, self._due(k)) or _same_word(answer.value, self._due(k)):
             return None
-        value = answer.value
-        return Miss(f"{case.key}: {worded(lambda: f'not {short(value)}.')}")
+        return Miss(f"{case.key}: {self._not_so(k)}")
+
+    def _not_so(self, k: int) -> str:
+        answer = self.answers[k]
+        assert isinstance(answer, Value)  # else there is nothing that could be wrong
+        return worded(lambda: f"not {short(answer.value)}.")
+
+
+def _same_word(one: Any, other: Any) -> bool:
+    """Whether two words differ by nothing but capitals, blanks and hyphens."""
+    return isinstance(one, str) and isinstance(other, str) and _letters(one) == _letters(other)
+
+
+def _letters(word: str) -> str:
+    return "".join(word.split()).casefold().replace("-", "_")
+
+
+def _kind_due(value: Any, due: Any, words: Sequence[str]) -> str:
+    if isinstance(due, bool) and not isinstance(value, bool):
+        return "Write True or False."
+    if isinstance(due, str) and words and not any(_same_word(value, word) for word in words):
+        return f"The answer is one of these words: {', '.join(map(repr, words))}."
+    if isinstance(due, (int, float)) and not isinstance(value, (int, float)):
+        return "The answer is a number."
+    if isinstance(due, (list, tuple)) and not isinstance(value, (list, tuple, np.ndarray)):
+        return "The answer is a list, or a tuple."
+    return ""
 
 
 def _rounded_alike(one: Any, other: Any) -> bool:

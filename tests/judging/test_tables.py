@@ -1,0 +1,78 @@
+"""Tables: what passes for the same entry, and what is said of one that is not."""
+
+import numpy as np
+import pytest
+
+from grader.exercises import Exercise
+from grader.exercises.collecting import asks, collect
+from grader.exercises.forms import Tables
+from grader.judging.judge import judge
+from grader.judging.tables import _letters, _wrong_entry
+from grader.judging.values import expected_value
+from grader.lessons import EXERCISES
+
+DUE = {"one": "runs", "two": "an error", "three": "runs", "four": "an error", "five": 120, "six": [1, 2], "seven": True}
+table = Exercise("table", points=7, form="table", reference=lambda row: DUE[row])
+table.rows(DUE)
+
+
+@table.mistake
+def halved(row):
+    """Half of it was meant."""
+    return {"five": 59.6, "one": "stops", "three": "stops"}.get(row)
+
+
+def outcomes(**wrong):
+    cases = table.draw_cases()
+    found = judge(table, cases, collect("table", asks(table, cases), {**DUE, **wrong})).outcomes
+    return {outcome.check: outcome for outcome in found}
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        {"one": "Runs "},
+        {"two": "AN ERROR"},
+        {"six": np.array([1, 2])},
+        {"six": range(1, 3)},
+        {"six": (1, 2)},
+        {"five": 120.0},
+    ],
+)
+def test_the_same_in_another_form_is_right(same):
+    assert all(outcome.passed for outcome in outcomes(**same).values())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"one": "walks"}, "one: not 'walks'. The answer is one of these words: 'an error', 'runs'."),
+        ({"one": "an error"}, "one: not 'an error'."),
+        ({"one": True}, "one: not True. The answer is one of these words: 'an error', 'runs'."),
+        ({"five": "120"}, "five: not '120'. The answer is a number."),
+        ({"five": 121}, "five: not 121."),
+        ({"five": 60}, "five: not 60. Half of it was meant."),
+        ({"six": 1}, "six: not 1. The answer is a list, or a tuple."),
+        ({"seven": "yes"}, "seven: not 'yes'. Write True or False."),
+    ],
+)
+def test_what_is_said_of_a_wrong_entry(wrong, words):
+    (row,) = wrong
+    assert outcomes(**wrong)[row].words == words
+
+
+def test_a_mistake_in_several_rows_is_explained_once():
+    found = outcomes(one="stops", three="stops")
+    assert found["one"].words == "one: not 'stops'. Half of it was meant."
+    assert found["three"].words == "three: not 'stops'. The same as in “one”."
+    assert found["three"].mistake == found["one"].mistake == "halved"
+
+
+def test_no_two_entries_differ_by_capitals_blanks_or_hyphens_alone():
+    for exercise in EXERCISES.values():
+        if isinstance(exercise.kind, Tables):
+            for case in exercise.draw_cases():
+                due = expected_value(exercise, case)
+                wrong = [_wrong_entry(mistake, case) for mistake in exercise.mistakes]
+                words = {word for word in (due, *wrong) if isinstance(word, str)}
+                assert len({_letters(word) for word in words}) == len(words), (exercise.name, case.key)
