@@ -68,6 +68,8 @@ def test_a_mistake_in_several_rows_is_explained_once():
     assert found["three"].mistake == found["one"].mistake == "halved"
 
 
+@pytest.mark.slow  # some references are experiments in several processes
+@pytest.mark.timeout(1200)
 def test_no_two_entries_differ_by_capitals_blanks_or_hyphens_alone():
     for exercise in EXERCISES.values():
         if isinstance(exercise.kind, Tables):
