@@ -1,0 +1,212 @@
+"""An interpreter of a traced program on all devices at once: every value is a list with an entry for each device.
+
+A device that waits in a collective for others is left where it stands, and the others go on; so nothing ever hangs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core
+
+from grader.arrays.words import numbered
+from grader.jax_versions import Place, is_backward, open_jaxpr
+from grader.replay.collectives import (
+    CASTS,
+    COLLECTIVES,
+    Rule,
+    axes_along,
+    groups_along,
+    is_key,
+    on_numbers,
+    sent,
+)
+from grader.replay.control import CONTROL, called, is_folded
+from grader.replay.frames import Held, Transfer, Wait
+from grader.replay.recorder import Recorder, written_at
+from grader.replay.scenes import Scene, Values
+
+
+class Ended(Exception):
+    """The program was not watched to its end; the text says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a program is watched."""
+
+    frames: int = 400
+    entries: int = 1 << 22  # of one array, on all devices together
+    seconds: float = 30.0
+
+
+@dataclass
+class Lockstep:
+    """One run of a program: what was written down so far, and who waits for whom."""
+
+    limits: Limits
+    recorder: Recorder = field(default_factory=Recorder)
+    waits: dict[int, Wait] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+
+    def here(self, scene: Scene) -> tuple[int, ...]:
+        return tuple(device for device in scene.here if device not in self.waits)
+
+    def note(self, scene: Scene, stack: tuple[Place, ...], note: str, arrays: Sequence[Held]) -> None:
+        self.recorder.note(scene, stack, note, arrays)
+
+    def leave(self) -> None:
+        if self.waits:
+            raise Ended(stuck(list(self.waits.values())))
+
+    def run(self, jaxpr: Any, values: Sequence[Values], scene: Scene) -> list[Values]:
+        inner = open_jaxpr(jaxpr)
+        constants = [scene.everywhere(constant) for constant in getattr(jaxpr, "consts", ())]
+        held = dict(zip([*inner.constvars, *inner.invars], [*constants, *values], strict=True))
+        read = lambda v: scene.everywhere(v.val) if isinstance(v, core.Literal) else held[v]  # noqa: E731
+        for eqn in inner.eqns:
+            held.update(zip(eqn.outvars, self._step(eqn, [read(v) for v in eqn.invars], scene), strict=True))
+        return [read(v) for v in inner.outvars]
+
+    def _step(self, eqn: Any, values: list[Values], scene: Scene) -> list[Values]:
+        if not (here := self.here(scene)) or eqn.primitive.name.startswith("debug_"):
+            return [scene.everywhere(None) for _ in eqn.outvars]
+        self._check(eqn, scene)
+        scene = replace(scene, backward=scene.backward or is_backward(eqn))
+        if (rule := COLLECTIVES.get(eqn.primitive.name)) is not None:
+            return self._sent(rule, eqn, values, scene, here)
+        folded = scene.recorded and is_folded(eqn)
+        after = self._done(eqn, values, replace(scene, recorded=False) if folded else scene, here)
+        if after and self.here(scene) and eqn.primitive.name not in {*CASTS, "shard_map"}:
+            self.recorder.line(eqn, scene, self.here(scene), after)
+        return after
+
+    def _done(self, eqn: Any, values: list[Values], scene: Scene, here: Sequence[int]) -> list[Values]:
+        """What an operation gives that sends nothing by itself."""
+        name = eqn.primitive.name
+        if name in CASTS:
+            return values
+        if name in CONTROL:
+            return CONTROL[name](self, eqn, values, scene)
+        if name == "axis_index":
+            return [_places(eqn, scene)]
+        if (inner := called(eqn)) is not None:
+            return self.run(inner, values, scene)
+        return _alone(eqn, values, scene, here)
+
+    def _sent(self, rule: Rule, eqn: Any, values: list[Values], scene: Scene, here: Sequence[int]) -> list[Values]:
+        """A collective: every group that is complete does its part, and the devices of the others wait."""
+        axes, name = axes_along(eqn.params), eqn.primitive.name
+        groups = groups_along(scene.mesh, axes, eqn.params.get("axis_index_groups"))
+        complete = [group for group in groups if set(group) <= set(here)]
+        after = [scene.everywhere(None) for _ in eqn.outvars]
+        for group in complete:
+            for k, blocks in enumerate(_across(rule, [[v[d] for d in group] for v in values], eqn.params)):
+                for device, block in zip(group, blocks, strict=True):
+                    after[k][device] = block
+        if complete:
+            facts = _transfer(rule, name, axes, complete, values, eqn.params)
+            self.recorder.line(eqn, scene, sum(complete, ()), after, transfer=facts)
+        self._wait(eqn, values, scene, here, [group for group in groups if group not in complete])
+        return after
+
+    def _wait(self, eqn: Any, values: list[Values], scene: Scene, here: Sequence[int], groups: Any) -> None:
+        axes, name = axes_along(eqn.params), eqn.primitive.name
+        place = next(iter(written_at(eqn)), None)
+        waits = [
+            Wait(device, name, axes, place, tuple(d for d in group if d not in here))
+            for group in groups
+            for device in group
+            if device in here
+        ]
+        if waits:
+            self.recorder.line(eqn, scene, here, values, waits=tuple(waits))
+            self.waits |= {wait.device: wait for wait in waits}
+
+    def _check(self, eqn: Any, scene: Scene) -> None:
+        if len(self.recorder.frames) >= self.limits.frames:
+            raise Ended(
+                f"Watched {self.limits.frames} lines, and stopped there: give it fewer turns, or smaller arrays."
+            )
+        if time.monotonic() - self.began > self.limits.seconds:
+            raise Ended(f"Watched for {self.limits.seconds:g} s, and stopped there: give it fewer turns, or less data.")
+        for var in eqn.outvars:
+            if scene.devices * getattr(var.aval, "size", 1) > self.limits.entries:
+                raise Ended(
+                    f"Stopped before an array of shape {tuple(var.aval.shape)} on {numbered('device', [scene.devices])}"
+                    f": more than {self.limits.entries:,} entries are not watched. Give it smaller arrays."
+                )
+
+
+def _places(eqn: Any, scene: Scene) -> Values:
+    """Each device's place along an axis."""
+    places: Values = scene.everywhere(None)
+    for group in groups_along(scene.mesh, axes_along(eqn.params)):
+        for place, device in enumerate(group):
+            places[device] = np.int32(place)
+    return places
+
+
+def _across(rule: Rule, operands: list[list[Any]], params: Any) -> list[list[Any]]:
+    """What a group holds after a collective, for each of its results."""
+    if rule.together:
+        return [rule.after(list(zip(*operands, strict=True)), params)]
+    return [on_numbers(lambda numbers: rule.after(numbers, params), blocks) for blocks in operands]
+
+
+def _transfer(rule: Rule, name: str, axes: Any, groups: Any, values: list[Values], params: Any) -> Transfer:
+    size, first = len(groups[0]), groups[0][0]
+    moves = [(group[a], group[b]) for group in groups for a, b in rule.moves(params)]
+    pieces = rule.pieces(size, params)
+    if pieces:
+        by_device = {d: tuple(group[k] for k in pieces[1][n]) for group in groups for n, d in enumerate(group)}
+        pieces = (pieces[0], by_device)
+    operands = values[:1] if rule.together else values
+    total = sum(sent(rule.kind, on_bytes(v[first]), size) for v in operands)
+    return Transfer(name, rule.kind, axes, tuple(groups), total, tuple(moves), pieces)
+
+
+def on_bytes(block: Any) -> np.ndarray:
+    return np.asarray(jax.random.key_data(block) if is_key(block) else block)
+
+
+def _alone(eqn: Any, values: list[Values], scene: Scene, here: Sequence[int]) -> list[Values]:
+    """An operation of each device alone; where all they are given is one object, it is done once."""
+    params = {k: None if isinstance(v, jax.sharding.Sharding) else v for k, v in eqn.params.items()}
+    after = [scene.everywhere(None) for _ in eqn.outvars]
+    known: dict[tuple[int, ...], list[Any]] = {}
+    for device in here:
+        operands = [value[device] for value in values]
+        alike = tuple(map(id, operands))
+        if alike not in known:
+            known[alike] = _bound(eqn, operands, params)
+        for k, result in enumerate(known[alike]):
+            after[k][device] = result
+    return after
+
+
+def _bound(eqn: Any, operands: list[Any], params: Any) -> list[Any]:
+    # As NumPy's: what was made inside shard_map carries its mesh in its type, and would not be computed with outside.
+    numbers = [operand if is_key(operand) else np.asarray(operand) for operand in operands]
+    result = eqn.primitive.bind(*numbers, **params)
+    results = result if eqn.primitive.multiple_results else [result]
+    return [one if is_key(one) else np.asarray(one) for one in results]
+
+
+def stuck(waits: list[Wait]) -> str:
+    """Who stands where, and who never comes."""
+    lines = []
+    for key in dict.fromkeys((w.name, w.axes, w.place, w.missing) for w in waits):
+        name, axes, place, missing = key
+        who = numbered("device", [w.device for w in waits if (w.name, w.axes, w.place, w.missing) == key])
+        where = f" (line {place.first})" if place else ""
+        never = numbered("device", missing)
+        lines.append(
+            f"{who[0].upper()}{who[1:]} stand{'s' * (who.count(',') == 0)} in {name} over {', '.join(axes)}{where}, where {never} never come{'s' * (len(missing) == 1)}."
+        )
+    return "\n".join(["Nobody goes on: a collective waits for all devices along its axes.", *lines])
