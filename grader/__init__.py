@@ -7,6 +7,7 @@ from grader.check import check
 from grader.processes.launch import launch
 from grader.processes.trial import trial
 from grader.programs.report import communication
+from grader.replay.watch import replay
 from grader.reviews.asking import review
 
-__all__ = ["check", "communication", "draw", "eight_devices", "launch", "ratios", "review", "trial"]
+__all__ = ["check", "communication", "draw", "eight_devices", "launch", "ratios", "replay", "review", "trial"]

@@ -18,13 +18,17 @@ Blocks = Sequence[Any]  # one for each device of a group, in the group's order
 
 @dataclass(frozen=True)
 class Rule:
-    """How a collective is worked out: the kind it counts as, the blocks after it, and who sent to whom."""
+    """How a collective is worked out: the kind it counts as, the blocks after it, and who sent to whom.
+
+    `joins` is the dimension along which a block is then made of a piece of each device's. `together`: its operands
+    belong to one another; else each is sent for itself.
+    """
 
     kind: str
     after: Callable[[Blocks, Params], list[Any]]
     moves: Callable[[Params], list[tuple[int, int]]] = lambda params: []
-    pieces: Callable[[int, Params], tuple[int, list[list[int]]] | None] = lambda size, params: None
-    together: bool = False  # its operands belong to one another
+    joins: Callable[[Params], int | None] = lambda params: None
+    together: bool = False
 
 
 def reduced(operation: np.ufunc) -> Rule:
@@ -74,12 +78,7 @@ def _broadcast(blocks: Blocks, params: Params) -> list[Any]:
     return [blocks[params["source"]]] * len(blocks)
 
 
-def _everyone(size: int, params: Params) -> tuple[int, list[list[int]]]:
-    dimension = params["all_gather_dimension"] if "all_gather_dimension" in params else params["concat_axis"]
-    return dimension, [list(range(size))] * size
-
-
-_GATHER = Rule("all_gather", _gather, pieces=_everyone)
+_GATHER = Rule("all_gather", _gather, joins=lambda params: params["all_gather_dimension"])
 _SCATTER = Rule("reduce_scatter", _scatter)
 COLLECTIVES: Mapping[str, Rule] = {
     "psum": reduced(np.add),
@@ -93,7 +92,7 @@ COLLECTIVES: Mapping[str, Rule] = {
     "reduce_scatter": _SCATTER,
     "unreduced_reduce_scatter": _SCATTER,
     "ppermute": Rule("collective_permute", _permute, moves=lambda params: list(params["perm"])),
-    "all_to_all": Rule("all_to_all", _exchange, pieces=_everyone),
+    "all_to_all": Rule("all_to_all", _exchange, joins=lambda params: params["concat_axis"]),
     "ragged_all_to_all": Rule("all_to_all", _exchange_ragged, together=True),
     "pbroadcast": Rule("collective_broadcast", _broadcast),
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import jax
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
@@ -176,13 +176,13 @@ def _joined(parts: Values, spec: P, shape: tuple[int, ...], mesh: Mapping[str, i
     after: Values = [None] * len(parts)
     for group in groups:
         cuts = [indices[device] for device in group]
-        whole = on_numbers(lambda numbers, cuts=cuts: _assembled(numbers, cuts, shape), [parts[d] for d in group])
+        whole = on_numbers(functools.partial(_assembled, cuts, shape), [parts[device] for device in group])
         for device in group:
             after[device] = whole
     return after
 
 
-def _assembled(parts: Sequence[np.ndarray], indices: Sequence[tuple[slice, ...]], shape: tuple[int, ...]) -> np.ndarray:
+def _assembled(indices: Sequence[tuple[slice, ...]], shape: tuple[int, ...], parts: Sequence[np.ndarray]) -> np.ndarray:
     whole = np.zeros((*shape, *parts[0].shape[len(shape) :]), parts[0].dtype)
     for part, index in reversed(list(zip(parts, indices, strict=True))):
         whole[index] = part

@@ -40,8 +40,8 @@ class Held:
 class Transfer:
     """A collective that was carried out: who took part together, and what each device sent.
 
-    `moves` are the pairs (from, to) of a permute or a broadcast. `pieces` are a dimension and, for each device, the
-    devices whose blocks now stand along it, one after the other.
+    `moves` are the pairs (from, to) of a permute. `pieces` are a dimension and, for each device, the devices whose
+    pieces now stand along it, one after the other.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Transfer:
     axes: tuple[str, ...]
     groups: tuple[tuple[int, ...], ...]
     bytes_sent: int
+    operand: Held
     moves: tuple[tuple[int, int], ...] = ()
     pieces: tuple[int, Mapping[int, tuple[int, ...]]] | None = None
 

@@ -28,7 +28,7 @@ from grader.replay.collectives import (
 )
 from grader.replay.control import CONTROL, called, is_folded
 from grader.replay.frames import Held, Transfer, Wait
-from grader.replay.recorder import Recorder, written_at
+from grader.replay.recorder import Recorder, held, written_at
 from grader.replay.scenes import Scene, Values
 
 
@@ -37,7 +37,7 @@ class Ended(Exception):
 
 
 @dataclass(frozen=True)
-class Limits:
+class Reach:
     """How far a program is watched."""
 
     frames: int = 400
@@ -49,7 +49,7 @@ class Limits:
 class Lockstep:
     """One run of a program: what was written down so far, and who waits for whom."""
 
-    limits: Limits
+    reach: Reach
     recorder: Recorder = field(default_factory=Recorder)
     waits: dict[int, Wait] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
@@ -67,10 +67,10 @@ class Lockstep:
     def run(self, jaxpr: Any, values: Sequence[Values], scene: Scene) -> list[Values]:
         inner = open_jaxpr(jaxpr)
         constants = [scene.everywhere(constant) for constant in getattr(jaxpr, "consts", ())]
-        held = dict(zip([*inner.constvars, *inner.invars], [*constants, *values], strict=True))
-        read = lambda v: scene.everywhere(v.val) if isinstance(v, core.Literal) else held[v]  # noqa: E731
+        known = dict(zip([*inner.constvars, *inner.invars], [*constants, *values], strict=True))
+        read = lambda v: scene.everywhere(v.val) if isinstance(v, core.Literal) else known[v]  # noqa: E731
         for eqn in inner.eqns:
-            held.update(zip(eqn.outvars, self._step(eqn, [read(v) for v in eqn.invars], scene), strict=True))
+            known.update(zip(eqn.outvars, self._step(eqn, [read(v) for v in eqn.invars], scene), strict=True))
         return [read(v) for v in inner.outvars]
 
     def _step(self, eqn: Any, values: list[Values], scene: Scene) -> list[Values]:
@@ -129,17 +129,17 @@ class Lockstep:
             self.waits |= {wait.device: wait for wait in waits}
 
     def _check(self, eqn: Any, scene: Scene) -> None:
-        if len(self.recorder.frames) >= self.limits.frames:
+        if len(self.recorder.frames) >= self.reach.frames:
             raise Ended(
-                f"Watched {self.limits.frames} lines, and stopped there: give it fewer turns, or smaller arrays."
+                f"Watched {self.reach.frames} lines, and stopped there: give it fewer turns, or smaller arrays."
             )
-        if time.monotonic() - self.began > self.limits.seconds:
-            raise Ended(f"Watched for {self.limits.seconds:g} s, and stopped there: give it fewer turns, or less data.")
+        if time.monotonic() - self.began > self.reach.seconds:
+            raise Ended(f"Watched for {self.reach.seconds:g} s, and stopped there: give it fewer turns, or less data.")
         for var in eqn.outvars:
-            if scene.devices * getattr(var.aval, "size", 1) > self.limits.entries:
+            if scene.devices * getattr(var.aval, "size", 1) > self.reach.entries:
                 raise Ended(
                     f"Stopped before an array of shape {tuple(var.aval.shape)} on {numbered('device', [scene.devices])}"
-                    f": more than {self.limits.entries:,} entries are not watched. Give it smaller arrays."
+                    f": more than {self.reach.entries:,} entries are not watched. Give it smaller arrays."
                 )
 
 
@@ -162,13 +162,11 @@ def _across(rule: Rule, operands: list[list[Any]], params: Any) -> list[list[Any
 def _transfer(rule: Rule, name: str, axes: Any, groups: Any, values: list[Values], params: Any) -> Transfer:
     size, first = len(groups[0]), groups[0][0]
     moves = [(group[a], group[b]) for group in groups for a, b in rule.moves(params)]
-    pieces = rule.pieces(size, params)
-    if pieces:
-        by_device = {d: tuple(group[k] for k in pieces[1][n]) for group in groups for n, d in enumerate(group)}
-        pieces = (pieces[0], by_device)
+    dimension = rule.joins(params)
+    pieces = None if dimension is None else (dimension, {device: group for group in groups for device in group})
     operands = values[:1] if rule.together else values
     total = sum(sent(rule.kind, on_bytes(v[first]), size) for v in operands)
-    return Transfer(name, rule.kind, axes, tuple(groups), total, tuple(moves), pieces)
+    return Transfer(name, rule.kind, axes, tuple(groups), total, held("", values[0]), tuple(moves), pieces)
 
 
 def on_bytes(block: Any) -> np.ndarray:
@@ -200,13 +198,17 @@ def _bound(eqn: Any, operands: list[Any], params: Any) -> list[Any]:
 
 def stuck(waits: list[Wait]) -> str:
     """Who stands where, and who never comes."""
-    lines = []
-    for key in dict.fromkeys((w.name, w.axes, w.place, w.missing) for w in waits):
-        name, axes, place, missing = key
-        who = numbered("device", [w.device for w in waits if (w.name, w.axes, w.place, w.missing) == key])
-        where = f" (line {place.first})" if place else ""
-        never = numbered("device", missing)
+    alike: dict[Any, list[int]] = {}
+    for wait in waits:
+        alike.setdefault((wait.name, wait.axes, wait.place, wait.missing), []).append(wait.device)
+    lines = ["Nobody goes on. A collective waits for all devices along its axes:"]
+    for (name, axes, place, missing), devices in alike.items():
+        where = f" in line {place.first}" if place else ""
+        stand = "stands" if len(devices) == 1 else "stand"
+        come = "comes" if len(missing) == 1 else "come"
         lines.append(
-            f"{who[0].upper()}{who[1:]} stand{'s' * (who.count(',') == 0)} in {name} over {', '.join(axes)}{where}, where {never} never come{'s' * (len(missing) == 1)}."
+            f"{numbered('device', devices)} {stand} in {name} over {', '.join(axes)}{where}; "
+            f"{numbered('device', missing)} never {come} there."
         )
-    return "\n".join(["Nobody goes on: a collective waits for all devices along its axes.", *lines])
+    lines.append("Let every device reach the collective, and choose between its results.")
+    return "\n".join(lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,12 +11,43 @@ import numpy as np
 from grader.arrays.meshes import no_mesh
 from grader.replay.collectives import is_key
 from grader.replay.frames import Record
-from grader.replay.lockstep import Ended, Limits, Lockstep
+from grader.replay.lockstep import Ended, Lockstep, Reach
+from grader.replay.page import Replay
 from grader.replay.scenes import Scene
 from grader.replay.sources import excerpts, named
 
 
-def record(fn: Callable[..., Any], *args: Any, limits: Limits = Limits(), **kw: Any) -> Record:
+def replay(fn: Callable[..., Any], *args: Any, **kw: Any) -> Replay:
+    """Step through `fn(*args)`, line by line, on all its devices at once: in a notebook a page, elsewhere text.
+
+    Nothing runs on the devices: the program is traced once, and each line is worked out for every device in turn. So a
+    program in which devices wait for one another for ever does not hang here: who waits for whom is shown. `result` is
+    what the program gives.
+
+    Args:
+      fn: a function with shard_map; one that is left to the compiler has no lines of a device's own to show.
+      *args: arrays, pytrees of them, or anything else that `fn` takes.
+      **kw: passed on to `fn`.
+
+    Raises:
+      ValueError: there is no shard_map in `fn`.
+
+    Example:
+      >>> mesh = jax.make_mesh((4,), ("x",))
+      >>> total = jax.shard_map(lambda v: jax.lax.psum(v, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+      >>> grader.replay(total, np.arange(4.0)).result
+      array([6.], dtype=float32)
+    """
+    watched = record(fn, *args, **kw)
+    if not watched.frames:
+        raise ValueError(
+            "There is no shard_map in this function, so the compiler decides what each device does, and there are no "
+            "lines of a device's own to step through. `grader.communication(fn, *args)` says what the compiler chose."
+        )
+    return Replay(getattr(fn, "__name__", "program"), watched)
+
+
+def record(fn: Callable[..., Any], *args: Any, reach: Reach = Reach(), **kw: Any) -> Record:
     """The facts of a run: `fn` is traced once, and interpreted on the values of `args`."""
     arrays = [k for k, argument in enumerate(args) if _holds_numbers(argument)]
 
@@ -29,7 +59,7 @@ def record(fn: Callable[..., Any], *args: Any, limits: Limits = Limits(), **kw: 
 
     given = [args[k] for k in arrays]
     jaxpr, result = jax.make_jaxpr(of_arrays, return_shape=True)(*given)
-    machine, ended, whole = Lockstep(limits), "", None
+    machine, ended, whole = Lockstep(reach), "", None
     values = [[leaf if is_key(leaf) else np.asarray(leaf)] for leaf in jax.tree.leaves(given)]
     with no_mesh():
         try:
