@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from grader.programs.structure import ring_bytes
+from grader.replay.scenes import Ended
 
 Params = Mapping[str, Any]
 Blocks = Sequence[Any]  # one for each device of a group, in the group's order
@@ -56,6 +57,11 @@ def _scatter(blocks: Blocks, params: Params) -> list[Any]:
 def _permute(blocks: Blocks, params: Params) -> list[Any]:
     after = [np.zeros_like(block) for block in blocks]
     for source, target in params["perm"]:
+        if max(source, target) >= len(blocks):
+            raise Ended(
+                f"ppermute sends from {source} to {target}, and along its axes there are only devices 0 to "
+                f"{len(blocks) - 1}. A ring goes on with device 0 behind the last one: take the number modulo its size."
+            )
         after[target] = blocks[source]
     return after
 

@@ -29,11 +29,7 @@ from grader.replay.collectives import (
 from grader.replay.control import CONTROL, called, is_folded
 from grader.replay.frames import Held, Transfer, Wait
 from grader.replay.recorder import Recorder, held, written_at
-from grader.replay.scenes import Scene, Values
-
-
-class Ended(Exception):
-    """The program was not watched to its end; the text says why, and what to do."""
+from grader.replay.scenes import Ended, Scene, Values
 
 
 @dataclass(frozen=True)
@@ -101,7 +97,7 @@ class Lockstep:
 
     def _sent(self, rule: Rule, eqn: Any, values: list[Values], scene: Scene, here: Sequence[int]) -> list[Values]:
         """A collective: every group that is complete does its part, and the devices of the others wait."""
-        axes, name = axes_along(eqn.params), eqn.primitive.name
+        axes, name = axes_along(eqn.params), spelled_name(eqn)
         groups = groups_along(scene.mesh, axes, eqn.params.get("axis_index_groups"))
         complete = [group for group in groups if set(group) <= set(here)]
         after = [scene.everywhere(None) for _ in eqn.outvars]
@@ -116,7 +112,7 @@ class Lockstep:
         return after
 
     def _wait(self, eqn: Any, values: list[Values], scene: Scene, here: Sequence[int], groups: Any) -> None:
-        axes, name = axes_along(eqn.params), eqn.primitive.name
+        axes, name = axes_along(eqn.params), spelled_name(eqn)
         place = next(iter(written_at(eqn)), None)
         waits = [
             Wait(device, name, axes, place, tuple(d for d in group if d not in here))
@@ -138,8 +134,8 @@ class Lockstep:
         for var in eqn.outvars:
             if scene.devices * getattr(var.aval, "size", 1) > self.reach.entries:
                 raise Ended(
-                    f"Stopped before an array of shape {tuple(var.aval.shape)} on {numbered('device', [scene.devices])}"
-                    f": more than {self.reach.entries:,} entries are not watched. Give it smaller arrays."
+                    f"Stopped before an array of shape {tuple(var.aval.shape)} on {scene.devices} of the devices: more "
+                    f"than {self.reach.entries:,} entries are not watched. Give it smaller arrays."
                 )
 
 
@@ -196,6 +192,12 @@ def _bound(eqn: Any, operands: list[Any], params: Any) -> list[Any]:
     return [one if is_key(one) else np.asarray(one) for one in results]
 
 
+def spelled_name(eqn: Any) -> str:
+    """A collective as one writes it: JAX has several of a kind, by how their types vary."""
+    name = eqn.primitive.name.removesuffix("_invariant").removesuffix("_reduced").removeprefix("unreduced_")
+    return "psum_scatter" if name == "reduce_scatter" else name
+
+
 def stuck(waits: list[Wait]) -> str:
     """Who stands where, and who never comes."""
     alike: dict[Any, list[int]] = {}
@@ -207,7 +209,7 @@ def stuck(waits: list[Wait]) -> str:
         stand = "stands" if len(devices) == 1 else "stand"
         come = "comes" if len(missing) == 1 else "come"
         lines.append(
-            f"{numbered('device', devices)} {stand} in {name} over {', '.join(axes)}{where}; "
+            f"{numbered('Device', devices)} {stand} in {name} over {', '.join(axes)}{where}; "
             f"{numbered('device', missing)} never {come} there."
         )
     lines.append("Let every device reach the collective, and choose between its results.")

@@ -161,6 +161,7 @@ function show(root, data) {
       const changed = same && same.type === block.type && (same.rows[r] || [])[c] !== entry;
       const cell = make("td", {text: entry, class: changed ? "changed" : undefined});
       cell.style.setProperty("--tile", data.colours[stripe(r, c)]);
+      cell.style.width = `${100 / row.length}%`;
       return cell;
     }), ...(block.wide ? [make("td", {class: "more", text: "…"})] : []))));
     if (block.high) table.append(make("tr", {}, make("td", {class: "more", text: "⋮"})));
@@ -264,13 +265,14 @@ function show(root, data) {
   }
 
   function mark(frame) {
-    for (const {row, code, cost, text} of Object.values(rows)) {
+    for (const [key, {row, code, cost, text}] of Object.entries(rows)) {
       row.className = "row";
       row.removeAttribute("aria-current");
       if (code.children.length) code.textContent = text;
+      const here = Object.values(waits[step]).filter(wait => String(wait.at) === key).map(wait => wait.device);
+      cost.classList.toggle("wait", here.length > 0);
+      cost.textContent = here.length ? `${listed("device", here)} wait${here.length > 1 ? "" : "s"}` : key in costs[step] ? bytes(costs[step][key]) : "";
     }
-    for (const [key, sent] of Object.entries(costs[step])) if (rows[key]) rows[key].cost.textContent = bytes(sent);
-    for (const key of Object.keys(rows)) if (!(key in costs[step])) rows[key].cost.textContent = "";
     frame.stack.slice(1).forEach(place => rows[place] && rows[place].row.classList.add("caller"));
     const now = frame.stack[0] && rows[frame.stack[0]];
     if (!now) return;

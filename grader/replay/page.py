@@ -79,6 +79,7 @@ def _frame(frame: Frame, record: Record, meshes: list[Any], blocks: _Pool, palet
     stack = [at for place in frame.stack if (at := _row(record.excerpts, place.file, place.first))]
     stack = stack if frame.stack and _row(record.excerpts, frame.stack[0].file, frame.stack[0].first) else []
     sent = frame.transfer
+    transfer = sent and _transfer(sent, blocks, palette)  # first: what was sent keeps its colours
     arrays = [_held(array, sent, blocks, palette) for array in frame.arrays]
     return {
         "mesh": meshes.index(tuple(frame.mesh.items())),
@@ -90,20 +91,14 @@ def _frame(frame: Frame, record: Record, meshes: list[Any], blocks: _Pool, palet
         "scopes": list(map(str, frame.scopes)),
         "backward": frame.backward,
         "note": frame.note,
-        "transfer": sent
-        and {
-            "name": sent.name,
-            "axes": sent.axes,
-            "groups": sent.groups,
-            "bytes": sent.bytes_sent,
-            "moves": sent.moves,
-        },
+        "transfer": transfer,
         "waits": [
             {
                 "device": wait.device,
                 "name": wait.name,
                 "axes": ", ".join(wait.axes),
                 "line": wait.place.first if wait.place else 0,
+                "at": wait.place and _row(record.excerpts, wait.place.file, wait.place.first),
                 "missing": wait.missing,
             }
             for wait in frame.waits
@@ -191,7 +186,7 @@ class _Palette:
 
 def _held(array: Held, sent: Transfer | None, blocks: _Pool, palette: _Palette) -> dict[str, Any]:
     """An array as the page reads it: where each block is written, its colour, or the colours of its pieces."""
-    pieces = sent and sent.pieces and _stripes(array, sent, palette)  # first: what was sent has its colour already
+    pieces = sent and sent.pieces and _stripes(array, sent, palette)
     shown = {"name": array.name, "blocks": [blocks.place(b) for b in array.blocks], "colours": palette.of(array)}
     return {**shown, "stripes": pieces} if pieces else shown
 

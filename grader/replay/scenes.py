@@ -13,6 +13,10 @@ from grader.replay.frames import Held, Scope
 Values = list[Any]  # an entry for each device; None for one that does not hold it
 
 
+class Ended(Exception):
+    """The program was not watched to its end; the text says why, and what to do."""
+
+
 @dataclass(frozen=True)
 class Scene:
     """On which mesh a part of a program runs, and which devices came in. Without a mesh, one stands for all."""

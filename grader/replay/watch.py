@@ -11,9 +11,9 @@ import numpy as np
 from grader.arrays.meshes import no_mesh
 from grader.replay.collectives import is_key
 from grader.replay.frames import Record
-from grader.replay.lockstep import Ended, Lockstep, Reach
+from grader.replay.lockstep import Lockstep, Reach
 from grader.replay.page import Replay
-from grader.replay.scenes import Scene
+from grader.replay.scenes import Ended, Scene
 from grader.replay.sources import excerpts, named
 
 
@@ -39,7 +39,7 @@ def replay(fn: Callable[..., Any], *args: Any, **kw: Any) -> Replay:
       array([6.], dtype=float32)
     """
     watched = record(fn, *args, **kw)
-    if not watched.frames:
+    if not watched.frames and not watched.ended:
         raise ValueError(
             "There is no shard_map in this function, so the compiler decides what each device does, and there are no "
             "lines of a device's own to step through. `grader.communication(fn, *args)` says what the compiler chose."
