@@ -56,6 +56,12 @@ def _scatter(blocks: Blocks, params: Params) -> list[Any]:
 
 def _permute(blocks: Blocks, params: Params) -> list[Any]:
     after = [np.zeros_like(block) for block in blocks]
+    for one in zip(*params["perm"], strict=True):
+        if len(set(one)) < len(one):
+            raise Ended(
+                f"ppermute sends along {list(params['perm'])}, where a device is named twice: each may send to one "
+                "device, and hear from one. What all are to have is a broadcast, or an all_gather."
+            )
     for source, target in params["perm"]:
         if max(source, target) >= len(blocks):
             raise Ended(

@@ -61,9 +61,11 @@ function show(root, data) {
   data.excerpts.forEach((excerpt, k) => {
     if (data.excerpts.length > 1) source.append(make("div", {class: "file", text: excerpt.file}));
     excerpt.lines.forEach((text, n) => {
-      const code = make("span", {class: "code", text}), cost = make("span", {class: "cost"});
+      const lead = text.length - text.trimStart().length;
+      const code = make("span", {class: "code", text: text.trim()}), cost = make("span", {class: "cost"});
       const row = make("div", {class: "row"}, make("span", {class: "number", text: excerpt.first + n}), code, cost);
-      rows[[k, excerpt.first + n]] = {row, code, cost, text};
+      code.style.paddingLeft = `${lead + 2}ch`;
+      rows[[k, excerpt.first + n]] = {row, code, cost, lead, text: text.trim()};
       source.append(row);
     });
   });
@@ -143,8 +145,10 @@ function show(root, data) {
     const known = new Set(data.frames.slice(0, step + 1).filter(one => one.mesh === frame.mesh).flatMap(one => one.arrays.map(array => array.name)));
     const chosen = [...known].filter(name => name && name !== "return");
     if (!chosen.includes(pinned)) pinned = "";
+    const focused = names.contains(shadow.activeElement);
     names.replaceChildren("show", ...["", ...chosen].map(name => make("button", {
       type: "button", text: name || "this line", "aria-pressed": String(pinned === name), onclick: () => {pinned = name; draw();}})));
+    if (focused) names.querySelector("[aria-pressed=true]").focus({preventScroll: true});
     return chosen;
   }
 
@@ -278,7 +282,7 @@ function show(root, data) {
     if (!now) return;
     now.row.className = "row now";
     now.row.setAttribute("aria-current", "step");
-    const [from, to] = frame.columns;
+    const [from, to] = frame.columns.map(column => Math.max(0, column - now.lead));
     if (to > from) now.code.replaceChildren(now.text.slice(0, from), make("mark", {text: now.text.slice(from, to)}), now.text.slice(to));
     const top = now.row.offsetTop, seen = source.clientHeight;
     if (top < source.scrollTop + 20 || top > source.scrollTop + seen - 50) source.scrollTop = top - seen / 3;
@@ -307,13 +311,13 @@ function show(root, data) {
     frameOf.classList.toggle("stacked", width < 700 || columns > 2 && width < 1150);
     const fitting = width < 560 ? Math.min(columns, 2) : columns > 4 && width < 1000 ? 4 : columns;
     devices.style.setProperty("--columns", alone >= 0 ? 1 : fitting);
-    const focused = [...devices.children].indexOf(shadow.activeElement);
+    const focused = devices.contains(shadow.activeElement) && shadow.activeElement.getAttribute("aria-label");
     const cards = Array.from({length: count}, (_, k) => k).filter(k => alone < 0 || k === alone).map(k => card(frame, k, chosen));
     devices.replaceChildren(...cards);
     const [under, over] = wires(frame, cards);
     devices.prepend(under);
     devices.append(over);
-    if (focused > 0 && devices.children[focused]) devices.children[focused].focus();
+    if (focused) (cards.find(node => node.getAttribute("aria-label") === focused) || frameOf).focus({preventScroll: true});
   }
 
   // Dark where what is around is dark, or where nothing is said and the reader prefers it.

@@ -17,7 +17,8 @@ from grader.draw.picture import COLOURS
 from grader.replay.frames import Excerpt, Frame, Held, Record, Seen, Transfer
 
 HERE = Path(__file__).parent
-LARGEST = 150_000  # characters of facts on one page
+LARGEST = 140_000  # characters of facts on one page
+LONGEST_TEXT = 15_000  # of the text that stands there where no script runs
 CORNERS = ((6, 8), (4, 5), (2, 3), (1, 2), (1, 1))  # what is shown of an array: less, where a page would be larger
 
 
@@ -36,13 +37,12 @@ class Replay:
     def _repr_html_(self) -> str:
         if not self.record.frames:
             return f"<pre>{html.escape(str(self))}</pre>"
-        facts = next((f for corner in CORNERS if len(f := _facts(self, corner)) < LARGEST), None) or _facts(
-            self, (1, 1)
-        )
-        script = f"{_file('page.js')}\nshow(document.currentScript.parentElement, {facts});"
+        text = str(self)
+        plain = text if len(text) < LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… (print it, to see the rest)"
+        script = f"{_file('page.js')}\nshow(document.currentScript.parentElement, {_facts_that_fit(self)});"
         # JupyterLab leaves the keys pressed here to the page.
         return (
-            f'<div data-lm-suppress-shortcuts="true"><pre>{html.escape(str(self))}</pre>'
+            f'<div data-lm-suppress-shortcuts="true"><pre>{html.escape(plain)}</pre>'
             f"<script>(() => {{\n{script}\n}})()</script></div>"
         )
 
@@ -52,6 +52,14 @@ class Replay:
 
 def _file(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
+
+
+def _facts_that_fit(replay: Replay) -> str:
+    """The facts with as much of each array as one page may hold."""
+    for corner in CORNERS:
+        if len(facts := _facts(replay, corner)) < LARGEST:
+            break
+    return facts
 
 
 def _facts(replay: Replay, corner: tuple[int, int]) -> str:
