@@ -77,20 +77,23 @@ function show(root, data) {
     make("div", {class: "time"}, marks, slider), told, ended, both,
     make("div", {class: "help"}, ...["← →", " line   ", "N", " next collective   ", "T", " next turn   ", "space", " play   ", "Esc", " all devices"]
       .map((text, k) => k % 2 ? text : make("kbd", {text}))));
-  frameOf.addEventListener("keydown", press);
+  // On the window, and before others: JupyterLab's shortcuts listen on the document. What has a meaning here stays here.
+  window.addEventListener("keydown", press, true);
 
   function press(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const typed = event.composedPath()[0];
-    if (typed.tagName === "SELECT") return;
+    if (!root.isConnected) window.removeEventListener("keydown", press, true);
+    const path = event.composedPath(), typed = path[0];
+    if (!path.includes(frameOf) || event.ctrlKey || event.metaKey || event.altKey) return;
     const acts = {
       ArrowLeft: () => go(step - 1), ArrowRight: () => go(step + 1), Home: () => go(0), End: () => go(last),
       n: () => go(next(step, 1, sends)), N: () => go(next(step, -1, sends)), t: () => go(next(step, 1, newTurn)),
-      T: () => go(next(step, -1, newTurn)), Escape: () => {alone = -1; pinned = ""; draw();},
-      " ": typed.tagName === "BUTTON" || typed.className === "device" ? undefined : () => run(),
+      T: () => go(next(step, -1, newTurn)), Escape: () => {alone = -1; pinned = ""; draw();}, " ": run,
     };
-    if (!acts[event.key]) return;
-    acts[event.key]();
+    if (event.key === "Enter" && typed.classList.contains("device")) typed.click();
+    else if (typed.tagName === "SELECT" || typed.tagName === "BUTTON" && [" ", "Enter"].includes(event.key) || event.key === "Tab")
+      return event.stopPropagation();
+    else if (acts[event.key]) acts[event.key]();
+    else return;
     event.preventDefault();
     event.stopPropagation();
   }
@@ -177,8 +180,7 @@ function show(root, data) {
     const wait = waits[step][device], here = frame.here.includes(device) && !wait;
     const node = make("div", {class: `device${here ? " here" : " away"}${wait ? " stuck" : ""}`, tabindex: "0", role: "group",
       "aria-label": `device ${device}, ${placeOf(frame, device)}`,
-      onclick: () => {alone = alone === device ? -1 : device; draw();},
-      onkeydown: event => {if (event.key === "Enter") {alone = alone === device ? -1 : device; draw(); event.stopPropagation();}}},
+      onclick: () => {alone = alone === device ? -1 : device; draw();}},
       make("div", {class: "head"}, make("b", {text: `device ${device}`}), make("span", {text: placeOf(frame, device)})));
     if (wait) node.append(make("div", {class: "wait", text: `waits in ${wait.name}${wait.line ? `, line ${wait.line},` : ""} for ${listed("device", wait.missing)}`}));
     else if (frame.waits.some(one => one.missing.includes(device)) || step === last && Object.values(waits[step]).some(one => one.missing.includes(device)))

@@ -40,9 +40,8 @@ class Replay:
         text = str(self)
         plain = text if len(text) < LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… (print it, to see the rest)"
         script = f"{_file('page.js')}\nshow(document.currentScript.parentElement, {_facts_that_fit(self)});"
-        # JupyterLab leaves the keys pressed here to the page.
         return (
-            f'<div data-lm-suppress-shortcuts="true"><pre>{html.escape(plain)}</pre>'
+            f'<div class="many-devices-replay"><pre>{html.escape(plain)}</pre>'
             f"<script>(() => {{\n{script}\n}})()</script></div>"
         )
 
@@ -134,13 +133,13 @@ def _row(excerpts: Sequence[Excerpt], file: str, line: int) -> tuple[int, int] |
 
 
 def _columns(frame: Frame, excerpts: Sequence[Excerpt]) -> tuple[int, int]:
+    """From where to where the expression stands in its line, as it is shown."""
     place = frame.place
     at = place and _row(excerpts, place.file, place.first)
-    if not at or frame.note:
+    if not place or not at or frame.note:
         return 0, 0
     excerpt = excerpts[at[0]]
-    text = excerpt.lines[at[1] - excerpt.first]
-    end = place.end - excerpt.indent if place.last == place.first else len(text)
+    end = place.end - excerpt.indent if place.last == place.first else len(excerpt.lines[place.first - excerpt.first])
     return max(0, place.start - excerpt.indent), end
 
 

@@ -188,9 +188,12 @@ def test_nothing_of_a_strangers_runs(watched, tab):
     tab.expose_function("hit", lambda what: hits.append(what))
     tab.set_content(EMPTY + Replay("</script><script>hit(1)</script>" + vectors[1], facts)._repr_html_())
     tab.evaluate("""() => {
-        const root = document.querySelector("[data-lm-suppress-shortcuts]").shadowRoot;
+        const root = document.querySelector(".many-devices-replay").shadowRoot;
         const slider = root.querySelector("input");
-        for (let step = 0; step <= slider.max; step += 7) { slider.value = step; slider.dispatchEvent(new Event("input")); }
+        for (let step = 0; step <= slider.max; step += 7) {
+            slider.value = step;
+            slider.dispatchEvent(new Event("input"));
+        }
     }""")
     tab.wait_for_timeout(200)
     assert tab.locator(".code").all_inner_texts()[3].strip() == vectors[3].strip()
