@@ -69,7 +69,7 @@ def open_jaxpr(jaxpr: Any) -> Jaxpr:
 
 
 @dataclass(frozen=True)
-class Place:
+class Spot:
     """A piece of a source: lines count from 1, columns from 0."""
 
     file: str
@@ -80,12 +80,12 @@ class Place:
     end: int
 
 
-def places(eqn: Any) -> list[Place]:
+def spots(eqn: Any) -> list[Spot]:
     """Where an equation of a jaxpr was written, its callers behind it; JAX's own files are left out."""
     from jax._src import source_info_util
 
     return [
-        Place(f.file_name, f.function_name, f.start_line, f.start_column, f.end_line, f.end_column)
+        Spot(f.file_name, f.function_name, f.start_line, f.start_column, f.end_line, f.end_column)
         for f in source_info_util.user_frames(eqn.source_info.traceback)
     ]
 
@@ -100,11 +100,11 @@ def argument_names(jaxpr: Any) -> tuple[str, ...]:
     return tuple(name or "" for name in getattr(jaxpr.debug_info, "arg_names", None) or ())
 
 
-def definition(jaxpr: Any) -> Place | None:
+def definition(jaxpr: Any) -> Spot | None:
     """Where a traced function is defined, as far as JAX knows."""
     told = jaxpr.debug_info
     line = getattr(told, "func_lineno", None)
-    return Place(told.func_filename, told.func_name, line, 0, line, 0) if line else None
+    return Spot(told.func_filename, told.func_name, line, 0, line, 0) if line else None
 
 
 def scan_parts(params: Mapping[str, Any]) -> tuple[int, int]:
@@ -115,7 +115,7 @@ def scan_parts(params: Mapping[str, Any]) -> tuple[int, int]:
     return params["num_consts"], params["num_carry"]
 
 
-def manual_axes(params: Mapping[str, Any]) -> frozenset[str]:
+def newly_manual(params: Mapping[str, Any]) -> frozenset[str]:
     """The axes that a shard_map is manual over. JAX from 0.8 on leaves out those that were so before."""
     return frozenset(params["newly_manual_axes"] if "newly_manual_axes" in params else params["manual_axes"])
 

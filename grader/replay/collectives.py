@@ -11,10 +11,10 @@ import jax
 import numpy as np
 
 from grader.programs.structure import ring_bytes
-from grader.replay.scenes import Ended
+from grader.replay.scenes import Halt
 
 Params = Mapping[str, Any]
-Blocks = Sequence[Any]  # one for each device of a group, in the group's order
+Parts = Sequence[Any]  # one for each device of a group, in the group's order
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Rule:
     """
 
     kind: str
-    after: Callable[[Blocks, Params], list[Any]]
+    after: Callable[[Parts, Params], list[Any]]
     moves: Callable[[Params], list[tuple[int, int]]] = lambda params: []
     joins: Callable[[Params], int | None] = lambda params: None
     together: bool = False
@@ -37,34 +37,34 @@ def reduced(operation: np.ufunc) -> Rule:
     return Rule("all_reduce", lambda blocks, params: [_reduce(operation, blocks)] * len(blocks))
 
 
-def _reduce(operation: np.ufunc, blocks: Blocks) -> np.ndarray:
+def _reduce(operation: np.ufunc, blocks: Parts) -> np.ndarray:
     stack = np.stack(blocks)
     wide = np.float32 if stack.dtype.itemsize < 4 and jax.numpy.issubdtype(stack.dtype, np.floating) else stack.dtype
     return operation.reduce(stack.astype(wide), axis=0, dtype=wide).astype(stack.dtype)
 
 
-def _gather(blocks: Blocks, params: Params) -> list[Any]:
+def _gather(blocks: Parts, params: Params) -> list[Any]:
     joined = np.concatenate if params["tiled"] else np.stack
     return [joined(blocks, params["all_gather_dimension"])] * len(blocks)
 
 
-def _scatter(blocks: Blocks, params: Params) -> list[Any]:
+def _scatter(blocks: Parts, params: Params) -> list[Any]:
     dimension = params["scatter_dimension"]
     parts = np.split(_reduce(np.add, blocks), len(blocks), dimension)
     return parts if params["tiled"] else [part.squeeze(dimension) for part in parts]
 
 
-def _permute(blocks: Blocks, params: Params) -> list[Any]:
+def _permute(blocks: Parts, params: Params) -> list[Any]:
     after = [np.zeros_like(block) for block in blocks]
     for one in zip(*params["perm"], strict=True):
         if len(set(one)) < len(one):
-            raise Ended(
+            raise Halt(
                 f"ppermute sends along {list(params['perm'])}, where a device is named twice: each may send to one "
                 "device, and hear from one. What all are to have is a broadcast, or an all_gather."
             )
     for source, target in params["perm"]:
         if max(source, target) >= len(blocks):
-            raise Ended(
+            raise Halt(
                 f"ppermute sends from {source} to {target}, and along its axes there are only devices 0 to "
                 f"{len(blocks) - 1}. A ring goes on with device 0 behind the last one: take the number modulo its size."
             )
@@ -72,13 +72,13 @@ def _permute(blocks: Blocks, params: Params) -> list[Any]:
     return after
 
 
-def _exchange(blocks: Blocks, params: Params) -> list[Any]:
+def _exchange(blocks: Parts, params: Params) -> list[Any]:
     split, concat = params["split_axis"], params["concat_axis"]
     parts = [np.split(block, len(blocks), split) for block in blocks]
     return [np.concatenate(column, concat) for column in zip(*parts, strict=True)]
 
 
-def _exchange_ragged(blocks: Blocks, params: Params) -> list[Any]:
+def _exchange_ragged(blocks: Parts, params: Params) -> list[Any]:
     after = [np.array(output) for _, output, *_ in blocks]
     for operand, _, starts, sizes, targets, _ in blocks:
         for k, (start, size, target) in enumerate(zip(starts, sizes, targets, strict=True)):
@@ -86,13 +86,13 @@ def _exchange_ragged(blocks: Blocks, params: Params) -> list[Any]:
     return after
 
 
-def _broadcast(blocks: Blocks, params: Params) -> list[Any]:
+def _broadcast(blocks: Parts, params: Params) -> list[Any]:
     return [blocks[params["source"]]] * len(blocks)
 
 
 _GATHER = Rule("all_gather", _gather, joins=lambda params: params["all_gather_dimension"])
 _SCATTER = Rule("reduce_scatter", _scatter)
-COLLECTIVES: Mapping[str, Rule] = {
+RULES: Mapping[str, Rule] = {
     "psum": reduced(np.add),
     "psum_invariant": reduced(np.add),
     "unreduced_psum": reduced(np.add),
@@ -129,13 +129,13 @@ def groups_along(mesh: Mapping[str, int], axes: Sequence[str], within: Any = Non
     return [tuple(group[list(part)].tolist()) for group in groups for part in parts]
 
 
-def sent(kind: str, block: Any, group: int) -> int:
+def bytes_from_each(kind: str, block: Any, group: int) -> int:
     """Bytes that one device sends of its block."""
     return round(ring_bytes(kind, block.nbytes, group))
 
 
 def on_numbers(work: Callable[[list[np.ndarray]], Any], blocks: Sequence[Any]) -> Any:
-    """Blocks of random keys are worked on as the numbers that they are made of."""
+    """Parts of random keys are worked on as the numbers that they are made of."""
     if not is_key(blocks[0]):
         return work([np.asarray(block) for block in blocks])
     kind = jax.random.key_impl(blocks[0])

@@ -12,11 +12,11 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import axes_of, blocks
 from grader.arrays.meshes import spelled
-from grader.jax_versions import argument_names, definition, is_backward, manual_axes, open_jaxpr, scan_parts
-from grader.replay.collectives import COLLECTIVES, groups_along, on_numbers
+from grader.jax_versions import argument_names, definition, is_backward, newly_manual, open_jaxpr, scan_parts
+from grader.replay.collectives import RULES, groups_along, on_numbers
 from grader.replay.frames import Scope
-from grader.replay.recorder import MOST, held, written_at
 from grader.replay.scenes import Interpreter, Scene, Values
+from grader.replay.scribe import MOST, held, written_at
 from grader.replay.sources import parameters_at
 
 
@@ -34,6 +34,12 @@ def is_folded(eqn: Any) -> bool:
     return eqn.primitive.name in ("jit", "pjit", "custom_jvp_call") or set(_lines(eqn)) <= {_line(eqn)}
 
 
+def is_alone(eqn: Any) -> bool:
+    """Whether an operation is made of nothing but what a device does alone, without turns or branches."""
+    names = {*RULES, *CONTROL, "axis_index"}
+    return eqn.primitive.name not in names and all(is_alone(e) for inner in _inner(eqn) for e in inner.eqns)
+
+
 def _inner(eqn: Any) -> Iterator[Any]:
     """The traced functions among an operation's parameters."""
     for value in eqn.params.values():
@@ -44,7 +50,7 @@ def _inner(eqn: Any) -> Iterator[Any]:
 
 def _sends(eqn: Any) -> bool:
     name = eqn.primitive.name
-    return name in COLLECTIVES or name == "shard_map" or any(_sends(e) for inner in _inner(eqn) for e in inner.eqns)
+    return name in RULES or name == "shard_map" or any(_sends(e) for inner in _inner(eqn) for e in inner.eqns)
 
 
 def _line(eqn: Any) -> Any:
@@ -121,7 +127,7 @@ def _merged(before: Values, then: Values, devices: Sequence[int]) -> Values:
 def shard_map(run: Interpreter, eqn: Any, values: list[Values], scene: Scene) -> list[Values]:
     """Every device gets its blocks, does its part, and its results are put together."""
     p = eqn.params
-    mesh, axes = dict(p["mesh"].shape), manual_axes(p) - scene.manual
+    mesh, axes = dict(p["mesh"].shape), newly_manual(p) - scene.manual
     outermost = not scene.mesh
     inside = Scene(mesh, scene.manual | axes, (), (), scene.backward or is_backward(eqn), True)
     inside = replace(inside, here=tuple(range(inside.devices)) if outermost else scene.here, scopes=scene.scopes)

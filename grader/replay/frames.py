@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.jax_versions import Place
+from grader.jax_versions import Spot
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class Wait:
     device: int
     name: str
     axes: tuple[str, ...]
-    place: Place | None
+    place: Spot | None
     missing: tuple[int, ...]
 
 
@@ -87,7 +87,7 @@ class Frame:
     """
 
     mesh: Mapping[str, int]
-    stack: tuple[Place, ...]
+    stack: tuple[Spot, ...]
     operation: str
     arrays: tuple[Held, ...]
     here: tuple[int, ...]
@@ -98,7 +98,7 @@ class Frame:
     note: str = ""
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> Spot | None:
         return self.stack[0] if self.stack else None
 
 
@@ -113,7 +113,7 @@ class Excerpt:
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class Playback:
     """A program's run: its frames, its source, its result (None where it has none), and why it ended early, if so."""
 
     frames: tuple[Frame, ...]

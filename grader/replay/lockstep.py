@@ -5,8 +5,9 @@ A device that waits in a collective for others is left where it stands, and the 
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,21 +16,21 @@ import numpy as np
 from jax.extend import core
 
 from grader.arrays.words import numbered
-from grader.jax_versions import Place, is_backward, open_jaxpr
+from grader.jax_versions import Spot, is_backward, open_jaxpr
 from grader.replay.collectives import (
     CASTS,
-    COLLECTIVES,
+    RULES,
     Rule,
     axes_along,
+    bytes_from_each,
     groups_along,
     is_key,
     on_numbers,
-    sent,
 )
-from grader.replay.control import CONTROL, called, is_folded
+from grader.replay.control import CONTROL, called, is_alone, is_folded
 from grader.replay.frames import Held, Transfer, Wait
-from grader.replay.recorder import Recorder, held, written_at
-from grader.replay.scenes import Ended, Scene, Values
+from grader.replay.scenes import Halt, Scene, Values
+from grader.replay.scribe import Scribe, held, written_at
 
 
 @dataclass(frozen=True)
@@ -46,19 +47,20 @@ class Lockstep:
     """One run of a program: what was written down so far, and who waits for whom."""
 
     reach: Reach
-    recorder: Recorder = field(default_factory=Recorder)
+    scribe: Scribe = field(default_factory=Scribe)
     waits: dict[int, Wait] = field(default_factory=dict)
+    compiled: dict[Any, Callable[..., list[Any]]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
 
     def here(self, scene: Scene) -> tuple[int, ...]:
         return tuple(device for device in scene.here if device not in self.waits)
 
-    def note(self, scene: Scene, stack: tuple[Place, ...], note: str, arrays: Sequence[Held]) -> None:
-        self.recorder.note(scene, stack, note, arrays)
+    def note(self, scene: Scene, stack: tuple[Spot, ...], note: str, arrays: Sequence[Held]) -> None:
+        self.scribe.note(scene, stack, note, arrays)
 
     def leave(self) -> None:
         if self.waits:
-            raise Ended(stuck(list(self.waits.values())))
+            raise Halt(stuck(list(self.waits.values())))
 
     def run(self, jaxpr: Any, values: Sequence[Values], scene: Scene) -> list[Values]:
         inner = open_jaxpr(jaxpr)
@@ -74,12 +76,12 @@ class Lockstep:
             return [scene.everywhere(None) for _ in eqn.outvars]
         self._check(eqn, scene)
         scene = replace(scene, backward=scene.backward or is_backward(eqn))
-        if (rule := COLLECTIVES.get(eqn.primitive.name)) is not None:
+        if (rule := RULES.get(eqn.primitive.name)) is not None:
             return self._sent(rule, eqn, values, scene, here)
         folded = scene.recorded and is_folded(eqn)
         after = self._done(eqn, values, replace(scene, recorded=False) if folded else scene, here)
         if after and self.here(scene) and eqn.primitive.name not in {*CASTS, "shard_map"}:
-            self.recorder.line(eqn, scene, self.here(scene), after)
+            self.scribe.line(eqn, scene, self.here(scene), after)
         return after
 
     def _done(self, eqn: Any, values: list[Values], scene: Scene, here: Sequence[int]) -> list[Values]:
@@ -91,9 +93,19 @@ class Lockstep:
             return CONTROL[name](self, eqn, values, scene)
         if name == "axis_index":
             return [_places(eqn, scene)]
-        if (inner := called(eqn)) is not None:
+        if (inner := called(eqn)) is not None and (scene.recorded or not is_alone(eqn)):
             return self.run(inner, values, scene)
-        return _alone(eqn, values, scene, here)
+        return _alone(self._work(eqn), values, scene, here, len(eqn.outvars))
+
+    def _work(self, eqn: Any) -> Callable[..., list[Any]]:
+        """What a device does alone; where that is many operations, they are compiled as one."""
+        inner = called(eqn)
+        if inner is None and not eqn.primitive.name.startswith("random_"):
+            return functools.partial(_bound, eqn)
+        if eqn not in self.compiled:
+            whole = lambda *operands: [v for (v,) in self.run(inner, [[x] for x in operands], Scene())]  # noqa: E731
+            self.compiled[eqn] = jax.jit(functools.partial(_bound, eqn) if inner is None else whole)
+        return self.compiled[eqn]
 
     def _sent(self, rule: Rule, eqn: Any, values: list[Values], scene: Scene, here: Sequence[int]) -> list[Values]:
         """A collective: every group that is complete does its part, and the devices of the others wait."""
@@ -107,7 +119,7 @@ class Lockstep:
                     after[k][device] = block
         if complete:
             facts = _transfer(rule, name, axes, complete, values, eqn.params)
-            self.recorder.line(eqn, scene, sum(complete, ()), after, transfer=facts)
+            self.scribe.line(eqn, scene, sum(complete, ()), after, transfer=facts)
         self._wait(eqn, values, scene, here, [group for group in groups if group not in complete])
         return after
 
@@ -121,19 +133,17 @@ class Lockstep:
             if device in here
         ]
         if waits:
-            self.recorder.line(eqn, scene, here, values, waits=tuple(waits))
+            self.scribe.line(eqn, scene, here, values, waits=tuple(waits))
             self.waits |= {wait.device: wait for wait in waits}
 
     def _check(self, eqn: Any, scene: Scene) -> None:
-        if len(self.recorder.frames) >= self.reach.frames:
-            raise Ended(
-                f"Watched {self.reach.frames} lines, and stopped there: give it fewer turns, or smaller arrays."
-            )
+        if len(self.scribe.frames) >= self.reach.frames:
+            raise Halt(f"Watched {self.reach.frames} lines, and stopped there: give it fewer turns, or smaller arrays.")
         if time.monotonic() - self.began > self.reach.seconds:
-            raise Ended(f"Watched for {self.reach.seconds:g} s, and stopped there: give it fewer turns, or less data.")
+            raise Halt(f"Watched for {self.reach.seconds:g} s, and stopped there: give it fewer turns, or less data.")
         for var in eqn.outvars:
             if scene.devices * getattr(var.aval, "size", 1) > self.reach.entries:
-                raise Ended(
+                raise Halt(
                     f"Stopped before an array of shape {tuple(var.aval.shape)} on {scene.devices} of the devices: more "
                     f"than {self.reach.entries:,} entries are not watched. Give it smaller arrays."
                 )
@@ -161,7 +171,7 @@ def _transfer(rule: Rule, name: str, axes: Any, groups: Any, values: list[Values
     dimension = rule.joins(params)
     pieces = None if dimension is None else (dimension, {device: group for group in groups for device in group})
     operands = values[:1] if rule.together else values
-    total = sum(sent(rule.kind, on_bytes(v[first]), size) for v in operands)
+    total = sum(bytes_from_each(rule.kind, on_bytes(v[first]), size) for v in operands)
     return Transfer(name, rule.kind, axes, tuple(groups), total, held("", values[0]), tuple(moves), pieces)
 
 
@@ -169,27 +179,29 @@ def on_bytes(block: Any) -> np.ndarray:
     return np.asarray(jax.random.key_data(block) if is_key(block) else block)
 
 
-def _alone(eqn: Any, values: list[Values], scene: Scene, here: Sequence[int]) -> list[Values]:
-    """An operation of each device alone; where all they are given is one object, it is done once."""
-    params = {k: None if isinstance(v, jax.sharding.Sharding) else v for k, v in eqn.params.items()}
-    after = [scene.everywhere(None) for _ in eqn.outvars]
+def _alone(work: Any, values: list[Values], scene: Scene, here: Sequence[int], results: int) -> list[Values]:
+    """What each device does alone; where all they are given is one object, it is done once."""
+    after = [scene.everywhere(None) for _ in range(results)]
     known: dict[tuple[int, ...], list[Any]] = {}
     for device in here:
-        operands = [value[device] for value in values]
-        alike = tuple(map(id, operands))
+        # As NumPy's: what was made inside shard_map has its mesh in its type, and is not computed with outside.
+        operands = [_as_numbers(value[device]) for value in values]
+        alike = tuple(id(value[device]) for value in values)
         if alike not in known:
-            known[alike] = _bound(eqn, operands, params)
+            known[alike] = list(map(_as_numbers, work(*operands)))
         for k, result in enumerate(known[alike]):
             after[k][device] = result
     return after
 
 
-def _bound(eqn: Any, operands: list[Any], params: Any) -> list[Any]:
-    # As NumPy's: what was made inside shard_map carries its mesh in its type, and would not be computed with outside.
-    numbers = [operand if is_key(operand) else np.asarray(operand) for operand in operands]
-    result = eqn.primitive.bind(*numbers, **params)
-    results = result if eqn.primitive.multiple_results else [result]
-    return [one if is_key(one) else np.asarray(one) for one in results]
+def _as_numbers(value: Any) -> Any:
+    return value if is_key(value) or isinstance(value, jax.core.Tracer) else np.asarray(value)
+
+
+def _bound(eqn: Any, *operands: Any) -> list[Any]:
+    params = {k: None if isinstance(v, jax.sharding.Sharding) else v for k, v in eqn.params.items()}
+    result = eqn.primitive.bind(*operands, **params)
+    return result if eqn.primitive.multiple_results else [result]
 
 
 def spelled_name(eqn: Any) -> str:

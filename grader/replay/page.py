@@ -14,32 +14,32 @@ import numpy as np
 
 from grader.arrays.words import legible, number, numbered
 from grader.draw.picture import COLOURS
-from grader.replay.frames import Excerpt, Frame, Held, Record, Seen, Transfer
+from grader.replay.frames import Excerpt, Frame, Held, Playback, Seen, Transfer
 
-HERE = Path(__file__).parent
-LARGEST = 140_000  # characters of facts on one page
-LONGEST_TEXT = 15_000  # of the text that stands there where no script runs
+PAGE = Path(__file__).parent
+MOST_FACTS = 140_000  # characters of facts on one page
+FALLBACK = 15_000  # of the text that stands there where no script runs
 CORNERS = ((6, 8), (4, 5), (2, 3), (1, 2), (1, 1))  # what is shown of an array: less, where a page would be larger
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """A program's run to step through: a page in a notebook, text everywhere else; its facts are in `record`."""
+    """A program's run to step through: a page in a notebook, text everywhere else; its facts are in `facts`."""
 
     title: str
-    record: Record
+    facts: Playback
 
     @property
     def result(self) -> Any:
         """What the program gives; None where it did not come to its end."""
-        return self.record.result
+        return self.facts.result
 
     def _repr_html_(self) -> str:
-        if not self.record.frames:
+        if not self.facts.frames:
             return f"<pre>{html.escape(str(self))}</pre>"
         text = str(self)
-        plain = text if len(text) < LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… (print it, to see the rest)"
-        script = f"{_file('page.js')}\nshow(document.currentScript.parentElement, {_facts_that_fit(self)});"
+        plain = text if len(text) < FALLBACK else f"{text[:FALLBACK]}… (print it, to see the rest)"
+        script = f"{_file('page.js')}\nshow(document.currentScript.parentElement, {_fitting_json(self)});"
         return (
             f'<div class="many-devices-replay"><pre>{html.escape(plain)}</pre>'
             f"<script>(() => {{\n{script}\n}})()</script></div>"
@@ -50,30 +50,30 @@ class Replay:
 
 
 def _file(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
+    return (PAGE / name).read_text(encoding="utf-8")
 
 
-def _facts_that_fit(replay: Replay) -> str:
+def _fitting_json(replay: Replay) -> str:
     """The facts with as much of each array as one page may hold."""
     for corner in CORNERS:
-        if len(facts := _facts(replay, corner)) < LARGEST:
+        if len(facts := _as_json(replay, corner)) < MOST_FACTS:
             break
     return facts
 
 
-def _facts(replay: Replay, corner: tuple[int, int]) -> str:
+def _as_json(replay: Replay, corner: tuple[int, int]) -> str:
     """The facts as JSON that may stand in a script."""
-    record, blocks = replay.record, _Pool(corner)
-    meshes = list(dict.fromkeys(tuple(frame.mesh.items()) for frame in record.frames))
+    run, blocks = replay.facts, _Pool(corner)
+    meshes = list(dict.fromkeys(tuple(frame.mesh.items()) for frame in run.frames))
     palette = _Palette()
-    frames = [_frame(frame, record, meshes, blocks, palette) for frame in record.frames]
+    frames = [_frame(frame, run, meshes, blocks, palette) for frame in run.frames]
     facts = {
         "title": replay.title,
-        "ended": record.ended,
+        "ended": run.ended,
         "style": _file("page.css"),
         "colours": COLOURS,
         "meshes": meshes,
-        "excerpts": [{"file": e.file.rpartition("/")[2], "first": e.first, "lines": e.lines} for e in record.excerpts],
+        "excerpts": [{"file": _called(e.file), "first": e.first, "lines": e.lines} for e in run.excerpts],
         "pool": blocks.shown,
         "frames": frames,
     }
@@ -81,17 +81,22 @@ def _facts(replay: Replay, corner: tuple[int, int]) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _frame(frame: Frame, record: Record, meshes: list[Any], blocks: _Pool, palette: _Palette) -> dict[str, Any]:
+def _called(file: str) -> str:
+    """What a source is called: a notebook's cell has a file of its own, with a name that says nothing."""
+    return "a cell of the notebook" if file.startswith("<") or "ipykernel" in file else file.rpartition("/")[2]
+
+
+def _frame(frame: Frame, facts: Playback, meshes: list[Any], blocks: _Pool, palette: _Palette) -> dict[str, Any]:
     """A frame, as the page's script reads it."""
-    stack = [at for place in frame.stack if (at := _row(record.excerpts, place.file, place.first))]
-    stack = stack if frame.stack and _row(record.excerpts, frame.stack[0].file, frame.stack[0].first) else []
+    stack = [at for place in frame.stack if (at := _row(facts.excerpts, place.file, place.first))]
+    stack = stack if frame.stack and _row(facts.excerpts, frame.stack[0].file, frame.stack[0].first) else []
     sent = frame.transfer
     transfer = sent and _transfer(sent, blocks, palette)  # first: what was sent keeps its colours
     arrays = [_held(array, sent, blocks, palette) for array in frame.arrays]
     return {
         "mesh": meshes.index(tuple(frame.mesh.items())),
         "stack": stack,
-        "columns": _columns(frame, record.excerpts),
+        "columns": _columns(frame, facts.excerpts),
         "operation": frame.operation,
         "arrays": arrays,
         "here": frame.here,
@@ -105,7 +110,7 @@ def _frame(frame: Frame, record: Record, meshes: list[Any], blocks: _Pool, palet
                 "name": wait.name,
                 "axes": ", ".join(wait.axes),
                 "line": wait.place.first if wait.place else 0,
-                "at": wait.place and _row(record.excerpts, wait.place.file, wait.place.first),
+                "at": wait.place and _row(facts.excerpts, wait.place.file, wait.place.first),
                 "missing": wait.missing,
             }
             for wait in frame.waits
@@ -213,15 +218,15 @@ def _stripes(array: Held, sent: Transfer, palette: _Palette) -> tuple[str, dict[
 
 def _told(replay: Replay) -> Iterator[str]:
     """The replay as text: each line, and who then holds what."""
-    record = replay.record
+    run = replay.facts
     yield f"{replay.title}, line by line:"
-    for k, frame in enumerate(record.frames, 1):
-        yield f"{k:>3}  {_source(frame, record.excerpts)}"
+    for k, frame in enumerate(run.frames, 1):
+        yield f"{k:>3}  {_source(frame, run.excerpts)}"
         yield f"     {_said(frame)}"
         for array in frame.arrays:
             yield from _blocks_told(array)
-    if record.ended:
-        yield record.ended
+    if run.ended:
+        yield run.ended
 
 
 def _source(frame: Frame, excerpts: Sequence[Excerpt]) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from grader.jax_versions import Place
+from grader.jax_versions import Spot
 from grader.replay.frames import Held, Scope
 
 Values = list[Any]  # an entry for each device; None for one that does not hold it
 
 
-class Ended(Exception):
+class Halt(Exception):
     """The program was not watched to its end; the text says why, and what to do."""
 
 
@@ -49,7 +49,7 @@ class Interpreter(Protocol):
     def here(self, scene: Scene) -> tuple[int, ...]:
         """The devices that came in, and do not wait."""
 
-    def note(self, scene: Scene, stack: tuple[Place, ...], note: str, arrays: Sequence[Held]) -> None:
+    def note(self, scene: Scene, stack: tuple[Spot, ...], note: str, arrays: Sequence[Held]) -> None:
         """Write down what no line of the program says."""
 
     def leave(self) -> None:

@@ -8,14 +8,14 @@ import linecache
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from grader.jax_versions import Place
+from grader.jax_versions import Spot
 from grader.replay.frames import Excerpt, Frame
 
-LONGEST = 90  # lines of one excerpt; of a longer function, what is around the lines that are done
+MOST_LINES = 90  # lines of one excerpt; of a longer function, what is around the lines that are done
 AROUND = 4
 
 
-def excerpts(places: Iterable[Place]) -> tuple[Excerpt, ...]:
+def excerpts(places: Iterable[Spot]) -> tuple[Excerpt, ...]:
     """What is shown of each source: the whole functions in which these places lie."""
     lines: dict[str, set[int]] = {}
     for place in places:
@@ -48,7 +48,7 @@ def _span(file: str, line: int) -> tuple[int, int]:
         return max(1, line - AROUND), line + AROUND
     first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
     last = node.end_lineno or node.lineno
-    return (first, last) if last - first < LONGEST else (max(first, line - AROUND), min(last, line + AROUND))
+    return (first, last) if last - first < MOST_LINES else (max(first, line - AROUND), min(last, line + AROUND))
 
 
 @functools.lru_cache(maxsize=64)
@@ -64,7 +64,7 @@ def _statements(file: str) -> tuple[ast.stmt, ...]:
     return _parsed("".join(linecache.getlines(file)))
 
 
-def named(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+def with_names(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     """The frames, what their authors call what they make; only where a line is done does its name hold that."""
     return tuple(_named(frame, next(iter(frames[k + 1 :]), None)) for k, frame in enumerate(frames))
 
@@ -79,12 +79,12 @@ def _named(frame: Frame, after: Frame | None) -> Frame:
     return replace(frame, arrays=(replace(array, name=name_at(place)),))
 
 
-def _same_line(place: Place, other: Place, frame: Frame, after: Frame) -> bool:
+def _same_line(place: Spot, other: Spot, frame: Frame, after: Frame) -> bool:
     same = (place.file, place.function, place.first) == (other.file, other.function, other.first)
     return same and frame.scopes == after.scopes
 
 
-def name_at(place: Place) -> str:
+def name_at(place: Spot) -> str:
     """What the statement at a place assigns to, where that is one name."""
     around = [s for s in _statements(place.file) if s.lineno <= place.first <= (s.end_lineno or s.lineno)]
     if not around:
@@ -98,12 +98,12 @@ def name_at(place: Place) -> str:
     return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
 
 
-def _covers(node: ast.Lambda, place: Place) -> bool:
+def _covers(node: ast.Lambda, place: Spot) -> bool:
     begins, ends = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
     return begins <= (place.first, place.start) < ends
 
 
-def parameters_at(place: Place) -> tuple[str, ...]:
+def parameters_at(place: Spot) -> tuple[str, ...]:
     """The parameters of the function that is defined on a line, where it is the only one there."""
     defined = [s for s in _statements(place.file) if isinstance(s, ast.FunctionDef) and place.function == s.name]
     lines = [s for s in defined if min([s.lineno, *(d.lineno for d in s.decorator_list)]) <= place.first <= s.lineno]

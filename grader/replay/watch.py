@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +11,16 @@ import numpy as np
 
 from grader.arrays.meshes import no_mesh
 from grader.replay.collectives import is_key
-from grader.replay.frames import Record
+from grader.replay.frames import Playback
 from grader.replay.lockstep import Lockstep, Reach
 from grader.replay.page import Replay
-from grader.replay.scenes import Ended, Scene
-from grader.replay.sources import excerpts, named
+from grader.replay.scenes import Halt, Scene
+from grader.replay.sources import excerpts, with_names
+
+BY_COMPILER = (
+    "There is no shard_map in this program: what each device does is left to the compiler, and there are no lines of a "
+    "device's own to step through. `grader.communication(fn, *args)` says what the compiler chose."
+)
 
 
 def replay(fn: Callable[..., Any], *args: Any, **kw: Any) -> Replay:
@@ -29,25 +35,20 @@ def replay(fn: Callable[..., Any], *args: Any, **kw: Any) -> Replay:
       *args: arrays, pytrees of them, or anything else that `fn` takes.
       **kw: passed on to `fn`.
 
-    Raises:
-      ValueError: there is no shard_map in `fn`.
-
     Example:
       >>> mesh = jax.make_mesh((4,), ("x",))
+      >>> array = jax.device_put(np.arange(4.0), jax.NamedSharding(mesh, P("x")))
       >>> total = jax.shard_map(lambda v: jax.lax.psum(v, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
-      >>> grader.replay(total, np.arange(4.0)).result
+      >>> grader.replay(total, array).result
       array([6.], dtype=float32)
     """
-    watched = record(fn, *args, **kw)
-    if not watched.frames and not watched.ended:
-        raise ValueError(
-            "There is no shard_map in this function, so the compiler decides what each device does, and there are no "
-            "lines of a device's own to step through. `grader.communication(fn, *args)` says what the compiler chose."
-        )
+    watched = playback(fn, *args, **kw)
+    while isinstance(fn, functools.partial):
+        fn = fn.func
     return Replay(getattr(fn, "__name__", "program"), watched)
 
 
-def record(fn: Callable[..., Any], *args: Any, reach: Reach = Reach(), **kw: Any) -> Record:
+def playback(fn: Callable[..., Any], *args: Any, reach: Reach = Reach(), **kw: Any) -> Playback:
     """The facts of a run: `fn` is traced once, and interpreted on the values of `args`."""
     arrays = [k for k, argument in enumerate(args) if _holds_numbers(argument)]
 
@@ -65,10 +66,12 @@ def record(fn: Callable[..., Any], *args: Any, reach: Reach = Reach(), **kw: Any
         try:
             leaves = [value for (value,) in machine.run(jaxpr, values, Scene())]
             whole = jax.tree.unflatten(jax.tree.structure(result), leaves)
-        except Ended as end:
+        except Halt as end:
             ended = str(end)
-    frames = named(machine.recorder.frames)
-    return Record(frames, excerpts(frame.place for frame in frames if frame.place), whole, ended)
+    frames = with_names(machine.scribe.frames)
+    if not frames and not ended:
+        ended = BY_COMPILER
+    return Playback(frames, excerpts(frame.place for frame in frames if frame.place), whole, ended)
 
 
 def _holds_numbers(argument: Any) -> bool:

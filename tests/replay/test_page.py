@@ -168,8 +168,8 @@ def test_where_no_script_runs_there_is_the_text(watched, browser):
 def test_nothing_of_a_strangers_runs(watched, tab):
     """Each vector as a line of the source, a name, an operation, a note, a file, a title and the end's words."""
     vectors = [vector.replace("\n", " ") for vector in pages.VECTORS]
-    (place,) = {frame.place.file for frame in watched.record.frames if frame.place}
-    plain = watched.record.frames[2]
+    (place,) = {frame.place.file for frame in watched.facts.frames if frame.place}
+    plain = watched.facts.frames[2]
     frames = [
         replace(
             plain,
@@ -182,7 +182,7 @@ def test_nothing_of_a_strangers_runs(watched, tab):
         for k, vector in enumerate(vectors)
     ]
     facts = replace(
-        watched.record, frames=tuple(frames), excerpts=(Excerpt(place, 1, tuple(vectors)),), ended=" ".join(vectors)
+        watched.facts, frames=tuple(frames), excerpts=(Excerpt(place, 1, tuple(vectors)),), ended=" ".join(vectors)
     )
     hits = []
     tab.expose_function("hit", lambda what: hits.append(what))

@@ -11,6 +11,7 @@ SUITE = (
     "programs",
     "judging",
     "draw",
+    "replay/test_lockstep.py",
     "test_feedback.py",
     "lessons/test_exercises.py",
     "arrays/test_ratios.py",

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from grader.jax_versions import Place, places
+from grader.jax_versions import Spot, spots
 from grader.replay.collectives import is_key
 from grader.replay.frames import Frame, Held, Seen
 from grader.replay.scenes import Scene
@@ -22,7 +22,7 @@ PACKAGES = sysconfig.get_paths()["purelib"]
 
 
 @dataclass
-class Recorder:
+class Scribe:
     """The frames of one run, in order."""
 
     frames: list[Frame] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Recorder:
             self.frames.pop()
         self.frames.append(frame)
 
-    def note(self, scene: Scene, stack: tuple[Place, ...], note: str, arrays: Sequence[Held]) -> None:
+    def note(self, scene: Scene, stack: tuple[Spot, ...], note: str, arrays: Sequence[Held]) -> None:
         """What no line does: how arguments come in, and results go out."""
         if scene.recorded:
             facts = (tuple(arrays[:MOST]), scene.here, scene.scopes, scene.backward)
@@ -56,9 +56,9 @@ def _line(frame: Frame) -> Any:
     return place and (place.file, place.function, place.first)
 
 
-def written_at(eqn: Any) -> tuple[Place, ...]:
+def written_at(eqn: Any) -> tuple[Spot, ...]:
     """The author's own places, innermost first: packages that are installed are nobody's to step through."""
-    everywhere = places(eqn)
+    everywhere = spots(eqn)
     return tuple(place for place in everywhere if not place.file.startswith(PACKAGES)) or tuple(everywhere)
 
 
