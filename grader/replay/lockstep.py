@@ -68,8 +68,21 @@ class Lockstep:
         known = dict(zip([*inner.constvars, *inner.invars], [*constants, *values], strict=True))
         read = lambda v: scene.everywhere(v.val) if isinstance(v, core.Literal) else known[v]  # noqa: E731
         for eqn in inner.eqns:
-            known.update(zip(eqn.outvars, self._step(eqn, [read(v) for v in eqn.invars], scene), strict=True))
+            known.update(zip(eqn.outvars, self._tried(eqn, [read(v) for v in eqn.invars], scene), strict=True))
         return [read(v) for v in inner.outvars]
+
+    def _tried(self, eqn: Any, values: list[Values], scene: Scene) -> list[Values]:
+        """A step; what cannot be worked out here ends the replay, with what was seen until then."""
+        try:
+            return self._step(eqn, values, scene)
+        except Halt:
+            raise
+        except Exception as error:
+            where = f" in line {stack[0].first}" if (stack := written_at(eqn)) else ""
+            raise Halt(
+                f"Stopped before {eqn.primitive.name}{where}, which cannot be worked out here: "
+                f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            ) from error
 
     def _step(self, eqn: Any, values: list[Values], scene: Scene) -> list[Values]:
         if not (here := self.here(scene)) or eqn.primitive.name.startswith("debug_"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -84,7 +85,7 @@ def seen(block: Any) -> Seen:
         numbers = seen(jax.random.key_data(block))
         return replace(numbers, shape=block.shape, dtype="key")
     array = np.asarray(block)
-    flat = array.reshape(-1, array.shape[-1]) if array.ndim else array.reshape(1, 1)
+    flat = array.reshape(math.prod(array.shape[:-1]), array.shape[-1] if array.ndim else 1)
     real = array.size > 0 and array.dtype.kind not in "cV" and array.dtype != bool
     content = hashlib.sha1(f"{array.dtype}{array.shape}".encode() + np.ascontiguousarray(array).tobytes()).hexdigest()
     return Seen(

@@ -175,6 +175,23 @@ def test_what_is_too_long_or_too_large_ends_with_a_word_on_it(reach, said):
     assert said in found.ended and found.result is None
 
 
+def test_what_cannot_be_worked_out_ends_with_what_was_seen_until_then():
+    """A solver whose parts send: JAX solves it on devices, and here it is not taken apart."""
+
+    def body(a):
+        doubled = 2 * a
+        return lax.custom_linear_solve(lambda v: lax.psum(v, "x") + v, doubled, lambda matvec, b: matvec(b))
+
+    found = playback(mapped(body, P("x"), P("x")), GRID)
+    assert found.ended.startswith("Stopped before custom_linear_solve in line ")
+    assert [frame.arrays[0].name for frame in found.frames] == ["a", "doubled"]
+
+
+def test_empty_arrays_are_seen():
+    assert_as_jax_has_it(mapped(lambda a: a, P("x"), P("x")), np.zeros((4, 0), np.float32))
+    assert "float32[1,0]" in str(grader.replay(mapped(lambda a: a, P("x"), P("x")), np.zeros((4, 0), np.float32)))
+
+
 def test_what_is_too_large_from_the_start_is_said():
     found = Replay("sum", playback(mapped(lambda a: a), GRID, reach=Reach(entries=10)))
     assert "more than 10 entries" in str(found) and "more than 10 entries" in found._repr_html_()
