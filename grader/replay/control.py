@@ -136,7 +136,7 @@ def shard_map(run: Interpreter, eqn: Any, values: list[Values], scene: Scene) ->
     _arrive(run, eqn, parts, inside)
     after = run.run(p["jaxpr"], parts, inside)
     run.leave()
-    run.note(inside, written_at(eqn), f"out by {_listed(p['out_specs'])}", [held("", x) for x in after])
+    run.note(inside, written_at(eqn), f"results go out by {_listed(p['out_specs'])}", [held("", x) for x in after])
     groups = groups_along(mesh, [axis for axis in mesh if axis in axes])
     joined = [
         _joined(x, spec, var.aval.shape, mesh, groups)
@@ -153,7 +153,7 @@ def _arrive(run: Interpreter, eqn: Any, parts: Sequence[Values], scene: Scene) -
     names = known if len(known) == len(parts) else [""] * len(parts)
     arrays = [held(name, blocks) for name, blocks in zip(names, parts, strict=True)]
     stack = (where, *written_at(eqn)) if where else written_at(eqn)
-    run.note(scene, stack, f"in by {_listed(eqn.params['in_specs'])}", arrays)
+    run.note(scene, stack, f"arguments come in by {_listed(eqn.params['in_specs'])}", arrays)
 
 
 def _listed(specs: Sequence[P]) -> str:

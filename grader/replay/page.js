@@ -35,6 +35,8 @@ function show(root, data) {
   };
   const sends = frame => frame.transfer || frame.waits.length;
   const turnOf = frame => frame.scopes.filter(scope => scope.startsWith("turn")).join(" · ");
+  const deep = frame => frame.stack.length;
+  const noDeeper = from => frame => deep(frame) <= deep(data.frames[from]);
   const newTurn = (frame, k) => turnOf(frame) && (!k || turnOf(frame) !== turnOf(data.frames[k - 1]));
 
   // The parts that stay.
@@ -46,6 +48,7 @@ function show(root, data) {
   const end = button("▶|", "Last line (End)", () => go(last));
   const jump = button("next collective", "Next collective (N)", () => go(next(step, 1, sends)));
   const turn = button("next turn", "Next turn of the loop (T)", () => go(next(step, 1, newTurn)));
+  const past = button("over the call", "On to a line that is no deeper: past calls and loops (O)", () => go(next(step, 1, noDeeper(step))));
   const who = make("select", {"aria-label": "Which device", onchange: () => {alone = Number(who.value); draw();}});
   const where = make("span", {class: "where"});
   const slider = make("input", {type: "range", min: 0, max: last, value: 0, "aria-label": "Step", oninput: () => go(Number(slider.value))});
@@ -73,9 +76,9 @@ function show(root, data) {
   const devices = make("div", {class: "devices"});
   const both = make("div", {class: "both"}, source, make("div", {}, names, devices));
   const frameOf = make("div", {class: "replay", tabindex: "0", role: "group", "aria-label": `Replay of ${data.title}`},
-    make("div", {class: "bar"}, make("span", {class: "title", text: data.title}), first, before, play, after, end, jump, turn, who, where),
+    make("div", {class: "bar"}, make("span", {class: "title", text: data.title}), first, before, play, after, end, past, jump, turn, who, where),
     make("div", {class: "time"}, marks, slider), told, ended, both,
-    make("div", {class: "help"}, ...["← →", " line   ", "N", " next collective   ", "T", " next turn   ", "space", " play   ", "Esc", " all devices"]
+    make("div", {class: "help"}, ...["← →", " line   ", "O", " over the call   ", "N", " next collective   ", "T", " next turn   ", "space", " play   ", "Esc", " all devices"]
       .map((text, k) => k % 2 ? text : make("kbd", {text}))));
   // On the window, and before others: JupyterLab's shortcuts listen on the document. What has a meaning here stays here.
   window.addEventListener("keydown", press, true);
@@ -86,7 +89,7 @@ function show(root, data) {
     if (!path.includes(frameOf) || event.ctrlKey || event.metaKey || event.altKey) return;
     const acts = {
       ArrowLeft: () => go(step - 1), ArrowRight: () => go(step + 1), Home: () => go(0), End: () => go(last),
-      n: () => go(next(step, 1, sends)), N: () => go(next(step, -1, sends)), t: () => go(next(step, 1, newTurn)),
+      n: () => go(next(step, 1, sends)), N: () => go(next(step, -1, sends)), t: () => go(next(step, 1, newTurn)), o: () => go(next(step, 1, noDeeper(step))),
       T: () => go(next(step, -1, newTurn)), Escape: () => {alone = -1; pinned = ""; draw();}, " ": run,
     };
     if (event.key === "Enter" && typed.classList.contains("device")) typed.click();
@@ -236,10 +239,11 @@ function show(root, data) {
       return {x: place.left - box.left + place.width / 2, y: place.top - box.top + place.height / 2, w: place.width / 2, h: place.height / 2};
     });
     if (!frame.transfer.moves.length) {
-      for (const group of frame.transfer.groups) {
-        const d = group.map((device, k) => `${k ? "L" : "M"}${at[device].x} ${at[device].y}`).join(" ");
+      frame.transfer.groups.forEach((group, number) => group.slice(1).forEach((device, k) => {
+        const d = between(at[group[k]], at[device]) ? arc(at[group[k]], at[device], number % 2 ? -1 : 1)
+          : `M${at[group[k]].x} ${at[group[k]].y} L${at[device].x} ${at[device].y}`;
         under.append(line(d, "bus"), line(d, "flow"));
-      }
+      }));
       return [under, over];
     }
     const defs = document.createElementNS(SVG, "defs"), marker = document.createElementNS(SVG, "marker");
@@ -255,19 +259,24 @@ function show(root, data) {
     }
     return [under, over];
   }
-  // From edge to edge; past other devices, in a bow along their side.
-  function arc(a, b) {
-    const down = Math.abs(b.y - a.y) > Math.abs(b.x - a.x), ahead = down ? Math.sign(b.y - a.y) : Math.sign(b.x - a.x);
-    const next = down ? Math.abs(b.y - a.y) < a.h + b.h + 40 : Math.abs(b.x - a.x) < a.w + b.w + 40;
-    const straight = down ? Math.abs(b.x - a.x) < 5 : Math.abs(b.y - a.y) < 5;
-    if (next || !straight) {
+  const isDown = (a, b) => Math.abs(b.y - a.y) > Math.abs(b.x - a.x);
+  // Whether other devices lie on the straight way.
+  function between(a, b) {
+    const down = isDown(a, b);
+    return (down ? Math.abs(b.x - a.x) < 5 : Math.abs(b.y - a.y) < 5)
+      && (down ? Math.abs(b.y - a.y) > a.h + b.h + 40 : Math.abs(b.x - a.x) > a.w + b.w + 40);
+  }
+  // From edge to edge; past other devices, in a bow along one side of them.
+  function arc(a, b, side = 1) {
+    const down = isDown(a, b), ahead = down ? Math.sign(b.y - a.y) : Math.sign(b.x - a.x);
+    if (!between(a, b)) {
       const [x, y, u, v] = down ? [a.x - ahead * 9, a.y + ahead * (a.h - 5), b.x - ahead * 9, b.y - ahead * (b.h - 4)]
         : [a.x + ahead * (a.w - 5), a.y - ahead * 9, b.x - ahead * (b.w - 4), b.y - ahead * 9];
       return `M${x} ${y} L${u} ${v}`;
     }
-    const bow = 16;
-    return down ? `M${a.x + a.w - 8} ${a.y} C${a.x + a.w + bow} ${a.y} ${b.x + b.w + bow} ${b.y} ${b.x + b.w - 5} ${b.y}`
-      : `M${a.x} ${a.y + a.h - 8} C${a.x} ${a.y + a.h + bow} ${b.x} ${b.y + b.h + bow} ${b.x} ${b.y + b.h - 5}`;
+    const [w, u, h, v] = [a.w, b.w, a.h, b.h].map(half => side * half), bow = side * 16, edge = side * 8;
+    return down ? `M${a.x + w - edge} ${a.y} C${a.x + w + bow} ${a.y} ${b.x + u + bow} ${b.y} ${b.x + u - edge / 2} ${b.y}`
+      : `M${a.x} ${a.y + h - edge} C${a.x} ${a.y + h + bow} ${b.x} ${b.y + v + bow} ${b.x} ${b.y + v - edge / 2}`;
   }
 
   function mark(frame) {
@@ -298,8 +307,9 @@ function show(root, data) {
     where.textContent = `${step + 1} of ${last + 1}`;
     [...marks.children].forEach((one, k) => one.classList.toggle("past", k <= step));
     [[first, step > 0], [before, step > 0], [after, step < last], [end, step < last], [jump, next(step, 1, sends) >= 0],
-      [turn, next(step, 1, newTurn) >= 0]].forEach(([one, possible]) => one.disabled = !possible);
+      [turn, next(step, 1, newTurn) >= 0], [past, next(step, 1, noDeeper(step)) >= 0]].forEach(([one, possible]) => one.disabled = !possible);
     turn.hidden = !data.frames.some(turnOf);
+    past.hidden = new Set(data.frames.map(deep)).size < 2;
     jump.hidden = !data.frames.some(sends);
     ended.hidden = !data.ended || step < last;
     if (alone >= count) alone = -1;
@@ -310,6 +320,7 @@ function show(root, data) {
     const chosen = nameOf(frame), shape = sizes(frame).map(([, size]) => size);
     const columns = shape.length < 2 ? Math.min(count, count > 4 ? 4 : count) : count / shape[0];
     const width = frameOf.clientWidth;
+    frameOf.classList.toggle("narrow", width < 560);
     frameOf.classList.toggle("stacked", width < 700 || columns > 2 && width < 1150);
     const fitting = width < 560 ? Math.min(columns, 2) : columns > 4 && width < 1000 ? 4 : columns;
     devices.style.setProperty("--columns", alone >= 0 ? 1 : fitting);

@@ -178,7 +178,7 @@ class _Pool:
 def _entry(value: Any) -> str:
     if isinstance(value, (np.bool_, np.integer)):
         return str(value)
-    return number(complex(value) if np.iscomplexobj(value) else float(value), 4)
+    return number(complex(value) if np.iscomplexobj(value) else float(value) + 0.0, 4)  # no -0
 
 
 class _Palette:

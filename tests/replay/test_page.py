@@ -94,7 +94,7 @@ def test_keys_step_through_the_lines_and_turns(watched, tab):
     assert tab.locator("pre").is_hidden()
     where = tab.locator(".where")
     tab.locator(".replay").focus()
-    for key, place in [("ArrowRight", 2), ("ArrowLeft", 1), ("n", 2), ("t", 4), ("End", 9), ("Home", 1)]:
+    for key, place in [("ArrowRight", 2), ("ArrowLeft", 1), ("n", 2), ("t", 4), ("o", 5), ("End", 9), ("Home", 1)]:
         tab.keyboard.press(key)
         assert where.inner_text() == f"{place} of 9"
     tab.keyboard.press("n")
