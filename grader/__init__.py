@@ -11,6 +11,7 @@ from grader.guide.receipts import hand_in
 from grader.processes.launch import launch
 from grader.processes.trial import trial
 from grader.programs.report import communication
+from grader.replay.watch import replay
 from grader.reviews.asking import review
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "launch",
     "progress",
     "ratios",
+    "replay",
     "reset",
     "review",
     "trial",

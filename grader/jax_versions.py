@@ -11,6 +11,7 @@ import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -65,6 +66,58 @@ def quick_options() -> dict[str, Any]:
 def open_jaxpr(jaxpr: Any) -> Jaxpr:
     """The jaxpr without the constants it closes over. Since JAX 0.12 open and closed ones are of one class."""
     return getattr(jaxpr, "jaxpr", jaxpr)
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A piece of a source: lines count from 1, columns from 0."""
+
+    file: str
+    function: str
+    first: int
+    start: int
+    last: int
+    end: int
+
+
+def spots(eqn: Any) -> list[Spot]:
+    """Where an equation of a jaxpr was written, its callers behind it; JAX's own files are left out."""
+    from jax._src import source_info_util
+
+    return [
+        Spot(f.file_name, f.function_name, f.start_line, f.start_column, f.end_line, f.end_column)
+        for f in source_info_util.user_frames(eqn.source_info.traceback)
+    ]
+
+
+def is_backward(eqn: Any) -> bool:
+    """Whether an equation belongs to a gradient's way back."""
+    return "transpose(" in str(eqn.source_info.name_stack)
+
+
+def argument_names(jaxpr: Any) -> tuple[str, ...]:
+    """What the author of a traced function calls its arguments, as far as JAX knows."""
+    return tuple(name or "" for name in getattr(jaxpr.debug_info, "arg_names", None) or ())
+
+
+def definition(jaxpr: Any) -> Spot | None:
+    """Where a traced function is defined, as far as JAX knows."""
+    told = jaxpr.debug_info
+    line = getattr(told, "func_lineno", None)
+    return Spot(told.func_filename, told.func_name, line, 0, line, 0) if line else None
+
+
+def scan_parts(params: Mapping[str, Any]) -> tuple[int, int]:
+    """How many of a scan's operands are constants, and how many are carried. JAX 0.12 writes them as trees."""
+    if "ft_in" in params:
+        constants, carried, _ = (len(list(part)) for part in params["ft_in"].unpack())
+        return constants, carried
+    return params["num_consts"], params["num_carry"]
+
+
+def newly_manual(params: Mapping[str, Any]) -> frozenset[str]:
+    """The axes that a shard_map is manual over. JAX from 0.8 on leaves out those that were so before."""
+    return frozenset(params["newly_manual_axes"] if "newly_manual_axes" in params else params["manual_axes"])
 
 
 def public_module(module: str) -> str:

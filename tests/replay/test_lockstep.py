@@ -1,0 +1,259 @@
+"""What every device holds in the end is what JAX computes; and where devices wait, nothing hangs."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from answering import ROOT, answered, asked
+from jax import lax
+from jax.sharding import PartitionSpec as P
+from rota import in_turn
+
+import grader
+from grader.arrays.laid import Array, holds_arrays
+from grader.arrays.meshes import make_mesh, put
+from grader.arrays.numbers import close
+from grader.exercises.forms import Programs
+from grader.jax_versions import varying
+from grader.lessons import EXERCISES
+from grader.programs.program import with_gradient
+from grader.replay.lockstep import Reach
+from grader.replay.page import Replay
+from grader.replay.watch import BY_COMPILER, playback
+
+MESH = {"x": 4, "y": 2}
+GRID = np.arange(1.0, 65.0, dtype=np.float32).reshape(8, 8)
+ROUND = [(k, (k + 1) % 4) for k in range(4)]
+
+
+def mapped(body, spec=P("x", "y"), out=P("x", "y"), **options):
+    mesh = make_mesh(MESH)
+    return jax.shard_map(body, **{"mesh": mesh, "in_specs": spec, "out_specs": out, "check_vma": False, **options})
+
+
+def assert_as_jax_has_it(fn, *args):
+    found, expected = playback(fn, *args), jax.jit(fn)(*args)
+    assert found.ended == ""
+    assert jax.tree.structure(found.result) == jax.tree.structure(expected)
+    for one, other in zip(jax.tree.leaves(found.result), jax.tree.leaves(expected), strict=True):
+        assert one.dtype == other.dtype
+        assert close(np.asarray(one), np.asarray(other))
+    return found
+
+
+@pytest.mark.parametrize(
+    "body, out",
+    [
+        (lambda a: lax.psum(a, ("x", "y")), P()),
+        (lambda a: lax.pmean(a.astype(jnp.bfloat16), "y"), P("x")),
+        (lambda a: lax.pmax((a * 3).astype(jnp.int32), "x") - lax.pmin(a.astype(jnp.int32), "y"), P("x", "y")),
+        (lambda a: lax.all_gather(a, ("y", "x"), axis=1).reshape(2, -1), P("x", "y")),
+        (lambda a: lax.all_gather(a, "x", tiled=True), P(None, "y")),
+        (lambda a: lax.psum_scatter(a, "y", scatter_dimension=1, tiled=True), P("x", "y")),
+        (lambda a: lax.psum_scatter(a.reshape(2, 4), "y"), P(("x", "y"))),
+        (lambda a: lax.ppermute(a, "x", ROUND[:-1]), P("x", "y")),
+        (lambda a: lax.all_to_all(a, "y", 1, 0, tiled=True), P("x", "y")),
+        (lambda a: lax.all_to_all(a.reshape(2, 2, 2), "y", 1, 0).reshape(2, 4), P("x", "y")),
+        (lambda a: a + lax.axis_index(("x", "y")) + lax.axis_size("x"), P("x", "y")),
+        (lambda a: jax.vmap(lambda row: lax.psum(row, "x"))(a), P(None, "y")),
+        (lambda a: jax.random.normal(jax.random.fold_in(jax.random.key(1), lax.axis_index("y")), (2, 2)), P("x", "y")),
+        (lambda a: jnp.where(lax.psum(a > 20, "x") > 1, a, 0), P("x", "y")),
+        (lambda a: jax.checkpoint(lambda v: jnp.sin(lax.psum(v, "x")))(a), P(None, "y")),
+        (lambda a: lax.fori_loop(0, lax.axis_index("x") + 1, lambda k, v: 2 * v, a), P("x", "y")),
+        (lambda a: lax.scan(lambda c, row: (c + row, lax.psum(row, "y")), a[0], a, reverse=True)[1], P("x", "y")),
+        (lambda a: lax.cond(lax.axis_index("y") == 0, lambda v: lax.psum(v, "x"), lambda v: -v, a), P("x", "y")),
+        (lambda a: lax.switch(lax.axis_index("x"), [jnp.sin, jnp.cos, jnp.abs], a), P("x", "y")),
+        (lambda a: {"two": (a, lax.psum(a, "y"))}, {"two": (P("x", "y"), P("x"))}),
+    ],
+)
+def test_each_collective_and_each_part_of_a_program_gives_what_jax_gives(body, out):
+    assert_as_jax_has_it(mapped(body, out=out), GRID)
+
+
+@jax.custom_vjp
+def _summed_on_the_way_back(x):
+    return x
+
+
+_summed_on_the_way_back.defvjp(lambda x: (x, None), lambda _, g: (varying(lax.psum(g, "x"), "x"),))
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_gradients_go_forward_and_then_back(check):
+    def loss(a):
+        local = lambda v: lax.pmean(jnp.tanh(_summed_on_the_way_back(v)).sum(), ("x", "y"))  # noqa: E731
+        return mapped(local, out=P(), check_vma=check)(a)
+
+    ways = [frame.backward for frame in assert_as_jax_has_it(jax.value_and_grad(loss), GRID / 64).frames]
+    assert set(ways) == {False, True} and ways == sorted(ways)
+
+
+def test_axes_that_are_left_to_the_compiler_and_a_shard_map_inside_another():
+    def inner(a):
+        return 2 * lax.psum(a, "y")
+
+    def outer(a):
+        a = lax.psum(a, "x")
+        return jax.shard_map(inner, in_specs=P(None, "y"), out_specs=P(), axis_names={"y"})(a)
+
+    partly = jax.jit(mapped(outer, P("x"), P(), axis_names={"x"}, check_vma=True))
+    assert_as_jax_has_it(partly, GRID)
+    assert_as_jax_has_it(lambda a: lax.scan(lambda total, row: (total + partly(a), row), 0 * a[:2, :4], a)[0], GRID)
+
+
+def test_a_mesh_of_three_axes():
+    mesh = make_mesh({"x": 2, "y": 2, "z": 2})
+    body = lambda a: lax.psum(a, ("z", "x")) + lax.axis_index("y")  # noqa: E731
+    assert_as_jax_has_it(jax.shard_map(body, mesh=mesh, in_specs=P(("z", "x"), "y"), out_specs=P(None, "y")), GRID)
+
+
+def _ragged(a):
+    me, ones = lax.axis_index("x"), jnp.ones(4, jnp.int32)
+    return lax.ragged_all_to_all(a, 0 * a, jnp.arange(4), ones, me * ones, ones, axis_name="x")
+
+
+@pytest.mark.parametrize(
+    "body, expected, sent",
+    [
+        (_ragged, np.arange(16.0).reshape(4, 4).T.ravel(), 12),
+        (lambda a: lax.pbroadcast(a, "x", 2), np.tile(np.arange(8.0, 12.0), 4), 16),
+    ],
+)
+def test_what_simulated_devices_cannot_do_is_worked_out_all_the_same(body, expected, sent):
+    found = playback(mapped(body, P("x"), P("x")), np.arange(16.0, dtype=np.float32))
+    assert found.result.tolist() == expected.tolist()
+    assert [f.transfer.bytes_sent for f in found.frames if f.transfer] == [sent]
+
+
+@pytest.mark.parametrize(
+    "body, said",
+    [
+        (
+            lambda a: lax.cond(lax.axis_index("x") == 0, lambda v: lax.psum(v, "x"), lambda v: v, a),
+            "Device 0 stands in psum over x in line {}; devices 2, 4, 6 never come there.",
+        ),
+        (
+            lambda a: lax.while_loop(
+                lambda s: s[0] < lax.axis_index("x") + 1,
+                lambda s: (s[0] + 1, lax.ppermute(s[1], "x", ROUND)),
+                (0, a),
+            )[1],
+            "Devices 2, 4, 6 stand in ppermute over x in line {}; device 0 never comes there.",
+        ),
+    ],
+)
+def test_of_devices_that_wait_it_is_said_who_stands_where_and_who_never_comes(body, said):
+    found = playback(mapped(body, P("x"), P("x")), GRID)
+    (frame,) = [f for f in found.frames if f.waits]
+    assert found.result is None
+    assert said.format(frame.place.first) in found.ended
+    assert "ppermute" in linecache.getline(__file__, frame.place.first) or "psum" in said
+
+
+def test_a_group_that_is_complete_waits_for_nobody():
+    body = lambda a: lax.cond(lax.axis_index("y") == 0, lambda v: lax.psum(v, "x"), lambda v: v, a)  # noqa: E731
+    sent = [f.transfer for f in playback(mapped(body), GRID).frames if f.transfer]
+    assert [one.groups for one in sent] == [((0, 2, 4, 6),)]
+
+
+@pytest.mark.parametrize(
+    "reach, said",
+    [
+        (Reach(frames=5), "Watched 5 lines"),
+        (Reach(seconds=0), "Watched for 0 s"),
+        (Reach(entries=10), "an array of shape (8, 8)"),
+    ],
+)
+def test_what_is_too_long_or_too_large_ends_with_a_word_on_it(reach, said):
+    body = lambda a: lax.fori_loop(0, 9, lambda k, v: lax.ppermute(v, "x", ROUND), a)  # noqa: E731
+    found = playback(mapped(body), GRID, reach=reach)
+    assert said in found.ended and found.result is None
+
+
+def test_what_cannot_be_worked_out_ends_with_what_was_seen_until_then():
+    """A solver whose parts send: JAX solves it on devices, and here it is not taken apart."""
+
+    def body(a):
+        doubled = 2 * a
+        return lax.custom_linear_solve(lambda v: lax.psum(v, "x") + v, doubled, lambda matvec, b: matvec(b))
+
+    found = playback(mapped(body, P("x"), P("x")), GRID)
+    assert found.ended.startswith("Stopped before custom_linear_solve in line ")
+    assert [frame.arrays[0].name for frame in found.frames] == ["a", "doubled"]
+
+
+def test_empty_arrays_are_seen():
+    assert_as_jax_has_it(mapped(lambda a: a, P("x"), P("x")), np.zeros((4, 0), np.float32))
+    assert "float32[1,0]" in str(grader.replay(mapped(lambda a: a, P("x"), P("x")), np.zeros((4, 0), np.float32)))
+
+
+def test_what_is_too_large_from_the_start_is_said():
+    found = Replay("sum", playback(mapped(lambda a: a), GRID, reach=Reach(entries=10)))
+    assert "more than 10 entries" in str(found) and "more than 10 entries" in found._repr_html_()
+
+
+def test_a_program_that_is_left_to_the_compiler_is_told_what_else_there_is():
+    told = grader.replay(lambda a: a @ a, GRID)
+    assert "no shard_map" in str(told) and "`grader.communication(fn, *args)`" in told._repr_html_()
+    assert close(told.result, GRID @ GRID)
+
+
+def test_bytes_are_those_of_the_report():
+    body = lambda a: lax.psum(lax.all_to_all(lax.all_gather(a, "x"), "y", 2, 1, tiled=True), "y")  # noqa: E731
+    fn = mapped(body, out=P(None, "x"))
+    report = grader.communication(fn, put(GRID, P("x", "y"), make_mesh(MESH)))
+    sent = [f.transfer for f in playback(fn, GRID).frames if f.transfer]
+    told = [(c.kind, c.axes, c.bytes_sent) for c in report.collectives]
+    assert [(one.kind, one.axes, one.bytes_sent) for one in sent] == told
+
+
+def test_values_may_be_typed_as_varying():
+    assert_as_jax_has_it(mapped(lambda a: varying(lax.psum(a, "x"), "x"), check_vma=True), GRID)
+
+
+# Exercises: whoever solves them, or makes one of the known mistakes.
+
+
+def rotated(every):
+    place = 0
+    for lesson in sorted(p.stem for p in (ROOT / "solutions").glob("*/*.md") if p.stem == p.parent.name):
+        for name in asked(lesson):
+            exercise = EXERCISES[name]
+            if isinstance(exercise.kind, Programs) and not exercise.by_compiler:
+                for mistake in (None, *exercise.mistakes):
+                    number = f"{lesson}-{name}-{mistake.name if mistake else 'solved'}"
+                    yield pytest.param(lesson, exercise, mistake, id=number, marks=in_turn(place, every))
+                    place += 1
+
+
+def laid(argument, mesh):
+    return jax.tree.map(lambda a: put(a.value, a.spec, mesh), argument, is_leaf=lambda a: isinstance(a, Array))
+
+
+@pytest.mark.parametrize("lesson, exercise, mistake", list(rotated(every=48)))
+def test_an_answer_to_an_exercise_ends_as_jax_computes_it(lesson, exercise, mistake):
+    case = exercise.draw_cases(7)[0]
+    mesh = make_mesh(case.mesh, explicit=case.explicit)
+    arrays = [laid(a, mesh) for a in case.arguments.values() if holds_arrays(a)]
+    fixed = {name: a for name, a in case.arguments.items() if not holds_arrays(a)}
+    work = mistake.wrong if mistake else answered("solutions", lesson)[exercise.name]
+    fn = functools.partial(work, **fixed, mesh=mesh)
+    if case.cotangents is not None:
+        fn = with_gradient(fn, len(arrays))
+        arrays.append(laid(case.cotangents, mesh))
+    try:
+        jax.eval_shape(fn, *arrays)
+    except Exception:
+        pytest.skip("JAX refuses to trace it") if mistake else pytest.fail("a solution that cannot be traced")
+    found = playback(fn, *arrays)
+    if found.ended.startswith(("Nobody goes on", "ppermute sends")):
+        assert mistake  # on devices it would wait for ever, or be refused
+        return
+    assert found.ended in ("", BY_COMPILER)
+    for one, other in zip(jax.tree.leaves(found.result), jax.tree.leaves(jax.jit(fn)(*arrays)), strict=True):
+        assert close(np.nan_to_num(np.asarray(one)), np.nan_to_num(np.asarray(other)))
