@@ -23,7 +23,7 @@ from grader.judging.errors import meaning, stopped
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
 from grader.judging.results import Expected
-from grader.judging.signatures import Seen, on, right_elsewhere, signature
+from grader.judging.signatures import Compared, on, right_elsewhere, signature
 from grader.programs.execution import Failed
 from grader.programs.program import Program, with_gradient
 from grader.programs.structure import Collective, Structure, times
@@ -90,11 +90,11 @@ class ProgramLadder(Ladder):
         arrays = range(len(self._run(k).results))
         return next(array for array in arrays if self._seen(k, array).wrong)
 
-    def _seen(self, k: int, array: int) -> Seen:
+    def _seen(self, k: int, array: int) -> Compared:
         result = self._run(k).results[array]
         whole = list(_expected(self.exercise, self.cases[k]).values())[array]
         places = [str(index) for index in result.blocks.indices]
-        return Seen(
+        return Compared(
             block_values(result),
             results.expected_blocks(result, whole),
             self.cases[k].mesh,

@@ -23,7 +23,7 @@ ENOUGH = 3  # different entries: fewer have some ratio by chance
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class Compared:
     """The blocks of a result in one case and those expected, in the order of devices.
 
     Blocks with the same place are copies of one part of the array.
@@ -55,7 +55,7 @@ def on(mesh: Mapping[str, int]) -> str:
     return " × ".join(map(str, mesh.values())) + " devices"
 
 
-def signature(seen: Seen, elsewhere: Seen | None = None) -> str:
+def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
     """What a wrong result suggests; `elsewhere` is the same program's on another mesh. "" when it suggests nothing."""
     tried: list[Callable[[], str]] = [
         lambda: _only_on_some_meshes(seen, elsewhere),
@@ -66,7 +66,7 @@ def signature(seen: Seen, elsewhere: Seen | None = None) -> str:
     return next(filter(None, (look() for look in tried)), "")
 
 
-def _only_on_some_meshes(seen: Seen, elsewhere: Seen | None) -> str:
+def _only_on_some_meshes(seen: Compared, elsewhere: Compared | None) -> str:
     if elsewhere is None or elsewhere.wrong:
         return ""
     return right_elsewhere(elsewhere.on, seen.on)
@@ -79,7 +79,7 @@ def right_elsewhere(there: str, here: str) -> str:
     )
 
 
-def _copies_differ(seen: Seen) -> str:
+def _copies_differ(seen: Compared) -> str:
     for (one, a), (other, b) in itertools.combinations(enumerate(seen.places), 2):
         if a == b and not close(seen.blocks[one], seen.blocks[other]):
             return (
@@ -90,7 +90,7 @@ def _copies_differ(seen: Seen) -> str:
     return ""
 
 
-def _ratio(seen: Seen, elsewhere: Seen | None) -> str:
+def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
     """Every entry is the same number of times too large. Of axes it speaks when the number follows them."""
     factor = _factor(seen)
     if factor is None:
@@ -132,7 +132,7 @@ def _sizes(*meshes: Mapping[str, int]) -> list[tuple[str, Callable[[Mapping[str,
     return [*along, ("the number of all devices", lambda mesh: math.prod(mesh.values()))]
 
 
-def _factor(seen: Seen) -> float | None:
+def _factor(seen: Compared) -> float | None:
     """By what every entry is multiplied; None where that differs, or is nothing, or there is too little to tell."""
     pairs = zip(seen.blocks, seen.expected, strict=True)
     if any(b.shape != e.shape or b.dtype.kind not in "fiu" for b, e in pairs):
@@ -161,7 +161,7 @@ def _times(factor: float) -> str:
     return f"{part} of what it should be"
 
 
-def _nearly(seen: Seen) -> str:
+def _nearly(seen: Compared) -> str:
     for block, expected in zip(seen.blocks, seen.expected, strict=True):
         if block.shape != expected.shape or expected.dtype.kind != "f" or not np.isfinite(block).all():
             return ""
@@ -170,7 +170,7 @@ def _nearly(seen: Seen) -> str:
     return "Every entry is within 1 % of what it should be. Was something computed, or sent, in fewer bits (bfloat16)?"
 
 
-def _zeros(seen: Seen) -> str:
+def _zeros(seen: Compared) -> str:
     if any(seen.blocks[d].any() for d in seen.wrong):
         return ""
     if not seen.right:
@@ -178,14 +178,14 @@ def _zeros(seen: Seen) -> str:
     return f"The block on device {seen.wrong[0]} is all zeros, and others are right. Who was to send it something?"
 
 
-def _transposed(seen: Seen) -> str:
+def _transposed(seen: Compared) -> str:
     pairs = list(zip(seen.blocks, seen.expected, strict=True))
     if all(e.ndim == 2 and b.shape == e.T.shape and close(b, e.T) for b, e in pairs):
         return "Every block is the transpose of the one that belongs there. Which axes were split, and which joined?"
     return ""
 
 
-def _permuted(seen: Seen) -> str:
+def _permuted(seen: Compared) -> str:
     owners = [[d for d, e in enumerate(seen.expected) if close(b, e)] for b in seen.blocks]
     if not all(owners) or all(d in o for d, o in enumerate(owners)):
         return ""
@@ -196,7 +196,7 @@ def _permuted(seen: Seen) -> str:
     )
 
 
-def _only_some(seen: Seen) -> str:
+def _only_some(seen: Compared) -> str:
     if not seen.right:
         return ""
     return f"Only device{'s' if len(seen.right) > 1 else ''} {', '.join(map(str, seen.right))} came out right."

@@ -14,7 +14,7 @@ from grader.exercises.as_json import from_json, question_from_json, to_json
 from grader.exercises.collecting import asks, collect
 from grader.exercises.limits import ORDER, BytesSent, Limit, Meanwhile, Turns, Written
 from grader.judging.judge import judge
-from grader.judging.signatures import Seen, signature
+from grader.judging.signatures import Compared, signature
 from grader.lessons import EXERCISES, find
 
 INS = (P(None, "x"), P("x", None))
@@ -179,7 +179,7 @@ TALL, WIDE = {"x": 4, "y": 2}, {"x": 2, "y": 4}
 
 
 def seen(signed, mesh=TALL, places=()):
-    return Seen(signed(WANTED, mesh), WANTED, mesh, places)
+    return Compared(signed(WANTED, mesh), WANTED, mesh, places)
 
 
 @pytest.mark.parametrize(
@@ -214,18 +214,20 @@ def test_of_a_ratio_on_one_mesh_no_cause_is_asserted():
 
 def test_too_few_numbers_have_no_ratio():
     scalar = [np.float32(3)] * 8
-    assert signature(Seen([2 * b for b in scalar], scalar, TALL)) == ""
+    assert signature(Compared([2 * b for b in scalar], scalar, TALL)) == ""
 
 
 def test_copies_that_differ_are_named():
     places = [str(d % 2) for d in range(8)]
     wanted = [WANTED[d % 2] for d in range(8)]
-    assert "Devices 0 and 2 hold copies" in signature(Seen([b + d for d, b in enumerate(wanted)], wanted, TALL, places))
+    assert "Devices 0 and 2 hold copies" in signature(
+        Compared([b + d for d, b in enumerate(wanted)], wanted, TALL, places)
+    )
 
 
 def test_transposed_square_blocks_are_named():
     wanted = [np.arange(9.0).reshape(3, 3) + k for k in range(4)]
-    assert "transpose" in signature(Seen([w.T for w in wanted], wanted, {"x": 4}))
+    assert "transpose" in signature(Compared([w.T for w in wanted], wanted, {"x": 4}))
 
 
 def test_answers_cross_the_wire_and_nothing_else_does():
