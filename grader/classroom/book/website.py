@@ -35,8 +35,7 @@ def build_book(root: Path, target: Path) -> None:
 
 
 def lay_out(root: Path, source: Path) -> None:
-    """Write the sources of all pages: the repository's texts, those of `book/`, the lessons without their frame, and the
-    errors."""
+    """Write the sources of all pages: the repository's texts, those of `book/`, the lessons as such, and the errors."""
     shutil.copytree(root / "book", source / "book", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for name in TEXTS:
         shutil.copy(root / name, source)
