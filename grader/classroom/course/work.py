@@ -110,6 +110,8 @@ def _merge(place: Place) -> str:
     before.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(place.mine, before)
     _save(place, _written(merged(mine, base, new)))
+    if [cell.source for cell in mine.cells] == [cell.source for cell in base.cells]:
+        return "updated"
     return f"the lesson has changed, and your work was merged into it (before: {before.relative_to(place.root)})"
 
 
