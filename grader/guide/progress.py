@@ -85,7 +85,7 @@ class Journey:
         if not self.sections:
             return f"<p>{NO_LESSONS}</p>"
         header = "".join(
-            f'<th scope="col" style="text-align:left">{name}</th>' for name in ("lesson", "", "points", "open")
+            f'<th scope="col" style="text-align:left">{name}</th>' for name in ("lesson", "done", "points", "open")
         )
         rows = "".join(map(_row, self.sections))
         note = f"<p>{as_inline_html(self.note)}</p>" if self.note else ""

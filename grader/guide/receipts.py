@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from grader.reviews.question import Text
 
 NOTEBOOK = "JPY_SESSION_NAME"  # where Jupyter tells a kernel which notebook it serves
 FOLDER_OF_COPIES = "handed_in"
+CHECK = re.compile(r"""\bcheck\(\s*["'](\w+)["']""")
 IN_COLAB = (
     "In Colab, save with Ctrl + S, then choose File → Download → Download .ipynb, and hand in the file that you get. "
     "Your points so far: `grader.progress()`."
@@ -36,7 +38,8 @@ def hand_in(notebook: str | Path | None = None) -> Text:
     file = Path(notebook or os.environ.get(NOTEBOOK, ""))
     try:
         content = file.read_bytes()
-        sources = ["".join(cell["source"]) for cell in json.loads(content)["cells"]]
+        cells = json.loads(content)["cells"]
+        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (OSError, ValueError, LookupError, TypeError):
         return Text((f'There is no notebook {file}. Say which: `grader.hand_in("07_matmul.ipynb")`.',))
     standings = _standings(sources)
@@ -50,7 +53,7 @@ def hand_in(notebook: str | Path | None = None) -> Text:
 
 def _standings(sources: list[str]) -> list[Standing]:
     """How far the exercises are that a notebook checks."""
-    checked = {name for source in sources for name in re.findall(r"""\bcheck\(\s*["'](\w+)["']""", source)}
+    checked = {name for source in sources for name in CHECK.findall(source)}
     return [one for section in progress().sections for one in section.standings if one.text.name in checked]
 
 
@@ -60,7 +63,7 @@ def _checked(standing: Standing) -> float:
 
 
 def _receipt(file: Path, content: bytes, sources: list[str], standings: list[Standing]) -> tuple[str, ...]:
-    untouched = [one for one in standings if one.text.starter in sources]
+    untouched = [one for one in standings if _last_answer(one.text.name, sources) == one.text.starter]
     points, worth = sum(one.points for one in standings), sum(one.worth for one in standings)
     return (
         f"Notebook: {file.name}",
@@ -70,6 +73,13 @@ def _receipt(file: Path, content: bytes, sources: list[str], standings: list[Sta
         + (f"; still the starter: {_listed([one.text.name for one in untouched])}" if untouched else ""),
         f"Points by your own checks: {points:g} of {worth:g}. Grading uses fresh cases.",
     )
+
+
+def _last_answer(name: str, sources: list[str]) -> str:
+    """The cell of the answer that counts: the last one before the check; "" where there is none."""
+    before = itertools.takewhile(lambda source: name not in CHECK.findall(source), sources)
+    answers = [source for source in before if re.search(rf"^(?:def )?{name}\b", source, re.MULTILINE)]
+    return answers[-1] if answers else ""
 
 
 def _listed(names: list[str]) -> str:

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+import grader
 from grader.classroom.book.errors import errors_page
 from grader.classroom.book.lesson import linked, page
 from grader.classroom.book.website import lay_out
@@ -85,6 +86,17 @@ def test_every_meaning_of_an_error_is_told_without_its_pattern():
     assert [words for _, _, words in MEANINGS if words not in shown] == []
     texts = "".join(re.findall(r"^(.*)\n: ", shown, re.MULTILINE))
     assert "`Contracting dimensions are sharded`" in texts and not re.search(r"\.\*|\\|\(\w+\|", texts)
+
+
+def test_the_reference_has_every_function_of_the_grader(root):
+    named = re.findall(r"autofunction:: (\w+)", (root / "book/reference.md").read_text())
+    assert sorted(named) == sorted(set(grader.__all__) - {"draw"})
+
+
+def test_a_page_needs_no_first_cell_and_no_links_of_a_notebook(source):
+    for file in source.glob("course/*/*.ipynb"):
+        text = "\n".join(cell.source for cell in nbformat.read(file, 4).cells)
+        assert "index.ipynb" not in text and "Run this cell first" not in text, file
 
 
 def test_what_the_glossary_says_of_jax_is_there(root):

@@ -1,6 +1,7 @@
 """The frame of a lesson: its first cell works wherever it is opened, and its links lead on."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -93,6 +94,16 @@ def test_the_first_cell_installs_the_lessons_own_version_once(lesson, place):
 def test_where_nothing_can_be_installed_a_sentence_says_what_to_do(lesson, place):
     place.put("pip", PIP.format("sys.exit(1)"), "__main__.py")
     assert "Is this machine online" in stopped(place(framed(lesson, "02_two", ORDER, GITHUB)))
+
+
+def test_pip_is_not_let_change_a_platforms_jax_and_the_oldest_that_does_is_named(lesson, place, root):
+    place.put("jax-0.6.0.dist-info", "", "METADATA")
+    (place.folder / "jax-0.6.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: jax\nVersion: 0.6.0\n")
+    place.put("pip", PIP.format("sys.exit(1)"), "__main__.py")
+    said = stopped(place(framed(lesson, "02_two", ORDER, GITHUB)))
+    oldest = re.search(r'"jax>=([\d.]+)"', (root / "pyproject.toml").read_text())[1]
+    assert f"JAX {oldest} or newer (here: jax==0.6.0)" in said
+    assert (place.folder / "asked").read_text().endswith("@v1.0 jax==0.6.0\n")
 
 
 def test_where_the_course_is_not_published_a_sentence_says_what_to_type(lesson, place):

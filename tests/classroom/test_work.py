@@ -67,6 +67,14 @@ def test_answers_in_every_lesson_survive_a_pull(root, tmp_path):
     assert answers == len(EXERCISES)
 
 
+def test_a_lesson_in_which_nothing_is_written_is_updated_without_alarm(root, tmp_path):
+    mini.built_course(tmp_path)
+    list(fill(tmp_path))
+    release = tmp_path / "course" / mini.LESSON / f"{mini.LESSON}.ipynb"
+    nbformat.write(changed_lesson(nbformat.read(release, 4)), release)
+    assert list(fill(tmp_path)) == [f"work/{mini.LESSON}/{mini.LESSON}.ipynb: updated"]
+
+
 def test_pull_build_grade_and_clean_leave_the_work_alone(root, tmp_path):
     mini.built_course(tmp_path)
     list(fill(tmp_path))

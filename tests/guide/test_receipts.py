@@ -12,22 +12,26 @@ import pytest
 import grader
 from grader.guide.attempts import CHOSEN, FILE
 from grader.guide.receipts import NOTEBOOK
+from grader.guide.syllabus import exercise_text, syllabus
 
-CELLS = ["def block_matmul(A, B):\n    return A", 'check("block_matmul", block_matmul)', "check('case3', case3)"]
+ANSWER = "def block_matmul(A, B):\n    return A"
+CHECKS = ['check("block_matmul", block_matmul)', "check('case3', case3)"]
 
 
 @pytest.fixture
 def notebook(tmp_path, monkeypatch):
     """A lesson's notebook, in which one of two exercises is answered, and its kernel."""
-    from grader.guide.syllabus import exercise_text
-
     monkeypatch.setenv(CHOSEN, str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     file = tmp_path / "07_matmul.ipynb"
-    sources = [*CELLS, exercise_text("case3").starter]
-    file.write_text(json.dumps({"cells": [{"source": s.splitlines(keepends=True)} for s in sources]}))
+    write(file, ANSWER, exercise_text("case3").starter, *CHECKS)
     monkeypatch.setenv(NOTEBOOK, str(file))
     return file
+
+
+def write(file, *sources):
+    cells = [{"cell_type": "code", "source": source.splitlines(keepends=True)} for source in sources]
+    file.write_text(json.dumps({"cells": cells}))
 
 
 def check_at(moment):
@@ -49,6 +53,20 @@ def test_a_notebook_that_was_checked_since_it_was_saved_is_not_laid_aside(notebo
     check_at(time.time() + 60)
     said = repr(grader.hand_in())
     assert "`block_matmul` since" in said and "Save it" in said and not (notebook.parent / "handed_in").exists()
+
+
+def test_the_last_answer_before_the_check_counts_wherever_a_starter_stands(notebook):
+    starter = exercise_text("block_matmul").starter
+    write(notebook, starter, ANSWER, CHECKS[0], starter)
+    assert "Answered: 1 of 1 exercises" in repr(grader.hand_in())
+    write(notebook, ANSWER, starter, CHECKS[0])
+    assert "Answered: 0 of 1 exercises; still the starter" in repr(grader.hand_in())
+
+
+def test_every_starter_is_known_as_one(notebook):
+    texts = [text for lesson in syllabus() for text in lesson.exercises]
+    write(notebook, *(source for text in texts for source in (text.starter, f"check('{text.name}', {text.name})")))
+    assert f"Answered: 0 of {len(texts)} exercises" in repr(grader.hand_in())
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"cells": 7}', '{"cells": [7]}', "\xff"])

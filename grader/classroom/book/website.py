@@ -11,6 +11,7 @@ import nbformat
 from grader.classroom.book.errors import errors_page
 from grader.classroom.book.lesson import page
 from grader.classroom.course.build import lessons
+from grader.classroom.course.frame import bare
 
 TEXTS = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "LICENSE-TEXT", "SECURITY.md")
 
@@ -34,7 +35,7 @@ def build_book(root: Path, target: Path) -> None:
 
 
 def lay_out(root: Path, source: Path) -> None:
-    """Write the sources of all pages: the repository's texts, those of `book/`, the lessons, and the errors."""
+    """Write the sources of all pages: the repository's texts, those of `book/`, the lessons as such, and the errors."""
     shutil.copytree(root / "book", source / "book", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for name in TEXTS:
         shutil.copy(root / name, source)
@@ -47,7 +48,7 @@ def lay_out(root: Path, source: Path) -> None:
         solved, released = (nbformat.read(root / part / name / f"{name}.ipynb", 4) for part in ("solutions", "course"))
         others = {other: lesson for other, lesson in numbers.items() if other != number}
         (source / "course" / name).mkdir(parents=True)
-        nbformat.write(page(solved, released, others), source / "course" / name / f"{name}.ipynb")
+        nbformat.write(page(bare(solved), released, others), source / "course" / name / f"{name}.ipynb")
 
 
 def with_links(root: Path, text: str) -> str:

@@ -16,17 +16,21 @@ FIRST_LINE = "# Run this cell first, and leave it as it is: it finds the course'
 INSTALLED = """import importlib
 import subprocess
 import sys
+from importlib.metadata import distributions
 
 {stop}
 COURSE = "{install}"
+JAX = [f"jax=={{found.version}}" for found in distributions(name="jax")][:1]  # stays as it is
 try:
     from grader import welcome
 except ModuleNotFoundError:
     print("Installing the course's tools …")
-    if subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", COURSE], capture_output=True).returncode:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", COURSE, *JAX]
+    if subprocess.run(command, capture_output=True).returncode:
         raise Stop(
             "The course's tools could not be installed. Is this machine online (Kaggle: Settings → Internet)? "
-            f"Run this cell again, or see what `%pip install {{COURSE}}` says."
+            f"Is its JAX 0.7.2 or newer (here: {{' '.join(JAX) or 'none'}})? If not, choose a newer environment. "
+            f"Run this cell again, or see what `%pip install {{' '.join([COURSE, *JAX])}}` says."
         )
     importlib.invalidate_caches()
     from grader import welcome
@@ -96,7 +100,8 @@ def first_cell(number: str, where: Published) -> NotebookNode:
     """The cell that finds the course's tools, or installs them."""
     lines = [FIRST_LINE.format("or installs them, " * bool(where)), (INSTALLED if where else FOUND) + WELCOME]
     source = "\n".join(lines).format(stop=STOP, install=where.install, version=where.tag.removeprefix("v"))
-    fixed = {"deletable": False, "editable": False, "tags": ["nbval-ignore-output"]}
+    folded = {"source_hidden": True}  # JupyterLab then shows its first line
+    fixed = {"deletable": False, "editable": False, "jupyter": folded, "tags": ["nbval-ignore-output"]}
     return new_code_cell(source, id=f"{number}-setup", metadata=fixed)
 
 

@@ -14,6 +14,8 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 import nbformat
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelspec import KERNEL_NAME, get_kernel_dict
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
@@ -66,7 +68,7 @@ def _brought(place: Place) -> str:
     """Bring one file up to date; returns what was done, "" for nothing."""
     fresh = place.released.read_bytes()
     if not place.mine.exists():
-        _save(place, fresh)
+        _save(place, _written(nbformat.reads(fresh.decode(), 4)) if place.name.suffix == ".ipynb" else fresh)
         return "new"
     if place.base.exists() and place.base.read_bytes() == fresh:
         return ""
@@ -86,6 +88,17 @@ def _save(place: Place, content: bytes) -> None:
     write(place.base, place.released.read_bytes())
 
 
+def _written(nb: NotebookNode) -> bytes:
+    """The notebook as a file, with what the kernel of this machine says of itself.
+
+    JupyterLab enters that when it opens a notebook, and calls the notebook changed where something else stood there.
+    """
+    spec = get_kernel_dict()
+    kernel = {"name": KERNEL_NAME, "display_name": spec["display_name"], "language": spec["language"]}
+    metadata = {**nb.metadata, "kernelspec": kernel, "language_info": IPythonKernel.language_info}
+    return (nbformat.writes(nbformat.from_dict({**nb, "metadata": metadata})) + "\n").encode()
+
+
 def _merge(place: Place) -> str:
     try:
         mine = nbformat.read(place.mine, 4)
@@ -96,7 +109,9 @@ def _merge(place: Place) -> str:
     before = place.root / WORK / BEFORE / f"{datetime.now():%Y-%m-%d_%H%M%S}" / place.name
     before.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(place.mine, before)
-    _save(place, (nbformat.writes(merged(mine, base, new)) + "\n").encode())
+    _save(place, _written(merged(mine, base, new)))
+    if [cell.source for cell in mine.cells] == [cell.source for cell in base.cells]:
+        return "updated"
     return f"the lesson has changed, and your work was merged into it (before: {before.relative_to(place.root)})"
 
 
