@@ -14,7 +14,7 @@ import numpy as np
 
 from grader.arrays.numbers import close, same_value
 
-LONGEST = 200  # characters of a value that are shown
+SHOWN = 200  # characters of a value that are shown
 FEW = 12  # entries of an array that are shown
 SMALL_VALUE = 100  # characters up to which a value is shown whole
 
@@ -98,7 +98,7 @@ def holds_text(value: Any) -> bool:
     return _is_text(value)
 
 
-def short(value: Any, limit: int = LONGEST) -> str:
+def short(value: Any, limit: int = SHOWN) -> str:
     """A value in one line; of a large array only its type and shape."""
     if isinstance(value, np.ndarray) and value.size > FEW:
         return f"{value.dtype}[{','.join(map(str, value.shape))}]"
