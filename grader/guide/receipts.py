@@ -17,7 +17,7 @@ from grader.reviews.question import Text
 
 NOTEBOOK = "JPY_SESSION_NAME"  # where Jupyter tells a kernel which notebook it serves
 FOLDER_OF_COPIES = "handed_in"
-CHECK = re.compile(r"""\bcheck\(\s*["'](\w+)["']""")
+CALL_OF_CHECK = re.compile(r"""\bcheck\(\s*["'](\w+)["']""")
 IN_COLAB = (
     "In Colab, save with Ctrl + S, then choose File → Download → Download .ipynb, and hand in the file that you get. "
     "Your points so far: `grader.progress()`."
@@ -53,7 +53,7 @@ def hand_in(notebook: str | Path | None = None) -> Text:
 
 def _standings(sources: list[str]) -> list[Standing]:
     """How far the exercises are that a notebook checks."""
-    checked = {name for source in sources for name in CHECK.findall(source)}
+    checked = {name for source in sources for name in CALL_OF_CHECK.findall(source)}
     return [one for section in progress().sections for one in section.standings if one.text.name in checked]
 
 
@@ -77,7 +77,7 @@ def _receipt(file: Path, content: bytes, sources: list[str], standings: list[Sta
 
 def _last_answer(name: str, sources: list[str]) -> str:
     """The cell of the answer that counts: the last one before the check; "" where there is none."""
-    before = itertools.takewhile(lambda source: name not in CHECK.findall(source), sources)
+    before = itertools.takewhile(lambda source: name not in CALL_OF_CHECK.findall(source), sources)
     answers = [source for source in before if re.search(rf"^(?:def )?{name}\b", source, re.MULTILINE)]
     return answers[-1] if answers else ""
 
