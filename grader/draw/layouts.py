@@ -129,10 +129,12 @@ def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
     for ax, part, name in zip(axes, parts, ("A", "B", "C"), strict=True):
         draw_whole(ax, part, ())
         ax.set_title(name + (f"  Σ {', '.join(part.partial_over)}" if part.partial_over else ""), fontsize=11)
-    for left, sign in zip(axes[1:], ("·", "="), strict=True):
-        left.annotate(sign, (-0.12, 0.5), xycoords="axes fraction", fontsize=18, ha="right", va="center")
+    figure.draw_without_rendering()  # so that each axes knows its place
+    for left, right, sign in zip(axes, axes[1:], ("·", "="), strict=False):
+        middle = (left.get_position().x1 + right.get_position().x0) / 2
+        figure.text(middle, 0.5, sign, fontsize=18, ha="center", va="center")
     if title:
-        figure.suptitle(title, fontsize=11, y=1.02)
+        figure.suptitle(title, fontsize=11, y=1.02, va="bottom")
     words = "\n".join(f"{name}: {text(part)}" for name, part in zip("ABC", parts, strict=True))
     return Picture(figure, "\n".join(filter(None, [title, words])))
 

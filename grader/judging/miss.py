@@ -26,7 +26,7 @@ def unanswered(exercise: Exercise, problem: Problem) -> Verdict:
     words = {
         "missing": f"There is no `{exercise.name}`: the cell that defines it did not run to its end, or the "
         "name was changed.",
-        "starter": f"`{exercise.name}` is still the starter. Replace the `...` by your own code, "
+        "starter": f"`{exercise.name}` is still the starter. Replace the `...` with your own code, "
         "run the cell, then run this check again.",
     }.get(problem.kind, problem.message)
     return Verdict(exercise.name, (Outcome.left_open(exercise.name, "open", exercise.points, words),))

@@ -68,6 +68,15 @@ def test_matmul_and_real_arrays():
     assert "Σ y" in picture.figure.axes[2].get_title() and picture.png()
 
 
+def test_the_signs_of_a_product_stand_between_its_matrices():
+    narrow, wide, result = blocks((8, 6), P("x"), MESH), blocks((6, 12), P(None, "y"), MESH), blocks((8, 12), P(), MESH)
+    figure = draw.matmul(narrow, wide, result).figure
+    places = [ax.get_position() for ax in figure.axes]
+    for sign, left, right in zip(figure.texts, places, places[1:], strict=False):
+        reach = sign.get_window_extent().transformed(figure.transFigure.inverted())
+        assert left.x1 < reach.x0 < reach.x1 < right.x0, sign.get_text()
+
+
 def test_other_things_are_refused_in_words():
     with pytest.raises(TypeError, match="a jax.Array or of Blocks, not of a list"):
         draw.shards([1, 2])
