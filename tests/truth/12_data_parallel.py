@@ -824,3 +824,27 @@ def donate__wrong_first_only(state, batches):
     for batch in batches[1:]:
         new = momentum_step(new, batch)
     return new, sum(not leaf.is_deleted() for leaf in jax.tree.leaves(state))
+
+
+which_run__right_plain = {
+    "A": "same dropout masks",
+    "B": "never synchronised",
+    "C": "sum of means",
+    "D": "padding counted",
+    "E": "sum taken for the mean",
+    "F": "last microbatch only",
+    "G": "averaged over one axis",
+}
+"""As measured."""
+
+which_run__wrong_sums_swapped = which_run__right_plain | {"C": "sum taken for the mean", "E": "sum of means"}
+"""Mixes up the two runs that are 8 times too large."""
+
+which_run__wrong_copies_swapped = which_run__right_plain | {"B": "averaged over one axis", "G": "never synchronised"}
+"""Counts copies the wrong way."""
+
+which_run__wrong_group = which_run__right_plain | {"A": "last microbatch only", "F": "same dropout masks"}
+"""Guesses within the group without a constant."""
+
+which_run__wrong_all_the_same = dict.fromkeys("ABCDEFG", "padding counted")
+"""Writes one word everywhere, for a seventh of the points."""
