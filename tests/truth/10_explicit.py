@@ -152,7 +152,11 @@ will_it_type__wrong_strict = will_it_type__right_plain | {"R + N": "rule 2", "C 
 will_it_type__wrong_column_index = will_it_type__right_plain | {"C[0]": "own rule", "R[0]": "ok"}
 """Confuses the dimension that an index takes with the one that is left."""
 
-will_it_type__wrong_rule_3_for_all = will_it_type__right_plain | {"R + Y": "rule 3", "C @ R": "rule 3", "R + C": "rule 2"}
+will_it_type__wrong_rule_3_for_all = will_it_type__right_plain | {
+    "R + Y": "rule 3",
+    "C @ R": "rule 3",
+    "R + C": "rule 2",
+}
 """Mixes up rules 2 and 3."""
 
 four_answers__right_plain = {
@@ -189,8 +193,10 @@ def relaid__right_set_mesh(a, *, mesh):
 
 def relaid__right_moved_first(a, *, mesh):
     """Moves first, and adds then."""
-    moved = jax.reshard(a, NamedSharding(mesh, P("y", "x"))) if hasattr(jax, "reshard") else reshard(
-        a, NamedSharding(mesh, P("y", "x"))
+    moved = (
+        jax.reshard(a, NamedSharding(mesh, P("y", "x")))
+        if hasattr(jax, "reshard")
+        else reshard(a, NamedSharding(mesh, P("y", "x")))
     )
     return moved + 1
 
@@ -264,6 +270,7 @@ def explicit_layer__wrong_gathered(a, b, *, mesh):
 
 def explicit_layer__wrong_relu_of_parts(a, b, *, mesh):
     """By hand, relu in front of the sum."""
+
     def body(a, b):
         return jax.lax.psum(jax.nn.relu(a @ b), "y")
 
@@ -433,6 +440,7 @@ def lora__right_plain(x, W, A, B, *, mesh):
 
 def lora__right_by_hand(x, W, A, B, *, mesh):
     """With shard_map and one psum."""
+
     def body(x, own, W, A, B):
         return jax.lax.psum(own @ W + (x @ A) @ B, "x")
 
@@ -466,8 +474,10 @@ def lora__wrong_adapter_first(x, W, A, B, *, mesh):
     """Multiplies A and B first."""
     later = NamedSharding(mesh, P(unreduced={"x"}))
     adapted = jnp.dot(A, B, out_sharding=NamedSharding(mesh, P("x", None)))
-    return reshard(jnp.dot(reshard(x, NamedSharding(mesh, P(None, "x"))), W + adapted, out_sharding=later),
-                   NamedSharding(mesh, P()))
+    return reshard(
+        jnp.dot(reshard(x, NamedSharding(mesh, P(None, "x"))), W + adapted, out_sharding=later),
+        NamedSharding(mesh, P()),
+    )
 
 
 def lora__wrong_base_alone(x, W, A, B, *, mesh):
@@ -479,5 +489,4 @@ def lora__wrong_base_alone(x, W, A, B, *, mesh):
 def lora__wrong_x_not_cut(x, W, A, B, *, mesh):
     """Leaves x whole, and asks for an open sum all the same."""
     later = NamedSharding(mesh, P(unreduced={"x"}))
-    return reshard(jnp.dot(x, W, out_sharding=later) + jnp.dot(x @ A, B, out_sharding=later),
-                   NamedSharding(mesh, P()))
+    return reshard(jnp.dot(x, W, out_sharding=later) + jnp.dot(x @ A, B, out_sharding=later), NamedSharding(mesh, P()))

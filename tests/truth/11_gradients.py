@@ -92,7 +92,9 @@ fsdp_transpose__right_plain = {
 }
 """As it is."""
 
-fsdp_transpose__wrong_policy_gathers_all = fsdp_transpose__right_plain | {"all_gather, keeps all but gathered weights": 6}
+fsdp_transpose__wrong_policy_gathers_all = fsdp_transpose__right_plain | {
+    "all_gather, keeps all but gathered weights": 6
+}
 """Forgets that the first layer's weights are not used backwards."""
 
 fsdp_transpose__wrong_all_reduce_twice = fsdp_transpose__right_plain | {"all_reduce, keeps all": 2}
@@ -107,6 +109,7 @@ fsdp_transpose__wrong_scatters_again = fsdp_transpose__right_plain | {
 
 def dp_gradient_outside__right_plain(params, x, y, *, mesh):
     """As in the hints."""
+
     def body(params, x, y):
         return jax.lax.pmean(loss(params, x, y), "data")
 
@@ -115,6 +118,7 @@ def dp_gradient_outside__right_plain(params, x, y, *, mesh):
 
 def dp_gradient_outside__right_unchecked(params, x, y, *, mesh):
     """With the check off, which the text allows from outside."""
+
     def body(params, x, y):
         return jax.lax.psum(loss(params, x, y), "data") / jax.lax.axis_size("data")
 
@@ -125,6 +129,7 @@ def dp_gradient_outside__right_unchecked(params, x, y, *, mesh):
 
 def dp_gradient_outside__wrong_psum(params, x, y, *, mesh):
     """Sums the devices' means."""
+
     def body(params, x, y):
         return jax.lax.psum(loss(params, x, y), "data")
 
@@ -145,6 +150,7 @@ def dp_gradient_outside__wrong_no_collective_unchecked(params, x, y, *, mesh):
 
 def dp_gradient_outside__wrong_line(params, x, y, *, mesh):
     """Uses the notebook's mesh."""
+
     def body(params, x, y):
         return jax.lax.pmean(loss(params, x, y), "data")
 
@@ -153,6 +159,7 @@ def dp_gradient_outside__wrong_line(params, x, y, *, mesh):
 
 def dp_gradient_outside__wrong_gradient(params, x, y, *, mesh):
     """Returns the gradient in place of the loss."""
+
     def body(params, x, y):
         return jax.grad(lambda p: jax.lax.pmean(loss(p, x, y), "data"))(params)
 
@@ -161,6 +168,7 @@ def dp_gradient_outside__wrong_gradient(params, x, y, *, mesh):
 
 def dp_gradient_outside__wrong_stopped(params, x, y, *, mesh):
     """Writes pmean as a sum of a stopped mean: the value is right, the gradient is not."""
+
     def body(params, x, y):
         own = loss(params, x, y)
         return jax.lax.stop_gradient(jax.lax.pmean(own, "data"))
@@ -170,6 +178,7 @@ def dp_gradient_outside__wrong_stopped(params, x, y, *, mesh):
 
 def gradient_of_the_mean__right_plain(params, x, y, *, mesh):
     """As in the hints."""
+
     def body(params, x, y):
         def mean_loss(params):
             return jax.lax.pmean(loss(params, x, y), "data")
@@ -186,12 +195,14 @@ def gradient_of_the_mean__right_lambda(params, x, y, *, mesh):
     def body(p, x, y):
         return jax.value_and_grad(lambda p: jax.lax.psum(loss(p, x, y) / n, "data"))(p)
 
-    return jax.jit(jax.shard_map(body, mesh=mesh, in_specs=(P(), P("data", None), P("data", None)),
-                                 out_specs=(P(), P())))(params, x, y)
+    return jax.jit(
+        jax.shard_map(body, mesh=mesh, in_specs=(P(), P("data", None), P("data", None)), out_specs=(P(), P()))
+    )(params, x, y)
 
 
 def gradient_of_the_mean__wrong_pmean_behind(params, x, y, *, mesh):
     """The recipe that everybody knows."""
+
     def body(params, x, y):
         value, grads = jax.value_and_grad(loss)(params, x, y)
         return jax.lax.pmean(value, "data"), jax.lax.pmean(grads, "data")
@@ -201,6 +212,7 @@ def gradient_of_the_mean__wrong_pmean_behind(params, x, y, *, mesh):
 
 def gradient_of_the_mean__wrong_twice(params, x, y, *, mesh):
     """The right one, and a pmean of the gradients to be safe."""
+
     def body(params, x, y):
         value, grads = jax.value_and_grad(lambda p: jax.lax.pmean(loss(p, x, y), "data"))(params)
         return value, jax.lax.pmean(varying(grads, "data"), "data")
@@ -210,6 +222,7 @@ def gradient_of_the_mean__wrong_twice(params, x, y, *, mesh):
 
 def gradient_of_the_mean__wrong_psum(params, x, y, *, mesh):
     """psum in the loss."""
+
     def body(params, x, y):
         return jax.value_and_grad(lambda p: jax.lax.psum(loss(p, x, y), "data"))(params)
 
@@ -218,6 +231,7 @@ def gradient_of_the_mean__wrong_psum(params, x, y, *, mesh):
 
 def gradient_of_the_mean__wrong_unchecked(params, x, y, *, mesh):
     """The right lines, with the check off."""
+
     def body(params, x, y):
         return jax.value_and_grad(lambda p: jax.lax.pmean(loss(p, x, y), "data"))(params)
 
@@ -228,6 +242,7 @@ def gradient_of_the_mean__wrong_unchecked(params, x, y, *, mesh):
 
 def gradient_of_the_mean__wrong_outside(params, x, y, *, mesh):
     """Takes the gradient outside, though the text asks for inside."""
+
     def body(params, x, y):
         return jax.lax.pmean(loss(params, x, y), "data")
 
@@ -237,6 +252,7 @@ def gradient_of_the_mean__wrong_outside(params, x, y, *, mesh):
 
 def gradient_of_the_mean__wrong_order(params, x, y, *, mesh):
     """Returns (gradients, loss)."""
+
     def body(params, x, y):
         value, grads = jax.value_and_grad(lambda p: jax.lax.pmean(loss(p, x, y), "data"))(params)
         return grads, value
@@ -246,6 +262,7 @@ def gradient_of_the_mean__wrong_order(params, x, y, *, mesh):
 
 def gradient_of_the_mean__wrong_no_loss(params, x, y, *, mesh):
     """Returns the gradients alone."""
+
     def body(params, x, y):
         return jax.grad(lambda p: jax.lax.pmean(loss(p, x, y), "data"))(params)
 
@@ -254,6 +271,7 @@ def gradient_of_the_mean__wrong_no_loss(params, x, y, *, mesh):
 
 def gradient_divided__right_plain(params, x, y, *, mesh):
     """As in the hints."""
+
     def body(params, x, y):
         grads = jax.grad(loss)(params, x, y)
         return jax.tree.map(lambda g: g / jax.lax.axis_size("data"), grads)
@@ -263,14 +281,13 @@ def gradient_divided__right_plain(params, x, y, *, mesh):
 
 def gradient_divided__right_outside(params, x, y, *, mesh):
     """Divides behind the shard_map."""
-    summed = jax.shard_map(jax.grad(loss), mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P())(
-        params, x, y
-    )
+    summed = jax.shard_map(jax.grad(loss), mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P())(params, x, y)
     return {name: g / mesh.shape["data"] for name, g in summed.items()}
 
 
 def gradient_divided__wrong_eight(params, x, y, *, mesh):
     """Divides by the notebook's eight."""
+
     def body(params, x, y):
         return jax.tree.map(lambda g: g / 8, jax.grad(loss)(params, x, y))
 
@@ -279,6 +296,7 @@ def gradient_divided__wrong_eight(params, x, y, *, mesh):
 
 def gradient_divided__wrong_mesh_size(params, x, y, *, mesh):
     """Divides by all devices, those along model too."""
+
     def body(params, x, y):
         return jax.tree.map(lambda g: g / mesh.size, jax.grad(loss)(params, x, y))
 
@@ -287,6 +305,7 @@ def gradient_divided__wrong_mesh_size(params, x, y, *, mesh):
 
 def gradient_divided__wrong_pmean(params, x, y, *, mesh):
     """pmean in place of a division."""
+
     def body(params, x, y):
         return jax.lax.pmean(jax.grad(loss)(params, x, y), "data")
 
@@ -301,6 +320,7 @@ def gradient_divided__wrong_undivided(params, x, y, *, mesh):
 
 def gradient_divided__wrong_by_rows(params, x, y, *, mesh):
     """Divides by the rows of the batch."""
+
     def body(params, x, y):
         return jax.tree.map(lambda g: g / x.shape[0], jax.grad(loss)(params, x, y))
 
@@ -309,6 +329,7 @@ def gradient_divided__wrong_by_rows(params, x, y, *, mesh):
 
 def gradient_divided__wrong_unchecked(params, x, y, *, mesh):
     """Divides, with the check off: nothing was added."""
+
     def body(params, x, y):
         return jax.tree.map(lambda g: g / jax.lax.axis_size("data"), jax.grad(loss)(params, x, y))
 
@@ -319,6 +340,7 @@ def gradient_divided__wrong_unchecked(params, x, y, *, mesh):
 
 def gradient_cast__right_plain(params, x, y, *, mesh):
     """As in the hints."""
+
     def body(params, x, y):
         own = jax.tree.map(lambda p: varying(p, "data"), params)
         grads = jax.grad(loss)(own, x, y)
@@ -331,6 +353,7 @@ def gradient_cast__right_plain(params, x, y, *, mesh):
 
 def gradient_cast__right_norm(params, x, y, *, mesh):
     """With the norm of all entries in one vector."""
+
     def body(params, x, y):
         params = {k: varying(v, ("data",)) for k, v in params.items()}
         g = jax.grad(loss)(params, x[0], y[0])
@@ -344,6 +367,7 @@ def gradient_cast__right_norm(params, x, y, *, mesh):
 
 def gradient_cast__wrong_no_cast(params, x, y, *, mesh):
     """Takes the norm of the sum."""
+
     def body(params, x, y):
         grads = jax.grad(loss)(params, x, y)
         norm = jnp.sqrt(sum(jnp.sum(g**2) for g in grads.values()))
@@ -355,6 +379,7 @@ def gradient_cast__wrong_no_cast(params, x, y, *, mesh):
 
 def gradient_cast__wrong_no_root(params, x, y, *, mesh):
     """Forgets the root."""
+
     def body(params, x, y):
         own = jax.tree.map(lambda p: varying(p, "data"), params)
         grads = jax.grad(loss)(own, x, y)
@@ -367,6 +392,7 @@ def gradient_cast__wrong_no_root(params, x, y, *, mesh):
 
 def gradient_cast__wrong_sum_of_norms(params, x, y, *, mesh):
     """Adds the norms of the leaves."""
+
     def body(params, x, y):
         own = jax.tree.map(lambda p: varying(p, "data"), params)
         grads = jax.grad(loss)(own, x, y)
@@ -379,6 +405,7 @@ def gradient_cast__wrong_sum_of_norms(params, x, y, *, mesh):
 
 def gradient_cast__wrong_psum(params, x, y, *, mesh):
     """psum in place of pmean."""
+
     def body(params, x, y):
         own = jax.tree.map(lambda p: varying(p, "data"), params)
         grads = jax.grad(loss)(own, x, y)
@@ -391,6 +418,7 @@ def gradient_cast__wrong_psum(params, x, y, *, mesh):
 
 def gradient_cast__wrong_norm_of_the_mean(params, x, y, *, mesh):
     """Averages first, and takes the norm then."""
+
     def body(params, x, y):
         own = jax.tree.map(lambda p: varying(p, "data"), params)
         grads = jax.lax.pmean(jax.grad(loss)(own, x, y), "data")
@@ -403,6 +431,7 @@ def gradient_cast__wrong_norm_of_the_mean(params, x, y, *, mesh):
 
 def gradient_cast__wrong_one_leaf_cast(params, x, y, *, mesh):
     """Casts w1 only."""
+
     def body(params, x, y):
         own = params | {"w1": varying(params["w1"], "data")}
         grads = jax.grad(loss)(own, x, y)
@@ -415,6 +444,7 @@ def gradient_cast__wrong_one_leaf_cast(params, x, y, *, mesh):
 
 def closed_over_params__right_plain(params, x, y, *, mesh):
     """As in the hints."""
+
     def body(x, y):
         own = jax.tree.map(lambda p: varying(p, "data"), params)
 
@@ -428,6 +458,7 @@ def closed_over_params__right_plain(params, x, y, *, mesh):
 
 def closed_over_params__right_in_axes(params, x, y, *, mesh):
     """Takes the parameters as an argument, and vmap's in_axes."""
+
     def body(params, x, y):
         own = jax.tree.map(lambda p: varying(p, "data"), params)
         return jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(own, x, y)
@@ -437,6 +468,7 @@ def closed_over_params__right_in_axes(params, x, y, *, mesh):
 
 def closed_over_params__right_unchecked(params, x, y, *, mesh):
     """With the check off nothing is added, and out_specs promise nothing."""
+
     def of_one(row, target):
         return jax.grad(loss)(params, row, target)
 
@@ -446,6 +478,7 @@ def closed_over_params__right_unchecked(params, x, y, *, mesh):
 
 def closed_over_params__wrong_as_given(params, x, y, *, mesh):
     """Copies the program of the text."""
+
     def of_one(row, target):
         return jax.grad(loss)(params, row, target)
 
@@ -455,6 +488,7 @@ def closed_over_params__wrong_as_given(params, x, y, *, mesh):
 
 def closed_over_params__wrong_divided(params, x, y, *, mesh):
     """Divides by the devices, as in the exercise before."""
+
     def of_one(row, target):
         return jax.tree.map(lambda g: g / mesh.shape["data"], jax.grad(loss)(params, row, target))
 
@@ -464,6 +498,7 @@ def closed_over_params__wrong_divided(params, x, y, *, mesh):
 
 def closed_over_params__wrong_block(params, x, y, *, mesh):
     """Forgets vmap: a gradient for each device."""
+
     def body(x, y):
         own = jax.tree.map(lambda p: varying(p, "data"), params)
         return jax.tree.map(lambda g: g[None], jax.grad(loss)(own, x, y))
@@ -473,6 +508,7 @@ def closed_over_params__wrong_block(params, x, y, *, mesh):
 
 def closed_over_params__wrong_averaged(params, x, y, *, mesh):
     """Casts, and averages over the devices out of habit."""
+
     def body(x, y):
         own = jax.tree.map(lambda p: varying(p, "data"), params)
         grads = jax.vmap(lambda row, target: jax.grad(loss)(own, row, target))(x, y)
@@ -483,6 +519,7 @@ def closed_over_params__wrong_averaged(params, x, y, *, mesh):
 
 def closed_over_params__wrong_rows_cast(params, x, y, *, mesh):
     """Casts the gradient, when it is too late."""
+
     def of_one(row, target):
         return jax.tree.map(lambda g: varying(g, "data"), jax.grad(loss)(params, row, target))
 
@@ -522,6 +559,7 @@ def _added(v):
 
 def custom_vjp_pair__right_plain(params, x, y, *, mesh):
     """As in the hints."""
+
     @jax.custom_vjp
     def f(v):
         return v
@@ -589,6 +627,7 @@ def one_all_reduce__right_plain(w, xs, ys, *, mesh):
 
 def one_all_reduce__right_by_hand(w, xs, ys, *, mesh):
     """shard_map: cast, add up, one psum."""
+
     def body(w, xs, ys):
         own = varying(w, "data")
         total = sum(jax.grad(squares)(own, xs[k], ys[k]) for k in range(xs.shape[0]))
@@ -615,6 +654,7 @@ def one_all_reduce__wrong_every_turn(w, xs, ys, *, mesh):
 
 def one_all_reduce__wrong_at_once(w, xs, ys, *, mesh):
     """All rows at once."""
+
     def body(w, xs, ys):
         own = varying(w, "data")
         columns, outs = xs.shape[-1], ys.shape[-1]
@@ -636,6 +676,7 @@ def one_all_reduce__wrong_no_two(w, xs, ys, *, mesh):
 
 def one_all_reduce__wrong_mean(w, xs, ys, *, mesh):
     """Averages the small batches."""
+
     def body(w, xs, ys):
         own = varying(w, "data")
         grads = [jax.grad(squares)(own, xs[k], ys[k]) for k in range(len(xs))]
@@ -655,6 +696,7 @@ def one_all_reduce__wrong_last(w, xs, ys, *, mesh):
 
 def one_all_reduce__wrong_no_cast(w, xs, ys, *, mesh):
     """shard_map, without the cast: summed in every turn, and once more."""
+
     def body(w, xs, ys):
         total = sum(jax.grad(squares)(w, xs[k], ys[k]) for k in range(xs.shape[0]))
         return jax.lax.psum(varying(total, "data"), "data")

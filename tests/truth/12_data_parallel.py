@@ -234,6 +234,7 @@ dp_numbers__wrong_one_way = dp_numbers__right_plain | {"bytes each device sends 
 
 def _by_hand(step, params, x, y, steps, mesh, check_vma=True):
     """The losses and the parameters of a loop of `step`, in one shard_map."""
+
     def body(params, x, y):
         losses = []
         for _ in range(steps):
@@ -248,6 +249,7 @@ def _by_hand(step, params, x, y, steps, mesh, check_vma=True):
 
 def shard_map_dp__right_plain(params, x, y, *, steps, rate, mesh):
     """The gradient of the pmean."""
+
     def body(params, x, y):
         losses = []
         for _ in range(steps):
@@ -262,6 +264,7 @@ def shard_map_dp__right_plain(params, x, y, *, steps, rate, mesh):
 
 def shard_map_dp__right_varying(params, x, y, *, steps, rate, mesh):
     """Local gradients of varying parameters, one pmean of both."""
+
     def step(params, x, y):
         both = jax.value_and_grad(loss)(varying(params, "data"), x, y)
         value, grads = jax.lax.pmean(both, "data")
@@ -272,6 +275,7 @@ def shard_map_dp__right_varying(params, x, y, *, steps, rate, mesh):
 
 def shard_map_dp__right_unchecked_scan(params, x, y, *, steps, rate, mesh):
     """The check off, scan, pmean behind."""
+
     def body(params, x, y):
         def turn(params, _):
             value, grads = jax.lax.pmean(jax.value_and_grad(loss)(params, x, y), "data")
@@ -286,6 +290,7 @@ def shard_map_dp__right_unchecked_scan(params, x, y, *, steps, rate, mesh):
 
 def shard_map_dp__wrong_sum(params, x, y, *, steps, rate, mesh):
     """The gradient as it comes, the loss averaged."""
+
     def step(params, x, y):
         value, grads = jax.value_and_grad(loss)(params, x, y)
         return jax.lax.pmean(value, "data"), descend(params, grads, rate)
@@ -295,6 +300,7 @@ def shard_map_dp__wrong_sum(params, x, y, *, steps, rate, mesh):
 
 def shard_map_dp__wrong_pmean_of_sum(params, x, y, *, steps, rate, mesh):
     """pmean behind, with the check on."""
+
     def step(params, x, y):
         value, grads = jax.value_and_grad(loss)(params, x, y)
         return jax.lax.pmean(value, "data"), descend(params, jax.lax.pmean(grads, "data"), rate)
@@ -304,6 +310,7 @@ def shard_map_dp__wrong_pmean_of_sum(params, x, y, *, steps, rate, mesh):
 
 def shard_map_dp__wrong_unsynchronised(params, x, y, *, steps, rate, mesh):
     """No reduction, the check off."""
+
     def step(params, x, y):
         value, grads = jax.value_and_grad(loss)(params, x, y)
         return value, descend(params, grads, rate)
@@ -313,6 +320,7 @@ def shard_map_dp__wrong_unsynchronised(params, x, y, *, steps, rate, mesh):
 
 def shard_map_dp__wrong_local_loss(params, x, y, *, steps, rate, mesh):
     """Averages the gradients, and reports the own loss."""
+
     def step(params, x, y):
         value, grads = jax.value_and_grad(loss)(params, x, y)
         return value, descend(params, jax.lax.pmean(grads, "data"), rate)
@@ -322,6 +330,7 @@ def shard_map_dp__wrong_local_loss(params, x, y, *, steps, rate, mesh):
 
 def shard_map_dp__wrong_params_averaged_too(params, x, y, *, steps, rate, mesh):
     """Averages gradients and parameters: twice as much travels."""
+
     def step(params, x, y):
         value, grads = jax.lax.pmean(jax.value_and_grad(loss)(varying(params, "data"), x, y), "data")
         return value, jax.lax.pmean(varying(descend(params, grads, rate), "data"), "data")
@@ -331,6 +340,7 @@ def shard_map_dp__wrong_params_averaged_too(params, x, y, *, steps, rate, mesh):
 
 def shard_map_dp__wrong_psum(params, x, y, *, steps, rate, mesh):
     """psum in the loss, the reported loss averaged."""
+
     def step(params, x, y):
         value, grads = jax.value_and_grad(lambda p: jax.lax.psum(loss(p, x, y), "data"))(params)
         return value / jax.lax.axis_size("data"), descend(params, grads, rate)
@@ -340,6 +350,7 @@ def shard_map_dp__wrong_psum(params, x, y, *, steps, rate, mesh):
 
 def shard_map_dp__wrong_line(params, x, y, *, steps, rate, mesh):
     """The notebook's mesh."""
+
     def step(params, x, y):
         value, grads = jax.value_and_grad(lambda p: jax.lax.pmean(loss(p, x, y), "data"))(params)
         return value, descend(params, grads, rate)
@@ -396,6 +407,7 @@ same_lr_question__wrong_microbatches = same_lr_question__right_plain | {
 
 def accumulate__right_plain(params, x, y, *, microbatches, mesh):
     """The check off, a Python loop."""
+
     def body(params, x, y):
         total = None
         for part_x, part_y in zip(jnp.split(x, microbatches), jnp.split(y, microbatches)):
@@ -409,6 +421,7 @@ def accumulate__right_plain(params, x, y, *, microbatches, mesh):
 
 def accumulate__right_scan(params, x, y, *, microbatches, mesh):
     """Varying parameters, scan."""
+
     def body(params, x, y):
         own = varying(params, "data")
         xs, ys = (v.reshape(microbatches, -1, v.shape[-1]) for v in (x, y))
@@ -425,10 +438,12 @@ def accumulate__right_scan(params, x, y, *, microbatches, mesh):
 
 def accumulate__wrong_not_divided(params, x, y, *, microbatches, mesh):
     """Forgets to divide by the turns."""
+
     def body(params, x, y):
         own = varying(params, "data")
-        found = [jax.value_and_grad(loss)(own, *part)
-                 for part in zip(jnp.split(x, microbatches), jnp.split(y, microbatches))]
+        found = [
+            jax.value_and_grad(loss)(own, *part) for part in zip(jnp.split(x, microbatches), jnp.split(y, microbatches))
+        ]
         return jax.lax.pmean(jax.tree.map(lambda *turns: sum(turns), *found), "data")
 
     return jax.shard_map(body, mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P())(params, x, y)
@@ -436,9 +451,12 @@ def accumulate__wrong_not_divided(params, x, y, *, microbatches, mesh):
 
 def accumulate__wrong_every_turn(params, x, y, *, microbatches, mesh):
     """A reduction in each turn, right values."""
+
     def body(params, x, y):
-        found = [jax.value_and_grad(lambda p, x, y: jax.lax.pmean(loss(p, x, y), "data"))(params, *part)
-                 for part in zip(jnp.split(x, microbatches), jnp.split(y, microbatches))]
+        found = [
+            jax.value_and_grad(lambda p, x, y: jax.lax.pmean(loss(p, x, y), "data"))(params, *part)
+            for part in zip(jnp.split(x, microbatches), jnp.split(y, microbatches))
+        ]
         return jax.tree.map(lambda *turns: sum(turns) / microbatches, *found)
 
     return jax.shard_map(body, mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P())(params, x, y)
@@ -446,10 +464,12 @@ def accumulate__wrong_every_turn(params, x, y, *, microbatches, mesh):
 
 def accumulate__wrong_psum(params, x, y, *, microbatches, mesh):
     """psum at the end in place of pmean."""
+
     def body(params, x, y):
         own = varying(params, "data")
-        found = [jax.value_and_grad(loss)(own, *part)
-                 for part in zip(jnp.split(x, microbatches), jnp.split(y, microbatches))]
+        found = [
+            jax.value_and_grad(loss)(own, *part) for part in zip(jnp.split(x, microbatches), jnp.split(y, microbatches))
+        ]
         return jax.lax.psum(jax.tree.map(lambda *turns: sum(turns) / microbatches, *found), "data")
 
     return jax.shard_map(body, mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P())(params, x, y)
@@ -457,10 +477,12 @@ def accumulate__wrong_psum(params, x, y, *, microbatches, mesh):
 
 def accumulate__wrong_two_at_once(params, x, y, *, microbatches, mesh):
     """Neither divides by the turns nor averages: psum."""
+
     def body(params, x, y):
         own = varying(params, "data")
-        found = [jax.value_and_grad(loss)(own, *part)
-                 for part in zip(jnp.split(x, microbatches), jnp.split(y, microbatches))]
+        found = [
+            jax.value_and_grad(loss)(own, *part) for part in zip(jnp.split(x, microbatches), jnp.split(y, microbatches))
+        ]
         return jax.lax.psum(jax.tree.map(lambda *turns: sum(turns), *found), "data")
 
     return jax.shard_map(body, mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P())(params, x, y)
@@ -468,6 +490,7 @@ def accumulate__wrong_two_at_once(params, x, y, *, microbatches, mesh):
 
 def accumulate__wrong_last(params, x, y, *, microbatches, mesh):
     """Keeps the last turn only."""
+
     def body(params, x, y):
         own = varying(params, "data")
         for part in zip(jnp.split(x, microbatches), jnp.split(y, microbatches)):
@@ -479,6 +502,7 @@ def accumulate__wrong_last(params, x, y, *, microbatches, mesh):
 
 def accumulate__wrong_loss_of_the_last(params, x, y, *, microbatches, mesh):
     """Adds the gradients, and takes the last turn's loss."""
+
     def body(params, x, y):
         own = varying(params, "data")
         total = jax.tree.map(jnp.zeros_like, own)
@@ -498,6 +522,7 @@ def _rows(logits, labels):
 
 def metrics__right_plain(logits, labels, real, *, mesh):
     """As in the hints."""
+
     def body(logits, labels, real):
         log_p = jax.nn.log_softmax(logits)
         losses = -jnp.take_along_axis(log_p, labels[:, None], axis=-1)[:, 0]
@@ -510,10 +535,16 @@ def metrics__right_plain(logits, labels, real, *, mesh):
 
 def metrics__right_where(logits, labels, real, *, mesh):
     """With where and a one-hot."""
+
     def body(logits, labels, real):
         losses = -jnp.sum(jax.nn.log_softmax(logits) * jax.nn.one_hot(labels, logits.shape[-1]), axis=-1)
-        numbers = jnp.stack([jnp.where(real > 0, logits.argmax(-1) == labels, 0.0).sum(),
-                             jnp.where(real > 0, losses, 0.0).sum(), real.sum()])
+        numbers = jnp.stack(
+            [
+                jnp.where(real > 0, logits.argmax(-1) == labels, 0.0).sum(),
+                jnp.where(real > 0, losses, 0.0).sum(),
+                real.sum(),
+            ]
+        )
         right, total, count = jax.lax.psum(numbers, "data")
         return {"loss": total / count, "accuracy": right / count}
 
@@ -523,6 +554,7 @@ def metrics__right_where(logits, labels, real, *, mesh):
 
 def metrics__wrong_mean_of_means(logits, labels, real, *, mesh):
     """Divides on each device, then averages."""
+
     def body(logits, labels, real):
         right, losses = _rows(logits, labels)
         own = {"accuracy": (right * real).sum() / real.sum(), "loss": (losses * real).sum() / real.sum()}
@@ -533,6 +565,7 @@ def metrics__wrong_mean_of_means(logits, labels, real, *, mesh):
 
 def metrics__wrong_padding_counted(logits, labels, real, *, mesh):
     """Forgets the mask."""
+
     def body(logits, labels, real):
         right, losses = _rows(logits, labels)
         return jax.lax.pmean({"accuracy": right.mean(), "loss": losses.mean()}, "data")
@@ -542,28 +575,35 @@ def metrics__wrong_padding_counted(logits, labels, real, *, mesh):
 
 def metrics__wrong_divided_by_all(logits, labels, real, *, mesh):
     """Masks the sums, and divides by all rows."""
+
     def body(logits, labels, real):
         right, losses = _rows(logits, labels)
         rows = real.shape[0] * jax.lax.axis_size("data")
-        return {"accuracy": jax.lax.psum((right * real).sum(), "data") / rows,
-                "loss": jax.lax.psum((losses * real).sum(), "data") / rows}
+        return {
+            "accuracy": jax.lax.psum((right * real).sum(), "data") / rows,
+            "loss": jax.lax.psum((losses * real).sum(), "data") / rows,
+        }
 
     return jax.shard_map(body, mesh=mesh, in_specs=P("data"), out_specs=P())(logits, labels, real)
 
 
 def metrics__wrong_local_count(logits, labels, real, *, mesh):
     """Sums hits and losses over the devices, and divides by the own count."""
+
     def body(logits, labels, real):
         right, losses = _rows(logits, labels)
         count = real.sum()
-        return {"accuracy": jax.lax.psum((right * real).sum(), "data") / count,
-                "loss": jax.lax.psum((losses * real).sum(), "data") / count}
+        return {
+            "accuracy": jax.lax.psum((right * real).sum(), "data") / count,
+            "loss": jax.lax.psum((losses * real).sum(), "data") / count,
+        }
 
     return jax.shard_map(body, mesh=mesh, in_specs=P("data"), out_specs=P(), check_vma=False)(logits, labels, real)
 
 
 def metrics__wrong_sign(logits, labels, real, *, mesh):
     """Forgets the minus of the loss."""
+
     def body(logits, labels, real):
         right, losses = _rows(logits, labels)
         count, hits, total = jax.lax.psum((real.sum(), (right * real).sum(), (-losses * real).sum()), "data")
@@ -574,6 +614,7 @@ def metrics__wrong_sign(logits, labels, real, *, mesh):
 
 def metrics__wrong_rows_sent(logits, labels, real, *, mesh):
     """Gathers all rows, and computes on every device."""
+
     def body(logits, labels, real):
         logits, labels, real = (jax.lax.all_gather(v, "data", tiled=True) for v in (logits, labels, real))
         right, losses = _rows(logits, labels)
@@ -598,6 +639,7 @@ def _dropout(key_data, x, hidden, mesh, numbers, keep=0.75):
 
 def dropout_rng__right_plain(key_data, x, *, hidden, mesh):
     """As in the hints."""
+
     def body(key_data, x):
         init_key, mask_key = jax.random.split(jax.random.wrap_key_data(key_data))
         w = jax.random.normal(init_key, (x.shape[1], hidden)) / 8
@@ -626,30 +668,48 @@ def dropout_rng__wrong_same_masks(key_data, x, *, hidden, mesh):
 
 def dropout_rng__wrong_device(key_data, x, *, hidden, mesh):
     """Folds in the device's number for all of its rows."""
-    return _dropout(key_data, x, hidden, mesh,
-                    lambda block: jnp.zeros(block.shape[0], jnp.int32) + jax.lax.axis_index("data"))
+    return _dropout(
+        key_data, x, hidden, mesh, lambda block: jnp.zeros(block.shape[0], jnp.int32) + jax.lax.axis_index("data")
+    )
 
 
 def dropout_rng__wrong_interleaved(key_data, x, *, hidden, mesh):
     """Deals rows like cards: r = row · devices + device."""
-    return _dropout(key_data, x, hidden, mesh,
-                    lambda block: jnp.arange(block.shape[0]) * mesh.shape["data"] + jax.lax.axis_index("data"))
+    return _dropout(
+        key_data,
+        x,
+        hidden,
+        mesh,
+        lambda block: jnp.arange(block.shape[0]) * mesh.shape["data"] + jax.lax.axis_index("data"),
+    )
 
 
 def dropout_rng__wrong_from_one(key_data, x, *, hidden, mesh):
     """Counts rows from one."""
-    return _dropout(key_data, x, hidden, mesh,
-                    lambda block: 1 + jnp.arange(block.shape[0]) + jax.lax.axis_index("data") * block.shape[0])
+    return _dropout(
+        key_data,
+        x,
+        hidden,
+        mesh,
+        lambda block: 1 + jnp.arange(block.shape[0]) + jax.lax.axis_index("data") * block.shape[0],
+    )
 
 
 def dropout_rng__wrong_not_scaled(key_data, x, *, hidden, mesh):
     """Forgets to divide by 0.75."""
-    return _dropout(key_data, x, hidden, mesh,
-                    lambda block: jnp.arange(block.shape[0]) + jax.lax.axis_index("data") * block.shape[0], keep=1)
+    return _dropout(
+        key_data,
+        x,
+        hidden,
+        mesh,
+        lambda block: jnp.arange(block.shape[0]) + jax.lax.axis_index("data") * block.shape[0],
+        keep=1,
+    )
 
 
 def dropout_rng__wrong_keys_swapped(key_data, x, *, hidden, mesh):
     """Takes the two keys the other way round."""
+
     def body(key_data, x):
         mask_key, init_key = jax.random.split(jax.random.wrap_key_data(key_data))
         w = jax.random.normal(init_key, (x.shape[1], hidden)) / 8
@@ -663,6 +723,7 @@ def dropout_rng__wrong_keys_swapped(key_data, x, *, hidden, mesh):
 
 def dropout_rng__wrong_mask_per_batch(key_data, x, *, hidden, mesh):
     """One mask for the whole block, of the common key."""
+
     def body(key_data, x):
         init_key, mask_key = jax.random.split(jax.random.wrap_key_data(key_data))
         w = jax.random.normal(init_key, (x.shape[1], hidden)) / 8
@@ -678,6 +739,7 @@ _LIES = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2":
 
 def _clipped(gradients, limit, mesh, norm_of, factor=lambda limit, norm: jnp.minimum(1, limit / norm), vma=True):
     """The gradients, shortened by a norm of this kind."""
+
     def body(g):
         norm = norm_of(g)
         return jax.tree.map(lambda leaf: leaf * factor(limit, norm), g), norm
@@ -707,14 +769,17 @@ def clip_by_global_norm__right_jit(gradients, *, limit, mesh):
     norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients)))
     scale = jnp.where(norm > limit, limit / norm, 1.0)
     lies = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
-    return {name: jax.lax.with_sharding_constraint(scale * g, NamedSharding(mesh, lies[name]))
-            for name, g in gradients.items()}, norm
+    return {
+        name: jax.lax.with_sharding_constraint(scale * g, NamedSharding(mesh, lies[name]))
+        for name, g in gradients.items()
+    }, norm
 
 
 def clip_by_global_norm__wrong_copies_summed(gradients, *, limit, mesh):
     """Sums all squares over model, the copies' too."""
-    return _clipped(gradients, limit, mesh,
-                    lambda g: jnp.sqrt(jax.lax.psum(sum(_square(leaf) for leaf in g.values()), "model")))
+    return _clipped(
+        gradients, limit, mesh, lambda g: jnp.sqrt(jax.lax.psum(sum(_square(leaf) for leaf in g.values()), "model"))
+    )
 
 
 def clip_by_global_norm__wrong_local(gradients, *, limit, mesh):
@@ -724,32 +789,58 @@ def clip_by_global_norm__wrong_local(gradients, *, limit, mesh):
 
 def clip_by_global_norm__wrong_sum_of_norms(gradients, *, limit, mesh):
     """The root too early."""
-    return _clipped(gradients, limit, mesh, lambda g: jax.lax.psum(
-        jnp.sqrt(sum(_square(g[n]) for n in ("W1", "b1", "W2"))), "model") + jnp.sqrt(_square(g["b2"])))
+    return _clipped(
+        gradients,
+        limit,
+        mesh,
+        lambda g: (
+            jax.lax.psum(jnp.sqrt(sum(_square(g[n]) for n in ("W1", "b1", "W2"))), "model") + jnp.sqrt(_square(g["b2"]))
+        ),
+    )
 
 
 def clip_by_global_norm__wrong_no_root(gradients, *, limit, mesh):
     """Forgets the root."""
-    return _clipped(gradients, limit, mesh, lambda g: jax.lax.psum(
-        sum(_square(g[n]) for n in ("W1", "b1", "W2")), "model") + _square(g["b2"]))
+    return _clipped(
+        gradients,
+        limit,
+        mesh,
+        lambda g: jax.lax.psum(sum(_square(g[n]) for n in ("W1", "b1", "W2")), "model") + _square(g["b2"]),
+    )
 
 
 def clip_by_global_norm__wrong_always(gradients, *, limit, mesh):
     """Scales small gradients up as well."""
-    return _clipped(gradients, limit, mesh, lambda g: jnp.sqrt(jax.lax.psum(
-        sum(_square(g[n]) for n in ("W1", "b1", "W2")), "model") + _square(g["b2"])), lambda limit, norm: limit / norm)
+    return _clipped(
+        gradients,
+        limit,
+        mesh,
+        lambda g: jnp.sqrt(jax.lax.psum(sum(_square(g[n]) for n in ("W1", "b1", "W2")), "model") + _square(g["b2"])),
+        lambda limit, norm: limit / norm,
+    )
 
 
 def clip_by_global_norm__wrong_data_too(gradients, *, limit, mesh):
     """Sums over data as well, where all have the same."""
-    return _clipped(gradients, limit, mesh, lambda g: jnp.sqrt(jax.lax.psum(
-        sum(_square(g[n]) for n in ("W1", "b1", "W2")), ("data", "model")) + _square(g["b2"])), vma=False)
+    return _clipped(
+        gradients,
+        limit,
+        mesh,
+        lambda g: jnp.sqrt(
+            jax.lax.psum(sum(_square(g[n]) for n in ("W1", "b1", "W2")), ("data", "model")) + _square(g["b2"])
+        ),
+        vma=False,
+    )
 
 
 def clip_by_global_norm__wrong_norm_after(gradients, *, limit, mesh):
     """Returns the norm of the clipped gradients."""
-    clipped, norm = _clipped(gradients, limit, mesh, lambda g: jnp.sqrt(jax.lax.psum(
-        sum(_square(g[n]) for n in ("W1", "b1", "W2")), "model") + _square(g["b2"])))
+    clipped, norm = _clipped(
+        gradients,
+        limit,
+        mesh,
+        lambda g: jnp.sqrt(jax.lax.psum(sum(_square(g[n]) for n in ("W1", "b1", "W2")), "model") + _square(g["b2"])),
+    )
     return clipped, jnp.minimum(norm, limit)
 
 

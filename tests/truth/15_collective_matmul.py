@@ -136,8 +136,9 @@ def ring_time__wrong_min(n, product, transfer):
 
 def _rows(a, b, mesh, body, vma=True):
     """A body for A[I_X, J] · B[J_X, K]."""
-    return jax.shard_map(body, mesh=mesh, in_specs=(P("x", None), P("x", None)), out_specs=P("x", None),
-                         check_vma=vma)(a, b)
+    return jax.shard_map(body, mesh=mesh, in_specs=(P("x", None), P("x", None)), out_specs=P("x", None), check_vma=vma)(
+        a, b
+    )
 
 
 def _columns(a, b, block):
@@ -147,6 +148,7 @@ def _columns(a, b, block):
 
 def ag_matmul_ring__right_plain(a, b, *, mesh):
     """As in the hints."""
+
     def body(a, b):
         n, me, width = jax.lax.axis_size("x"), jax.lax.axis_index("x"), b.shape[0]
         total = jax.lax.dynamic_slice_in_dim(a, me * width, width, axis=1) @ b
@@ -179,6 +181,7 @@ def ag_matmul_ring__right_down(a, b, *, mesh):
 
 def ag_matmul_ring__wrong_step(a, b, *, mesh):
     """Block number `step` on every device, as the book first had it."""
+
     def body(a, b):
         total = _columns(a, b, 0) @ b
         for step in range(1, jax.lax.axis_size("x")):
@@ -191,6 +194,7 @@ def ag_matmul_ring__wrong_step(a, b, *, mesh):
 
 def ag_matmul_ring__wrong_plus(a, b, *, mesh):
     """me + step, for blocks that move up."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         total = _columns(a, b, me) @ b
@@ -204,6 +208,7 @@ def ag_matmul_ring__wrong_plus(a, b, *, mesh):
 
 def ag_matmul_ring__wrong_four(a, b, *, mesh):
     """Four steps, as on the notebook's ring."""
+
     def body(a, b):
         me = jax.lax.axis_index("x")
         total = _columns(a, b, me) @ b
@@ -217,6 +222,7 @@ def ag_matmul_ring__wrong_four(a, b, *, mesh):
 
 def ag_matmul_ring__wrong_one_transfer_too_many(a, b, *, mesh):
     """Sends after the last product too."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         total = 0
@@ -235,6 +241,7 @@ def ag_matmul_ring__wrong_gather(a, b, *, mesh):
 
 def ag_matmul_ring__wrong_send_first(a, b, *, mesh):
     """Collects all blocks, then multiplies."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         blocks = [b]
@@ -248,6 +255,7 @@ def ag_matmul_ring__wrong_send_first(a, b, *, mesh):
 
 def ag_matmul_ring__wrong_last_block(a, b, *, mesh):
     """Stops one block too early."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         total = _columns(a, b, me) @ b
@@ -261,6 +269,7 @@ def ag_matmul_ring__wrong_last_block(a, b, *, mesh):
 
 def ag_matmul_ring__wrong_product_sent(a, b, *, mesh):
     """Sends A round instead of B: its rows meet the wrong rows' results."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         total = _columns(a, b, me) @ b
@@ -274,6 +283,7 @@ def ag_matmul_ring__wrong_product_sent(a, b, *, mesh):
 
 def ag_matmul_ring__wrong_no_return(a, b, *, mesh):
     """Runs it, and forgets the return."""
+
     def body(a, b):
         return a @ jax.lax.all_gather(b, "x", axis=0, tiled=True)
 
@@ -282,8 +292,9 @@ def ag_matmul_ring__wrong_no_return(a, b, *, mesh):
 
 def _sums(a, b, mesh, body, vma=True):
     """A body for A[I, J_X] · B[J_X, K]."""
-    return jax.shard_map(body, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P("x", None),
-                         check_vma=vma)(a, b)
+    return jax.shard_map(body, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P("x", None), check_vma=vma)(
+        a, b
+    )
 
 
 def _part(a, b, block):
@@ -294,6 +305,7 @@ def _part(a, b, block):
 
 def rs_matmul_ring__right_plain(a, b, *, mesh):
     """As in the hints."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         height = a.shape[0] // n
@@ -311,6 +323,7 @@ def rs_matmul_ring__right_plain(a, b, *, mesh):
 
 def rs_matmul_ring__right_up(a, b, *, mesh):
     """Up the ring."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         total = _part(a, b, (me - 1) % n)
@@ -324,6 +337,7 @@ def rs_matmul_ring__right_up(a, b, *, mesh):
 
 def rs_matmul_ring__wrong_own_first(a, b, *, mesh):
     """Begins with its own block."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         c = _part(a, b, me)
@@ -336,6 +350,7 @@ def rs_matmul_ring__wrong_own_first(a, b, *, mesh):
 
 def rs_matmul_ring__wrong_direction(a, b, *, mesh):
     """The index of sums that move down, and sums that move up."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         c = _part(a, b, (me + 1) % n)
@@ -348,6 +363,7 @@ def rs_matmul_ring__wrong_direction(a, b, *, mesh):
 
 def rs_matmul_ring__wrong_add_then_send(a, b, *, mesh):
     """Adds first, then sends: one place too far."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         c = jnp.zeros((a.shape[0] // n, b.shape[1]))
@@ -360,6 +376,7 @@ def rs_matmul_ring__wrong_add_then_send(a, b, *, mesh):
 
 def rs_matmul_ring__wrong_scatter(a, b, *, mesh):
     """psum_scatter after the product."""
+
     def body(a, b):
         return jax.lax.psum_scatter(a @ b, "x", scatter_dimension=0, tiled=True)
 
@@ -368,6 +385,7 @@ def rs_matmul_ring__wrong_scatter(a, b, *, mesh):
 
 def rs_matmul_ring__wrong_one_product(a, b, *, mesh):
     """One product, whose parts travel: nothing beside."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         parts = (a @ b).reshape(n, -1, b.shape[1])
@@ -381,6 +399,7 @@ def rs_matmul_ring__wrong_one_product(a, b, *, mesh):
 
 def rs_matmul_ring__wrong_columns(a, b, *, mesh):
     """Copies the worked example: columns of C, with the specs of rows."""
+
     def body(a, b):
         n, me, width = jax.lax.axis_size("x"), jax.lax.axis_index("x"), b.shape[1] // jax.lax.axis_size("x")
 
@@ -397,6 +416,7 @@ def rs_matmul_ring__wrong_columns(a, b, *, mesh):
 
 def rs_matmul_ring__wrong_four(a, b, *, mesh):
     """A ring of four, always."""
+
     def body(a, b):
         me = jax.lax.axis_index("x")
         c = _part(a, b, (me + 1) % 4)
@@ -409,6 +429,7 @@ def rs_matmul_ring__wrong_four(a, b, *, mesh):
 
 def with_fori_loop__right_plain(a, b, *, mesh):
     """As in the hints."""
+
     def body(a, b):
         n, me, width = jax.lax.axis_size("x"), jax.lax.axis_index("x"), b.shape[0]
 
@@ -425,8 +446,27 @@ def with_fori_loop__right_plain(a, b, *, mesh):
     return jax.shard_map(body, mesh=mesh, in_specs=(P("x", None), P("x", None)), out_specs=P("x", None))(a, b)
 
 
-def with_fori_loop__right_zero_products(a, b, *, mesh):
-    """Makes varying zeros of a product with zero, and uses the last step's number."""
+def with_fori_loop__right_zeros_of_a(a, b, *, mesh):
+    """Makes varying zeros of a column of A, and adds the last product in one line."""
+
+    def body(a, b):
+        n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+
+        def turn(step, carry):
+            c, b = carry
+            coming = send(b)
+            return c + _columns(a, b, (me - step) % n) @ b, coming
+
+        zeros = 0 * a[:, :1] + jnp.zeros(b.shape[1])
+        c, last = jax.lax.fori_loop(0, n - 1, turn, (zeros, b))
+        return c + _columns(a, b, (me + 1) % n) @ last
+
+    return _rows(a, b, mesh, body)
+
+
+def with_fori_loop__wrong_zero_products(a, b, *, mesh):
+    """Makes varying zeros of a whole product: one product too many."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
 
@@ -443,6 +483,7 @@ def with_fori_loop__right_zero_products(a, b, *, mesh):
 
 def with_fori_loop__wrong_zeros(a, b, *, mesh):
     """Zeros that do not vary."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
 
@@ -458,6 +499,7 @@ def with_fori_loop__wrong_zeros(a, b, *, mesh):
 
 def with_fori_loop__wrong_n_turns(a, b, *, mesh):
     """n turns: one transfer too many."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
 
@@ -472,6 +514,7 @@ def with_fori_loop__wrong_n_turns(a, b, *, mesh):
 
 def with_fori_loop__wrong_send_then_multiply(a, b, *, mesh):
     """Multiplies what has just come: nothing beside."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
 
@@ -487,6 +530,7 @@ def with_fori_loop__wrong_send_then_multiply(a, b, *, mesh):
 
 def with_fori_loop__wrong_python_loop(a, b, *, mesh):
     """A Python loop, as before."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         c = _columns(a, b, me) @ b
@@ -500,6 +544,7 @@ def with_fori_loop__wrong_python_loop(a, b, *, mesh):
 
 def with_fori_loop__wrong_last_forgotten(a, b, *, mesh):
     """Forgets the block that arrives last."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
 
@@ -514,6 +559,7 @@ def with_fori_loop__wrong_last_forgotten(a, b, *, mesh):
 
 def with_fori_loop__wrong_index_in_the_turn(a, b, *, mesh):
     """me + step, in the loop."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
 
@@ -529,6 +575,7 @@ def with_fori_loop__wrong_index_in_the_turn(a, b, *, mesh):
 
 def bidirectional__right_plain(a, b, *, mesh):
     """As in the hints."""
+
     def body(a, b):
         n, me, width = jax.lax.axis_size("x"), jax.lax.axis_index("x"), b.shape[0]
         half = width // 2
@@ -549,6 +596,7 @@ def bidirectional__right_plain(a, b, *, mesh):
 
 def bidirectional__right_halves_exchanged(a, b, *, mesh):
     """The second halves go up, the first ones down."""
+
     def body(a, b):
         n, me, half = jax.lax.axis_size("x"), jax.lax.axis_index("x"), b.shape[0] // 2
         blocks = a.reshape(len(a), n, 2, half)
@@ -568,6 +616,7 @@ def bidirectional__right_halves_exchanged(a, b, *, mesh):
 
 def bidirectional__wrong_both_up(a, b, *, mesh):
     """Both halves go up."""
+
     def body(a, b):
         n, me, half = jax.lax.axis_size("x"), jax.lax.axis_index("x"), b.shape[0] // 2
 
@@ -586,6 +635,7 @@ def bidirectional__wrong_both_up(a, b, *, mesh):
 
 def bidirectional__wrong_same_block(a, b, *, mesh):
     """Takes both halves at a step for halves of one block."""
+
     def body(a, b):
         n, me, half = jax.lax.axis_size("x"), jax.lax.axis_index("x"), b.shape[0] // 2
 
@@ -604,6 +654,7 @@ def bidirectional__wrong_same_block(a, b, *, mesh):
 
 def bidirectional__wrong_no_half_shift(a, b, *, mesh):
     """Forgets that the second half's columns begin half a block later."""
+
     def body(a, b):
         n, me, half = jax.lax.axis_size("x"), jax.lax.axis_index("x"), b.shape[0] // 2
 
@@ -622,6 +673,7 @@ def bidirectional__wrong_no_half_shift(a, b, *, mesh):
 
 def bidirectional__wrong_whole_blocks_half_way(a, b, *, mesh):
     """Whole blocks, half of the way each: as many bytes, other transfers."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         c, up, down = _columns(a, b, me) @ b, b, b
@@ -638,6 +690,7 @@ def bidirectional__wrong_whole_blocks_half_way(a, b, *, mesh):
 
 def bidirectional__wrong_one_way(a, b, *, mesh):
     """The ring of the first exercise."""
+
     def body(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
         c = _columns(a, b, me) @ b
@@ -657,6 +710,7 @@ def _network(x, w1, w2, mesh, body, vma=True):
 
 def mlp_block__right_plain(x, w1, w2, *, mesh):
     """As in the hints."""
+
     def body(x, w1, w2):
         n = jax.lax.axis_size("x")
         hidden = [jax.nn.gelu(x @ w1)]
@@ -674,6 +728,7 @@ def mlp_block__right_plain(x, w1, w2, *, mesh):
 
 def mlp_block__right_down_then_up(x, w1, w2, *, mesh):
     """X goes down, the sums go up."""
+
     def body(x, w1, w2):
         n, blocks = jax.lax.axis_size("x"), []
         for step in range(n):
@@ -691,6 +746,7 @@ def mlp_block__right_down_then_up(x, w1, w2, *, mesh):
 
 def mlp_block__wrong_forwards(x, w1, w2, *, mesh):
     """Goes through the list forwards."""
+
     def body(x, w1, w2):
         hidden = [jax.nn.gelu(x @ w1)]
         for _ in range(jax.lax.axis_size("x") - 1):
@@ -706,6 +762,7 @@ def mlp_block__wrong_forwards(x, w1, w2, *, mesh):
 
 def mlp_block__wrong_sums_up(x, w1, w2, *, mesh):
     """Lets the sums move up as well."""
+
     def body(x, w1, w2):
         hidden = [jax.nn.gelu(x @ w1)]
         for _ in range(jax.lax.axis_size("x") - 1):
@@ -721,6 +778,7 @@ def mlp_block__wrong_sums_up(x, w1, w2, *, mesh):
 
 def mlp_block__wrong_no_gelu(x, w1, w2, *, mesh):
     """Forgets gelu."""
+
     def body(x, w1, w2):
         hidden = [x @ w1]
         for _ in range(jax.lax.axis_size("x") - 1):
@@ -736,6 +794,7 @@ def mlp_block__wrong_no_gelu(x, w1, w2, *, mesh):
 
 def mlp_block__wrong_relu(x, w1, w2, *, mesh):
     """relu in place of gelu."""
+
     def body(x, w1, w2):
         hidden = [jax.nn.relu(x @ w1)]
         for _ in range(jax.lax.axis_size("x") - 1):
@@ -751,6 +810,7 @@ def mlp_block__wrong_relu(x, w1, w2, *, mesh):
 
 def mlp_block__wrong_gelu_at_the_end(x, w1, w2, *, mesh):
     """gelu of the result too."""
+
     def body(x, w1, w2):
         hidden = [jax.nn.gelu(x @ w1)]
         for _ in range(jax.lax.axis_size("x") - 1):
@@ -766,6 +826,7 @@ def mlp_block__wrong_gelu_at_the_end(x, w1, w2, *, mesh):
 
 def mlp_block__wrong_collectives(x, w1, w2, *, mesh):
     """all_gather and psum_scatter."""
+
     def body(x, w1, w2):
         hidden = jax.nn.gelu(jax.lax.all_gather(x, "x", axis=0, tiled=True) @ w1)
         return jax.lax.psum_scatter(hidden @ w2, "x", scatter_dimension=0, tiled=True)
@@ -775,6 +836,7 @@ def mlp_block__wrong_collectives(x, w1, w2, *, mesh):
 
 def mlp_block__wrong_half_ring(x, w1, w2, *, mesh):
     """A ring in front, psum_scatter behind."""
+
     def body(x, w1, w2):
         n, me, height = jax.lax.axis_size("x"), jax.lax.axis_index("x"), x.shape[0]
         y = varying(jnp.zeros((n * height, w2.shape[1])))

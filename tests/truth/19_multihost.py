@@ -528,7 +528,9 @@ def dp_training_4procs__wrong_loss_after(process_id, num_processes, *, x, y, w, 
 def slurm_script__right_plain(lines, hosts, gpus):
     """As in the hints."""
     return [
-        line.replace("--ntasks-per-node=1", f"--ntasks-per-node={gpus}").replace("python train.py", "srun python train.py")
+        line.replace("--ntasks-per-node=1", f"--ntasks-per-node={gpus}").replace(
+            "python train.py", "srun python train.py"
+        )
         for line in lines
         if "JAX_COORDINATOR_ADDRESS" not in line
     ]
@@ -565,7 +567,9 @@ def slurm_script__wrong_no_srun(lines, hosts, gpus):
 def slurm_script__wrong_localhost_kept(lines, hosts, gpus):
     """Keeps the coordinator on localhost."""
     return [
-        line.replace("--ntasks-per-node=1", f"--ntasks-per-node={gpus}").replace("python train.py", "srun python train.py")
+        line.replace("--ntasks-per-node=1", f"--ntasks-per-node={gpus}").replace(
+            "python train.py", "srun python train.py"
+        )
         for line in lines
     ]
 
@@ -687,14 +691,14 @@ multihost_claims__right_plain = {
     "what a program for many processes mainly writes differently": "data in and out",
     "if process_index() == 0: print(total), with total replicated": "safe",
     "if process_index() == 0: print(jnp.sum(whole)), with whole cut over all": "the others must call it, too",
-    "jax.make_mesh((8,), ('batch'), ...): the axis names are": ("b", "a", "t", "c", "h"),
+    "jax.make_mesh((8,), ('batch'), ...): the axis names are": ("batch",),
 }
 """As it is."""
 
-multihost_claims__wrong_names = multihost_claims__right_plain | {
-    "jax.make_mesh((8,), ('batch'), ...): the axis names are": ("batch",)
+multihost_claims__wrong_letters = multihost_claims__right_plain | {
+    "jax.make_mesh((8,), ('batch'), ...): the axis names are": ("b", "a", "t", "c", "h")
 }
-"""Overlooks the comma that is not there."""
+"""Sees that a comma is missing, and believes that the text is taken letter by letter."""
 
 multihost_claims__wrong_device = multihost_claims__right_plain | {
     "a controller is": "a device",

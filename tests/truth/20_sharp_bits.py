@@ -53,6 +53,7 @@ rng_partitionable__wrong_kinds = rng_partitionable__right_plain | {"flag off: ki
 
 def own_numbers__right_plain(x, seed, *, mesh):
     """As in the hints."""
+
     def body(block):
         key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("x"))
         return block + jax.random.uniform(key, block.shape)
@@ -62,6 +63,7 @@ def own_numbers__right_plain(x, seed, *, mesh):
 
 def own_numbers__right_key_outside(x, seed, *, mesh):
     """The key comes in with P()."""
+
     def body(key, block):
         own = jax.random.fold_in(key, jax.lax.axis_index("x"))
         return block + jax.random.uniform(own, block.shape, dtype=block.dtype, minval=0.0, maxval=1.0)
@@ -72,6 +74,7 @@ def own_numbers__right_key_outside(x, seed, *, mesh):
 
 def own_numbers__wrong_one_key(x, seed, *, mesh):
     """One key for all."""
+
     def body(block):
         return block + jax.random.uniform(jax.random.key(seed), block.shape)
 
@@ -80,6 +83,7 @@ def own_numbers__wrong_one_key(x, seed, *, mesh):
 
 def own_numbers__wrong_seed_added(x, seed, *, mesh):
     """Adds the place to the seed."""
+
     def body(block):
         return block + jax.random.uniform(jax.random.key(seed + jax.lax.axis_index("x")), block.shape)
 
@@ -88,6 +92,7 @@ def own_numbers__wrong_seed_added(x, seed, *, mesh):
 
 def own_numbers__wrong_both_axes(x, seed, *, mesh):
     """Folds in the place along y as well: copies are no copies, and the check silenced."""
+
     def body(block):
         key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index(("x", "y")))
         return block + jax.random.uniform(key, block.shape)
@@ -97,6 +102,7 @@ def own_numbers__wrong_both_axes(x, seed, *, mesh):
 
 def own_numbers__wrong_y(x, seed, *, mesh):
     """Folds in the place along y, out of the two."""
+
     def body(block):
         key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("y"))
         return block + jax.random.uniform(key, block.shape)
@@ -106,6 +112,7 @@ def own_numbers__wrong_y(x, seed, *, mesh):
 
 def own_numbers__wrong_normal(x, seed, *, mesh):
     """normal in place of uniform."""
+
     def body(block):
         key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("x"))
         return block + jax.random.normal(key, block.shape)
@@ -115,6 +122,7 @@ def own_numbers__wrong_normal(x, seed, *, mesh):
 
 def own_numbers__wrong_noise_alone(x, seed, *, mesh):
     """Returns the noise without x."""
+
     def body(block):
         key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("x"))
         return jax.random.uniform(key, block.shape)
@@ -122,8 +130,9 @@ def own_numbers__wrong_noise_alone(x, seed, *, mesh):
     return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)
 
 
-def own_numbers__wrong_split(x, seed, *, mesh):
-    """Splits the key, which the lesson says serves as well; the text wants fold_in."""
+def own_numbers__right_split(x, seed, *, mesh):
+    """Splits the key, which the lesson says serves as well: the same numbers."""
+
     def body(block):
         key = jax.random.split(jax.random.key(seed), jax.lax.axis_size("x"))[jax.lax.axis_index("x")]
         return block + jax.random.uniform(key, block.shape)
@@ -133,6 +142,7 @@ def own_numbers__wrong_split(x, seed, *, mesh):
 
 def same_on_every_mesh__right_plain(x, seed, *, mesh):
     """As in the hints."""
+
     def body(block):
         first = jax.lax.axis_index("x") * block.shape[0]
 
@@ -153,6 +163,7 @@ def same_on_every_mesh__right_jit(x, seed, *, mesh):
 
 def _noise(x, seed, mesh, numbers):
     """x plus noise by these numbers of rows."""
+
     def body(block):
         def row(i):
             return jax.random.uniform(jax.random.fold_in(jax.random.key(seed), i), (block.shape[1],))
@@ -179,6 +190,7 @@ def same_on_every_mesh__wrong_two_rows(x, seed, *, mesh):
 
 def same_on_every_mesh__wrong_place(x, seed, *, mesh):
     """A key for each place, as in the exercise before."""
+
     def body(block):
         key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("x"))
         return block + jax.random.uniform(key, block.shape)
@@ -188,16 +200,21 @@ def same_on_every_mesh__wrong_place(x, seed, *, mesh):
 
 def same_on_every_mesh__wrong_scalar(x, seed, *, mesh):
     """One number for a row."""
+
     def body(block):
         rows = jax.lax.axis_index("x") * block.shape[0] + jnp.arange(block.shape[0])
-        return block + jax.vmap(lambda i: jax.random.uniform(jax.random.fold_in(jax.random.key(seed), i)))(rows)[:, None]
+        return (
+            block + jax.vmap(lambda i: jax.random.uniform(jax.random.fold_in(jax.random.key(seed), i)))(rows)[:, None]
+        )
 
     return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)
 
 
 def same_on_every_mesh__wrong_from_one(x, seed, *, mesh):
     """Counts rows from one."""
-    return _noise(x, seed, mesh, lambda block: 1 + block.shape[0] * jax.lax.axis_index("x") + jnp.arange(block.shape[0]))
+    return _noise(
+        x, seed, mesh, lambda block: 1 + block.shape[0] * jax.lax.axis_index("x") + jnp.arange(block.shape[0])
+    )
 
 
 unchecked__right_plain = {
@@ -248,6 +265,7 @@ donated__wrong_views = donated__right_plain | {
 
 def offloaded_step__right_plain(w, g, m, v):
     """As in the hints."""
+
     def to(kind, a):
         return jax.device_put(a, a.sharding.with_memory_kind(kind))
 
@@ -266,6 +284,7 @@ def offloaded_step__right_trees(w, g, m, v):
 
 def offloaded_step__wrong_not_back(w, g, m, v):
     """Leaves the moments on the devices."""
+
     def to(kind, a):
         return jax.device_put(a, a.sharding.with_memory_kind(kind))
 
@@ -279,6 +298,7 @@ def offloaded_step__wrong_not_fetched(w, g, m, v):
 
 def offloaded_step__wrong_on_the_host(w, g, m, v):
     """Does all of it in the host's memory, and moves the weights."""
+
     def to(kind, a):
         return jax.device_put(a, a.sharding.with_memory_kind(kind))
 
@@ -294,6 +314,7 @@ def offloaded_step__wrong_numpy(w, g, m, v):
 
 def offloaded_step__wrong_unpinned(w, g, m, v):
     """Puts them back into the other kind of host memory."""
+
     def to(kind, a):
         return jax.device_put(a, a.sharding.with_memory_kind(kind))
 
@@ -311,6 +332,7 @@ def offloaded_step__wrong_one_device(w, g, m, v):
 
 def offloaded_step__wrong_order(w, g, m, v):
     """Returns w, v, m."""
+
     def to(kind, a):
         return jax.device_put(a, a.sharding.with_memory_kind(kind))
 
@@ -320,6 +342,7 @@ def offloaded_step__wrong_order(w, g, m, v):
 
 def offloaded_step__wrong_moments_old(w, g, m, v):
     """Returns the moments that came."""
+
     def to(kind, a):
         return jax.device_put(a, a.sharding.with_memory_kind(kind))
 
@@ -370,9 +393,7 @@ numpy_into_jit__wrong_same = numpy_into_jit__right_plain | {
 }
 """Believes that JAX compares the arrays."""
 
-numpy_into_jit__wrong_never = numpy_into_jit__right_plain | {
-    "two processes, in_shardings P(), a NumPy array": "error"
-}
+numpy_into_jit__wrong_never = numpy_into_jit__right_plain | {"two processes, in_shardings P(), a NumPy array": "error"}
 """Believes that NumPy is never allowed."""
 
 numpy_into_jit__wrong_callback = numpy_into_jit__right_plain | {
@@ -525,7 +546,10 @@ int_pmean__wrong_no_overflow = int_pmean__right_plain | {
 int_pmean__wrong_bool = int_pmean__right_plain | {"psum of bool": (True, "bool")}
 """Takes psum of bool for `any`."""
 
-int_pmean__wrong_rounded = int_pmean__right_plain | {"psum of int32, // 8": (4.75, "float32"), "psum of int8": (127, "int8")}
+int_pmean__wrong_rounded = int_pmean__right_plain | {
+    "psum of int32, // 8": (4.75, "float32"),
+    "psum of int8": (127, "int8"),
+}
 """Takes // for /, and believes that int8 stops at its limit."""
 
 first_of__right_plain = {
