@@ -91,6 +91,7 @@ def tp_mlp__right_plain(params, x, *, mesh):
 
 def tp_mlp__right_separate(params, x, *, mesh):
     """Without dicts in the specs, in another style."""
+
     def body(x, W1, b1, W2, b2):
         part = jnp.einsum("bh,ho->bo", jnp.maximum(x @ W1 + b1, 0.0), W2)
         return jnp.maximum(b2 + jax.lax.psum(part, axis_name="model"), 0.0)
@@ -102,6 +103,7 @@ def tp_mlp__right_separate(params, x, *, mesh):
 
 def tp_mlp__wrong_bias_on_the_parts(params, x, *, mesh):
     """Adds b2 before the sum."""
+
     def body(p, x):
         hidden = jax.nn.relu(x @ p["W1"] + p["b1"])
         return jax.nn.relu(jax.lax.psum(hidden @ p["W2"] + p["b2"], "model"))
@@ -111,6 +113,7 @@ def tp_mlp__wrong_bias_on_the_parts(params, x, *, mesh):
 
 def tp_mlp__wrong_relu_of_parts(params, x, *, mesh):
     """relu in front of the sum."""
+
     def body(p, x):
         hidden = jax.nn.relu(x @ p["W1"] + p["b1"])
         return jax.lax.psum(jax.nn.relu(hidden @ p["W2"]), "model") + p["b2"]
@@ -120,6 +123,7 @@ def tp_mlp__wrong_relu_of_parts(params, x, *, mesh):
 
 def tp_mlp__wrong_relu_and_bias_of_parts(params, x, *, mesh):
     """Finishes the layer on each device, and sums then: two at once."""
+
     def body(p, x):
         hidden = jax.nn.relu(x @ p["W1"] + p["b1"])
         return jax.lax.psum(jax.nn.relu(hidden @ p["W2"] + p["b2"]), "model")
@@ -129,6 +133,7 @@ def tp_mlp__wrong_relu_and_bias_of_parts(params, x, *, mesh):
 
 def tp_mlp__wrong_no_last_relu(params, x, *, mesh):
     """Forgets the second relu."""
+
     def body(p, x):
         hidden = jax.nn.relu(x @ p["W1"] + p["b1"])
         return jax.lax.psum(hidden @ p["W2"], "model") + p["b2"]
@@ -138,6 +143,7 @@ def tp_mlp__wrong_no_last_relu(params, x, *, mesh):
 
 def tp_mlp__wrong_no_sum(params, x, *, mesh):
     """Forgets the sum, and silences the check."""
+
     def body(p, x):
         hidden = jax.nn.relu(x @ p["W1"] + p["b1"])
         return jax.nn.relu(hidden @ p["W2"] + p["b2"])
@@ -147,6 +153,7 @@ def tp_mlp__wrong_no_sum(params, x, *, mesh):
 
 def tp_mlp__wrong_sum_over_batch(params, x, *, mesh):
     """Sums over the examples' axis."""
+
     def body(p, x):
         hidden = jax.nn.relu(x @ p["W1"] + p["b1"])
         return jax.nn.relu(jax.lax.psum(hidden @ p["W2"], "batch") + p["b2"])
@@ -156,6 +163,7 @@ def tp_mlp__wrong_sum_over_batch(params, x, *, mesh):
 
 def tp_mlp__wrong_hidden_gathered(params, x, *, mesh):
     """Gathers the hidden units and W2."""
+
     def body(p, x):
         hidden = jax.lax.all_gather(jax.nn.relu(x @ p["W1"] + p["b1"]), "model", axis=1, tiled=True)
         W2 = jax.lax.all_gather(p["W2"], "model", axis=0, tiled=True)
@@ -166,6 +174,7 @@ def tp_mlp__wrong_hidden_gathered(params, x, *, mesh):
 
 def tp_mlp__wrong_mean(params, x, *, mesh):
     """pmean in place of psum."""
+
     def body(p, x):
         hidden = jax.nn.relu(x @ p["W1"] + p["b1"])
         return jax.nn.relu(jax.lax.pmean(hidden @ p["W2"], "model") + p["b2"])
@@ -185,6 +194,7 @@ def _descent(params, x, y, steps, rate, predict):
 
 def train_tp__right_plain(params, x, y, steps, rate, *, mesh):
     """As in the hints."""
+
     def predict(p, x):
         hidden = jnp.tanh(x @ p["W1"] + p["b1"])
         hidden = jnp.tanh(hidden @ p["W2"] + p["b2"])
@@ -205,6 +215,7 @@ def train_tp__right_plain(params, x, y, steps, rate, *, mesh):
 
 def train_tp__right_scan(params, x, y, steps, rate, *, mesh):
     """By scan and einsum."""
+
     def loss(p):
         h = jnp.tanh(x @ p["W1"] + p["b1"])
         h = jnp.tanh(h @ p["W2"] + p["b2"])
@@ -221,6 +232,7 @@ def train_tp__right_scan(params, x, y, steps, rate, *, mesh):
 
 def train_tp__wrong_as_on_auto(params, x, y, steps, rate, *, mesh):
     """The network as it stands."""
+
     def predict(p, x):
         for k in (1, 2, 3):
             x = jnp.tanh(x @ p[f"W{k}"] + p[f"b{k}"])
@@ -231,6 +243,7 @@ def train_tp__wrong_as_on_auto(params, x, y, steps, rate, *, mesh):
 
 def train_tp__wrong_whole(params, x, y, steps, rate, *, mesh):
     """Asks for a whole third layer: rows are gathered."""
+
     def predict(p, x):
         for k in (1, 2):
             x = jnp.tanh(x @ p[f"W{k}"] + p[f"b{k}"])
@@ -242,6 +255,7 @@ def train_tp__wrong_whole(params, x, y, steps, rate, *, mesh):
 
 def train_tp__wrong_relu(params, x, y, steps, rate, *, mesh):
     """relu from the part before, where this network has tanh."""
+
     def predict(p, x):
         for k in (1, 2):
             x = jax.nn.relu(x @ p[f"W{k}"] + p[f"b{k}"])
@@ -253,6 +267,7 @@ def train_tp__wrong_relu(params, x, y, steps, rate, *, mesh):
 
 def train_tp__wrong_loss_after(params, x, y, steps, rate, *, mesh):
     """Reports the losses after each step."""
+
     def loss(p):
         h = jnp.tanh(x @ p["W1"] + p["b1"])
         h = jnp.tanh(h @ p["W2"] + p["b2"])
@@ -269,6 +284,7 @@ def train_tp__wrong_loss_after(params, x, y, steps, rate, *, mesh):
 
 def train_tp__wrong_rate(params, x, y, steps, rate, *, mesh):
     """The notebook's rate, 0.1, in place of the one given."""
+
     def predict(p, x):
         for k in (1, 2):
             x = jnp.tanh(x @ p[f"W{k}"] + p[f"b{k}"])
@@ -280,6 +296,7 @@ def train_tp__wrong_rate(params, x, y, steps, rate, *, mesh):
 
 def train_tp__wrong_weights_gathered(params, x, y, steps, rate, *, mesh):
     """Makes hidden layer and W3 whole along model."""
+
     def predict(p, x):
         for k in (1, 2):
             x = jnp.tanh(x @ p[f"W{k}"] + p[f"b{k}"])
@@ -292,6 +309,7 @@ def train_tp__wrong_weights_gathered(params, x, y, steps, rate, *, mesh):
 
 def train_tp__wrong_last_loss(params, x, y, steps, rate, *, mesh):
     """Returns the last loss as a number."""
+
     def predict(p, x):
         for k in (1, 2):
             x = jnp.tanh(x @ p[f"W{k}"] + p[f"b{k}"])
@@ -380,6 +398,7 @@ def tp_grads__right_outside(params, x, y, *, mesh):
 
 def tp_grads__right_divided(params, x, y, *, mesh):
     """Lets the check sum over batch, and divides by hand."""
+
     def differentiate(own, p):
         value, grads = jax.value_and_grad(own)(p)
         return jax.lax.pmean(value, "batch"), jax.tree.map(lambda g: g / mesh.shape["batch"], grads)
@@ -394,6 +413,7 @@ def tp_grads__wrong_recipe(params, x, y, *, mesh):
 
 def tp_grads__wrong_summed(params, x, y, *, mesh):
     """Forgets that the gradient is summed over batch already."""
+
     def differentiate(own, p):
         value, grads = jax.value_and_grad(own)(p)
         return jax.lax.pmean(value, "batch"), grads
@@ -403,6 +423,7 @@ def tp_grads__wrong_summed(params, x, y, *, mesh):
 
 def tp_grads__wrong_pmean_behind(params, x, y, *, mesh):
     """pmean of the gradients with the check on."""
+
     def differentiate(own, p):
         value, grads = jax.value_and_grad(own)(p)
         return jax.lax.pmean(value, "batch"), jax.tree.map(lambda g: jax.lax.pmean(g, "batch"), grads)
@@ -412,12 +433,12 @@ def tp_grads__wrong_pmean_behind(params, x, y, *, mesh):
 
 def tp_grads__wrong_psum_loss(params, x, y, *, mesh):
     """psum over batch in the loss."""
-    return _grads(params, x, y, mesh,
-                  lambda own, p: jax.value_and_grad(lambda p: jax.lax.psum(own(p), "batch"))(p))
+    return _grads(params, x, y, mesh, lambda own, p: jax.value_and_grad(lambda p: jax.lax.psum(own(p), "batch"))(p))
 
 
 def tp_grads__wrong_all_divided_by_model(params, x, y, *, mesh):
     """The recipe, and everything divided by the devices along model: b2 is too small."""
+
     def differentiate(own, p):
         value, grads = jax.lax.pmean(jax.value_and_grad(own)(p), "batch")
         return value, jax.tree.map(lambda g: g / mesh.shape["model"], grads)
@@ -427,6 +448,7 @@ def tp_grads__wrong_all_divided_by_model(params, x, y, *, mesh):
 
 def tp_grads__wrong_divided_by_four(params, x, y, *, mesh):
     """Divides by the notebook's four."""
+
     def differentiate(own, p):
         value, grads = jax.value_and_grad(own)(p)
         return jax.lax.pmean(value, "batch"), jax.tree.map(lambda g: g / 4, grads)
@@ -514,6 +536,7 @@ def _attention(x, w_qkv, w_out, mesh, body, vma=True, out=P("batch")):
 
 def tp_attention__right_plain(x, w_qkv, w_out, *, mesh):
     """As in the hints."""
+
     def body(x, w_qkv, w_out):
         q, k, v = jnp.einsum("btd,dhck->cbthk", x, w_qkv)
         logits = jnp.einsum("bthk,bshk->bhts", q, k) / jnp.sqrt(q.shape[-1])
@@ -526,6 +549,7 @@ def tp_attention__right_plain(x, w_qkv, w_out, *, mesh):
 
 def tp_attention__right_head_by_head(x, w_qkv, w_out, *, mesh):
     """A loop over the device's heads."""
+
     def body(x, w_qkv, w_out):
         total = 0
         for head in range(w_out.shape[0]):
@@ -539,6 +563,7 @@ def tp_attention__right_head_by_head(x, w_qkv, w_out, *, mesh):
 
 def tp_attention__wrong_no_sum(x, w_qkv, w_out, *, mesh):
     """Forgets the sum, the check silenced."""
+
     def body(x, w_qkv, w_out):
         q, k, v = jnp.einsum("btd,dhck->cbthk", x, w_qkv)
         logits = jnp.einsum("bthk,bshk->bhts", q, k) / jnp.sqrt(q.shape[-1])
@@ -549,6 +574,7 @@ def tp_attention__wrong_no_sum(x, w_qkv, w_out, *, mesh):
 
 def tp_attention__wrong_no_scale(x, w_qkv, w_out, *, mesh):
     """Forgets 1/√K."""
+
     def body(x, w_qkv, w_out):
         q, k, v = jnp.einsum("btd,dhck->cbthk", x, w_qkv)
         logits = jnp.einsum("bthk,bshk->bhts", q, k)
@@ -560,6 +586,7 @@ def tp_attention__wrong_no_scale(x, w_qkv, w_out, *, mesh):
 
 def tp_attention__wrong_softmax_over_queries(x, w_qkv, w_out, *, mesh):
     """softmax along the wrong dimension."""
+
     def body(x, w_qkv, w_out):
         q, k, v = jnp.einsum("btd,dhck->cbthk", x, w_qkv)
         logits = jnp.einsum("bthk,bshk->bhts", q, k) / jnp.sqrt(q.shape[-1])
@@ -571,6 +598,7 @@ def tp_attention__wrong_softmax_over_queries(x, w_qkv, w_out, *, mesh):
 
 def tp_attention__wrong_causal(x, w_qkv, w_out, *, mesh):
     """Masks the future, though every token looks at every token."""
+
     def body(x, w_qkv, w_out):
         q, k, v = jnp.einsum("btd,dhck->cbthk", x, w_qkv)
         logits = jnp.einsum("bthk,bshk->bhts", q, k) / jnp.sqrt(q.shape[-1])
@@ -583,6 +611,7 @@ def tp_attention__wrong_causal(x, w_qkv, w_out, *, mesh):
 
 def tp_attention__wrong_logits_summed(x, w_qkv, w_out, *, mesh):
     """Sums the logits over model too, as if heads were cut."""
+
     def body(x, w_qkv, w_out):
         q, k, v = jnp.einsum("btd,dhck->cbthk", x, w_qkv)
         logits = jax.lax.psum(jnp.einsum("bthk,bshk->bhts", q, k) / jnp.sqrt(q.shape[-1]), "model")
@@ -594,6 +623,7 @@ def tp_attention__wrong_logits_summed(x, w_qkv, w_out, *, mesh):
 
 def tp_attention__wrong_heads_gathered(x, w_qkv, w_out, *, mesh):
     """Gathers all heads and all of w_out."""
+
     def body(x, w_qkv, w_out):
         q, k, v = jnp.einsum("btd,dhck->cbthk", x, w_qkv)
         logits = jnp.einsum("bthk,bshk->bhts", q, k) / jnp.sqrt(q.shape[-1])
@@ -606,6 +636,7 @@ def tp_attention__wrong_heads_gathered(x, w_qkv, w_out, *, mesh):
 
 def tp_attention__wrong_k_and_v_swapped(x, w_qkv, w_out, *, mesh):
     """Unpacks q, v, k."""
+
     def body(x, w_qkv, w_out):
         q, v, k = jnp.einsum("btd,dhck->cbthk", x, w_qkv)
         logits = jnp.einsum("bthk,bshk->bhts", q, k) / jnp.sqrt(q.shape[-1])
@@ -623,6 +654,7 @@ def _embedding(table, ids, mesh, body, vma=True):
 
 def vocab_embedding__right_plain(table, ids, *, mesh):
     """As in the hints."""
+
     def body(table, ids):
         local = ids - jax.lax.axis_index("model") * table.shape[0]
         mine = (local >= 0) & (local < table.shape[0])
@@ -634,6 +666,7 @@ def vocab_embedding__right_plain(table, ids, *, mesh):
 
 def vocab_embedding__right_one_hot(table, ids, *, mesh):
     """By a product with one-hot rows: words of others give zeros by themselves."""
+
     def body(table, ids):
         local = ids - jax.lax.axis_index("model") * table.shape[0]
         return jax.lax.psum(jax.nn.one_hot(local, table.shape[0], dtype=table.dtype) @ table, "model")
@@ -643,6 +676,7 @@ def vocab_embedding__right_one_hot(table, ids, *, mesh):
 
 def vocab_embedding__wrong_no_mask(table, ids, *, mesh):
     """Clips in place of a mask."""
+
     def body(table, ids):
         local = ids - jax.lax.axis_index("model") * table.shape[0]
         return jax.lax.psum(jnp.take(table, local, axis=0, mode="clip"), "model")
@@ -652,6 +686,7 @@ def vocab_embedding__wrong_no_mask(table, ids, *, mesh):
 
 def vocab_embedding__wrong_fill(table, ids, *, mesh):
     """Fills with zeros: negative numbers count from the end."""
+
     def body(table, ids):
         local = ids - jax.lax.axis_index("model") * table.shape[0]
         return jax.lax.psum(jnp.take(table, local, axis=0, mode="fill", fill_value=0), "model")
@@ -661,6 +696,7 @@ def vocab_embedding__wrong_fill(table, ids, *, mesh):
 
 def vocab_embedding__wrong_one_side(table, ids, *, mesh):
     """A mask with one side only."""
+
     def body(table, ids):
         local = ids - jax.lax.axis_index("model") * table.shape[0]
         mine = local >= 0
@@ -671,6 +707,7 @@ def vocab_embedding__wrong_one_side(table, ids, *, mesh):
 
 def vocab_embedding__wrong_off_by_one(table, ids, *, mesh):
     """The last word of a device counts as the next one's: <= for <."""
+
     def body(table, ids):
         local = ids - jax.lax.axis_index("model") * table.shape[0]
         mine = (local >= 0) & (local <= table.shape[0])
@@ -681,6 +718,7 @@ def vocab_embedding__wrong_off_by_one(table, ids, *, mesh):
 
 def vocab_embedding__wrong_no_shift(table, ids, *, mesh):
     """Forgets to shift."""
+
     def body(table, ids):
         mine = (ids >= 0) & (ids < table.shape[0])
         return jax.lax.psum(jnp.where(mine[..., None], table[jnp.where(mine, ids, 0)], 0), "model")
@@ -690,6 +728,7 @@ def vocab_embedding__wrong_no_shift(table, ids, *, mesh):
 
 def vocab_embedding__wrong_table_gathered(table, ids, *, mesh):
     """Gathers the table."""
+
     def body(table, ids):
         return jax.lax.all_gather(table, "model", axis=0, tiled=True)[ids]
 
@@ -698,6 +737,7 @@ def vocab_embedding__wrong_table_gathered(table, ids, *, mesh):
 
 def vocab_embedding__wrong_shift_by_batch(table, ids, *, mesh):
     """Asks for the place along the wrong axis."""
+
     def body(table, ids):
         local = ids - jax.lax.axis_index("batch") * table.shape[0]
         mine = (local >= 0) & (local < table.shape[0])
@@ -722,6 +762,7 @@ def _target(logits, targets):
 
 def vocab_cross_entropy__right_plain(logits, targets, *, mesh):
     """As in the hints."""
+
     def body(logits, targets):
         top = jax.lax.pmax(jax.lax.stop_gradient(logits.max(axis=1)), "model")
         total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(axis=1), "model")
@@ -737,6 +778,7 @@ def vocab_cross_entropy__right_plain(logits, targets, *, mesh):
 
 def vocab_cross_entropy__right_one_hot(logits, targets, *, mesh):
     """The target by a one-hot, shifted logits throughout, one psum for both sums."""
+
     def body(logits, targets):
         top = jax.lax.pmax(jnp.max(jax.lax.stop_gradient(logits), axis=-1, keepdims=True), "model")
         shifted = logits - top
@@ -750,6 +792,7 @@ def vocab_cross_entropy__right_one_hot(logits, targets, *, mesh):
 
 def vocab_cross_entropy__wrong_local_max(logits, targets, *, mesh):
     """Each device its own maximum."""
+
     def body(logits, targets):
         top = jax.lax.stop_gradient(logits.max(axis=1))
         total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(axis=1), "model")
@@ -760,6 +803,7 @@ def vocab_cross_entropy__wrong_local_max(logits, targets, *, mesh):
 
 def vocab_cross_entropy__wrong_no_max(logits, targets, *, mesh):
     """As on paper."""
+
     def body(logits, targets):
         total = jax.lax.psum(jnp.exp(logits).sum(axis=1), "model")
         return jnp.log(total) - _target(logits, targets)
@@ -769,6 +813,7 @@ def vocab_cross_entropy__wrong_no_max(logits, targets, *, mesh):
 
 def vocab_cross_entropy__wrong_differentiated_max(logits, targets, *, mesh):
     """stop_gradient outside of the pmax."""
+
     def body(logits, targets):
         top = jax.lax.stop_gradient(jax.lax.pmax(logits.max(axis=1), "model"))
         total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(axis=1), "model")
@@ -779,6 +824,7 @@ def vocab_cross_entropy__wrong_differentiated_max(logits, targets, *, mesh):
 
 def vocab_cross_entropy__wrong_max_forgotten(logits, targets, *, mesh):
     """Does not add the maximum again."""
+
     def body(logits, targets):
         top = jax.lax.pmax(jax.lax.stop_gradient(logits.max(axis=1)), "model")
         total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(axis=1), "model")
@@ -789,6 +835,7 @@ def vocab_cross_entropy__wrong_max_forgotten(logits, targets, *, mesh):
 
 def vocab_cross_entropy__right_unchecked(logits, targets, *, mesh):
     """The right lines with the check off: from outside the gradient is right all the same."""
+
     def body(logits, targets):
         top = jax.lax.pmax(jax.lax.stop_gradient(logits.max(axis=1)), "model")
         total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(axis=1), "model")
@@ -799,6 +846,7 @@ def vocab_cross_entropy__right_unchecked(logits, targets, *, mesh):
 
 def vocab_cross_entropy__wrong_target_stopped(logits, targets, *, mesh):
     """Stops the gradient of the target as well."""
+
     def body(logits, targets):
         top = jax.lax.pmax(jax.lax.stop_gradient(logits.max(axis=1)), "model")
         total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(axis=1), "model")
@@ -809,6 +857,7 @@ def vocab_cross_entropy__wrong_target_stopped(logits, targets, *, mesh):
 
 def vocab_cross_entropy__wrong_target_unmasked(logits, targets, *, mesh):
     """Looks the target up without a mask."""
+
     def body(logits, targets):
         top = jax.lax.pmax(jax.lax.stop_gradient(logits.max(axis=1)), "model")
         total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(axis=1), "model")
@@ -821,6 +870,7 @@ def vocab_cross_entropy__wrong_target_unmasked(logits, targets, *, mesh):
 
 def vocab_cross_entropy__wrong_sign(logits, targets, *, mesh):
     """Target minus log-sum."""
+
     def body(logits, targets):
         top = jax.lax.pmax(jax.lax.stop_gradient(logits.max(axis=1)), "model")
         total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(axis=1), "model")
@@ -831,6 +881,7 @@ def vocab_cross_entropy__wrong_sign(logits, targets, *, mesh):
 
 def vocab_cross_entropy__wrong_gathered(logits, targets, *, mesh):
     """Gathers all logits."""
+
     def body(logits, targets):
         whole = jax.lax.all_gather(logits, "model", axis=1, tiled=True)
         return -jnp.take_along_axis(jax.nn.log_softmax(whole), targets[:, None], axis=1)[:, 0]
@@ -840,6 +891,7 @@ def vocab_cross_entropy__wrong_gathered(logits, targets, *, mesh):
 
 def vocab_cross_entropy__wrong_mean(logits, targets, *, mesh):
     """Returns the mean over the rows on every row."""
+
     def body(logits, targets):
         top = jax.lax.pmax(jax.lax.stop_gradient(logits.max(axis=1)), "model")
         total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(axis=1), "model")
@@ -887,6 +939,7 @@ def _norm(x, scale):
 
 def sequence_parallel__right_plain(x, scale, W1, W2, *, mesh):
     """As in the hints."""
+
     def body(x, scale, W1, W2):
         x = x / jnp.sqrt(jnp.mean(x**2, axis=-1, keepdims=True) + 1e-6) * scale
         x = jax.lax.all_gather(x, "model", axis=1, tiled=True)
@@ -899,6 +952,7 @@ def sequence_parallel__right_plain(x, scale, W1, W2, *, mesh):
 
 def sequence_parallel__right_norm_after(x, scale, W1, W2, *, mesh):
     """Gathers first, norms all tokens: the same bytes, more work."""
+
     def body(x, scale, W1, W2):
         x = _norm(jax.lax.all_gather(x, "model", axis=1, tiled=True), scale)
         return jax.lax.psum_scatter(jax.nn.relu(x @ W1) @ W2, "model", scatter_dimension=1, tiled=True)
@@ -908,6 +962,7 @@ def sequence_parallel__right_norm_after(x, scale, W1, W2, *, mesh):
 
 def sequence_parallel__wrong_all_reduce(x, scale, W1, W2, *, mesh):
     """All_reduce, and takes its own tokens."""
+
     def body(x, scale, W1, W2):
         own = x.shape[1]
         x = jax.lax.all_gather(_norm(x, scale), "model", axis=1, tiled=True)
@@ -919,6 +974,7 @@ def sequence_parallel__wrong_all_reduce(x, scale, W1, W2, *, mesh):
 
 def sequence_parallel__wrong_features_scattered(x, scale, W1, W2, *, mesh):
     """Gathers and scatters along the features."""
+
     def body(x, scale, W1, W2):
         x = jax.lax.all_gather(_norm(x, scale), "model", axis=1, tiled=True)
         return jax.lax.psum_scatter(jax.nn.relu(x @ W1) @ W2, "model", scatter_dimension=2, tiled=True)
@@ -926,8 +982,9 @@ def sequence_parallel__wrong_features_scattered(x, scale, W1, W2, *, mesh):
     return _sequence(x, scale, W1, W2, mesh, body)
 
 
-def sequence_parallel__wrong_batch_gathered(x, scale, W1, W2, *, mesh):
-    """Gathers along dimension 0: tokens become examples, and scatters the same way."""
+def sequence_parallel__right_along_examples(x, scale, W1, W2, *, mesh):
+    """Gathers and scatters along the examples: each token is worked on by itself, so that any dimension will do."""
+
     def body(x, scale, W1, W2):
         x = jax.lax.all_gather(_norm(x, scale), "model", axis=0, tiled=True)
         return jax.lax.psum_scatter(jax.nn.relu(x @ W1) @ W2, "model", scatter_dimension=0, tiled=True)
@@ -937,6 +994,7 @@ def sequence_parallel__wrong_batch_gathered(x, scale, W1, W2, *, mesh):
 
 def sequence_parallel__wrong_no_gather(x, scale, W1, W2, *, mesh):
     """Own tokens only, and a psum."""
+
     def body(x, scale, W1, W2):
         return jax.lax.psum(jax.nn.relu(_norm(x, scale) @ W1) @ W2, "model")
 
@@ -945,6 +1003,7 @@ def sequence_parallel__wrong_no_gather(x, scale, W1, W2, *, mesh):
 
 def sequence_parallel__wrong_no_root(x, scale, W1, W2, *, mesh):
     """Divides by the mean square, without its root."""
+
     def body(x, scale, W1, W2):
         x = x / (jnp.mean(x**2, axis=-1, keepdims=True) + 1e-6) * scale
         x = jax.lax.all_gather(x, "model", axis=1, tiled=True)
@@ -955,6 +1014,7 @@ def sequence_parallel__wrong_no_root(x, scale, W1, W2, *, mesh):
 
 def sequence_parallel__wrong_eps_forgotten(x, scale, W1, W2, *, mesh):
     """Leaves the epsilon away."""
+
     def body(x, scale, W1, W2):
         x = x / jnp.sqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
         x = jax.lax.all_gather(x, "model", axis=1, tiled=True)
@@ -965,6 +1025,7 @@ def sequence_parallel__wrong_eps_forgotten(x, scale, W1, W2, *, mesh):
 
 def sequence_parallel__wrong_sum_for_mean(x, scale, W1, W2, *, mesh):
     """Sum of squares for their mean."""
+
     def body(x, scale, W1, W2):
         x = x / jnp.sqrt(jnp.sum(x**2, axis=-1, keepdims=True) + 1e-6) * scale
         x = jax.lax.all_gather(x, "model", axis=1, tiled=True)
@@ -1007,6 +1068,7 @@ def init_rows__right_plain(key, fan_in, fan_out, *, mesh):
 
 def init_rows__right_out_shardings(key, fan_in, fan_out, *, mesh):
     """With out_shardings."""
+
     def whole(key):
         return jax.random.normal(jax.random.wrap_key_data(key), (fan_in, fan_out)) * fan_in**-0.5
 
@@ -1021,6 +1083,7 @@ def init_rows__wrong_local_fan_in(key, fan_in, fan_out, *, mesh):
 
 def init_rows__wrong_folded(key, fan_in, fan_out, *, mesh):
     """A key for each device, in shard_map."""
+
     def body(key):
         own = jax.random.fold_in(jax.random.wrap_key_data(key), jax.lax.axis_index("model"))
         return jax.random.normal(own, (fan_in // mesh.shape["model"], fan_out)) / fan_in**0.5
@@ -1030,6 +1093,7 @@ def init_rows__wrong_folded(key, fan_in, fan_out, *, mesh):
 
 def init_rows__wrong_same_rows(key, fan_in, fan_out, *, mesh):
     """The same rows on every device."""
+
     def body(key):
         own = jax.random.wrap_key_data(key)
         return jax.random.normal(own, (fan_in // jax.lax.axis_size("model"), fan_out)) / fan_in**0.5
