@@ -80,7 +80,7 @@ device_order__right_counted = {
     "whole on device 5": 50,
     "backwards on device 0": 70,
     "backwards on device 5": 20,
-    "winding on device 4": 30,
+    "winding on device 4": 20,
     "winding on device 1": 70,
     "np.asarray(backwards)[0]": 0,
     "jax.device_put(backwards, whole.sharding) on device 0": 0,
