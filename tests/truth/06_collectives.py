@@ -626,7 +626,7 @@ def sum_and_split__wrong_exchange(parts, *, mesh):
 
 
 def sum_and_split__wrong_exchange_sum(parts, *, mesh):
-    """An exchange and a sum by hand: right, as many bytes."""
+    """An exchange, and a mean in place of the sum."""
 
     def body(p):
         n = mesh.shape["x"]

@@ -263,8 +263,6 @@ bytes_sent__wrong_once = bytes_sent__right_table | {"all_reduce of C[I, K]": 115
 bytes_sent__wrong_twice = bytes_sent__right_table | {"reduce_scatter of C[I, K]": 2304}
 # 16 x 32 for C
 bytes_sent__wrong_shape = bytes_sent__right_table | {"all_reduce of C[I, K]": 3072}
-# 2n/(n-1) wrongly: 2V
-bytes_sent__wrong_two_v = bytes_sent__right_table | {"all_reduce of C[I, K]": 3072 + 0.5}
 
 
 def case2_cheapest__right_if(a, b, *, mesh):
