@@ -31,7 +31,7 @@ slow: $(READY)  ## Run the long tests that `make test` leaves out: twenty kills,
 	pytest -m slow
 	FUZZ_TIMES=60 pytest --timeout=1200 tests/fuzz
 
-truth: $(READY)  ## Show what answers hear that were written without a look at the grader: minutes
+truth: $(READY)  ## Show what answers hear that were written without a look at the grader: half an hour
 	python tests/truth.py
 
 lab: $(READY)  ## Open JupyterLab on work/, your own copy of the lessons, with 8 devices and nbgrader ready
