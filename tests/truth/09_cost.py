@@ -592,8 +592,8 @@ def best_split__wrong_ratio(b, f, n, mx, my):
     return best_split__right_tried(f, b, n, mx, my)
 
 
-def best_split__wrong_max(b, f, n, mx, my):
-    """The larger time, not the sum."""
+def best_split__right_max(b, f, n, mx, my):
+    """The larger time in place of the sum: smallest at the same place."""
     powers = [2**k for k in range(n.bit_length())]
     return min(((x, n // x) for x in powers), key=lambda s: max(f / (s[1] * mx), b / (s[0] * my)))
 
