@@ -9,7 +9,7 @@ LESSONS := $(wildcard solutions/*/*.md)
 GRADER := $(shell find grader -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help grade feedback quick test slow lab course book coverage bench lint lock clean
+.PHONY: help grade feedback quick test slow truth lab course book coverage bench lint lock clean
 
 help:  ## Show what each target is for
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ test: $(READY)  ## Run every test, the solution notebooks against their stored o
 slow: $(READY)  ## Run the long tests that `make test` leaves out: twenty kills, look-alike attacks, an hour of fuzzing
 	pytest -m slow
 	FUZZ_TIMES=60 pytest --timeout=1200 tests/fuzz
+
+truth: $(READY)  ## Show what answers hear that were written without a look at the grader: half an hour
+	python tests/truth.py
 
 lab: $(READY)  ## Open JupyterLab on work/, your own copy of the lessons, with 8 devices and nbgrader ready
 	grader lab
