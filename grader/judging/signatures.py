@@ -74,8 +74,8 @@ def _only_on_some_meshes(seen: Compared, elsewhere: Compared | None) -> str:
 
 def right_elsewhere(there: str, here: str) -> str:
     return (
-        f"On {there} this is right; on {here} it is not. What in it holds for one mesh only: a number, a name, "
-        "or the notebook's own mesh in place of the one that is given?"
+        f"On {there} this is right; on {here} it is not. Either something in it holds for one mesh only (a number, a "
+        "name, the notebook's own mesh), or what is wrong does not show where an axis has few devices."
     )
 
 

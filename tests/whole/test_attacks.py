@@ -21,7 +21,7 @@ from whole.attacks.lab import Lab
 from whole.attacks.result import FULL, Result
 from whole.attacks.toolkit import TOOLKIT, places
 
-DAILY = 4  # of the attacks with one aim so many are tried every day; the others by `make slow`
+DAILY = 2  # of the attacks with one aim so many are tried every day; the others by `make slow`
 
 
 def _marks(hostile: Attack) -> list[pytest.MarkDecorator]:
