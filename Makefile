@@ -24,7 +24,7 @@ quick: $(READY)  ## Run the core's tests in a minute or two: no classroom, no pr
 	pytest -n 3 --dist loadgroup --no-loadscope-reorder $(addprefix --ignore=tests/,whole classroom processes lessons)
 
 test: $(READY)  ## Run every test, the solution notebooks against their stored outputs included
-	pytest -n 4 --dist loadgroup --no-loadscope-reorder --nbval --nbval-sanitize-with=solutions/sanitize.cfg --nbval-cell-timeout=120 \
+	pytest -n 3 --dist loadgroup --no-loadscope-reorder --nbval --nbval-sanitize-with=solutions/sanitize.cfg --nbval-cell-timeout=120 \
 	  tests solutions
 
 slow: $(READY)  ## Run the long tests that `make test` leaves out: twenty kills, look-alike attacks, an hour of fuzzing

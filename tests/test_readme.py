@@ -91,6 +91,10 @@ def test_the_commands_in_readme_are_the_commands_of_its_make():
     for target, command in {"lab": "grader lab", "grade": "grader grade", "book": "grader book"}.items():
         ready = [f"--assume-old={made}" for made in (".venv/.ready", ".cache/course")]
         run = subprocess.run(
-            ["make", "--dry-run", *ready, target], cwd=ROOT, capture_output=True, text=True, check=True
+            ["make", "--no-print-directory", "--dry-run", *ready, target],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert run.stdout.splitlines()[-1].strip() == command and f"`make {target}`" in TEXTS["README.md"]
