@@ -1,9 +1,11 @@
 """Attacks with what is handed in itself: its texts, its cells by number and size, its files."""
 
 import os
+import secrets
 
 import nbformat
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell, new_output
 from whole.attacks.attack import EXHAUST, FOLDER, HANG, PAGE, Attack, falls, stands
 from whole.attacks.result import (
     broke,
@@ -35,6 +37,12 @@ def holding(*cells):
         nbformat.write(nb, folder / LESSON)
 
     return write
+
+
+def code(source, outputs=()):
+    """A code cell. (nbformat would look at each of a hundred thousand outputs, whenever this file is imported.)"""
+    fixed = {"id": secrets.token_hex(4), "metadata": NotebookNode(), "execution_count": None}
+    return NotebookNode(cell_type="code", source=source, outputs=list(outputs), **fixed)
 
 
 def saying(*texts):
@@ -76,12 +84,12 @@ def shown(**data):
     """A code cell that shows outputs of these kinds when it is run, and has them from before."""
     kinds = {name.replace("_", "/", 1).replace("_", "+"): value for name, value in data.items()}
     source = f"from IPython.display import display\ndisplay({kinds!r}, raw=True)"
-    return holding(new_code_cell(source, outputs=[new_output("display_data", kinds)]))
+    return holding(code(source, [new_output("display_data", kinds)]))
 
 
 # As large as may be: what is larger is refused when it is read, and tries nothing else.
 MANY_NAMES = [
-    new_code_cell("\n".join(f"def f{k}_{j}(): return f{(k * 7 + j) % 500}_{j}" for j in range(60))) for k in range(500)
+    code("\n".join(f"def f{k}_{j}(): return f{(k * 7 + j) % 500}_{j}" for j in range(60))) for k in range(500)
 ]
 MANY_LINES = "a\n" * 450_000
 NESTED = b"[" * 200_000 + b"]" * 200_000
@@ -242,7 +250,7 @@ ATTACKS = (
     attack(
         "a cell of very many lines",
         EXHAUST,
-        holding(new_code_cell(MANY_LINES)),
+        holding(code(MANY_LINES)),
         either(broke, grew, spoiled),
         falls(NO_LIMITS),
         later=True,
@@ -251,7 +259,7 @@ ATTACKS = (
     attack(
         "a hundred thousand outputs from before",
         EXHAUST,
-        holding(new_code_cell("1", outputs=[new_output("stream", text="x")] * 100_000)),
+        holding(code("1", [new_output("stream", text="x")] * 100_000)),
         either(broke, grew, swelled, lost),
         stands("they are cleared first"),
         slow=True,
