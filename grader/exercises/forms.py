@@ -67,10 +67,7 @@ class Programs(Form):
 
         @functools.wraps(work)
         def finished(*arrays: Any) -> Any:
-            result = work(*arrays, **fixed, mesh=mesh)
-            if result is None or result is ...:
-                raise _Unfinished if result is ... or is_starter(work) else Refused(NOTHING)
-            return result
+            return _something(work(*arrays, **fixed, mesh=mesh), work)
 
         with _whole_tracebacks():
             if ask.cotangents is None:
@@ -94,9 +91,7 @@ class Functions(Form):
 
     def answer(self, work: Any, ask: Ask) -> Answer:
         _must_be_callable(work)
-        result = work(**_built(ask))
-        if result is None or result is ...:
-            return Problem("starter") if result is ... or is_starter(work) else Problem("refused", message=NOTHING)
+        result = _something(work(**_built(ask)), work)
         return Value(plain(result), uploaded(functools.partial(work, **_built(ask))) if ask.on_devices else "")
 
 
@@ -140,6 +135,13 @@ FORMS: Mapping[str, Form] = {form.name: form for form in (Programs(), Functions(
 
 class _Unfinished(NotImplementedError):
     """The function returned nothing: the body is still the starter's."""
+
+
+def _something(result: Any, work: Any) -> Any:
+    """What the student's work returned. Raises _Unfinished, or Refused, where that is nothing."""
+    if result is None or result is ...:
+        raise _Unfinished if result is ... or is_starter(work) else Refused(NOTHING)
+    return result
 
 
 def _must_be_callable(work: Any) -> None:

@@ -35,7 +35,7 @@ def script_of(fn: Any) -> str:
 
 def untouched(fn: types.FunctionType) -> bool:
     """Whether nothing stands in the function but the `...` of the starter."""
-    return all(isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) for line in _definition(fn).body)
+    return _says_nothing(_definition(fn))
 
 
 def is_starter(fn: Any) -> bool:
@@ -45,7 +45,11 @@ def is_starter(fn: Any) -> bool:
     except Refused:
         return False  # a lambda, or something that was made of a function
     left = (n.value for n in ast.walk(tree) if isinstance(n, (ast.Expr, ast.Assign, ast.Return)))
-    return untouched(fn) or any(isinstance(value, ast.Constant) and value.value is ... for value in left)
+    return _says_nothing(tree) or any(isinstance(value, ast.Constant) and value.value is ... for value in left)
+
+
+def _says_nothing(tree: ast.FunctionDef) -> bool:
+    return all(isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) for line in tree.body)
 
 
 def _write(fn: types.FunctionType, written: dict[str, str]) -> None:

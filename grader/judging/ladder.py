@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard, cast
 
@@ -63,7 +63,7 @@ class Ladder(ABC):
         strictest first."""
         return []
 
-    def witnesses(self, failing: int) -> Iterable[int]:
+    def witnesses(self, failing: int) -> Sequence[int]:
         """The cases, besides the failing one, on which a mistake must do the same to be believed."""
         return [k for k in range(len(self.cases)) if k != failing]
 

@@ -81,9 +81,8 @@ class ProgramLadder(Ladder):
             return signature(self._seen(k, array), other)
         if check == "runs" and (words := _meaning(self.done[k])):
             return words
-        before = [case.mesh for case in self.cases[:k] if case.mesh != self.cases[k].mesh]
-        same = any(case.mesh == self.cases[k].mesh for case in self.cases[:k])
-        return right_elsewhere(on(before[0]), on(self.cases[k].mesh)) if before and not same else ""
+        mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
+        return right_elsewhere(on(before[0]), on(mesh)) if before and mesh not in before else ""
 
     def _first_wrong(self, k: int) -> int:
         """The first array of a result that is not right everywhere."""
