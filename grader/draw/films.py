@@ -19,7 +19,7 @@ from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, Picture,
 from grader.draw.svg import drawn, element
 
 Pair = tuple[int, int]
-Place = tuple[float, float]  # across and down
+Point = tuple[float, float]  # across and down
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Movie(Picture):
     """
 
     steps: int
-    travels: Mapping[str, tuple[Place, Place]]
+    travels: Mapping[str, tuple[Point, Point]]
 
     def svg(self, style: str = "") -> str:
         size, parts = drawn(self.figure)
@@ -194,7 +194,7 @@ def turning(facts: Film, title: str = "") -> Movie:
     ax.text(1.85, 0.15, title, ha="center", va="center", fontsize=9, color=PAGE)
     for d, (x, y) in enumerate(_at(middle, radius, angle) for angle in angles):
         ax.text(x, y - high / 2 - 0.03, f"device {d}", ha="center", va="bottom", fontsize=6.5, color=PAGE)
-    travels: dict[str, tuple[Place, Place]] = {}
+    travels: dict[str, tuple[Point, Point]] = {}
     for step, row in enumerate(facts.holds):
         gid = f"step {step}"
         ax.text(*middle, gid, ha="center", va="center", fontsize=10, color=PAGE, gid=gid)
@@ -210,7 +210,7 @@ def turning(facts: Film, title: str = "") -> Movie:
     return Movie(figure, "\n".join(filter(None, [title, strip(facts)])), len(facts.holds), travels)
 
 
-def _draw_sent(ax: Axes, facts: Film, part: Any, middle: Place, gid: str) -> None:
+def _draw_sent(ax: Axes, facts: Film, part: Any, middle: Point, gid: str) -> None:
     """A block on its way."""
     x, y = middle
     colour = _colour(facts, part)
@@ -220,12 +220,12 @@ def _draw_sent(ax: Axes, facts: Film, part: Any, middle: Place, gid: str) -> Non
     ax.text(x, y, facts.name(part), ha="center", va="center", fontsize=7, color=INK, zorder=5, gid=gid)
 
 
-def _points(start: Place, end: Place) -> Place:
+def _points(start: Point, end: Point) -> Point:
     """How far it is from one place to another: inches as points."""
     return 72 * (end[0] - start[0]), 72 * (end[1] - start[1])
 
 
-def _at(middle: Place, radius: float, angle: float) -> Place:
+def _at(middle: Point, radius: float, angle: float) -> Point:
     return middle[0] + radius * math.cos(angle), middle[1] + radius * math.sin(angle)
 
 

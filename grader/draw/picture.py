@@ -23,7 +23,7 @@ INK, EDGE = "#222222", 0.7  # on blocks and around them, whatever the page; poin
 LETTER, SMALL, SMALLER, SMALLEST = 0.085, 0.075, 0.068, 0.065  # inches that a letter takes, by its size
 
 # Who takes SVG out of a page, because it does not trust it, takes its style sheets too: then the facts are seen.
-FACTS = "<style>.many-devices-facts{{display:none}}</style><pre class=many-devices-facts>{}</pre>"
+INSTEAD = "<style>.many-devices-facts{{display:none}}</style><pre class=many-devices-facts>{}</pre>"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Picture:
         return element(size, self.facts, (markup for _, markup in parts), style)
 
     def _repr_html_(self) -> str:
-        return f"{FACTS.format(html.escape(self.facts))}{self.svg()}"
+        return f"{INSTEAD.format(html.escape(self.facts))}{self.svg()}"
 
     def __repr__(self) -> str:
         return self.facts

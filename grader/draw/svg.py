@@ -27,7 +27,7 @@ MARGIN = 0.06  # inches around what is drawn
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 LETTER = re.compile(r"\s*([A-Za-z])\s*")
 BOX = re.compile(r"M(\S+) (\S+)L([^L ]+) \2L\3 ([^L ]+)L\1 \4(?:L\1 \2)?z")
-KEPT = {"fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "opacity"} | {
+LOOKS = {"fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "opacity"} | {
     "font-size",
     "font-weight",
     "text-anchor",
@@ -51,11 +51,11 @@ def element(size: tuple[float, float], words: str, parts: Iterable[str], style: 
         f'<svg xmlns="http://www.w3.org/2000/svg"{named} viewBox="0 0 {wide:g} {high:g}" '
         f'preserveAspectRatio="xMinYMin" width="{wide / 0.72:.0f}" height="{high / 0.72:.0f}" '
         f'style="{FITTING}{style}" fill="currentColor" role="img" '
-        f'aria-label="{one_line(words)}">{"".join(parts)}</svg>'
+        f'aria-label="{spoken(words)}">{"".join(parts)}</svg>'
     )
 
 
-def one_line(words: str) -> str:
+def spoken(words: str) -> str:
     """Words as an attribute's value that means the same to a reader of HTML and of XML, which makes one line of it."""
     return html.escape(words).replace("\n", "&#10;")
 
@@ -94,7 +94,7 @@ def _place(text: Element) -> tuple[str, ...]:
 def _look(node: Element) -> dict[str, str]:
     """Colours, lines and letters of a shape or a text, in the page's terms."""
     style = dict(part.strip().split(": ", 1) for part in node.get("style", "").split(";") if part.strip())
-    look = {name: value.removesuffix("px") for name, value in style.items() if name in KEPT}
+    look = {name: value.removesuffix("px") for name, value in style.items() if name in LOOKS}
     for paint in ("fill", "stroke"):
         if look.get(paint) in THEMED:
             look[paint], seen = THEMED[look[paint]]

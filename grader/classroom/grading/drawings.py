@@ -14,10 +14,10 @@ from html import escape
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from grader.draw.svg import ALARM, FITTING, one_line
+from grader.draw.svg import ALARM, FITTING, spoken
 
 MOST_DRAWN = 200_000  # characters of a drawing; the largest in a lesson has 40,000
-DEEPEST = 5  # elements in one another
+MOST_NESTED = 5  # elements in one another
 NAMESPACE = "http://www.w3.org/2000/svg"
 LENGTH = re.compile(r"-?\d{0,5}(\.\d{1,6})?")
 LENGTHS = re.compile(r"[-\d., ]{1,200}")
@@ -26,7 +26,7 @@ ANY = re.compile(r".*", re.DOTALL)
 PAINTED = {"fill": COLOUR, "stroke": COLOUR} | dict.fromkeys(
     ("stroke-width", "stroke-opacity", "fill-opacity", "opacity"), LENGTH
 )
-FORMS = {
+PERMITTED = {
     "svg": {
         "viewBox": LENGTHS,
         "preserveAspectRatio": re.compile("xMinYMin"),
@@ -56,7 +56,7 @@ def drawing_in(html: object) -> str:
     if "<!" in drawing or "<?" in drawing:
         return ""
     try:
-        return _written(ElementTree.fromstring(drawing), DEEPEST)
+        return _written(ElementTree.fromstring(drawing), MOST_NESTED)
     except (ElementTree.ParseError, _Foreign):
         return ""
 
@@ -67,7 +67,7 @@ class _Foreign(Exception):
 
 def _written(element: Element, deep: int) -> str:
     name = element.tag.removeprefix(f"{{{NAMESPACE}}}")
-    if name == element.tag or name not in FORMS or not deep:
+    if name == element.tag or name not in PERMITTED or not deep:
         raise _Foreign(name)
     attributes = "".join(_attribute(name, *item) for item in element.items() if (name, item[0]) not in MOTION)
     space = f' xmlns="{NAMESPACE}"' if name == "svg" else ""
@@ -77,7 +77,7 @@ def _written(element: Element, deep: int) -> str:
 
 
 def _attribute(element: str, name: str, value: str) -> str:
-    form = FORMS[element].get(name)
+    form = PERMITTED[element].get(name)
     if form is None or not form.fullmatch(value):
         raise _Foreign(name)
-    return f' {name}="{one_line(value)}"'
+    return f' {name}="{spoken(value)}"'
