@@ -26,13 +26,11 @@ FITTING = "max-width:100%;height:auto"
 MARGIN = 0.06  # inches around what is drawn
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 LETTER = re.compile(r"\s*([A-Za-z])\s*")
+FONT = re.compile(r"(?:(\d{3}) )?([\d.]+)px")
 BOX = re.compile(r"M(\S+) (\S+)L([^L ]+) \2L\3 ([^L ]+)L\1 \4(?:L\1 \2)?z")
-LOOKS = {"fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "opacity"} | {
-    "font-size",
-    "font-weight",
-    "text-anchor",
-}
-DEFAULTS = {"text-anchor": "start", "stroke-width": "1", "fill": "currentColor"}
+STROKE = {"stroke", "stroke-width", "stroke-dasharray", "stroke-opacity"}
+LOOKS = {"fill", "opacity", *STROKE, "font-size", "font-weight", "text-anchor"}
+DEFAULTS = {"text-anchor": "start", "font-weight": "400", "stroke-width": "1", "fill": "currentColor"}
 
 
 def element(size: tuple[float, float], words: str, parts: Iterable[str], style: str = "", kind: str = "") -> str:
@@ -65,7 +63,7 @@ def drawn(figure: Figure) -> tuple[tuple[float, float], list[tuple[str, str]]]:
     file = io.StringIO()
     for text in figure.findobj(Text):
         text.set_parse_math(False)  # a dollar is a dollar
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "", "svg.id": None}):
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
         figure.savefig(file, format="svg", transparent=True, bbox_inches="tight", pad_inches=MARGIN)
     root = ElementTree.fromstring(file.getvalue())
     wide, high = (round(float(length), 1) for length in root.attrib["viewBox"].split()[2:])
@@ -94,6 +92,8 @@ def _place(text: Element) -> tuple[str, ...]:
 def _look(node: Element) -> dict[str, str]:
     """Colours, lines and letters of a shape or a text, in the page's terms."""
     style = dict(part.strip().split(": ", 1) for part in node.get("style", "").split(";") if part.strip())
+    if font := FONT.match(style.get("font", "")):  # in one, before Matplotlib 3.10
+        style |= {"font-weight": font[1] or "400", "font-size": font[2]}
     look = {name: value.removesuffix("px") for name, value in style.items() if name in LOOKS}
     for paint in ("fill", "stroke"):
         if look.get(paint) in THEMED:

@@ -13,8 +13,8 @@ from matplotlib.patches import Patch
 from matplotlib.text import Text
 
 from grader import draw
+from grader.draw import svg
 from grader.draw.picture import COLOURS, FAINT, INK, PAGE, QUIET, WRONG
-from grader.draw.svg import THEMED
 
 ONES, TWOS = (draw.blocks((4, 2), P("x"), {"x": 4}, value=np.full((4, 2), k)) for k in (1, 2))
 PICTURES = {
@@ -68,13 +68,13 @@ def test_on_a_block_text_is_dark_and_elsewhere_it_has_the_pages_colour(name):
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_has_no_ground_and_nothing_that_reaches_beyond_it(name):
-    svg = PICTURES[name]().svg()
-    root = ElementTree.fromstring(svg)
+    shown = PICTURES[name]().svg()
+    root = ElementTree.fromstring(shown)
     assert root.get("role") == "img" and root.get("aria-label") == repr(PICTURES[name]())
-    assert svg == PICTURES[name]().svg() and len(svg) < 40_000
+    assert shown == PICTURES[name]().svg() and len(shown) < 40_000
     assert {one.tag.rpartition("}")[2] for one in root.iter()} <= {"svg", "path", "text", "g", "style"}
     assert [one for one in root.iter() if {"id", "clip-path"} & set(one.attrib)] == []
-    assert not {"white", "#ffffff", PAGE, QUIET, FAINT, WRONG} & set(re.findall(r'"([^"]*)"', svg))
+    assert not {"white", "#ffffff", PAGE, QUIET, FAINT, WRONG} & set(re.findall(r'"([^"]*)"', shown))
     selectors = re.findall(r"[}{]([^{}@]+)\{(?!0%)", "".join(root.itertext("style")) if root.find("style") else "")
     assert [s for s in selectors if "many-devices" not in s] == []
 
@@ -83,10 +83,22 @@ def test_a_picture_has_no_ground_and_nothing_that_reaches_beyond_it(name):
 def test_the_pages_own_colours_can_be_read(ink, page):
     """A part of the page's ink, as `color-mix` and opacity make it."""
     quiet = [0.75 * a + 0.25 * b for a, b in zip(to_rgb(ink), to_rgb(page), strict=True)]
-    red, part = re.search(r"(#\w{6}) (\d+)%, currentColor", THEMED[WRONG][0]).groups()
+    red, part = re.search(r"(#\w{6}) (\d+)%, currentColor", svg.THEMED[WRONG][0]).groups()
     wrong = [int(part) / 100 * a + (1 - int(part) / 100) * b for a, b in zip(to_rgb(red), to_rgb(ink), strict=True)]
-    assert THEMED[QUIET] == ("currentColor", ".75")
+    assert svg.THEMED[QUIET] == ("currentColor", ".75")
     assert min(contrast(colour, page) for colour in (ink, quiet, wrong)) >= 4.5
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "font: 700 9px 'DejaVu Sans', sans-serif; text-anchor: middle; fill: #222222",
+        "font-weight: 700; font-size: 9px; font-family: 'DejaVu Sans'; text-anchor: middle; fill: #222222",
+    ],
+)
+def test_letters_are_alike_whichever_matplotlib_writes_them(style):
+    look = svg._look(ElementTree.fromstring(f'<text style="{style}"/>'))
+    assert look == {"font-weight": "700", "font-size": "9", "text-anchor": "middle", "fill": INK}
 
 
 def test_pictures_are_small():
