@@ -107,4 +107,4 @@ def _picture(verdict: Verdict) -> str:
         return ""
     from grader.draw import compare  # matplotlib takes its time: only when there is something to show
 
-    return compare(verdict.expected, verdict.found).svg(";max-height:24em")
+    return compare(verdict.expected, verdict.found).svg(";max-height:32em")
