@@ -6,12 +6,21 @@ import pages
 import pytest
 from bleach._vendor import html5lib
 from jax.sharding import PartitionSpec as P
+from matplotlib.figure import Figure
 
 from grader import draw
 from grader.classroom.grading.display import LEFT_OUT, harmless_outputs
 from grader.classroom.grading.drawings import MOST_DRAWN, drawing_in
 
 EVIL = "steal()"
+
+
+def plain_figure():
+    figure = Figure()
+    figure.add_subplot(title="as Matplotlib draws it").plot([1, 2], "o--")
+    return figure
+
+
 OURS = draw.compare(*(draw.blocks((4, 2), spec, {"x": 4}) for spec in (P("x"), P())))._repr_html_()
 SVG = OURS[OURS.index("<svg") :]
 DRAWINGS = {
@@ -19,6 +28,7 @@ DRAWINGS = {
     "movie": draw.turning(draw.ring(3))._repr_html_(),
     "mesh": draw.groups({"x": 2, "y": 2, "z": 2}, "x")._repr_html_(),
     "curves": draw.curves({"one": [4.0, 2.0], "a<b> & $5": [4.0, 3.0]}, against="one")._repr_html_(),
+    "any figure": draw.Picture(plain_figure(), "facts")._repr_html_(),
     "route": draw.route({0: (0, 0), 1: (1, 0)}, [0, 1])._repr_html_(),
 }
 

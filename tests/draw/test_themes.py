@@ -9,6 +9,7 @@ import pytest
 from contrast import contrast
 from jax.sharding import PartitionSpec as P
 from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.text import Text
 
@@ -99,6 +100,29 @@ def test_the_pages_own_colours_can_be_read(ink, page):
 def test_letters_are_alike_whichever_matplotlib_writes_them(style):
     look = svg._look(ElementTree.fromstring(f'<text style="{style}"/>'))
     assert look == {"font-weight": "700", "font-size": "9", "text-anchor": "middle", "fill": INK}
+
+
+def plain_figure():
+    """As Matplotlib draws it by itself, with ticks, marks and mathematics that is none."""
+    figure = Figure()
+    figure.add_subplot(title="$5 < $6").plot([1, 2], [3, 4], "ok-", label="a\nb")
+    figure.axes[0].legend()
+    return figure
+
+
+def test_any_figure_is_a_picture_in_the_pages_colours():
+    shown = draw.Picture(plain_figure(), "facts").svg()
+    root = ElementTree.fromstring(shown)
+    assert "$5 &lt; $6" in shown and not {"#000000", "black"} & set(re.findall(r'"([^"]*)"', shown))
+    marks = [one.get("transform") for one in root if one.get("transform")]
+    assert len(marks) > 10 and len({one.get("d") for one in root if one.get("transform")}) == 3  # ticks two ways, dots
+
+
+def test_an_image_is_no_picture():
+    figure = Figure()
+    figure.add_subplot().imshow([[1, 2]])
+    with pytest.raises(ValueError, match="shapes and texts"):
+        draw.Picture(figure, "facts").svg()
 
 
 def test_pictures_are_small():

@@ -38,7 +38,12 @@ PERMITTED = {
         "aria-label": ANY,
     },
     "g": {"opacity": LENGTH, "visibility": re.compile("hidden")},
-    "path": {**PAINTED, "d": re.compile(r"[-MLHVCQz\d. ]*"), "stroke-dasharray": LENGTHS},
+    "path": {
+        **PAINTED,
+        "transform": re.compile(r"translate\([-\d. ]{1,30}\)"),
+        "d": re.compile(r"[-MLHVCQz\d. ]*"),
+        "stroke-dasharray": LENGTHS,
+    },
     "text": {
         **PAINTED,
         **dict.fromkeys(("x", "y", "font-size", "font-weight"), LENGTH),
