@@ -235,7 +235,7 @@ def laid(argument, mesh):
     return jax.tree.map(lambda a: put(a.value, a.spec, mesh), argument, is_leaf=lambda a: isinstance(a, Array))
 
 
-@pytest.mark.parametrize("lesson, exercise, mistake", list(rotated(every=48)))
+@pytest.mark.parametrize("lesson, exercise, mistake", list(rotated(every=96)))
 def test_an_answer_to_an_exercise_ends_as_jax_computes_it(lesson, exercise, mistake):
     case = exercise.draw_cases(7)[0]
     mesh = make_mesh(case.mesh, explicit=case.explicit)
