@@ -10,6 +10,7 @@ from grader.guide.progress import progress
 from grader.guide.receipts import hand_in
 from grader.processes.launch import launch
 from grader.processes.trial import trial
+from grader.programs.compilations import compilations
 from grader.programs.report import communication
 from grader.replay.watch import replay
 from grader.reviews.asking import review
@@ -17,6 +18,7 @@ from grader.reviews.asking import review
 __all__ = [
     "check",
     "communication",
+    "compilations",
     "draw",
     "eight_devices",
     "hand_in",
