@@ -5,6 +5,7 @@ from grader.arrays.devices import eight_devices
 from grader.arrays.ratios import ratios
 from grader.check import check
 from grader.first_cell import welcome
+from grader.guide.guesses import guess
 from grader.guide.hints import hint, reset
 from grader.guide.progress import progress
 from grader.guide.receipts import hand_in
@@ -21,6 +22,7 @@ __all__ = [
     "compilations",
     "draw",
     "eight_devices",
+    "guess",
     "hand_in",
     "hint",
     "launch",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator
-from typing import Any
 
 from jax import monitoring
 
@@ -34,7 +33,7 @@ def _listen() -> None:
     monitoring.register_event_duration_secs_listener(_hear)
 
 
-def _hear(event: str, seconds: float, **_: Any) -> None:
+def _hear(event: str, duration_secs: float, **_: str | int) -> None:
     if event == _COMPILED:
         for block in _blocks.values():
-            block.append(seconds)
+            block.append(duration_secs)

@@ -318,9 +318,7 @@ after_gather__wrong_square = after_gather__right_counted | {"result of the tiled
 # a scalar block
 after_gather__wrong_scalar = after_gather__right_counted | {"block": ()}
 # copies joined too
-after_gather__wrong_copies = after_gather__right_counted | {
-    "result of the tiled one, out_specs=P()": (16,)
-}
+after_gather__wrong_copies = after_gather__right_counted | {"result of the tiled one, out_specs=P()": (16,)}
 
 forgot_replication__right_counted = {
     "float(y)": 10.0,
