@@ -13,6 +13,10 @@ def guess(said: Any, found: Any) -> Text:
     Args:
       said: what you wrote down before you ran the cell; `...` if you did not.
       found: what came out.
+
+    Example:
+      >>> grader.guess(896, 1799)
+      You said 896, it is 1,799.
     """
     if said is ...:
         return Text((f"It is {_told(found)}. (And what did you expect? Write it down above, in place of the dots.)",))

@@ -17,6 +17,12 @@ def compilations() -> Iterator[list[float]]:
     """The seconds of each compilation inside of a `with` block: `len` of this list is how many programs were made.
 
     `jit`'s own `_cache_size` counts something else: two calls that share a program may come in under two keys.
+
+    Example:
+      >>> with grader.compilations() as made:
+      ...     _ = jax.jit(lambda a: a + 1)(np.ones(3))
+      >>> len(made)
+      1
     """
     _listen()
     seconds: list[float] = []
