@@ -5,11 +5,13 @@ from grader.arrays.devices import eight_devices
 from grader.arrays.ratios import ratios
 from grader.check import check
 from grader.first_cell import welcome
+from grader.guide.guesses import guess
 from grader.guide.hints import hint, reset
 from grader.guide.progress import progress
 from grader.guide.receipts import hand_in
 from grader.processes.launch import launch
 from grader.processes.trial import trial
+from grader.programs.compilations import compilations
 from grader.programs.report import communication
 from grader.replay.watch import replay
 from grader.reviews.asking import review
@@ -17,8 +19,10 @@ from grader.reviews.asking import review
 __all__ = [
     "check",
     "communication",
+    "compilations",
     "draw",
     "eight_devices",
+    "guess",
     "hand_in",
     "hint",
     "launch",

@@ -52,7 +52,7 @@ def change(before: Any, after: Any, between: Any = (), title: str = "", device: 
         [2:4, 0:4] on device 1
       → all_gather over x
       → device 0 needs 16 entries,
-      → 8 of them it has, 8 arrive
+      → 8 of them it has, 8 are missing
       after
       4×4 over x=2
         [0:4, 0:4] on devices 0, 1
@@ -103,7 +103,10 @@ def _lines(between: Any) -> tuple[str, ...]:
     if isinstance(between, str):
         return (between,)
     if isinstance(between, Report):
-        return tuple(f"{c.kind} over {', '.join(c.axes)}: {c.bytes_sent:,} B" for c in between.collectives)
+        return tuple(
+            f"{c.kind} over {', '.join(c.axes)}: {c.bytes_sent:,} B{between.structure.grouping(c)}"
+            for c in between.collectives
+        )
     if isinstance(between, Iterable):
         return tuple(map(str, between))
     raise TypeError(f"between two layouts stand texts or a report, not a {type(between).__name__}")
@@ -123,7 +126,7 @@ def _lacking(facts: Change, device: int | None) -> tuple[str, ...]:
         return ()
     part = facts.after.indices[device]
     needs, lacks = _entries(part), facts.arriving[device]
-    return (f"device {device} needs {needs} entries,", f"{needs - lacks} of them it has, {lacks} arrive")
+    return (f"device {device} needs {needs} entries,", f"{needs - lacks} of them it has, {lacks} are missing")
 
 
 def _entries(part: tuple[slice, ...]) -> int:
