@@ -13,6 +13,7 @@ from grader.processes.trial import trial
 from grader.programs.report import communication
 from grader.replay.watch import replay
 from grader.reviews.asking import review
+from grader.watch import watch
 
 __all__ = [
     "check",
@@ -28,5 +29,6 @@ __all__ = [
     "reset",
     "review",
     "trial",
+    "watch",
     "welcome",
 ]

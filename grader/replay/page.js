@@ -4,7 +4,7 @@ function show(root, data) {
   const SVG = "http://www.w3.org/2000/svg";
   const last = data.frames.length - 1;
   const reduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  let step = 0, pinned = "", alone = -1, playing = 0;
+  let step = data.start, pinned = "", alone = -1, playing = 0;
 
   const make = (tag, options = {}, ...children) => {
     const {text, ...attributes} = options;
@@ -77,7 +77,7 @@ function show(root, data) {
   const both = make("div", {class: "both"}, source, make("div", {}, names, devices));
   const frameOf = make("div", {class: "replay", tabindex: "0", role: "group", "aria-label": `Replay of ${data.title}`},
     make("div", {class: "bar"}, make("span", {class: "title", text: data.title}), first, before, play, after, end, past, jump, turn, who, where),
-    make("div", {class: "time"}, marks, slider), told, ended, both,
+    ...(data.about ? [make("div", {class: "about", text: data.about})] : []), make("div", {class: "time"}, marks, slider), told, ended, both,
     make("div", {class: "help"}, ...["← →", " line   ", "O", " over the call   ", "N", " next collective   ", "T", " next turn   ", "space", " play   ", "Esc", " all devices"]
       .map((text, k) => k % 2 ? text : make("kbd", {text}))));
   // On the window, and before others: JupyterLab's shortcuts listen on the document. What has a meaning here stays here.

@@ -24,10 +24,15 @@ CORNERS = ((6, 8), (4, 5), (2, 3), (1, 2), (1, 1))  # what is shown of an array:
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """A program's run to step through: a page in a notebook, text everywhere else; its facts are in `facts`."""
+    """A program's run to step through: a page in a notebook, text everywhere else; its facts are in `facts`.
+
+    `start` is the frame with which the page begins; `about` is what a reader should know before.
+    """
 
     title: str
     facts: Playback
+    start: int = 0
+    about: str = ""
 
     @property
     def result(self) -> Any:
@@ -70,6 +75,8 @@ def _as_json(replay: Replay, corner: tuple[int, int]) -> str:
     facts = {
         "title": replay.title,
         "ended": run.ended,
+        "start": replay.start,
+        "about": replay.about,
         "style": _file("page.css"),
         "colours": COLOURS,
         "meshes": meshes,
@@ -220,6 +227,7 @@ def _told(replay: Replay) -> Iterator[str]:
     """The replay as text: each line, and who then holds what."""
     run = replay.facts
     yield f"{replay.title}, line by line:"
+    yield from filter(None, replay.about.split("\n"))
     for k, frame in enumerate(run.frames, 1):
         yield f"{k:>3}  {_source(frame, run.excerpts)}"
         yield f"     {_said(frame)}"

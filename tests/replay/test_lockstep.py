@@ -24,7 +24,7 @@ from grader.lessons import EXERCISES
 from grader.programs.program import with_gradient
 from grader.replay.lockstep import Reach
 from grader.replay.page import Replay
-from grader.replay.watch import BY_COMPILER, playback
+from grader.replay.watch import BY_COMPILER, playback, playback_within
 
 MESH = {"x": 4, "y": 2}
 GRID = np.arange(1.0, 65.0, dtype=np.float32).reshape(8, 8)
@@ -171,7 +171,7 @@ def test_a_group_that_is_complete_waits_for_nobody():
 )
 def test_what_is_too_long_or_too_large_ends_with_a_word_on_it(reach, said):
     body = lambda a: lax.fori_loop(0, 9, lambda k, v: lax.ppermute(v, "x", ROUND), a)  # noqa: E731
-    found = playback(mapped(body), GRID, reach=reach)
+    found = playback_within(reach, mapped(body), GRID)
     assert said in found.ended and found.result is None
 
 
@@ -193,7 +193,7 @@ def test_empty_arrays_are_seen():
 
 
 def test_what_is_too_large_from_the_start_is_said():
-    found = Replay("sum", playback(mapped(lambda a: a), GRID, reach=Reach(entries=10)))
+    found = Replay("sum", playback_within(Reach(entries=10), mapped(lambda a: a), GRID))
     assert "more than 10 entries" in str(found) and "more than 10 entries" in found._repr_html_()
 
 
