@@ -1,4 +1,4 @@
-"""An answer is watched on the smallest case that shows what it does; a wrong card offers it, and so does a right one."""
+"""An answer is watched on the smallest case that shows what it does; a wrong card offers that, and a right one too."""
 
 import jax
 import pytest

@@ -44,7 +44,7 @@ def smallest(exercise: Exercise, work: Any, check: str) -> Tried:
     """The smallest case on which it misses this check; where it misses none, one on the exercise's first mesh."""
     own = exercise.draw_cases()
     until = time.monotonic() + SHRINKING
-    small = itertools.takewhile(lambda _: time.monotonic() < until, small_cases(exercise))
+    small: Iterator[Case] = itertools.takewhile(lambda _: time.monotonic() < until, small_cases(exercise))
     if not check:
         small = (case for case in small if tuple(case.mesh.values()) == exercise.mesh_shapes[0])
     each = tried(exercise, itertools.chain(small, own), work)

@@ -30,7 +30,7 @@ def on_case(work: Callable[..., Any], case: Case, reach: Reach = FOR_A_CARD) -> 
     laid = lambda a: jax.tree.map(lambda leaf: put(leaf.value, leaf.spec, mesh), a, is_leaf=_is_array)  # noqa: E731
     arrays = [laid(a) for a in case.arguments.values() if holds_arrays(a)]
     fixed = {name: a for name, a in case.arguments.items() if not holds_arrays(a)}
-    finished = functools.partial(work, **fixed, mesh=mesh)
+    finished: Callable[..., Any] = functools.partial(work, **fixed, mesh=mesh)
     if case.cotangents is not None:
         finished = with_gradient(finished, len(arrays))
         arrays.append(laid(case.cotangents))

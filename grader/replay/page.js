@@ -1,5 +1,5 @@
 // Steps through a replay. Everything that stems from a student is set as text, never as HTML.
-function show(root, data) {
+function show(root, data, dress) {
   const shadow = root.attachShadow({mode: "open"});
   const SVG = "http://www.w3.org/2000/svg";
   const last = data.frames.length - 1;
@@ -170,7 +170,7 @@ function show(root, data) {
     const table = make("table", {}, ...block.rows.map((row, r) => make("tr", {}, ...row.map((entry, c) => {
       const changed = same && same.type === block.type && (same.rows[r] || [])[c] !== entry;
       const cell = make("td", {text: entry, class: changed ? "changed" : undefined});
-      cell.style.setProperty("--tile", data.colours[stripe(r, c)]);
+      cell.style.setProperty("--tile", dress.colours[stripe(r, c)]);
       cell.style.width = `${100 / row.length}%`;
       return cell;
     }), ...(block.wide ? [make("td", {class: "more", text: "…"})] : []))));
@@ -346,7 +346,7 @@ function show(root, data) {
   [document.documentElement, document.body].forEach(node => node && watched.observe(node, {attributes: true}));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
 
-  shadow.append(make("style", {text: data.style}), frameOf);
+  shadow.append(make("style", {text: dress.style}), frameOf);
   theme();
   draw();
   let wide = frameOf.clientWidth;
