@@ -9,7 +9,7 @@ from typing import Any
 
 from grader.arrays.words import legible
 from grader.draw.picture import COLOURS
-from grader.replay.facts import as_script, fitting
+from grader.replay.facts import PageFacts, as_script, fitting
 from grader.replay.frames import Playback
 from grader.replay.stills import stills
 from grader.replay.told import lines_told
@@ -17,6 +17,15 @@ from grader.replay.told import lines_told
 SCRIPT = (Path(__file__).parent / "page.js").read_text(encoding="utf-8")
 PAGE_STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
 DRESS = as_script({"style": PAGE_STYLE, "colours": COLOURS})
+DATA = '<script type="application/json">'  # before facts that another script draws
+# For a page that may run one script, and that one only: it draws all replays whose facts lie on the page as data.
+PLAYER = f"""(() => {{
+{SCRIPT}
+for (const root of document.querySelectorAll(".many-devices-replay")) {{
+  try {{ show(root, JSON.parse(root.querySelector("script").textContent), {DRESS}); }}
+  catch (error) {{ if (root.shadowRoot) root.replaceWith(...root.childNodes); }}
+}}
+}})()"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,3 +54,8 @@ class Replay:
 
     def __repr__(self) -> str:
         return legible("\n".join(lines_told(self.title, self.about, self.facts)))
+
+
+def as_data(facts: PageFacts) -> str:
+    """A replay as HTML that runs nothing by itself: its stills, and its facts for a `PLAYER`."""
+    return f'<div class="many-devices-replay">{stills(facts)}{DATA}{as_script(facts)}</script></div>'

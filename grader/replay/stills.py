@@ -27,10 +27,10 @@ def stills(facts: PageFacts) -> str:
 
 
 def telling(facts: PageFacts) -> list[int]:
-    """The first frame, those in which something is sent or somebody waits, the one to begin with, the last."""
+    """The last frame, the one to begin with; those in which something is sent; then others."""
     frames = facts["frames"]
     sends = [k for k, frame in enumerate(frames) if frame["transfer"] or frame["waits"]]
-    by_weight = [facts["start"], len(frames) - 1, *sends, 0]
+    by_weight = [facts["start"], len(frames) - 1, *sends, *range(len(frames))]
     return sorted(list(dict.fromkeys(by_weight))[:MOST_PICTURES])
 
 
