@@ -122,6 +122,7 @@ _HELD = _object(
     colours=_several(optional(_up_to(len(COLOURS))), MOST_WATCHED),
     stripes=Codec(list, refusing(_stripes)),
 )
+_WAIT = _object(device=_DEVICE, name=_TEXT, axes=_TEXT, line=_NUMBER, at=optional(_PLACE), missing=_DEVICES)
 _FRAME = _object(
     mesh=_NUMBER,
     stack=_several(_PLACE, 100),
@@ -147,6 +148,7 @@ _FRAME = _object(
         MOST_WATCHED,
     ),
 )
+_BLOCK = _object(type=_TEXT, rows=_several(_several(_TEXT, 8), 6), wide=FLAG, high=FLAG, range=_TEXT)
 _FACTS = _object(
     title=_TEXT,
     about=_TEXT,
