@@ -120,7 +120,7 @@ function show(root, data, dress) {
     frame.scopes.forEach(scope => parts.push(make("span", {class: "tag", text: scope})));
     const transfer = frame.transfer;
     if (frame.note) parts.push(make("b", {text: frame.note}));
-    else if (frame.waits.length) parts.push(make("b", {text: `${listed("device", frame.waits.map(w => w.device))} wait in ${frame.waits[0].name} over ${frame.waits[0].axes}`}));
+    else if (frame.waits.length) parts.push(make("b", {text: `${listed("device", frame.waits.map(w => w.device))} wait${frame.waits.length > 1 ? "" : "s"} in ${frame.waits[0].name} over ${frame.waits[0].axes}`}));
     else if (transfer) {
       const size = transfer.groups[0].length;
       parts.push(make("b", {text: `${transfer.name} over ${transfer.axes.join(", ")}`}), ` among ${size} devices each: a device sends ${bytes(transfer.bytes)}`);

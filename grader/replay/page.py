@@ -52,6 +52,10 @@ class Replay:
         script = f"{SCRIPT}\nshow(document.currentScript.parentElement, {as_script(facts)}, {DRESS});"
         return f'<div class="many-devices-replay">{stills(facts)}<script>(() => {{\n{script}\n}})()</script></div>'
 
+    def as_data(self) -> str:
+        """The page without its script, for where a `PLAYER` draws it."""
+        return as_data(fitting(self.title, self.start, self.about, self.facts))
+
     def __repr__(self) -> str:
         return legible("\n".join(lines_told(self.title, self.about, self.facts)))
 

@@ -58,7 +58,7 @@ def _said(frame: Any) -> str:
         parts.append(frame["note"])
     elif frame["waits"]:
         waiting = numbered("device", [wait["device"] for wait in frame["waits"]])
-        parts.append(f"{waiting} wait in {frame['waits'][0]['name']}")
+        parts.append(f"{waiting} {'waits' if len(frame['waits']) == 1 else 'wait'} in {frame['waits'][0]['name']}")
     elif sent := frame["transfer"]:
         parts.append(f"{sent['name']} over {', '.join(sent['axes'])}: {sent['bytes']:,} B sent by each device")
     else:

@@ -38,8 +38,8 @@ def _said(frame: Frame) -> str:
     if frame.note:
         parts.append(frame.note)
     elif frame.waits:
-        first = frame.waits[0]
-        parts.append(f"{numbered('device', [w.device for w in frame.waits])} wait in {first.name}")
+        waits = "waits" if len(frame.waits) == 1 else "wait"
+        parts.append(f"{numbered('device', [w.device for w in frame.waits])} {waits} in {frame.waits[0].name}")
     elif sent := frame.transfer:
         ways = ", ".join(f"{a}→{b}" for a, b in sent.moves)
         moved = f" ({ways})" if ways else ""

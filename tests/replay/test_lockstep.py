@@ -257,3 +257,24 @@ def test_an_answer_to_an_exercise_ends_as_jax_computes_it(lesson, exercise, mist
     assert found.ended in ("", BY_COMPILER)
     for one, other in zip(jax.tree.leaves(found.result), jax.tree.leaves(jax.jit(fn)(*arrays)), strict=True):
         assert close(np.nan_to_num(np.asarray(one)), np.nan_to_num(np.asarray(other)))
+
+
+def test_the_names_of_a_tuple_are_those_of_its_arrays():
+    def turn(k, carry):
+        total, last = carry
+        return total + last, 2 * last
+
+    def body(a):
+        total, last = lax.fori_loop(0, 2, turn, (a, a))
+        carry, _ = lax.scan(lambda carry, k: (turn(k, carry), None), (total, last), None, length=2)
+        return carry[0] + carry[1]
+
+    named = [[array.name for array in frame.arrays] for frame in playback(mapped(body), GRID).frames]
+    assert named.count(["total", "last"]) == 1 and named.count(["", ""]) == 1
+
+
+def test_an_argument_may_be_called_as_ours_are():
+    def fn(a, *, reach, fn):
+        return mapped(lambda v: reach * v + fn)(a)
+
+    assert close(grader.replay(fn, GRID, reach=2, fn=1).result, 2 * GRID + 1)
