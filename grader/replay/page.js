@@ -60,7 +60,7 @@ function show(root, data, dress) {
   const told = make("div", {class: "told", "aria-live": "polite"});
   const ended = make("div", {class: "ended", role: "status", text: data.ended});
   const rows = {};
-  const source = make("div", {class: "source", tabindex: "0", role: "region", "aria-label": "Source"});
+  const source = make("div", {class: "source", tabindex: "0", role: "region", "aria-label": `Source of ${data.title}`});
   data.excerpts.forEach((excerpt, k) => {
     if (data.excerpts.length > 1) source.append(make("div", {class: "file", text: excerpt.file}));
     excerpt.lines.forEach((text, n) => {
