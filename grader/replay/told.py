@@ -15,7 +15,7 @@ def lines_told(title: str, about: str, run: Playback) -> Iterator[str]:
     yield f"{title}, line by line:"
     yield from filter(None, about.split("\n"))
     for k, frame in enumerate(run.frames, 1):
-        yield f"{k:>3}  {_source(frame, run.excerpts)}"
+        yield f"{k:>3}  {_source(frame, run.excerpts)}".rstrip()
         yield f"     {_said(frame)}"
         for array in frame.arrays:
             yield from _blocks_told(array)

@@ -273,6 +273,22 @@ def test_the_names_of_a_tuple_are_those_of_its_arrays():
     assert named.count(["total", "last"]) == 1 and named.count(["", ""]) == 1
 
 
+def test_no_line_of_ours_is_shown_and_what_comes_in_on_the_way_back_has_no_name():
+    def body(w, block):
+        return lax.psum(jnp.sum(w * block), ("x", "y"))
+
+    def loss(w, block):
+        return mapped(body, (P(), P("x", "y")), P(), check_vma=True)(w, block)
+
+    direct = playback(mapped(body, (P(), P("x", "y")), P(), check_vma=True), np.float32(2) * np.ones(1), GRID)
+    assert {frame.place.file for frame in direct.frames if frame.place} == {__file__}
+    frames = playback(jax.grad(loss), jnp.float32(2), GRID).frames
+    first = {
+        frame.backward: [array.name for array in frame.arrays] for frame in reversed(frames) if "come in" in frame.note
+    }
+    assert first == {False: ["w", "block"], True: ["", ""]}
+
+
 def test_an_argument_may_be_called_as_ours_are():
     def fn(a, *, reach, fn):
         return mapped(lambda v: reach * v + fn)(a)
