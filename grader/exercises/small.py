@@ -11,7 +11,7 @@ from grader.arrays.laid import holds_arrays
 from grader.exercises.case import Case, Draw
 from grader.exercises.exercise import Exercise
 
-AXES_UP_TO = (2, 4, 8)  # an axis of a mesh has so many devices at most: first the smallest meshes
+AXES_UP_TO = (2, 4, 8)  # an axis of a mesh has so many devices at most
 COUNTED = 32  # entries of an array that are counted on; those of a larger one are drawn from 1 to 9
 
 
@@ -40,8 +40,11 @@ class SmallDraw(Draw):
 
 
 def small_cases(exercise: Exercise) -> Iterator[Case]:
-    """The exercise's cases, the least data and the smallest meshes first. What it cannot be asked on is left out."""
-    meshes = [tuple(min(size, most) for size in shape) for most in AXES_UP_TO for shape in exercise.mesh_shapes]
+    """The exercise's cases: the least data first, kind of mesh by kind of mesh, the smaller before the larger.
+
+    What it cannot be asked on is left out.
+    """
+    meshes = [tuple(min(size, most) for size in shape) for shape in exercise.mesh_shapes for most in AXES_UP_TO]
     for tiny in (True, False):
         for shape in dict.fromkeys(meshes):
             yield from _drawn(exercise, SmallDraw(shape, tiny=tiny))
