@@ -42,7 +42,7 @@ class Offer:
     def html(self) -> str:
         if not self.replay:
             return f'<div style="opacity:.75;font-size:90%">{as_inline_html(self.words)}</div>'
-        summary = '<summary style="cursor:pointer">Watch it, line by line, on the smallest case that fails</summary>'
+        summary = '<summary style="cursor:pointer">Watch it, line by line, on a small case</summary>'
         return f'<details style="margin:.5em 0">{summary}{self.replay}</details>'
 
 

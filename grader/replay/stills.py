@@ -40,7 +40,7 @@ def _picture(facts: PageFacts, frame: Any) -> str:
     columns = count // sizes[0] if len(sizes) > 1 else min(count, 4)
     cells = [_device(facts, frame, device) for device in range(count)]
     rows = "".join(f"<tr>{''.join(row)}</tr>" for row in (cells[k : k + columns] for k in range(0, count, columns)))
-    return f"<p>{_line(facts, frame)}<br>{html.escape(_said(frame))}</p><table>{rows}</table>"
+    return f'<p>{_line(facts, frame)}<br>{html.escape(_said(frame))}</p><table cellpadding="6">{rows}</table>'
 
 
 def _line(facts: PageFacts, frame: Any) -> str:
@@ -74,8 +74,9 @@ def _device(facts: PageFacts, frame: Any, device: int) -> str:
 
 def _block(block: Any, array: Any, device: int) -> str:
     called = html.escape(f"{array['name']} {block['type']}".strip())
-    rows = "".join(f"<tr>{''.join(_row(block, array, device, r))}</tr>" for r in range(len(block["rows"][:ROWS])))
-    return f"<br><small>{called}</small><table>{rows}</table>"
+    rows = [f"<tr>{''.join(_row(block, array, device, r))}</tr>" for r in range(len(block["rows"][:ROWS]))]
+    more = ["<tr><td>⋮</td></tr>"] if block["high"] or len(block["rows"]) > ROWS else []
+    return f'<br><small>{called}</small><table cellpadding="2">{"".join([*rows, *more])}</table>'
 
 
 def _row(block: Any, array: Any, device: int, r: int) -> Iterator[str]:

@@ -24,7 +24,7 @@ def product(a: Array, b: Array) -> Array:
     return jax.shard_map(body, mesh=mesh, in_specs=(P(None, "x"), P("x")), out_specs=P())(a, b)
 
 
-def ring(a: Array) -> Array:
+def ring_sum(a: Array) -> Array:
     around = [(device, (device + 1) % 4) for device in range(4)]
 
     def turn(k: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -67,7 +67,7 @@ def _counted(*shape: int) -> np.ndarray:
 
 WATCHED: Mapping[str, Callable[[], Replay]] = {
     "product": lambda: replay(product, _counted(2, 4), _counted(4, 2)),
-    "ring": lambda: replay(ring, _counted(4, 3)),
+    "ring": lambda: replay(ring_sum, _counted(4, 3)),
     "gradient": lambda: replay(gradient, _counted(2), _counted(4, 2)),
     "deadlock": lambda: replay(deadlock, _counted(4, 2)),
 }
