@@ -5,7 +5,6 @@ Everything that a student's program can have a hand in is escaped: cards are sho
 
 from __future__ import annotations
 
-import base64
 import html
 import re
 import textwrap
@@ -83,7 +82,7 @@ def card(verdict: Verdict, offer: Offer | None = None) -> str:
         f'<div><strong style="background:{colour};color:white;padding:.1em .5em;border-radius:3px">'
         f"{headline}</strong> "
         f"<code>{html.escape(verdict.exercise)}</code> · {html.escape(_points(verdict))}</div>",
-        f'<div style="opacity:.75;font-size:90%">{html.escape(_ladder(verdict))}</div>',
+        _steps(verdict),
     ]
     if not verdict.passed:
         parts += [
@@ -107,6 +106,13 @@ def _headline(verdict: Verdict) -> tuple[str, str]:
     return ("Partly right.", PART) if verdict.points else ("Not yet.", BAD)
 
 
+def _steps(verdict: Verdict) -> str:
+    """The ladder; of an answer that is not there the headline has said all."""
+    if len(verdict.outcomes) == 1 and verdict.outcomes[0].open:
+        return ""
+    return f'<div style="opacity:.75;font-size:90%">{html.escape(_ladder(verdict))}</div>'
+
+
 def _paragraphs(words: str) -> str:
     shown = (as_inline_html(p).replace("\n- ", "<br>– ") for p in re.split(r"\n\s*\n", words))
     return "".join(f'<p style="margin:.5em 0">{p}</p>' for p in shown)
@@ -125,9 +131,4 @@ def _picture(verdict: Verdict) -> str:
         return ""
     from grader.draw import compare  # matplotlib takes its time: only when there is something to show
 
-    picture = compare(verdict.expected, verdict.found)
-    data = base64.b64encode(picture.png()).decode()
-    return (
-        f'<img alt="{html.escape(picture.facts, quote=True)}" style="max-width:100%;max-height:24em" '
-        f'src="data:image/png;base64,{data}">'
-    )
+    return compare(verdict.expected, verdict.found).svg(";max-height:32em")

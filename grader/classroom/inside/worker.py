@@ -25,6 +25,7 @@ SHELL = (
     "IPython.core.magics",
     "IPython.core.oinspect",
     "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg",
     "matplotlib.pyplot",
     "matplotlib_inline.backend_inline",
 )
