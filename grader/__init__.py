@@ -15,6 +15,7 @@ from grader.programs.compilations import compilations
 from grader.programs.report import communication
 from grader.replay.watch import replay
 from grader.reviews.asking import review
+from grader.watch import watch
 
 __all__ = [
     "check",
@@ -32,5 +33,6 @@ __all__ = [
     "reset",
     "review",
     "trial",
+    "watch",
     "welcome",
 ]

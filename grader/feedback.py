@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import re
 import textwrap
+from dataclasses import dataclass
 
 from grader.arrays.ratios import as_html, as_text
 from grader.arrays.words import as_inline_html
@@ -22,13 +23,36 @@ GOOD, PART, BAD, OPEN = (
 WIDTH = 92
 
 
-def plain_card(verdict: Verdict) -> str:
+@dataclass(frozen=True)
+class Offer:
+    """That an answer may be watched, line by line; `replay` is the page on which it is, where there is one.
+
+    This HTML stands in the card as it is: it is not a stranger's.
+    """
+
+    exercise: str
+    replay: str = ""
+
+    @property
+    def words(self) -> str:
+        return f'Watch it, line by line: `grader.watch("{self.exercise}", {self.exercise})`'
+
+    @property
+    def html(self) -> str:
+        if not self.replay:
+            return f'<div style="opacity:.75;font-size:90%">{as_inline_html(self.words)}</div>'
+        summary = '<summary style="cursor:pointer">Watch it, line by line, on a small case</summary>'
+        return f'<details style="margin:.5em 0">{summary}{self.replay}</details>'
+
+
+def plain_card(verdict: Verdict, offer: Offer | None = None) -> str:
     """The verdict in plain text: the marks, the ladder, and what to look at next."""
     lines = [f"{verdict.exercise}: {_points(verdict)}", _ladder(verdict)]
     if not verdict.passed:
         lines += ["", *(_wrapped(part) for part in verdict.words.split("\n"))]
         lines += ["", *as_text(verdict.ratios), ""] if verdict.ratios else []
         lines += [f"In the case: {verdict.where}"] if verdict.where else []
+    lines += [offer.words] if offer else []
     return "\n".join(line.rstrip() for line in lines).strip()
 
 
@@ -50,8 +74,8 @@ def _sign(verdict: Verdict, outcome: Outcome) -> str:
     return "○" if outcome.open else "✗" if outcome.tried else "·"
 
 
-def card(verdict: Verdict) -> str:
-    """The verdict as HTML of its own: no script, no style sheet, readable on light and dark pages."""
+def card(verdict: Verdict, offer: Offer | None = None) -> str:
+    """The verdict as HTML of its own: no script but a replay's, no style sheet, readable on light and dark pages."""
     headline, colour = _headline(verdict)
     parts = [
         f'<div style="border-left:4px solid {colour};padding:.5em .9em;margin:.3em 0;max-width:60em;line-height:1.45">',
@@ -67,7 +91,7 @@ def card(verdict: Verdict) -> str:
             _where(verdict),
             _picture(verdict),
         ]
-    return "".join([*parts, "</div>"])
+    return "".join([*parts, offer.html if offer else "", "</div>"])
 
 
 def _headline(verdict: Verdict) -> tuple[str, str]:
