@@ -46,8 +46,18 @@ BINARY = {
     "min": "the minimum",
 }
 SUMS = {"dot_general": "a product of matrices", "reduce_sum": "a sum"}
-REDUCTIONS = {"reduce_sum": ("a sum", jnp.sum), "reduce_max": ("a maximum", jnp.max), "reduce_min": ("a minimum", jnp.min)}
-ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "silu": jax.nn.silu, "tanh": jnp.tanh, "sigmoid": jax.nn.sigmoid}
+REDUCTIONS = {
+    "reduce_sum": ("a sum", jnp.sum),
+    "reduce_max": ("a maximum", jnp.max),
+    "reduce_min": ("a minimum", jnp.min),
+}
+ACTIVATIONS = {
+    "relu": jax.nn.relu,
+    "gelu": jax.nn.gelu,
+    "silu": jax.nn.silu,
+    "tanh": jnp.tanh,
+    "sigmoid": jax.nn.sigmoid,
+}
 CALLS = ("jit", "pjit", "custom_jvp_call", "custom_vjp_call", "closed_call")
 DICE = ("uniform", "normal", "bernoulli", "fold_in", "split", "choice", "randint", "permutation", "threefry")
 
