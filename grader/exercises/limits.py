@@ -171,8 +171,8 @@ class ManualAlong(Limit):
         if not (besides := sorted(manual - set(self.axes))):
             return ""
         return (
-            f"The result is right, but the function is written per device along {', '.join(besides)} as well, and it was "
-            f"to be so along {', '.join(self.axes)} only. Which argument of `jax.shard_map` says which axes it is about?"
+            f"The result is right, but the function is written per device along {', '.join(besides)} as well, and was "
+            f"to be so along {', '.join(self.axes)} only. Which argument of `jax.shard_map` says which axes are meant?"
         )
 
 

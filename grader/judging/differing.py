@@ -86,7 +86,7 @@ def _in_arrays(found: np.ndarray, due: np.ndarray, where: str) -> Difference:
 
 def _is_text(value: Any) -> bool:
     """A line that somebody wrote, not a word that was to be chosen."""
-    return isinstance(value, str) and " " in value.strip() and not re.fullmatch(r"[A-Za-z ]{1,20}", value)
+    return isinstance(value, str) and re.search(r"\S\s+\S", value) is not None
 
 
 def holds_text(value: Any) -> bool:

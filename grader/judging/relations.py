@@ -16,11 +16,11 @@ import numpy as np
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 
-EXACT = 1e-5  # relative: how near a ratio has to be to the one it is taken for
-FEW = 4  # entries that are told apart by their places
+SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken for
+TOLD_APART = 4  # entries that are told apart by their places
 LAST_COUNT = 4  # up to here a difference is one of counting
 UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
-PLAIN = (int, float, list, tuple, np.ndarray)
+COMPARABLE = (int, float, list, tuple, np.ndarray)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ def relations_of(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str
 
 def _of_one(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str]:
     """Sentences on a value as a whole."""
-    for name in (name for name, a in given.items() if isinstance(a, PLAIN) and same_value(found, a)):
+    for name in (name for name, a in given.items() if isinstance(a, COMPARABLE) and same_value(found, a)):
         yield f"It is `{name}`, as it was given."
     if _is_number(found) and _is_number(due):
         yield from _of_numbers(float(found), float(due), given)
@@ -98,7 +98,7 @@ def _of_one(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str]:
         yield from _of_sequences(list(found), list(due))
     elif isinstance(due, (list, tuple)) and not isinstance(found, np.ndarray):
         yield from _alone(found, list(due))
-    elif isinstance(due, np.ndarray) and isinstance(found, PLAIN):
+    elif isinstance(due, np.ndarray) and isinstance(found, COMPARABLE):
         yield from _of_arrays(np.asarray(found), due, given)
 
 
@@ -149,7 +149,7 @@ def _sizes(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def _is(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=EXACT)
+    return math.isclose(one, other, rel_tol=SAME_RATIO)
 
 
 def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
@@ -208,7 +208,7 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], given: Mapping[str, Any
     wrong = [(name, found, due) for name, found, due in entries if not same_value(found, due)]
     parts = [pair for _, found, due in wrong for pair in _parts(found, due)]
     common = _shared([list(_of_one(found, due, given)) for found, due in parts])
-    if len(wrong) < len(entries) and len(wrong) <= FEW:
+    if len(wrong) < len(entries) and len(wrong) <= TOLD_APART:
         places = ", ".join(name for name, _, _ in wrong)
         yield from ([f"Of the entries only {places} {_is_or_are(wrong)} wrong. {common}"] if common else [])
         yield f"Of the entries only {places} {_is_or_are(wrong)} wrong."
@@ -252,7 +252,7 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, given: Mapping[str, Any]) -> 
     for axis in range(due.ndim):
         if same_value(found, np.flip(due, axis)):
             yield f"It is what is due, turned round along dimension {axis}."
-        for k in range(1, min(due.shape[axis], FEW + 1)):
+        for k in range(1, min(due.shape[axis], TOLD_APART + 1)):
             if same_value(found, np.roll(due, k, axis)):
                 yield f"It is what is due, moved on by {k} along dimension {axis}."
             if same_value(found, np.roll(due, -k, axis)):

@@ -18,8 +18,8 @@ from grader.arrays.numbers import close
 from grader.arrays.words import numbered
 from grader.judging.behaviour import Execution, block_values
 
-NEAR = 1e-3  # how near to a whole number a share has to be
-MOST = 8  # times that something may count
+WHOLE = 1e-3  # how near to a whole number a share has to be
+MOST_TIMES = 8  # times that something may count
 
 
 def shares(run: Execution, reference: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
@@ -59,7 +59,7 @@ def _contributions(
 def _told(run: Execution, name: str, owners: Sequence[Sequence[int]], parts: Sequence[np.ndarray]) -> str:
     """The first device on which somebody's part does not count once."""
     (result,) = run.results
-    whole = sum(parts)
+    whole = np.sum(parts, axis=0)
     for device, (block, index) in enumerate(zip(block_values(result), result.blocks.indices, strict=True)):
         if close(block, whole[index], run.case.roundings):
             continue
@@ -69,14 +69,14 @@ def _told(run: Execution, name: str, owners: Sequence[Sequence[int]], parts: Seq
 
 
 def _counted(block: np.ndarray, parts: Sequence[np.ndarray], roundings: int) -> list[int] | None:
-    """How often each part is in a block, where the block is made of them in one way only; 1 for a part without numbers."""
+    """How often each part is in a block, where it is made of them in one way only; 1 for a part without numbers."""
     some = [k for k, part in enumerate(parts) if part.any()]
     columns = np.stack([np.ravel(parts[k]) for k in some], axis=1) if some else np.zeros((block.size, 0))
     if not some or len(columns) <= len(some) or np.linalg.matrix_rank(columns) < len(some):
         return None
     times, *_ = np.linalg.lstsq(columns, np.ravel(block).astype(np.float64), rcond=None)
     whole = np.round(times)
-    if (np.abs(times - whole) > NEAR).any() or (np.abs(whole) > MOST).any():
+    if (np.abs(times - whole) > WHOLE).any() or (np.abs(whole) > MOST_TIMES).any():
         return None
     counted = [1] * len(parts)
     for k, n in zip(some, whole, strict=True):

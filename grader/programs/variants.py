@@ -1,11 +1,12 @@
 """Variants of a reference: what comes out when one of its steps is left out, moved, or done by each device alone.
 
-A reference is traced, and done again with a step changed. Where a variant gives what a wrong program gave, on every mesh
-that was tried, that step is what the program's author should look at.
+A reference is traced, and done again with a step changed. Where a variant gives what a wrong program gave, on
+every mesh that was tried, that step is what the program's author should look at.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +47,7 @@ BINARY = {
     "min": "the minimum",
 }
 SUMS = {"dot_general": "a product of matrices", "reduce_sum": "a sum"}
-REDUCTIONS = {
+REDUCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "reduce_sum": ("a sum", jnp.sum),
     "reduce_max": ("a maximum", jnp.max),
     "reduce_min": ("a minimum", jnp.min),
@@ -63,7 +64,7 @@ DICE = ("uniform", "normal", "bernoulli", "fold_in", "split", "choice", "randint
 
 
 @dataclass(frozen=True)
-class Step:
+class TracedStep:
     """An operation of a reference: its name, its operands, and of which arguments each of them is made.
 
     `again` does it once more, on another array in the place of the operand that could pass for its result.
@@ -101,12 +102,16 @@ def _constant(value: Any) -> str:
     return f"{values[0]:g}" if len(values) == 1 else "a constant"
 
 
+# What stands in the place of a step's result, given its operands and that result.
+Instead = Callable[[Sequence[Any], Any], Any]
+
+
 @dataclass(frozen=True)
-class Change:
+class Departure:
     """Another value in the place of a step's, and what is done to the result at the end."""
 
     words: str
-    instead: Mapping[int, Callable[[Sequence[Any], Any], Any]]
+    instead: Mapping[int, Instead]
     at_the_end: Callable[[Any], Any] = lambda result: result
     turned: Callable[[Any], Any] | None = None
 
@@ -125,7 +130,7 @@ class Variants:
     def __init__(self, reference: Callable[..., Any], arguments: Mapping[str, Any], sizes: Mapping[str, int]):
         self.given = jax.tree.leaves(tuple(arguments.values()))
         self.names = [n for n, a in arguments.items() for _ in jax.tree.leaves(a)]
-        self.changes: dict[str, Change] = {}
+        self.changes: dict[str, Departure] = {}
         try:
             self.closed = _traced(reference, tuple(arguments.values()))
             if _length(self.closed) > MOST_EQUATIONS:
@@ -135,11 +140,11 @@ class Variants:
             return
         if len(steps) <= MOST_STEPS:
             self.changes = {change.words: change for change in _changes(steps, sizes)}
-            self.changes |= {words: Change(words, {}, turned=turn) for words, turn in TURNS.items()}
+            self.changes |= {words: Departure(words, {}, turned=turn) for words, turn in TURNS.items()}
         self.reference, self.arguments = reference, tuple(arguments.values())
 
     def result(self, words: str) -> list[np.ndarray]:
-        """What comes out with the change of these words: the arrays of the result, none where it does not go through."""
+        """What comes out with the change of these words: the arrays of the result; none where it cannot be done."""
         change = self.changes[words]
         try:
             if change.turned:
@@ -155,51 +160,69 @@ class Variants:
         return [np.asarray(array) for array in jax.tree.leaves(_opened(self.reference(*given)))]
 
 
-def _changes(steps: Sequence[Step], sizes: Mapping[str, int]) -> Iterator[Change]:
+def _changes(steps: Sequence[TracedStep], sizes: Mapping[str, int]) -> Iterator[Departure]:
     """The changes of single steps; then two steps left out at once."""
-    left_out: list[Change] = []
+    left_out: list[Departure] = []
     for k, step in enumerate(steps):
         for kept in step.alike:
-            name = step.besides(kept)
-            keep = {k: lambda operands, _, kept=kept: operands[kept]}
-            again = lambda result, step=step, kept=kept: step.again(kept, result)  # noqa: E731
-            left_out.append(Change(f"{name} is left out", keep))
+            name, keep = step.besides(kept), {k: _operand(kept)}
+            again = functools.partial(step.again, kept)
+            left_out.append(Departure(f"{name} is left out", keep))
             yield left_out[-1]
-            yield Change(f"{name} comes at the very end", keep, again)
-            yield Change(f"{name} comes once more at the end", {}, again)
-        for name, function in ACTIVATIONS.items() if step.name in ACTIVATIONS else []:
-            if name != step.name:
-                words = f"`{name}` stands in the place of `{step.name}`"
-                yield Change(words, {k: lambda operands, _, function=function: function(operands[0])})
-        for name, (other, reduction) in REDUCTIONS.items() if step.name in REDUCTIONS else []:
-            if name != step.name:
-                words = f"{other} stands in the place of {REDUCTIONS[step.name][0]}"
-                yield Change(words, {k: lambda operands, _, f=reduction, axes=step.axes: f(operands[0], axis=axes)})
-        if step.name == "argmax":
-            words = "the largest number itself stands in the place of where it is"
-            yield Change(words, {k: lambda operands, _, axes=step.axes: jnp.max(operands[0], axis=axes)})
-        if step.name == "sub":
-            words = "the two sides of a difference are exchanged"
-            yield Change(words, {k: lambda operands, _: operands[1] - operands[0]})
-        yield from _counted(k, step, sizes)
+            yield Departure(f"{name} comes at the very end", keep, again)
+            yield Departure(f"{name} comes once more at the end", {}, again)
+        yield from (Departure(words, {k: instead}) for words, instead in [*_exchanged(step), *_counted(step, sizes)])
     for one, other in itertools.islice(itertools.combinations(left_out, 2), MOST_PAIRS):
         if not one.instead.keys() & other.instead.keys():
-            words = f"{one.words.removesuffix(' is left out')} and {other.words.removesuffix(' is left out')}"
-            yield Change(f"{words} are left out", {**one.instead, **other.instead})
+            both = " and ".join(change.words.removesuffix(" is left out") for change in (one, other))
+            yield Departure(f"{both} are left out", {**one.instead, **other.instead})
 
 
-def _counted(k: int, step: Step, sizes: Mapping[str, int]) -> Iterator[Change]:
+def _exchanged(step: TracedStep) -> Iterator[tuple[str, Instead]]:
+    """Another operation of the same kind."""
+    if step.name in ACTIVATIONS:
+        for name, function in ACTIVATIONS.items():
+            if name != step.name:
+                yield f"`{name}` stands in the place of `{step.name}`", _of_first(function)
+    if step.name in REDUCTIONS:
+        for name, (other, reduction) in REDUCTIONS.items():
+            if name != step.name:
+                words = f"{other} stands in the place of {REDUCTIONS[step.name][0]}"
+                yield words, _of_first(functools.partial(reduction, axis=step.axes))
+    if step.name == "argmax":
+        words = "the largest number itself stands in the place of where it is"
+        yield words, _of_first(functools.partial(jnp.max, axis=step.axes))
+    if step.name == "sub":
+        yield "the two sides of a difference are exchanged", lambda operands, _: operands[1] - operands[0]
+
+
+def _counted(step: TracedStep, sizes: Mapping[str, int]) -> Iterator[tuple[str, Instead]]:
     """A step whose value counts as often as there are devices, or is divided by their number."""
     for among, n in _numbers_of_devices(sizes):
         if step.name in SUMS:
-            words = f"{SUMS[step.name]} counts once for each of the devices{among}"
-            yield Change(words, {k: lambda _, result, n=n: result * n})
-            words = f"{SUMS[step.name]} is divided by the number of devices{among}"
-            yield Change(words, {k: lambda _, result, n=n: result / n})
+            yield f"{SUMS[step.name]} counts once for each of the devices{among}", _times(n)
+            yield f"{SUMS[step.name]} is divided by the number of devices{among}", _times(1 / n)
         for other in (0, 1) if step.name == "add" else ():
             if len(step.made_of[other]) == 1:
-                words = f"`{next(iter(step.made_of[other]))}` is added once for each of the devices{among}"
-                yield Change(words, {k: lambda operands, result, j=other, n=n: result + (n - 1) * operands[j]})
+                name = next(iter(step.made_of[other]))
+                yield f"`{name}` is added once for each of the devices{among}", _added(other, n)
+
+
+def _operand(k: int) -> Instead:
+    return lambda operands, _: operands[k]
+
+
+def _of_first(function: Callable[[Any], Any]) -> Instead:
+    return lambda operands, _: function(operands[0])
+
+
+def _times(n: float) -> Instead:
+    return lambda _, result: result * n
+
+
+def _added(k: int, n: int) -> Instead:
+    """An operand of a sum, n times."""
+    return lambda operands, result: result + (n - 1) * operands[k]
 
 
 def _numbers_of_devices(sizes: Mapping[str, int]) -> Iterator[tuple[str, int]]:
@@ -244,9 +267,9 @@ class _Run:
         closed: Any,
         given: Sequence[Any],
         names: Sequence[str],
-        instead: Mapping[int, Callable[[Sequence[Any], Any], Any]] | None = None,
+        instead: Mapping[int, Instead] | None = None,
     ):
-        self.instead, self.steps = instead or {}, list[Step]()
+        self.instead, self.steps = instead or {}, list[TracedStep]()
         made_of = [frozenset([name]) for name in names]
         self.results, _ = self._done(open_jaxpr(closed), closed.consts, given, made_of)
 
@@ -281,7 +304,7 @@ class _Run:
             return results
         again = lambda k, other: bound(*operands[:k], other, *operands[k + 1 :])[0]  # noqa: E731
         number = len(self.steps)
-        self.steps.append(Step(name, operands, sources, results[0], again, eqn.params.get("axes", ())))
+        self.steps.append(TracedStep(name, operands, sources, results[0], again, eqn.params.get("axes", ())))
         return [self.instead[number](operands, results[0])] if number in self.instead else results
 
 
