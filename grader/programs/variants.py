@@ -25,7 +25,7 @@ from grader.jax_versions import open_jaxpr
 
 MOST_EQUATIONS = 300  # of a reference; in a longer one, such as a training, a single step means little
 MOST_STEPS = 40  # that are changed, for the same reason
-MOST_PAIRS = 40  # of steps that are left out at once
+MOST_PAIRS = 20  # of steps that are left out at once
 UNARY = {
     "tanh": "the tanh",
     "logistic": "the sigmoid",
