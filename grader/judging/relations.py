@@ -124,14 +124,14 @@ def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[
             yield f"It is {number(ratio)} times what is due."
         elif _is(1 / ratio, round(1 / ratio)):
             yield f"It is 1/{number(1 / ratio)} of what is due."
+    if found - due == round(found - due) and 0 < abs(found - due) <= LAST_COUNT:
+        yield f"It is {number(abs(found - due))} too {'large' if found > due else 'small'}."
     for words, n in sizes:
         if n and (times := round((found - due) / n, 2)) and _is(found - due, times * n):
             much = "" if abs(times) == 1 else f"{number(abs(times))} × "
             yield f"It is {much}{words} too {'much' if times > 0 else 'little'}."
     if found != due and found in (math.floor(due), math.ceil(due)):
         yield "It has been rounded."
-    if found - due == round(found - due) and 0 < abs(found - due) <= LAST_COUNT:
-        yield f"It is {number(abs(found - due))} too {'large' if found > due else 'small'}."
     yield f"It is too {'large' if found > due else 'small'}."
 
 
