@@ -60,14 +60,21 @@ def _divide(right: Sequence[Tried], wrong: Sequence[Tried]) -> str:
     how_many = f"Right in {len(right)} of {len(right) + len(wrong)} cases"
     for name in right[0].given:
         good, bad = (_values(one.given.get(name) for one in some) for some in (right, wrong))
-        if good and bad and not good & bad and len(bad) == 1:
+        if not good or not bad or good & bad:
+            continue
+        if len(bad) == 1 and _tells(bad, wrong):
             return f"{how_many}: in none of those with `{name}` = {next(iter(bad))}."
-        if good and bad and not good & bad and len(good) == 1:
+        if len(good) == 1 and _tells(good, right):
             return f"{how_many}: only in those with `{name}` = {next(iter(good))}."
     good, bad = (_values(one.due for one in some) for some in (right, wrong))
     if good and bad and not good & bad and len(bad) == 1:
         return f"{how_many}: in none of those where {next(iter(bad))} is due."
     return f"{how_many}."
+
+
+def _tells(value: set[str], cases: Sequence[Tried]) -> bool:
+    """Whether it is no chance that these cases have a value in common: a single one has its own numbers."""
+    return len(cases) > 1 or not next(iter(value))[0].isdigit()
 
 
 def _values(values: Iterator[Any]) -> set[str]:
@@ -81,8 +88,8 @@ def relations_of(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str
     if found is None:
         return
     yield from _of_one(found, due, given)
-    if isinstance(found, Mapping) and isinstance(due, Mapping):
-        yield from _of_entries([(f"`{key}`", found[key], due[key]) for key in due if key in found], given)
+    if isinstance(found, Mapping) and isinstance(due, Mapping) and found.keys() == due.keys():
+        yield from _of_entries([(f"`{key}`", found[key], due[key]) for key in due], given)
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
         pairs = enumerate(zip(found, due, strict=True))
         yield from _of_entries([(f"number {k}", one, other) for k, (one, other) in pairs], given)
