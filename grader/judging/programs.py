@@ -22,6 +22,7 @@ from grader.judging.behaviour import Execution, block_values, same_behaviour, sa
 from grader.judging.errors import meaning, stopped
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
+from grader.judging.otherwise import otherwise
 from grader.judging.results import Expected
 from grader.judging.signatures import Compared, on, right_elsewhere, signature
 from grader.programs.execution import Failed
@@ -77,6 +78,8 @@ class ProgramLadder(Ladder):
         """What the first wrong array of the result gives away; else, on which mesh all was well."""
         if check == "values":
             array, elsewhere = self._first_wrong(k), next(iter(self.witnesses(k)), k)
+            if words := otherwise(self.exercise, [self._run(j) for j in {k: 0, elsewhere: 0}]):
+                return words
             other = self._seen(elsewhere, array) if self.cases[elsewhere].mesh != self.cases[k].mesh else None
             return signature(self._seen(k, array), other)
         if check == "runs" and (words := _meaning(self.done[k])):
