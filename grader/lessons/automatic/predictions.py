@@ -14,8 +14,9 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh, put
+from grader.chips.report import communication
 from grader.exercises import Exercise
-from grader.programs.report import Report, communication
+from grader.programs.report import Report
 
 GRID = {"x": 4, "y": 2}  # the mesh of the lesson
 LINE = {"d": 8}  # all devices in one row
