@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ELSEWHERE = (
-    "`grader launch SCRIPT`, `grader progress` and `grader chips` work everywhere; all other commands are an instructor's, "
-    "and need a clone of the course's repository and what `make grade` installs there"
+    "`grader launch SCRIPT`, `grader progress` and `grader chips` work everywhere; all other commands are an "
+    "instructor's, and need a clone of the course's repository and what `make grade` installs there"
 )
 
 
@@ -64,15 +64,15 @@ def _progress(arguments: Sequence[str]) -> int:
 
 def _chips(arguments: Sequence[str]) -> int:
     """Print the pods that programs can be compiled for, and whether the compiler is here; return the exit status."""
-    from grader.chips.compiling import libtpu_version, missing
-    from grader.chips.topologies import listed
+    from grader.chips.compiling import how_to_get, libtpu_version
+    from grader.chips.topologies import usual_pods
 
     argparse.ArgumentParser(
         "grader chips", description="The pods that `grader.communication(…, on=POD)` compiles for, without their chips."
     ).parse_args(arguments)
     version = libtpu_version()
-    print(listed())
-    print(f"The TPU's compiler is here: libtpu {version}." if version else missing())
+    print(usual_pods())
+    print(f"The TPU's compiler is here: libtpu {version}." if version else how_to_get())
     return 0
 
 

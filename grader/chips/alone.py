@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-PARTS = ("argument", "output", "temp", "alias", "peak_memory", "generated_code")
+MEMORY = ("argument", "output", "temp", "alias", "peak_memory", "generated_code")
 
 
 def main(folder: Path) -> None:
@@ -55,7 +55,7 @@ def compiled(request: dict[str, Any], program: bytes) -> dict[str, Any]:
         "seconds": time.monotonic() - start,
         "memory": {
             part: getattr(memory, f"{part}_in_bytes", None) or getattr(memory, f"{part}_size_in_bytes", 0)
-            for part in PARTS
+            for part in MEMORY
         },
         "text": result.as_text(),
     }

@@ -101,7 +101,7 @@ def request(fn: Callable[..., Any], args: tuple[Any, ...], pod: Topology) -> Req
     shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=_layout(x, mesh)) for x in leaves]
     wrapped: Any = fn if hasattr(fn, "trace") else jax.jit(fn)
 
-    def program(*arrays: Any) -> Any:
+    def program(*arrays: Any) -> Any:  # by this name the report knows where the function's own names begin
         return jax.tree.leaves(wrapped(*jax.tree.unflatten(tree, arrays)))
 
     told = jax.tree.leaves(wrapped.trace(*jax.tree.unflatten(tree, shapes)).args_info)
@@ -146,14 +146,14 @@ def answer(asked: Request, seconds: float = 300.0) -> dict[str, Any]:
     """
     kept = _cache() / f"{asked.key}.json.gz"
     for place in (kept, STORED / kept.name):
-        if (known := read(place)) is not None:
+        if (known := kept_answer(place)) is not None:
             return known
     found = _compile(asked, seconds)
-    write(kept, found)
+    keep_answer(kept, found)
     return found
 
 
-def read(place: Path) -> Any:
+def kept_answer(place: Path) -> Any:
     """An answer that was kept; None where there is none, or a damaged one."""
     try:
         return json.loads(gzip.decompress(place.read_bytes()))
@@ -161,7 +161,7 @@ def read(place: Path) -> Any:
         return None
 
 
-def write(place: Path, found: Any) -> None:
+def keep_answer(place: Path, found: Any) -> None:
     """Keep an answer: whole, or not at all. Where nothing can be written, nothing is kept."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -181,7 +181,7 @@ def _cache() -> Path:
 def _compile(asked: Request, seconds: float) -> dict[str, Any]:
     library = libtpu()
     if library is None:
-        raise NoCompiler(f"This program is not among the course's stored compilations. {missing()}")
+        raise NoCompiler(f"This program is not among the course's stored compilations. {how_to_get()}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "request.json").write_text(json.dumps(asked.facts))
@@ -240,7 +240,7 @@ def wanted() -> str:
     return next((name.partition(";")[0].strip() for name in told), "libtpu")
 
 
-def missing() -> str:
+def how_to_get() -> str:
     """What to do where there is no compiler."""
     if sys.platform != "linux":
         return "The TPU's compiler exists for Linux on x86-64 only; in Colab it can be had."

@@ -70,7 +70,7 @@ class Operation:
     def written_as(self) -> str:
         """Where in the function it stems from: JAX's path of names."""
         found = re.search(r'op_name="([^"]*)"', self.rest)
-        return found[1] if found else ""
+        return found[1].rpartition("jit(program)/")[2] if found else ""
 
     @cached_property
     def groups(self) -> list[list[int]]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from grader.chips.hlo import Module, Operation, Tiled
 from grader.programs.structure import Collective
-from grader.programs.walk import axes_along, shift_along
+from grader.programs.walk import axes_of_groups, shift_along
 
 _KINDS = {
     "all-reduce": "all_reduce",
@@ -146,7 +146,7 @@ class _Reader:
     ) -> Iterator[Collective]:
         """One for each array: the compiler merges several collectives into one of several arrays."""
         groups = op.groups or [list(range(math.prod(self.mesh.values())))]
-        axes = axes_along(groups, self.mesh)
+        axes = axes_of_groups(groups, self.mesh)
         permute = plain == "collective-permute"
         group = math.prod(self.mesh[a] for a in axes) if permute else max(map(len, groups))
         shift = shift_along(groups, axes, self.mesh) if permute else 0

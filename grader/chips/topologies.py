@@ -17,7 +17,7 @@ import numpy as np
 from jax.experimental import mesh_utils
 
 SOURCE = "How To Scale Your Model, chapter 2"
-HOST = (2, 2, 1)  # chips of one host along each dimension, as the compiler arranges them
+CHIPS_OF_HOST = (2, 2, 1)  # chips of one host along each dimension, as the compiler arranges them
 GIB = 2**30
 
 
@@ -91,7 +91,7 @@ class Topology:
 
     @property
     def hosts(self) -> int:
-        return self.chips // math.prod(HOST)
+        return self.chips // math.prod(CHIPS_OF_HOST)
 
     @cached_property
     def coords(self) -> tuple[tuple[int, int, int], ...]:
@@ -101,8 +101,8 @@ class Topology:
 
     def host(self, device: int) -> int:
         """The number of the host that drives a device."""
-        x, y, z = (place // own for place, own in zip(self.coords[device], HOST, strict=True))
-        wide, high = self.shape[0] // HOST[0], self.shape[1] // HOST[1]
+        x, y, z = (place // own for place, own in zip(self.coords[device], CHIPS_OF_HOST, strict=True))
+        wide, high = self.shape[0] // CHIPS_OF_HOST[0], self.shape[1] // CHIPS_OF_HOST[1]
         return x + wide * (y + high * z)
 
     def wraps(self, dimension: int) -> bool:
@@ -174,10 +174,10 @@ def topology(name: str) -> Topology:
     if len(parts) != chip.dimensions or not all(part.isdecimal() for part in parts):
         example = "x".join(["4"] * chip.dimensions)
         raise ValueError(
-            f"{name!r} does not say how many chips along {chip.dimensions} dimensions, as '{kind}:{example}'"
+            f"{name!r} does not say how many chips there are along {chip.dimensions} dimensions, as '{kind}:{example}' does"
         )
     shape = (*map(int, parts), 1)[:3]
-    if any(n % own or not 0 < n <= chip.longest for n, own in zip(shape, HOST, strict=True)):
+    if any(n % own or not 0 < n <= chip.longest for n, own in zip(shape, CHIPS_OF_HOST, strict=True)):
         raise ValueError(
             f"there is no pod {name!r}: a host has 2 × 2 chips, so the first two numbers are even, and none is above "
             f"{chip.longest}"
@@ -185,7 +185,7 @@ def topology(name: str) -> Topology:
     return Topology(name, chip, (shape[0], shape[1], shape[2]))
 
 
-def listed() -> str:
+def usual_pods() -> str:
     """The usual pods as a table: chips, hosts, devices, and what one device has and can do."""
     heads = ("pod", "chips", "hosts", "devices", "HBM for a program", "bf16 peak", "HBM per second", "a wire, one way")
     rows = [heads, *(_row(topology(name)) for name in USUAL)]

@@ -155,7 +155,7 @@ class _Visitor:
     def one_per_operand(self, op: ir.Operation, place: _Place) -> Iterator[Collective]:
         """The compiler merges several collectives into one of several arrays: it counts as several again."""
         groups = groups_of(op, self.order.meshes)
-        axes = axes_along(groups, self.mesh)
+        axes = axes_of_groups(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
         group = math.prod(self.mesh[a] for a in axes) if permute else max(map(len, groups))
         shift = shift_along(groups, axes, self.mesh) if permute else 0
@@ -185,7 +185,7 @@ def _joined(piece: tuple[int, ...], pieces: int) -> tuple[int, ...]:
     return (pieces, *piece) if at is None else (*piece[:at], pieces * piece[at + 1], *piece[at + 2 :])
 
 
-def axes_along(groups: list[list[int]], mesh: Mapping[str, int]) -> tuple[str, ...]:
+def axes_of_groups(groups: list[list[int]], mesh: Mapping[str, int]) -> tuple[str, ...]:
     """The mesh axes along which the members of each group differ."""
     ids = np.unravel_index(np.arange(math.prod(mesh.values())), tuple(mesh.values()))
     places = np.stack(ids, axis=-1) if mesh else np.zeros((1, 0), int)
