@@ -174,7 +174,7 @@ def topology(name: str) -> Topology:
     if len(parts) != chip.dimensions or not all(part.isdecimal() for part in parts):
         example = "x".join(["4"] * chip.dimensions)
         raise ValueError(
-            f"{name!r} does not say how many chips there are along {chip.dimensions} dimensions, as '{kind}:{example}' does"
+            f"{name!r} does not say how many chips along {chip.dimensions} dimensions, as '{kind}:{example}' does"
         )
     shape = (*map(int, parts), 1)[:3]
     if any(n % own or not 0 < n <= chip.longest for n, own in zip(shape, CHIPS_OF_HOST, strict=True)):

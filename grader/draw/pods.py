@@ -20,8 +20,8 @@ from grader.chips.topologies import Topology, topology
 from grader.draw.grids import Grid, grid
 from grader.draw.picture import COLOURS, INK, QUIET, SMALL, WRONG, Picture, inches_of, sheet
 
-DRAWN = 512  # chips that are drawn; of a larger pod, as many whole planes as that
-NUMBERED = 64  # chips that are drawn large enough for their devices' numbers
+CHIPS_DRAWN = 512  # chips that are drawn; of a larger pod, as many whole planes as that
+CHIPS_NUMBERED = 64  # chips that are drawn large enough for their devices' numbers
 ROW = 4  # planes side by side
 
 
@@ -118,10 +118,10 @@ def _shortened(numbers: Sequence[int]) -> list[int | str]:
 
 
 def _drawn(chips: Topology, found: Sequence[Route], title: str) -> Figure:
-    few = chips.chips <= NUMBERED
+    few = chips.chips <= CHIPS_NUMBERED
     apart, radius = (0.62, 0.2) if few else (0.26, 0.075)
     wide, high, deep = chips.shape
-    planes = min(deep, max(1, DRAWN // (wide * high)))
+    planes = min(deep, max(1, CHIPS_DRAWN // (wide * high)))
     across, down = wide * apart + 0.35, high * apart + 0.45
     figure, ax = sheet(
         max(0.3 + min(planes, ROW) * across, inches_of([title], SMALL) + 0.3),
