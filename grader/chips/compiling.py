@@ -23,7 +23,7 @@ from typing import Any
 
 import jax
 from jax import export
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 
 from grader.chips.topologies import Topology
 from grader.programs.program import without_places
@@ -131,7 +131,7 @@ def _mesh(leaves: Iterable[Any]) -> Any:
 def _layout(leaf: Any, mesh: Any) -> NamedSharding:
     """An argument's layout; on every device where it has none of its own."""
     own = getattr(leaf, "sharding", None)
-    return own if isinstance(own, NamedSharding) else NamedSharding(mesh, jax.P())
+    return own if isinstance(own, NamedSharding) else NamedSharding(mesh, PartitionSpec())
 
 
 def _as_json(spec: Any) -> list[Any]:
@@ -173,9 +173,10 @@ def keep_answer(place: Path, found: Any) -> None:
 
 
 def _cache() -> Path:
-    chosen = os.environ.get(CACHE)
-    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "many-devices-jax"
-    return base.expanduser() / "chips" / (libtpu_version() or "stored")
+    if chosen := os.environ.get(CACHE):
+        return Path(chosen)
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return base / "many-devices-jax" / "chips" / (libtpu_version() or "none")
 
 
 def _compile(asked: Request, seconds: float) -> dict[str, Any]:
