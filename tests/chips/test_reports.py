@@ -1,6 +1,7 @@
 """What a compiled program says, read from texts that libtpu wrote (`compiled/`); no compiler is needed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -192,3 +193,31 @@ def test_the_same_function_is_the_same_request_and_another_pod_is_another():
     fn, args, on = PROGRAMS["ring"]
     asked = [request(fn, args, topology(name)).key for name in (on, on, "v6e:2x4")]
     assert asked[0] == asked[1] != asked[2]
+
+
+def test_without_a_compiler_a_stored_answer_is_found_by_the_functions_source(monkeypatch, tmp_path):
+    """As another JAX would find it, whose bytes for the same function are others."""
+    fn, args, on = PROGRAMS["layers"]
+    monkeypatch.setattr(compiling, "STORED", tmp_path)
+    monkeypatch.setenv(compiling.CACHE, str(tmp_path / "none"))
+    monkeypatch.setattr(compiling, "libtpu", lambda: None)
+    asked = request(fn, args, topology(on))
+    said = kept_answer(COMPILED / "layers.json.gz")
+    compiling.keep_answer(tmp_path / f"{asked.key_of_source}.json.gz", said)
+    elsewhere = replace(asked, program=b"of another JAX")
+    assert compiling.answer(elsewhere) == said
+    with pytest.raises(NoCompiler):
+        compiling.answer(replace(elsewhere, written=asked.written.replace("0.1", "0.2")))
+
+
+def test_a_programs_source_has_the_functions_that_it_calls():
+    def outer(a):
+        return helper(a)
+
+    asked = request(outer, (aval(TWO, (8,), "x"),), topology("v5e:2x4"))
+    assert "return helper(a)" in asked.written and "a called function" in asked.written
+
+
+def helper(a):
+    """Nothing but a called function."""
+    return 2 * a
