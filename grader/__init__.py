@@ -6,19 +6,24 @@ from grader.arrays.ratios import ratios
 from grader.check import check
 from grader.chips.report import communication
 from grader.first_cell import welcome
+from grader.guide.guesses import guess
 from grader.guide.hints import hint, reset
 from grader.guide.progress import progress
 from grader.guide.receipts import hand_in
 from grader.processes.launch import launch
 from grader.processes.trial import trial
+from grader.programs.compilations import compilations
 from grader.replay.watch import replay
 from grader.reviews.asking import review
+from grader.watch import watch
 
 __all__ = [
     "check",
     "communication",
+    "compilations",
     "draw",
     "eight_devices",
+    "guess",
     "hand_in",
     "hint",
     "launch",
@@ -28,5 +33,6 @@ __all__ = [
     "reset",
     "review",
     "trial",
+    "watch",
     "welcome",
 ]

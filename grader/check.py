@@ -13,7 +13,9 @@ from grader.arrays.devices import eight_devices
 from grader.arrays.meshes import no_mesh
 from grader.exercises.collecting import asks, collect
 from grader.exercises.verdict import Outcome, Verdict
+from grader.feedback import Offer, card, plain_card
 from grader.guide.attempts import keep
+from grader.watch import watchable, watched
 
 
 class Mark(float):
@@ -38,7 +40,8 @@ def check(name: str, answer: Any) -> Mark:
     """
     with _stderr_folded():
         verdict = verdict_on(name, answer)
-    _show(verdict)
+        offer = _offer(verdict, answer)
+    _show(verdict, offer)
     keep(verdict)
     return Mark(min(max(verdict.points, 0.0), verdict.worth))
 
@@ -59,16 +62,31 @@ def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False)
         return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
 
 
-def _show(verdict: Verdict) -> None:
-    from grader import feedback
+def _offer(verdict: Verdict, answer: Any) -> Offer | None:
+    """An answer to watch: a wrong one at once, on the smallest case that fails; a right one by a line to type."""
+    from grader.lessons import EXERCISES
 
+    name, failure = verdict.exercise, verdict.failure
+    if name not in EXERCISES or not watchable(EXERCISES[name]) or (failure and failure.open):
+        return None
+    if failure is None:
+        return Offer(name)
+    try:
+        with no_mesh():
+            return Offer(name, watched(EXERCISES[name], answer, failure.check)._repr_html_())
+    except Exception:  # what JAX refuses has no lines that were done; the card says why it does
+        return None
+
+
+def _show(verdict: Verdict, offer: Offer | None) -> None:
     shell = sys.modules.get("IPython")
+    text = plain_card(verdict, offer)
     if shell is None or shell.get_ipython() is None:
-        print(feedback.plain_card(verdict))
+        print(text)
     else:
         from IPython.display import display
 
-        display({"text/html": feedback.card(verdict), "text/plain": feedback.plain_card(verdict)}, raw=True)
+        display({"text/html": card(verdict, offer), "text/plain": text}, raw=True)
 
 
 @contextlib.contextmanager

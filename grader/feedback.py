@@ -5,10 +5,10 @@ Everything that a student's program can have a hand in is escaped: cards are sho
 
 from __future__ import annotations
 
-import base64
 import html
 import re
 import textwrap
+from dataclasses import dataclass
 
 from grader.arrays.ratios import as_html, as_text
 from grader.arrays.words import as_inline_html
@@ -23,13 +23,36 @@ GOOD, PART, BAD, OPEN = (
 WIDTH = 92
 
 
-def plain_card(verdict: Verdict) -> str:
+@dataclass(frozen=True)
+class Offer:
+    """That an answer may be watched, line by line; `replay` is the page on which it is, where there is one.
+
+    This HTML stands in the card as it is: it is not a stranger's.
+    """
+
+    exercise: str
+    replay: str = ""
+
+    @property
+    def words(self) -> str:
+        return f'Watch it, line by line: `grader.watch("{self.exercise}", {self.exercise})`'
+
+    @property
+    def html(self) -> str:
+        if not self.replay:
+            return f'<div style="opacity:.75;font-size:90%">{as_inline_html(self.words)}</div>'
+        summary = '<summary style="cursor:pointer">Watch it, line by line, on a small case</summary>'
+        return f'<details style="margin:.5em 0">{summary}{self.replay}</details>'
+
+
+def plain_card(verdict: Verdict, offer: Offer | None = None) -> str:
     """The verdict in plain text: the marks, the ladder, and what to look at next."""
     lines = [f"{verdict.exercise}: {_points(verdict)}", _ladder(verdict)]
     if not verdict.passed:
         lines += ["", *(_wrapped(part) for part in verdict.words.split("\n"))]
         lines += ["", *as_text(verdict.ratios), ""] if verdict.ratios else []
         lines += [f"In the case: {verdict.where}"] if verdict.where else []
+    lines += [offer.words] if offer else []
     return "\n".join(line.rstrip() for line in lines).strip()
 
 
@@ -51,15 +74,15 @@ def _sign(verdict: Verdict, outcome: Outcome) -> str:
     return "○" if outcome.open else "✗" if outcome.tried else "·"
 
 
-def card(verdict: Verdict) -> str:
-    """The verdict as HTML of its own: no script, no style sheet, readable on light and dark pages."""
+def card(verdict: Verdict, offer: Offer | None = None) -> str:
+    """The verdict as HTML of its own: no script but a replay's, no style sheet, readable on light and dark pages."""
     headline, colour = _headline(verdict)
     parts = [
         f'<div style="border-left:4px solid {colour};padding:.5em .9em;margin:.3em 0;max-width:60em;line-height:1.45">',
         f'<div><strong style="background:{colour};color:white;padding:.1em .5em;border-radius:3px">'
         f"{headline}</strong> "
         f"<code>{html.escape(verdict.exercise)}</code> · {html.escape(_points(verdict))}</div>",
-        f'<div style="opacity:.75;font-size:90%">{html.escape(_ladder(verdict))}</div>',
+        _steps(verdict),
     ]
     if not verdict.passed:
         parts += [
@@ -68,7 +91,7 @@ def card(verdict: Verdict) -> str:
             _where(verdict),
             _picture(verdict),
         ]
-    return "".join([*parts, "</div>"])
+    return "".join([*parts, offer.html if offer else "", "</div>"])
 
 
 def _headline(verdict: Verdict) -> tuple[str, str]:
@@ -81,6 +104,13 @@ def _headline(verdict: Verdict) -> tuple[str, str]:
     if failure.open:
         return ("Right so far.", PART) if verdict.points else ("Open.", OPEN)
     return ("Partly right.", PART) if verdict.points else ("Not yet.", BAD)
+
+
+def _steps(verdict: Verdict) -> str:
+    """The ladder; of an answer that is not there the headline has said all."""
+    if len(verdict.outcomes) == 1 and verdict.outcomes[0].open:
+        return ""
+    return f'<div style="opacity:.75;font-size:90%">{html.escape(_ladder(verdict))}</div>'
 
 
 def _paragraphs(words: str) -> str:
@@ -101,9 +131,4 @@ def _picture(verdict: Verdict) -> str:
         return ""
     from grader.draw import compare  # matplotlib takes its time: only when there is something to show
 
-    picture = compare(verdict.expected, verdict.found)
-    data = base64.b64encode(picture.png()).decode()
-    return (
-        f'<img alt="{html.escape(picture.facts, quote=True)}" style="max-width:100%;max-height:24em" '
-        f'src="data:image/png;base64,{data}">'
-    )
+    return compare(verdict.expected, verdict.found).svg(";max-height:32em")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import needs
@@ -26,35 +27,57 @@ QUIETLY = [
 ]
 
 
+LAB = (sys.executable, "-m", "grader.cli", "lab")
+OWN = ".cache/lab"  # in its folder: what a lab keeps of a person
+THEME = "@jupyterlab/apputils-extension/themes.jupyterlab-settings"
+
+
+def choose_theme(folder: Path, name: str) -> None:
+    """From its next page on, the lab in this folder is "JupyterLab Light" or "JupyterLab Dark"."""
+    file = folder / OWN / THEME
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"theme": name}))
+
+
 @contextlib.contextmanager
-def running_lab(folder: Path, *options: str) -> Iterator[str]:
-    """`grader lab` in this folder, with these options; its address. The token is `open`."""
+def running_lab(
+    folder: Path,
+    *options: str,
+    command: Sequence[str] = LAB,
+    environment: Mapping[str, str] = os.environ,
+    seconds: float = 60,
+) -> Iterator[str]:
+    """`grader lab` in this folder, with these options, or another command that starts it; its address.
+
+    The token is `open`. It has to answer within so many `seconds`.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     server_options = f"--no-browser --allow-root --port={port} --IdentityProvider.token=open"
     server = subprocess.Popen(
-        [sys.executable, "-m", "grader.cli", "lab", *options],
+        [*command, *options],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
         env={
-            **os.environ,
+            **environment,
             "LAB_ARGS": server_options,
-            "JUPYTERLAB_WORKSPACES_DIR": str(folder),  # no tab of an earlier one
-            "MANY_DEVICES_HOME": str(folder / "home"),
+            "JUPYTERLAB_WORKSPACES_DIR": str(folder / OWN),  # no tab of an earlier one
+            "JUPYTERLAB_SETTINGS_DIR": str(folder / OWN),  # nobody's own theme, and none left behind
+            "MANY_DEVICES_HOME": str(folder / OWN),
         },
     )
     try:
-        _wait_for(f"http://127.0.0.1:{port}/api?token=open")
+        _wait_for(f"http://127.0.0.1:{port}/api?token=open", seconds)
         yield f"http://127.0.0.1:{port}"
     finally:
         os.killpg(server.pid, signal.SIGKILL)
         server.wait()
 
 
-def _wait_for(address: str, seconds: float = 60) -> bytes:
+def _wait_for(address: str, seconds: float) -> bytes:
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         try:

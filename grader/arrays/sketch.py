@@ -20,6 +20,7 @@ from grader.arrays.meshes import make_mesh
 # Each adds what it brings to the block, so that nothing is computed in vain and the block keeps its shape.
 COLLECTIVE_STEPS: dict[str, Callable[[jax.Array, str, int], jax.Array]] = {
     "psum": lambda v, axis, n: v + lax.psum(v, axis),
+    "pmax": lambda v, axis, n: v + lax.pmax(v, axis),
     "all_gather": lambda v, axis, n: v + lax.all_gather(v, axis, tiled=True)[: v.shape[0]],
     "psum_scatter": lambda v, axis, n: v + jnp.tile(lax.psum_scatter(v, axis, tiled=True), (n, 1)),
     "all_to_all": lambda v, axis, n: v + lax.all_to_all(v, axis, 0, 0, tiled=True),

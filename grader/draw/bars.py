@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLOURS, INK, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, INK, PAGE, Picture, inches_of, sheet
 from grader.programs.report import Report
 
 LONG, HIGH, APART = 4.2, 0.3, 0.16  # inches: the longest bar, a bar's height, the space below it
@@ -104,22 +104,22 @@ def _drawn(facts: Bars, title: str):
     wide = max(left + LONG + 0.2 + inches_of(totals.values()), inches_of([title]) + 0.2)
     bottom = top + len(facts.parts) * (HIGH + APART)
     figure, ax = sheet(wide, bottom + 0.3 * len(kinds) + 0.1)
-    ax.text(0.05, 0.15, title, fontsize=10, color=INK, va="center")
+    ax.text(0.05, 0.15, title, fontsize=10, color=PAGE, va="center")
     colour = {kind: COLOURS[k % len(COLOURS)] for k, kind in enumerate(facts.kinds)}
     for row, (name, parts) in enumerate(facts.parts.items()):
         x, y = left, top + row * (HIGH + APART)
-        ax.text(left - 0.1, y + HIGH / 2, name, fontsize=9, color=INK, ha="right", va="center")
+        ax.text(left - 0.1, y + HIGH / 2, name, fontsize=9, color=PAGE, ha="right", va="center")
         for part, size in parts.items():
             length = LONG * size / longest
             ax.add_patch(
                 Rectangle(
-                    (x, y), length, HIGH, facecolor=colour[part], edgecolor=INK, linewidth=0.7, gid=f"{name}: {part}"
+                    (x, y), length, HIGH, facecolor=colour[part], edgecolor=INK, linewidth=EDGE, gid=f"{name}: {part}"
                 )
             )
             x += length
-        ax.text(x + 0.08, y + HIGH / 2, totals[name], fontsize=9, color=INK, va="center")
+        ax.text(x + 0.08, y + HIGH / 2, totals[name], fontsize=9, color=PAGE, va="center")
     for k, kind in enumerate(kinds):
         y = bottom + 0.3 * k + 0.06
-        ax.add_patch(Rectangle((left, y), 0.22, 0.17, facecolor=colour[kind], edgecolor=INK, linewidth=0.7))
-        ax.text(left + 0.32, y + 0.09, kind, fontsize=8.5, color=INK, va="center")
+        ax.add_patch(Rectangle((left, y), 0.22, 0.17, facecolor=colour[kind], edgecolor=INK, linewidth=EDGE))
+        ax.text(left + 0.32, y + 0.09, kind, fontsize=8.5, color=PAGE, va="center")
     return figure

@@ -13,7 +13,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from grader.arrays.blocks import Blocks
 from grader.draw.layouts import as_blocks, draw_whole, grid_shape, inches, text
-from grader.draw.picture import INK, Picture
+from grader.draw.picture import INK, PAGE, Picture
 from grader.programs.report import Report
 
 BETWEEN = 2.3  # inches for the arrow and what stands on it
@@ -52,7 +52,7 @@ def change(before: Any, after: Any, between: Any = (), title: str = "", device: 
         [2:4, 0:4] on device 1
       → all_gather over x
       → device 0 needs 16 entries,
-      → 8 of them it has, 8 arrive
+      → 8 of them it has, 8 are missing
       after
       4×4 over x=2
         [0:4, 0:4] on devices 0, 1
@@ -65,12 +65,12 @@ def change(before: Any, after: Any, between: Any = (), title: str = "", device: 
     left, middle, right = figure.subplots(1, 3, width_ratios=[widths[0], BETWEEN, widths[1]])
     for ax, blocks, name in ((left, facts.before, "before"), (right, facts.after, "after")):
         draw_whole(ax, blocks, ())
-        ax.set_title(name, fontsize=10, color=INK)
+        ax.set_title(name, fontsize=10, color=PAGE)
         if device is not None:
             _frame_device(ax, blocks, device)
     _draw_arrow(middle, [*facts.between, *_lacking(facts, device)])
     if title:
-        figure.suptitle(title, fontsize=11, color=INK, y=1.04)
+        figure.suptitle(title, fontsize=11, color=PAGE, y=1.04)
     return Picture(figure, "\n".join(filter(None, [title, change_text(facts, device)])))
 
 
@@ -103,7 +103,10 @@ def _lines(between: Any) -> tuple[str, ...]:
     if isinstance(between, str):
         return (between,)
     if isinstance(between, Report):
-        return tuple(f"{c.kind} over {', '.join(c.axes)}: {c.bytes_sent:,} B" for c in between.collectives)
+        return tuple(
+            f"{c.kind} over {', '.join(c.axes)}: {c.bytes_sent:,} B{between.structure.grouping(c)}"
+            for c in between.collectives
+        )
     if isinstance(between, Iterable):
         return tuple(map(str, between))
     raise TypeError(f"between two layouts stand texts or a report, not a {type(between).__name__}")
@@ -123,7 +126,7 @@ def _lacking(facts: Change, device: int | None) -> tuple[str, ...]:
         return ()
     part = facts.after.indices[device]
     needs, lacks = _entries(part), facts.arriving[device]
-    return (f"device {device} needs {needs} entries,", f"{needs - lacks} of them it has, {lacks} arrive")
+    return (f"device {device} needs {needs} entries,", f"{needs - lacks} of them it has, {lacks} are missing")
 
 
 def _entries(part: tuple[slice, ...]) -> int:
@@ -131,20 +134,22 @@ def _entries(part: tuple[slice, ...]) -> int:
 
 
 def _frame_device(ax: Axes, blocks: Blocks, device: int) -> None:
+    """A dark frame, seen on the blocks, in a wider one of the page's ink, seen around them."""
     (top, bottom), (left, right) = ((0, 1), (0, 1), *blocks.bounds(device))[-2:]
-    ax.add_patch(
-        Rectangle(
-            (left, top),
-            right - left,
-            bottom - top,
-            fill=False,
-            edgecolor=INK,
-            linewidth=2.5,
-            zorder=4,
-            clip_on=False,
-            gid=f"device {device}",
+    for ink, wide, gid in ((PAGE, 3.4, None), (INK, 2, f"device {device}")):
+        ax.add_patch(
+            Rectangle(
+                (left, top),
+                right - left,
+                bottom - top,
+                fill=False,
+                edgecolor=ink,
+                linewidth=wide,
+                zorder=4,
+                clip_on=False,
+                gid=gid,
+            )
         )
-    )
 
 
 def _draw_arrow(ax: Axes, lines: list[str]) -> None:
@@ -152,6 +157,6 @@ def _draw_arrow(ax: Axes, lines: list[str]) -> None:
     ax.set_ylim(0, 1)
     ax.axis("off")
     ax.add_patch(
-        FancyArrowPatch((0.02, 0.5), (0.98, 0.5), arrowstyle="-|>", mutation_scale=18, linewidth=1.6, color=INK)
+        FancyArrowPatch((0.02, 0.5), (0.98, 0.5), arrowstyle="-|>", mutation_scale=18, linewidth=1.6, color=PAGE)
     )
-    ax.text(0.5, 0.56, "\n".join(lines) or "nothing is sent", ha="center", va="bottom", fontsize=8, color=INK)
+    ax.text(0.5, 0.56, "\n".join(lines) or "nothing is sent", ha="center", va="bottom", fontsize=8, color=PAGE)

@@ -1,7 +1,7 @@
 """A collective as a picture: what every device holds before it, and what it holds afterwards.
 
 Devices are rows. A number afterwards has the colour of the device it came from; one that was made of several
-has a band for each; one that came from nobody is white.
+has a band for each; one that came from nobody is on no colour.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import blocks_of
-from grader.draw.picture import COLOURS, INK, SMALL, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, SMALL, Picture, inches_of, sheet
 from grader.programs.buffers import Step, ran
 
 CELL, GAP, LABEL, TITLE = 0.24, 0.1, 0.72, 0.3  # inches: a cell's height, between devices, their names, a heading
@@ -119,11 +119,11 @@ def _draw(ax: Axes, step: Step, title: str, name: str, left: float, top: float) 
     before, arrow, _ = _parts(step, name)
     start, tall = left + LABEL + before, _tall(step)
     if title:
-        ax.text(left + 0.05, top + TITLE / 2, title, ha="left", va="center", fontsize=10, weight="bold", color=INK)
+        ax.text(left + 0.05, top + TITLE / 2, title, ha="left", va="center", fontsize=10, weight="bold", color=PAGE)
         top += TITLE
     for device, (old, new) in enumerate(zip(step.before, step.after, strict=True)):
         y = top + device * (tall + GAP) + GAP / 2
-        ax.text(left + LABEL - 0.08, y + tall / 2, f"device {device}", ha="right", va="center", fontsize=8, color=INK)
+        ax.text(left + LABEL - 0.08, y + tall / 2, f"device {device}", ha="right", va="center", fontsize=8, color=PAGE)
         own = np.arange(len(step.before))[:, None] == device
         _block(ax, old, np.broadcast_to(own, (len(own), old.size)), left + LABEL, y, _cell(step.before), tall)
         whose = np.zeros((1, new.size), bool) if step.sources is None else step.sources[device].reshape(len(own), -1)
@@ -133,9 +133,9 @@ def _draw(ax: Axes, step: Step, title: str, name: str, left: float, top: float) 
         "",
         (start + arrow - 0.08, middle),
         (start + 0.08, middle),
-        arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 1.4},
+        arrowprops={"arrowstyle": "-|>", "color": PAGE, "linewidth": 1.4},
     )
-    ax.text(start + arrow / 2, middle - 0.09, name, ha="center", va="bottom", fontsize=8.5, color=INK)
+    ax.text(start + arrow / 2, middle - 0.09, name, ha="center", va="bottom", fontsize=8.5, color=PAGE)
 
 
 def _block(ax: Axes, block: np.ndarray, whose: np.ndarray, left: float, top: float, wide: float, tall: float) -> None:
@@ -161,9 +161,10 @@ def _block(ax: Axes, block: np.ndarray, whose: np.ndarray, left: float, top: flo
                 (x, y),
                 wide,
                 CELL,
-                facecolor="none" if len(makers) else "white",
-                edgecolor="white" if len(makers) else "#bbbbbb",
-                linewidth=1.2,
+                facecolor="none",
+                edgecolor=INK if len(makers) else FAINT,
+                linewidth=EDGE,
             )
         )
-        ax.text(x + wide / 2, y + CELL / 2, f"{value:g}", ha="center", va="center", fontsize=7.5, color=INK)
+        ink = INK if len(makers) else PAGE
+        ax.text(x + wide / 2, y + CELL / 2, f"{value:g}", ha="center", va="center", fontsize=7.5, color=ink)

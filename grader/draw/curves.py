@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from grader.draw.picture import INK, Picture
+from grader.draw.picture import FAINT, PAGE, Picture
 
 # Okabe and Ito's palette at full strength: thin lines need it. With the dashes, nine runs can be told apart.
 LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#7f7f7f")
@@ -83,23 +83,26 @@ def _drawn(facts: Curves, title: str) -> Figure:
         style = {"color": LINES[k % len(LINES)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.6, "label": run}
         left.plot(facts.runs[run], **style, gid=run)
         right.plot(np.maximum(facts.deviation(run), ROUNDING), **style, gid=f"deviation of {run}")
-    left.plot(facts.runs[facts.against], color=INK, linewidth=2.6, label=facts.against, gid=facts.against, zorder=0)
-    right.axhline(100 * ROUNDING, color=INK, linewidth=0.8, linestyle=(0, (1, 3)))
-    right.text(0, 100 * ROUNDING, " below this line: rounding", fontsize=8, color=INK, va="bottom")
+    left.plot(facts.runs[facts.against], color=PAGE, linewidth=2.6, label=facts.against, gid=facts.against, zorder=0)
+    right.axhline(100 * ROUNDING, color=PAGE, linewidth=0.8, linestyle=(0, (1, 3)))
+    right.text(0, 100 * ROUNDING, " below this line: rounding", fontsize=8, color=PAGE, va="bottom")
     for ax in (left, right):
         ax.set_yscale("log")
         _plain(ax)
-    left.yaxis.set_major_formatter("{x:g}")
+    for axis in (left.yaxis, right.yaxis):
+        axis.set_major_formatter("{x:g}")
     left.yaxis.set_minor_formatter("{x:g}")
-    left.set_title(title or "every run", fontsize=10, color=INK, loc="left")
-    right.set_title(f"distance from {facts.against}, as a part of it", fontsize=10, color=INK, loc="left")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside right center", fontsize=8.5, frameon=False)
+    left.set_title(title or "every run", fontsize=10, color=PAGE, loc="left")
+    right.set_title(f"distance from {facts.against}, as a part of it", fontsize=10, color=PAGE, loc="left")
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside right center", fontsize=8.5, frameon=False, labelcolor=PAGE
+    )
     return figure
 
 
 def _plain(ax: Axes) -> None:
-    ax.set_xlabel("step", fontsize=9, color=INK)
-    ax.tick_params(which="both", labelsize=8)
-    ax.grid(which="major", color="#e4e4e4", linewidth=0.7)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    ax.set_xlabel("step", fontsize=9, color=PAGE)
+    ax.tick_params(which="both", labelsize=8, colors=PAGE, left=False, bottom=False)
+    ax.grid(which="major", color=FAINT, linewidth=0.4)
+    for name, side in ax.spines.items():
+        side.set(visible=name in ("left", "bottom"), color=PAGE)

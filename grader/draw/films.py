@@ -5,22 +5,21 @@ The facts are a `Film`, a table step × device; `film` draws it as a strip, `tur
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.patches import FancyArrowPatch, Rectangle
-from PIL import Image
 
-from grader.draw.picture import COLOURS, GROUND, INK, QUIET, Picture, inches_of, sheet, with_round_corners
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, Picture, inches_of, sheet
+from grader.draw.svg import drawn, element
 
 Pair = tuple[int, int]
+Point = tuple[float, float]  # across and down
 
 
 @dataclass(frozen=True)
@@ -106,13 +105,13 @@ def film(table: Film | Sequence[Sequence[Any]], title: str = "", blocks: str = "
     left, top = 0.62, 0.5 if title else 0.25
     figure, ax = sheet(left + facts.devices * (wide + 0.22), top + len(facts.holds) * (high + gap))
     if title:
-        ax.text(0.02, 0.13, title, fontsize=10, color=INK, va="center")
+        ax.text(0.02, 0.13, title, fontsize=10, color=PAGE, va="center")
     corners = [left + d * (wide + 0.22) for d in range(facts.devices)]
     for d, x in enumerate(corners):
-        ax.text(x + wide / 2, top - 0.08, f"device {d}", ha="center", va="bottom", fontsize=7.5, color=INK)
+        ax.text(x + wide / 2, top - 0.08, f"device {d}", ha="center", va="bottom", fontsize=7.5, color=PAGE)
     for t, row in enumerate(facts.holds):
         y = top + t * (high + gap)
-        ax.text(0.02, y + high / 2, f"step {t}", va="center", fontsize=8, color=INK)
+        ax.text(0.02, y + high / 2, f"step {t}", va="center", fontsize=8, color=PAGE)
         for d, x in enumerate(corners):
             _draw_cell(ax, facts, row[d], facts.doing(t, d), (x, y, wide, high))
         _draw_sends(ax, facts.sent(t), [x + wide / 2 for x in corners], y + high, gap)
@@ -132,16 +131,47 @@ def strip(facts: Film) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Movie(Picture):
-    """A picture that moves three times round, then stands still: an animated PNG. On paper its first frame stays."""
+    """A picture that moves three times round, then stands still at its first step, as it does on paper.
 
-    frames: tuple[Image.Image, ...] = ()
-    milliseconds: int = 180
+    It stands still from the start for who asked for less motion, and waits while the pointer is on it.
 
-    def png(self) -> bytes:
-        file = io.BytesIO()
-        first, *others = self.frames
-        first.save(file, format="png", save_all=True, append_images=others, duration=self.milliseconds, loop=3)
-        return file.getvalue()
+    In the figure lie all the steps, one on the other: what has the gid `step T` is seen in that step. What has a gid of
+    `travels` moves in its step, past the first place to the second: points to the right and down.
+    """
+
+    steps: int
+    travels: Mapping[str, tuple[Point, Point]]
+
+    def svg(self, style: str = "") -> str:
+        size, parts = drawn(self.figure)
+        standing = [markup for gid, markup in parts if gid not in self.travels and not gid.startswith("step ")]
+        scenes = [self._scene(step, parts) for step in range(self.steps)]
+        film = f"many-devices-film-{self.steps}"
+        return element(size, self.facts, [_motion(film, self.steps), *standing, *scenes], style, film)
+
+    def _scene(self, step: int, parts: Sequence[tuple[str, str]]) -> str:
+        held = "".join(markup for gid, markup in parts if gid == f"step {step}")
+        sent = "".join(
+            f'<g opacity="0" style="--u:{u:.0f}px;--v:{v:.0f}px;--x:{x:.0f}px;--y:{y:.0f}px">'
+            f"{''.join(markup for gid, markup in parts if gid == name)}</g>"
+            for name, ((u, v), (x, y)) in self.travels.items()
+            if name.startswith(f"sent {step} ")
+        )
+        hidden = ' visibility="hidden"' if step else ""
+        return f'<g{hidden} style="--t:{step}">{held}{sent}</g>'
+
+
+def _motion(film: str, steps: int) -> str:
+    """The style sheet of a movie. Its names tell the number of steps: equal names mean equal rules, on any page."""
+    seconds, share = 1.2 * steps, 100 / steps
+    return (
+        f"<style>@keyframes {film}-shown{{0%{{visibility:visible}}{share:g}%,100%{{visibility:hidden}}}}"
+        f"@keyframes {film}-sent{{0%{{opacity:1;transform:none}}{share / 2:g}%{{opacity:1;transform:translate(var(--u),"
+        f"var(--v))}}{share:g}%,100%{{opacity:1;transform:translate(var(--x),var(--y))}}}}"
+        f"@media(prefers-reduced-motion:no-preference){{.{film}>g{{animation:{film}-shown {seconds:g}s step-end "
+        f"calc(var(--t)*1.2s) 3}}.{film}>g>g{{animation:{film}-sent {seconds:g}s linear calc(var(--t)*1.2s) 3}}"
+        f".{film}:hover g{{animation-play-state:paused}}}}</style>"
+    )
 
 
 def turning(facts: Film, title: str = "") -> Movie:
@@ -157,55 +187,46 @@ def turning(facts: Film, title: str = "") -> Movie:
         sends 0→1, 1→0
       step 1: device 0 1, device 1 0
     """
-    scenes = [
-        (t, moved)
-        for t in range(len(facts.holds))
-        for moved in ([k / 5 for k in range(6)] if facts.sent(t) else [0.0] * 5)
-    ]
-    figures = [_scene(facts, title, *scene) for scene in scenes]
-    return Movie(figures[0], "\n".join(filter(None, [title, strip(facts)])), tuple(map(_pixels, figures)))
-
-
-def _scene(facts: Film, title: str, step: int, moved: float) -> Any:
     figure, ax = sheet(3.7, 3.75)
     middle, radius, around = (1.85, 2.0), 1.2, facts.devices
     angles = [math.pi * (2 * d / around - 0.5) for d in range(around)]
-    ax.text(1.85, 0.15, title, ha="center", va="center", fontsize=9, color=INK)
-    ax.text(*middle, f"step {step}", ha="center", va="center", fontsize=10, color=INK)
     wide, high = _cell(facts)
-    for d, angle in enumerate(angles):
-        x, y = _at(middle, radius, angle)
-        _draw_cell(ax, facts, facts.holds[step][d], facts.doing(step, d), (x - wide / 2, y - high / 2, wide, high))
-        ax.text(x, y - high / 2 - 0.03, f"device {d}", ha="center", va="bottom", fontsize=6.5, color=INK)
-    for a, b in facts.sent(step) if moved > 0 else ():
-        turn = (angles[b] - angles[a] + math.pi) % (2 * math.pi) - math.pi
-        x, y = _at(middle, radius * (1 - 0.38 * math.sin(math.pi * moved)), angles[a] + moved * turn)
-        for part in _parts(facts.holds[step][a]):
-            ax.add_patch(
-                Rectangle(
-                    (x - 0.17, y - 0.12),
-                    0.34,
-                    0.24,
-                    facecolor=_colour(facts, part),
-                    edgecolor=INK,
-                    linewidth=0.8,
-                    zorder=4,
-                )
-            )
-            ax.text(x, y, facts.name(part), ha="center", va="center", fontsize=7, color=INK, zorder=5)
-    return figure
+    ax.text(1.85, 0.15, title, ha="center", va="center", fontsize=9, color=PAGE)
+    for d, (x, y) in enumerate(_at(middle, radius, angle) for angle in angles):
+        ax.text(x, y - high / 2 - 0.03, f"device {d}", ha="center", va="bottom", fontsize=6.5, color=PAGE)
+    travels: dict[str, tuple[Point, Point]] = {}
+    for step, row in enumerate(facts.holds):
+        gid = f"step {step}"
+        ax.text(*middle, gid, ha="center", va="center", fontsize=10, color=PAGE, gid=gid)
+        for d, angle in enumerate(angles):
+            x, y = _at(middle, radius, angle)
+            _draw_cell(ax, facts, row[d], facts.doing(step, d), (x - wide / 2, y - high / 2, wide, high), gid)
+        for a, b in facts.sent(step):
+            turn = (angles[b] - angles[a] + math.pi) % (2 * math.pi) - math.pi
+            start, way = _at(middle, radius, angles[a]), _at(middle, 0.62 * radius, angles[a] + turn / 2)
+            travels[f"sent {step} {a} {b}"] = _points(start, way), _points(start, _at(middle, radius, angles[b]))
+            for part in _parts(row[a]):
+                _draw_sent(ax, facts, part, start, f"sent {step} {a} {b}")
+    return Movie(figure, "\n".join(filter(None, [title, strip(facts)])), len(facts.holds), travels)
 
 
-def _at(middle: tuple[float, float], radius: float, angle: float) -> tuple[float, float]:
+def _draw_sent(ax: Axes, facts: Film, part: Any, middle: Point, gid: str) -> None:
+    """A block on its way."""
+    x, y = middle
+    colour = _colour(facts, part)
+    ax.add_patch(
+        Rectangle((x - 0.17, y - 0.12), 0.34, 0.24, facecolor=colour, edgecolor=INK, linewidth=0.8, zorder=4, gid=gid)
+    )
+    ax.text(x, y, facts.name(part), ha="center", va="center", fontsize=7, color=INK, zorder=5, gid=gid)
+
+
+def _points(start: Point, end: Point) -> Point:
+    """How far it is from one place to another: inches as points."""
+    return 72 * (end[0] - start[0]), 72 * (end[1] - start[1])
+
+
+def _at(middle: Point, radius: float, angle: float) -> Point:
     return middle[0] + radius * math.cos(angle), middle[1] + radius * math.sin(angle)
-
-
-def _pixels(figure: Any) -> Image.Image:
-    canvas = FigureCanvasAgg(figure)
-    figure.set_dpi(90)
-    figure.set_facecolor(GROUND)
-    canvas.draw()
-    return with_round_corners(Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())).quantize(32)
 
 
 def _cell(facts: Film) -> tuple[float, float]:
@@ -215,13 +236,17 @@ def _cell(facts: Film) -> tuple[float, float]:
     return max(0.7, inches_of([*texts, *names]) + 0.16), 0.5 if facts.does else 0.32
 
 
-def _draw_cell(ax: Axes, facts: Film, cell: Any, doing: str, box: tuple[float, float, float, float]) -> None:
+def _draw_cell(
+    ax: Axes, facts: Film, cell: Any, doing: str, box: tuple[float, float, float, float], gid: str = ""
+) -> None:
     x, y, wide, high = box
     parts = _parts(cell)
     for k, part in enumerate(parts):
         share = wide / len(parts)
         ax.add_patch(
-            Rectangle((x + k * share, y), share, high, facecolor=_colour(facts, part), edgecolor="white", linewidth=1.5)
+            Rectangle(
+                (x + k * share, y), share, high, facecolor=_colour(facts, part), edgecolor=INK, linewidth=EDGE, gid=gid
+            )
         )
         ax.text(
             x + (k + 0.5) * share,
@@ -232,11 +257,15 @@ def _draw_cell(ax: Axes, facts: Film, cell: Any, doing: str, box: tuple[float, f
             fontsize=8.5,
             weight="bold",
             color=INK,
+            gid=gid,
         )
     if not parts:
-        ax.add_patch(Rectangle((x, y), wide, high, facecolor="none", edgecolor="#999999", linewidth=0.8, linestyle=":"))
+        ax.add_patch(
+            Rectangle((x, y), wide, high, facecolor="none", edgecolor=FAINT, linewidth=0.8, linestyle=":", gid=gid)
+        )
     if doing:
-        ax.text(x + wide / 2, y + high - 0.14, doing, ha="center", va="center", fontsize=7.5, color=INK)
+        ink = INK if parts else PAGE
+        ax.text(x + wide / 2, y + high - 0.14, doing, ha="center", va="center", fontsize=7.5, color=ink, gid=gid)
 
 
 def _draw_sends(ax: Axes, pairs: Sequence[Pair], middles: Sequence[float], y: float, gap: float) -> None:

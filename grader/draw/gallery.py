@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from grader.arrays.blocks import blocks
 from grader.arrays.meshes import spelled
 from grader.draw.layouts import draw_whole, text
-from grader.draw.picture import INK, Picture
+from grader.draw.picture import PAGE, Picture
 
 ACROSS, WIDE, GAP, HEADING = 4, 1.8, 0.35, 0.5  # panels in a row; inches of a panel, between panels, above each of them
 
@@ -53,9 +53,9 @@ def specs(shape: tuple[int, ...], specs: Sequence[P], mesh: Any, title: str = ""
         ax.axis("off")
     for ax, (name, part) in zip(panels.flat, laid, strict=False):
         draw_whole(ax, part, ())
-        ax.set_title(name, fontsize=9.5, color=INK)
+        ax.set_title(name, fontsize=9.5, color=PAGE)
     if title:
-        figure.suptitle(title, fontsize=11, color=INK, y=1 + HEADING / tall, va="center")
+        figure.suptitle(title, fontsize=11, color=PAGE, y=1 + HEADING / tall, va="center")
     facts = [f"{name}: {text(part)}" for name, part in laid]
     return Picture(figure, "\n".join(filter(None, [title, *facts])))
 

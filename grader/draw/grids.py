@@ -18,7 +18,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
-from grader.draw.picture import COLOURS, GROUND, INK, QUIET, SMALL, WRONG, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, FAINT, INK, PAGE, QUIET, SMALL, WRONG, Picture, inches_of, sheet
 
 ACROSS, DOWN, RADIUS = 0.68, 0.56, 0.19  # inches from device to device, and a device's radius
 LEFT, TOP, BETWEEN = 0.75, 0.62, 0.55  # inches for the names of the axes, and from one plane to the next
@@ -159,14 +159,14 @@ def _drawn(facts: Grid, colours: Mapping[int, str], axes: Sequence[str], title: 
     note = LEFT + (len(facts.left_out) + 1) * spare + 0.9 if facts.left_out else 0.0
     wide = max(right, note, inches_of([title], SMALL) + 0.2)
     figure, ax = sheet(wide, TOP + (rows - 1) * DOWN + 2 * RADIUS + 0.6 * bool(facts.left_out))
-    ax.text(0.05, 0.12, title, fontsize=10, color=INK, va="center")
+    ax.text(0.05, 0.12, title, fontsize=10, color=PAGE, va="center")
     for one, other, far in _links(facts, axes):
         _link(ax, _at(facts, one), _at(facts, other), colours[int(facts.ids[one])], far)
     for place in np.ndindex(*facts.ids.shape):
         _device(ax, *_at(facts, place), int(facts.ids[place]), colours[int(facts.ids[place])])
     _name_axes(ax, facts)
     for k, device in enumerate(facts.left_out):
-        _device(ax, LEFT + k * spare, below, device, "#eeeeee", edge="#bbbbbb")
+        _device(ax, LEFT + k * spare, below, device, "none", edge=FAINT)
     if facts.left_out:
         x = LEFT + (len(facts.left_out) - 0.3) * spare
         ax.text(x, below, "left out", fontsize=8, color=QUIET, va="center")
@@ -193,7 +193,7 @@ def _link(ax: Axes, one: tuple[float, float], other: tuple[float, float], colour
             color=dark,
             zorder=1,
             gid="link",
-            connectionstyle=f"arc3,rad={-0.3 if far else 0}",
+            connectionstyle=f"arc3,rad={0.3 if far else 0}",
             shrinkA=0,
             shrinkB=0,
         )
@@ -208,8 +208,7 @@ def _device(ax: Axes, x: float, y: float, device: int, colour: str, edge: str = 
 def _name_axes(ax: Axes, facts: Grid) -> None:
     """Along rows and columns, `name = place`; the planes' places above them."""
     names = list(facts.sizes)
-    plate = {"facecolor": GROUND, "edgecolor": "none", "pad": 0.8}  # a link may pass behind a name
-    small: dict[str, Any] = {"fontsize": 8, "color": QUIET, "va": "center", "bbox": plate}
+    small: dict[str, Any] = {"fontsize": 8, "color": QUIET, "va": "center"}
     rows, columns = _rows_and_columns(facts)
     for column in range(columns):
         x, y = _at(facts, [0] * (facts.ids.ndim - 1) + [column])
@@ -220,7 +219,7 @@ def _name_axes(ax: Axes, facts: Grid) -> None:
     for plane in np.ndindex(*facts.ids.shape[:-2]) if facts.ids.ndim > 2 else ():
         x, _ = _at(facts, [*plane, 0, 0])
         label = ", ".join(f"{name}={k}" for name, k in zip(names, plane, strict=False))
-        ax.text(x + (columns - 1) * ACROSS / 2, TOP + (rows - 1) * DOWN + RADIUS + 0.12, label, ha="center", **small)
+        ax.text(x + (columns - 1) * ACROSS / 2, TOP + (rows - 1) * DOWN + RADIUS + 0.22, label, ha="center", **small)
 
 
 CHIP, APART = 0.62, 1.5  # inches: a core's share of a chip's width, and from chip to chip
@@ -236,15 +235,16 @@ def _drawn_route(places: Mapping[int, tuple[int, ...]], steps: Sequence[tuple[in
         max(0.4 + max(x for x, _ in chips) * apart + wide, inches_of([title], SMALL) + 0.2),
         0.6 + max(y for _, y in chips) * 1.1 + CHIP,
     )
-    ax.text(0.05, 0.15, title, fontsize=10, color=INK, va="center")
+    ax.text(0.05, 0.15, title, fontsize=10, color=PAGE, va="center")
     for chip in chips:
         x, y = corner[chip]
         for beside in ((chip[0] + 1, chip[1]), (chip[0], chip[1] + 1)):
             if beside in corner:
-                ends = [(px + wide / 2, py + CHIP / 2) for px, py in (corner[chip], corner[beside])]
-                ax.plot(*zip(*ends, strict=True), color=WIRE, linewidth=6, alpha=0.35, zorder=0, solid_capstyle="butt")
+                (px, py), across = corner[beside], beside[1] == chip[1]
+                ends = ((x + wide, px), (y + CHIP / 2,) * 2) if across else ((x + wide / 2,) * 2, (y + CHIP, py))
+                ax.plot(*ends, color=WIRE, linewidth=6, alpha=0.35, zorder=0, solid_capstyle="butt")
         ax.add_patch(
-            FancyBboxPatch((x, y), wide, CHIP, boxstyle="round,pad=0.04", facecolor="white", edgecolor=WIRE, zorder=0.5)
+            FancyBboxPatch((x, y), wide, CHIP, boxstyle="round,pad=0.04", facecolor="none", edgecolor=WIRE, zorder=0.5)
         )
     middle = {
         d: (corner[places[d]][0] + wide * (k + 0.5) / len(line), corner[places[d]][1] + CHIP / 2)

@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 from grader.arrays.blocks import Blocks, Bounds, blocks_of
 from grader.arrays.numbers import close
 from grader.arrays.words import number, numbered, region
-from grader.draw.picture import COLOURS, INK, QUIET, SMALLEST, WRONG, Picture, sheet
+from grader.draw.picture import COLOURS, EDGE, INK, PAGE, QUIET, SMALLEST, WRONG, Picture, sheet
 
 
 def shards(array: Any, title: str = "") -> Picture:
@@ -49,10 +49,10 @@ def shards(array: Any, title: str = "") -> Picture:
     figure.subplots_adjust(left=0, right=1, bottom=0, top=1, wspace=gap / wide)
     for ax, (name, plane) in zip(axes, planes, strict=True):
         draw_whole(ax, blocks, plane)
-        ax.set_title(name, fontsize=9, color=INK)
+        ax.set_title(name, fontsize=9, color=PAGE)
     if title:
         above = 0.18 + 0.18 * (len(planes) > 1)  # inches: clear of the ticks, and of the slices' names
-        figure.suptitle(title, fontsize=11, color=INK, y=1 + above / high, va="bottom")
+        figure.suptitle(title, fontsize=11, color=PAGE, y=1 + above / high, va="bottom")
     return Picture(figure, "\n".join(filter(None, [title, text(blocks)])))
 
 
@@ -128,13 +128,15 @@ def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
     axes = figure.subplots(1, 3, width_ratios=widths)
     for ax, part, name in zip(axes, parts, ("A", "B", "C"), strict=True):
         draw_whole(ax, part, ())
-        ax.set_title(name + (f"  Σ {', '.join(part.partial_over)}" if part.partial_over else ""), fontsize=11)
+        ax.set_title(
+            name + (f"  Σ {', '.join(part.partial_over)}" if part.partial_over else ""), fontsize=11, color=PAGE
+        )
     figure.draw_without_rendering()  # so that each axes knows its place
     for left, right, sign in zip(axes, axes[1:], ("·", "="), strict=False):
         middle = (left.get_position().x1 + right.get_position().x0) / 2
-        figure.text(middle, 0.5, sign, fontsize=18, ha="center", va="center")
+        figure.text(middle, 0.5, sign, fontsize=18, color=PAGE, ha="center", va="center")
     if title:
-        figure.suptitle(title, fontsize=11, y=1.02, va="bottom")
+        figure.suptitle(title, fontsize=11, color=PAGE, y=1.02, va="bottom")
     words = "\n".join(f"{name}: {text(part)}" for name, part in zip("ABC", parts, strict=True))
     return Picture(figure, "\n".join(filter(None, [title, words])))
 
@@ -209,8 +211,8 @@ def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...]) -> None:
                 right - left,
                 bottom - top,
                 facecolor=COLOURS[colour % len(COLOURS)],
-                edgecolor="white",
-                linewidth=2,
+                edgecolor=INK,
+                linewidth=EDGE,
             )
         )
         sigma = "Σ " if blocks.partial_over else ""
@@ -225,7 +227,6 @@ def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...]) -> None:
             weight="bold",
             color=INK,
             zorder=3,
-            alpha=0.9,
         )
     _frame(ax, rows, columns)
 
@@ -287,21 +288,21 @@ def _draw_devices(ax: Axes, blocks: Blocks, title: str, left: float = 0.0, again
     _, columns = _mesh_grid(blocks)
     wide, high = _cell(blocks)
     colours = {index: COLOURS[k % len(COLOURS)] for k, index in enumerate(_holders(blocks))}
-    ax.text(left + _size(blocks)[0] / 2, HEADING / 2, title, ha="center", va="center", fontsize=10, color=INK)
+    ax.text(left + _size(blocks)[0] / 2, HEADING / 2, title, ha="center", va="center", fontsize=10, color=PAGE)
     for device, labels in enumerate(_all_labels(blocks)):
         row, column = divmod(device, columns)
         x, y = left + 0.05 + column * (wide + 0.1), HEADING + GAP + row * (high + GAP)
         wrong = against is not None and not _same(blocks, against, device)
         name = f"device {device}{' Σ' * bool(blocks.partial_over)}"
-        ax.text(x + wide / 2, y - 0.05, name, ha="center", va="bottom", fontsize=7.5, color=WRONG if wrong else INK)
+        ax.text(x + wide / 2, y - 0.05, name, ha="center", va="bottom", fontsize=7.5, color=WRONG if wrong else PAGE)
         ax.add_patch(
             Rectangle(
                 (x, y),
                 wide,
                 high,
                 facecolor=colours[blocks.bounds(device)],
-                edgecolor=WRONG if wrong else "white",
-                linewidth=2,
+                edgecolor=WRONG if wrong else INK,
+                linewidth=2 if wrong else EDGE,
                 gid=name if wrong else None,
             )
         )

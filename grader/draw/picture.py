@@ -1,55 +1,48 @@
 """What every picture is: a figure that shows itself in a notebook, and the facts it was drawn from as text.
 
-A picture brings its own light ground, a card with round corners: what is written beside the blocks is then as legible
-on a dark page as on a white one, and on paper.
+A picture has no ground of its own. Lines and texts take the colour of the page's text, so that they are seen on a light
+page, on a dark one and on paper; blocks keep their colours, and what is written on them is dark.
 """
 
 from __future__ import annotations
 
-import io
+import html
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from PIL import Image, ImageDraw
+
+from grader.draw.svg import FAINT, PAGE, QUIET, WRONG, drawn, element
+
+__all__ = ["COLOURS", "EDGE", "FAINT", "INK", "PAGE", "QUIET", "WRONG", "Picture", "inches_of", "sheet"]
 
 # Okabe and Ito's palette, made paler: told apart by everyone, and dark text stays readable on it.
 COLOURS = ("#a6cfe8", "#f5d08a", "#a5d9c4", "#f2b49b", "#d9b8d4", "#f6efa0", "#9db9d6", "#cfcfcf")
-GROUND, INK, QUIET, WRONG = "#f3f4f6", "#222222", "#5c5c5c", "#b83227"  # all legible on the ground
-MARGIN, CORNER = 0.14, 8  # inches around what is drawn; pixels
+INK, EDGE = "#222222", 0.7  # on blocks and around them, whatever the page; points
 LETTER, SMALL, SMALLER, SMALLEST = 0.085, 0.075, 0.068, 0.065  # inches that a letter takes, by its size
+
+# Who takes SVG out of a page, because it does not trust it, takes its style sheets too: then the facts are seen.
+INSTEAD = "<style>.many-devices-facts{{display:none}}</style><pre class=many-devices-facts>{}</pre>"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure: PNG in a notebook, plain facts everywhere else."""
+    """A drawn figure: SVG in a notebook, plain facts everywhere else."""
 
     figure: Figure
     facts: str
 
-    def png(self) -> bytes:
-        drawn, file = io.BytesIO(), io.BytesIO()
-        FigureCanvasAgg(self.figure)
-        self.figure.savefig(drawn, format="png", dpi=100, bbox_inches="tight", pad_inches=MARGIN, facecolor=GROUND)
-        with_round_corners(Image.open(drawn)).save(file, format="png")
-        return file.getvalue()
+    def svg(self, style: str = "") -> str:
+        """The picture as an element of a page; `style` has declarations of CSS for it."""
+        size, parts = drawn(self.figure)
+        return element(size, self.facts, (markup for _, markup in parts), style)
 
-    def _repr_png_(self) -> bytes:
-        return self.png()
+    def _repr_html_(self) -> str:
+        return f"{INSTEAD.format(html.escape(self.facts))}{self.svg()}"
 
     def __repr__(self) -> str:
         return self.facts
-
-
-def with_round_corners(image: Image.Image) -> Image.Image:
-    """The picture as a card: its corners are seen through."""
-    wide, high = image.size
-    large = Image.new("L", (4 * wide, 4 * high))  # drawn large and made small, so that the corners are smooth
-    ImageDraw.Draw(large).rounded_rectangle((0, 0, 4 * wide - 1, 4 * high - 1), 4 * CORNER, fill=255)
-    image.putalpha(large.reduce(4))
-    return image
 
 
 def inches_of(texts: Iterable[str], letter: float = LETTER) -> float:

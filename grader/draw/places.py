@@ -16,10 +16,9 @@ from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import Bounds
 from grader.arrays.words import number, region
-from grader.draw.picture import COLOURS, INK, QUIET, SMALLER, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, SMALLER, Picture, inches_of, sheet
 
 HOST = "host"
-FAINT = "#bbbbbb"
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def placement(**arrays: Any) -> Picture:
             ha="center",
             va="center",
             fontsize=7.5,
-            color=INK,
+            color=PAGE,
         )
     for k, row in enumerate(rows):
         _draw_row(ax, row, places, left, 0.3 + k * (high + 0.12), wide, high)
@@ -114,7 +113,7 @@ def _cell(rows: Sequence[PlacedArray]) -> tuple[float, float]:
 def _draw_row(
     ax: Axes, row: PlacedArray, places: Sequence[int | str], left: float, top: float, wide: float, high: float
 ) -> None:
-    ax.text(left - 0.1, top + high / 2 - 0.07, row.name, ha="right", va="center", fontsize=9, weight="bold", color=INK)
+    ax.text(left - 0.1, top + high / 2 - 0.07, row.name, ha="right", va="center", fontsize=9, weight="bold", color=PAGE)
     ax.text(left - 0.1, top + high / 2 + 0.1, row.kind, ha="right", va="center", fontsize=7, color=QUIET)
     parts = sorted({part for part, _ in row.parts.values()})  # a part keeps its colour, whoever holds it
     colours = {part: COLOURS[k % len(COLOURS)] for k, part in enumerate(parts)}
@@ -127,9 +126,9 @@ def _draw_row(
                 (x, top),
                 wide,
                 high,
-                facecolor=colours[held[0]] if held else "white",
-                edgecolor=INK if loose else "white" if held else FAINT,
-                linewidth=1.2 if loose else 0.6,
+                facecolor=colours[held[0]] if held else "none",
+                edgecolor=PAGE if loose else INK if held else FAINT,
+                linewidth=1.5 if loose else EDGE,
                 linestyle="--" if loose else "-",
                 gid=f"{row.name} on {place}" if held else None,
             )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLOURS, INK, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, INK, PAGE, Picture, inches_of, sheet
 
 HIGH, MARGIN = 0.3, 0.24  # inches: a row, around a text
 RIGHT, OTHER = COLOURS[2], COLOURS[3]
@@ -30,9 +30,9 @@ def table(cells: Mapping[str, Mapping[str, str]], right: str = "1") -> Picture:
     figure, ax = sheet(first + sum(widths), HIGH * (len(cells) + 1))
     for number, name in enumerate(columns):
         middle = first + sum(widths[:number]) + widths[number] / 2
-        ax.text(middle, HIGH / 2, name, ha="center", va="center", fontsize=8.5, weight="bold", color=INK)
+        ax.text(middle, HIGH / 2, name, ha="center", va="center", fontsize=8.5, weight="bold", color=PAGE)
     for line, (recipe, row) in enumerate(cells.items(), 1):
-        ax.text(first - MARGIN / 2, HIGH * (line + 0.5), recipe, ha="right", va="center", fontsize=8.5, color=INK)
+        ax.text(first - MARGIN / 2, HIGH * (line + 0.5), recipe, ha="right", va="center", fontsize=8.5, color=PAGE)
         for number, name in enumerate(columns):
             left, text = first + sum(widths[:number]), row.get(name, "")
             if text:
@@ -41,8 +41,8 @@ def table(cells: Mapping[str, Mapping[str, str]], right: str = "1") -> Picture:
                         (left, HIGH * line),
                         widths[number],
                         HIGH,
-                        edgecolor="white",
-                        linewidth=1.5,
+                        edgecolor=INK,
+                        linewidth=EDGE,
                         facecolor=RIGHT if text == right else OTHER,
                     )
                 )

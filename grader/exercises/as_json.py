@@ -15,9 +15,11 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh, PerProcess
+from grader.arrays.laid import Array
 from grader.arrays.sketch import Sketch
 from grader.arrays.words import legible
 from grader.exercises.answers import Ask, Layout, Problem, Script, Value
+from grader.exercises.case import Case
 from grader.exercises.codecs import (
     FLAG,
     NUMBER,
@@ -170,6 +172,8 @@ VALUES: Mapping[str, Record] = {
 RECORDS: Mapping[str, Record] = {
     **ANSWERS,
     "ask": data_class(Ask, mesh=ANY, arguments=ANY, key=TEXT, explicit=FLAG, on_devices=FLAG, cotangents=ANY),
+    "case": data_class(Case, arguments=ANY, mesh=ANY, explicit=FLAG, cotangents=ANY),
+    "spread": data_class(Array, value=PLAIN, spec=SPEC),
     "layout": data_class(Layout, shape=tuple_of(NUMBER), dtype=TEXT, spec=SPEC),
     "mesh": data_class(OnMesh, sizes=ANY, explicit=FLAG, order=tuple_of(NUMBER)),
     "laid": data_class(OnDevices, value=ANY, mesh=ANY, spec=SPEC, instead=BY_NUMBER, memory=TEXT),

@@ -44,3 +44,10 @@ def judge(
     if len(cases) != len(answers):
         raise ValueError(f"{exercise.name}: {len(cases)} cases, but {len(answers)} answers")
     return LADDERS[type(exercise.kind)](exercise, cases, answers, {Program: executed, Script: started}).verdict()
+
+
+def first_missed(exercise: Exercise, case: Case, answer: Answer) -> tuple[str, str]:
+    """The check that an answer misses on a case, and the first difference; no mistake is looked for. "" for none."""
+    ladder = LADDERS[type(exercise.kind)](exercise, [case], [answer])
+    missed = ladder.first_miss()
+    return (ladder.rungs[missed[0]].check, missed[2].words) if missed else ("", "")

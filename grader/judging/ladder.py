@@ -89,15 +89,21 @@ class Ladder(ABC):
 
     def climbed(self) -> Verdict:
         """How far the answers come."""
-        name, outcomes = self.exercise.name, list[Outcome]()
-        for number, rung in enumerate(self.rungs):
-            failing, miss = next(((k, m) for k in range(len(self.cases)) if (m := rung.miss(k))), (0, None))
-            if miss:
-                rest = [Outcome.untried(name, r.check, r.worth, rung.check) for r in self.rungs[number + 1 :]]
-                outcomes += [self.missed(rung, failing, miss), *rest]
-                return Verdict(name, tuple(outcomes), self.where(failing), miss.expected, miss.found, miss.ratios)
-            outcomes.append(Outcome.earned(name, rung.check, rung.worth))
-        return Verdict(name, tuple(outcomes))
+        name, rungs = self.exercise.name, self.rungs
+        first = self.first_miss()
+        number = first[0] if first else len(rungs)
+        earned = tuple(Outcome.earned(name, rung.check, rung.worth) for rung in rungs[:number])
+        if first is None:
+            return Verdict(name, earned)
+        rung, k, miss = rungs[number], *first[1:]
+        rest = (Outcome.untried(name, r.check, r.worth, rung.check) for r in rungs[number + 1 :])
+        outcomes = (*earned, self.missed(rung, k, miss), *rest)
+        return Verdict(name, outcomes, self.where(k), miss.expected, miss.found, miss.ratios)
+
+    def first_miss(self) -> tuple[int, int, Miss] | None:
+        """The first rung that is missed, in which case, and why."""
+        tried = ((n, k, rung.miss(k)) for n, rung in enumerate(self.rungs) for k in range(len(self.cases)))
+        return next(((n, k, miss) for n, k, miss in tried if miss), None)
 
     def missed(self, rung: Rung, k: int, miss: Miss) -> Outcome:
         """The outcome of a missed rung, by the one rule of feedback: first difference, one hint, no more."""

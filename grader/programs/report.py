@@ -43,7 +43,7 @@ class Report:
                 f"shard_map over {', '.join(region.axes)}: {_specs(region.in_specs)} → {_specs(region.out_specs)}"
             )
         lines.append(f"collectives ({chosen}):" if self.collectives else f"collectives ({chosen}): none")
-        lines += [f"  {c}" for c in self.collectives]
+        lines += [f"  {c}{self.structure.grouping(c)}" for c in self.collectives]
         lines.append(f"per device: {self.bytes_sent:,} B sent, {self.flops:,} FLOPs, {self.peak_bytes:,} B at the peak")
         return "\n".join(lines)
 

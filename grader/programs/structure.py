@@ -129,6 +129,11 @@ class Structure:
                 return most, least
         return None
 
+    def grouping(self, collective: Collective) -> str:
+        """How many devices take part together, in words, where these are fewer than its axes have; else nothing."""
+        along = math.prod(self.mesh[axis] for axis in collective.axes)
+        return f" (in groups of {collective.group})" if 1 < collective.group < along else ""
+
     @property
     def bytes_sent(self) -> int:
         return sum(c.bytes_sent for c in self.collectives)

@@ -150,7 +150,8 @@ def _arrive(run: Interpreter, eqn: Any, parts: Sequence[Values], scene: Scene) -
     inner = open_jaxpr(eqn.params["jaxpr"])
     where = definition(inner)
     known = argument_names(inner) or (parameters_at(where) if where else ())
-    names = known if len(known) == len(parts) else [""] * len(parts)
+    on_the_way_there = len(known) == len(parts) and not scene.backward  # on the way back cotangents come in
+    names = known if on_the_way_there else [""] * len(parts)
     arrays = [held(name, blocks) for name, blocks in zip(names, parts, strict=True)]
     stack = (where, *written_at(eqn)) if where else written_at(eqn)
     run.note(scene, stack, f"arguments come in by {_listed(eqn.params['in_specs'])}", arrays)

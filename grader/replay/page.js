@@ -1,10 +1,10 @@
 // Steps through a replay. Everything that stems from a student is set as text, never as HTML.
-function show(root, data) {
+function show(root, data, dress) {
   const shadow = root.attachShadow({mode: "open"});
   const SVG = "http://www.w3.org/2000/svg";
   const last = data.frames.length - 1;
   const reduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  let step = 0, pinned = "", alone = -1, playing = 0;
+  let step = data.start, pinned = "", alone = -1, playing = 0;
 
   const make = (tag, options = {}, ...children) => {
     const {text, ...attributes} = options;
@@ -60,7 +60,7 @@ function show(root, data) {
   const told = make("div", {class: "told", "aria-live": "polite"});
   const ended = make("div", {class: "ended", role: "status", text: data.ended});
   const rows = {};
-  const source = make("div", {class: "source", tabindex: "0", role: "region", "aria-label": "Source"});
+  const source = make("div", {class: "source", tabindex: "0", role: "region", "aria-label": `Source of ${data.title}`});
   data.excerpts.forEach((excerpt, k) => {
     if (data.excerpts.length > 1) source.append(make("div", {class: "file", text: excerpt.file}));
     excerpt.lines.forEach((text, n) => {
@@ -77,7 +77,7 @@ function show(root, data) {
   const both = make("div", {class: "both"}, source, make("div", {}, names, devices));
   const frameOf = make("div", {class: "replay", tabindex: "0", role: "group", "aria-label": `Replay of ${data.title}`},
     make("div", {class: "bar"}, make("span", {class: "title", text: data.title}), first, before, play, after, end, past, jump, turn, who, where),
-    make("div", {class: "time"}, marks, slider), told, ended, both,
+    ...(data.about ? [make("div", {class: "about", text: data.about})] : []), make("div", {class: "time"}, marks, slider), told, ended, both,
     make("div", {class: "help"}, ...["← →", " line   ", "O", " over the call   ", "N", " next collective   ", "T", " next turn   ", "space", " play   ", "Esc", " all devices"]
       .map((text, k) => k % 2 ? text : make("kbd", {text}))));
   // On the window, and before others: JupyterLab's shortcuts listen on the document. What has a meaning here stays here.
@@ -120,7 +120,7 @@ function show(root, data) {
     frame.scopes.forEach(scope => parts.push(make("span", {class: "tag", text: scope})));
     const transfer = frame.transfer;
     if (frame.note) parts.push(make("b", {text: frame.note}));
-    else if (frame.waits.length) parts.push(make("b", {text: `${listed("device", frame.waits.map(w => w.device))} wait in ${frame.waits[0].name} over ${frame.waits[0].axes}`}));
+    else if (frame.waits.length) parts.push(make("b", {text: `${listed("device", frame.waits.map(w => w.device))} wait${frame.waits.length > 1 ? "" : "s"} in ${frame.waits[0].name} over ${frame.waits[0].axes}`}));
     else if (transfer) {
       const size = transfer.groups[0].length;
       parts.push(make("b", {text: `${transfer.name} over ${transfer.axes.join(", ")}`}), ` among ${size} devices each: a device sends ${bytes(transfer.bytes)}`);
@@ -170,7 +170,7 @@ function show(root, data) {
     const table = make("table", {}, ...block.rows.map((row, r) => make("tr", {}, ...row.map((entry, c) => {
       const changed = same && same.type === block.type && (same.rows[r] || [])[c] !== entry;
       const cell = make("td", {text: entry, class: changed ? "changed" : undefined});
-      cell.style.setProperty("--tile", data.colours[stripe(r, c)]);
+      cell.style.setProperty("--tile", dress.colours[stripe(r, c)]);
       cell.style.width = `${100 / row.length}%`;
       return cell;
     }), ...(block.wide ? [make("td", {class: "more", text: "…"})] : []))));
@@ -346,7 +346,7 @@ function show(root, data) {
   [document.documentElement, document.body].forEach(node => node && watched.observe(node, {attributes: true}));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
 
-  shadow.append(make("style", {text: data.style}), frameOf);
+  shadow.append(make("style", {text: dress.style}), frameOf);
   theme();
   draw();
   let wide = frameOf.clientWidth;

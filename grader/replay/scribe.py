@@ -7,6 +7,7 @@ import math
 import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from grader.replay.scenes import Scene
 
 ROWS, COLUMNS = 6, 8  # of an array, what is kept for a picture
 MOST = 4  # arrays in one frame
+OURS = str(Path(__file__).parent)
 PACKAGES = sysconfig.get_paths()["purelib"]
 
 
@@ -58,8 +60,8 @@ def _line(frame: Frame) -> Any:
 
 
 def written_at(eqn: Any) -> tuple[Spot, ...]:
-    """The author's own places, innermost first: packages that are installed are nobody's to step through."""
-    everywhere = spots(eqn)
+    """The author's own places, innermost first: packages that are installed are not the author's, nor is this room."""
+    everywhere = [place for place in spots(eqn) if not place.file.startswith(OURS)]
     return tuple(place for place in everywhere if not place.file.startswith(PACKAGES)) or tuple(everywhere)
 
 

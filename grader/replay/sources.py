@@ -71,12 +71,14 @@ def with_names(frames: Sequence[Frame]) -> tuple[Frame, ...]:
 
 def _named(frame: Frame, after: Frame | None) -> Frame:
     place = frame.place
-    if place is None or frame.note or frame.waits or frame.backward or len(frame.arrays) != 1:
+    if place is None or frame.note or frame.waits or frame.backward or not frame.arrays:
         return frame
     if after is not None and after.place and not after.note and _same_line(place, after.place, frame, after):
         return frame
-    (array,) = frame.arrays
-    return replace(frame, arrays=(replace(array, name=name_at(place)),))
+    if len(names := names_at(place)) != len(frame.arrays):
+        return frame
+    arrays = zip(frame.arrays, names, strict=True)
+    return replace(frame, arrays=tuple(replace(array, name=name) for array, name in arrays))
 
 
 def _same_line(place: Spot, other: Spot, frame: Frame, after: Frame) -> bool:
@@ -84,18 +86,20 @@ def _same_line(place: Spot, other: Spot, frame: Frame, after: Frame) -> bool:
     return same and frame.scopes == after.scopes
 
 
-def name_at(place: Spot) -> str:
-    """What the statement at a place assigns to, where that is one name."""
+def names_at(place: Spot) -> tuple[str, ...]:
+    """What the statement at a place assigns to, where these are plain names: of a tuple, all of them."""
     around = [s for s in _statements(place.file) if s.lineno <= place.first <= (s.end_lineno or s.lineno)]
     if not around:
-        return ""
+        return ()
     statement = min(around, key=lambda s: (s.end_lineno or s.lineno) - s.lineno)
     if any(_covers(node, place) for node in ast.walk(statement) if isinstance(node, ast.Lambda)):
-        return ""
+        return ()
     if isinstance(statement, ast.Return):
-        return "return"
+        return ("return",)
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-    return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
+    names = targets[0].elts if isinstance(targets[0], ast.Tuple) else targets
+    plain = tuple(name.id for name in names if isinstance(name, ast.Name) and name.id != "_")
+    return plain if len(plain) == len(names) else ()  # what comes for `_` may be several arrays, or none
 
 
 def _covers(node: ast.Lambda, place: Spot) -> bool:

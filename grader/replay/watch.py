@@ -23,7 +23,7 @@ BY_COMPILER = (
 )
 
 
-def replay(fn: Callable[..., Any], *args: Any, **kw: Any) -> Replay:
+def replay(fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Replay:
     """Step through `fn(*args)`, line by line, on all its devices at once: in a notebook a page, elsewhere text.
 
     Nothing runs on the devices: the program is traced once, and each line is worked out for every device in turn. So a
@@ -48,8 +48,13 @@ def replay(fn: Callable[..., Any], *args: Any, **kw: Any) -> Replay:
     return Replay(getattr(fn, "__name__", "program"), watched)
 
 
-def playback(fn: Callable[..., Any], *args: Any, reach: Reach = Reach(), **kw: Any) -> Playback:
+def playback(fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Playback:
     """The facts of a run: `fn` is traced once, and interpreted on the values of `args`."""
+    return playback_within(Reach(), fn, *args, **kw)
+
+
+def playback_within(reach: Reach, fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Playback:
+    """The same, watched only so far."""
     arrays = [k for k, argument in enumerate(args) if _holds_numbers(argument)]
 
     def of_arrays(*given: Any) -> Any:

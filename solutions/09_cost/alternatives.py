@@ -73,7 +73,7 @@ def crossover_bytes__by_bisection(n, alpha, bandwidth):
 
 def comm_report__with_a_stack(jaxpr):
     """No recursion: what is still to be read, first things first."""
-    kinds = {"psum": "all_reduce", "psum_invariant": "all_reduce", "ppermute": "collective_permute"}
+    kinds = dict.fromkeys(("psum", "psum_invariant", "pmax", "pmin"), "all_reduce") | {"ppermute": "collective_permute"}
     collectives = {*kinds, "all_gather", "reduce_scatter", "all_to_all"}
     waiting = deque((eqn, 1) for eqn in jaxpr.eqns)
     report = []
@@ -99,7 +99,7 @@ def comm_report__by_generator(jaxpr):
         for eqn in getattr(body, "jaxpr", body).eqns:
             name, params = str(eqn.primitive), dict(eqn.params)
             kind = {"psum_invariant": "all_reduce", "ppermute": "collective_permute"}.get(name, name)
-            kind = "all_reduce" if kind == "psum" else kind
+            kind = "all_reduce" if kind in ("psum", "pmax", "pmin") else kind
             if kind in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute"):
                 names = params.get("axis_name") or params["axes"]
                 names = tuple([names] if isinstance(names, str) else names)

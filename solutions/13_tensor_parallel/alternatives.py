@@ -108,7 +108,7 @@ def tp_grads__without_the_check(params, x, y, *, mesh):
 
 
 def local_heads__by_cases(heads, kv_heads, n):
-    if heads % n != 0:
+    if heads % n != 0 or heads % kv_heads != 0:
         raise ValueError("query heads")
     if kv_heads >= n:
         if kv_heads % n != 0:

@@ -11,11 +11,13 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 import grader
 from grader.classroom.book.errors import errors_page
 from grader.classroom.book.lesson import linked, page
+from grader.classroom.book.programs import WATCHED
 from grader.classroom.book.website import lay_out
 from grader.judging.errors import MEANINGS
+from grader.replay.page import DATA, PLAYER
 
 OTHERS = {"04": "04_automatic", "09": "09_cost"}
-SEEN = ("index", "course/07_matmul/07_matmul", "book/glossary", "book/errors", "book/reference")
+SEEN = ("index", "course/07_matmul/07_matmul", "book/watch", "book/glossary", "book/errors", "book/reference")
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +49,11 @@ def test_no_page_has_a_model_solution(root, source):
 def test_worked_examples_have_their_outputs_and_checks_have_none(source):
     cells = nbformat.read(source / "course/07_matmul/07_matmul.ipynb", 4).cells
     checks = [cell for cell in cells if cell.source.startswith("check(")]
-    pictures = [cell for cell in cells if any("image/png" in o.get("data", {}) for o in cell.get("outputs", []))]
+    shown = [o.get("data", {}) for cell in cells for o in cell.get("outputs", [])]
+    pictures = [data["text/html"] for data in shown if "<svg" in data.get("text/html", "")]
     assert len(checks) >= 15 and not any(cell.outputs for cell in checks)
-    assert pictures and all("device" in cell.metadata.mystnb.image.alt for cell in pictures)
+    assert pictures and all(re.search('aria-label="[^"]*device', picture) for picture in pictures)
+    assert not any("image/png" in data for data in shown)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +90,12 @@ def test_every_meaning_of_an_error_is_told_without_its_pattern():
     assert [words for _, _, words in MEANINGS if words not in shown] == []
     texts = "".join(re.findall(r"^(.*)\n: ", shown, re.MULTILINE))
     assert "`Contracting dimensions are sharded`" in texts and not re.search(r"\.\*|\\|\(\w+\|", texts)
+
+
+def test_every_program_of_the_page_is_watched_and_one_script_draws_them(source):
+    shown = (source / "book" / "watch.md").read_text()
+    assert "<!--" not in shown and shown.count(DATA) == len(WATCHED) and shown.count(PLAYER) == 1
+    assert "devices 1, 2, 3 never come there" in shown
 
 
 def test_the_reference_has_every_function_of_the_grader(root):

@@ -52,7 +52,7 @@ def test_the_picture_has_a_box_for_each_lesson_below_those_that_it_needs(facts):
     assert len(set(where.values())) == len(facts) == picture(facts).count("<rect")
     assert [(a, b) for b, before in needs.items() for a in before if where[a][0] >= where[b][0]] == []
     ElementTree.fromstring(picture(facts))
-    assert "07 needs 05" in in_words(facts) and needs["04"] == ["03"]
+    assert "07 needs 06" in in_words(facts) and needs["04"] == ["03"]
 
 
 def test_a_small_course_has_a_start_page_too(course):

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from grader.classroom.course.build import build
@@ -73,6 +74,21 @@ def test_a_lesson_in_which_nothing_is_written_is_updated_without_alarm(root, tmp
     release = tmp_path / "course" / mini.LESSON / f"{mini.LESSON}.ipynb"
     nbformat.write(changed_lesson(nbformat.read(release, 4)), release)
     assert list(fill(tmp_path)) == [f"work/{mini.LESSON}/{mini.LESSON}.ipynb: updated"]
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_notebook_that_jupyter_trusted_is_trusted_when_it_is_merged(trusted, tmp_path, monkeypatch):
+    """Else its pictures, which are SVG, would be taken out of it."""
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
+    mini.built_course(tmp_path)
+    list(fill(tmp_path))
+    release, mine = (tmp_path / part / mini.LESSON / f"{mini.LESSON}.ipynb" for part in ("course", "work"))
+    notary = NotebookNotary()
+    if trusted:
+        notary.sign(nbformat.read(mine, 4))
+    nbformat.write(changed_lesson(nbformat.read(release, 4)), release)
+    assert len(list(fill(tmp_path))) == 1
+    assert notary.check_signature(nbformat.read(mine, 4)) == trusted
 
 
 def test_pull_build_grade_and_clean_leave_the_work_alone(root, tmp_path):

@@ -1,13 +1,12 @@
 """Film strips: the facts of a ring, its text, its strip and the ring that moves."""
 
-import io
+from xml.etree import ElementTree
 
 import jax
 import numpy as np
 import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
-from PIL import Image
 
 from grader import draw
 from grader.arrays.meshes import make_mesh
@@ -47,7 +46,7 @@ def test_any_table_is_a_film():
         repr(picture) == "step 0: device 0 C0, device 1 C1 C2, device 2 nothing\n"
         "step 1: device 0 lo, device 1 C3, device 2 hi"
     )
-    assert len(picture.figure.axes[0].patches) == 7 and picture.png().startswith(b"\x89PNG")
+    assert len(picture.figure.axes[0].patches) == 7 and picture.svg().startswith("<svg")
 
 
 @pytest.mark.parametrize(
@@ -69,9 +68,29 @@ def test_what_is_sent_is_drawn_as_arrows():
     assert sum("Arrow" in type(patch).__name__ for patch in ax.patches) == 4 * 3
 
 
+def test_a_movie_goes_through_its_steps_and_stands_still_at_the_first():
+    """What is seen of each step, and what is on its way in it: of the last, nothing."""
+    root = ElementTree.fromstring(draw.turning(FOUR).svg())
+    scenes = [one for one in root if one.tag.endswith("g")]
+    assert [scene.get("visibility") for scene in scenes] == [None, "hidden", "hidden", "hidden"]
+    assert [scene.get("style") for scene in scenes] == [f"--t:{step}" for step in range(4)]
+    texts = [[one.text for one in scene if one.tag.endswith("text")] for scene in scenes]
+    assert all({f"step {t}", f"A0{-t % 4}·B{-t % 4}"} <= set(told) for t, told in enumerate(texts))
+    sent = [[one.text for one in scene.findall("*/*") if one.text] for scene in scenes]
+    assert [sorted(names) for names in sent] == [["B0", "B1", "B2", "B3"]] * 3 + [[]]
+
+
+def test_what_is_sent_arrives():
+    """The way of each block on its way is the way from its device to the next."""
+    travels = draw.turning(FOUR).travels
+    assert list(travels)[:2] == ["sent 0 0 1", "sent 0 1 2"] and len(travels) == 12
+    ends = np.array([travels[f"sent 0 {d} {(d + 1) % 4}"][1] for d in range(4)])
+    np.testing.assert_allclose(ends.sum(0), 0, atol=1e-9)  # once round
+    np.testing.assert_allclose(np.hypot(*ends.T), 72 * 1.2 * np.sqrt(2))
+
+
 def test_a_moving_ring_is_one_small_picture_the_same_every_time():
     movie = draw.turning(FOUR, "a ring")
-    png = movie._repr_png_()
-    assert Image.open(io.BytesIO(png)).n_frames > 10 and len(png) < 300_000
-    assert png == draw.turning(FOUR, "a ring").png()
+    svg = movie.svg()
+    assert svg == draw.turning(FOUR, "a ring").svg() and len(svg) < 20_000
     assert repr(movie) == repr(draw.film(FOUR, "a ring"))

@@ -52,7 +52,7 @@ MISTAKES = list(
             for name, lesson in LESSON_OF.items()
             for mistake in EXERCISES[name].mistakes
         ),
-        every=16,
+        every=24,
     )
 )
 ALTERNATIVES = list(
@@ -63,7 +63,7 @@ ALTERNATIVES = list(
             for name, sources in all_alternatives(ROOT / "solutions" / lesson / "alternatives.py").items()
             for number, source in enumerate(sources)
         ),
-        every=12,
+        every=18,
     )
 )
 

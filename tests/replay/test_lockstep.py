@@ -24,7 +24,7 @@ from grader.lessons import EXERCISES
 from grader.programs.program import with_gradient
 from grader.replay.lockstep import Reach
 from grader.replay.page import Replay
-from grader.replay.watch import BY_COMPILER, playback
+from grader.replay.watch import BY_COMPILER, playback, playback_within
 
 MESH = {"x": 4, "y": 2}
 GRID = np.arange(1.0, 65.0, dtype=np.float32).reshape(8, 8)
@@ -171,7 +171,7 @@ def test_a_group_that_is_complete_waits_for_nobody():
 )
 def test_what_is_too_long_or_too_large_ends_with_a_word_on_it(reach, said):
     body = lambda a: lax.fori_loop(0, 9, lambda k, v: lax.ppermute(v, "x", ROUND), a)  # noqa: E731
-    found = playback(mapped(body), GRID, reach=reach)
+    found = playback_within(reach, mapped(body), GRID)
     assert said in found.ended and found.result is None
 
 
@@ -193,7 +193,7 @@ def test_empty_arrays_are_seen():
 
 
 def test_what_is_too_large_from_the_start_is_said():
-    found = Replay("sum", playback(mapped(lambda a: a), GRID, reach=Reach(entries=10)))
+    found = Replay("sum", playback_within(Reach(entries=10), mapped(lambda a: a), GRID))
     assert "more than 10 entries" in str(found) and "more than 10 entries" in found._repr_html_()
 
 
@@ -235,7 +235,7 @@ def laid(argument, mesh):
     return jax.tree.map(lambda a: put(a.value, a.spec, mesh), argument, is_leaf=lambda a: isinstance(a, Array))
 
 
-@pytest.mark.parametrize("lesson, exercise, mistake", list(rotated(every=48)))
+@pytest.mark.parametrize("lesson, exercise, mistake", list(rotated(every=96)))
 def test_an_answer_to_an_exercise_ends_as_jax_computes_it(lesson, exercise, mistake):
     case = exercise.draw_cases(7)[0]
     mesh = make_mesh(case.mesh, explicit=case.explicit)
@@ -257,3 +257,40 @@ def test_an_answer_to_an_exercise_ends_as_jax_computes_it(lesson, exercise, mist
     assert found.ended in ("", BY_COMPILER)
     for one, other in zip(jax.tree.leaves(found.result), jax.tree.leaves(jax.jit(fn)(*arrays)), strict=True):
         assert close(np.nan_to_num(np.asarray(one)), np.nan_to_num(np.asarray(other)))
+
+
+def test_the_names_of_a_tuple_are_those_of_its_arrays():
+    def turn(k, carry):
+        total, last = carry
+        return total + last, 2 * last
+
+    def body(a):
+        total, last = lax.fori_loop(0, 2, turn, (a, a))
+        carry, _ = lax.scan(lambda carry, k: (turn(k, carry), None), (total, last), None, length=2)
+        return carry[0] + carry[1]
+
+    named = [[array.name for array in frame.arrays] for frame in playback(mapped(body), GRID).frames]
+    assert named.count(["total", "last"]) == 1 and named.count(["", ""]) == 1
+
+
+def test_no_line_of_ours_is_shown_and_what_comes_in_on_the_way_back_has_no_name():
+    def body(w, block):
+        return lax.psum(jnp.sum(w * block), ("x", "y"))
+
+    def loss(w, block):
+        return mapped(body, (P(), P("x", "y")), P(), check_vma=True)(w, block)
+
+    direct = playback(mapped(body, (P(), P("x", "y")), P(), check_vma=True), np.float32(2) * np.ones(1), GRID)
+    assert {frame.place.file for frame in direct.frames if frame.place} == {__file__}
+    frames = playback(jax.grad(loss), jnp.float32(2), GRID).frames
+    first = {
+        frame.backward: [array.name for array in frame.arrays] for frame in reversed(frames) if "come in" in frame.note
+    }
+    assert first == {False: ["w", "block"], True: ["", ""]}
+
+
+def test_an_argument_may_be_called_as_ours_are():
+    def fn(a, *, reach, fn):
+        return mapped(lambda v: reach * v + fn)(a)
+
+    assert close(grader.replay(fn, GRID, reach=2, fn=1).result, 2 * GRID + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import jax
@@ -14,8 +15,11 @@ from labs import chromium
 
 import grader
 from grader.arrays.meshes import make_mesh
+from grader.replay.facts import fitting
 from grader.replay.frames import Excerpt
 from grader.replay.page import Replay
+from grader.replay.stills import MOST_PICTURES, stills
+from grader.replay.watch import playback
 
 pytestmark = pytest.mark.needs("browser")
 GRID = np.arange(16.0, dtype=np.float32).reshape(8, 2)
@@ -91,7 +95,7 @@ def test_as_text_each_line_says_what_it_did_and_who_holds_what(watched):
 
 def test_keys_step_through_the_lines_and_turns(watched, tab):
     tab.set_content(EMPTY + watched._repr_html_())
-    assert tab.locator("pre").is_hidden()
+    assert tab.locator("table[hidden], p").first.is_hidden()
     where = tab.locator(".where")
     tab.locator(".replay").focus()
     for key, place in [("ArrowRight", 2), ("ArrowLeft", 1), ("n", 2), ("t", 4), ("o", 5), ("End", 9), ("Home", 1)]:
@@ -157,12 +161,26 @@ def test_on_a_narrow_screen_nothing_is_cut(watched, tab):
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_where_no_script_runs_there_is_the_text(watched, browser):
+def test_where_no_script_runs_there_is_a_strip_of_the_lines_that_say_most(watched, browser):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.set_content(EMPTY + watched._repr_html_())
-    assert "moved float32[2,2] on devices 2, 3: 0 1 2 3" in page.locator("pre").inner_text()
+    seen = page.locator(".many-devices-replay").inner_text()
+    assert "turn 1 of 3, ppermute over x: 16 B sent by each device" in seen and "moved = lax.ppermute(moved" in seen
+    assert seen.count("device 7") == MOST_PICTURES
+    blocks = page.locator("td[bgcolor]")
+    assert blocks.first.inner_text() == "0 1" and len(set(blocks.evaluate_all("all => all.map(td => td.bgColor)"))) > 3
     context.close()
+
+
+def test_a_gathered_block_has_the_colours_of_its_pieces():
+    gathered = mapped(lambda a: lax.all_gather(a, "x", axis=1, tiled=True), P(None, "x"), P())
+    facts = fitting("", 0, "", playback(gathered, GRID.reshape(2, 8)))
+    assert len(set(re.findall('bgcolor="(.{7})"', stills(facts)))) == 4
+
+
+def mapped(body, ins, out):
+    return jax.shard_map(body, mesh=make_mesh({"x": 4}), in_specs=ins, out_specs=out, check_vma=False)
 
 
 def test_nothing_of_a_strangers_runs(watched, tab):

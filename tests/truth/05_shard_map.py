@@ -305,7 +305,7 @@ after_gather__right_counted = {
     "all_gather(block, 'i', tiled=True)": (4,),
     "all_gather(block, 'i')": (4, 1),
     "result of the tiled one, out_specs=P('i')": (16,),
-    "result of the tiled one, out_specs=P(), check_vma=False": (4,),
+    "result of the tiled one, out_specs=P()": (4,),
 }
 # the whole, once
 after_gather__wrong_once = after_gather__right_counted | {"result of the tiled one, out_specs=P('i')": (4,)}
@@ -318,9 +318,7 @@ after_gather__wrong_square = after_gather__right_counted | {"result of the tiled
 # a scalar block
 after_gather__wrong_scalar = after_gather__right_counted | {"block": ()}
 # copies joined too
-after_gather__wrong_copies = after_gather__right_counted | {
-    "result of the tiled one, out_specs=P(), check_vma=False": (16,)
-}
+after_gather__wrong_copies = after_gather__right_counted | {"result of the tiled one, out_specs=P()": (16,)}
 
 forgot_replication__right_counted = {
     "float(y)": 10.0,

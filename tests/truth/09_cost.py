@@ -257,7 +257,10 @@ def crossover_bytes__wrong_divided(n, alpha, bandwidth):
 NAMES = {
     "psum": "all_reduce",
     "psum_invariant": "all_reduce",
+    "pmax": "all_reduce",
+    "pmin": "all_reduce",
     "all_gather": "all_gather",
+    "all_gather_invariant": "all_gather",
     "reduce_scatter": "reduce_scatter",
     "all_to_all": "all_to_all",
     "ppermute": "collective_permute",
@@ -827,34 +830,34 @@ speedups__wrong_part = speedups__right_reckoned | {"tensor parallelism: percent 
 speedups__wrong_below = speedups__right_reckoned | {"tensor parallelism: percent saved": 100 * 2.4 / 51.4}
 
 why_no_speedup__right_reasoned = {
-    "2048² product, simulated: 71 ms on one device, 79 ms on eight": "one machine",
-    "51.4 ms and 53.8 ms: what each device has about as much of": "FLOPs",
-    "compute-bound, data parallel: twice the devices": "halves",
-    "communication-bound, data parallel: twice the devices": "stays",
-    "communication-bound, data parallel: twice the batch": "stays",
-    "communication-bound, tensor parallel: twice the devices": "stays",
+    "2048² product, simulated: 71 ms on one, 79 ms on eight (one machine / slow links / little work)": "one machine",
+    "51.4 ms and 53.8 ms: what each device has about as much of (FLOPs / memory / bytes sent)": "FLOPs",
+    "compute-bound, data parallel: twice the devices (halves / stays / doubles)": "halves",
+    "communication-bound, data parallel: twice the devices (halves / stays / doubles)": "stays",
+    "communication-bound, data parallel: twice the batch (halves / stays / doubles)": "stays",
+    "communication-bound, tensor parallel: twice the devices (halves / stays / doubles)": "stays",
 }
 # simulated links are slow
 why_no_speedup__wrong_links = why_no_speedup__right_reasoned | {
-    "2048² product, simulated: 71 ms on one device, 79 ms on eight": "slow links"
+    "2048² product, simulated: 71 ms on one, 79 ms on eight (one machine / slow links / little work)": "slow links"
 }
 # the bytes are alike
 why_no_speedup__wrong_bytes = why_no_speedup__right_reasoned | {
-    "51.4 ms and 53.8 ms: what each device has about as much of": "bytes sent"
+    "51.4 ms and 53.8 ms: what each device has about as much of (FLOPs / memory / bytes sent)": "bytes sent"
 }
 # more devices always help
 why_no_speedup__wrong_halves = why_no_speedup__right_reasoned | {
-    "communication-bound, data parallel: twice the devices": "halves"
+    "communication-bound, data parallel: twice the devices (halves / stays / doubles)": "halves"
 }
 # twice the data, twice the bytes
 why_no_speedup__wrong_doubles = why_no_speedup__right_reasoned | {
-    "communication-bound, data parallel: twice the batch": "doubles"
+    "communication-bound, data parallel: twice the batch (halves / stays / doubles)": "doubles"
 }
 # more devices, more talk
 why_no_speedup__wrong_talk = why_no_speedup__right_reasoned | {
-    "communication-bound, tensor parallel: twice the devices": "doubles"
+    "communication-bound, tensor parallel: twice the devices (halves / stays / doubles)": "doubles"
 }
 # nothing changes
 why_no_speedup__wrong_stays = why_no_speedup__right_reasoned | {
-    "compute-bound, data parallel: twice the devices": "stays"
+    "compute-bound, data parallel: twice the devices (halves / stays / doubles)": "stays"
 }

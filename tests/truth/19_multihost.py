@@ -338,7 +338,7 @@ order_puzzle__right_plain = {
     "what process 0 takes for the sum": 29,
     "what process 0 takes for the max": 15,
     "what process 3 takes for the max": 29,
-    "the same program on GPUs or TPUs": "may wait for ever",
+    "what process 3 takes for the sum": 15,
 }
 """As it is."""
 
@@ -354,8 +354,8 @@ order_puzzle__wrong_sum = order_puzzle__right_plain | {
 }
 """Believes that process 3 brings its sum first."""
 
-order_puzzle__wrong_gpus = order_puzzle__right_plain | {"the same program on GPUs or TPUs": "the same wrong numbers"}
-"""Takes the CPU's way for everybody's."""
+order_puzzle__wrong_sum_of_3 = order_puzzle__right_plain | {"what process 3 takes for the sum": 36}
+"""Believes that process 3 hears the sum after all."""
 
 
 def same_order__right_plain(process_id, num_processes, *, rows):
@@ -417,8 +417,8 @@ def subset_mesh__wrong_off_by_one(process_id, num_processes, *, rows):
 
 
 pipeline_calls__right_plain = {
-    "x = jax.device_put(batch, on_first)": [0, 1],
-    "y = f(x)": [0, 1],
+    "x = jax.device_put(batch, on_first)": [0, 1, 2, 3],
+    "y = f(x)": [0, 1, 2, 3],
     "y = jax.device_put(y, on_second)": [0, 1, 2, 3],
     "z = g(y)": [2, 3],
     "print(jnp.sum(z))": [2, 3],
@@ -654,11 +654,11 @@ cluster_faults__right_plain = {
     "2 nodes of 8 GPUs, srun with one task a node, initialize(): devices that JAX uses": 2,
     "Slurm: the variable that becomes process_id": "SLURM_PROCID",
     "Kubernetes: the variable that becomes process_id": "JOB_COMPLETION_INDEX",
-    "Kubernetes: the field that becomes num_processes": "parallelism",
-    "Kubernetes: initialize() raises, with 403 in the message": "no permission",
-    "ssh to 4 GPU hosts, initialize() without arguments": "ValueError",
-    "TPU slice of 4 hosts, the script started with --worker=0": "waits for the others",
-    'coordinator_address="localhost:1234" on two hosts': "waits for the others",
+    "Kubernetes: the field that becomes num_processes (parallelism / completions)": "parallelism",
+    "Kubernetes: initialize() raises, 403 in the message (no permission / no such image)": "no permission",
+    "ssh to 4 GPU hosts, initialize() without arguments (ValueError / finds the others)": "ValueError",
+    "TPU slice of 4 hosts, the script started with --worker=0 (waits / trains alone)": "waits",
+    'coordinator_address="localhost:1234" on two hosts (waits / trains alone)': "waits",
 }
 """As it is."""
 
@@ -669,28 +669,28 @@ cluster_faults__wrong_all_gpus = cluster_faults__right_plain | {
 
 cluster_faults__wrong_variables = cluster_faults__right_plain | {
     "Slurm: the variable that becomes process_id": "SLURM_LOCALID",
-    "Kubernetes: the field that becomes num_processes": "completions",
+    "Kubernetes: the field that becomes num_processes (parallelism / completions)": "completions",
 }
 """Reads one column too far."""
 
 cluster_faults__wrong_alone = cluster_faults__right_plain | {
-    "TPU slice of 4 hosts, the script started with --worker=0": "trains alone",
-    'coordinator_address="localhost:1234" on two hosts': "trains alone",
+    "TPU slice of 4 hosts, the script started with --worker=0 (waits / trains alone)": "trains alone",
+    'coordinator_address="localhost:1234" on two hosts (waits / trains alone)': "trains alone",
 }
 """Believes that who finds nobody is alone."""
 
 multihost_claims__right_plain = {
-    "a controller is": "a process",
+    "a controller is (a process / a device)": "a process",
     "4 hosts of 2 GPUs, a process each: jax.device_count() in process 1": 8,
     "4 hosts of 2 GPUs, a process each: jax.local_device_count() in process 1": 2,
-    "a TPU slice of 16 hosts, each with one board of 4 chips: devices": 64,
-    "who starts the processes": "you, or a scheduler",
-    "print(total) shows the number in every process, since total is": "replicated",
-    "two processes share": "neither memory nor Python objects",
-    "the same program in one process with 8 devices gives": "the same result",
-    "what a program for many processes mainly writes differently": "data in and out",
-    "if process_index() == 0: print(total), with total replicated": "safe",
-    "if process_index() == 0: print(jnp.sum(whole)), with whole cut over all": "the others must call it, too",
+    "a v5e slice of 16 hosts with 4 chips each: devices": 64,
+    "who starts the processes (you, or a scheduler / JAX)": "you, or a scheduler",
+    "print(total) shows the number in every process, since total is (replicated / small)": "replicated",
+    "memory that two processes share (all / none)": "none",
+    "the same program in one process with 8 devices gives (the same result / another result)": "the same result",
+    "what is mainly written differently for many processes (data in and out / every collective)": "data in and out",
+    "if process_index() == 0: print(total), with total replicated (safe / not safe)": "safe",
+    "if process_index() == 0: print(jnp.sum(w)), with w cut over all (safe / not safe)": "not safe",
     "jax.make_mesh((8,), ('batch'), ...): the axis names are": ("batch",),
 }
 """As it is."""
@@ -701,13 +701,13 @@ multihost_claims__wrong_letters = multihost_claims__right_plain | {
 """Sees that a comma is missing, and believes that the text is taken letter by letter."""
 
 multihost_claims__wrong_device = multihost_claims__right_plain | {
-    "a controller is": "a device",
+    "a controller is (a process / a device)": "a device",
     "4 hosts of 2 GPUs, a process each: jax.device_count() in process 1": 2,
 }
 """Believes that a process sees its own devices only, and that a device controls."""
 
 multihost_claims__wrong_safe = multihost_claims__right_plain | {
-    "if process_index() == 0: print(total), with total replicated": "the others must call it, too",
-    "if process_index() == 0: print(jnp.sum(whole)), with whole cut over all": "safe",
+    "if process_index() == 0: print(total), with total replicated (safe / not safe)": "not safe",
+    "if process_index() == 0: print(jnp.sum(w)), with w cut over all (safe / not safe)": "safe",
 }
 """Mixes up the two prints."""

@@ -14,6 +14,7 @@ from textwrap import dedent
 
 import needs
 import pytest
+from rota import in_turn
 from whole.attacks import ATTACKS, BY_NAME, attack, crash, fake, files, fill, poison, result, steal
 from whole.attacks.attack import Attack
 from whole.attacks.grading import directly
@@ -21,12 +22,12 @@ from whole.attacks.lab import Lab
 from whole.attacks.result import FULL, Result
 from whole.attacks.toolkit import TOOLKIT, places
 
-DAILY = 2  # of the attacks with one aim so many are tried every day; the others by `make slow`
+EVERY = 8  # of the attacks with one aim so many weeks pass until one is tried again; `make slow` tries all
 
 
 def _marks(hostile: Attack) -> list[pytest.MarkDecorator]:
-    slow = hostile.slow or _rank(hostile) >= DAILY
-    return [pytest.mark.slow] * slow + [pytest.mark.needs("walls", "laboratory")] * hostile.walls
+    turn = [pytest.mark.slow] if hostile.slow else in_turn(_rank(hostile), EVERY)
+    return turn + [pytest.mark.needs("walls", "laboratory")] * hostile.walls
 
 
 def _rank(hostile: Attack) -> int:

@@ -3,7 +3,9 @@
 import shutil
 
 import labs
+import nbformat
 import pytest
+from contrast import contrast
 
 pytestmark = pytest.mark.needs("browser")
 
@@ -44,6 +46,49 @@ def test_the_lesson_runs_and_validate_tells_what_is_open(lab, browser):
     dialog = page.locator(".jp-Dialog").filter(has_text="Validation Results")
     dialog.wait_for(timeout=120_000)
     assert 'check("case3", case3)' in dialog.inner_text()
+
+
+DRAWN = """import grader
+from jax.sharding import PartitionSpec as P
+wanted, held = (grader.draw.blocks((4, 2), spec, {"x": 4}) for spec in (P(), P("x")))
+display(grader.draw.compare(wanted, held))
+grader.draw.turning(grader.draw.ring(4), "A ring")"""
+SEEN = """() => {
+    const pixel = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+    const seen = (...layers) => {  // as it is on the screen: the last layer is uppermost
+        for (const layer of layers) { pixel.fillStyle = layer; pixel.fillRect(0, 0, 1, 1); }
+        return [...pixel.getImageData(0, 0, 1, 1).data].slice(0, 3).map(c => c / 255);
+    };
+    const grounds = node => node ? [...grounds(node.parentElement), getComputedStyle(node).backgroundColor] : [];
+    return [...document.querySelectorAll(".jp-OutputArea svg[role=img]")].map(one => ({
+        said: one.getAttribute("aria-label"),
+        ground: seen("white", ...grounds(one)),
+        inks: [...one.querySelectorAll("text:not([fill='#222222'])")].map(  // those on blocks are dark on any page
+            text => seen("white", ...grounds(one), getComputedStyle(text).fill)),
+    }));
+}"""
+
+
+def test_pictures_are_in_the_colours_of_the_theme_and_say_what_they_show(folder, lab, browser):
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(DRAWN)])
+    nb.metadata.kernelspec = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
+    nbformat.write(nb, folder / "work" / "drawn.ipynb")
+    page = browser.new_page()
+    for theme, is_dark in (("JupyterLab Light", False), ("JupyterLab Dark", True)):
+        labs.choose_theme(folder, theme)
+        page.goto(f"{lab}/lab/tree/work/drawn.ipynb?token=open", timeout=60_000)
+        page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=60_000)
+        page.locator(".jp-CodeCell").first.click()
+        page.keyboard.press("Shift+Enter")
+        page.locator(".jp-OutputArea svg[role=img]").nth(1).wait_for(timeout=60_000)
+        compared, ring = page.evaluate(SEEN)
+        assert "holds\n4×2 over x=4" in compared["said"] and "sends 0→1" in ring["said"]
+        for picture in (compared, ring):
+            assert (max(picture["ground"]) < 0.2) == is_dark
+            assert len(picture["inks"]) > 4 and min(contrast(ink, picture["ground"]) for ink in picture["inks"]) >= 4.5
+        page.keyboard.press("Control+s")
+        page.locator(".jp-mod-dirty").wait_for(state="detached")
+    page.close()
 
 
 def test_formgrader_lists_the_lesson(lab, browser):

@@ -23,6 +23,11 @@ class Odd:
     def _repr_mimebundle_(self, **_): return {{"text/html": vectors[0], "image/svg+xml": vectors[0]}}
 for vector in vectors: print(vector)
 display(Odd())
+from IPython.display import HTML
+import grader
+ours = grader.draw.devices(grader.draw.blocks((4,), jax.P("x"), {{"x": 4}}), vectors[0])._repr_html_()
+display(HTML(ours))
+for vector in vectors: display(HTML(ours.replace("</svg>", vector + "</svg>")), HTML(vector + ours))
 raise type(vectors[0], (Exception,), {{}})("\\n".join(vectors))
 """
 WATCH = "window.hits = []; window.hit = x => hits.push(x); alert = confirm = prompt = window.print = window.hit"
@@ -109,6 +114,7 @@ def test_a_feedback_page_runs_nothing_and_asks_for_nothing(graded, browser):
     assert (asked, hits, told) == ([], [], [])
     assert {on for on in found["on"] if not on.startswith("style=text-align")} == set()
     assert len(found["links"]) > 20  # there is something to click on
+    assert page.read_text().count("<svg") > 100  # and to look at
     allowed = ("https://", "http://", "mailto:", f"{page.as_uri()}#text-")
     assert [link for link in found["links"] if not link.startswith(allowed)] == []
 

@@ -27,13 +27,7 @@ def _code(cell: NotebookNode, starters: Mapping[str, str]) -> NotebookNode:
     source = starters[name] if name.startswith(ANSWER) else cell.source
     drawn_anew = source.startswith("review")
     outputs = [] if name or drawn_anew else cell.outputs
-    return nbformat.v4.new_code_cell(source, id=cell.id, outputs=outputs, metadata=_described(outputs))
-
-
-def _described(outputs: list[NotebookNode]) -> NotebookNode:
-    """What MyST-NB is told of a cell: a picture's facts are its text for who cannot see it."""
-    facts = [o.data["text/plain"] for o in outputs if "image/png" in o.get("data", {})]
-    return NotebookNode({"mystnb": {"image": {"alt": "\n".join(facts)}}} if facts else {})
+    return nbformat.v4.new_code_cell(source, id=cell.id, outputs=outputs)
 
 
 def _text(cell: NotebookNode, others: Mapping[str, str]) -> NotebookNode:

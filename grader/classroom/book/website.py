@@ -10,6 +10,7 @@ import nbformat
 
 from grader.classroom.book.errors import errors_page
 from grader.classroom.book.lesson import page
+from grader.classroom.book.watching import with_replays
 from grader.classroom.course.build import lessons
 from grader.classroom.course.frame import bare
 
@@ -35,7 +36,7 @@ def build_book(root: Path, target: Path) -> None:
 
 
 def lay_out(root: Path, source: Path) -> None:
-    """Write the sources of all pages: the repository's texts, those of `book/`, the lessons as such, and the errors."""
+    """Write the sources of all pages: the repository's texts, those of `book/` with their replays, lessons, errors."""
     shutil.copytree(root / "book", source / "book", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for name in TEXTS:
         shutil.copy(root / name, source)
@@ -43,6 +44,8 @@ def lay_out(root: Path, source: Path) -> None:
     (source / "index.md").write_text(with_links(root, (root / "README.md").read_text()) + contents.read_text())
     contents.unlink()
     (source / "book" / "errors.md").write_text(errors_page())
+    watch = source / "book" / "watch.md"
+    watch.write_text(with_replays(watch.read_text()))
     numbers = {lesson.stem[:2]: lesson.stem for lesson in lessons(root)}
     for number, name in numbers.items():
         solved, released = (nbformat.read(root / part / name / f"{name}.ipynb", 4) for part in ("solutions", "course"))

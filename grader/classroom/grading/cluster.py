@@ -13,10 +13,10 @@ import functools
 import logging
 import queue
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from grader.arrays.words import one_line
-from grader.classroom.grading.clerks import by_clerks
+from grader.classroom.grading.clerks import HAND_IN_SECONDS, by_clerks
 from grader.classroom.grading.execute import grade_notebook, verdict_key
 from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, material
@@ -93,12 +93,17 @@ def _connected(address: str) -> Iterator[Client]:
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise NoCluster(_no_scheduler(address, error)) from None
-        stack.callback(client.close, timeout=2)
+        stack.callback(_close, client)
         for topic in ("print", "warn"):  # a worker's words are not for this terminal
             client.unsubscribe_topic(topic)
         _wait_for_workers(client, address)
         _refuse_others(client)
         yield client
+
+
+def _close(client: Client) -> None:
+    with contextlib.suppress(TypeError):  # with which a client ends that met a pickle, and is deaf since
+        client.close(timeout=2)
 
 
 def _no_scheduler(address: str, error: Exception) -> str:
@@ -120,24 +125,34 @@ def _without_pickles() -> Iterator[None]:
 
     Dask unpickles what it receives, whoever sent it, in several places; its `deserializers` shut only one of them.
     """
-    _shut().set()
+    _door().refused.clear()
+    _door().shut = True
     try:
         yield
     finally:
-        _shut().clear()
+        _door().shut = False
+
+
+@dataclass
+class _Door:
+    """Whether pickles may name anything, and what one named that was refused."""
+
+    shut: bool = False
+    refused: list[str] = field(default_factory=list)
+
+    def ask(self, event: str, names: tuple[Any, ...]) -> None:
+        if event == "pickle.find_class" and self.shut:
+            name = ".".join(map(str, names))
+            if name != "builtins.str":  # as which every result is announced
+                self.refused.append(name)
+            raise TypeError(f"A pickle from the cluster names {name}, and is not read.")
 
 
 @functools.cache
-def _shut() -> threading.Event:
-    """Whether pickles may name anything; Python asks before it looks a name up."""
-    shut = threading.Event()
-
-    def ask(event: str, names: tuple[Any, ...]) -> None:
-        if event == "pickle.find_class" and shut.is_set():
-            raise TypeError(f"A pickle from the cluster names {'.'.join(map(str, names))}, and is not read.")
-
-    sys.addaudithook(ask)  # for ever: one for the process
-    return shut
+def _door() -> _Door:
+    """One for the process, and for ever; Python asks it before a pickle's name is looked up."""
+    sys.addaudithook((door := _Door()).ask)
+    return door
 
 
 def _wait_for_workers(client: Client, address: str) -> None:
@@ -261,13 +276,20 @@ def task_of(hand_in: HandIn) -> str:
 def _exchange(client: Client, due: Sequence[tuple[HandIn, str]]) -> Iterator[str]:
     """Send what is due and receive its results: for each hand-in the problem with it, "" for none.
 
-    Ends when everything has come back, or when no worker has been there for a while.
+    Ends when everything has come back, when no worker has been there for a while, or when the workers say nothing for
+    longer than a hand-in may take; and when one sends what Dask cannot read, since Dask may then be deaf to all others.
     """
     waiting = deque(due)
     running: dict[Future, HandIn] = {}
     finished: queue.SimpleQueue[Future] = queue.SimpleQueue()
-    last_sight = time.monotonic()  # of a worker
+    last_sight = last_word = time.monotonic()  # of a worker, and from one
     while waiting or running:
+        if _door().refused and (lost := _lost(client, running)):
+            yield f"{running[lost[0]].student}'s task ended there with what is not read here"
+            return
+        if time.monotonic() - last_word > HAND_IN_SECONDS:
+            yield f"its workers have said nothing for {HAND_IN_SECONDS:.0f} s"
+            return
         if threads := _threads(client):
             last_sight = time.monotonic()
         elif time.monotonic() - last_sight > PATIENCE_SECONDS:
@@ -281,7 +303,15 @@ def _exchange(client: Client, due: Sequence[tuple[HandIn, str]]) -> Iterator[str
             future = finished.get(timeout=POLL_SECONDS)
         except queue.Empty:
             continue
+        last_word = time.monotonic()
         yield _receive(future, running.pop(future))
+
+
+def _lost(client: Client, running: Iterable[Future]) -> list[Future]:
+    """Those that no worker has any more and that did not finish: Dask could not read how they ended, and is silent."""
+    there = {key for keys in client.processing().values() for key in keys}
+    _door().refused.clear()
+    return [future for future in running if future.status == "pending" and future.key not in there]
 
 
 def _threads(client: Client) -> int:

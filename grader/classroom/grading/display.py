@@ -1,4 +1,4 @@
-"""A hand-in's outputs, made harmless to look at: text and pictures, and not too much of either.
+"""A hand-in's outputs, made harmless to look at: text, pictures and drawings, and not too much of them.
 
 Feedback pages and Formgrader put them into web pages, the latter into one that may change everybody's marks. (Texts
 are made harmless where they become HTML, in `filters`.)
@@ -12,6 +12,8 @@ from typing import Any
 
 from nbformat import NotebookNode, from_dict
 from PIL import Image
+
+from grader.classroom.grading.drawings import drawing_in
 
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG"}
 PICTURES = tuple(FORMATS)
@@ -57,6 +59,8 @@ def _harmless(reported: dict[str, Any]) -> NotebookNode:
 
 def _bundle(data: dict[str, Any]) -> dict[str, str]:
     pictures = {kind: data[kind] for kind in PICTURES if is_picture(kind, data.get(kind))}
+    if drawing := drawing_in(data.get("text/html")):
+        pictures["text/html"] = drawing
     text = data.get("text/plain")
     return {**pictures, "text/plain": _text(text) if isinstance(text, str) else LEFT_OUT}
 

@@ -20,6 +20,7 @@ from grader.check import Mark
 from grader.classroom.course.notebook import checked, restore
 from grader.classroom.grading.clerks import HAND_IN_SECONDS
 from grader.classroom.grading.display import harmless_outputs, output
+from grader.classroom.grading.watching import with_replay
 from grader.classroom.handins.handin import registered_release
 from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import shown
@@ -84,13 +85,14 @@ def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Stor
     """
     lesson = grading.lesson
     nb = restore(nb, grading.release)
-    run = run_hand_in(code(nb, lesson.examples), Setup(grading.seed, grading.limits, store, lesson))
+    cells, setup = code(nb, lesson.examples), Setup(grading.seed, grading.limits, store, lesson)
+    run = run_hand_in(cells, setup)
     verdicts = []
     for number, cell in enumerate(cell for cell in nb.cells if cell.cell_type == "code"):
         cell.execution_count = None
         if name := checked(cell):
             judged = _judged(name, run, grading.seed, judge, store)
-            cell.outputs = _outputs(judged)
+            cell.outputs = _outputs(with_replay(judged, cells, setup))
             verdicts.append(judged.verdict)
         else:
             outputs = lesson.outputs.get(cell.source) if number in run.spare_cells else run.outputs.get(number)

@@ -7,6 +7,8 @@ pictures without a description one.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from typing import Any
 
@@ -18,11 +20,16 @@ from traitlets import default
 
 from grader.classroom.course.notebook import CHECK
 from grader.classroom.grading import filters
+from grader.replay.page import DATA, PLAYER
 
 FILTERS = ("ansi2html", "clean_html", "highlight_code", "markdown2html", "strip_files_prefix")
 UNDESCRIBED = re.compile(r"<img(?![^>]*\balt=)")
 FONT = re.compile(r"@font-face\s*\{[^}]*\}")  # Bootstrap's symbols, which no page shows
-POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+ALLOWED = base64.b64encode(hashlib.sha256(PLAYER.encode()).digest()).decode()
+POLICY = (
+    f"default-src 'none'; script-src 'sha256-{ALLOWED}'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'"
+)
 STYLE = """
 summary { display: list-item; cursor: pointer; }
 #notebook img { max-width: 100%; height: auto; }
@@ -30,8 +37,8 @@ summary { display: list-item; cursor: pointer; }
 :hover > .anchor-link { visibility: visible; }
 """
 NAMELESS = re.compile(rf'(<a href="#{CHECK}(\w+)">)Test cell</a>')  # nbgrader's line for a check, above the lesson
-# The only script of nbgrader's template is MathJax. In its place the page gets a policy: a browser then runs no script,
-# wherever it may come from, and opens no connection.
+# The only script of nbgrader's template is MathJax. In its place the page gets a policy: a browser then runs no script
+# but the one that draws replays, known by what it is made of, and opens no connection.
 HEAD = {
     "mathjax.html.j2": "{% macro mathjax(url='') %}"
     f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
@@ -47,6 +54,9 @@ class Page(HTMLExporter):
     ) -> tuple[str, dict[str, Any]]:
         """As HTMLExporter does it, without widgets, which no hand-in has, and without parsing the page at the end."""
         page, resources = TemplateExporter.from_notebook_node(self, nb, self._init_resources(resources), **options)
+        if DATA in page:
+            before, end, after = page.rpartition("</body>")
+            page = f"{before}<script>{PLAYER}</script>{end}{after}"
         page = UNDESCRIBED.sub('<img alt="A picture that this cell shows"', page)
         return NAMELESS.sub(r"\1\2</a>", page), resources
 

@@ -41,9 +41,9 @@ JSON_KINDS = {
     dict: "an object",
     list: "a list",
     str: "a text",
+    bool: "true or false",  # before int, which it is too
     int: "a number",
     float: "a number",
-    bool: "true or false",
     type(None): "nothing",
 }
 MOST_MARK = 1_000  # characters of one of nbgrader's marks
@@ -286,7 +286,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    return JSON_KINDS[type(value)]
+    return next(words for kind, words in JSON_KINDS.items() if isinstance(value, kind))
 
 
 def _with_pictures(cell: dict[str, Any], attachments: Any) -> dict[str, Any]:

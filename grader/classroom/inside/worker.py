@@ -25,6 +25,7 @@ SHELL = (
     "IPython.core.magics",
     "IPython.core.oinspect",
     "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg",
     "matplotlib.pyplot",
     "matplotlib_inline.backend_inline",
 )
@@ -84,6 +85,22 @@ def answers(shell: Any, form: str, asks: Any, expression: str, seconds: float) -
         return [Problem("error", type(error).__name__, str(error)[:4000])] * len(asks)
 
 
+def facts_to_watch(shell: Any, step: dict[str, Any], seconds: float) -> Any:
+    """What there is to watch of a notebook's program on a case, as plain types; None where it stops with an error."""
+    from grader.exercises.as_json import question_from_json
+    from grader.replay.facts import fitting
+    from grader.replay.on_case import on_case, opening
+
+    def facts() -> Any:
+        run = on_case(eval(step["expression"], shell.user_ns), question_from_json(step["watch"]))
+        return fitting(step["check"], opening(run, step["missed"]), "", run) if run.frames else None
+
+    try:
+        return timed(seconds, facts)
+    except BaseException:  # the card says why
+        return None
+
+
 def main(questions: TextIO, replies: TextIO) -> None:
     """Run the job that is the one line of `questions`."""
     job = json.loads(questions.readline())
@@ -110,6 +127,8 @@ def main(questions: TextIO, replies: TextIO) -> None:
         if "source" in step:
             outputs = run_cell(shell, recorder, step["source"], job["cell_seconds"])
             say(REPORTED, [{"output_type": "stream", "name": "stdout", "text": CUT}], cell=number, outputs=outputs)
+        elif "watch" in step:
+            say(REPORTED, None, check=step["check"], answers=facts_to_watch(shell, step, job["cell_seconds"]))
         else:
             asks = question_from_json(step["asks"])
             values = answers(shell, step["form"], asks, step["expression"], job["cell_seconds"])

@@ -30,10 +30,11 @@ from grader.classroom.course.notebook import answer_expression, checked, grade_i
 from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.runs.cells import Cell
-from grader.classroom.runs.slices import slices, spare_examples
+from grader.classroom.runs.slices import needed, slices, spare_examples
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, message_in, steadily
 from grader.exercises.as_json import to_json
+from grader.exercises.case import Case
 from grader.exercises.collecting import asks
 from grader.lessons import find
 
@@ -216,6 +217,19 @@ SHORTCUTS: tuple[Shortcut, ...] = (_in_slices, _without_spares)  # the quickest 
 def workers() -> Template:
     """The template from which this process forks its workers."""
     return Template("worker")
+
+
+def watch_answer(cells: Sequence[Cell], name: str, case: Case, missed: str, setup: Setup) -> Any:
+    """What there is to watch of an answer that misses a check, as a worker reports it: nothing of it is believed.
+
+    Of the cells before the check those run that the answer needs, as they were typed; all, where nobody can tell.
+    """
+    place = next(k for k, cell in enumerate(cells) if cell.check == name)
+    parts = needed(cells) or {}
+    before = [cells[k] for k in parts.get(name, range(place)) if not cells[k].check]
+    step = {"check": name, "expression": cells[place].source, "watch": to_json(case), "missed": missed}
+    run = perform([*({"source": cell.source} for cell in before), step], setup.limits, setup.store)
+    return run.answers.get(name)
 
 
 def steps(cells: Sequence[Cell], seed: int) -> list[dict[str, Any]]:

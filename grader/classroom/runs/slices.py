@@ -111,7 +111,15 @@ HIDDEN = {
 
 
 def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
-    """For every check the cells that its answer needs, in order, without comments and spacing.
+    """For every check the cells that its answer needs, in order, without comments and spacing; None as `needed`."""
+    if (parts := needed(cells)) is None:
+        return None
+    texts = parse_cells([cell.source for cell in cells]) or []
+    return {check: tuple(texts[k].plain for k in part) for check, part in parts.items()}
+
+
+def needed(cells: Sequence[Cell]) -> dict[str, list[int]] | None:
+    """For every check the numbers of the cells that its answer needs.
 
     None when the notebook has to be run whole: it does more than define, or nobody can tell what it does.
     """
@@ -129,7 +137,7 @@ def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
     meanings = _own_meanings(cells, names)
     if any(cell.example and names[k].uses & meanings for k, cell in enumerate(cells)):
         return None  # what this worked example shows, only a run can tell
-    return {cell.check: tuple(texts[j].plain for j in _needs(k, names)) for k, cell in enumerate(cells) if cell.check}
+    return {cell.check: _needs(k, names) for k, cell in enumerate(cells) if cell.check}
 
 
 def _own(cells: Sequence[Cell]) -> list[int]:

@@ -701,10 +701,12 @@ BENCHMARK: dict[str, Callable[[], Any]] = {
     "speed-up of sin": lambda: SINGLE["sin"] / SHARDED["sin"],
     "speed-up of matmul": lambda: SINGLE["matmul"] / SHARDED["matmul"],
     "efficiency of matmul": lambda: SINGLE["matmul"] / SHARDED["matmul"] / 8,
-    "sin gains more than 8, because": lambda: "25.2 ± 30.9 is noise",
-    "the first call is slowest, because": _first_call_traces,
-    "without block_until_ready one times": lambda: "the dispatch",
-    "simulated devices gain nothing, because": lambda: "they share one processor",
+    "sin gains more than 8, because (25.2 ± 30.9 is noise / sin sends nothing)": lambda: "25.2 ± 30.9 is noise",
+    "the first call is slowest, because (it is compiled / the devices warm up)": _first_call_traces,
+    "without block_until_ready one times (the dispatch / the whole work)": lambda: "the dispatch",
+    "simulated devices gain nothing, because (they share a processor / they communicate)": lambda: (
+        "they share a processor"
+    ),
 }
 
 
@@ -742,25 +744,32 @@ def took_the_speed_up_for_efficiency(asked):
 def believed_in_more_than_eight(asked):
     """Eight devices do eight times as much at best. Look at the spread of the slow time: a mean of 25.2 with a
     standard deviation of 30.9. Of what quality is such a mean?"""
-    return _at(asked, {"sin gains more than 8, because": "sin sends nothing"})
+    return _at(
+        asked, {"sin gains more than 8, because (25.2 ± 30.9 is noise / sin sends nothing)": "sin sends nothing"}
+    )
 
 
 @read_the_benchmark.mistake
 def blamed_the_devices(asked):
     """Count how often Python runs through a jitted function: put a `print` into it and call it three times.
     What happens in the first call and in no other?"""
-    return _at(asked, {"the first call is slowest, because": "the devices warm up"})
+    return _at(
+        asked, {"the first call is slowest, because (it is compiled / the devices warm up)": "the devices warm up"}
+    )
 
 
 @read_the_benchmark.mistake
 def thought_jit_waits(asked):
     """A jitted call returns before its work is done: you get an array that is still being made. What had
     happened by the time the clock was stopped?"""
-    return _at(asked, {"without block_until_ready one times": "the whole work"})
+    return _at(asked, {"without block_until_ready one times (the dispatch / the whole work)": "the whole work"})
 
 
 @read_the_benchmark.mistake
 def expected_simulation_to_be_fast(asked):
     """Simulated devices are threads on the cores that were there before. Eight of them have no more arithmetic
     between them than one: what they show is *who does what*, not how fast."""
-    return _at(asked, {"simulated devices gain nothing, because": "they have to communicate"})
+    return _at(
+        asked,
+        {"simulated devices gain nothing, because (they share a processor / they communicate)": "they communicate"},
+    )

@@ -304,7 +304,10 @@ def natural_logarithm(n, alpha, bandwidth):
 NAMES = {
     "psum": "all_reduce",
     "psum_invariant": "all_reduce",
+    "pmax": "all_reduce",
+    "pmin": "all_reduce",
     "all_gather": "all_gather",
+    "all_gather_invariant": "all_gather",
     "reduce_scatter": "reduce_scatter",
     "all_to_all": "all_to_all",
     "ppermute": "collective_permute",
@@ -324,7 +327,7 @@ comm_report = Exercise("comm_report", points=6, reference=_from_the_program, for
 @comm_report.cases
 def _(draw):
     mesh = {"x": 4, "y": 2}
-    plain = [["all_gather", "y"], ["psum", "x"], ["all_to_all", "y"]]
+    plain = [["all_gather", "y"], ["psum", "x"], ["pmax", "y"], ["all_to_all", "y"]]
     yield Case({"jaxpr": Sketch(mesh, (8, 3), plain)})
     yield Case({"jaxpr": Sketch(mesh, (8, 2), [["loop", _whole(draw, 3, 8), [["ppermute", "x"]]]])})
     yield Case({"jaxpr": Sketch(mesh, (8, 5), [["jit", [["psum_scatter", "x"], ["widen"]]], ["ppermute", "y"]])})
@@ -405,6 +408,13 @@ def counted_pvary(jaxpr):
     """`pvary` names axes like a collective, but sends nothing: it only tells the type that a value may differ
     between devices from here on. Go by the name of the primitive."""
     return _walked(jaxpr, names={**NAMES, "pvary": "pvary", "pcast": "pcast"})
+
+
+@comm_report.mistake
+def missed_the_maximum(jaxpr):
+    """A maximum over devices is an all_reduce as a sum is, and sends as much. A reader that drops what it does not know
+    by name reports too little: is every collective of JAX among your names?"""
+    return _walked(jaxpr, names={name: kind for name, kind in NAMES.items() if name not in ("pmax", "pmin")})
 
 
 @comm_report.mistake

@@ -5,17 +5,17 @@ from __future__ import annotations
 from grader.exercises import Exercise
 
 CLAIMS = {
-    "a controller is": "a process",
+    "a controller is (a process / a device)": "a process",
     "4 hosts of 2 GPUs, a process each: jax.device_count() in process 1": 8,
     "4 hosts of 2 GPUs, a process each: jax.local_device_count() in process 1": 2,
-    "a TPU slice of 16 hosts, each with one board of 4 chips: devices": 64,
-    "who starts the processes": "you, or a scheduler",
-    "print(total) shows the number in every process, since total is": "replicated",
-    "two processes share": "neither memory nor Python objects",
-    "the same program in one process with 8 devices gives": "the same result",
-    "what a program for many processes mainly writes differently": "data in and out",
-    "if process_index() == 0: print(total), with total replicated": "safe",
-    "if process_index() == 0: print(jnp.sum(whole)), with whole cut over all": "the others must call it, too",
+    "a v5e slice of 16 hosts with 4 chips each: devices": 64,
+    "who starts the processes (you, or a scheduler / JAX)": "you, or a scheduler",
+    "print(total) shows the number in every process, since total is (replicated / small)": "replicated",
+    "memory that two processes share (all / none)": "none",
+    "the same program in one process with 8 devices gives (the same result / another result)": "the same result",
+    "what is mainly written differently for many processes (data in and out / every collective)": "data in and out",
+    "if process_index() == 0: print(total), with total replicated (safe / not safe)": "safe",
+    "if process_index() == 0: print(jnp.sum(w)), with w cut over all (safe / not safe)": "not safe",
     "jax.make_mesh((8,), ('batch'), ...): the axis names are": ("batch",),
 }
 
@@ -40,7 +40,7 @@ def jax_starts_them(row):
 def one_memory(row):
     """Every process has a memory of its own, on another machine as a rule. What one of them reads from its disk, no
     other has seen; and an array can be shown where this process holds all its values."""
-    return {_ROWS[5]: "small", _ROWS[6]: "memory", _ROWS[8]: "every collective"}.get(row)
+    return {_ROWS[5]: "small", _ROWS[6]: "all", _ROWS[8]: "every collective"}.get(row)
 
 
 @multihost_claims.mistake
@@ -54,7 +54,7 @@ def other_numbers(row):
 def which_branch_speaks(row):
     """Ask of the branch: does anything in it have to be computed by several devices? Printing what this process
     holds does not. A sum of an array that is cut over all does."""
-    return {_ROWS[9]: "the others must call it, too", _ROWS[10]: "safe"}.get(row)
+    return {_ROWS[9]: "not safe", _ROWS[10]: "safe"}.get(row)
 
 
 @multihost_claims.mistake
@@ -66,10 +66,12 @@ def parentheses_make_no_tuple(row):
 
 # A pipeline over processes: stage f on the devices of processes 0 and 1, stage g on those of 2 and 3.
 
+# Whoever passes y on must have it, as a reference at least: the second half runs the first half's lines, too.
+
 FIRST, SECOND, ALL = [0, 1], [2, 3], [0, 1, 2, 3]
 CALLS = {
-    "x = jax.device_put(batch, on_first)": FIRST,
-    "y = f(x)": FIRST,
+    "x = jax.device_put(batch, on_first)": ALL,
+    "y = f(x)": ALL,
     "y = jax.device_put(y, on_second)": ALL,
     "z = g(y)": SECOND,
     "print(jnp.sum(z))": SECOND,
@@ -77,6 +79,13 @@ CALLS = {
 
 pipeline_calls = Exercise("pipeline_calls", points=3, form="table", reference=lambda row: CALLS[row])
 pipeline_calls.rows(CALLS)
+
+
+@pipeline_calls.mistake
+def only_who_computes(row):
+    """Only these have anything to compute here, that is so. But all four run the third line, and each of them passes
+    `y` to it. Where would processes 2 and 3 have a `y` from?"""
+    return dict.fromkeys(list(CALLS)[:2], FIRST).get(row)
 
 
 @pipeline_calls.mistake
@@ -95,11 +104,11 @@ def only_who_takes(row):
 @pipeline_calls.mistake
 def everybody(row):
     """All processes *may* make that call, and the outsiders of a mesh do nothing in it. The question is who has to:
-    who has a device on this stage's mesh?"""
-    return None if row == list(CALLS)[2] else ALL
+    who has a device on this stage's mesh, and does anybody else need what this line makes?"""
+    return dict.fromkeys(list(CALLS)[3:], ALL).get(row)
 
 
 @pipeline_calls.mistake
 def stages_exchanged(row):
     """That is the other stage's half. On whose devices does this line compute?"""
-    return {rows: SECOND if due == FIRST else FIRST for rows, due in CALLS.items() if due != ALL}.get(row)
+    return {row: FIRST if due == SECOND else SECOND for row, due in CALLS.items() if row != list(CALLS)[2]}.get(row)

@@ -256,11 +256,11 @@ FAULTS = {
     "2 nodes of 8 GPUs, srun with one task a node, initialize(): devices that JAX uses": 2,
     "Slurm: the variable that becomes process_id": "SLURM_PROCID",
     "Kubernetes: the variable that becomes process_id": "JOB_COMPLETION_INDEX",
-    "Kubernetes: the field that becomes num_processes": "parallelism",
-    "Kubernetes: initialize() raises, with 403 in the message": "no permission",
-    "ssh to 4 GPU hosts, initialize() without arguments": "ValueError",
-    "TPU slice of 4 hosts, the script started with --worker=0": "waits for the others",
-    'coordinator_address="localhost:1234" on two hosts': "waits for the others",
+    "Kubernetes: the field that becomes num_processes (parallelism / completions)": "parallelism",
+    "Kubernetes: initialize() raises, 403 in the message (no permission / no such image)": "no permission",
+    "ssh to 4 GPU hosts, initialize() without arguments (ValueError / finds the others)": "ValueError",
+    "TPU slice of 4 hosts, the script started with --worker=0 (waits / trains alone)": "waits",
+    'coordinator_address="localhost:1234" on two hosts (waits / trains alone)': "waits",
 }
 
 cluster_faults = Exercise("cluster_faults", points=4, form="table", reference=lambda row: FAULTS[row])

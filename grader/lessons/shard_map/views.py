@@ -348,7 +348,7 @@ GATHERED = {
     "all_gather(block, 'i', tiled=True)": lambda: _inside(_tiled),
     "all_gather(block, 'i')": lambda: _inside(lambda block: lax.all_gather(block, "i")),
     "result of the tiled one, out_specs=P('i')": lambda: _gathered(_tiled, P("i")).shape,
-    "result of the tiled one, out_specs=P(), check_vma=False": lambda: _gathered(_tiled, P()).shape,
+    "result of the tiled one, out_specs=P()": lambda: _gathered(_tiled, P()).shape,
 }
 after_gather = Exercise("after_gather", points=3, reference=functools.cache(lambda row: GATHERED[row]()), form="table")
 after_gather.rows(GATHERED, mesh={"i": 4})
@@ -365,7 +365,7 @@ def thought_out_specs_cut(row):
 def kept_all_copies(row):
     """P() says that the devices agree, so one copy is the result. Only an axis that out_specs *name* sets blocks
     one after the other."""
-    return (16,) if row.endswith("check_vma=False") else None
+    return (16,) if row.endswith("out_specs=P()") else None
 
 
 @after_gather.mistake

@@ -124,7 +124,7 @@ def heads_gathered(x, w_qkv, w_out, *, mesh):
 
 def _shared(heads, kv_heads, n):
     """Deal the heads out: whole heads only, a key-value head copied where there are fewer of them than devices."""
-    if heads % n or (kv_heads % n and n % kv_heads):
+    if heads % kv_heads or heads % n or (kv_heads % n and n % kv_heads):
         raise ValueError("the heads cannot be dealt out evenly")
     return heads // n, max(1, kv_heads // n)
 
@@ -145,8 +145,18 @@ def _(draw):
         (24, 3, 6),
         (40, 8, 16),
         (16, 1, 8),
+        (12, 8, 4),
     ):
         yield Case({"heads": heads, "kv_heads": kv_heads, "n": n})
+
+
+@local_heads.mistake
+def sharing_unchecked(heads, kv_heads, n):
+    """Twelve query heads cannot share eight key-value heads equally, on one device or on many. That is a condition on
+    the two numbers of heads alone: which one has to divide the other?"""
+    if heads % n or (kv_heads % n and n % kv_heads):
+        raise ValueError("uneven")
+    return heads // n, max(1, kv_heads // n)
 
 
 @local_heads.mistake

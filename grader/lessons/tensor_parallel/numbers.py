@@ -130,6 +130,7 @@ PAIRS = {
 }
 BATCH, INPUTS, HIDDEN, OUTPUTS = 32, 64, 256, 48
 BYTES = "bytes: columns, then rows"
+TURN = "examples from which on gathering W1 and W2 sends less"
 
 
 @functools.lru_cache
@@ -152,6 +153,9 @@ def _sent_by(pair: str):
 def _sends(pair):
     if pair == BYTES:
         return float(_sent_by("columns, then rows").bytes_sent)
+    if pair == TURN:  # the pair's bytes grow with the examples, those of the weights do not
+        gathered = (INPUTS + OUTPUTS) * HIDDEN * 4 * (1 - 1 / MESH["model"])
+        return gathered / _sends(BYTES) * BATCH
     return sorted(c.kind for c in _sent_by(pair).collectives)
 
 
@@ -162,11 +166,25 @@ def _same_sends(one, other, **_):
 
 
 pair_sends = Exercise("pair_sends", points=4, form="table", same=_same_sends, reference=_sends)
-pair_sends.rows((*PAIRS, BYTES), argument="pair")
+pair_sends.rows((*PAIRS, BYTES, TURN), argument="pair")
 
 
 def _of_the_pair(pair, factor):
     return factor * _sends(BYTES) if pair == BYTES else None
+
+
+@pair_sends.mistake
+def weights_counted_whole(pair):
+    """A gather sends (n−1)/n of what it makes whole: a device has one half of each matrix already, and passes that on.
+    How many bytes are that for both, and how many does the pair send for each example?"""
+    return 2 * _sends(TURN) if pair == TURN else None
+
+
+@pair_sends.mistake
+def examples_of_one_device(pair):
+    """So many examples does *one device* have when the two ways send alike. The row asks for all examples, and `batch`
+    deals them out."""
+    return _sends(TURN) / MESH["batch"] if pair == TURN else None
 
 
 @pair_sends.mistake

@@ -17,6 +17,8 @@ from pathlib import Path
 from whole.attacks.machine import INSIDE, quiet
 from whole.attacks.result import Result
 
+from grader.classroom.walls import bubblewrap
+
 TESTS = Path(__file__).parents[2]
 UNSHARE = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--net", "--ipc"]
 
@@ -34,7 +36,8 @@ class Lab:
         """Why there can be no lab on this machine; "" when there can."""
         if not shutil.which("unshare"):
             return "attacks run in namespaces of their own, and there is no `unshare` here"
-        tried = subprocess.run([*_unshare(), "true"], capture_output=True, text=True)
+        walls = [] if bubblewrap.missing() else bubblewrap.command(["true"])  # which can stand outside and not in there
+        tried = subprocess.run([*_unshare(), *(walls or ["true"])], capture_output=True, text=True, env=os.environ)
         return tried.returncode and f"attacks run in namespaces of their own: {tried.stderr.strip()}" or ""
 
     def run(self, attack: str) -> Result:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
+from grader.replay.page import DATA
+
 FULL = {"block_matmul": 2.0, "case3": 4.0}
 HIDDEN = 1500 << 20  # bytes of memory more than before: a run may have less
 
@@ -131,7 +133,8 @@ def multiplied(result: Result) -> str:
 
 
 def unescaped(result: Result) -> str:
-    return "a script in a card" if "<script" in result.cards.lower() else ""
+    """A replay's facts are data, which no browser runs."""
+    return "a script in a card" if "<script" in result.cards.replace(DATA, "").lower() else ""
 
 
 class _Links(HTMLParser):

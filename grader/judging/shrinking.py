@@ -1,0 +1,51 @@
+"""The smallest case on which an answer misses a check: there its program is easily watched."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from grader.exercises.case import Case
+from grader.exercises.collecting import asks, collect
+from grader.exercises.exercise import Exercise
+from grader.exercises.small import small_cases
+from grader.judging.judge import first_missed
+from grader.judging.ladder import describe
+from grader.programs.program import Program
+
+SHRINKING = 1.0  # seconds in which a smaller case is looked for
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A case, the check that an answer misses on it ("" for none), and the first difference."""
+
+    case: Case
+    check: str = ""
+    words: str = ""
+
+    @property
+    def about(self) -> str:
+        return "\n".join(filter(None, [f"In the case: {describe(self.case)}", self.words]))
+
+
+def tried(exercise: Exercise, cases: Iterable[Case], work: Any) -> Iterator[Tried]:
+    """What a program misses on each of these cases, one by one; those of which JAX makes no program are left out."""
+    for case in cases:
+        (answer,) = collect(exercise.form, asks(exercise, [case]), work)
+        if isinstance(answer, Program):
+            yield Tried(case, *first_missed(exercise, case, answer))
+
+
+def smallest(exercise: Exercise, work: Any, check: str) -> Tried:
+    """The smallest case on which it misses this check; where it misses none, one on the exercise's first mesh."""
+    own = exercise.draw_cases()
+    until = time.monotonic() + SHRINKING
+    small: Iterator[Case] = itertools.takewhile(lambda _: time.monotonic() < until, small_cases(exercise))
+    if not check:
+        small = (case for case in small if tuple(case.mesh.values()) == exercise.mesh_shapes[0])
+    each = tried(exercise, itertools.chain(small, own), work)
+    return next((one for one in each if one.check == check), Tried(own[0], check))
