@@ -15,9 +15,10 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh, put
 from grader.arrays.numbers import same_value
+from grader.chips.report import communication
 from grader.exercises import Exercise
 from grader.exercises.plain import plain
-from grader.programs.report import Report, communication
+from grader.programs.report import Report
 
 GRID = {"x": 4, "y": 2}  # the mesh of the lesson
 LINE = {"d": 8}  # all devices in one row
