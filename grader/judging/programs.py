@@ -70,9 +70,13 @@ class ProgramLadder(Ladder):
         return isinstance(one, Execution) and isinstance(other, Execution) and same_results(one, other)
 
     def witnesses(self, failing: int) -> Sequence[int]:
-        """One, on another mesh where there is one: to run a mistake on all would keep the student waiting."""
-        others = [k for k in range(len(self.cases)) if k != failing]
-        return sorted(others, key=lambda k: self.cases[k].mesh == self.cases[failing].mesh)[:1]
+        """Two, where there are so many: the one drawn alike on another mesh, and on its own the last, which is square.
+        (To run a mistake on all would keep the student waiting.)"""
+        own = [k for k, case in enumerate(self.cases) if case.mesh == self.cases[failing].mesh]
+        others = [k for k in range(len(self.cases)) if k not in own]
+        elsewhere = [k for k in others if self.cases[k].mesh == self.cases[others[0]].mesh]
+        alike = [elsewhere[own.index(failing) % len(elsewhere)]] if elsewhere else []
+        return alike + [k for k in own if k != failing][-1:]
 
     def signature(self, check: str, k: int) -> str:
         """What the first wrong array of the result gives away; else, on which mesh all was well."""
