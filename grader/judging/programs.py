@@ -70,13 +70,13 @@ class ProgramLadder(Ladder):
         return isinstance(one, Execution) and isinstance(other, Execution) and same_results(one, other)
 
     def witnesses(self, failing: int) -> Sequence[int]:
-        """Two, where there are so many: the one drawn alike on another mesh, and on its own the last, which is square.
-        (To run a mistake on all would keep the student waiting.)"""
+        """Three at most: the one drawn alike on another mesh, on its own the last, which is square, and the very first,
+        on which nothing was missed. (To run a mistake on all would keep the student waiting.)"""
         own = [k for k, case in enumerate(self.cases) if case.mesh == self.cases[failing].mesh]
         others = [k for k in range(len(self.cases)) if k not in own]
         elsewhere = [k for k in others if self.cases[k].mesh == self.cases[others[0]].mesh]
         alike = [elsewhere[own.index(failing) % len(elsewhere)]] if elsewhere else []
-        return alike + [k for k in own if k != failing][-1:]
+        return sorted({*alike, *[k for k in own if k != failing][-1:], *[0][:failing]}, key=[*alike, *own, 0].index)
 
     def signature(self, check: str, k: int) -> str:
         """What the first wrong array of the result gives away; else, on which mesh all was well."""
