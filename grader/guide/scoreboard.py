@@ -10,6 +10,7 @@ from grader.arrays.words import as_inline_html
 from grader.exercises.compilers import compilers_bytes, par
 from grader.exercises.exercise import Exercise
 from grader.guide.attempts import Attempt, attempts
+from grader.guide.progress import NO_LESSONS
 from grader.guide.syllabus import syllabus
 
 HEADER = ("exercise", "par", "yours", "the compiler's", "")
@@ -36,23 +37,28 @@ class Round:
 
 @dataclass(frozen=True)
 class Scoreboard:
-    """The exercises of a lesson that are held against the compiler, in the order of its text."""
+    """The exercises of a lesson that are held against the compiler, in the order of its text.
+
+    `note` says what the numbers are, or why there are none.
+    """
 
     rounds: tuple[Round, ...]
+    note: str
 
     def __repr__(self) -> str:
         if not self.rounds:
-            return NO_RIVAL
+            return self.note
         rows = [HEADER, *(each.cells for each in self.rounds)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join([*(_line(row, widths) for row in rows), NOTE])
+        return "\n".join([*(_line(row, widths) for row in rows), self.note])
 
     def _repr_html_(self) -> str:
+        note = f"<p>{as_inline_html(self.note)}</p>"
         if not self.rounds:
-            return f"<p>{NO_RIVAL}</p>"
+            return note
         header = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in HEADER)
         rows = "".join(f"<tr>{''.join(map(_cell, each.cells))}</tr>" for each in self.rounds)
-        return f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table><p>{as_inline_html(NOTE)}</p>"
+        return f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>{note}"
 
 
 def scoreboard(lesson: str) -> Scoreboard:
@@ -68,11 +74,13 @@ def scoreboard(lesson: str) -> Scoreboard:
     from grader.lessons import EXERCISES  # here, so that `import grader` stays quick
 
     texts = {one.name: one.exercises for one in syllabus()}
-    if texts and lesson not in texts:
+    if not texts:
+        return Scoreboard((), NO_LESSONS)
+    if lesson not in texts:
         raise ValueError(f"There is no lesson {lesson!r}; there are {', '.join(texts)}.")
-    exercises = [EXERCISES[text.name] for text in texts.get(lesson, ())]  # none while hand-ins are graded
+    rivals = [EXERCISES[text.name] for text in texts[lesson] if EXERCISES[text.name].against_compiler]
     made = attempts()
-    return Scoreboard(tuple(_round(exercise, made) for exercise in exercises if exercise.against_compiler))
+    return Scoreboard(tuple(_round(exercise, made) for exercise in rivals), NOTE if rivals else NO_RIVAL)
 
 
 def _round(exercise: Exercise, made: Sequence[Attempt]) -> Round:
