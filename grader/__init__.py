@@ -10,6 +10,7 @@ from grader.guide.guesses import guess
 from grader.guide.hints import hint, reset
 from grader.guide.progress import progress
 from grader.guide.receipts import hand_in
+from grader.guide.scoreboard import scoreboard
 from grader.processes.launch import launch
 from grader.processes.trial import trial
 from grader.programs.compilations import compilations
@@ -32,6 +33,7 @@ __all__ = [
     "replay",
     "reset",
     "review",
+    "scoreboard",
     "trial",
     "watch",
     "welcome",

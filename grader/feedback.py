@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from grader.arrays.ratios import as_html, as_text
 from grader.arrays.words import as_inline_html
-from grader.exercises.verdict import Outcome, Verdict
+from grader.exercises.verdict import Outcome, Score, Verdict
 
 GOOD, PART, BAD, OPEN = (
     "#1a7f4b",
@@ -52,8 +52,19 @@ def plain_card(verdict: Verdict, offer: Offer | None = None) -> str:
         lines += ["", *(_wrapped(part) for part in verdict.words.split("\n"))]
         lines += ["", *as_text(verdict.ratios), ""] if verdict.ratios else []
         lines += [f"In the case: {verdict.where}"] if verdict.where else []
+    lines += [_score(verdict.score)] if verdict.score else []
     lines += [offer.words] if offer else []
     return "\n".join(line.rstrip() for line in lines).strip()
+
+
+def _score(score: Score) -> str:
+    """What each device sends: what is enough, the answer's, the compiler's."""
+    told = f"par {score.par:,} B · yours {score.yours:,} B · the compiler's {score.compilers:,} B"
+    if score.star:
+        return f"{told} · ★ You beat the compiler."
+    if score.yours == score.compilers:
+        return f"{told} · As few as the compiler's."
+    return f"{told} · The compiler sends less. What does it do that you do not?"
 
 
 def _wrapped(paragraph: str) -> str:
@@ -83,6 +94,7 @@ def card(verdict: Verdict, offer: Offer | None = None) -> str:
         f"{headline}</strong> "
         f"<code>{html.escape(verdict.exercise)}</code> · {html.escape(_points(verdict))}</div>",
         _steps(verdict),
+        f"<div>{html.escape(_score(verdict.score))}</div>" if verdict.score else "",
     ]
     if not verdict.passed:
         parts += [

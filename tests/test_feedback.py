@@ -1,5 +1,6 @@
 """Cards and texts of verdicts; and what `check` shows and returns."""
 
+import html
 import json
 import re
 from dataclasses import asdict
@@ -15,7 +16,7 @@ from grader import feedback
 from grader.arrays.blocks import blocks
 from grader.arrays.ratios import Ratio
 from grader.arrays.words import as_inline_html
-from grader.exercises.verdict import Outcome, Verdict
+from grader.exercises.verdict import Outcome, Score, Verdict
 from grader.lessons import EXERCISES
 from grader.reviews.question import Text
 
@@ -39,6 +40,21 @@ def test_a_pass_is_short():
 def test_a_miss_shows_the_ladder_the_words_and_the_case():
     shown = feedback.plain_card(verdict("It is wrong.", where="mesh x=4"))
     assert shown == "case3: 0 of 4 points\n✓ runs  ✗ values  · work\n\nIt is wrong.\nIn the case: mesh x=4"
+
+
+@pytest.mark.parametrize(
+    "yours, words",
+    [
+        (1_536, "★ You beat the compiler."),
+        (2_304, "As few as the compiler's."),
+        (3_000, "The compiler sends less. What does it do that you do not?"),
+    ],
+)
+def test_a_right_program_is_held_against_the_compilers(yours, words):
+    told = f"par 1,024 B · yours {yours:,} B · the compiler's 2,304 B · {words}"
+    scored = verdict(score=Score(1_024, yours, 2_304))
+    assert feedback.plain_card(scored).splitlines()[-1] == told
+    assert f"<div>{html.escape(told)}</div>" in feedback.card(scored)
 
 
 def test_what_happened_is_told_by_fields_and_not_by_words():
@@ -76,6 +92,7 @@ HALVES = [blocks((4, 2), P("x"), {"x": 4}, value=np.full((4, 2), value)) for val
 WRONG = "The parts are not added up:\n- Which `psum` is missing?\n- Is it `x < y`?"
 CARDS = {
     "right": verdict(),
+    "right_with_a_star": verdict(score=Score(256, 256, 384)),
     "partly_right_with_a_picture": Verdict(
         "case3",
         (Outcome.earned("case3", "values", 2), Outcome.missed("case3", "communication", 2, WRONG)),

@@ -47,7 +47,9 @@ class Exercise:
     `form` says what an answer is: `"program"`, `"function"`, `"table"` or `"processes"`, each of which is a class of
     `grader.exercises.forms`.
 
-    A program is written with shard_map, unless it is left to the compiler (`by_compiler`). A function that is
+    A program is written with shard_map, unless it is left to the compiler (`by_compiler`). Where it is written
+    `against_compiler`, the bytes that a right one sends are held against those of the compiler, which is given the
+    reference: JAX must be able to trace it. Every case has then a limit `BytesSent`. A function that is
     `on_devices` may bring no array up from the host: what it is given lies on devices, and stays there.
     `same`, where equal is too much to ask, says whether two values are the same answer:
     `same(one, other, **arguments)`.
@@ -61,6 +63,7 @@ class Exercise:
     mesh_shapes: tuple[tuple[int, ...], ...] = ((4, 2), (2, 4), (8, 1), (1, 8))
     drawn: Callable[[Draw], Iterable[Case] | Case] | None = None
     by_compiler: bool = False
+    against_compiler: bool = False
     on_devices: bool = False
     same: Callable[..., bool] | None = None
 

@@ -9,12 +9,27 @@ from grader.arrays.ratios import Ratio
 
 
 @dataclass(frozen=True)
+class Score:
+    """Bytes that each device sends, added up over the cases: what is enough (`par`), the answer's, the compiler's."""
+
+    par: int
+    yours: int
+    compilers: int
+
+    @property
+    def star(self) -> bool:
+        """Whether the answer sends less than the compiler's own program."""
+        return self.yours < self.compilers
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What the judge says of one answer.
 
     `outcomes` has one record per check. `where` describes the case in which a check was missed;
     `expected` and `found` say, where that helps, what each device should hold in that case and what it does hold;
     `ratios` how each array of the result compares with the expected one, where there are several.
+    `score` holds a right program against the compiler's, where the exercise asks for that.
     """
 
     exercise: str
@@ -23,6 +38,7 @@ class Verdict:
     expected: Blocks | None = None
     found: Blocks | None = None
     ratios: tuple[Ratio, ...] = ()
+    score: Score | None = None
 
     @property
     def points(self) -> float:

@@ -25,13 +25,18 @@ FILE = "checks.jsonl"
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of one check. `state` is right, partly, wrong or open; `time` is in seconds since 1970."""
+    """What came of one check. `state` is right, partly, wrong or open; `time` is in seconds since 1970.
+
+    Of a right program that is held against the compiler's, `sent` are the bytes that it sends, where `par` are enough.
+    """
 
     exercise: str
     points: float
     worth: float
     state: str
     time: float
+    sent: int | None = None
+    par: int | None = None
 
 
 def folder() -> Path | None:
@@ -56,7 +61,8 @@ def keep(verdict: Verdict) -> None:
 
 
 def _attempt(verdict: Verdict) -> Attempt:
-    return Attempt(verdict.exercise, verdict.points, verdict.worth, _state(verdict), round(time.time(), 3))
+    score = {"sent": verdict.score.yours, "par": verdict.score.par} if verdict.score else {}
+    return Attempt(verdict.exercise, verdict.points, verdict.worth, _state(verdict), round(time.time(), 3), **score)
 
 
 def _state(verdict: Verdict) -> str:
@@ -117,6 +123,6 @@ def _read(line: str) -> Iterator[Attempt]:
         found = Attempt(**json.loads(line))
     except (ValueError, TypeError, RecursionError):
         return
-    numbers = (found.points, found.worth, found.time)
+    numbers = (found.points, found.worth, found.time, found.sent or 0, found.par or 0)
     if isinstance(found.exercise, str) and all(type(n) in (int, float) and abs(n) < 1e12 for n in numbers):
         yield found

@@ -22,7 +22,7 @@ from grader.exercises.answers import Answer, Problem, Script
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise, Mistake
-from grader.exercises.verdict import Outcome, Verdict
+from grader.exercises.verdict import Outcome, Score, Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution
 from grader.judging.miss import Miss, unanswered
@@ -71,6 +71,10 @@ class Ladder(ABC):
         """What the miss of a case gives away when no mistake behaves the same."""
         return ""
 
+    def score(self) -> Score | None:
+        """How a right answer compares with the compiler's."""
+        return None
+
     def where(self, k: int) -> str:
         """The case in which a check was missed, where the words do not tell it."""
         return describe(self.cases[k])
@@ -94,7 +98,7 @@ class Ladder(ABC):
         number = first[0] if first else len(rungs)
         earned = tuple(Outcome.earned(name, rung.check, rung.worth) for rung in rungs[:number])
         if first is None:
-            return Verdict(name, earned)
+            return Verdict(name, earned, score=self.score())
         rung, k, miss = rungs[number], *first[1:]
         rest = (Outcome.untried(name, r.check, r.worth, rung.check) for r in rungs[number + 1 :])
         outcomes = (*earned, self.missed(rung, k, miss), *rest)

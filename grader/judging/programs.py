@@ -16,7 +16,9 @@ import numpy as np
 from grader.arrays.laid import holds_arrays, values_of
 from grader.exercises.answers import Problem
 from grader.exercises.case import Case
+from grader.exercises.compilers import compilers_bytes, par
 from grader.exercises.exercise import Exercise
+from grader.exercises.verdict import Score
 from grader.judging import costs, results
 from grader.judging.behaviour import Execution, block_values, same_behaviour, same_results
 from grader.judging.errors import meaning, stopped
@@ -77,6 +79,12 @@ class ProgramLadder(Ladder):
         elsewhere = [k for k in others if self.cases[k].mesh == self.cases[others[0]].mesh]
         alike = [elsewhere[own.index(failing) % len(elsewhere)]] if elsewhere else []
         return sorted({*alike, *[k for k in own if k != failing][-1:], *[0][:failing]}, key=[*alike, *own, 0].index)
+
+    def score(self) -> Score | None:
+        if not self.exercise.against_compiler:
+            return None
+        yours = sum(self._run(k).structure.bytes_sent for k in range(len(self.cases)))
+        return Score(par(self.cases), yours, compilers_bytes(self.exercise, self.cases))
 
     def signature(self, check: str, k: int) -> str:
         """What the first wrong array of the result gives away; else, on which mesh all was well."""

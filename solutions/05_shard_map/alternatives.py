@@ -179,3 +179,36 @@ def layer_constrained__before_the_bias(x, w, b, *, mesh):
 
 def layer_constrained__out_shardings(x, w, b, *, mesh):
     return jax.jit(lambda x, w, b: jax.nn.sigmoid(x @ w + b), out_shardings=NamedSharding(mesh, P("y", "x")))(x, w, b)
+
+
+def beat_the_compiler__sorted_first(v, *, mesh):
+    """The halves are put in the order of their turns before they travel, and in the order of rows behind."""
+
+    def send(half, turn):
+        receivers = [2 * (2 * y + (x + turn) % 2) + x // 2 for x in range(4) for y in range(2)]
+        return lax.ppermute(half, ("x", "y"), list(enumerate(receivers)))
+
+    @partial(jax.shard_map, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y", "x"))
+    def body(block):
+        odd = lax.axis_index("x") % 2 == 1
+        left, right = jnp.split(block, 2, axis=1)
+        first, second = send(jnp.where(odd, right, left), 0), send(jnp.where(odd, left, right), 1)
+        return jnp.concatenate([jnp.where(odd, second, first), jnp.where(odd, first, second)])
+
+    return body(v)
+
+
+def beat_the_compiler__rolled(v, *, mesh):
+    """A permutation is written from the receivers' side, and the halves are rolled into their places."""
+    sides = [(x, y) for x in range(4) for y in range(2)]
+
+    def body(block):
+        place, (rows, columns) = lax.axis_index("x"), block.shape
+        halves = jnp.roll(block.reshape(rows, 2, columns // 2).swapaxes(0, 1), -(place % 2), axis=0)
+        came = [
+            lax.ppermute(halves[j], ("x", "y"), [(2 * (2 * y + (x + j) % 2) + x // 2, 2 * x + y) for x, y in sides])
+            for j in range(2)
+        ]
+        return jnp.roll(jnp.stack(came), place % 2, axis=0).reshape(2 * rows, -1)
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y", "x"), check_vma=False)(v)

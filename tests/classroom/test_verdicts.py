@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import select
 import signal
 import time
@@ -12,6 +13,7 @@ import psutil
 import pytest
 
 from grader.classroom.verdicts.judge import Judge
+from grader.classroom.verdicts.records import from_record, to_record
 from grader.exercises.as_json import to_json
 from grader.exercises.collecting import asks, collect
 from grader.lessons import find
@@ -110,6 +112,13 @@ def test_an_evaluator_that_somebody_else_kills_costs_nobody_anything():
     verdict = judge(find("case3"), 3, _answers("case3", 3, right)).verdict
     judge.close()
     assert verdict.points == 4
+
+
+def test_a_right_program_is_held_against_the_compilers_and_its_score_travels(judge):
+    judged = judge(find("case3"), 3, _answers("case3", 3, right))
+    assert judged.verdict.score is not None and not judged.verdict.score.star
+    assert "As few as the compiler's." in judged.text
+    assert from_record(json.loads(json.dumps(to_record(judged)))) == judged
 
 
 def test_answers_that_make_no_sense_get_a_message_not_a_crash(judge):

@@ -94,14 +94,21 @@ def test_a_launch_or_a_trial_in_a_hand_in_says_that_it_is_not_run(graded, solved
 
 @pytest.mark.needs("walls")
 def test_a_students_own_progress_and_hints_are_not_there_and_do_no_harm(graded, solved):
-    calls = ["import grader\ngrader.progress()", "grader.hint('case3')", "grader.reset('case3')", "grader.hand_in()"]
+    calls = [
+        "import grader\ngrader.progress()",
+        "grader.hint('case3')",
+        "grader.reset('case3')",
+        "grader.scoreboard('07_matmul')",
+        "grader.hand_in()",
+    ]
     for call in reversed(calls):
         solved.cells.insert(1, nbformat.v4.new_code_cell(call))
     result = graded(solved)
     assert points(result) == FULL
     shown = [outputs_of(result, call) for call in calls]
-    assert [[output.output_type for output in outputs] for outputs in shown] == [["execute_result"]] * 4
-    assert "while hand-ins are graded" in shown[0][0].data["text/plain"]
+    assert [[output.output_type for output in outputs] for outputs in shown] == [["execute_result"]] * len(calls)
+    for told in (shown[0], shown[3]):  # progress, and the scoreboard
+        assert "while hand-ins are graded" in told[0].data["text/plain"]
 
 
 # What a notebook may do without harm to its marks.

@@ -3,10 +3,11 @@
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
-from grader.exercises.verdict import Outcome, Verdict
+from grader.exercises.verdict import Outcome, Score, Verdict
 from grader.guide import attempts as room
 from grader.guide.attempts import CHOSEN, NO_STUDENT, attempts, keep, trouble
 
@@ -36,6 +37,12 @@ def test_each_check_in_a_notebook_is_kept(notebook, home):
         keep(verdict)
     assert [(one.points, one.state) for one in attempts()] == [(0, "open"), (0, "wrong"), (1, "partly"), (4, "right")]
     assert trouble() == ""
+
+
+def test_the_bytes_of_a_program_that_is_held_against_the_compilers_are_kept(notebook, home):
+    for verdict in (RIGHT, replace(RIGHT, score=Score(256, 300, 384))):
+        keep(verdict)
+    assert [(one.sent, one.par) for one in attempts()] == [(None, None), (300, 256)]
 
 
 def test_outside_a_notebook_nothing_is_kept(home):
@@ -68,6 +75,7 @@ def test_lines_that_somebody_has_spoilt_are_passed_over(notebook, home):
         file.write("\n{\n[]\n7\nnull\n{'exercise': 1}\n" + json.dumps({"exercise": "case3"}) + '\n{"exercise": "cas')
         file.write('\n{"exercise": 1, "points": 1, "worth": 1, "state": "right", "time": 1}')
         file.write('\n{"exercise": "case3", "points": NaN, "worth": 1, "state": "right", "time": 1}')
+        file.write('\n{"exercise": "case3", "points": 4, "worth": 4, "state": "right", "time": 1, "sent": "3"}')
         file.write('\n{"exercise": "case3", "points": "4", "worth": 1, "state": "right", "time": 1}\n{"exercise": "ca')
     keep(RIGHT)
     assert [one.state for one in attempts()] == ["wrong", "right"]

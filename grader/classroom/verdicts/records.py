@@ -11,9 +11,9 @@ from grader.arrays.ratios import Ratio
 from grader.arrays.words import legible
 from grader.classroom.inside.wire import BLOCKS, NAME
 from grader.exercises.as_json import from_json, to_json
-from grader.exercises.codecs import FLAG, Codec, data_class, optional, plain_type, tuple_of
+from grader.exercises.codecs import FLAG, NUMBER, Codec, data_class, optional, plain_type, tuple_of
 from grader.exercises.exercise import Exercise
-from grader.exercises.verdict import Outcome, Verdict
+from grader.exercises.verdict import Outcome, Score, Verdict
 
 LONGEST_WORDS = 40_000  # characters of one sentence of a verdict; an error of JAX may be long
 
@@ -85,6 +85,7 @@ OUTCOME = data_class(
     open=FLAG,
 )
 RATIO = data_class(Ratio, name=WORDS, least=RATIO_PART, most=RATIO_PART, apart=FLAG)
+SCORE = data_class(Score, par=NUMBER, yours=NUMBER, compilers=NUMBER)
 VERDICT = data_class(
     Verdict,
     exercise=NAME,
@@ -93,4 +94,5 @@ VERDICT = data_class(
     expected=optional(BLOCKS),
     found=optional(BLOCKS),
     ratios=tuple_of(RATIO),
+    score=optional(SCORE),
 )

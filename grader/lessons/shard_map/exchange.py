@@ -1,0 +1,126 @@
+"""§ 11, a change of layout that is cheaper by hand than the compiler's."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.exercises import BytesSent, Case, Exercise
+from grader.lessons.shared import bytes_sent, device_map
+
+BEFORE, AFTER = P("x", "y"), P("y", "x")
+PLACES = tuple(itertools.product(range(4), range(2)))  # (x, y) of every device
+
+beat_the_compiler = Exercise(
+    "beat_the_compiler", points=5, mesh_shapes=((4, 2),), reference=lambda v: v, against_compiler=True
+)
+
+
+@beat_the_compiler.cases
+def _(draw):
+    i, j = draw.lengths(2, divisible_by=8)
+    half = i * j // 8 // 2
+    return Case(
+        {"v": draw.array(i, j, spec=BEFORE)},
+        draw.mesh("x", "y"),
+        AFTER,
+        limits=[BytesSent(2 * bytes_sent("collective_permute", half, 8))],
+    )
+
+
+def _number(x: int, y: int) -> int:
+    return 2 * x + y
+
+
+def _in_two_turns(block, row_half=lambda place, turn: (place + turn) % 2, number=_number):
+    """Every half block straight to where it belongs; a mistake puts another row half, or numbers devices otherwise."""
+    rows, width = block.shape[0], block.shape[1] // 2
+    place = lax.axis_index("x")
+    result = jnp.zeros((2 * rows, width), block.dtype)
+    for turn in (0, 1):
+        piece = lax.dynamic_slice_in_dim(block, width * ((place + turn) % 2), width, axis=1)
+        pairs = [(number(x, y), number(2 * y + (x + turn) % 2, x // 2)) for x, y in PLACES]
+        came = lax.ppermute(piece, ("x", "y"), pairs)
+        result = lax.dynamic_update_slice_in_dim(result, came, rows * row_half(place, turn), axis=0)
+    return result
+
+
+@beat_the_compiler.mistake
+def in_pairs_then_whole_blocks(v, *, mesh):
+    """That is the compiler's own way: halves are exchanged within pairs of devices, and then whole blocks move. Half
+    of every block travels twice. Where does each half belong in the end, and who can send it there at
+    once?"""
+
+    def body(block):
+        paired = lax.all_to_all(block, "x", 1, 0, axis_index_groups=[[0, 1], [2, 3]], tiled=True)
+        pairs = [(_number(x, y), _number(2 * y + x % 2, x // 2)) for x, y in PLACES]
+        return lax.ppermute(paired, ("x", "y"), pairs)
+
+    return device_map(body, mesh, BEFORE, AFTER)(v)
+
+
+@beat_the_compiler.mistake
+def whole_and_then_cut(v, *, mesh):
+    """Every device gathered the whole array, and kept one block of it. It needs two halves, and they lie on two
+    devices: on which?"""
+
+    def body(block):
+        columns = lax.all_gather(block, "y", axis=1, tiled=True)
+        whole = lax.all_gather(columns, "x", axis=0, tiled=True)
+        rows, width = whole.shape[0] // 2, whole.shape[1] // 4
+        return lax.dynamic_slice(whole, (rows * lax.axis_index("y"), width * lax.axis_index("x")), (rows, width))
+
+    return device_map(body, mesh, BEFORE, AFTER)(v)
+
+
+@beat_the_compiler.mistake
+def put_in_the_order_of_turns(v, *, mesh):
+    """Every half arrives where it belongs, but what came first was put above what came second. On every other device
+    the lower rows come first. How does a device know, from its own x and the turn, whose rows have come?"""
+    return device_map(lambda block: _in_two_turns(block, lambda place, turn: turn), mesh, BEFORE, AFTER)(v)
+
+
+@beat_the_compiler.mistake
+def numbered_down_the_columns(v, *, mesh):
+    """The pairs of a ppermute over ("x", "y") are numbers of devices, and the last axis counts fastest: device (x, y)
+    is number 2x + y. Here they were numbered as if x counted fastest."""
+    return device_map(lambda block: _in_two_turns(block, number=lambda x, y: x + 4 * y), mesh, BEFORE, AFTER)(v)
+
+
+@beat_the_compiler.mistake
+def all_send_the_same_half(v, *, mesh):
+    """In one turn all devices sent their left half, in the other their right one. Then two devices send to the same
+    one in the same turn, while others receive nothing; a ppermute brings each device one block at most. Let one of
+    the two begin with its other half."""
+
+    def body(block):
+        width = block.shape[1] // 2
+        came = [
+            lax.ppermute(
+                block[:, turn * width :][:, :width],
+                ("x", "y"),
+                [(_number(x, y), _number(2 * y + turn, x // 2)) for x, y in PLACES],
+            )
+            for turn in (0, 1)
+        ]
+        return jnp.concatenate(came)
+
+    return device_map(body, mesh, BEFORE, AFTER)(v)
+
+
+@beat_the_compiler.mistake
+def asked_for_the_new_layout(v, *, mesh):
+    """in_specs ask for the blocks as they should lie in the end, so the compiler moved them before your function began,
+    in its own way. Describe them as they lie, and move them yourself."""
+    return device_map(lambda block: block, mesh, AFTER, AFTER)(v)
+
+
+@beat_the_compiler.mistake
+def left_the_move_to_the_compiler(v, *, mesh):
+    """A constraint says where the blocks should lie, and leaves to the compiler how they come there. It is the
+    compiler that you are to beat: who sends which half to whom?"""
+    return lax.with_sharding_constraint(v + 0, NamedSharding(mesh, AFTER))
