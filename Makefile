@@ -5,11 +5,14 @@ VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 READY := $(VENV)/.ready
 LOCKED := --quiet --no-deps --require-hashes
+# (The TPU's compiler is in a lock of its own: it is large, and JAX would look for TPUs wherever it finds it.)
+COMPILE := uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+  --custom-compile-command "make lock" --quiet
 LESSONS := $(wildcard solutions/*/*.md)
 GRADER := $(shell find grader -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help grade feedback quick test slow truth lab course book coverage bench lint lock clean
+.PHONY: help grade feedback quick test slow truth lab course book coverage bench tpu lint lock clean
 
 help:  ## Show what each target is for
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -48,14 +51,17 @@ coverage: $(READY)  ## Show which rows of the checklist are taught, and where
 bench: $(READY) .cache/course  ## Compare with stock nbgrader, in one run
 	python bench/bench.py
 
+tpu: $(READY)  ## Install the TPU's compiler too (200 MB; Linux): `grader.communication(…, on="v5e:16x16")` needs no TPU
+	uv pip install --python $(VENV) --target $(VENV)/tpu $(LOCKED) -r requirements-tpu.lock
+
 lint: $(READY)  ## Check style, format and types
 	ruff check grader tests bench solutions
 	ruff format --check grader tests bench solutions
 	mypy
 
 lock: $(READY)  ## Pin all packages anew in requirements.lock
-	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --custom-compile-command "make lock" --upgrade --quiet --output-file requirements.lock
+	$(COMPILE) --no-emit-package libtpu --upgrade --output-file requirements.lock
+	$(COMPILE) --constraint requirements.lock --no-header | awk '/^[^ ]/ { wanted = /^libtpu==/ } wanted' > requirements-tpu.lock
 
 clean:  ## Remove what was made here, but not what was handed in
 	rm -rf $(VENV) .cache dist autograded feedback grades.csv .pytest_cache .ruff_cache .mypy_cache

@@ -4,6 +4,7 @@ from grader import draw
 from grader.arrays.devices import eight_devices
 from grader.arrays.ratios import ratios
 from grader.check import check
+from grader.chips.report import communication
 from grader.first_cell import welcome
 from grader.guide.guesses import guess
 from grader.guide.hints import hint, reset
@@ -12,7 +13,6 @@ from grader.guide.receipts import hand_in
 from grader.processes.launch import launch
 from grader.processes.trial import trial
 from grader.programs.compilations import compilations
-from grader.programs.report import communication
 from grader.replay.watch import replay
 from grader.reviews.asking import review
 from grader.watch import watch

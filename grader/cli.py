@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ELSEWHERE = (
-    "`grader launch SCRIPT` and `grader progress` work everywhere; all other commands are an instructor's, and need a "
-    "clone of the course's repository and what `make grade` installs there"
+    "`grader launch SCRIPT`, `grader progress` and `grader chips` work everywhere; all other commands are an "
+    "instructor's, and need a clone of the course's repository and what `make grade` installs there"
 )
 
 
@@ -19,6 +19,8 @@ def main() -> None:
         sys.exit(_launch(sys.argv[2:]))
     if sys.argv[1:2] == ["progress"]:
         sys.exit(_progress(sys.argv[2:]))
+    if sys.argv[1:2] == ["chips"]:
+        sys.exit(_chips(sys.argv[2:]))
     try:
         from grader.classroom import commands
 
@@ -57,6 +59,20 @@ def _progress(arguments: Sequence[str]) -> int:
         arguments
     )
     print(progress())
+    return 0
+
+
+def _chips(arguments: Sequence[str]) -> int:
+    """Print the pods that programs can be compiled for, and whether the compiler is here; return the exit status."""
+    from grader.chips.compiling import how_to_get, libtpu_version
+    from grader.chips.topologies import usual_pods
+
+    argparse.ArgumentParser(
+        "grader chips", description="The pods that `grader.communication(…, on=POD)` compiles for, without their chips."
+    ).parse_args(arguments)
+    version = libtpu_version()
+    print(usual_pods())
+    print(f"The TPU's compiler is here: libtpu {version}." if version else how_to_get())
     return 0
 
 

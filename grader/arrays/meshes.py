@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+import unittest.mock
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -24,6 +25,23 @@ def make_mesh(sizes: Mapping[str, int], *, explicit: bool = False) -> Mesh:
 def no_mesh() -> contextlib.AbstractContextManager[None]:
     """For a block of code, no mesh is in force: an earlier cell may have left one behind with `jax.set_mesh`."""
     return jax.set_mesh(Mesh(np.empty((), object), ()))
+
+
+@contextlib.contextmanager
+def mesh_set_in_a_trace() -> Iterator[None]:
+    """For a block of code, `jax.set_mesh` does in a function that is being traced what it does when that is called.
+
+    JAX refuses it there. What is set for good holds until the block ends.
+    """
+    with contextlib.ExitStack() as until_the_end:
+
+        def set_mesh(mesh: Mesh) -> contextlib.AbstractContextManager[Any]:
+            for_good = until_the_end.enter_context(contextlib.ExitStack())
+            for_good.enter_context(jax.sharding.use_abstract_mesh(mesh.abstract_mesh))
+            return for_good
+
+        with unittest.mock.patch.object(jax, "set_mesh", set_mesh):
+            yield
 
 
 def aval(shape: tuple[int, ...], dtype: Any, spec: P, mesh: Mesh) -> jax.ShapeDtypeStruct:

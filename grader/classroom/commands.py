@@ -113,6 +113,11 @@ def progress() -> None:  # the same
 
 
 @app.command()
+def chips() -> None:  # the same
+    """List the TPU pods that `grader.communication(…, on=POD)` compiles for, without their chips."""
+
+
+@app.command()
 def feedback() -> None:
     """Write the feedback pages anew, from what is graded."""
     from grader.classroom.grading.grade import write_feedback

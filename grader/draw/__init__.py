@@ -11,6 +11,7 @@ from grader.draw.grids import groups, mesh, route
 from grader.draw.layouts import compare, devices, matmul, shards, text
 from grader.draw.picture import Picture
 from grader.draw.places import placement
+from grader.draw.pods import pod
 from grader.draw.tables import table
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "matmul",
     "mesh",
     "placement",
+    "pod",
     "ring",
     "route",
     "shards",

@@ -57,13 +57,15 @@ class Problem:
 
     `kind`: "missing" (the name does not exist), "starter" (still the `...` of the starter), "error"
     (it raised `error` with `message`, while JAX was given arrays of the types `operands`), "refused"
-    (`message` says why it cannot be judged).
+    (`message` says why it cannot be judged). `line` is the line of the student's own cell that led there, its number
+    before it.
     """
 
     kind: Literal["missing", "starter", "error", "refused"]
     error: str = ""
     message: str = ""
     operands: tuple[str, ...] = ()
+    line: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import linecache
+import os
 import traceback
 from collections.abc import Sequence
 from types import FrameType, TracebackType
@@ -20,6 +22,7 @@ from grader.exercises.forms import FORMS, Form
 from grader.programs.program import Refused, trace
 
 # The files through which a student's code is called: they are none of its own.
+LONGEST_LINE = 120  # characters of a line that are shown
 CALLED_THROUGH = (__file__, forms.__file__, trace.__code__.co_filename)
 
 
@@ -60,7 +63,10 @@ def _guarded(form: Form, work: Any, ask: Ask) -> Answer:
     except NotImplementedError as error:
         return Problem("error", "NotImplementedError", str(error)) if str(error) else Problem("starter")
     except Exception as error:  # whatever a student's code may raise
-        return Problem("error", type(error).__name__, str(error)[:4000], _operands(error.__traceback__))
+        trace_back = error.__traceback__
+        return Problem(
+            "error", type(error).__name__, str(error)[:4000], _operands(trace_back), _line_of_a_cell(trace_back)
+        )
 
 
 def _operands(trace_back: TracebackType | None) -> tuple[str, ...]:
@@ -69,6 +75,13 @@ def _operands(trace_back: TracebackType | None) -> tuple[str, ...]:
     written = [k for k, frame in enumerate(calls) if not _belongs_to_a_library(frame)]
     inside = calls[written[-1] + 1 :] if written else []
     return next((types for frame in inside if (types := _array_types(frame))), ())
+
+
+def _line_of_a_cell(trace_back: TracebackType | None) -> str:
+    """The last line of the student's own that was under way, with its number: cells are in no file."""
+    places = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(trace_back)]
+    lines = [(number, linecache.getline(file, number).strip()) for file, number in places if not os.path.exists(file)]
+    return next((f"{number}: {text[:LONGEST_LINE]}" for number, text in reversed(lines) if text), "")
 
 
 def _belongs_to_a_library(frame: FrameType) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from grader.arrays.described import built, uploaded
-from grader.arrays.meshes import aval, make_mesh
+from grader.arrays.meshes import aval, make_mesh, mesh_set_in_a_trace
 from grader.exercises.answers import Answer, Ask, Layout, Problem, Script, Value
 from grader.exercises.case import Case, Draw
 from grader.exercises.plain import plain
@@ -69,7 +69,7 @@ class Programs(Form):
         def finished(*arrays: Any) -> Any:
             return _something(work(*arrays, **fixed, mesh=mesh), work)
 
-        with _whole_tracebacks():
+        with _whole_tracebacks(), mesh_set_in_a_trace():
             if ask.cotangents is None:
                 return trace(finished, *avals)
             return trace(with_gradient(finished, len(avals)), *avals, _avals(ask.cotangents, mesh))

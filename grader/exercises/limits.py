@@ -161,6 +161,37 @@ class BytesSent(Limit):
 
 
 @dataclass(frozen=True)
+class ManualAlong(Limit):
+    """The axes along which a program is to be written per device; along the others the compiler divides it."""
+
+    axes: tuple[str, ...]
+
+    def of_written(self, facts: Facts) -> str:
+        manual = {axis for one in facts.written.manual for axis in _long(one.axes, facts.mesh)}
+        if not (besides := sorted(manual - set(self.axes))):
+            return ""
+        return (
+            f"The result is right, but the function is written per device along {', '.join(besides)} as well, and was "
+            f"to be so along {', '.join(self.axes)} only. Which argument of `jax.shard_map` says which axes are meant?"
+        )
+
+
+@dataclass(frozen=True)
+class ByCompiler(Limit):
+    """No shard_map: the program is to be divided by the compiler."""
+
+    def of_compiled(self, facts: Facts) -> str:
+        if not facts.written.manual:
+            return ""
+        return "The result is right, but it is written with shard_map, and it was to be left to the compiler here."
+
+
+@dataclass(frozen=True)
+class EitherWay(Limit):
+    """Leave is given to leave the program to the compiler: the other limits then hold for what that sends."""
+
+
+@dataclass(frozen=True)
 class OneWay(Limit):
     """How many bytes permutes may send to one neighbour."""
 
@@ -244,7 +275,20 @@ class Flops(Limit):
 
 
 # What is told first where several are exceeded.
-ORDER: tuple[type[Limit], ...] = (Besides, Moves, Turns, BytesSent, OneWay, Steps, Meanwhile, Written, Flops)
+ORDER: tuple[type[Limit], ...] = (
+    EitherWay,
+    ByCompiler,
+    ManualAlong,
+    Besides,
+    Moves,
+    Turns,
+    BytesSent,
+    OneWay,
+    Steps,
+    Meanwhile,
+    Written,
+    Flops,
+)
 
 
 def in_order(limits: Sequence[Limit]) -> list[Limit]:

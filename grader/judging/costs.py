@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from grader.exercises.limits import Besides, Facts, Limit, bullets, in_order, sending
+from grader.exercises.limits import Besides, EitherWay, Facts, Limit, bullets, in_order, sending
 from grader.judging.behaviour import Execution
 from grader.judging.miss import Miss
 
 
 def sent_as_written(run: Execution) -> Miss | None:
     """What the author wrote may cost no more than the limits, and nothing may be sent besides."""
+    if any(isinstance(limit, EitherWay) for limit in run.case.limits) and not run.structure.manual:
+        return sent_as_compiled(run)
     if not (run.structure.manual or run.structure.collectives):  # along axes of one device JAX leaves no shard_map
         return Miss(
             "The values are right, but nothing in this program is written per device: the compiler chose "

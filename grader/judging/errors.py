@@ -95,6 +95,12 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "axis?",
     ),
     (
+        "TypeError",
+        r"incompatible function arguments[\s\S]*Invoked with types:.*NoneType",
+        "Something was made with `None` in the place of a value, such as a mesh. Which of the arguments that you "
+        "hand on is `None` in this call?",
+    ),
+    (
         "AssertionError",
         r"^$",
         "JAX stopped without a text. Under shard_map this most often means a collective names an axis the mesh does "
@@ -177,8 +183,17 @@ def stopped(problem: Problem) -> str:
     """What went wrong, as Python says it."""
     if problem.kind == "refused" or not problem.error:
         return problem.message or "There is no answer."
-    first = next(iter(problem.message.strip().splitlines()), "")
-    return f"It stops with {problem.error}{f': {first[:400]}' if first else ', without a text.'}"
+    first = _theirs(next(iter(problem.message.strip().splitlines()), ""))
+    given = re.search(r"^Invoked with types: (.*)", problem.message, re.MULTILINE)
+    what = f": {first[:400]}{f' Given: {given[1]}.' if given else ''}" if first else ", without a text."
+    number, _, line = problem.line.partition(": ")
+    return f"It stops with {problem.error}{what}" + (f"\n\nIn your cell, line {number}: `{line}`" if line else "")
+
+
+def _theirs(message: str) -> str:
+    """A message of JAX's without the places of files, which are the grader's own or mean nothing to a student."""
+    without = re.sub(r"(for jit )?(the )?function program at \S+?\.py:\d+", "your function", message)
+    return re.sub(r",? (defined )?at \S*/\S+?:\d+(:\d+)?", "", without)
 
 
 def meaning(problem: Problem) -> str:

@@ -14,7 +14,10 @@ from grader.judging.differing import first_difference, short, shown_whole
 from grader.judging.errors import meaning, stopped
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
+from grader.judging.relations import Tried, evidence
 from grader.judging.values import NO_VALUE, expected_value, same_answer, worded
+
+IN_WORDS = 100  # characters of what a function was given that stand among the words on it
 
 
 class FunctionLadder(Ladder):
@@ -42,10 +45,18 @@ class FunctionLadder(Ladder):
 
     def signature(self, check: str, k: int) -> str:
         answer = self.answers[k]
-        return meaning(answer) if isinstance(answer, Problem) else ""
+        if isinstance(answer, Problem):
+            return meaning(answer)
+        return evidence([self._tried(j, a) for j, a in enumerate(self.answers) if isinstance(a, Value)])
+
+    def _tried(self, k: int, answer: Value) -> Tried:
+        case = self.cases[k]
+        right = self._value(k) is None
+        return Tried(answer.value, expected_value(self.exercise, case), case.arguments, right)
 
     def where(self, k: int) -> str:
-        return ""  # the words say what the function was called with
+        given = _given(self.cases[k])
+        return given if len(given) > IN_WORDS else ""  # else the words begin with it
 
     def _value(self, k: int) -> Miss | None:
         words = _wrong_result(self.exercise, self.cases[k], self.answers[k])
@@ -61,7 +72,8 @@ def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
     if isinstance(expected, ValueError):
         return _should_raise(case, answer, expected)
     if isinstance(answer, Problem):
-        return f"{stopped(answer)}\n\nIt was called with {_called_with(case)}."
+        given = _given(case)
+        return stopped(answer) + (f"\n\nIt was called with {given}." if len(given) <= IN_WORDS else "")
     if not isinstance(answer, Value):
         return NO_VALUE
     if same_answer(exercise, case, answer.value, expected):
@@ -71,13 +83,18 @@ def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
 
 
 def _differing(exercise: Exercise, case: Case, value: Any, expected: Any) -> str:
-    called = f"Called with {_called_with(case)}"
     if lies_on_devices(expected):
-        return f"{called}: {difference(value, expected, close)}"
+        return _called(case, difference(value, expected, close), ":")
     if shown_whole(value, expected):
-        return f"{called}, it should return {short(expected)}; it returns {short(value)}."
+        return _called(case, f"it should return {short(expected)}; it returns {short(value)}.", ",")
     differs = first_difference(*_wrong_entries(exercise, case, value, expected))
-    return f"{called}: {differs.words if differs else f'it returns {short(value)}, which is not right.'}"
+    return _called(case, differs.words if differs else f"it returns {short(value)}, which is not right.", ":")
+
+
+def _called(case: Case, words: str, mark: str) -> str:
+    """What came of a call, and where that is short, what was given; else the verdict says it beside the words."""
+    given = _given(case)
+    return f"Called with {given}{mark} {words}" if len(given) <= IN_WORDS else words[:1].upper() + words[1:]
 
 
 def _wrong_entries(exercise: Exercise, case: Case, value: Any, expected: Any) -> tuple[Any, Any]:
@@ -98,7 +115,7 @@ def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
         instead = worded(lambda: f"It returns {short(value)}.")
     else:
         return NO_VALUE
-    return f"Called with {_called_with(case)}, it should raise a ValueError ({expected}). {instead}"
+    return _called(case, f"it should raise a ValueError ({expected}). {instead}", ",")
 
 
 def _by_way_of_the_host(answer: Value) -> str:
@@ -110,5 +127,5 @@ def _by_way_of_the_host(answer: Value) -> str:
     )
 
 
-def _called_with(case: Case) -> str:
+def _given(case: Case) -> str:
     return ", ".join(f"{name}={short(value)}" for name, value in case.arguments.items())

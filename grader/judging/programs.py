@@ -22,6 +22,7 @@ from grader.judging.behaviour import Execution, block_values, same_behaviour, sa
 from grader.judging.errors import meaning, stopped
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
+from grader.judging.otherwise import otherwise
 from grader.judging.results import Expected
 from grader.judging.signatures import Compared, on, right_elsewhere, signature
 from grader.programs.execution import Failed
@@ -69,14 +70,20 @@ class ProgramLadder(Ladder):
         return isinstance(one, Execution) and isinstance(other, Execution) and same_results(one, other)
 
     def witnesses(self, failing: int) -> Sequence[int]:
-        """One, on another mesh where there is one: to run a mistake on all would keep the student waiting."""
-        others = [k for k in range(len(self.cases)) if k != failing]
-        return sorted(others, key=lambda k: self.cases[k].mesh == self.cases[failing].mesh)[:1]
+        """Two, where there are so many: the one drawn alike on another mesh, and on its own the last, which is square.
+        (To run a mistake on all would keep the student waiting.)"""
+        own = [k for k, case in enumerate(self.cases) if case.mesh == self.cases[failing].mesh]
+        others = [k for k in range(len(self.cases)) if k not in own]
+        elsewhere = [k for k in others if self.cases[k].mesh == self.cases[others[0]].mesh]
+        alike = [elsewhere[own.index(failing) % len(elsewhere)]] if elsewhere else []
+        return alike + [k for k in own if k != failing][-1:]
 
     def signature(self, check: str, k: int) -> str:
         """What the first wrong array of the result gives away; else, on which mesh all was well."""
         if check == "values":
             array, elsewhere = self._first_wrong(k), next(iter(self.witnesses(k)), k)
+            if words := otherwise(self.exercise, [self._run(j) for j in {k: 0, elsewhere: 0}]):
+                return words
             other = self._seen(elsewhere, array) if self.cases[elsewhere].mesh != self.cases[k].mesh else None
             return signature(self._seen(k, array), other)
         if check == "runs" and (words := _meaning(self.done[k])):

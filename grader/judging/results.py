@@ -22,15 +22,20 @@ Expected = Mapping[str, np.ndarray]  # every array that is due, by where it stan
 
 
 def shape(run: Execution, expected: Expected) -> Miss | None:
-    if len(expected) != len(run.forms):
-        return Miss(f"The function should return {len(expected)} array(s); it returns {len(run.forms)}.")
-    keys = [(_keys(place), _keys(returned)) for place, (returned, _) in zip(expected, run.forms, strict=True)]
+    forms = run.forms
+    if len(expected) != len(forms) and run.case.cotangents is not None:  # there are no gradients of another structure
+        expected = {place: whole for place, whole in expected.items() if place.startswith("[0]")}
+        forms = [form for form in forms if form[0].startswith("[0]")]
+    if len(expected) != len(forms):
+        arrays = f"{len(expected)} array{'s' * (len(expected) != 1)}"
+        return Miss(f"The function should return {arrays}; it returns {len(forms)}.")
+    keys = [(_keys(place), _keys(returned)) for place, (returned, _) in zip(expected, forms, strict=True)]
     if (unlike := next((pair for pair in keys if pair[0] != pair[1]), None)) is not None:
         return Miss(
             f"The result should be made as the reference's is, with {_key_words(unlike[0])}; yours has "
             f"{_key_words(unlike[1])} there."
         )
-    for k, (place, (_, have)) in enumerate(zip(expected, run.forms, strict=True)):
+    for k, (place, (_, have)) in enumerate(zip(expected, forms, strict=True)):
         want = expected[place].shape
         if want != have:
             return Miss(

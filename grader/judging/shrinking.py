@@ -20,7 +20,7 @@ SHRINKING = 1.0  # seconds in which a smaller case is looked for
 
 
 @dataclass(frozen=True)
-class Tried:
+class Probe:
     """A case, the check that an answer misses on it ("" for none), and the first difference."""
 
     case: Case
@@ -32,15 +32,15 @@ class Tried:
         return "\n".join(filter(None, [f"In the case: {describe(self.case)}", self.words]))
 
 
-def tried(exercise: Exercise, cases: Iterable[Case], work: Any) -> Iterator[Tried]:
+def tried(exercise: Exercise, cases: Iterable[Case], work: Any) -> Iterator[Probe]:
     """What a program misses on each of these cases, one by one; those of which JAX makes no program are left out."""
     for case in cases:
         (answer,) = collect(exercise.form, asks(exercise, [case]), work)
         if isinstance(answer, Program):
-            yield Tried(case, *first_missed(exercise, case, answer))
+            yield Probe(case, *first_missed(exercise, case, answer))
 
 
-def smallest(exercise: Exercise, work: Any, check: str) -> Tried:
+def smallest(exercise: Exercise, work: Any, check: str) -> Probe:
     """The smallest case on which it misses this check; where it misses none, one on the exercise's first mesh."""
     own = exercise.draw_cases()
     until = time.monotonic() + SHRINKING
@@ -48,4 +48,4 @@ def smallest(exercise: Exercise, work: Any, check: str) -> Tried:
     if not check:
         small = (case for case in small if tuple(case.mesh.values()) == exercise.mesh_shapes[0])
     each = tried(exercise, itertools.chain(small, own), work)
-    return next((one for one in each if one.check == check), Tried(own[0], check))
+    return next((one for one in each if one.check == check), Probe(own[0], check))

@@ -167,14 +167,17 @@ def _nearly(seen: Compared) -> str:
             return ""
         if (np.abs(block - expected) > NEAR * np.abs(expected)).any():
             return ""
-    return "Every entry is within 1 % of what it should be. Was something computed, or sent, in fewer bits (bfloat16)?"
+    return (
+        "Every entry is within 1 % of what it should be. Was something computed, or sent, in fewer bits (bfloat16)? "
+        "Or is a small term missing?"
+    )
 
 
 def _zeros(seen: Compared) -> str:
     if any(seen.blocks[d].any() for d in seen.wrong):
         return ""
     if not seen.right:
-        return "Every entry is zero: nothing of what was given has come so far."
+        return "Every entry is zero. Does anything of what was given come so far?" if seen.blocks[0].ndim else ""
     return f"The block on device {seen.wrong[0]} is all zeros, and others are right. Who was to send it something?"
 
 

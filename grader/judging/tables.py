@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from grader.judging.differing import short
 from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.miss import Miss, unanswered
+from grader.judging.relations import relations_of
 from grader.judging.values import expected_value, same_answer, worded
 
 SMALL = 20  # up to here a number is a count: one more or less is another
@@ -58,9 +60,11 @@ class TableLadder(Ladder):
         return self.missed(rung, k, miss) if miss else Outcome.earned(name, rung.check, rung.worth)
 
     def signature(self, check: str, k: int) -> str:
-        """What kind of answer is due, where it is of another."""
-        answer = self.answers[k]
-        return _kind_due(answer.value, self._due(k), self._words) if isinstance(answer, Value) else ""
+        """What kind of answer is due, where it is of another; else what can be said without telling numbers."""
+        answer, due = self.answers[k], self._due(k)
+        if not isinstance(answer, Value):
+            return ""
+        return _kind_due(answer.value, due, self._words) or _untold(answer.value, due)
 
     @functools.cached_property
     def _words(self) -> list[str]:
@@ -117,9 +121,16 @@ def _kind_due(value: Any, due: Any, words: Sequence[str]) -> str:
         return f"The answer is one of these words: {', '.join(map(repr, words))}."
     if isinstance(due, (int, float)) and not isinstance(value, (int, float)):
         return "The answer is a number."
+    if isinstance(due, (list, tuple)) and isinstance(value, str):
+        return "No text is due, but a spec, a list or a tuple: leave the quotation marks away."
     if isinstance(due, (list, tuple)) and not isinstance(value, (list, tuple, np.ndarray)):
         return "The answer is a list, or a tuple."
     return ""
+
+
+def _untold(value: Any, due: Any) -> str:
+    """How a wrong entry stands to the one that is due, in words from which that one cannot be worked out."""
+    return next((words for words in relations_of(value, due, {}) if not re.search(r"\d|\bsign\b", words)), "")
 
 
 def _rounded_alike(one: Any, other: Any) -> bool:

@@ -87,7 +87,7 @@ def trace(fn: Callable[..., Any], *args: Any) -> Program:
         )
     if any(_is_debug(name) for name in names):
         jitted = _without_debug(traced)
-    with _without_places():
+    with without_places():
         return Program(bytes(export.export(jitted)(*args).serialize()))
 
 
@@ -125,7 +125,7 @@ def _named_alike(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def _without_places() -> Iterator[None]:
+def without_places() -> Iterator[None]:
     """Lower to operations that do not know which line of which file they stem from."""
     before = jax.config.jax_traceback_in_locations_limit  # type: ignore[attr-defined]  # made at run time
     jax.config.update("jax_traceback_in_locations_limit", 0)

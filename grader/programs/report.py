@@ -1,20 +1,18 @@
 """What a function says over the wire: its collectives, their axes and bytes, and what each device does.
 
-`communication(fn, *args)` reports on any JAX function. Under `shard_map` the collectives are read from
-the traced StableHLO, as their author wrote them; without it the compiler chooses, so they are read from
-the compiled program.
+Under `shard_map` the collectives are read from the traced StableHLO, as their author wrote them; without it the
+compiler chooses, so they are read from the compiled program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 from jax.sharding import PartitionSpec as P
 
-from grader.programs.program import Program, trace
+from grader.programs.program import Program
 from grader.programs.structure import Collective, Structure
 from grader.programs.walk import compiled_structure, structure
 
@@ -52,23 +50,6 @@ class Report:
 
 def _specs(specs: tuple[P, ...]) -> str:
     return ", ".join(f"P({', '.join(map(repr, spec))})" for spec in specs)
-
-
-def communication(fn: Callable[..., Any], *args: Any) -> Report:
-    """Report what `fn(*args)` communicates, computes and keeps on each device; `fn` is not run.
-
-    Args:
-      fn: any function that JAX can trace; `jax.jit` is applied for you.
-      *args: arrays as they lie on their devices, or each a `jax.ShapeDtypeStruct` with a sharding.
-
-    Example:
-      >>> mesh = jax.make_mesh((4,), ("x",))
-      >>> array = jax.device_put(np.arange(8.0), jax.NamedSharding(mesh, P("x")))
-      >>> total = jax.shard_map(lambda v: jax.lax.psum(v, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
-      >>> print(grader.communication(total, array).collectives[0])
-      all_reduce of f32[2] over x: 12 B sent per device
-    """
-    return report(trace(fn, *args), *args)
 
 
 def report(program: Program, *args: Any) -> Report:

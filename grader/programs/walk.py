@@ -155,10 +155,10 @@ class _Visitor:
     def one_per_operand(self, op: ir.Operation, place: _Place) -> Iterator[Collective]:
         """The compiler merges several collectives into one of several arrays: it counts as several again."""
         groups = groups_of(op, self.order.meshes)
-        axes = _axes_along(groups, self.mesh)
+        axes = axes_of_groups(groups, self.mesh)
         permute = op.name == "stablehlo.collective_permute"
         group = math.prod(self.mesh[a] for a in axes) if permute else max(map(len, groups))
-        shift = _shift(groups, axes, self.mesh) if permute else 0
+        shift = shift_along(groups, axes, self.mesh) if permute else 0
         visits = None if place.times is not None or place.visits is None else tuple(map(int, place.visits))
         tensors = [ir.RankedTensorType(operand.type) for operand in op.operands]
         shapes = [tuple(tensor.shape) for tensor in tensors]
@@ -185,7 +185,7 @@ def _joined(piece: tuple[int, ...], pieces: int) -> tuple[int, ...]:
     return (pieces, *piece) if at is None else (*piece[:at], pieces * piece[at + 1], *piece[at + 2 :])
 
 
-def _axes_along(groups: list[list[int]], mesh: Mapping[str, int]) -> tuple[str, ...]:
+def axes_of_groups(groups: list[list[int]], mesh: Mapping[str, int]) -> tuple[str, ...]:
     """The mesh axes along which the members of each group differ."""
     ids = np.unravel_index(np.arange(math.prod(mesh.values())), tuple(mesh.values()))
     places = np.stack(ids, axis=-1) if mesh else np.zeros((1, 0), int)
@@ -195,7 +195,7 @@ def _axes_along(groups: list[list[int]], mesh: Mapping[str, int]) -> tuple[str, 
     return tuple(name for name, moved in zip(mesh, differ, strict=True) if moved)
 
 
-def _shift(pairs: list[list[int]], axes: tuple[str, ...], mesh: Mapping[str, int]) -> int:
+def shift_along(pairs: list[list[int]], axes: tuple[str, ...], mesh: Mapping[str, int]) -> int:
     """By how many places along its axis a permute moves every block; 0 if not all alike, or along no single axis."""
     if len(axes) != 1:
         return 0

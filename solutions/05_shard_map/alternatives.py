@@ -145,15 +145,6 @@ def many_layers__every_leaf(params, x, mesh):
     return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P("x"))(params, x)
 
 
-def centred_columns__by_hand_along_both(x, *, mesh):
-    """Manual along every axis: nothing is asked of the compiler, and nothing goes along y."""
-
-    def body(block):
-        return block - lax.psum(block.sum(0), "x") / x.shape[0]
-
-    return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(x)
-
-
 def centred_columns__summed(x, *, mesh):
     @partial(jax.shard_map, mesh=mesh, in_specs=P("x", None), out_specs=P("x", None), axis_names={"x"})
     def body(rows):

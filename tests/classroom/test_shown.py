@@ -149,7 +149,8 @@ def test_a_name_of_something_that_is_gone_is_an_error(monkeypatch, table):
 LOOK = f"""
 import importlib, json, pathlib
 side = pathlib.Path({walls.SIDE!r}, "grader")
-there = {{str(p.relative_to(side)): p.read_text() for p in side.rglob("*") if p.is_file() and p.suffix != ".pyc"}}
+found = [p for p in side.rglob("*") if p.is_file() and p.suffix != ".pyc"]
+there = {{str(p.relative_to(side)): p.read_text("latin-1") for p in found}}
 names = "grader.judging grader.judging.judge grader.cli grader.classroom.store grader.lessons.matmul".split()
 gone = []
 for name in names:
@@ -165,8 +166,8 @@ print(json.dumps([there, gone == names]))
 def test_behind_real_walls_the_shown_files_are_there_and_no_others():
     run = perform([{"source": LOOK}], Limits(cell_seconds=20, seconds=60), Store(None))
     there, gone = json.loads("".join(output["text"] for output in run.outputs[0]))
-    wanted = {str(f.relative_to(PACKAGE)): f.read_text() for f in files(*shown.shown())}
-    assert there == {**wanted, "lessons/__init__.py": STAND_IN.read_text()}
+    wanted = {str(f.relative_to(PACKAGE)): f.read_text("latin-1") for f in files(*shown.shown())}  # bytes, as text
+    assert there == {**wanted, "lessons/__init__.py": STAND_IN.read_text("latin-1")}
     assert gone
 
 

@@ -43,7 +43,7 @@ def test_no_message_gives_a_solution_away(name):
     due = [line for case in exercise.draw_cases(7) for line in _texts(exercise.reference(**case.arguments))]
     assert due
     for wrong in (lambda **_: [], lambda **_: {}, lambda **_: ["echo one"], *(m.wrong for m in exercise.mistakes)):
-        words = verdict(exercise, wrong).words.split(": ", 1)[1]  # behind the arguments
+        words = verdict(exercise, wrong).words.split(": ", 1)[-1]  # behind the arguments
         own = [line for case in exercise.draw_cases(7) for line in _texts(wrong(**case.arguments))]
         assert [line for line in due if line in words and line not in own] == []
 

@@ -3,12 +3,14 @@
 import jax
 import jax.numpy as jnp
 import pytest
+from answering import define
 from jax import lax
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises.answers import Problem
-from grader.judging.errors import MEANINGS, in_plain_words
+from grader.exercises.answers import Ask, Layout, Problem
+from grader.exercises.collecting import collect
+from grader.judging.errors import MEANINGS, in_plain_words, stopped
 
 ARRAY = jnp.ones((8, 8))
 AUTO = jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
@@ -91,6 +93,7 @@ PROGRAMS = {
         lambda: mapped(lambda a: a, P("x"), P("x"), ARRAY[:3]),
         lambda: mapped(lambda a: lax.psum_scatter(a, "y", tiled=True), P("x"), P("x"), ARRAY[:6]),
     ],
+    "Something was made with": [lambda: NamedSharding(None, P("x"))],
     "JAX stopped without a text": [lambda: mapped(lambda a: lax.psum(a, "z"), P("x"), P("x"))],
     "A collective or a spec names an axis": [
         lambda: mapped(lambda a: lax.all_gather(a, "z"), P("x"), P("x")),
@@ -149,3 +152,20 @@ def test_what_jax_says_gets_the_sentence_that_belongs_to_it(beginning, program):
     error = type(raised.value).__name__
     words = in_plain_words(Problem("error", error, str(raised.value)[:4000], ("float32[4]",)))
     assert words.startswith(f"It stops with {error}") and words.split("\n\n", 1)[1].startswith(beginning), words
+
+
+def test_what_is_handed_on_is_told_and_the_place_in_our_files_is_not():
+    message = "the function program at /a/b/program.py:112 traced for jit returned None, defined at /tmp/c.py:3:4"
+    assert stopped(Problem("error", "E", message)) == "It stops with E: your function traced for jit returned None"
+    words = stopped(Problem("error", "TypeError", "wrong types:\n 1. this\n\nInvoked with types: int, NoneType"))
+    assert words.endswith("wrong types: Given: int, NoneType.")
+
+
+def test_the_line_of_the_cell_is_told():
+    space = {}
+    define(
+        "def body(a):\n    b = a * 2\n    return b.nothing\n\n\ndef answer(a, *, mesh):\n    return body(a)\n", space
+    )
+    (problem,) = collect("program", [Ask({"x": 2}, {"a": Layout((4,), "float32", P())})], space["answer"])
+    assert problem.line == "3: return b.nothing"
+    assert "In your cell, line 3: `return b.nothing`" in stopped(problem)

@@ -50,7 +50,7 @@ def test_the_same_in_another_form_is_right(same):
         ({"one": "an error"}, "one: not 'an error'."),
         ({"one": True}, "one: not True. The answer is one of these words: 'an error', 'runs'."),
         ({"five": "120"}, "five: not '120'. The answer is a number."),
-        ({"five": 121}, "five: not 121."),
+        ({"five": 121}, "five: not 121. It is too large."),
         ({"five": 60}, "five: not 60. Half of it was meant."),
         ({"six": 1}, "six: not 1. The answer is a list, or a tuple."),
         ({"seven": "yes"}, "seven: not 'yes'. Write True or False."),

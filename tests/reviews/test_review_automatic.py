@@ -7,7 +7,7 @@ from asking import asked
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh, put
-from grader.programs.report import communication
+from grader.chips.report import communication
 from grader.reviews import automatic
 
 

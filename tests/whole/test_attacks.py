@@ -51,6 +51,7 @@ def lab(course):
 @every
 def test_it_gets_nothing_and_does_no_harm(lab, hostile):
     seen = directly(hostile, lab.course) if needs.lacking("laboratory") else lab.run(hostile.name)
+    assert "is not defined" not in seen.words, "the attack itself failed"
     assert not hostile.won(seen)
     assert not result.harm(seen)
 

@@ -14,8 +14,11 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh, put
+from grader.arrays.numbers import same_value
+from grader.chips.report import communication
 from grader.exercises import Exercise
-from grader.programs.report import Report, communication
+from grader.exercises.plain import plain
+from grader.programs.report import Report
 
 GRID = {"x": 4, "y": 2}  # the mesh of the lesson
 LINE = {"d": 8}  # all devices in one row
@@ -345,7 +348,15 @@ CONTRACT: dict[str, Callable[[], Any]] = {
     "over": lambda: _summed()[1].collectives[0].axes[0],
     "bytes sent": lambda: _summed()[1].bytes_sent,
 }
-contract = Exercise("contract", points=4, reference=lambda asked: CONTRACT[asked](), form="table")
+
+
+def _same_entry(one, other, asked):
+    """A device holds what it holds itself: whether it is counted among those who do is left open."""
+    mates = asked == "hold what device 1 holds" and isinstance(one, (list, tuple, np.ndarray))
+    return same_value([1, *one] if mates and 1 not in one else one, plain(other))
+
+
+contract = Exercise("contract", points=4, reference=lambda asked: CONTRACT[asked](), form="table", same=_same_entry)
 contract.rows(CONTRACT, WIDE, argument="asked")
 
 

@@ -267,8 +267,8 @@ identify_collective = Exercise("identify_collective", points=3, form="function",
 
 @identify_collective.cases
 def _(draw):
-    for name, n in itertools.product(COLLECTIVES, (4, 3)):
-        drawn = puzzle(draw.rng, {"x": n}, 2 * n, name)
+    for name, n in itertools.product(COLLECTIVES, (4, 8)):  # powers of 2: a mean of whole numbers comes out exact
+        drawn = puzzle(draw.rng, {"x": n}, 8, name)
         yield Case({"before": list(drawn.before), "after": list(drawn.after)})
 
 

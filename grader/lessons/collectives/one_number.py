@@ -28,6 +28,7 @@ def _(draw):
     value = draw.rng.permutation(length).astype(np.float32) - length // 2
     first = length // n * min(1, n - 1) + int(draw.rng.integers(2, length // n - 2))  # on device 1
     value[[first, -1 - draw.rng.integers(2)]] = length  # and once more, on the last device
+    value[value.argmin()] *= 3  # the largest of all, were it not negative
     return Case({"v": Array(value, VECTOR)}, mesh, P(), limits=[BytesSent(least)])
 
 
@@ -114,7 +115,9 @@ def gathered_the_vector(v, *, mesh):
 def _logits(draw, rows, columns):
     """Rows around 150, -150 and 90: exp of the first two leaves float32, up and down."""
     height = np.resize([150.0, -150.0, 90.0], rows)[:, None]
-    return Array((height + np.round(3 * draw.rng.normal(size=(rows, columns)), 2)).astype(np.float32), COLUMNS)
+    value = height + np.round(3 * draw.rng.normal(size=(rows, columns)), 2)
+    value[0, 0] -= 200  # what is taken off should be the largest entry, not the smallest
+    return Array(value.astype(np.float32), COLUMNS)
 
 
 def _shifted_exp(x):
@@ -139,12 +142,14 @@ global_logsumexp = Exercise("global_logsumexp", points=4, reference=_logsumexp_r
 @global_logsumexp.cases
 def _(draw):
     mesh = draw.mesh("x", "y")
+    n = mesh["x"]
     rows, columns = draw.lengths(2, divisible_by=8)
     return Case(
         {"x": _logits(draw, rows, columns)},
         mesh,
         P(),
-        limits=[BytesSent(2 * bytes_sent("all_reduce", rows, mesh["x"]))],
+        # Two sums of a number from each row; or the devices' own numbers, gathered once.
+        limits=[BytesSent(max(2 * bytes_sent("all_reduce", rows, n), bytes_sent("all_gather", rows, n)))],
     )
 
 
@@ -387,6 +392,7 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     rows, features = draw.lengths(2, divisible_by=8)
     x = draw.values(rows, features) + np.repeat(np.arange(8), features // 8)  # the devices' means differ
+    x[1] *= 0.002  # so small that epsilon shows
     return Case(
         {"x": Array(x.astype(np.float32), COLUMNS)},
         mesh,

@@ -14,11 +14,11 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import blocks
 from grader.arrays.meshes import aval, make_mesh
+from grader.chips.report import communication
 from grader.exercises import Case, Exercise
 from grader.lessons.cost.layers_measured import measured
 from grader.lessons.cost.rings_played import play
 from grader.lessons.shared import within
-from grader.programs.report import communication
 
 # Estimates of one product, asked before it is measured.
 

@@ -9,7 +9,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Move, Moves
+from grader.exercises import Array, ByCompiler, BytesSent, Case, Draw, Exercise, Flops, ManualAlong, Move, Moves
 from grader.jax_versions import varying
 from grader.lessons.shared import bytes_sent, device_map
 
@@ -344,7 +344,10 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
     return Case(
-        {"x": draw.array(i, j, spec=GRID)}, mesh, GRID, limits=[BytesSent(bytes_sent("all_reduce", j, mesh["x"]))]
+        {"x": draw.array(i, j, spec=GRID)},
+        mesh,
+        GRID,
+        limits=[ManualAlong(("x",)), BytesSent(bytes_sent("all_reduce", j, mesh["x"]))],
     )
 
 
@@ -503,7 +506,8 @@ layer_constrained = Exercise("layer_constrained", points=3, reference=_layer, by
 @layer_constrained.cases
 def _(draw):
     mesh, arrays, (i, _, k) = _layer_arrays(draw)
-    return Case(arrays, mesh, P("y", "x"), limits=[Moves((Move("reduce_scatter", ("x",), (i // mesh["y"], k)),))])
+    scattered = Moves((Move("reduce_scatter", ("x",), (i // mesh["y"], k)),))
+    return Case(arrays, mesh, P("y", "x"), limits=[ByCompiler(), scattered])
 
 
 @layer_constrained.mistake

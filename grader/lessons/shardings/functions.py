@@ -466,6 +466,7 @@ def _(draw):
     yield Case({"array": OnDevices(draw.values(4, 6, 8), CUBE, P("z", None, "x"))})
     for spec, device, spoil in ((("x",), 5, _one_entry), ((None, "y"), 6, _two_swapped), ((), 7, _one_entry)):
         yield _with_an_odd_copy(draw, spec, device, spoil)
+    yield _with_an_odd_copy(draw, ("x",), 5, _one_entry, zeros=slice(4, 6))  # zero does not mean “not yet written”
 
 
 def _one_entry(block: np.ndarray) -> None:
@@ -476,9 +477,12 @@ def _two_swapped(block: np.ndarray) -> None:
     block[0, 0], block[1, 0] = block[1, 0], block[0, 0]
 
 
-def _with_an_odd_copy(draw: Draw, spec: tuple, device: int, spoil: Callable[[np.ndarray], None]) -> Case:
+def _with_an_odd_copy(
+    draw: Draw, spec: tuple, device: int, spoil: Callable[[np.ndarray], None], zeros=slice(0)
+) -> Case:
     value = draw.values(8, 16)
     value[0] = value[1] + 1  # so that swapping two entries of a column changes something
+    value[zeros] = 0
     odd = blocks(value.shape, P(*spec), MESH, value=value).values[device].copy()
     spoil(odd)
     return Case({"array": OnDevices(value, TALL, P(*spec), instead={device: odd})})

@@ -157,6 +157,9 @@ def _(draw):
     yield Case({**off(3, 40, 2.0**-20), "roundings": 8})  # small numbers, and wrong
     yield Case({**off(3, 40), "roundings": 8})
     yield Case({**off(3, 6000), "roundings": 8000})
+    yield Case({**off(3, 8), "roundings": 8})  # exactly the bound is within it
+    yield Case({**off(0, 8002), "roundings": 8000})  # within it only if it is taken from what was found
+    yield Case({"found": -off(3, 6)["found"], "expected": -expected, "roundings": 8})  # the largest is negative
     broken = expected.copy()
     broken[3] = np.nan
     yield Case({"found": broken, "expected": expected, "roundings": 8})

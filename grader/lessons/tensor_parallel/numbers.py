@@ -18,9 +18,9 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import blocks
 from grader.arrays.meshes import aval, make_mesh
+from grader.chips.report import communication
 from grader.exercises import Array, Case, Exercise, Moves
 from grader.lessons.shared import within
-from grader.programs.report import communication
 
 MESH = {"batch": 4, "model": 2}
 

@@ -27,12 +27,12 @@ NEXT = "carol"
 
 def hand_in(attack: Attack, course: Path, first_lines: str) -> NotebookNode:
     nb = mini.solved(course) if attack.solved else mini.released(course)
-    middle = mini.position(nb, "answer_case3")
+    mini.with_cell(nb, first_lines + TOOLKIT)
     if attack.into:
         mini.edited(nb, f"answer_{attack.into}", lambda cell: cell.update(source=attack.code))
     else:
-        mini.with_cell(nb, attack.code, at=middle if attack.middle else 2)
-    return mini.with_cell(nb, first_lines + TOOLKIT)
+        mini.with_cell(nb, attack.code, at=mini.position(nb, "answer_case3") if attack.middle else 4)
+    return nb
 
 
 def grade(which: str, room: str) -> None:

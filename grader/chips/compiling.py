@@ -1,0 +1,286 @@
+"""Asks the TPU's compiler, and keeps what it said: the same program for the same pod is compiled once.
+
+Each compilation is a process of its own with a time limit. What it said is kept by content in the student's cache.
+What the lessons ask for lies beside this file in `stored/`, so that they can be read without the compiler. A program's
+bytes differ between versions of JAX; there it is also found by what its author wrote.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import importlib.metadata
+import importlib.util
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax import export
+from jax.sharding import NamedSharding, PartitionSpec
+
+from grader.chips.topologies import Topology
+from grader.programs.program import without_places
+
+CACHE = "MANY_DEVICES_CACHE"  # the folder for what was compiled, where somebody has chosen one
+STORED = Path(__file__).parent / "stored"
+ALONE = Path(__file__).parent / "alone.py"
+# Said to libtpu, which would otherwise look for its chips, let one process at a time load it, and fill /tmp with logs.
+ENVIRONMENT = {
+    "JAX_PLATFORMS": "cpu",
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5e-8",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_WORKER_ID": "0",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_LOG_DIR": "disabled",
+    "TPU_STDERR_LOG_LEVEL": "3",
+    "TPU_MIN_LOG_LEVEL": "3",
+}
+
+
+class NoCompiler(RuntimeError):
+    """The TPU's compiler cannot be had, or said nothing in time; the text says what to do, and is all that shows."""
+
+    def _render_traceback_(self) -> list[str]:  # by this name IPython asks for it
+        return [f"NoCompiler: {self}"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A program for a pod: its bytes, its arguments (shape, dtype, spec) leaf by leaf, which of them are given away.
+
+    `mesh` has the sizes of the axes, `order` the pod's devices row by row through it; `written` is the source of the
+    function and of those that it calls by name, "" where it cannot be read.
+    """
+
+    program: bytes = field(repr=False)
+    pod: str
+    mesh: Mapping[str, int]
+    order: tuple[int, ...]
+    arguments: tuple[Any, ...]
+    donated: tuple[int, ...]
+    written: str = ""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All but the program, as JSON."""
+        return {
+            "pod": self.pod,
+            "mesh": dict(self.mesh),
+            "order": self.order,
+            "arguments": self.arguments,
+            "donated": self.donated,
+        }
+
+    @property
+    def key(self) -> str:
+        """Names the program, byte for byte."""
+        return _digest(self.facts, self.program)
+
+    @property
+    def key_of_source(self) -> str:
+        """Names the program by its source, whatever the versions of JAX and of Python."""
+        return _digest(self.facts | {"order": ()}, self.written.encode())
+
+
+def _digest(facts: Mapping[str, Any], content: bytes) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode() + content).hexdigest()
+
+
+def request(fn: Callable[..., Any], args: tuple[Any, ...], pod: Topology) -> Request:
+    """`fn(*args)` as a program for a pod, which nothing is run for.
+
+    Args:
+      fn: any function that JAX can trace. What `jax.jit` was told of donated arguments and of results' layouts holds.
+      args: arrays, or shapes (`jax.ShapeDtypeStruct`) with a `NamedSharding` on a mesh of the pod's size.
+      pod: for which.
+
+    Raises:
+      ValueError: an argument has no layout on a mesh, or the mesh is not of the pod's size.
+    """
+    leaves, tree = jax.tree.flatten(args)
+    mesh = _mesh(leaves)
+    sizes = dict(mesh.shape)
+    order = pod.order(sizes)
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=_layout(x, mesh)) for x in leaves]
+    wrapped: Any = fn if hasattr(fn, "trace") else jax.jit(fn)
+
+    def program(*arrays: Any) -> Any:  # by this name the report knows where the function's own names begin
+        return jax.tree.leaves(wrapped(*jax.tree.unflatten(tree, arrays)))
+
+    told = jax.tree.leaves(wrapped.trace(*jax.tree.unflatten(tree, shapes)).args_info)
+    with without_places():
+        exported = export.export(jax.jit(program), platforms=["tpu"])(*shapes)
+    return Request(
+        bytes(exported.serialize()),
+        pod.name,
+        sizes,
+        order,
+        tuple((list(x.shape), str(x.dtype), _as_json(x.sharding.spec)) for x in shapes),
+        tuple(k for k, info in enumerate(told) if info.donated),
+        "\n".join(_sources(inspect.unwrap(fn), set())),
+    )
+
+
+def _sources(fn: Any, seen: set[str]) -> list[str]:
+    """The source of a function, and of the functions of its module that it names, in the order of their names."""
+    if not inspect.isfunction(fn) or fn.__qualname__ in seen:
+        return []
+    seen.add(fn.__qualname__)
+    try:
+        own = inspect.getsource(fn)
+    except (OSError, TypeError):
+        return []
+    named = sorted(set(re.findall(r"\w+", own)) & set(fn.__globals__))
+    others = [inspect.unwrap(fn.__globals__[name]) for name in named if callable(fn.__globals__[name])]
+    same = [other for other in others if getattr(other, "__module__", None) == fn.__module__]
+    return [own, *(text for other in same for text in _sources(other, seen))]
+
+
+def _mesh(leaves: Iterable[Any]) -> Any:
+    """The mesh that the arguments lie on."""
+    for leaf in leaves:
+        if isinstance(getattr(leaf, "sharding", None), NamedSharding):
+            return leaf.sharding.mesh
+    raise ValueError(
+        "no argument says how it lies on a mesh. Give shapes with layouts, such as "
+        "`jax.ShapeDtypeStruct((4096, 4096), jnp.bfloat16, sharding=NamedSharding(mesh, P('x')))`."
+    )
+
+
+def _layout(leaf: Any, mesh: Any) -> NamedSharding:
+    """An argument's layout; on every device where it has none of its own."""
+    own = getattr(leaf, "sharding", None)
+    return own if isinstance(own, NamedSharding) else NamedSharding(mesh, PartitionSpec())
+
+
+def _as_json(spec: Any) -> list[Any]:
+    return [list(part) if isinstance(part, tuple) else part for part in spec]
+
+
+def answer(asked: Request, seconds: float = 300.0) -> dict[str, Any]:
+    """What the compiler says to a request: kept, stored with the course, or asked for now.
+
+    Raises:
+      NoCompiler: it cannot be had here, ended without a word, or took longer than so many seconds.
+    """
+    kept, stored = _cache() / f"{asked.key}.json.gz", STORED / f"{asked.key_of_source}.json.gz"
+    places = [kept, STORED / kept.name]
+    if asked.written and libtpu() is None:
+        places.append(stored)
+    for place in places:
+        if (known := kept_answer(place)) is not None:
+            return known
+    found = _compile(asked, seconds)
+    keep_answer(kept, found)
+    if kept.parent == STORED:  # for the course itself
+        keep_answer(stored, found)
+    return found
+
+
+def kept_answer(place: Path) -> Any:
+    """An answer that was kept; None where there is none, or a damaged one."""
+    try:
+        return json.loads(gzip.decompress(place.read_bytes()))
+    except (OSError, EOFError, ValueError, zlib.error):
+        return None
+
+
+def keep_answer(place: Path, found: Any) -> None:
+    """Keep an answer: whole, or not at all. Where nothing can be written, nothing is kept."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as unfinished:
+            unfinished.write(gzip.compress(json.dumps(found).encode(), mtime=0))
+        os.replace(unfinished.name, place)
+    except OSError:
+        pass
+
+
+def _cache() -> Path:
+    if chosen := os.environ.get(CACHE):
+        return Path(chosen)
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return base / "many-devices-jax" / "chips" / (libtpu_version() or "none")
+
+
+def _compile(asked: Request, seconds: float) -> dict[str, Any]:
+    library = libtpu()
+    if library is None:
+        raise NoCompiler(f"This program is not among the course's stored compilations. {how_to_get()}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "request.json").write_text(json.dumps(asked.facts))
+        (folder / "program").write_bytes(asked.program)
+        environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")}
+        command = [sys.executable, "-P", str(ALONE), name]
+        try:
+            ended = subprocess.run(
+                command,
+                env=environment | ENVIRONMENT | {"TPU_LIBRARY_PATH": str(library)},
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired:
+            raise NoCompiler(
+                f"compiling for {asked.pod} was not done after {seconds:g} seconds, and was stopped. Try fewer layers "
+                "or fewer chips, or allow it longer: `seconds=900`."
+            ) from None
+        try:
+            return json.loads((folder / "answer.json").read_text())
+        except FileNotFoundError:
+            raise NoCompiler(
+                f"the compiler for {asked.pod} ended with status {ended.returncode}: {_last_words(ended.stderr)}"
+            ) from None
+
+
+def _last_words(errors: str) -> str:
+    """The line of an error that says most: the last one of a traceback, or what the compiler failed on."""
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    failed = [line for line in lines if "Check failed" in line]
+    return (failed or lines or ["it said nothing"])[-1 if not failed else 0][:600]
+
+
+def libtpu() -> Path | None:
+    """The TPU's compiler on this machine: where `make tpu` put it, or pip; None where it is not."""
+    chosen = os.environ.get("TPU_LIBRARY_PATH")
+    found = importlib.util.find_spec("libtpu")
+    folders = [Path(sys.prefix) / "tpu" / "libtpu", *map(Path, (found and found.submodule_search_locations) or ())]
+    places = [*([Path(chosen)] if chosen else []), *(folder / "libtpu.so" for folder in folders)]
+    return next((place for place in places if place.is_file()), None)
+
+
+def libtpu_version() -> str:
+    """The version of the TPU's compiler here; "" where there is none."""
+    library = libtpu()
+    if library is None:
+        return ""
+    beside = importlib.metadata.distributions(name="libtpu", path=[str(library.parents[1])])
+    return next((found.version for found in beside), "unknown")
+
+
+def wanted() -> str:
+    """The version of libtpu that goes with this JAX, as JAX says it itself."""
+    told = (name for name in importlib.metadata.requires("jax") or () if name.startswith("libtpu"))
+    return next((name.partition(";")[0].strip() for name in told), "libtpu")
+
+
+def how_to_get() -> str:
+    """What to do where there is no compiler."""
+    if sys.platform != "linux":
+        return "The TPU's compiler exists for Linux on x86-64 only; in Colab it can be had."
+    return (
+        f"The TPU's compiler is not here: `pip install --no-deps --target {Path(sys.prefix) / 'tpu'} '{wanted()}'` "
+        "(200 MB) puts it where JAX itself takes no notice of it."
+    )

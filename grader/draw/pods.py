@@ -1,0 +1,191 @@
+"""A pod of chips: where each stands, which host drives it, and how a mesh axis runs through them.
+
+Drawn from `Route`s over a `Topology`, which are facts: the devices of each group along an axis, and the wires between
+one and the next.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+
+from grader.chips.report import PodReport
+from grader.chips.topologies import Topology, topology
+from grader.draw.grids import Grid, grid
+from grader.draw.picture import COLOURS, INK, QUIET, SMALL, WRONG, Picture, inches_of, sheet
+
+CHIPS_DRAWN = 512  # chips that are drawn; of a larger pod, as many whole planes as that
+CHIPS_NUMBERED = 64  # chips that are drawn large enough for their devices' numbers
+ROW = 4  # planes side by side
+
+
+@dataclass(frozen=True)
+class Route:
+    """The devices of one group in order, and the wires from each to the next, the last one's to the first included."""
+
+    devices: tuple[int, ...]
+    hops: tuple[int, ...]
+
+
+def routes(pod: Topology, mesh: Mapping[str, int], order: Sequence[int], axis: str) -> list[Route]:
+    """The groups of a mesh axis on a pod, as a collective along it goes round; `order` has the mesh's devices."""
+    facts = grid(dict(mesh))
+    lines = Grid(facts.sizes, facts.ids).groups([axis])
+    groups = [tuple(order[place] for place in line) for line in lines]
+    return [Route(group, tuple(pod.hops(a, b) for a, b in itertools.pairwise((*group, group[0])))) for group in groups]
+
+
+def pod(
+    where: str | PodReport,
+    mesh: Mapping[str, int] | None = None,
+    axis: str | None = None,
+    order: Sequence[int] | None = None,
+    title: str = "",
+) -> Picture:
+    """The chips of a pod with their hosts, and how the devices along a mesh axis are wired.
+
+    One group along the axis is drawn as a ring with its arrows; the others have a colour each. An arrow over more than
+    one wire is red. Planes of a pod with three dimensions stand side by side.
+
+    Args:
+      where: a pod, such as "v5e:4x4", or the report of `grader.communication(…, on=…)`, which brings mesh and order.
+      mesh: axis names to sizes.
+      axis: which axis is drawn.
+      order: the pod's devices row by row through the mesh; by default as `jax.make_mesh` arranges them.
+      title: stands above the picture.
+
+    Raises:
+      ValueError: there is no such pod, or no such axis, or the mesh is not of the pod's size.
+
+    Example:
+      >>> grader.draw.pod("v5e:2x4", {"x": 4, "y": 2}, axis="x")
+      v5e:2x4 (8 chips, 2 hosts)
+        host 0: 0 at (0, 0), 1 at (1, 0), 2 at (0, 1), 3 at (1, 1)
+        host 1: 4 at (0, 2), 5 at (1, 2), 6 at (0, 3), 7 at (1, 3)
+      along x: 2 groups of 4
+        0 → 2 → 7 → 5 → 0: 1, 3, 1, 3 wires
+        1 → 3 → 6 → 4 → 1: 1, 3, 1, 3 wires
+        longest: 3
+    """
+    chips = where.topology if isinstance(where, PodReport) else topology(where)
+    sizes = where.mesh if isinstance(where, PodReport) else dict(mesh or {})
+    if isinstance(where, PodReport):
+        order = where.order
+    if axis is not None and not sizes:
+        raise ValueError(f"the axis {axis!r} is one of a mesh: say which, as mesh={{'{axis}': {chips.devices}}}")
+    placed = tuple(order) if order is not None else chips.order(sizes) if sizes else tuple(range(chips.devices))
+    found = routes(chips, sizes, placed, axis) if axis else []
+    words = [title, str(chips), *_hosts_in_words(chips), *_routes_in_words(found, axis)]
+    return Picture(_drawn(chips, found, title or _heading(chips, axis)), "\n".join(filter(None, words)))
+
+
+def _heading(chips: Topology, axis: str | None) -> str:
+    return f"{chips}, along {axis}" if axis else str(chips)
+
+
+def _hosts_in_words(chips: Topology) -> list[str]:
+    hosts: dict[int, list[int]] = {}
+    for device in range(chips.devices):
+        hosts.setdefault(chips.host(device), []).append(device)
+    lines = [f"  host {h}: {', '.join(f'{d} at {_place(chips, d)}' for d in those)}" for h, those in hosts.items()]
+    return lines if len(lines) <= 4 else [*lines[:2], f"  … {len(lines) - 3} more …", lines[-1]]
+
+
+def _place(chips: Topology, device: int) -> tuple[int, ...]:
+    return chips.coords[device][: chips.chip.dimensions]
+
+
+def _routes_in_words(found: Sequence[Route], axis: str | None) -> list[str]:
+    if not found:
+        return []
+    lines = [f"along {axis}: {len(found)} group{'s' * (len(found) > 1)} of {len(found[0].devices)}"]
+    for route in found[:4]:
+        around = " → ".join(map(str, _shortened((*route.devices, route.devices[0]))))
+        lines.append(f"  {around}: {', '.join(map(str, _shortened(route.hops)))} wires")
+    if len(found) > 4:
+        lines.append(f"  … {len(found) - 4} more …")
+    return [*lines, f"  longest: {max(max(route.hops) for route in found)}"]
+
+
+def _shortened(numbers: Sequence[int]) -> list[int | str]:
+    return [*numbers] if len(numbers) <= 18 else [*numbers[:8], "…", *numbers[-8:]]
+
+
+def _drawn(chips: Topology, found: Sequence[Route], title: str) -> Figure:
+    few = chips.chips <= CHIPS_NUMBERED
+    apart, radius = (0.62, 0.2) if few else (0.26, 0.075)
+    wide, high, deep = chips.shape
+    planes = min(deep, max(1, CHIPS_DRAWN // (wide * high)))
+    across, down = wide * apart + 0.35, high * apart + 0.45
+    figure, ax = sheet(
+        max(0.3 + min(planes, ROW) * across, inches_of([title], SMALL) + 0.3),
+        0.45 + -(-planes // ROW) * down,
+    )
+    ax.text(0.05, 0.15, title, fontsize=10, color=INK, va="center")
+
+    def at(device: int) -> tuple[float, float]:
+        x, y, z = chips.coords[device]
+        return 0.3 + z % ROW * across + (x + 0.5) * apart, 0.5 + z // ROW * down + (y + 0.5) * apart
+
+    shown = [device for device in range(0, chips.devices, chips.chip.devices) if chips.coords[device][2] < planes]
+    for device in shown:
+        if all(place % 2 == 0 for place in chips.coords[device][:2]):
+            _host(ax, at(device), apart, chips.host(device) if few else None)
+    colour = {d: COLOURS[k % len(COLOURS)] for k, route in enumerate(found) for d in route.devices}
+    for device in shown:
+        x, y = at(device)
+        ax.add_patch(Circle((x, y), radius, facecolor=colour.get(device, COLOURS[0]), edgecolor=INK, zorder=2,
+                            linewidth=0.8 if few else 0.3, gid=f"device {device}"))  # fmt: skip
+        if few:
+            cores = range(device, device + chips.chip.devices)
+            ax.text(x, y, ", ".join(map(str, cores)), ha="center", va="center", fontsize=8, color=INK, zorder=4)
+    if found:
+        _ring(ax, found[0], {d: at(d) for d in found[0].devices if chips.coords[d][2] < planes}, radius)
+    if planes > 1:
+        for z in range(planes):
+            x, y = 0.3 + z % ROW * across, 0.5 + z // ROW * down + high * apart + 0.1
+            ax.text(x + wide * apart / 2, y, f"plane {z}", ha="center", va="center", fontsize=8, color=QUIET)
+    return figure
+
+
+def _host(ax: Axes, corner: tuple[float, float], apart: float, number: int | None) -> None:
+    """The board of 2 × 2 chips that one host drives."""
+    x, y = corner[0] - apart / 2 + 0.03, corner[1] - apart / 2 + 0.03
+    side = 2 * apart - 0.06
+    ax.add_patch(
+        FancyBboxPatch((x, y), side, side, boxstyle="round,pad=0,rounding_size=0.05", facecolor="white",
+                       edgecolor="#9a9a9a", linewidth=0.8, zorder=0, gid="host")
+    )  # fmt: skip
+    if number is not None:
+        ax.text(x + side / 2, y + side / 2, f"host {number}", ha="center", va="center", fontsize=6.5, color=QUIET)
+
+
+def _ring(ax: Axes, route: Route, at: Mapping[int, tuple[float, float]], radius: float) -> None:
+    """Arrows from each device of a group to the next: red over several wires, dashed where a wire is drawn long."""
+    around = (*route.devices, route.devices[0])
+    for (a, b), hops in zip(itertools.pairwise(around), route.hops, strict=True):
+        if a not in at or b not in at or not hops:
+            continue
+        long = hops == 1 and math.dist(at[a], at[b]) > 5 * radius  # round the edge, or from plane to plane
+        ax.add_patch(
+            FancyArrowPatch(
+                at[a],
+                at[b],
+                arrowstyle="-|>",
+                mutation_scale=40 * radius,
+                linewidth=1.4,
+                linestyle="--" if long else "-",
+                color=WRONG if hops > 1 else QUIET if long else INK,
+                shrinkA=72 * radius,
+                shrinkB=72 * radius,
+                connectionstyle=f"arc3,rad={0.25 if hops > 1 or long else 0}",
+                zorder=1.5 if long else 3,
+                gid=f"{a} to {b}",
+            )
+        )

@@ -1,0 +1,101 @@
+"""Whose numbers have come into a wrong result, and how often, where that can be told from the result itself.
+
+Where what is due is a sum of what single devices contribute, so may be what was found: the number of times that each of
+them counts is then a small problem of least squares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from grader.arrays.blocks import blocks
+from grader.arrays.laid import Array
+from grader.arrays.numbers import close
+from grader.arrays.words import numbered
+from grader.judging.behaviour import Execution, block_values
+
+WHOLE = 1e-3  # how near to a whole number a share has to be
+MOST_TIMES = 8  # times that something may count
+
+
+def shares(run: Execution, reference: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
+    """Whose part of an argument is missing on a device, or counts more than once; "" where it cannot be told.
+
+    `arguments` are those that hold an `Array`, and `reference` is a function of their values.
+    """
+    for name, argument in arguments.items():
+        if isinstance(argument, Array) and argument.value.dtype.kind == "f":
+            owners, parts = _contributions(run, reference, arguments, name)
+            if len(parts) > 1 and (words := _told(run, f"`{name}`", owners, parts)):
+                return words
+    return ""
+
+
+def _contributions(
+    run: Execution, reference: Callable[..., Any], arguments: Mapping[str, Any], name: str
+) -> tuple[list[list[int]], list[np.ndarray]]:
+    """The devices that hold the same part of an argument, and what comes out of that part alone: for every part."""
+    argument = arguments[name]
+    indices = blocks(argument.value.shape, argument.spec, dict(run.case.mesh)).indices
+    owners: dict[str, list[int]] = {}
+    for device, index in enumerate(indices):
+        owners.setdefault(str(index), []).append(device)
+    parts = []
+    for devices in owners.values():
+        alone = np.zeros_like(argument.value)
+        alone[indices[devices[0]]] = argument.value[indices[devices[0]]]
+        values = {other: jax.tree.map(lambda a: a.value, arguments[other]) for other in arguments} | {name: alone}
+        leaves = jax.tree.leaves(reference(*values.values()))
+        if len(leaves) != 1:
+            return [], []
+        parts.append(np.asarray(leaves[0], np.float64))
+    return list(owners.values()), parts
+
+
+def _told(run: Execution, name: str, owners: Sequence[Sequence[int]], parts: Sequence[np.ndarray]) -> str:
+    """The first device on which somebody's part does not count once."""
+    (result,) = run.results
+    whole = np.sum(parts, axis=0)
+    for device, (block, index) in enumerate(zip(block_values(result), result.blocks.indices, strict=True)):
+        if close(block, whole[index], run.case.roundings):
+            continue
+        counted = _counted(block, [part[index] for part in parts], run.case.roundings)
+        return " ".join(_words(device, name, owners, counted)) if counted is not None else ""
+    return ""
+
+
+def _counted(block: np.ndarray, parts: Sequence[np.ndarray], roundings: int) -> list[int] | None:
+    """How often each part is in a block, where it is made of them in one way only; 1 for a part without numbers."""
+    some = [k for k, part in enumerate(parts) if part.any()]
+    columns = np.stack([np.ravel(parts[k]) for k in some], axis=1) if some else np.zeros((block.size, 0))
+    if not some or len(columns) <= len(some) or np.linalg.matrix_rank(columns) < len(some):
+        return None
+    times, *_ = np.linalg.lstsq(columns, np.ravel(block).astype(np.float64), rcond=None)
+    whole = np.round(times)
+    if (np.abs(times - whole) > WHOLE).any() or (np.abs(whole) > MOST_TIMES).any():
+        return None
+    counted = [1] * len(parts)
+    for k, n in zip(some, whole, strict=True):
+        counted[k] = int(n)
+    made = sum(n * part for n, part in zip(counted, parts, strict=True))
+    return counted if close(block, np.asarray(made, np.float32), roundings) else None
+
+
+def _words(device: int, name: str, owners: Sequence[Sequence[int]], counted: Sequence[int]) -> Iterator[str]:
+    missing = [owners[k] for k, n in enumerate(counted) if n == 0]
+    if len(missing) == len(counted):
+        return
+    if missing:
+        yield f"Into the result on device {device} comes nothing of {name} from {_one_of(missing)}."
+    for n in sorted({n for n in counted if n not in (0, 1)}):
+        several = [owners[k] for k, times in enumerate(counted) if times == n]
+        yield f"In the result on device {device}, {name} of {_one_of(several)} counts {n} times."
+
+
+def _one_of(owners: Sequence[Sequence[int]]) -> str:
+    """Devices; of those that hold the same the first."""
+    return numbered("device", [devices[0] for devices in owners])

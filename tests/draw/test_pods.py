@@ -1,0 +1,45 @@
+"""A pod, drawn: its hosts, its chips, and the rings of a mesh axis."""
+
+import pytest
+
+from grader import draw
+from grader.chips.topologies import topology
+from grader.draw.pods import routes
+
+
+def test_the_rings_of_an_axis_and_their_wires():
+    pod = topology("v5e:2x4")
+    mesh = {"x": 4, "y": 2}
+    first, second = routes(pod, mesh, pod.order(mesh), "x")
+    assert (first.devices, first.hops) == ((0, 2, 7, 5), (1, 3, 1, 3))
+    assert (second.devices, second.hops) == ((1, 3, 6, 4), (1, 3, 1, 3))
+    (whole,) = routes(pod, {"x": 8}, pod.order({"x": 8}), "x")
+    assert whole.hops == (1, 2) * 4  # JAX's ring of eight is one of v5e:4x2
+
+
+def test_the_order_of_devices_decides_how_far_a_ring_goes():
+    pod, mesh = topology("v5e:4x4"), {"x": 16}
+    (arranged,) = routes(pod, mesh, pod.order(mesh), "x")
+    (counted,) = routes(pod, mesh, range(16), "x")
+    assert max(arranged.hops) == 1 and max(counted.hops) == 6
+
+
+def test_a_picture_has_every_device_every_host_and_the_arrows_of_one_ring():
+    picture = draw.pod("v5e:4x4", {"x": 4, "y": 4}, axis="y")
+    drawn = [patch.get_gid() for patch in picture.figure.axes[0].patches]
+    assert {f"device {k}" for k in range(16)} <= set(drawn) and drawn.count("host") == 4
+    assert {gid for gid in drawn if gid and " to " in gid} == {"0 to 1", "1 to 2", "2 to 3", "3 to 0"}
+    assert "along y: 4 groups of 4" in picture.facts and "longest: 3" in picture.facts
+
+
+def test_a_large_pod_is_drawn_in_part_and_told_in_a_few_lines():
+    picture = draw.pod("v5p:16x16x16", {"x": 4096}, axis="x")
+    assert len(picture.facts.splitlines()) < 12
+    drawn = [patch.get_gid() or "" for patch in picture.figure.axes[0].patches]
+    assert sum(gid.startswith("device") for gid in drawn) == 512
+
+
+@pytest.mark.parametrize("mesh, axis, part", [({"x": 16}, "y", "no axis 'y'"), (None, "x", "say which")])
+def test_an_axis_needs_a_mesh_that_has_it(mesh, axis, part):
+    with pytest.raises(ValueError, match=part):
+        draw.pod("v5e:4x4", mesh, axis=axis)

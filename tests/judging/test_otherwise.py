@@ -1,0 +1,103 @@
+"""What a wrong result is right for: a changed reference, devices on their own, somebody's part left out."""
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+from jax import numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercises import Case, Exercise
+from grader.exercises.collecting import asks, collect
+from grader.judging.judge import judge
+from grader.programs.variants import Variants
+
+SPECS = P(None, "x"), P("x", None), P()
+
+
+def numpys(a, w, bias):
+    return np.maximum(a @ w + bias, 0)
+
+
+def exercise_of(reference, specs=SPECS):
+    layer = Exercise("layer_of_a_test", points=2, reference=reference, mesh_shapes=((4, 2), (2, 4)))
+
+    @layer.cases
+    def _(draw):
+        arrays = {"a": (6, 8), "w": (8, 4), "bias": (4,)}
+        given = {name: draw.array(*shape, spec=spec) for (name, shape), spec in zip(arrays.items(), specs, strict=True)}
+        return Case(given, draw.mesh("x", "y"), P())
+
+    return layer
+
+
+def heard(body, reference=numpys, specs=SPECS):
+    exercise = exercise_of(reference, specs)
+
+    def answer(a, w, bias, *, mesh):
+        mapped = jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)
+        return mapped(a, w, bias)
+
+    cases = exercise.draw_cases(0)
+    return judge(exercise, cases, collect("program", asks(exercise, cases), answer)).words
+
+
+def product(a, w):
+    return lax.psum(a @ w, "x")
+
+
+@pytest.mark.parametrize("reference", [numpys, lambda a, w, bias: jax.nn.relu(a @ w + bias)])
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (lambda a, w, bias: jnp.maximum(product(a, w), 0), "when `bias` is left out"),
+        (lambda a, w, bias: product(a, w) + bias, "is left out"),
+        (lambda a, w, bias: product(a, w), " and "),
+        (lambda a, w, bias: jnp.maximum(product(a, w), 0) + bias, "when `bias` comes at the very end"),
+        (
+            lambda a, w, bias: jnp.maximum(product(a, w) + lax.psum(bias, "x"), 0),
+            "when `bias` is added once for each of the devices along x",
+        ),
+        (
+            lambda a, w, bias: jnp.maximum(lax.pmean(a @ w, "x") + bias, 0),
+            "when a product of matrices is divided by the number of devices along x",
+        ),
+    ],
+)
+def test_the_step_that_is_otherwise_is_said(body, words, reference):
+    found = heard(body, reference)
+    assert "This is what comes out when" in found and words in found
+
+
+def test_a_device_that_works_on_its_own_is_told_so():
+    specs = P("x"), P(), P()
+    found = heard(lambda a, w, bias: a - a.mean(), lambda a, w, bias: a - a.mean(), (P(), P("x"), P()))
+    assert "know nothing of one another" not in found  # it is right
+    exercise = Exercise("centred_of_a_test", points=1, reference=lambda a: a - a.mean(axis=0), mesh_shapes=((4, 2),))
+    exercise.cases(lambda draw: Case({"a": draw.array(8, 3, spec=P("x"))}, draw.mesh("x", "y"), P("x")))
+    cases = exercise.draw_cases(0)
+
+    def answer(a, *, mesh):
+        return jax.shard_map(lambda a: a - a.mean(axis=0), mesh=mesh, in_specs=specs[0], out_specs=specs[0])(a)
+
+    words = judge(exercise, cases, collect("program", asks(exercise, cases), answer)).words
+    assert "the devices along x know nothing of one another" in words
+
+
+def test_whose_part_is_missing_is_said():
+    def without_two(a, w, bias):
+        return lax.psum(jnp.where(lax.axis_index("x") == 1, 0.0, 1.0) * (a @ w), "x")
+
+    found = heard(without_two, lambda a, w, bias: a @ w)
+    assert "Into the result on device 0 comes nothing of `a` from device" in found
+
+
+def test_dimensions_of_sums_are_turned_where_a_reference_is_written_in_numpy():
+    given = {"a": np.arange(6.0, dtype=np.float32).reshape(2, 3)}
+    variants = Variants(lambda a: a - a.mean(axis=0), given, {"x": 2})
+    (turned,) = variants.result("sums and maxima run over all dimensions")
+    np.testing.assert_allclose(turned, given["a"] - 2.5)
+
+
+def test_of_what_cannot_be_traced_there_are_no_variants():
+    assert Variants(lambda a: a if a[0] > 0 else -a, {"a": np.ones(2, np.float32)}, {"x": 2}).changes == {}

@@ -1,0 +1,66 @@
+"""What is said of a plain value that no mistake explains."""
+
+import numpy as np
+import pytest
+
+from grader.judging.relations import Tried, evidence, relations_of
+
+
+def said(found, due, **given):
+    return next(relations_of(found, due, given), "")
+
+
+@pytest.mark.parametrize(
+    ("found", "due", "given", "words"),
+    [
+        (-5.0, 5.0, {}, "It has the wrong sign."),
+        (40, 5, {"n": 8}, "It is `n` times too large."),
+        (5, 40, {"blocks": [0] * 8}, "It is what is due, divided by the number of `blocks`."),
+        (5, 40, {"mesh": {"x": 4, "y": 2}}, "It is what is due, divided by the number of all devices."),
+        (1.7e-2, 1.7, {}, "It is off by the factor that lies between two units. Which one is asked for?"),
+        (7, 5.5, {"n": 3}, "It is 0.5 × `n` too much."),
+        (3, 3.2, {}, "It has been rounded."),
+        (12, 11, {}, "It is 1 too large."),
+        (0.3, 11, {}, "It is too small."),
+        (6, 11, {"n": 6}, "It is `n`, as it was given."),
+        ([3, 2, 1], [1, 2, 3], {}, "The entries are right, but the last stands first."),
+        ([3, 1, 2], [1, 2, 3], {}, "The entries are right, but stand 1 to the right of where they belong."),
+        ([1, 3, 2, 4], [1, 2, 3, 4], {}, "The entries are right, but in another order."),
+        ((1, 0, 0), (1, 1, 0), {}, "Of the entries only number 1 is wrong. It is 1 too small."),
+        ([1, 2, 3, 4], [[1, 2], [3, 4]], {}, "The entries are right, but they are not grouped as they should be."),
+        ([1, 3], [1, 2, 3], {}, "What is there is right, but entries are missing."),
+        ((0, 1), (1, 1, 0), {}, "There are fewer entries than are due."),
+        ([[1, 3], [2, 4]], [[1, 2], [3, 4]], {}, "It is the transpose of what is due: rows stand for columns."),
+        (2, (1, 2), {}, "It is entry 1 of what is due, alone."),
+        ({"a": 1, "b": 4}, {"a": 1, "b": 2}, {}, "Of the entries only `b` is wrong. It is 2 times what is due."),
+        (np.eye(2)[::-1], np.eye(2), {}, "It is what is due, turned round along dimension 0."),
+        (np.arange(6.0).reshape(3, 2).T, np.arange(6.0).reshape(3, 2), {}, "It is the transpose of what is due."),
+        (
+            np.arange(6.0),
+            np.arange(6.0).reshape(3, 2),
+            {},
+            "The numbers are right, and in order, but the shape is another.",
+        ),
+        (None, 3, {}, ""),
+        ("a word", "another", {}, ""),
+    ],
+)
+def test_what_a_wrong_value_has_to_do_with_the_right_one(found, due, given, words):
+    assert said(found, due, **given) == words
+
+
+def tried(*numbers):
+    return [Tried(found, due, {"n": n, "kind": kind}, found == due) for found, due, n, kind in numbers]
+
+
+def test_only_what_is_so_in_every_wrong_case_is_said():
+    assert evidence(tried((8, 4, 2, "a"), (12, 4, 3, "a"))) == "It is `n` times too large."
+    assert evidence(tried((8, 4, 2, "a"), (9, 4, 3, "a"))) == "It is too large."
+    assert evidence(tried((8, 4, 2, "a"), (2, 4, 3, "a"))) == ""
+
+
+def test_by_what_right_and_wrong_cases_differ_is_said():
+    right, wrong = (4, 4, 2, "a"), (8, 4, 2, "b")
+    assert evidence(tried(right, wrong)) == (
+        "It is `n` times too large. Right in 1 of 2 cases: in none of those with `kind` = 'b'."
+    )
