@@ -46,8 +46,13 @@ class Section:
         return sum(one.worth for one in self.standings)
 
     @property
+    def core(self) -> list[Standing]:
+        return [one for one in self.standings if one.text.is_core]
+
+    @property
     def left(self) -> list[Standing]:
-        return [one for one in self.standings if one.is_open]
+        """The open exercises, those of the core first."""
+        return sorted((one for one in self.standings if one.is_open), key=lambda one: not one.text.is_core)
 
 
 @dataclass(frozen=True)
@@ -63,34 +68,44 @@ class Journey:
         return f"{sum(s.points for s in self.sections):g} of {sum(s.worth for s in self.sections):g} points"
 
     @property
+    def core(self) -> str:
+        return _done([one for section in self.sections for one in section.core])
+
+    @property
     def next(self) -> tuple[Section, Standing] | None:
-        """What to do next: an open exercise of the lesson that is being worked on, else of the first that has one."""
-        order = sorted(self.sections, key=lambda section: section.lesson.name != self.latest)
-        return next(((section, section.left[0]) for section in order if section.left), None)
+        """What to do next: an open exercise of the core, else a stretch one; of the lesson that is being worked on,
+        else of the first that has one."""
+        left = [(section, one) for section in self.sections for one in section.left]
+        return min(left, key=lambda one: (not one[1].text.is_core, one[0].lesson.name != self.latest), default=None)
 
     def __repr__(self) -> str:
         if not self.sections:
             return NO_LESSONS
         width = max(len(s.lesson.title) for s in self.sections)
-        lines = [f"{s.lesson.title:<{width}}  {_bar(s)}  {_points(s):>14}  {_left(s)}".rstrip() for s in self.sections]
-        return "\n".join([f"Your progress: {self.total}", *lines, *self._next_in_words(), *filter(None, [self.note])])
+        lines = [
+            f"{s.lesson.title:<{width}}  core {_done(s.core):>7}  {_bar(s)}  {_points(s):>14}  {_left(s)}".rstrip()
+            for s in self.sections
+        ]
+        return "\n".join([self._heading(), *lines, *self._next_in_words(), *filter(None, [self.note])])
+
+    def _heading(self) -> str:
+        return f"Your progress: {self.core} exercises of the core, {self.total}"
 
     def _next_in_words(self) -> list[str]:
         if self.next is None:
             return ["All is done."]
         section, standing = self.next
-        return [f"Next: {standing.text.name} in {section.lesson.title}{_in_minutes(standing)}."]
+        return [f"Next: {standing.text.name} in {section.lesson.title}, {_kind(standing)}."]
 
     def _repr_html_(self) -> str:
         if not self.sections:
             return f"<p>{NO_LESSONS}</p>"
-        header = "".join(
-            f'<th scope="col" style="text-align:left">{name}</th>' for name in ("lesson", "done", "points", "open")
-        )
+        columns = ("lesson", "core", "done", "points", "open")
+        header = "".join(f'<th scope="col" style="text-align:left">{name}</th>' for name in columns)
         rows = "".join(map(_row, self.sections))
         note = f"<p>{as_inline_html(self.note)}</p>" if self.note else ""
         return (
-            f"<p><strong>Your progress: {self.total}</strong></p>"
+            f"<p><strong>{self._heading()}</strong></p>"
             f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>{self._next_as_html()}{note}"
         )
 
@@ -99,11 +114,11 @@ class Journey:
             return "<p>All is done.</p>"
         section, standing = self.next
         lesson = _link(section.lesson, html.escape(section.lesson.title))
-        return f"<p>Next: {_exercise_link(section.lesson, standing)} in {lesson}{_in_minutes(standing)}.</p>"
+        return f"<p>Next: {_exercise_link(section.lesson, standing)} in {lesson}, {_kind(standing)}.</p>"
 
 
 def progress() -> Journey:
-    """Your points so far, lesson by lesson, which exercises are open, and what comes next.
+    """How much of the core is done, your points lesson by lesson, which exercises are open, and what comes next.
 
     It shows the latest check of each exercise, and where an earlier one had more points, those as well. `check` keeps
     the record: in `~/.many-devices-jax`, in Colab in your Drive once you have mounted it, or in the folder that
@@ -132,6 +147,10 @@ def _standing(text: ExerciseText, worth: float, made: Sequence[Attempt]) -> Stan
     return Standing(text, worth, rounded[-1], max(rounded)) if rounded else Standing(text, worth)
 
 
+def _done(standings: Sequence[Standing]) -> str:
+    return f"{sum(not one.is_open for one in standings)} of {len(standings)}"
+
+
 def _bar(section: Section) -> str:
     full = int(BAR * section.points / section.worth) if section.worth else 0
     return "█" * full + "░" * (BAR - full)
@@ -143,7 +162,7 @@ def _points(section: Section) -> str:
 
 def _left(section: Section) -> str:
     """The open exercises in words; of a lesson that is not begun, none."""
-    if not section.left or section.left == list(section.standings) and not section.points:
+    if not section.left or len(section.left) == len(section.standings) and not section.points:
         return ""
     names = [f"{one.text.name}{_best(one)}" for one in section.left[:NAMED]]
     return f"open: {', '.join(names)}{_more(section)}"
@@ -158,8 +177,8 @@ def _best(standing: Standing) -> str:
     return f" (had {standing.best:g})" if standing.best > standing.points else ""
 
 
-def _in_minutes(standing: Standing) -> str:
-    return f", {standing.text.duration}" if standing.text.duration else ""
+def _kind(standing: Standing) -> str:
+    return f"{'core' if standing.text.is_core else 'stretch'}, {standing.text.minutes} minutes"
 
 
 def _row(section: Section) -> str:
@@ -167,7 +186,7 @@ def _row(section: Section) -> str:
     bar = f'<progress value="{section.points:g}" max="{section.worth:g}" aria-label="{words}"></progress>'
     names = ", ".join(f"{_exercise_link(section.lesson, one)}{_best(one)}" for one in section.left[:NAMED])
     begun = _left(section) and f"{names}{_more(section)}"
-    cells = (bar, _points(section), begun)
+    cells = (_done(section.core), bar, _points(section), begun)
     title = _link(section.lesson, html.escape(section.lesson.title))
     rest = "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells)
     return f'<tr><th scope="row" style="text-align:left;font-weight:normal">{title}</th>{rest}</tr>'

@@ -15,11 +15,12 @@ SYLLABUS = Path("lessons", "syllabus.json")  # in the package
 
 @dataclass(frozen=True)
 class ExerciseText:
-    """What the text says of an exercise: how long it takes ("6 minutes"), its hints, and the cell that a student begins
-    with; `place` is the id of the cell with its heading."""
+    """What the text says of an exercise: whether it is of the lesson's core, how many minutes it takes, its hints, and
+    the cell that a student begins with; `place` is the id of the cell with its heading."""
 
     name: str
-    duration: str
+    is_core: bool
+    minutes: int
     place: str
     hints: tuple[str, ...]
     starter: str
@@ -27,11 +28,13 @@ class ExerciseText:
 
 @dataclass(frozen=True)
 class LessonText:
-    """What a lesson says of itself: title, how long it takes, which lessons it needs; `url` opens it in Colab."""
+    """What a lesson says of itself: title, how many minutes a newcomer takes for its core and for all of it, which
+    lessons it needs; `url` opens it in Colab."""
 
     name: str
     title: str
-    duration: str
+    core_minutes: int
+    minutes: int
     needs: tuple[str, ...]
     url: str
     exercises: tuple[ExerciseText, ...]

@@ -75,9 +75,9 @@ def test_a_lesson_that_is_spoken_of_is_a_link(text, shown):
 
 
 def test_what_an_exercise_costs_stands_below_its_heading():
-    heading = "### Exercise `case3` · 4 points · 8 minutes · ●●○\n\nMultiply."
+    heading = "### Exercise `case3` · core · 4 points · 8 minutes · ●●○\n\nMultiply."
     nb = page(new_notebook(cells=[new_markdown_cell(heading)]), new_notebook(), {})
-    assert nb.cells[0].source == "### Exercise `case3`\n\n{.meta}\n4 points · 8 minutes · ●●○\n\nMultiply."
+    assert nb.cells[0].source == "### Exercise `case3`\n\n{.meta}\ncore · 4 points · 8 minutes · ●●○\n\nMultiply."
 
 
 def test_the_questions_that_are_drawn_anew_have_no_answers():

@@ -124,7 +124,7 @@ def test_a_lesson_leads_to_its_neighbours_and_to_all_lessons(lesson):
     nb = framed(lesson, "02_two", ORDER, NOWHERE)
     before, after = "[← 01 · One](../01_one/01_one.ipynb)", "[03 · Three →](../03_three/03_three.ipynb)"
     links = f"{before} · [all lessons](../index.ipynb) · {after}"
-    assert nb.cells[0].source == f"# 02 · Two\n\n{links}\n\nOn two."
+    assert nb.cells[0].source == f"# 02 · Two\n\n{links}<br>\nAbout 5 minutes.\n\nOn two."
     assert [cell.id for cell in nb.cells] == ["02-000", "02-setup", "02-001", "02-002", "02-end"]
     assert nb.cells[-1].source == links
     assert "←" not in framed(lesson, "01_one", ORDER, NOWHERE).cells[-1].source

@@ -3,12 +3,15 @@
 import re
 import xml.etree.ElementTree as ElementTree
 
+import jupytext
 import mini
 import nbformat
 import pytest
 
 from grader.classroom.course.build import lessons
 from grader.classroom.course.index import PARTS, START_PAGE, afterwards, start_page
+from grader.classroom.course.minutes import honest_minutes
+from grader.classroom.course.notebook import mark
 from grader.classroom.course.prerequisites import in_words, nearest, picture, places
 from grader.classroom.course.syllabus import syllabus_json, told
 from grader.guide.syllabus import SYLLABUS
@@ -40,8 +43,25 @@ def test_what_lies_in_the_tree_is_what_the_lessons_say_now(root):
     assert (root / "grader" / SYLLABUS).read_text() == syllabus_json(root)
 
 
-def test_every_lesson_says_how_long_it_takes_and_needs_only_earlier_ones(facts):
-    assert [lesson.name for lesson in facts if not re.search("minutes|hours", lesson.duration)] == []
+def test_every_lesson_says_how_long_it_takes(root, facts):
+    """As it was counted when it was built, and for the text as it is now."""
+    text = "\n".join(cell.source for cell in start_page(root).cells)
+    for lesson, source in zip(facts, lessons(root), strict=True):
+        counted = honest_minutes(mark(jupytext.read(source, fmt="md:myst"), lesson.number))
+        assert (lesson.core_minutes, lesson.minutes) == (counted.core, counted.everything)
+        assert f"| {counted.core} min | {counted.everything} min |" in text
+        for folder in ("course", "solutions"):
+            first = nbformat.read(root / folder / lesson.name / f"{lesson.name}.ipynb", 4).cells[0].source
+            assert re.findall("^About .*", first, re.MULTILINE) == [str(counted)], lesson.name
+
+
+def test_the_core_of_a_lesson_takes_75_minutes_at_most_and_is_but_a_part_of_it(facts):
+    assert {lesson.name: lesson.core_minutes for lesson in facts if lesson.core_minutes > 75} == {}
+    assert [lesson.name for lesson in facts if lesson.core_minutes >= lesson.minutes] == []
+    assert [lesson.name for lesson in facts if sum(one.is_core for one in lesson.exercises) < 3] == []
+
+
+def test_every_lesson_needs_only_earlier_ones(facts):
     assert [lesson.name for lesson in facts if not all(need < lesson.number for need in lesson.needs)] == []
     assert [lesson.number for lesson in facts if not lesson.needs] == ["01"]
 

@@ -1,6 +1,7 @@
 """What a stranger wrote steers nothing on its way out: no terminal, no spreadsheet, no log."""
 
 import ast
+import csv
 import io
 from pathlib import Path
 
@@ -57,6 +58,14 @@ def test_no_cell_of_the_table_of_marks_is_a_formula(name, tmp_path):
     )
     _, line = (tmp_path / "g.csv").read_text().splitlines()
     assert line.split(",")[0].strip('"')[0] in "'\N{REPLACEMENT CHARACTER}" and ",-1.5," in line
+
+
+def test_the_table_of_marks_has_the_points_of_the_core(tmp_path):
+    """Of these two `case3` is of the core of lesson 07, and `block_matmul` is not."""
+    row = Row(HandIn(tmp_path, "ada", "07_matmul"), {"case3": 3.5, "block_matmul": 1}, {"case3": 4, "block_matmul": 2})
+    write_csv([row], tmp_path / "g.csv")
+    (line,) = csv.DictReader(io.StringIO((tmp_path / "g.csv").read_text()))
+    assert [line[name] for name in ("points", "max", "core", "core max")] == ["4.5", "6", "3.5", "4"]
 
 
 @pytest.mark.parametrize("name", ["x;=1+1", "x; +1", 'x;"=1+1"', "x\t-1", "x\n=1", "x;;\t =1", "x;'＝1", "=1;=1"])

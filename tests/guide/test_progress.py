@@ -31,7 +31,7 @@ def test_the_syllabus_has_every_exercise_once_with_three_hints_and_its_starter()
     texts = [text for lesson in syllabus() for text in lesson.exercises]
     assert sorted(text.name for text in texts) == sorted(EXERCISES)
     assert {len(text.hints) for text in texts} == {3}
-    assert [t.name for t in texts if "..." not in t.starter or not re.fullmatch(r"\d+ minutes", t.duration)] == []
+    assert [t.name for t in texts if "..." not in t.starter or not t.minutes] == []
     assert [t.name for t in texts if re.search(r"<\w|&\w+;|SOLUTION", "".join(t.hints) + t.starter)] == []
 
 
@@ -53,11 +53,28 @@ def test_the_latest_check_counts_and_the_best_is_remembered(checked):
 
 
 def test_next_is_an_open_exercise_of_the_lesson_that_was_worked_on_last(checked):
-    assert "Next: read_devices in 01 · Devices and meshes, 4 minutes." in repr(grader.progress())
+    assert "Next: read_devices in 01 · Devices and meshes, core, 4 minutes." in repr(grader.progress())
     checked(("block_matmul", 2, 2))
     assert "Next: local_shapes in 07 · The four sharded matmuls" in repr(grader.progress())
     checked(*((name, 1, 1) for name in EXERCISES))
     assert repr(grader.progress()).endswith("All is done.")
+
+
+def test_the_core_comes_first_and_then_the_stretch(checked):
+    core = {text.name for lesson in syllabus() for text in lesson.exercises if text.is_core}
+    assert 0 < len(core) < len(EXERCISES)
+    checked(("case3", 4, 4), ("gather_columns", 0, 3))
+    journey = grader.progress()
+    assert journey.core == f"1 of {len(core)}" and f"1 of {len(core)} exercises of the core" in journey._repr_html_()
+    for section in journey.sections:
+        kinds = [standing.text.is_core for standing in section.left]
+        assert kinds == sorted(kinds, reverse=True)
+    section, standing = journey.next
+    assert section.lesson.name == "06_collectives" and standing.text.is_core
+    checked(*((name, 1, 1) for name in core), ("gather_columns", 0, 3))
+    section, standing = grader.progress().next
+    assert section.lesson.name == "06_collectives" and not standing.text.is_core
+    assert f"Next: {standing.text.name} in 06 · " in repr(grader.progress())
 
 
 def test_points_of_an_exercise_whose_worth_has_changed_keep_their_part(checked):

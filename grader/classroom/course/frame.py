@@ -1,4 +1,5 @@
-"""What the build writes around a lesson: links to its neighbours, and the first cell, which gets the course's tools."""
+"""What the build writes around a lesson: links to its neighbours, how long it takes, and the first cell, which gets the
+course's tools."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
+from grader.classroom.course.minutes import Minutes, honest_minutes
 from grader.classroom.course.published import Published
 
 FIRST_LINE = "# Run this cell first, and leave it as it is: it finds the course's tools, {}and gets eight devices."
@@ -71,10 +73,11 @@ def titles(sources: Iterable[Path]) -> dict[str, str]:
 
 
 def framed(nb: NotebookNode, lesson: str, order: Mapping[str, str], where: Published) -> NotebookNode:
-    """The lesson with its links and its first cell; `order` are all lessons with their titles."""
+    """The lesson with its links, its minutes and its first cell; `order` are all lessons with their titles."""
     number = lesson.split("_")[0]
     title, *rest = nb.cells[0].source.split("\n\n")
-    first = nbformat.from_dict({**nb.cells[0], "source": "\n\n".join([title, _head(lesson, order, where), *rest])})
+    head = _head(lesson, order, where, honest_minutes(nb))
+    first = nbformat.from_dict({**nb.cells[0], "source": "\n\n".join([title, head, *rest])})
     cells = [first, *nb.cells[1:], new_markdown_cell(_links(lesson, order, where), id=f"{number}-end")]
     place = next(k for k, cell in enumerate(cells) if cell.cell_type == "code")
     cells.insert(place, first_cell(number, where))
@@ -105,10 +108,11 @@ def first_cell(number: str, where: Published) -> NotebookNode:
     return new_code_cell(source, id=f"{number}-setup", metadata=fixed)
 
 
-def _head(lesson: str, order: Mapping[str, str], where: Published) -> str:
-    """The links under the title; all one paragraph, so that `without_links` finds them."""
+def _head(lesson: str, order: Mapping[str, str], where: Published, minutes: Minutes) -> str:
+    """The links under the title, and the minutes; all one paragraph, so that `without_links` finds them."""
+    head = f"{_links(lesson, order, where)}<br>\n{minutes}"
     if not where:
-        return _links(lesson, order, where)
+        return head
     doors = {
         "Colab": where.colab(lesson),
         "Kaggle": where.kaggle(lesson),
@@ -116,7 +120,7 @@ def _head(lesson: str, order: Mapping[str, str], where: Published) -> str:
         "download": where.download(lesson),
     }
     badges = " · ".join(f"[{name}]({url})" for name, url in doors.items())
-    return f"{_links(lesson, order, where)}<br>\nThis lesson elsewhere: {badges}<br>\n{SAVING}"
+    return f"{head}<br>\nThis lesson elsewhere: {badges}<br>\n{SAVING}"
 
 
 def _links(lesson: str, order: Mapping[str, str], where: Published) -> str:

@@ -24,6 +24,7 @@ HOW = """# Many devices in JAX
 A course on programming many devices. Lessons are notebooks: predict, run, explain, then do it yourself.
 
 1. Begin with lesson 01, or with any lesson of which you know what it needs. Run its first code cell first.
+   Each lesson has a core of at most 75 minutes; what is marked *stretch* can wait.
 2. Run cell by cell with Shift + Enter. Write your prediction down before you run the cell that shows it.
 3. Put your answer in place of the `...`, run it, and run the check below it, as often as you like.
 4. Stuck? Open a hint, or type `grader.hint("NAME")`; `grader.reset("NAME")` gives you the starter again.
@@ -83,14 +84,16 @@ def _parts(lessons: Sequence[LessonText], can: dict[str, str]) -> Iterator[str]:
     for part in PARTS:
         if inside := [lesson for lesson in lessons if lesson in part]:
             rows = [_row(lesson, needs[lesson.number], can.get(lesson.name, "")) for lesson in inside]
-            header = ["| lesson | time | needs | what you can do afterwards |", "|:---|:---|:---|:---|"]
+            columns = "| lesson | core | everything | needs | what you can do afterwards |"
+            header = [columns, "|:---|---:|---:|:---|:---|"]
             yield "\n".join([f"### {part.title}", "", *header, *rows, *_in_preparation(part, inside)])
 
 
 def _row(lesson: LessonText, needs: Sequence[str], can: str) -> str:
     title = f"[{lesson.title}]({lesson.name}/{lesson.name}.ipynb)"
     colab = f" · [Colab]({lesson.url})" if lesson.url else ""
-    return f"| {title}{colab} | {lesson.duration} | {', '.join(needs)} | {can} |"
+    times = f"{lesson.core_minutes} min | {lesson.minutes} min"
+    return f"| {title}{colab} | {times} | {', '.join(needs)} | {can} |"
 
 
 def _in_preparation(part: Part, lessons: Sequence[LessonText]) -> list[str]:

@@ -1,7 +1,8 @@
 """What the lessons say of themselves, read from `course/`: for the start page, and for `grader.progress` and its like.
 
-The title cell has the title, how long the lesson takes and which lessons it needs; each exercise has a heading, hints
-and a starter. `grader build` writes all of it into the package, so that a student who has no checkout has it, too.
+The title cell has the title and which lessons it needs; each exercise has a heading, hints and a starter; how long a
+lesson takes is counted. `grader build` writes all of it into the package, so that a student who has no
+checkout has it, too.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from grader.classroom.course.frame import bare
+from grader.classroom.course.headings import EXERCISE, ExerciseHeading, exercise_heading
+from grader.classroom.course.minutes import honest_minutes
 from grader.classroom.course.notebook import ANSWER, grade_id
 from grader.classroom.course.published import published
 from grader.guide.syllabus import SYLLABUS, ExerciseText, LessonText
 
 ONE_HINT = re.compile(r"<details><summary>Hint \d</summary>(.*?)</details>", re.DOTALL)
-# The last lines of a title cell: *75–90 minutes. You need lessons 01 and 02: meshes, and who holds what.*
-FACTS = re.compile(r"^\*((?:[^*\n]|\n(?!\n))*?)[.;,:] [^*]*?You need ([^*]*)\*$", re.MULTILINE)
+# The last lines of a title cell: *You need lessons 01 and 02: meshes, and who holds what.*
+NEEDS = re.compile(r"^\*(?:[^*]*? )??You need ([^*]*)\*$", re.MULTILINE)
+UNSAID = ExerciseHeading((), True, 0)  # above an exercise that has no heading
 
 
 def told(root: Path) -> list[LessonText]:
@@ -36,11 +41,19 @@ def _lesson(root: Path, file: Path) -> LessonText:
     nb = nbformat.read(file, 4)
     first = nb.cells[0].source
     title = re.search(r"^# (.*)", first, re.MULTILINE)
-    facts = FACTS.search(first)
+    needs = NEEDS.search(first)
+    minutes = honest_minutes(bare(nb))
     if title is None:
         raise ValueError(f"{file}: the first cell should begin with a title, such as `# 07 · The four matmuls`.")
-    duration, needs = (" ".join(part.split()) for part in facts.groups()) if facts else ("", "")
-    return LessonText(file.stem, title[1], duration, _numbers(needs), _url(root, file.stem), tuple(_exercises(nb)))
+    return LessonText(
+        name=file.stem,
+        title=title[1],
+        core_minutes=minutes.core,
+        minutes=minutes.everything,
+        needs=_numbers(" ".join(needs[1].split())) if needs else (),
+        url=_url(root, file.stem),
+        exercises=tuple(_exercises(nb)),
+    )
 
 
 def _numbers(words: str) -> tuple[str, ...]:
@@ -59,19 +72,15 @@ def _url(root: Path, name: str) -> str:
 
 def _exercises(nb: NotebookNode) -> Iterator[ExerciseText]:
     """The exercises in the order of the text, each with the heading and the hints that stand before its cell."""
-    duration, place = "", ""
+    heading, place = UNSAID, ""
     hints: tuple[str, ...] = ()
     for cell in nb.cells:
-        _, found, text = cell.source.rpartition("### Exercise")
+        _, found, after = cell.source.rpartition(EXERCISE)
         if cell.cell_type == "markdown" and found:
-            duration, place, hints = _duration(text.partition("\n")[0]), cell.id, ()
-        hints += tuple(_as_words(hint) for hint in ONE_HINT.findall(text))
+            heading, place, hints = exercise_heading(f"{found}{after}".partition("\n")[0]) or UNSAID, cell.id, ()
+        hints += tuple(_as_words(hint) for hint in ONE_HINT.findall(after))
         if (name := grade_id(cell)).startswith(ANSWER):
-            yield ExerciseText(name.removeprefix(ANSWER), duration, place, hints, cell.source)
-
-
-def _duration(heading: str) -> str:
-    return next((part for part in heading.split(" · ") if part.endswith("minutes")), "")
+            yield ExerciseText(name.removeprefix(ANSWER), heading.is_core, heading.minutes, place, hints, cell.source)
 
 
 def _as_words(hint: str) -> str:

@@ -14,10 +14,12 @@ from grader.classroom.grading.record import Row
 from grader.classroom.out import as_csv
 from grader.classroom.store import write
 from grader.classroom.walls import bubblewrap as walls
+from grader.guide.syllabus import syllabus
 
 
 def write_csv(rows: Sequence[Row], target: Path) -> None:
-    """A line for each hand-in: points, maximum, a column for each exercise, and the problem with it in the last."""
+    """A line for each hand-in: its points and those of its core, each with their maximum, a column for each exercise,
+    and the problem with it in the last."""
     names = list(dict.fromkeys(name for row in rows for name in row.points))
     lines = [
         [
@@ -25,13 +27,21 @@ def write_csv(rows: Sequence[Row], target: Path) -> None:
             row.hand_in.lesson,
             total(row.points),
             total(row.worth),
+            total(_core(row.points)),
+            total(_core(row.worth)),
             *(row.points.get(name, "") for name in names),
             row.problem,
         ]
         for row in rows
     ]
-    header = ["student", "lesson", "points", "max", *names, "problem"]
+    header = ["student", "lesson", "points", "max", "core", "core max", *names, "problem"]
     write(target, as_csv([header, *lines]).encode("utf-8", "replace"))
+
+
+def _core(points: Mapping[str, float]) -> dict[str, float]:
+    """The points of the exercises that are of their lesson's core."""
+    core = {one.name for lesson in syllabus() for one in lesson.exercises if one.is_core}
+    return {name: points[name] for name in points if name in core}
 
 
 def total(points: Mapping[str, float]) -> float:
