@@ -10,13 +10,14 @@ from grader.exercises.exercise import Exercise
 from grader.exercises.forms import Programs
 from grader.replay.on_case import on_case, opening
 from grader.replay.page import Replay
+from grader.replay.tracing import AuthorsLines
 
 
 def watch(name: str, answer: Any) -> Replay:
     """Step through an answer to an exercise, on the smallest case that it gets wrong; a right one, on a small case.
 
     Raises ValueError where the exercise asks for no program with shard_map, or the answer is none; and whatever the
-    answer raises.
+    answer raises, with what it means where the grader knows.
 
     Args:
       name: the exercise's name, as `grader.check` takes it.
@@ -36,7 +37,7 @@ def watch(name: str, answer: Any) -> Replay:
         raise ValueError(f"{name} asks for no program with shard_map: there are no lines of a device's own to watch.")
     if not callable(answer):
         raise ValueError(f"The answer to {name} should be a function; it is a {type(answer).__name__}.")
-    with no_mesh():
+    with AuthorsLines(), no_mesh():
         missed = (one.check for one in tried(exercise, exercise.draw_cases(), answer) if one.check)
         return watched(exercise, answer, next(missed, ""))
 

@@ -16,10 +16,10 @@ import numpy as np
 from grader.arrays.laid import holds_arrays, values_of
 from grader.exercises.answers import Problem
 from grader.exercises.case import Case
+from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise
 from grader.judging import costs, results
 from grader.judging.behaviour import Execution, block_values, same_behaviour, same_results
-from grader.judging.errors import meaning, stopped
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
 from grader.judging.results import Expected

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import linecache
+import re
+import traceback
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +24,7 @@ from grader.exercises.forms import Programs
 from grader.jax_versions import varying
 from grader.lessons import EXERCISES
 from grader.programs.program import with_gradient
-from grader.replay.lockstep import Reach
+from grader.replay.lockstep import Lockstep, Reach
 from grader.replay.page import Replay
 from grader.replay.watch import BY_COMPILER, playback, playback_within
 
@@ -185,6 +187,30 @@ def test_what_cannot_be_worked_out_ends_with_what_was_seen_until_then():
     found = playback(mapped(body, P("x"), P("x")), GRID)
     assert found.ended.startswith("Stopped before custom_linear_solve in line ")
     assert [frame.arrays[0].name for frame in found.frames] == ["a", "doubled"]
+
+
+@pytest.mark.parametrize(
+    "body, error, said",
+    [
+        (lambda a: lax.psum(a, "z"), "AssertionError|NameError", "names an axis"),
+        (lambda a: a @ a, "TypeError", "Which collective would bring them together?"),
+        (lambda a: a[nowhere], "NameError", ""),  # noqa: F821
+    ],
+)
+def test_what_jax_refuses_is_raised_with_its_meaning_and_with_the_authors_lines_alone(body, error, said):
+    with pytest.raises(Exception) as raised:
+        grader.replay(mapped(body), GRID)
+    assert re.fullmatch(error, raised.typename)
+    told = "".join(traceback.format_exception(raised.value))
+    assert said in told
+    assert str(ROOT / "grader") not in told and told.count(__file__) == 2
+
+
+def test_an_error_of_our_own_keeps_its_lines(monkeypatch):
+    monkeypatch.setattr(Lockstep, "run", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as raised:
+        grader.replay(mapped(lambda a: a), GRID)
+    assert str(ROOT / "grader") in "".join(traceback.format_exception(raised.value))
 
 
 def test_empty_arrays_are_seen():
