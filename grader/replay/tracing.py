@@ -6,7 +6,6 @@ import functools
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -17,7 +16,7 @@ import grader
 from grader.exercises.collecting import as_problem
 from grader.exercises.errors import meaning
 
-LIBRARIES = tuple(str(Path(package.__file__).parent) for package in (jax, grader))
+LIBRARIES = (*jax.__path__, *grader.__path__)
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def traced(fn: Callable[..., Any], args: Sequence[Any], kw: Mapping[str, Any]) -
 
     given = [args[k] for k in arrays]
     jaxpr, shapes = jax.make_jaxpr(of_arrays, return_shape=True)(*given)
-    return Traced(jaxpr, jax.tree.leaves(given), jax.tree.structure(shapes).unflatten)
+    return Traced(jaxpr, jax.tree.leaves(given), functools.partial(jax.tree.unflatten, jax.tree.structure(shapes)))
 
 
 def _holds_numbers(argument: Any) -> bool:

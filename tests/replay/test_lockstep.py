@@ -27,6 +27,7 @@ from grader.programs.program import with_gradient
 from grader.replay.lockstep import Lockstep, Reach
 from grader.replay.page import Replay
 from grader.replay.watch import BY_COMPILER, playback, playback_within
+from grader.watch import watchable
 
 MESH = {"x": 4, "y": 2}
 GRID = np.arange(1.0, 65.0, dtype=np.float32).reshape(8, 8)
@@ -283,6 +284,14 @@ def test_an_answer_to_an_exercise_ends_as_jax_computes_it(lesson, exercise, mist
     assert found.ended in ("", BY_COMPILER)
     for one, other in zip(jax.tree.leaves(found.result), jax.tree.leaves(jax.jit(fn)(*arrays)), strict=True):
         assert close(np.nan_to_num(np.asarray(one)), np.nan_to_num(np.asarray(other)))
+
+
+def test_a_notebook_with_ten_replays_stays_under_two_megabytes():
+    """Of answers to lesson 11, whose gradients have the most lines."""
+    solved = answered("solutions", "11_gradients")
+    names = [name for name in asked("11_gradients") if watchable(EXERCISES[name])]
+    sizes = [len(grader.watch(name, solved[name])._repr_html_()) for name in names[:5]]
+    assert len(sizes) == 5 and 2 * sum(sizes) < 2_000_000
 
 
 def test_the_names_of_a_tuple_are_those_of_its_arrays():
