@@ -20,7 +20,7 @@ from grader.check import Mark
 from grader.classroom.course.notebook import checked, restore
 from grader.classroom.grading.clerks import HAND_IN_SECONDS
 from grader.classroom.grading.display import harmless_outputs, output
-from grader.classroom.grading.watching import with_replays
+from grader.classroom.grading.watching import with_offers
 from grader.classroom.handins.handin import registered_release
 from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import shown
@@ -88,7 +88,7 @@ def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Stor
     cells, setup = code(nb, lesson.examples), Setup(grading.seed, grading.limits, store, lesson)
     run = run_hand_in(cells, setup)
     names = dict.fromkeys(cell.check for cell in cells if cell.check)
-    judged = with_replays({name: _judged(name, run, grading.seed, judge, store) for name in names}, cells, setup)
+    judged = with_offers({name: _judged(name, run, grading.seed, judge, store) for name in names}, cells, setup)
     verdicts = []
     for number, cell in enumerate(cell for cell in nb.cells if cell.cell_type == "code"):
         cell.execution_count = None

@@ -32,7 +32,7 @@ from grader.watch import watchable
 MOST_WATCHED = 64  # devices
 
 
-def with_replays(judged: Mapping[str, Judged], cells: Sequence[Cell], setup: Setup) -> Mapping[str, Judged]:
+def with_offers(judged: Mapping[str, Judged], cells: Sequence[Cell], setup: Setup) -> Mapping[str, Judged]:
     """The verdicts on a hand-in's exercises, with cards that offer to watch an answer, where there is something to.
 
     One run makes the replays of all wrong answers.
