@@ -1,7 +1,7 @@
 """Where JAX's versions differ, and what JAX has no public name for: the rest of the house asks for neither.
 
 From 0.7.2, which Colab ships, to the newest. What another version needs is here, but for the texts of errors, which
-`judging/errors.py` lists.
+`exercises/errors.py` lists.
 """
 
 from __future__ import annotations

@@ -8,15 +8,17 @@ from grader.arrays.devices import eight_devices
 from grader.arrays.meshes import no_mesh
 from grader.exercises.exercise import Exercise
 from grader.exercises.forms import Programs
-from grader.replay.on_case import on_case, opening
+from grader.replay.lockstep import Reach
+from grader.replay.on_case import FOR_A_CARD, on_case, opening
 from grader.replay.page import Replay
+from grader.replay.tracing import AuthorsLines
 
 
 def watch(name: str, answer: Any) -> Replay:
     """Step through an answer to an exercise, on the smallest case that it gets wrong; a right one, on a small case.
 
     Raises ValueError where the exercise asks for no program with shard_map, or the answer is none; and whatever the
-    answer raises.
+    answer raises, with what it means where the grader knows.
 
     Args:
       name: the exercise's name, as `grader.check` takes it.
@@ -36,9 +38,9 @@ def watch(name: str, answer: Any) -> Replay:
         raise ValueError(f"{name} asks for no program with shard_map: there are no lines of a device's own to watch.")
     if not callable(answer):
         raise ValueError(f"The answer to {name} should be a function; it is a {type(answer).__name__}.")
-    with no_mesh():
+    with AuthorsLines(), no_mesh():
         missed = (one.check for one in tried(exercise, exercise.draw_cases(), answer) if one.check)
-        return watched(exercise, answer, next(missed, ""))
+        return watched(exercise, answer, next(missed, ""), Reach())
 
 
 def watchable(exercise: Exercise) -> bool:
@@ -46,7 +48,7 @@ def watchable(exercise: Exercise) -> bool:
     return isinstance(exercise.kind, Programs) and not exercise.by_compiler
 
 
-def watched(exercise: Exercise, answer: Any, check: str) -> Replay:
+def watched(exercise: Exercise, answer: Any, check: str, reach: Reach = FOR_A_CARD) -> Replay:
     """An answer on the smallest case on which it misses this check; on a small one, where it misses none ("").
 
     Raises whatever the answer raises.
@@ -54,5 +56,5 @@ def watched(exercise: Exercise, answer: Any, check: str) -> Replay:
     from grader.judging.shrinking import smallest
 
     found = smallest(exercise, answer, check)
-    facts = on_case(answer, found.case)
+    facts = on_case(answer, found.case, reach)
     return Replay(exercise.name, facts, opening(facts, check), found.about)

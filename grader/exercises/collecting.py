@@ -63,10 +63,13 @@ def _guarded(form: Form, work: Any, ask: Ask) -> Answer:
     except NotImplementedError as error:
         return Problem("error", "NotImplementedError", str(error)) if str(error) else Problem("starter")
     except Exception as error:  # whatever a student's code may raise
-        trace_back = error.__traceback__
-        return Problem(
-            "error", type(error).__name__, str(error)[:4000], _operands(trace_back), _line_of_a_cell(trace_back)
-        )
+        return as_problem(error)
+
+
+def as_problem(error: Exception) -> Problem:
+    """What an error of the student's code comes to, as it is caught."""
+    trace_back = error.__traceback__
+    return Problem("error", type(error).__name__, str(error)[:4000], _operands(trace_back), _line_of_a_cell(trace_back))
 
 
 def _operands(trace_back: TracebackType | None) -> tuple[str, ...]:

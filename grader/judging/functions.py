@@ -9,9 +9,9 @@ from grader.arrays.described import difference, lies_on_devices
 from grader.arrays.numbers import close
 from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
+from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise
 from grader.judging.differing import first_difference, short, shown_whole
-from grader.judging.errors import meaning, stopped
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
 from grader.judging.relations import Tried, evidence

@@ -10,11 +10,11 @@ from grader.arrays.described import built, difference, lies_on_devices
 from grader.arrays.numbers import close
 from grader.exercises.answers import Problem, Script
 from grader.exercises.case import Case
+from grader.exercises.errors import in_plain_words
 from grader.exercises.exercise import Exercise
 from grader.exercises.plain import plain
 from grader.judging import together
 from grader.judging.differing import first_difference, short, shown_whole
-from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
 from grader.judging.values import same_answer, worded

@@ -17,11 +17,11 @@ from grader.arrays.laid import holds_arrays, values_of
 from grader.exercises.answers import Problem
 from grader.exercises.case import Case
 from grader.exercises.compilers import compilers_bytes, par
+from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise
 from grader.exercises.verdict import Score
 from grader.judging import costs, results
 from grader.judging.behaviour import Execution, block_values, same_behaviour, same_results
-from grader.judging.errors import meaning, stopped
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
 from grader.judging.otherwise import otherwise

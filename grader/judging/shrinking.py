@@ -34,18 +34,26 @@ class Probe:
 
 def tried(exercise: Exercise, cases: Iterable[Case], work: Any) -> Iterator[Probe]:
     """What a program misses on each of these cases, one by one; those of which JAX makes no program are left out."""
-    for case in cases:
-        (answer,) = collect(exercise.form, asks(exercise, [case]), work)
-        if isinstance(answer, Program):
-            yield Probe(case, *first_missed(exercise, case, answer))
+    return (Probe(case, *first_missed(exercise, case, program)) for case, program in _programs(exercise, cases, work))
 
 
 def smallest(exercise: Exercise, work: Any, check: str) -> Probe:
-    """The smallest case on which it misses this check; where it misses none, one on the exercise's first mesh."""
-    own = exercise.draw_cases()
-    until = time.monotonic() + SHRINKING
-    small: Iterator[Case] = itertools.takewhile(lambda _: time.monotonic() < until, small_cases(exercise))
+    """The smallest case on which it misses this check; for one that misses none, a small one on the first mesh.
+
+    There nothing is judged: it was, on the exercise's own cases.
+    """
+    own, small = exercise.draw_cases(), small_cases(exercise)
     if not check:
-        small = (case for case in small if tuple(case.mesh.values()) == exercise.mesh_shapes[0])
-    each = tried(exercise, itertools.chain(small, own), work)
+        first = (case for case in small if tuple(case.mesh.values()) == exercise.mesh_shapes[0])
+        return Probe(next((case for case, _ in _programs(exercise, first, work)), own[0]))
+    until = time.monotonic() + SHRINKING
+    in_time = itertools.takewhile(lambda _: time.monotonic() < until, small)
+    each = tried(exercise, itertools.chain(in_time, own), work)
     return next((one for one in each if one.check == check), Probe(own[0], check))
+
+
+def _programs(exercise: Exercise, cases: Iterable[Case], work: Any) -> Iterator[tuple[Case, Program]]:
+    for case in cases:
+        (answer,) = collect(exercise.form, asks(exercise, [case]), work)
+        if isinstance(answer, Program):
+            yield case, answer

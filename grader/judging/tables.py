@@ -12,10 +12,10 @@ import numpy as np
 
 from grader.exercises.answers import Problem, Value
 from grader.exercises.case import Case
+from grader.exercises.errors import in_plain_words
 from grader.exercises.exercise import Mistake
 from grader.exercises.verdict import Outcome, Verdict
 from grader.judging.differing import short
-from grader.judging.errors import in_plain_words
 from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.miss import Miss, unanswered
 from grader.judging.relations import relations_of

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import numpy as np
 
 from grader.arrays.meshes import no_mesh
@@ -16,6 +15,7 @@ from grader.replay.lockstep import Lockstep, Reach
 from grader.replay.page import Replay
 from grader.replay.scenes import Halt, Scene
 from grader.replay.sources import excerpts, with_names
+from grader.replay.tracing import AuthorsLines, traced
 
 BY_COMPILER = (
     "There is no shard_map in this program: what each device does is left to the compiler, and there are no lines of a "
@@ -28,7 +28,7 @@ def replay(fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Replay:
 
     Nothing runs on the devices: the program is traced once, and each line is worked out for every device in turn. So a
     program in which devices wait for one another for ever does not hang here: who waits for whom is shown. `result` is
-    what the program gives.
+    what the program gives. Raises whatever `fn` raises, with what it means where the grader knows.
 
     Args:
       fn: a function with shard_map; one that is left to the compiler has no lines of a device's own to show.
@@ -42,7 +42,8 @@ def replay(fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Replay:
       >>> grader.replay(total, array).result
       array([6.], dtype=float32)
     """
-    watched = playback(fn, *args, **kw)
+    with AuthorsLines():
+        watched = playback(fn, *args, **kw)
     while isinstance(fn, functools.partial):
         fn = fn.func
     return Replay(getattr(fn, "__name__", "program"), watched)
@@ -55,30 +56,15 @@ def playback(fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Playback:
 
 def playback_within(reach: Reach, fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Playback:
     """The same, watched only so far."""
-    arrays = [k for k, argument in enumerate(args) if _holds_numbers(argument)]
-
-    def of_arrays(*given: Any) -> Any:
-        every = list(args)
-        for k, argument in zip(arrays, given, strict=True):
-            every[k] = argument
-        return fn(*every, **kw)
-
-    given = [args[k] for k in arrays]
-    jaxpr, result = jax.make_jaxpr(of_arrays, return_shape=True)(*given)
+    program = traced(fn, args, kw)
     machine, ended, whole = Lockstep(reach), "", None
-    values = [[leaf if is_key(leaf) else np.asarray(leaf)] for leaf in jax.tree.leaves(given)]
+    values = [[leaf if is_key(leaf) else np.asarray(leaf)] for leaf in program.given]
     with no_mesh():
         try:
-            leaves = [value for (value,) in machine.run(jaxpr, values, Scene())]
-            whole = jax.tree.unflatten(jax.tree.structure(result), leaves)
+            whole = program.result([value for (value,) in machine.run(program.jaxpr, values, Scene())])
         except Halt as end:
             ended = str(end)
     frames = with_names(machine.scribe.frames)
     if not frames and not ended:
         ended = BY_COMPILER
     return Playback(frames, excerpts(frame.place for frame in frames if frame.place), whole, ended)
-
-
-def _holds_numbers(argument: Any) -> bool:
-    """Whether an argument is traced: arrays, or a pytree of them. Meshes, plain numbers and options are not."""
-    return any(isinstance(leaf, (jax.Array, np.ndarray)) for leaf in jax.tree.leaves(argument))

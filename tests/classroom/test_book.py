@@ -13,7 +13,7 @@ from grader.classroom.book.errors import errors_page
 from grader.classroom.book.lesson import linked, page
 from grader.classroom.book.programs import WATCHED
 from grader.classroom.book.website import lay_out
-from grader.judging.errors import MEANINGS
+from grader.exercises.errors import MEANINGS
 from grader.replay.page import DATA, PLAYER
 
 OTHERS = {"04": "04_automatic", "09": "09_cost"}

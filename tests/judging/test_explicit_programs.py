@@ -9,9 +9,9 @@ from jax.sharding import PartitionSpec as P
 from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
+from grader.exercises.errors import in_plain_words
 from grader.exercises.exercise import Exercise
 from grader.exercises.limits import Move, Moves
-from grader.judging.errors import in_plain_words
 from grader.judging.judge import judge
 
 LEFT, RIGHT = P(None, "x"), P("x", None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import linecache
+import re
+import traceback
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +24,10 @@ from grader.exercises.forms import Programs
 from grader.jax_versions import varying
 from grader.lessons import EXERCISES
 from grader.programs.program import with_gradient
-from grader.replay.lockstep import Reach
+from grader.replay.lockstep import Lockstep, Reach
 from grader.replay.page import Replay
 from grader.replay.watch import BY_COMPILER, playback, playback_within
+from grader.watch import watchable
 
 MESH = {"x": 4, "y": 2}
 GRID = np.arange(1.0, 65.0, dtype=np.float32).reshape(8, 8)
@@ -187,6 +190,30 @@ def test_what_cannot_be_worked_out_ends_with_what_was_seen_until_then():
     assert [frame.arrays[0].name for frame in found.frames] == ["a", "doubled"]
 
 
+@pytest.mark.parametrize(
+    "body, error, said",
+    [
+        (lambda a: lax.psum(a, "z"), "AssertionError|NameError", "names an axis"),
+        (lambda a: a @ a, "TypeError", "Which collective would bring them together?"),
+        (lambda a: a[nowhere], "NameError", ""),  # noqa: F821
+    ],
+)
+def test_what_jax_refuses_is_raised_with_its_meaning_and_with_the_authors_lines_alone(body, error, said):
+    with pytest.raises(Exception) as raised:
+        grader.replay(mapped(body), GRID)
+    assert re.fullmatch(error, raised.typename)
+    told = "".join(traceback.format_exception(raised.value))
+    assert said in told
+    assert str(ROOT / "grader") not in told and told.count(__file__) == 2
+
+
+def test_an_error_of_our_own_keeps_its_lines(monkeypatch):
+    monkeypatch.setattr(Lockstep, "run", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as raised:
+        grader.replay(mapped(lambda a: a), GRID)
+    assert str(ROOT / "grader") in "".join(traceback.format_exception(raised.value))
+
+
 def test_empty_arrays_are_seen():
     assert_as_jax_has_it(mapped(lambda a: a, P("x"), P("x")), np.zeros((4, 0), np.float32))
     assert "float32[1,0]" in str(grader.replay(mapped(lambda a: a, P("x"), P("x")), np.zeros((4, 0), np.float32)))
@@ -257,6 +284,14 @@ def test_an_answer_to_an_exercise_ends_as_jax_computes_it(lesson, exercise, mist
     assert found.ended in ("", BY_COMPILER)
     for one, other in zip(jax.tree.leaves(found.result), jax.tree.leaves(jax.jit(fn)(*arrays)), strict=True):
         assert close(np.nan_to_num(np.asarray(one)), np.nan_to_num(np.asarray(other)))
+
+
+def test_a_notebook_with_ten_replays_stays_under_two_megabytes():
+    """Of answers to lesson 11, whose gradients have the most lines."""
+    solved = answered("solutions", "11_gradients")
+    names = [name for name in asked("11_gradients") if watchable(EXERCISES[name])]
+    sizes = [len(grader.watch(name, solved[name])._repr_html_()) for name in names[:5]]
+    assert len(sizes) == 5 and 2 * sum(sizes) < 2_000_000
 
 
 def test_the_names_of_a_tuple_are_those_of_its_arrays():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from grader.judging.errors import MEANINGS
+from grader.exercises.errors import MEANINGS
 
 _HEAD = """# Errors you may meet
 

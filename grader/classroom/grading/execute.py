@@ -20,7 +20,7 @@ from grader.check import Mark
 from grader.classroom.course.notebook import checked, restore
 from grader.classroom.grading.clerks import HAND_IN_SECONDS
 from grader.classroom.grading.display import harmless_outputs, output
-from grader.classroom.grading.watching import with_replay
+from grader.classroom.grading.watching import with_offers
 from grader.classroom.handins.handin import registered_release
 from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import shown
@@ -87,13 +87,14 @@ def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Stor
     nb = restore(nb, grading.release)
     cells, setup = code(nb, lesson.examples), Setup(grading.seed, grading.limits, store, lesson)
     run = run_hand_in(cells, setup)
+    names = dict.fromkeys(cell.check for cell in cells if cell.check)
+    judged = with_offers({name: _judged(name, run, grading.seed, judge, store) for name in names}, cells, setup)
     verdicts = []
     for number, cell in enumerate(cell for cell in nb.cells if cell.cell_type == "code"):
         cell.execution_count = None
         if name := checked(cell):
-            judged = _judged(name, run, grading.seed, judge, store)
-            cell.outputs = _outputs(with_replay(judged, cells, setup))
-            verdicts.append(judged.verdict)
+            cell.outputs = _outputs(judged[name])
+            verdicts.append(judged[name].verdict)
         else:
             outputs = lesson.outputs.get(cell.source) if number in run.spare_cells else run.outputs.get(number)
             cell.outputs = harmless_outputs(outputs)

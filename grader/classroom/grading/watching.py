@@ -14,10 +14,11 @@ from typing import Any
 
 from grader import feedback
 from grader.classroom.runs.cells import Cell
-from grader.classroom.runs.run import Setup, watch_answer
+from grader.classroom.runs.run import Setup, watch_answers
 from grader.classroom.verdicts.records import Judged
 from grader.draw.picture import COLOURS
 from grader.exercises.as_json import LEGIBLE
+from grader.exercises.case import Case
 from grader.exercises.codecs import FLAG, Codec, optional, plain_type, refusing, tuple_of
 from grader.exercises.small import small_like
 from grader.exercises.verdict import Verdict
@@ -31,27 +32,43 @@ from grader.watch import watchable
 MOST_WATCHED = 64  # devices
 
 
-def with_replay(judged: Judged, cells: Sequence[Cell], setup: Setup) -> Judged:
-    """The verdict with a card that offers to watch the answer, where there is something to watch."""
-    verdict = judged.verdict
-    if not watchable(find(verdict.exercise)) or (verdict.failure and verdict.failure.open):
-        return judged
-    replay = "" if verdict.passed else _replay(verdict, cells, setup)
-    if not verdict.passed and not replay:
-        return judged
-    offer = feedback.Offer(verdict.exercise, replay)
-    return replace(judged, html=feedback.card(verdict, offer), text=feedback.plain_card(verdict, offer))
+def with_offers(judged: Mapping[str, Judged], cells: Sequence[Cell], setup: Setup) -> Mapping[str, Judged]:
+    """The verdicts on a hand-in's exercises, with cards that offer to watch an answer, where there is something to.
+
+    One run makes the replays of all wrong answers.
+    """
+    offered = {name: one for name, one in judged.items() if _is_offered(one.verdict)}
+    missed = {name: seen for name, one in offered.items() if (seen := _small_failing(one.verdict, setup))}
+    reported = watch_answers(cells, missed, setup)
+    replays = {
+        name: embedded(reported.get(name), name, f"On the same mesh, with little data: {describe(case)}")
+        for name, (case, _) in missed.items()
+    }
+    cards = {
+        name: _offering(one, replays.get(name, ""))
+        for name, one in offered.items()
+        if one.verdict.passed or replays.get(name)
+    }
+    return {**judged, **cards}
 
 
-def _replay(verdict: Verdict, cells: Sequence[Cell], setup: Setup) -> str:
-    """The failing case once more, with little data; "" where there is nothing of it."""
+def _is_offered(verdict: Verdict) -> bool:
+    return watchable(find(verdict.exercise)) and not (verdict.failure and verdict.failure.open)
+
+
+def _offering(judged: Judged, replay: str) -> Judged:
+    offer = feedback.Offer(judged.verdict.exercise, replay)
+    return replace(judged, html=feedback.card(judged.verdict, offer), text=feedback.plain_card(judged.verdict, offer))
+
+
+def _small_failing(verdict: Verdict, setup: Setup) -> tuple[Case, str] | None:
+    """The failing case once more, with little data, and the check; None where nothing failed, or there is no such."""
     exercise, failure = find(verdict.exercise), verdict.failure
     cases = exercise.draw_cases(setup.seed, thorough=True)
     failing = next((case for case in cases if describe(case) == verdict.where), None)
-    if failing is None or failure is None or (small := small_like(exercise, failing)) is None:
-        return ""
-    about = f"On the same mesh, with little data: {describe(small)}"
-    return embedded(watch_answer(cells, verdict.exercise, small, failure.check, setup), verdict.exercise, about)
+    if verdict.passed or failing is None or failure is None or (small := small_like(exercise, failing)) is None:
+        return None
+    return small, failure.check
 
 
 def embedded(reported: Any, title: str, about: str) -> str:

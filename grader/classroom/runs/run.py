@@ -187,11 +187,7 @@ def _without_spares(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | 
 
     That may be so when a cell of the student's own stops with an error, or any cell with a NameError.
     """
-    examples = [cell.source for cell in cells if cell.example]
-    if len(set(examples)) < len(examples) or [e for e in setup.lesson.examples if e in examples] != examples:
-        return None
-    spares = spare_examples(cells, [source for source in setup.lesson.examples if source not in examples])
-    if not spares:
+    if not (spares := _spares(cells, setup)):
         return None
     places = [k for k in range(len(cells)) if k not in spares]
     run = _run_whole([cells[k] for k in places], setup, clock)
@@ -200,6 +196,14 @@ def _without_spares(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | 
     if any(not cells[k].example or error == "NameError" for k, error in errors.items()) and not run.ending:
         return None
     return replace(run, outputs=outputs, spare_cells=tuple(spares))
+
+
+def _spares(cells: Sequence[Cell], setup: Setup) -> frozenset[int]:
+    """The worked examples that need not run: none, where they are not each there once and in the lesson's order."""
+    examples = [cell.source for cell in cells if cell.example]
+    if len(set(examples)) < len(examples) or [e for e in setup.lesson.examples if e in examples] != examples:
+        return frozenset()
+    return spare_examples(cells, [source for source in setup.lesson.examples if source not in examples])
 
 
 def _each_output(outputs: Mapping[int, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -219,17 +223,24 @@ def workers() -> Template:
     return Template("worker")
 
 
-def watch_answer(cells: Sequence[Cell], name: str, case: Case, missed: str, setup: Setup) -> Any:
-    """What there is to watch of an answer that misses a check, as a worker reports it: nothing of it is believed.
+def watch_answers(cells: Sequence[Cell], missed: Mapping[str, tuple[Case, str]], setup: Setup) -> Mapping[str, Any]:
+    """What there is to watch of answers, each on a case where it misses a check, as one worker reports it.
 
-    Of the cells before the check those run that the answer needs, as they were typed; all, where nobody can tell.
+    Nothing of it is believed. Of the cells those run that one of these answers needs, as they were typed; where nobody
+    can tell, all but the worked examples that can be spared.
     """
-    place = next(k for k, cell in enumerate(cells) if cell.check == name)
-    parts = needed(cells) or {}
-    before = [cells[k] for k in parts.get(name, range(place)) if not cells[k].check]
-    step = {"check": name, "expression": cells[place].source, "watch": to_json(case), "missed": missed}
-    run = perform([*({"source": cell.source} for cell in before), step], setup.limits, setup.store)
-    return run.answers.get(name)
+    places = {next(k for k, cell in enumerate(cells) if cell.check == name): name for name in missed}
+    spares, parts = _spares(cells, setup), needed(cells) or {}
+    before = {k for place, name in places.items() for k in parts.get(name, set(range(place)) - spares)}
+    todo: list[dict[str, Any]] = []
+    for k in sorted(before | places.keys()):
+        if k in places:
+            case, check = missed[places[k]]
+            step = {"check": places[k], "expression": cells[k].source, "watch": to_json(case), "missed": check}
+            todo.append(step)
+        elif not cells[k].check:
+            todo.append({"source": cells[k].source})
+    return perform(todo, setup.limits, setup.store).answers if missed else {}
 
 
 def steps(cells: Sequence[Cell], seed: int) -> list[dict[str, Any]]:

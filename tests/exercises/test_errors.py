@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercises.answers import Ask, Layout, Problem
 from grader.exercises.collecting import collect
-from grader.judging.errors import MEANINGS, in_plain_words, stopped
+from grader.exercises.errors import MEANINGS, in_plain_words, stopped
 
 ARRAY = jnp.ones((8, 8))
 AUTO = jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
@@ -121,7 +121,7 @@ PROGRAMS = {
         lambda: mapped(lambda a: lax.fori_loop(0, 3, lambda _, b: a + b, jnp.zeros((4, 8))), P("x"), P("x")),
     ],
     "A Python `if` cannot look": [lambda: mapped(lambda a: a if a[0, 0] > 0 else -a, P("x"), P("x"))],
-    "The function is called as": [
+    "A function was called with other": [
         lambda: (lambda a, b: a)(ARRAY, ARRAY, mesh=AUTO),
         lambda: called(ARRAY, mesh=AUTO),
         lambda: called(ARRAY, ARRAY, ARRAY, mesh=AUTO),

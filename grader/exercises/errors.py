@@ -169,7 +169,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "TypeError",
         r"unexpected keyword argument|missing \d+ required|takes \d+ positional",
-        "The function is called as `name(a, b, ..., mesh=mesh)`: keep the parameters of the starter.",
+        "A function was called with other arguments than it takes. The answer to an exercise is called as "
+        "`name(a, b, ..., mesh=mesh)`: keep the parameters of the starter.",
     ),
 )
 
