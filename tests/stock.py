@@ -29,6 +29,7 @@ def configuration(seconds: int) -> Config:
         nb.CheckCellMetadata,
     ]
     config.GenerateFeedback.exporter_class = "nbconvert.exporters.HTMLExporter"
+    config.HTMLExporter.filters = {}
     config.Exporter.optimistic_validation = False
     config.Execute.timeout = seconds
     config.Execute.extra_arguments = ["--IPKernelApp.log_level=ERROR"]  # it warns that its connection is not encrypted

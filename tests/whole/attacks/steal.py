@@ -25,7 +25,7 @@ ATTACKS = (
             for path in [*root.glob("lessons/**/*.py"), *root.glob("grader/lessons/**/*.py")]:
                 print(path.read_text())
         """,
-        said("def forgot_psum"),
+        said(".mistake\n"),
         falls(SAME_USER),
     ),
     Attack(
