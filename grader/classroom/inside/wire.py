@@ -6,6 +6,7 @@ have the types and sizes that they say, or raises ValueError.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -64,8 +65,8 @@ def _plain(block: np.ndarray) -> np.ndarray:
 
 def _blocks(data: Any) -> Blocks:
     blocks = UNPLACED.read(data)
-    if not blocks.indices:
-        raise ValueError("no block at all")
+    if not len(blocks.indices) == math.prod(blocks.mesh.values()) > 0:
+        raise ValueError("there is one block for each device, and at least one")
     for index, block in zip(blocks.indices, blocks.values or (), strict=True):
         if block.shape != tuple(part.stop - part.start for part in index) or any(
             part.stop > length for part, length in zip(index, blocks.shape, strict=True)
