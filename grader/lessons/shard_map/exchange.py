@@ -38,14 +38,14 @@ def _number(x: int, y: int) -> int:
 
 def _in_two_turns(block, row_half=lambda place, turn: (place + turn) % 2, number=_number):
     """Every half block straight to where it belongs; a mistake puts another row half, or numbers devices otherwise."""
-    rows, width = block.shape[0], block.shape[1] // 2
+    height, breadth = block.shape[0], block.shape[1] // 2
     place = lax.axis_index("x")
-    result = jnp.zeros((2 * rows, width), block.dtype)
+    result = jnp.zeros((2 * height, breadth), block.dtype)
     for turn in (0, 1):
-        piece = lax.dynamic_slice_in_dim(block, width * ((place + turn) % 2), width, axis=1)
+        piece = lax.dynamic_slice_in_dim(block, breadth * ((place + turn) % 2), breadth, axis=1)
         pairs = [(number(x, y), number(2 * y + (x + turn) % 2, x // 2)) for x, y in PLACES]
         came = lax.ppermute(piece, ("x", "y"), pairs)
-        result = lax.dynamic_update_slice_in_dim(result, came, rows * row_half(place, turn), axis=0)
+        result = lax.dynamic_update_slice_in_dim(result, came, height * row_half(place, turn), axis=0)
     return result
 
 
