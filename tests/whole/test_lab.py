@@ -76,7 +76,7 @@ def test_pictures_are_in_the_colours_of_the_theme_and_say_what_they_show(folder,
     page = browser.new_page()
     for theme, is_dark in (("JupyterLab Light", False), ("JupyterLab Dark", True)):
         labs.choose_theme(folder, theme)
-        page.goto(f"{lab}/lab/tree/work/drawn.ipynb?token=open", timeout=60_000)
+        page.goto(f"{lab}/lab/workspaces/drawn/tree/work/drawn.ipynb?token=open", timeout=60_000)
         page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=60_000)
         page.locator(".jp-CodeCell").first.click()
         page.keyboard.press("Shift+Enter")
