@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from grader.arrays.words import as_inline_html
 from grader.exercises.compilers import compilers_bytes, par
 from grader.exercises.exercise import Exercise
+from grader.exercises.verdict import Score
 from grader.guide.attempts import Attempt, attempts
 from grader.guide.progress import NO_LESSONS
 from grader.guide.syllabus import syllabus
@@ -30,7 +31,7 @@ class Round:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        star = "★" if self.best is not None and self.best < self.compilers else ""
+        star = "★" if self.best is not None and Score(self.par, self.best, self.compilers).star else ""
         best = OPEN if self.best is None else f"{self.best:,} B"
         return self.exercise, f"{self.par:,} B", best, f"{self.compilers:,} B", star
 

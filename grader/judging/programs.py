@@ -78,7 +78,7 @@ class ProgramLadder(Ladder):
         others = [k for k in range(len(self.cases)) if k not in own]
         elsewhere = [k for k in others if self.cases[k].mesh == self.cases[others[0]].mesh]
         alike = [elsewhere[own.index(failing) % len(elsewhere)]] if elsewhere else []
-        return sorted({*alike, *[k for k in own if k != failing][-1:], *[0][:failing]}, key=[*alike, *own, 0].index)
+        return list(dict.fromkeys([*alike, *[0][:failing], *[k for k in own if k != failing][-1:]]))
 
     def score(self) -> Score | None:
         if not self.exercise.against_compiler:

@@ -16,7 +16,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +125,7 @@ def _without_pickles() -> Iterator[None]:
 
     Dask unpickles what it receives, whoever sent it, in several places; its `deserializers` shut only one of them.
     """
-    _door().refused.clear()
+    _door().refused = False
     _door().shut = True
     try:
         yield
@@ -135,16 +135,15 @@ def _without_pickles() -> Iterator[None]:
 
 @dataclass
 class _Door:
-    """Whether pickles may name anything, and what one named that was refused."""
+    """Whether pickles may name anything, and whether one was refused."""
 
     shut: bool = False
-    refused: list[str] = field(default_factory=list)
+    refused: bool = False
 
     def ask(self, event: str, names: tuple[Any, ...]) -> None:
         if event == "pickle.find_class" and self.shut:
             name = ".".join(map(str, names))
-            if name != "builtins.str":  # as which every result is announced
-                self.refused.append(name)
+            self.refused |= name != "builtins.str"  # as which every result is announced
             raise TypeError(f"A pickle from the cluster names {name}, and is not read.")
 
 
@@ -310,7 +309,7 @@ def _exchange(client: Client, due: Sequence[tuple[HandIn, str]]) -> Iterator[str
 def _lost(client: Client, running: Iterable[Future]) -> list[Future]:
     """Those that no worker has any more and that did not finish: Dask could not read how they ended, and is silent."""
     there = {key for keys in client.processing().values() for key in keys}
-    _door().refused.clear()
+    _door().refused = False
     return [future for future in running if future.status == "pending" and future.key not in there]
 
 

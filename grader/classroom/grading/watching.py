@@ -58,7 +58,8 @@ def _is_offered(verdict: Verdict) -> bool:
 
 def _offering(judged: Judged, replay: str) -> Judged:
     offer = feedback.Offer(judged.verdict.exercise, replay)
-    return replace(judged, html=feedback.card(judged.verdict, offer), text=feedback.plain_card(judged.verdict, offer))
+    html, text = feedback.with_offer(judged.html, offer), feedback.plain_card(judged.verdict, offer)
+    return replace(judged, html=html, text=text)
 
 
 def _small_failing(verdict: Verdict, setup: Setup) -> tuple[Case, str] | None:
@@ -160,10 +161,7 @@ _FRAME = _object(
             operand=_HELD,
         )
     ),
-    waits=_several(
-        _object(device=_DEVICE, name=_TEXT, axes=_TEXT, line=_NUMBER, at=optional(_PLACE), missing=_DEVICES),
-        MOST_WATCHED,
-    ),
+    waits=_several(_WAIT, MOST_WATCHED),
 )
 _BLOCK = _object(type=_TEXT, rows=_several(_several(_TEXT, 8), 6), wide=FLAG, high=FLAG, range=_TEXT)
 _FACTS = _object(
@@ -173,8 +171,6 @@ _FACTS = _object(
     start=_NUMBER,
     meshes=_several(Codec(list, refusing(_mesh)), 20),
     excerpts=_several(_object(file=_TEXT, first=_NUMBER, lines=_several(_TEXT, 1_000)), 50),
-    pool=_several(
-        _object(type=_TEXT, rows=_several(_several(_TEXT, 8), 6), wide=FLAG, high=FLAG, range=_TEXT), 100_000
-    ),
+    pool=_several(_BLOCK, 100_000),
     frames=_several(_FRAME, Reach().frames + 1),
 )
