@@ -106,9 +106,17 @@ def _draw_slots(ax: Axes, slots: Sequence[int | None], home: int, left: float, t
     """Slots side by side, with the tokens of one device in them; `out`: tokens that are in none."""
     for k, token in enumerate(slots):
         x = left + k * CELL
-        held = {"facecolor": COLOURS[home % len(COLOURS)], "edgecolor": WRONG if out else INK, "linewidth": EDGE}
-        empty = {"facecolor": "none", "edgecolor": FAINT, "linewidth": EDGE, "linestyle": ":"}
-        ax.add_patch(Rectangle((x, top), CELL, CELL, **(empty if token is None else held)))
+        ax.add_patch(
+            Rectangle(
+                (x, top),
+                CELL,
+                CELL,
+                facecolor="none" if token is None else COLOURS[home % len(COLOURS)],
+                edgecolor=WRONG if out else FAINT if token is None else INK,
+                linewidth=EDGE,
+                linestyle=":" if token is None else "-",
+            )
+        )
         if token is not None:
             ax.text(x + CELL / 2, top + CELL / 2, str(token), ha="center", va="center", fontsize=8, color=INK)
         if out:
