@@ -9,6 +9,7 @@ from grader.draw.films import Film, film, ring, turning
 from grader.draw.gallery import specs
 from grader.draw.grids import groups, mesh, route
 from grader.draw.layouts import compare, devices, matmul, shards, text
+from grader.draw.levels import levels
 from grader.draw.picture import Picture
 from grader.draw.places import placement
 from grader.draw.pods import pod
@@ -30,6 +31,7 @@ __all__ = [
     "devices",
     "film",
     "groups",
+    "levels",
     "matmul",
     "mesh",
     "placement",

@@ -23,6 +23,7 @@ PICTURES = {
     "buffers": lambda: draw.buffers({"What happened?": ([[1, 2], [3, 4]], [[4, 6], [4, 6]])}),
     "change": lambda: draw.change(ONES, TWOS, "nothing", device=0),
     "compare": lambda: draw.compare(ONES, TWOS),
+    "levels": lambda: draw.levels({"all": [2.0, 2.0], "in turn": [1.0, 1.0]}, "layers"),
     "curves": lambda: draw.curves({"one": [4.0, 2.0], "eight": [4.0, 3.0]}, against="one"),
     "film": lambda: draw.film([[0, None], [1, 0]], "title", blocks="A"),
     "matmul": lambda: draw.matmul(ONES, ONES, ONES, "title"),
