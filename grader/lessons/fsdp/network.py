@@ -6,6 +6,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
@@ -34,9 +35,12 @@ def adam(params, moments, gradients):
 
 
 def layers_drawn(draw: Draw, widths, spec=CUT, bias=CUT):
-    """Parameters with about unit gain, in powers of two, so that nothing saturates and products are exact."""
+    """Parameters with about unit gain, in powers of two, so that nothing saturates and products are exact.
+
+    No sum is exactly 0 with these biases: there the slope of a relu is a matter of spelling.
+    """
     return [
-        {"W": Array(draw.values(n, m) / 32, spec), "b": Array(draw.values(m) / 16, bias)}
+        {"W": Array(draw.values(n, m) / 32, spec), "b": Array(draw.values(m) / 16 + np.float32(1 / 512), bias)}
         for n, m in zip(widths, widths[1:], strict=False)
     ]
 
