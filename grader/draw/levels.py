@@ -24,12 +24,12 @@ def levels(ways: Mapping[str, Sequence[float]], unit: str, title: str = "") -> P
 
     Example:
       >>> grader.draw.levels({"all at once": [2, 2, 2], "in turn": [0, 1, 1]}, "layers")
-        all at once: 2, 2 at most
-        in turn: 0 → 1, 1 at most
+        all at once: 2, 2 layers at most
+        in turn: 0 → 1, 1 layers at most
     """
     if len({len(held) for held in ways.values()}) != 1 or not all(map(len, ways.values())):
         raise ValueError("the ways have different numbers of moments, or none")
-    facts = [f"  {name}: {_course(held)}, {amount(max(held))} at most" for name, held in ways.items()]
+    facts = [f"  {name}: {_course(held)}, {amount(max(held))} {unit} at most" for name, held in ways.items()]
     return Picture(_drawn(ways, unit, title), "\n".join(filter(None, [title, *facts])))
 
 
@@ -52,12 +52,10 @@ def _drawn(ways: Mapping[str, Sequence[float]], unit: str, title: str) -> Figure
     ax.set_xlim(0, len(next(iter(ways.values()))))
     ax.set_xticks([])
     ax.set_xlabel("time →", fontsize=9, color=PAGE)
-    ax.set_ylabel(unit, fontsize=9, color=PAGE)
     ax.tick_params(labelsize=8, colors=PAGE, left=False)
     ax.grid(axis="y", color=FAINT, linewidth=0.4)
     for name, side in ax.spines.items():
         side.set(visible=name in ("left", "bottom"), color=PAGE)
-    if title:
-        ax.set_title(title, fontsize=10, color=PAGE, loc="left")
+    ax.set_title(f"{title}: {unit}" if title else unit, fontsize=10, color=PAGE, loc="left")
     figure.legend(loc="outside right center", fontsize=8.5, frameon=False, labelcolor=PAGE)
     return figure

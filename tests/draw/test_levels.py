@@ -10,9 +10,9 @@ WAYS = {"all at once": [3, 3, 3, 3, 3], "piling up": [1, 2, 3, 2, 1], "in turn":
 def test_levels_are_told_by_where_they_turn():
     assert repr(draw.levels(WAYS, "layers", "three ways")).splitlines() == [
         "three ways",
-        "  all at once: 3, 3 at most",
-        "  piling up: 1 → 3 → 1, 3 at most",
-        "  in turn: 0 → 1, 1 at most",
+        "  all at once: 3, 3 layers at most",
+        "  piling up: 1 → 3 → 1, 3 layers at most",
+        "  in turn: 0 → 1, 1 layers at most",
     ]
 
 
