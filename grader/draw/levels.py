@@ -45,9 +45,8 @@ def _drawn(ways: Mapping[str, Sequence[float]], unit: str, title: str) -> Figure
     figure = Figure(figsize=(WIDE, HIGH), layout="constrained")
     ax = figure.subplots()
     for k, (name, held) in enumerate(ways.items()):
-        edges = range(len(held) + 1)
-        style = {"color": LINES[k % len(LINES)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 2.2}
-        ax.stairs(held, edges, baseline=None, label=name, gid=name, **style)
+        steps = ax.stairs(held, range(len(held) + 1), baseline=None, label=name, gid=name, linewidth=2.2)
+        steps.set(color=LINES[k % len(LINES)], linestyle=DASHES[k % len(DASHES)])
     ax.set_ylim(0, 1.12 * max(map(max, ways.values())))
     ax.set_xlim(0, len(next(iter(ways.values()))))
     ax.set_xticks([])

@@ -63,10 +63,10 @@ def _inside(p, x, y):
 
 @hybrid.mistake
 def whole_gradients_between_slices(params, x, y, *, mesh):
-    """The values are right, and the slow wire carries too much: look at what is reduced over `slice`. It has the length
-    of the whole matrix, not of a share. Shares that are the same in all slices get a gradient that is added up over
-    `slice` as soon as one asks, and that is *before* the reduce_scatter. In which type do the shares have to enter, so
-    that you decide when?"""
+    """The values are right, and the slow wire carries too much: look at what is reduced over `slice`. It has the shape
+    of the whole matrix, not of a share. The shares are the same in all slices, the examples are not; JAX adds up the
+    gradient over `slice` where the two meet: behind the gather, so on the way back *before* the reduce_scatter. In
+    which type do the shares have to enter, so that you decide when?"""
 
     def body(p, x, y):
         return jax.value_and_grad(lambda p: averaged(loss(gathered(p), x, y), BOTH))(p)

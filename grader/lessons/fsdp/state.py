@@ -24,7 +24,7 @@ from grader.programs.walk import structure
 
 DEVICES, PARAMETERS = 8, 1024
 HELD = {"optimizer": (np.float32,) * 3, "gradients": (jnp.bfloat16,), "weights": (jnp.bfloat16,)}  # in order of stages
-SENT = "bytes sent, stage {} ÷ stage 0"
+BYTES, SENT = "bytes of a parameter, stage {}", "bytes sent, stage {} ÷ stage 0"
 
 
 def _held(stage: int) -> float:
@@ -61,12 +61,15 @@ def _sent(stage: int) -> int:
 
 
 def _of_stage(row: str) -> float:
-    if row.startswith("stage"):
-        return _held(int(row[len("stage ") :]))
-    return _sent(int(row.split()[3])) / _sent(0)
+    for stage in range(4):
+        if row == BYTES.format(stage):
+            return _held(stage)
+        if row == SENT.format(stage):
+            return _sent(stage) / _sent(0)
+    raise ValueError(f"no row of the table is called {row!r}")
 
 
-STAGES = *(f"stage {stage}" for stage in range(4)), SENT.format(1), SENT.format(3)
+STAGES = *(BYTES.format(stage) for stage in range(4)), SENT.format(1), SENT.format(3)
 zero_table = Exercise("zero_table", points=3, form="table", reference=_of_stage, same=within(0.01))
 zero_table.rows(STAGES)
 
@@ -75,26 +78,26 @@ zero_table.rows(STAGES)
 def one_stage_too_far(row):
     """That is the next stage. Stage 1 divides what the optimizer keeps, stage 2 the gradients too, stage 3 the weights
     too."""
-    return believed(row, row.startswith("stage") and _held(int(row[-1]) + 1), "stage 1", "stage 2")
+    return {BYTES.format(1): _held(2), BYTES.format(2): _held(3)}.get(row)
 
 
 @zero_table.mistake
 def moments_only(row):
     """Three float32 numbers belong to the optimizer, not two: the master copy of the weights is divided as well."""
-    return believed(row, _held(int(row[-1])) + 4 - 4 / DEVICES if row in STAGES[:4] else None, "stage 1", "stage 2")
+    return {BYTES.format(stage): _held(stage) + 4 - 4 / DEVICES for stage in (1, 2)}.get(row)
 
 
 @zero_table.mistake
 def weights_first(row):
     """You divided the smallest first. The stages begin with the largest, the optimizer's twelve bytes, and stage 3
     divides everything."""
-    return {"stage 1": 2 / DEVICES + 14, "stage 2": 4 / DEVICES + 12}.get(row)
+    return {BYTES.format(1): 2 / DEVICES + 14, BYTES.format(2): 4 / DEVICES + 12}.get(row)
 
 
 @zero_table.mistake
 def something_left_whole(row):
     """In stage 3 nothing is whole: all sixteen bytes are divided."""
-    return {"stage 3": 14 / DEVICES + 2}.get(row)
+    return {BYTES.format(3): 14 / DEVICES + 2}.get(row)
 
 
 @zero_table.mistake

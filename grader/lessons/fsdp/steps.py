@@ -206,9 +206,9 @@ def _between_layers(params, x, y, said):
 
 @by_specs.mistake
 def nothing_said(params, x, y, *, mesh):
-    """The values are right, and nothing says that it should be FSDP. With few examples on a device activations are
-    smaller than weights, and the compiler sends those: another program, chosen for this batch. Of which arrays between
-    the layers can you say how they lie?"""
+    """The values are right, and nothing says that it should be FSDP. How the arrays between the layers lie was left
+    open, and with few examples on a device the compiler sends activations, too: another program, chosen for this batch.
+    Where can you say that examples stay where they are?"""
     value, gradients = jax.value_and_grad(loss)(params, x, y)
     lies = [{"W": P("fsdp"), "b": P()} for _ in params]
     return value, jax.tree.map(lambda g, spec: _said(mesh, *spec)(g), gradients, lies)
@@ -380,9 +380,9 @@ def gradients_of_the_sum(params, moments, x, y, limit, *, mesh):
 
 @fsdp_step.mistake
 def biases_of_own_examples(params, moments, x, y, limit, *, mesh):
-    """The weights are right, the biases are not: they are whole on every device, so no gather leads to them, and no
-    reduce_scatter back. With the check off nobody adds up their gradients, and the copies drift apart. What is missing
-    for leaves that are not cut?"""
+    """The gradients of the biases are those of each device's own examples. Biases are whole on every device, so no
+    gather leads to them, and no reduce_scatter back. With the check off nobody adds up their gradients, and the copies
+    drift apart. What is missing for leaves that are not cut?"""
 
     def body(params, moments, x, y, limit):
         value, gradients = jax.value_and_grad(lambda p: loss(_whole_weights(p), x, y))(params)
