@@ -29,7 +29,8 @@ class Verdict:
     `outcomes` has one record per check. `where` describes the case in which a check was missed;
     `expected` and `found` say, where that helps, what each device should hold in that case and what it does hold;
     `ratios` how each array of the result compares with the expected one, where there are several.
-    `score` holds a right program against the compiler's, where the exercise asks for that.
+    `score` holds a right program against the compiler's, where the exercise asks for that; `orders` are those of a
+    pipeline's devices, where the answer has some.
     """
 
     exercise: str
@@ -39,6 +40,7 @@ class Verdict:
     found: Blocks | None = None
     ratios: tuple[Ratio, ...] = ()
     score: Score | None = None
+    orders: tuple[tuple[str, ...], ...] = ()
 
     @property
     def points(self) -> float:

@@ -95,4 +95,5 @@ VERDICT = data_class(
     found=optional(BLOCKS),
     ratios=tuple_of(RATIO),
     score=optional(SCORE),
+    orders=tuple_of(tuple_of(WORDS)),
 )
