@@ -7,6 +7,7 @@ timetable with the same orders is shorter.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 Orders = Sequence[Sequence[str]]  # for each device, its work in order
-WORK = re.compile(r"([FBW])(\d{1,6})(?:@(\d{1,6}))?", re.ASCII)
-MOST = 20_000  # pieces of work in a timetable
+SPELLING = re.compile(r"([FBW])(\d{1,6})(?:@(\d{1,6}))?", re.ASCII)
+PIECES = 20_000  # pieces of work in a timetable
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Timetable:
     """What came of the orders.
 
     `starts[d]` has, for each piece of work that device d has come to, the step in which it began, from 0. `wrong` says
-    why the orders do not come to an end, or why what they come to is no pass forward and backward; "" if they do.
+    why the orders do not come to an end, or why they are no pass of all microbatches through all stages; "" if they do.
     """
 
     orders: tuple[tuple[Work, ...], ...]
@@ -55,6 +56,11 @@ class Timetable:
     def frees(self, work: Work) -> bool:
         """Whether nobody needs the activations of its forward pass after it."""
         return work.kind == "W" or work.kind == "B" and (work.microbatch, work.stage) not in self.split
+
+    @property
+    def microbatches(self) -> frozenset[int]:
+        """The numbers of the microbatches."""
+        return frozenset(work.microbatch for order in self.orders for work in order)
 
     @property
     def steps(self) -> int:
@@ -159,13 +165,13 @@ def _read(orders: Orders) -> tuple[tuple[Work, ...], ...]:
         raise ValueError("A timetable is a list with an order for each device.")
     if not all(isinstance(order, (list, tuple)) for order in orders):
         raise ValueError('Each device\'s order is a list of its work, such as ["F0", "B0"].')
-    if sum(map(len, orders)) > MOST:
-        raise ValueError(f"That is more work than {MOST:,} pieces.")
+    if sum(map(len, orders)) > PIECES:
+        raise ValueError(f"That is more work than {PIECES:,} pieces.")
     return tuple(tuple(_work(text, device) for text in order) for device, order in enumerate(orders))
 
 
 def _work(text: object, device: int) -> Work:
-    found = WORK.fullmatch(text) if isinstance(text, str) else None
+    found = SPELLING.fullmatch(text) if isinstance(text, str) else None
     if not found:
         raise ValueError(
             f"Device {device} has the work {str(text)[:40]!r}: it is written F, B or W and the number of a microbatch, "
@@ -175,7 +181,7 @@ def _work(text: object, device: int) -> Work:
 
 
 def _not_a_pass(orders: tuple[tuple[Work, ...], ...]) -> str:
-    """What these orders lack to be a forward and a backward pass of every microbatch through every stage."""
+    """What these orders lack to be a pass of all microbatches through all stages, forward or forward and backward."""
     count = Counter(work for order in orders for work in order)
     if not count:
         return "Nobody has anything to do."
@@ -185,19 +191,20 @@ def _not_a_pass(orders: tuple[tuple[Work, ...], ...]) -> str:
     for device, order in enumerate(orders):
         for work in order:
             if homes.setdefault(work.stage, device) != device:
-                return f"Stage {work.stage} is on device {homes[work.stage]} and on device {device}: its weights lie on one."
-    microbatches = {work.microbatch for work in count}
-    for stage in range(max(homes) + 1):
-        for m in sorted(microbatches):
-            for kind in "FB":
-                if Work(kind, m, stage) not in count:
-                    return f"{Work(kind, m, stage)} is never done."
-    half = {stage for _, stage in ((w.microbatch, w.stage) for w in count if w.kind == "W")}
-    for m in sorted(microbatches):
-        for stage in half:
-            if Work("W", m, stage) not in count:
-                return f"{Work('W', m, stage)} is never done, though stage {stage} makes its other gradients apart."
+                return f"Stage {work.stage} is on devices {homes[work.stage]} and {device}: its weights lie on one."
+    kinds = "FB" if any(work.kind != "F" for work in count) else "F"
+    due = [(kind, m, stage) for stage in range(max(homes) + 1) for m in _microbatches(count) for kind in kinds]
+    if missing := next((work for work in itertools.starmap(Work, due) if work not in count), None):
+        return f"{missing} is never done."
+    apart = {work.stage for work in count if work.kind == "W"}
+    due = [("W", m, stage) for stage in sorted(apart) for m in _microbatches(count)]
+    if missing := next((work for work in itertools.starmap(Work, due) if work not in count), None):
+        return f"{missing} is never done, though stage {missing.stage} has its other W apart from B."
     return ""
+
+
+def _microbatches(works: Iterable[Work]) -> list[int]:
+    return sorted({work.microbatch for work in works})
 
 
 def _stuck(
@@ -213,5 +220,3 @@ def _stuck(
             of = "its own" if home[need.stage] == device else f"device {home[need.stage]}'s"
             lines.append(f"- device {device} cannot begin {work}: it needs {of} {need}")
     return "Everybody waits for somebody:\n" + "\n".join(lines)
-
-

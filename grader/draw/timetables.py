@@ -26,7 +26,7 @@ def timetable(orders: Orders | Timetable, title: str = "") -> Picture:
 
     Example:
       >>> grader.draw.timetable([["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]])
-      device 0 │ F0 F1 ·  B0 B0 ·  ·  B1 B1
+      device 0 │ F0 F1 ·  ·  B0 B0 ·  B1 B1
       device 1 │ ·  F0 B0 B0 F1 B1 B1 ·  ·
       9 steps, bubble 33.3%, microbatches held 2 1
     """

@@ -57,14 +57,14 @@ class TimetableLadder(Ladder):
             return Miss(played)
         if played.wrong:
             return Miss(played.wrong)
-        microbatches = {work.microbatch for order in played.orders for work in order}
         due = next(iter(self._targets(k).values()))
-        expected = {work.microbatch for order in due.orders for work in order}
-        if len(played.orders) != len(due.orders) or microbatches != expected:
+        if len(played.orders) != len(due.orders) or played.microbatches != due.microbatches:
             return Miss(
-                f"{len(due.orders)} devices and microbatches 0 to {max(expected)} are due; these are orders for "
-                f"{len(played.orders)} devices and {len(microbatches)} microbatches."
+                f"{len(due.orders)} devices and microbatches 0 to {max(due.microbatches)} are due; these are orders for "
+                f"{len(played.orders)} devices and microbatches {min(played.microbatches)} to {max(played.microbatches)}."
             )
+        if not any(work.kind == "B" for order in played.orders for work in order):
+            return Miss("There are forward passes only. The backward passes belong into the orders, too.")
         return None
 
     def _memory(self, k: int) -> Miss | None:
