@@ -102,7 +102,8 @@ class Timetable:
     def __repr__(self) -> str:
         if self.wrong:
             return self.wrong
-        return f"{self.steps} steps, bubble {self.bubble:.1%}, microbatches held {' '.join(f'{held:g}' for held in self.held)}"
+        held = " ".join(f"{most:g}" for most in self.held)
+        return f"{self.steps} steps, bubble {self.bubble:.1%}, microbatches held {held}"
 
 
 def simulate(orders: Orders) -> Timetable:

@@ -1,6 +1,7 @@
 """Timetables of pipelines: a row for each device, a column for each step; the same colour is the same microbatch.
 
-A backward pass has bold letters and a strong frame, a second stage of the same device a dash (F3′). Idle places stay empty.
+A backward pass has bold letters and a strong frame, a second stage of the same device a dash (F3′). Idle places stay
+empty.
 """
 
 from __future__ import annotations

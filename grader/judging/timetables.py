@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from grader.exercises.answers import Problem, Value
 from grader.exercises.case import Case
@@ -14,7 +15,7 @@ from grader.judging.miss import Miss
 from grader.judging.values import NO_VALUE
 from grader.timetables import Timetable, simulate
 
-WIDEST, LONGEST = 16, 200  # devices and steps of a timetable that is drawn on a card
+WIDEST, LONGEST, MUCH = 16, 200, 2000  # devices, steps and pieces of work of a timetable that is drawn on a card
 NEARLY = 1e-9  # a bubble is a quotient
 
 
@@ -28,14 +29,14 @@ class TimetableLadder(Ladder):
         return [
             Rung("comes to an end", share, self._comes_to_an_end),
             Rung("memory", share, self._memory),
-            *(Rung(f"as short as {name}", share, lambda k, name=name: self._as_short(k, name)) for name in targets),
+            *(Rung(f"as short as {name}", share, partial(self._as_short, name)) for name in targets),
         ]
 
     def verdict(self) -> Verdict:
         found = super().verdict()
         missed = None if found.passed else self.first_miss()
         played = self._played(missed[1] if missed else 0)
-        if not isinstance(played, Timetable) or len(played.orders) > WIDEST or played.steps > LONGEST:
+        if not isinstance(played, Timetable) or not _drawable(played):
             return found
         return replace(found, orders=tuple(tuple(map(str, order)) for order in played.orders))
 
@@ -59,9 +60,10 @@ class TimetableLadder(Ladder):
             return Miss(played.wrong)
         due = next(iter(self._targets(k).values()))
         if len(played.orders) != len(due.orders) or played.microbatches != due.microbatches:
+            mine, last = played.microbatches, max(due.microbatches)
             return Miss(
-                f"{len(due.orders)} devices and microbatches 0 to {max(due.microbatches)} are due; these are orders for "
-                f"{len(played.orders)} devices and microbatches {min(played.microbatches)} to {max(played.microbatches)}."
+                f"{len(due.orders)} devices and microbatches 0 to {last} are due; these are orders for "
+                f"{len(played.orders)} devices and microbatches {min(mine)} to {max(mine)}."
             )
         if not any(work.kind == "B" for order in played.orders for work in order):
             return Miss("There are forward passes only. The backward passes belong into the orders, too.")
@@ -75,11 +77,11 @@ class TimetableLadder(Ladder):
             return None
         device = played.held.index(most)
         return Miss(
-            f"Device {device} holds the activations of {most:g} microbatches at a time; {allowed:g} are enough. What is "
-            "held from a forward pass is given back by its backward pass (by W, where that stands apart)."
+            f"Device {device} holds the activations of {most:g} microbatches at a time; {allowed:g} are enough. What "
+            "a forward pass leaves is given back by its backward pass (by W, where that stands apart)."
         )
 
-    def _as_short(self, k: int, name: str) -> Miss | None:
+    def _as_short(self, name: str, k: int) -> Miss | None:
         played, target = self._played(k), self._targets(k)[name]
         assert isinstance(played, Timetable)  # it came to an end
         if played.bubble <= target.bubble + NEARLY:
@@ -88,6 +90,11 @@ class TimetableLadder(Ladder):
             f"The timetable comes to an end, in {played.steps} steps with a bubble of {played.bubble:.1%}; that of "
             f"{name} is {target.bubble:.1%}."
         )
+
+
+def _drawable(played: Timetable) -> bool:
+    pieces = sum(map(len, played.orders))
+    return len(played.orders) <= WIDEST and played.steps <= LONGEST and pieces <= MUCH
 
 
 def _played(answer: Done) -> Timetable | str:

@@ -124,15 +124,15 @@ def _(draw):
 
 @one_f_one_b.mistake
 def all_forward_first(stages, microbatches):
-    """All forward passes come before the first backward pass: that is GPipe. It is as short, but every stage holds all
-    microbatches when the first backward pass begins. When could the last stage begin with B0?"""
+    """All forward passes come before the first backward pass: that is GPipe. It is as short, but every stage holds
+    all microbatches when the first backward pass begins. When could the last stage begin with B0?"""
     return gpipe_orders(stages, microbatches)
 
 
 @one_f_one_b.mistake
 def no_warm_up(stages, microbatches):
-    """Every stage waits for B0 before it begins F1. But on the first stage B0 comes only when microbatch 0 has gone all
-    the way there and back. How many microbatches could it send on in the meantime?"""
+    """Every stage waits for B0 before it begins F1. But on the first stage B0 comes only when microbatch 0 has gone
+    all the way there and back. How many microbatches could it send on in the meantime?"""
     return _stage_by_stage(lambda stage: one_by_one(stage, 1, microbatches), stages)
 
 
@@ -215,16 +215,17 @@ def _(draw):
 
 @zero_bubble.mistake
 def backward_in_one_piece(devices, microbatches):
-    """That is 1F1B, the first of the targets. While a stage makes the gradient of its weights, the stage before it waits
-    for another one that could have been ready a step earlier. Write B and W for it, and W where there is nothing else
-    to do."""
+    """That is 1F1B, the first of the targets. While a stage makes the gradient of its weights, the stage before it
+    waits for another one that could have been ready a step earlier. Write B and W for it, and W where there is
+    nothing else to do."""
     return one_f_one_b_orders(devices, microbatches)
 
 
 @zero_bubble.mistake
 def w_right_behind_b(devices, microbatches):
-    """B and W are apart, but W follows its B at once everywhere. That already gives the stage before its gradient a step
-    earlier. Now look at the empty places in your timetable: nobody waits for a W, so it may stand in any later one."""
+    """B and W are apart, but W follows its B at once everywhere. That already gives the stage before its gradient a
+    step earlier. Now look at the empty places in your timetable: nobody waits for a W, so it may stand in any later
+    one."""
     return [one_by_one(stage, devices - stage, microbatches, split=True) for stage in range(devices)]
 
 
@@ -232,10 +233,7 @@ def w_right_behind_b(devices, microbatches):
 def all_w_at_the_end(devices, microbatches):
     """All W come at the end, so every microbatch is held until then. Put off only as many as fit into memory: stage s
     may hold what stage 0 holds."""
-    return [
-        [work for work in one_by_one(s, devices - s, microbatches)] + [f"W{m}" for m in range(microbatches)]
-        for s in range(devices)
-    ]
+    return [one_by_one(s, devices - s, microbatches) + [f"W{m}" for m in range(microbatches)] for s in range(devices)]
 
 
 @zero_bubble.mistake
@@ -247,6 +245,6 @@ def two_stages_in_a_row(devices, microbatches):
 
 @zero_bubble.mistake
 def stopped_at_h1(devices, microbatches):
-    """That is ZB-H1: a third of the bubble of 1F1B, in the same memory. What is left is the way down to the last device
-    and back. Give each device two stages, so that the last stage is on device 0, where the first one is."""
+    """That is ZB-H1: a third of the bubble of 1F1B, in the same memory. What is left is the way down to the last
+    device and back. Give each device two stages, so that the last stage is on device 0, where the first one is."""
     return zb_h1_orders(devices, microbatches)

@@ -126,8 +126,8 @@ def stored_by_the_turn(weights, x, *, mesh):
 
 @gpipe.mistake
 def stored_one_place_off(weights, x, *, mesh):
-    """The results stand one place off. With S stages a microbatch moves on S − 1 times: it enters the last stage in the
-    turn of its own number plus S − 1."""
+    """The results stand one place off. With S stages a microbatch moves on S − 1 times: it enters the last stage in
+    the turn of its own number plus S − 1."""
     return _gpipe(weights, x, mesh, place=lambda t, n: t - n)
 
 
@@ -140,8 +140,8 @@ def sent_backwards(weights, x, *, mesh):
 
 @gpipe.mistake
 def summed_without_a_mask(weights, x, *, mesh):
-    """The outputs of all stages are added up, and every stage has stored its own. Only the last one's are results: let
-    the others have zeros in the psum."""
+    """The outputs of all stages are added up, and every stage has stored its own. Only the last one's are results:
+    let the others have zeros in the psum."""
     n, m = mesh.shape["stage"], x.shape[0]
 
     def body(w, x):
@@ -176,15 +176,15 @@ def never_collected(weights, x, *, mesh):
 
 @gpipe.mistake
 def kept_the_leading_axis(weights, x, *, mesh):
-    """A device's share of `weights` is still three-dimensional: [1, D, D], a stack of one stage. What it computes with it
-    has an axis more than what came in, and no loop can carry that. Take `w[0]`."""
+    """A device's share of `weights` is still three-dimensional: [1, D, D], a stack of one stage. What it computes
+    with it has an axis more than what came in, and no loop can carry that. Take `w[0]`."""
     return _gpipe(weights, x, mesh, squeezed=False)
 
 
 @gpipe.mistake
 def every_stage_takes_the_input(weights, x, *, mesh):
-    """Every stage works on the input itself, and what comes from the stage before is thrown away. Which stage takes its
-    microbatch from x, and which from the wire?"""
+    """Every stage works on the input itself, and what comes from the stage before is thrown away. Which stage takes
+    its microbatch from x, and which from the wire?"""
     return _gpipe(weights, x, mesh, fed=lambda me: me >= 0)
 
 
@@ -197,8 +197,8 @@ def gathered_from_everybody(weights, x, *, mesh):
 
 @gpipe.mistake
 def collected_in_every_turn(weights, x, *, mesh):
-    """The result is right, but in every turn there is a psum of what the last stage has made, and all wait for all. Let
-    the last stage keep its outputs, and collect them once, after the loop."""
+    """The result is right, but in every turn there is a psum of what the last stage has made, and all wait for all.
+    Let the last stage keep its outputs, and collect them once, after the loop."""
     n, m = mesh.shape["stage"], x.shape[0]
 
     def body(w, x):
@@ -215,8 +215,8 @@ def collected_in_every_turn(weights, x, *, mesh):
 
 @gpipe.mistake
 def gathered_the_weights(weights, x, *, mesh):
-    """The result is right, but every device has all the weights and computes all stages. A pipeline sends activations,
-    and no weight ever leaves its device."""
+    """The result is right, but every device has all the weights and computes all stages. A pipeline sends
+    activations, and no weight ever leaves its device."""
 
     def body(w, x):
         return _through(lax.all_gather(w, "stage", tiled=True), x)
@@ -309,8 +309,9 @@ def _gradient(
 
 @gpipe_gradient.mistake
 def mean_of_means(weights, x, y, real, *, mesh):
-    """You averaged each microbatch, and then the averages. Where microbatches have different numbers of real examples,
-    those of a nearly empty one count more. Add up errors, and divide once by the number of all real ones."""
+    """You averaged each microbatch, and then the averages. Where microbatches have different numbers of real
+    examples, those of a nearly empty one count more. Add up errors, and divide once by the number of all real
+    ones."""
 
     def of_one(h, y, real):
         return _masked_error(h, y, real) / jnp.sum(real)
@@ -320,8 +321,8 @@ def mean_of_means(weights, x, y, real, *, mesh):
 
 @gpipe_gradient.mistake
 def counted_the_padding(weights, x, y, real, *, mesh):
-    """Padding is part of your mean. `real` is 0 for examples that only fill a microbatch up: they belong neither into the
-    sum nor into the number that it is divided by."""
+    """Padding is part of your mean. `real` is 0 for examples that only fill a microbatch up: they belong neither into
+    the sum nor into the number that it is divided by."""
 
     def of_all(h, y, real):
         return jnp.sum((h - y) ** 2)
@@ -331,15 +332,15 @@ def counted_the_padding(weights, x, y, real, *, mesh):
 
 @gpipe_gradient.mistake
 def divided_by_the_padding_too(weights, x, y, real, *, mesh):
-    """The errors are those of real examples only, but the sum is divided by the number of all. How many examples has it
-    been taken over?"""
+    """The errors are those of real examples only, but the sum is divided by the number of all. How many examples has
+    it been taken over?"""
     return _gradient(weights, x, y, real, mesh, count=lambda real: real.size)
 
 
 @gpipe_gradient.mistake
 def every_stage_has_a_loss(weights, x, y, real, *, mesh):
-    """Every stage compares what it has made with y, and all of that is in the loss. Only the last stage has outputs of the
-    network."""
+    """Every stage compares what it has made with y, and all of that is in the loss. Only the last stage has outputs
+    of the network."""
     return _gradient(weights, x, y, real, mesh, last=False)
 
 
@@ -359,30 +360,30 @@ def too_few_turns(weights, x, y, real, *, mesh):
 
 @gpipe_gradient.mistake
 def mean_over_the_stages(weights, x, y, real, *, mesh):
-    """The loss is S times too small, and so is the gradient. One stage has a loss and the others have zeros: their *sum*
-    is the loss, their mean is not."""
+    """The loss is S times too small, and so is the gradient. One stage has a loss and the others have zeros: their
+    *sum* is the loss, their mean is not."""
     return _gradient(weights, x, y, real, mesh, summed=lambda total: lax.pmean(total, "stage"))
 
 
 @gpipe_gradient.mistake
 def mean_of_the_gradients(weights, x, y, real, *, mesh):
-    """The gradients of different stages are averaged. They belong to different layers: stage 2's weights have no share in
-    the gradient of stage 1. Over which axis would there be copies?"""
+    """The gradients of different stages are averaged. They belong to different layers: stage 2's weights have no
+    share in the gradient of stage 1. Over which axis would there be copies?"""
     return _gradient(weights, x, y, real, mesh, after=lambda g: varying(lax.pmean(g, "stage"), "stage"))
 
 
 @gpipe_gradient.mistake
 def check_turned_off(weights, x, y, real, *, mesh):
-    """The loss is right and every gradient is S times too large. With shard_map's check off, a psum is a psum on the way
-    back as well, and adds up S equal ones. Leave the check on, and mark the zeros that the loop begins with as
+    """The loss is right and every gradient is S times too large. With shard_map's check off, a psum is a psum on the
+    way back as well, and adds up S equal ones. Leave the check on, and mark the zeros that the loop begins with as
     varying."""
     return _gradient(weights, x, y, real, mesh, check_vma=False)
 
 
 @gpipe_gradient.mistake
 def collected_the_outputs(weights, x, y, real, *, mesh):
-    """Loss and gradient are right, but all outputs are sent to all devices first, only to become one number there. The
-    last stage can do that alone: what does the psum need to add up?"""
+    """Loss and gradient are right, but all outputs are sent to all devices first, only to become one number there.
+    The last stage can do that alone: what does the psum need to add up?"""
     n, m = mesh.shape["stage"], x.shape[0]
 
     def body(w, x, y, real):
@@ -414,7 +415,8 @@ def _stage(weights, h):
 
 
 def _both_gradients(weights, x, g):
-    """`weights` [S, L, D, D], `x` and `g` [S, B, D]: (the gradients that each stage is sent, those of the weights)."""
+    """`weights` [S, L, D, D], `x` and `g` [S, B, D]: (the gradients that each stage is sent, those of the
+    weights)."""
     back = [jax.vjp(_stage, w, h)[1](one) for w, h, one in zip(weights, x, g, strict=True)]
     return jnp.stack([h for _, h in back[1:]] + [back[0][1]]), jnp.stack([w for w, _ in back])
 
@@ -463,8 +465,8 @@ def _split(
 
 @split_backward.mistake
 def both_at_once(weights, x, g, *, mesh):
-    """The gradients are right, but one `vjp` makes both in one loop over the layers, and the stage before waits for the
-    whole of it. Ask for the gradient of the *input* alone, send it, and make that of the weights meanwhile."""
+    """The gradients are right, but one `vjp` makes both in one loop over the layers, and the stage before waits for
+    the whole of it. Ask for the gradient of the *input* alone, send it, and make that of the weights meanwhile."""
     n = mesh.shape["stage"]
 
     def body(weights, x, g):
@@ -476,8 +478,8 @@ def both_at_once(weights, x, g, *, mesh):
 
 @split_backward.mistake
 def sent_on(weights, x, g, *, mesh):
-    """The gradient of a stage's input went to the *next* stage. On the way back everything runs the other way: who made
-    this input?"""
+    """The gradient of a stage's input went to the *next* stage. On the way back everything runs the other way: who
+    made this input?"""
     return _split(weights, x, g, mesh, by=1)
 
 
@@ -489,15 +491,15 @@ def not_sent(weights, x, g, *, mesh):
 
 @split_backward.mistake
 def gradient_of_the_input_for_the_weights(weights, x, g, *, mesh):
-    """For the weights you went backward from the gradient of the *input*. Both start from the same: the gradient of the
-    stage's output, g."""
+    """For the weights you went backward from the gradient of the *input*. Both start from the same: the gradient of
+    the stage's output, g."""
     return _split(weights, x, g, mesh, gradient=lambda g, of_h, on: of_h)
 
 
 @split_backward.mistake
 def went_on_from_what_came(weights, x, g, *, mesh):
-    """For the weights you went backward from what the *transfer* brought, which is about another microbatch, and had to
-    wait for it. What W needs was here before: weights, x and g."""
+    """For the weights you went backward from what the *transfer* brought, which is about another microbatch, and had
+    to wait for it. What W needs was here before: weights, x and g."""
     return _split(weights, x, g, mesh, gradient=lambda g, of_h, on: on)
 
 
@@ -592,8 +594,9 @@ def all_layers_of_a_device_at_once(weights, x, *, mesh):
 
 @circular.mistake
 def drained_after_each_round(weights, x, *, mesh):
-    """The result is right, but each round is a pipeline of its own, which fills and drains again: v bubbles in place of
-    one. The first microbatch of the next round is back on device 0 just when the first round has no more for it."""
+    """The result is right, but each round is a pipeline of its own, which fills and drains again: v bubbles in place
+    of one. The first microbatch of the next round is back on device 0 just when the first round has no more for
+    it."""
     n, m, rounds = mesh.shape["stage"], x.shape[0], weights.shape[0]
 
     def body(w, x):
@@ -650,8 +653,8 @@ def last_layer_first(weights, x, *, mesh):
 @circular.mistake
 def all_microbatches_in_a_round(weights, x, *, mesh):
     """You send all M microbatches through round 0 before round 1 begins. Device 0 then gets microbatch 0 back after S
-    turns, and is not ready for it until turn M: with M > S it is lost. Take S microbatches through all rounds, then the
-    next S. (Or keep what comes too early, as MaxText does.)"""
+    turns, and is not ready for it until turn M: with M > S it is lost. Take S microbatches through all rounds, then
+    the next S. (Or keep what comes too early, as MaxText does.)"""
     return _circular(weights, x, mesh, where=lambda k, n, rounds, m: (k // m % rounds, k % m))
 
 
@@ -735,23 +738,23 @@ def _as_it_is(value):
 
 @pp_dp.mistake
 def reduced_in_every_turn(weights, x, *, mesh):
-    """Loss and gradients are right, but in every turn of the backward pass there is an all_reduce over `data`. The weights
-    enter the loop as copies, so every use of them adds its gradient up over the copies at once. Make them differ
-    (*varying*) over `data` before the loop, and reduce their gradient once, after it."""
+    """Loss and gradients are right, but in every turn of the backward pass there is an all_reduce over `data`. The
+    weights enter the loop as copies, so every use of them adds its gradient up over the copies at once. Make them
+    differ (*varying*) over `data` before the loop, and reduce their gradient once, after it."""
     return _both_axes(weights, x, mesh, copies=False, loss_over=_mean_over_data, value_after=_as_it_is, after=_as_it_is)
 
 
 @pp_dp.mistake
 def sum_in_place_of_the_mean(weights, x, *, mesh):
-    """The gradients are too large by the number of copies. Each copy has the gradient of the mean over *its* examples: of
-    all examples it is the mean of these."""
+    """The gradients are too large by the number of copies. Each copy has the gradient of the mean over *its*
+    examples: of all examples it is the mean of these."""
     return _both_axes(weights, x, mesh, after=lambda g: lax.psum(g, "data"))
 
 
 @pp_dp.mistake
 def never_reduced(weights, x, *, mesh):
-    """The copies of a stage have different gradients, each from its own examples. Nothing adds them up, and after one step
-    the copies are no copies any more."""
+    """The copies of a stage have different gradients, each from its own examples. Nothing adds them up, and after one
+    step the copies are no copies any more."""
     return _both_axes(weights, x, mesh, after=_as_it_is, check_vma=False)
 
 
@@ -772,6 +775,6 @@ def loss_of_one_copy(weights, x, *, mesh):
 
 @pp_dp.mistake
 def averaged_twice(weights, x, *, mesh):
-    """The gradients are too small by the number of copies: the loss was averaged over `data` before it was differentiated,
-    and its gradients were averaged again."""
+    """The gradients are too small by the number of copies: the loss was averaged over `data` before it was
+    differentiated, and its gradients were averaged again."""
     return _both_axes(weights, x, mesh, loss_over=_mean_over_data, value_after=_as_it_is)

@@ -296,8 +296,8 @@ def forgot_the_idle_turns(row):
 
 @activations_held.mistake
 def turns_of_both_ways(row):
-    """The scan of the forward pass has M + S − 1 turns. The backward pass has as many again, but it uses what was kept
-    and keeps nothing."""
+    """The scan of the forward pass has M + S − 1 turns. The backward pass has as many again, but it uses what was
+    kept and keeps nothing."""
     return {HELD[4]: 22}.get(row)
 
 
@@ -309,6 +309,6 @@ def checkpoint_keeps_nothing(row):
 
 @activations_held.mistake
 def one_for_each_layer(row):
-    """So much is kept if each *layer* is under `jax.checkpoint`. Here the whole stage is: its layers are computed again
-    from what went into the first of them."""
+    """So much is kept if each *layer* is under `jax.checkpoint`. Here the whole stage is: its layers are computed
+    again from what went into the first of them."""
     return {HELD[5]: LAYERS}.get(row)
