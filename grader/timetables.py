@@ -53,6 +53,11 @@ class Timetable:
         steps; one, where the gradient of the weights is made apart."""
         return 2 if self.frees(work) and work.kind == "B" else 1
 
+    def waiting(self, device: int) -> Work | None:
+        """What a device waits for ever to begin, where everybody waits for somebody."""
+        halted = any(self.starts) and len(self.starts[device]) < len(self.orders[device])
+        return self.orders[device][len(self.starts[device])] if halted else None
+
     def frees(self, work: Work) -> bool:
         """Whether nobody needs the activations of its forward pass after it."""
         return work.kind == "W" or work.kind == "B" and (work.microbatch, work.stage) not in self.split
@@ -102,8 +107,9 @@ class Timetable:
     def __repr__(self) -> str:
         if self.wrong:
             return self.wrong
-        held = " ".join(f"{most:g}" for most in self.held)
-        return f"{self.steps} steps, bubble {self.bubble:.1%}, microbatches held {held}"
+        held = ", microbatches held " + " ".join(f"{most:g}" for most in self.held)
+        goes_back = any(work.kind == "B" for order in self.orders for work in order)
+        return f"{self.steps} steps, bubble {self.bubble:.1%}{held if goes_back else ''}"
 
 
 def simulate(orders: Orders) -> Timetable:
@@ -119,19 +125,14 @@ def simulate(orders: Orders) -> Timetable:
       9 steps, bubble 33.3%, microbatches held 2 1
     """
     read = _read(orders)
-    if wrong := _not_a_pass(read):
-        return Timetable(read, ((),) * len(read), wrong)
-    last = max(work.stage for order in read for work in order)
+    last = max((work.stage for order in read for work in order), default=0)
     timetable = Timetable(read, ())  # knows how long everything takes
     ends: dict[Work, int] = {}
     starts: list[list[int]] = [[] for _ in read]
-    waiting = set(range(len(read)))
-    while waiting:
-        came = {d for d in waiting if _go_on(d, timetable, last, starts[d], ends)}
-        waiting = {d for d in waiting if len(starts[d]) < len(read[d])}
-        if not came and waiting:
-            break
-    wrong = _stuck(read, starts, last, ends) if waiting else ""
+    while any([_go_on(device, timetable, last, starts[device], ends) for device in range(len(read))]):
+        pass
+    waiting = any(len(begun) < len(order) for begun, order in zip(starts, read, strict=True))
+    wrong = _not_a_pass(read) or (_stuck(read, starts, last, ends) if waiting else "")
     return Timetable(read, tuple(map(tuple, starts)), wrong)
 
 

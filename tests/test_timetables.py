@@ -53,6 +53,7 @@ def test_who_waits_for_whom_is_told_when_nobody_can_go_on():
         "- device 1 cannot begin F1@1: it needs device 0's F1@0"
     )
     assert played.starts == ((0,), (1,))
+    assert [played.waiting(device) for device in range(2)] == [Work("B", 0, 0), Work("F", 1, 1)]
 
 
 @pytest.mark.parametrize("orders", [None, [], ["F0"], [["X0"]], [["F0"], [3]], [["F-1"]], [["F0"] * 20_001], {"a": 1}])

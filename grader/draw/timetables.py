@@ -1,7 +1,7 @@
 """Timetables of pipelines: a row for each device, a column for each step; the same colour is the same microbatch.
 
 A backward pass has bold letters and a strong frame, a second stage of the same device a dash (F3′). Idle places stay
-empty.
+empty; what a device waits for ever to begin is an empty frame.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, Picture, sheet
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, Picture, inches_of, sheet
 from grader.timetables import Orders, Timetable, Work, simulate
 
 CELL, ROW, LEFT = 0.3, 0.32, 0.72  # inches
 WIDEST = 9.5  # inches; longer timetables have narrower steps
-READABLE = 0.16  # inches: what is narrower has no letters, and its colour tells the microbatch
+READABLE = 0.14  # inches: what is narrower has no letters, and its colour tells the microbatch
 STRONG = 1.6  # points around a backward pass
 
 
@@ -32,11 +32,12 @@ def timetable(orders: Orders | Timetable, title: str = "") -> Picture:
       9 steps, bubble 33.3%, microbatches held 2 1
     """
     facts = orders if isinstance(orders, Timetable) else simulate(orders)
-    steps = max(facts.steps, 1)
-    cell = min(CELL, (WIDEST - LEFT) / steps)
+    steps = facts.steps + (2 if any(map(facts.waiting, range(len(facts.orders)))) else 0)
+    cell = min(CELL, (WIDEST - LEFT) / max(steps, 1))
     top = 0.45 if title else 0.1
     bottom = top + ROW * len(facts.orders)
-    figure, ax = sheet(LEFT + cell * steps + 0.1, bottom + 0.55)
+    said = repr(facts).splitlines()
+    figure, ax = sheet(max(LEFT + cell * steps, inches_of([title, *said])) + 0.1, bottom + 0.4 + 0.18 * len(said))
     if title:
         ax.text(0.02, 0.15, title, fontsize=10, color=PAGE, va="center")
     for device in range(len(facts.orders)):
@@ -46,10 +47,13 @@ def timetable(orders: Orders | Timetable, title: str = "") -> Picture:
         ax.add_patch(idle)
         for work, start, end in facts.placed(device):
             _draw_work(ax, facts, work, (LEFT + cell * start, y, cell * (end - start), ROW))
+        if pending := facts.waiting(device):
+            start = max((end for _, _, end in facts.placed(device)), default=0)
+            _draw_work(ax, facts, pending, (LEFT + cell * start, y, cell * facts.length(pending), ROW), waits=True)
     for step in range(0, steps, max(1, round(0.3 / cell))):
         ax.text(LEFT + cell * (step + 0.5), bottom + 0.12, str(step), fontsize=6, color=QUIET, ha="center", va="center")
-    said = repr(facts).splitlines()[0]
-    ax.text(0.02, bottom + 0.36, said, fontsize=8.5, color=PAGE, va="center")
+    for k, line in enumerate(said):
+        ax.text(0.02, bottom + 0.36 + 0.18 * k, line, fontsize=8.5, color=PAGE, va="center")
     return Picture(figure, "\n".join(filter(None, [title, in_text(facts)])))
 
 
@@ -71,7 +75,9 @@ def _name(work: Work, several: bool) -> str:
     return str(work) if several else f"{work.kind}{work.microbatch}"
 
 
-def _draw_work(ax: Axes, facts: Timetable, work: Work, box: tuple[float, float, float, float]) -> None:
+def _draw_work(
+    ax: Axes, facts: Timetable, work: Work, box: tuple[float, float, float, float], waits: bool = False
+) -> None:
     x, y, wide, high = box
     backward = work.kind == "B"
     ax.add_patch(
@@ -79,19 +85,20 @@ def _draw_work(ax: Axes, facts: Timetable, work: Work, box: tuple[float, float, 
             (x + 0.01, y + 0.03),
             wide - 0.02,
             high - 0.06,
-            facecolor=COLOURS[work.microbatch % len(COLOURS)],
-            edgecolor=INK,
+            facecolor="none" if waits else COLOURS[work.microbatch % len(COLOURS)],
+            edgecolor=QUIET if waits else INK,
             linewidth=STRONG if backward else EDGE,
+            linestyle=":" if waits else "-",
         )
     )
     if wide >= READABLE:
         ax.text(
             x + wide / 2,
             y + high / 2,
-            f"{work.kind}{work.microbatch}{'′' * facts.place(work)}",
-            fontsize=7 if wide > 0.24 else 5.5,
+            f"{work.kind}{work.microbatch}{'′' * facts.place(work)}{'?' * waits}",
+            fontsize=7 if wide > 0.24 else 5,
             weight="bold" if backward else "normal",
-            color=INK,
+            color=QUIET if waits else INK,
             ha="center",
             va="center",
         )
