@@ -14,7 +14,7 @@ from grader.arrays.laid import Array
 from grader.arrays.meshes import make_mesh, put, spelled
 from grader.jax_versions import quick_options
 from grader.programs.program import Program
-from grader.programs.report import flops
+from grader.programs.report import flops, peak_bytes
 from grader.programs.structure import Collective, Structure
 from grader.programs.unwritten import take_out_collectives
 from grader.programs.walk import compiled_structure
@@ -37,13 +37,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Ran:
-    """What running a program came to: its results, each device's FLOPs, and the collectives of what was compiled.
+    """What running a program came to: its results, each device's FLOPs and bytes, the compiled collectives.
 
-    `unwritten` are those of the compiled ones that the program's author did not write.
+    `peak_bytes` is what a device holds at the peak, arguments and results included. `unwritten` are those of the
+    compiled collectives that the program's author did not write.
     """
 
     results: tuple[Result, ...]
     flops: int
+    peak_bytes: int
     compiled: tuple[Collective, ...]
     unwritten: tuple[Collective, ...] = ()
 
@@ -72,7 +74,8 @@ def execute(
     layouts = [NamedSharding(mesh, spec) for spec in specs] + [None] * (len(outputs) - len(specs))
     results = tuple(_result(array, layout, sizes) for array, layout in zip(outputs, layouts, strict=False))
     sent = compiled_structure(compiled, structure.mesh).collectives
-    return Ran(results, flops(compiled, structure), sent, _unwritten(program, inputs, structure, sent))
+    unwritten = _unwritten(program, inputs, structure, sent)
+    return Ran(results, flops(compiled, structure), peak_bytes(compiled), sent, unwritten)
 
 
 def _unwritten(

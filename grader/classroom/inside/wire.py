@@ -120,4 +120,4 @@ STRUCTURE = data_class(
 LAYOUT = Codec(lambda layout: layout[:LONGEST], NAME.read)
 RESULT = data_class(Result, blocks=BLOCKS, layout=LAYOUT, as_asked=FLAG)
 SENT = tuple_of(COLLECTIVE)
-RAN = data_class(Ran, results=tuple_of(RESULT), flops=COUNT, compiled=SENT, unwritten=SENT)
+RAN = data_class(Ran, results=tuple_of(RESULT), flops=COUNT, peak_bytes=COUNT, compiled=SENT, unwritten=SENT)
