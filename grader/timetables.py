@@ -7,7 +7,6 @@ timetable with the same orders is shorter.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +15,7 @@ from functools import cached_property
 
 Orders = Sequence[Sequence[str]]  # for each device, its work in order
 SPELLING = re.compile(r"([FBW])(\d{1,6})(?:@(\d{1,6}))?", re.ASCII)
-PIECES = 20_000  # pieces of work in a timetable
+PIECES = 10_000  # pieces of work in a timetable
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ def simulate(orders: Orders) -> Timetable:
     timetable = Timetable(read, ())  # knows how long everything takes
     ends: dict[Work, int] = {}
     starts: list[list[int]] = [[] for _ in read]
-    while any([_go_on(device, timetable, last, starts[device], ends) for device in range(len(read))]):
+    while any(_go_on(device, timetable, last, starts[device], ends) for device in range(len(read))):
         pass
     waiting = any(len(begun) < len(order) for begun, order in zip(starts, read, strict=True))
     wrong = _not_a_pass(read) or (_stuck(read, starts, last, ends) if waiting else "")
@@ -195,18 +194,21 @@ def _not_a_pass(orders: tuple[tuple[Work, ...], ...]) -> str:
             if homes.setdefault(work.stage, device) != device:
                 return f"Stage {work.stage} is on devices {homes[work.stage]} and {device}: its weights lie on one."
     kinds = "FB" if any(work.kind != "F" for work in count) else "F"
-    due = [(kind, m, stage) for stage in range(max(homes) + 1) for m in _microbatches(count) for kind in kinds]
-    if missing := next((work for work in itertools.starmap(Work, due) if work not in count), None):
+    missing = _missing(count, kinds, range(max(homes) + 1))
+    if missing:
         return f"{missing} is never done."
-    apart = {work.stage for work in count if work.kind == "W"}
-    due = [("W", m, stage) for stage in sorted(apart) for m in _microbatches(count)]
-    if missing := next((work for work in itertools.starmap(Work, due) if work not in count), None):
+    missing = _missing(count, "W", sorted({work.stage for work in count if work.kind == "W"}))
+    if missing:
         return f"{missing} is never done, though stage {missing.stage} has its other W apart from B."
     return ""
 
 
-def _microbatches(works: Iterable[Work]) -> list[int]:
-    return sorted({work.microbatch for work in works})
+def _missing(count: Iterable[Work], kinds: str, stages: Iterable[int]) -> Work | None:
+    """The first piece of work that is not there, of all microbatches on these stages."""
+    there = set(count)
+    microbatches = sorted({work.microbatch for work in there})
+    due = (Work(kind, m, stage) for stage in stages for m in microbatches for kind in kinds)
+    return next((work for work in due if work not in there), None)
 
 
 def _stuck(
