@@ -8,7 +8,7 @@ timetable with the same orders is shorter.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -128,25 +128,23 @@ def simulate(orders: Orders) -> Timetable:
     timetable = Timetable(read, ())  # knows how long everything takes
     ends: dict[Work, int] = {}
     starts: list[list[int]] = [[] for _ in read]
-    while any(_go_on(device, timetable, last, starts[device], ends) for device in range(len(read))):
-        pass
-    waiting = any(len(begun) < len(order) for begun, order in zip(starts, read, strict=True))
+    waiting: dict[Work, list[int]] = defaultdict(list)  # the devices that cannot go on without it
+    going = list(range(len(read)))
+    while going:
+        device = going.pop()
+        begun, order = starts[device], read[device]
+        while len(begun) < len(order):
+            work = order[len(begun)]
+            needs = _needs(work, last)
+            if missing := next((need for need in needs if need not in ends), None):
+                waiting[missing].append(device)
+                break
+            free = ends[order[len(begun) - 1]] if begun else 0
+            begun.append(max([free, *(ends[need] for need in needs)]))
+            ends[work] = begun[-1] + timetable.length(work)
+            going += waiting.pop(work, [])
     wrong = _not_a_pass(read) or (_stuck(read, starts, last, ends) if waiting else "")
     return Timetable(read, tuple(map(tuple, starts)), wrong)
-
-
-def _go_on(device: int, timetable: Timetable, last: int, starts: list[int], ends: dict[Work, int]) -> bool:
-    """Let a device work as far as it can now. Whether it could do anything."""
-    order, before = timetable.orders[device], len(starts)
-    while len(starts) < len(order):
-        work = order[len(starts)]
-        needs = _needs(work, last)
-        if any(need not in ends for need in needs):
-            break
-        free = ends[order[len(starts) - 1]] if starts else 0
-        starts.append(max([free, *(ends[need] for need in needs)]))
-        ends[work] = starts[-1] + timetable.length(work)
-    return len(starts) > before
 
 
 def _needs(work: Work, last: int) -> list[Work]:
