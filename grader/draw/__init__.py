@@ -14,6 +14,8 @@ from grader.draw.picture import Picture
 from grader.draw.places import placement
 from grader.draw.pods import pod
 from grader.draw.tables import table
+from grader.draw.timetables import timetable
+from grader.timetables import simulate
 
 __all__ = [
     "Blocks",
@@ -39,8 +41,10 @@ __all__ = [
     "ring",
     "route",
     "shards",
+    "simulate",
     "specs",
     "table",
     "text",
+    "timetable",
     "turning",
 ]

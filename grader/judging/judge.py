@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from grader.exercises.answers import Answer, Script
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
-from grader.exercises.forms import Form, Functions, Processes, Programs, Tables
+from grader.exercises.forms import Form, Functions, Processes, Programs, Tables, Timetables
 from grader.exercises.verdict import Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution
@@ -19,6 +19,7 @@ from grader.judging.ladder import Ladder
 from grader.judging.processes import ProcessLadder
 from grader.judging.programs import ProgramLadder
 from grader.judging.tables import TableLadder
+from grader.judging.timetables import TimetableLadder
 from grader.processes.launch import Launch
 from grader.programs.program import Program
 from grader.programs.repairs import Repair
@@ -26,6 +27,7 @@ from grader.programs.repairs import Repair
 LADDERS: Mapping[type[Form], type[Ladder]] = {
     Programs: ProgramLadder,
     Functions: FunctionLadder,
+    Timetables: TimetableLadder,
     Tables: TableLadder,
     Processes: ProcessLadder,
 }

@@ -33,6 +33,7 @@ PICTURES = {
     "shards": lambda: draw.shards(ONES, "title"),
     "specs": lambda: draw.specs((4, 4), [P("x"), P()], {"x": 2}, "title"),
     "table": lambda: draw.table({"sum": {"float32": "1"}}),
+    "timetable": lambda: draw.timetable([["F0", "B0", "F1", "B1"], ["F0", "F1", "B0", "B1"]], "title"),
     "turning": lambda: draw.turning(draw.ring(2), "title"),
 }
 
