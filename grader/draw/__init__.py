@@ -5,6 +5,7 @@ from grader.draw.bars import bars, bytes_sent
 from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
 from grader.draw.curves import curves
+from grader.draw.dispatch import dispatch
 from grader.draw.films import Film, film, ring, turning
 from grader.draw.gallery import specs
 from grader.draw.grids import groups, mesh, route
@@ -31,6 +32,7 @@ __all__ = [
     "compare",
     "curves",
     "devices",
+    "dispatch",
     "film",
     "groups",
     "levels",
