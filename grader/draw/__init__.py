@@ -13,6 +13,7 @@ from grader.draw.picture import Picture
 from grader.draw.places import placement
 from grader.draw.pods import pod
 from grader.draw.tables import table
+from grader.draw.triangles import triangles
 
 __all__ = [
     "Blocks",
@@ -40,5 +41,6 @@ __all__ = [
     "specs",
     "table",
     "text",
+    "triangles",
     "turning",
 ]

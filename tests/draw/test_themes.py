@@ -32,6 +32,7 @@ PICTURES = {
     "shards": lambda: draw.shards(ONES, "title"),
     "specs": lambda: draw.specs((4, 4), [P("x"), P()], {"x": 2}, "title"),
     "table": lambda: draw.table({"sum": {"float32": "1"}}),
+    "triangles": lambda: draw.triangles({"in order": [0, 0, 1, 1]}, "title"),
     "turning": lambda: draw.turning(draw.ring(2), "title"),
 }
 
