@@ -87,9 +87,17 @@ def counted_keys_of_a_device(tokens, n, layout):
 # Everything that belongs to a token goes where the token goes.
 
 
+def _listed(ids, labels, positions):
+    return {"ids": list(map(int, ids)), "labels": list(map(int, labels)), "positions": list(map(int, positions))}
+
+
+def _ordered(text, order):
+    text, order = np.asarray(text), np.asarray(order)
+    return _listed(text[order], text[order + 1], order)
+
+
 def _in_zigzag(text, n):
-    order = positions_of(len(text) - 1, n, "zig-zag").ravel()
-    return {"ids": np.asarray(text)[order], "labels": np.asarray(text)[order + 1], "positions": order}
+    return _ordered(text, positions_of(len(text) - 1, n, "zig-zag").ravel())
 
 
 zigzag = Exercise("zigzag", points=4, form="function", reference=_in_zigzag)
@@ -106,21 +114,21 @@ def labels_from_the_new_order(text, n):
     """The labels were shifted *after* the tokens had changed places, so that at each seam of two chunks a token is to
     predict one from somewhere else in the text. The loss falls all the same. What is the next token of the *text*?"""
     found = _in_zigzag(text, n)
-    return found | {"labels": np.append(found["ids"][1:], text[-1])}
+    return found | {"labels": [*found["ids"][1:], int(text[-1])]}
 
 
 @zigzag.mistake
 def labels_left_behind(text, n):
     """The tokens changed places and the labels did not: nearly every token is to predict one that follows another.
     What belongs to a token goes with it."""
-    return _in_zigzag(text, n) | {"labels": np.asarray(text)[1:]}
+    return _in_zigzag(text, n) | {"labels": [int(token) for token in text[1:]]}
 
 
 @zigzag.mistake
 def positions_left_behind(text, n):
     """The positions count from 0 in the new order. Then the mask hides what it should show, and a rotary embedding
     turns by wrong angles. A token keeps the position that it has in the text."""
-    return _in_zigzag(text, n) | {"positions": np.arange(len(text) - 1)}
+    return _in_zigzag(text, n) | {"positions": list(range(len(text) - 1))}
 
 
 @zigzag.mistake
@@ -134,12 +142,7 @@ def labels_are_the_tokens(text, n):
 @zigzag.mistake
 def never_reordered(text, n):
     """The tokens stand as they stood: device 0 still has the first ones. Which two chunks of 2n does device d get?"""
-    text = np.asarray(text)
-    return {"ids": text[:-1], "labels": text[1:], "positions": np.arange(len(text) - 1)}
-
-
-def _ordered(text, order):
-    return {"ids": np.asarray(text)[order], "labels": np.asarray(text)[order + 1], "positions": order}
+    return _ordered(text, range(len(text) - 1))
 
 
 @zigzag.mistake
