@@ -26,8 +26,8 @@ def chunks_of_a_device(rng: np.random.Generator) -> Question:
     n = int(rng.choice([4, 8, 16]))
     device = int(rng.integers(n))
     return Question(
-        f"A text is dealt out to {n} devices in zig-zag order. One chunk of device {device} is number {device}, counted "
-        "from 0. Which is the other?",
+        f"A text is dealt out to {n} devices in zig-zag order. Of device {device} one chunk is number {device}, "
+        "counted from 0. Which is the other?",
         2 * n - 1 - device,
         f"There are {2 * n} chunks, and the second is counted from the other end: {2 * n} − 1 − {device}.",
     )

@@ -44,7 +44,7 @@ def merge__in_numpy(left, right):
 
 def merge__stacked(left, right):
     """Both parts as one array each, and the sums over the two."""
-    tops, weights, mixed = (jnp.stack(pair) for pair in zip(left, right))
+    tops, weights, mixed = (jnp.stack(pair) for pair in zip(left, right, strict=True))
     top = tops.max(0)
     scales = jnp.exp(tops - jnp.nan_to_num(top, neginf=0.0))
     return top, (scales * weights).sum(0), (scales * mixed).sum(0)

@@ -117,8 +117,8 @@ def gradients_stayed(q, k, v, out, total, dout, *, mesh):
 
 @ring_backward.mistake
 def forgot_what_all_share(q, k, v, out, total, dout, *, mesh):
-    """The softmax's gradient is weights · (dweights − their mean by weight): that mean is missing. It is the same number
-    for all keys of a query, the sum of dout · out."""
+    """The softmax's gradient is weights · (dweights − their mean by weight): that mean is missing. It is one number for
+    all keys of a query, the sum of dout · out."""
     return _ring(q, k, v, out, total, dout, mesh, delta=0.0)
 
 

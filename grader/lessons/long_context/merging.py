@@ -13,11 +13,10 @@ def _merged(left, right):
 
 def _combined(left, right, scale):
     """Both parts relative to the larger of their largest logits; `scale(top, best)` is what a part is scaled by."""
-    (m, a, x), (n, b, y) = left, right
-    best = np.maximum(m, n)
+    best = np.maximum(left[0], right[0])
     with np.errstate(all="ignore"):
-        mine, theirs = scale(m, best), scale(n, best)
-        return best, mine * a + theirs * b, mine * x + theirs * y
+        one, other = scale(left[0], best), scale(right[0], best)
+        return best, one * left[1] + other * right[1], one * left[2] + other * right[2]
 
 
 def _alike(one, other, **_):
@@ -82,9 +81,8 @@ def scaled_the_wrong_way(left, right):
 def forgot_the_values(left, right):
     """The weights are right, the weighted values were only added. Both are sums over the same keys, relative to the
     same largest logit: what one is scaled by, the other is too."""
-    (m, _, x), (n, _, y) = left, right
     best, weight, _ = _merged(left, right)
-    return best, weight, x + y
+    return best, weight, left[2] + right[2]
 
 
 @merge.mistake
