@@ -199,6 +199,35 @@ def zigzag__lists(text, n):
     }
 
 
+def zigzag_ring__in_a_loop(q, k, v, positions, *, mesh):
+    """One loop; where a half has nothing to do, its part is that of no keys."""
+    n = mesh.shape["x"]
+
+    @along(mesh, 3)
+    def go(q, k, v):
+        me, half = lax.axis_index("x"), len(q) // 2
+        front, back = slice(0, half), slice(half, None)
+        home = fold(nothing(q, v), q, k, v, jnp.tri(len(q), dtype=bool))
+
+        def turn(step, carry):
+            early, late, k, v = carry
+            k, v, lower = up(k, n), up(v, n), step <= me
+            late = fold(late, q[back], k[front], v[front])
+            own = jax.tree.map(lambda a, b: jnp.where(lower, a, b), early, late)
+            new = fold(own, *(jnp.where(lower, a[front], a[back]) for a in (q, k, v)))
+            early, late = (
+                jax.tree.map(lambda a, b, mine=mine: jnp.where(mine, a, b), new, old)
+                for mine, old in ((lower, early), (~lower, late))
+            )
+            return early, late, k, v
+
+        start = tuple(a[front] for a in home), tuple(a[back] for a in home), k, v
+        early, late, *_ = lax.fori_loop(1, n, turn, start)
+        return jnp.concatenate([mixed / weight[:, None] for _, weight, mixed in (early, late)])
+
+    return go(q, k, v)
+
+
 def ulysses__einsum(q, k, v, *, mesh):
     """Heads in one einsum, and keys with values in one exchange."""
     n = mesh.shape["x"]
