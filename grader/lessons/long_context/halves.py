@@ -131,9 +131,9 @@ def cases_exchanged(q, k, v, positions, *, mesh):
 
 @zigzag_ring.mistake
 def late_keys_always(q, k, v, positions, *, mesh):
-    """In every turn the early queries met the early keys or the late ones the late: that is right, one pair of halves.
-    The other, seen in *all* turns, is late queries with early keys, and yours is another one. Which chunk stands
-    where?"""
+    """One of your two pairs of halves is right: early with early, or late with late. The other is the same in every
+    turn: late queries see everybody's *early* keys, and yours saw the late ones. Which chunk stands where in the
+    text?"""
     return _ring(q, k, v, mesh, common=(1, 1))
 
 
