@@ -17,6 +17,7 @@ from grader.draw.pods import pod
 from grader.draw.tables import table
 from grader.draw.timetables import timetable
 from grader.timetables import simulate
+from grader.draw.triangles import triangles
 
 __all__ = [
     "Blocks",
@@ -48,5 +49,6 @@ __all__ = [
     "table",
     "text",
     "timetable",
+    "triangles",
     "turning",
 ]

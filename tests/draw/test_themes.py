@@ -35,6 +35,7 @@ PICTURES = {
     "specs": lambda: draw.specs((4, 4), [P("x"), P()], {"x": 2}, "title"),
     "table": lambda: draw.table({"sum": {"float32": "1"}}),
     "timetable": lambda: draw.timetable([["F0", "B0", "F1", "B1"], ["F0", "F1", "B0", "B1"]], "title"),
+    "triangles": lambda: draw.triangles({"in order": [0, 0, 1, 1]}, "title"),
     "turning": lambda: draw.turning(draw.ring(2), "title"),
 }
 
