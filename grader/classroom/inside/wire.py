@@ -15,6 +15,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import Blocks
 from grader.arrays.laid import Array
+from grader.chips.compiling import Request
+from grader.chips.report import Fit
 from grader.exercises.as_json import LEGIBLE, PLAIN, PROGRAM, SPEC, to_json, value_from_json
 from grader.exercises.codecs import FLAG, Codec, data_class, optional, plain_type, refusing, tuple_of
 from grader.programs.execution import Ran, Result
@@ -32,6 +34,17 @@ def question(program: Program) -> dict[str, Any]:
 def run_of(mesh: Mapping[str, int], arrays: Sequence[Array], specs: Sequence[P]) -> dict[str, Any]:
     """The second half of a question: run it on these arrays, and hold its results against these specs."""
     return {"mesh": SIZES.write(mesh), "arrays": ARRAYS.write(tuple(arrays)), "specs": SPECS.write(tuple(specs))}
+
+
+def to_compile(asked: Request) -> dict[str, Any]:
+    """A question to a compiler: the program, and for which pod and layouts."""
+    return {"facts": asked.facts, "program": PROGRAM.write(Program(asked.program))}
+
+
+def request_in(question: Mapping[str, Any]) -> Request:
+    """The inverse of `to_compile`; the judge alone asks."""
+    facts = {name: tuple(part) if isinstance(part, list) else part for name, part in question["facts"].items()}
+    return Request(PROGRAM.read(question["program"]).artefact, **facts)
 
 
 def inputs(question: Mapping[str, Any]) -> tuple[Mapping[str, int], tuple[Array, ...], tuple[P, ...]]:
@@ -121,3 +134,10 @@ LAYOUT = Codec(lambda layout: layout[:LONGEST], NAME.read)
 RESULT = data_class(Result, blocks=BLOCKS, layout=LAYOUT, as_asked=FLAG)
 SENT = tuple_of(COLLECTIVE)
 RAN = data_class(Ran, results=tuple_of(RESULT), flops=COUNT, compiled=SENT, unwritten=SENT)
+REFUSAL = plain_type(str, lambda words: len(words) <= 10 * LONGEST)
+FIT = data_class(
+    Fit,
+    refusal=Codec(lambda words: words[: 10 * LONGEST], lambda body: LEGIBLE.read(REFUSAL.read(body))),
+    held=COUNT,
+    flops=COUNT,
+)
