@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import jax
 import numpy as np
-from jax.sharding import Mesh
+from jax.sharding import AbstractMesh, Mesh
 
 from grader.arrays.described import built, uploaded
 from grader.arrays.meshes import abstract_mesh, aval, make_mesh, mesh_set_in_a_trace
@@ -165,7 +165,7 @@ def _laid_out(argument: Any) -> bool:
     return any(isinstance(leaf, Layout) for leaf in jax.tree.leaves(argument))
 
 
-def _avals(argument: Any, mesh: Mesh) -> Any:
+def _avals(argument: Any, mesh: Mesh | AbstractMesh) -> Any:
     return jax.tree.map(lambda a: aval(a.shape, a.dtype, a.spec, mesh), argument)
 
 

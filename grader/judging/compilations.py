@@ -25,15 +25,18 @@ def compile_here(asked: Request) -> Fit:
 
 
 class Compilation:
-    """A program for the pod of its case, compiled when its `fit` is first asked for. That raises NoCompiler where
-    nothing can compile it."""
+    """A program for the pod of its case, compiled when somebody first asks what the compiler `said`."""
 
     def __init__(self, program: Program, case: Case, compiled: Callable[[Request], Fit] = compile_here):
         self.case, self.compiled, self.request = case, compiled, request_of(program, case)
 
     @cached_property
-    def fit(self) -> Fit:
-        return self.compiled(self.request)
+    def said(self) -> Fit | NoCompiler:
+        """What it says, or why nobody knows that."""
+        try:
+            return self.compiled(self.request)
+        except NoCompiler as error:
+            return error
 
 
 def request_of(program: Program, case: Case) -> Request:
@@ -50,8 +53,7 @@ def run_or_compile(program: Program, case: Case) -> Execution | Compilation:
 
 def same_fit(one: Compilation, other: Compilation) -> bool:
     """Whether a compiler says the same to two programs: both fit or neither, and they need and compute as much."""
-    try:
-        a, b = one.fit, other.fit
-    except NoCompiler:
+    a, b = one.said, other.said
+    if isinstance(a, NoCompiler) or isinstance(b, NoCompiler):
         return False
     return bool(a.refusal) == bool(b.refusal) and a.flops == b.flops and math.isclose(a.held, b.held, rel_tol=ALIKE)

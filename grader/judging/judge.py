@@ -14,8 +14,8 @@ from grader.exercises.forms import Form, Functions, PodPrograms, Processes, Prog
 from grader.exercises.verdict import Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution
-from grader.judging.functions import FunctionLadder
 from grader.judging.compilations import Compilation, run_or_compile
+from grader.judging.functions import FunctionLadder
 from grader.judging.ladder import Ladder
 from grader.judging.pods import PodLadder
 from grader.judging.processes import ProcessLadder
@@ -42,7 +42,8 @@ def judge(
 ) -> Verdict:
     """Judge the answers of one student to the cases of one exercise, in the same order.
 
-    `executed` reads and runs programs, or has them compiled where a case names a pod; `started` starts processes; both do so on this machine by default.
+    `executed` reads and runs programs, or has them compiled for a case's pod; `started` starts processes. Both do so on
+    this machine by default.
     """
     if len(cases) != len(answers):
         raise ValueError(f"{exercise.name}: {len(cases)} cases, but {len(answers)} answers")

@@ -10,7 +10,6 @@ import jax
 from grader.arrays.meshes import spelled
 from grader.chips.compiling import NoCompiler
 from grader.chips.topologies import topology
-from grader.exercises.answers import Layout
 from grader.exercises.case import Case
 from grader.exercises.verdict import Outcome
 from grader.judging.compilations import Compilation, same_fit
@@ -41,12 +40,11 @@ class PodLadder(ProgramLadder):
         done = self.done[k]
         if not isinstance(done, Compilation):
             return None
-        try:
-            fit = done.fit
-        except NoCompiler as error:
-            return Miss(f"Whether it fits is open: {error}")
-        words = f"The compiler of {done.case.pod} refuses it: {fit.refusal}" if fit.refusal else ""
-        return Miss(words) if (words := words or _exceeded(done.case, fit.flops)) else None
+        if isinstance(done.said, NoCompiler):
+            return Miss(f"Whether it fits is open: {done.said}")
+        if done.said.refusal:
+            return Miss(f"The compiler of {done.case.pod} refuses it: {done.said.refusal}")
+        return Miss(words) if (words := _exceeded(done.case, done.said.flops)) else None
 
     def missed(self, rung: Rung, k: int, miss: Miss) -> Outcome:
         """Where nobody could compile it, the rung is left open."""
@@ -69,10 +67,7 @@ class PodLadder(ProgramLadder):
 
 
 def _is_unknown(done: Done) -> bool:
-    try:
-        return isinstance(done, Compilation) and not done.fit
-    except NoCompiler:
-        return True
+    return isinstance(done, Compilation) and isinstance(done.said, NoCompiler)
 
 
 def _compiled_alike(case: Case, one: Done, other: Done) -> bool:

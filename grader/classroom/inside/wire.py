@@ -43,8 +43,10 @@ def to_compile(asked: Request) -> dict[str, Any]:
 
 def request_in(question: Mapping[str, Any]) -> Request:
     """The inverse of `to_compile`; the judge alone asks."""
-    facts = {name: tuple(part) if isinstance(part, list) else part for name, part in question["facts"].items()}
-    return Request(PROGRAM.read(question["program"]).artefact, **facts)
+    facts = question["facts"]
+    order, arguments, donated = (tuple(facts[name]) for name in ("order", "arguments", "donated"))
+    program = PROGRAM.read(question["program"]).artefact
+    return Request(program, facts["pod"], facts["mesh"], order, arguments, donated)
 
 
 def inputs(question: Mapping[str, Any]) -> tuple[Mapping[str, int], tuple[Array, ...], tuple[P, ...]]:

@@ -39,8 +39,7 @@ from grader.programs.structure import Structure
 
 JUDGE_SECONDS = 60.0  # for one exercise: compiling and running it on every case
 LAUNCH_SECONDS = 180.0  # the same where it is run in several processes
-# What one compilation for a pod may use; libtpu reserves far more addresses than it fills.
-COMPILER = Limits(seconds=300, memory=4 << 30, addresses=256 << 30, threads=4 * Limits.threads)
+COMPILER = replace(Limits(), seconds=300)  # for one compilation for a pod
 # What a verdict depends on, besides the answer and what runs behind the walls.
 DECIDES = tuple(PACKAGE / room for room in ("lessons", "judging", "classroom/verdicts"))
 GRADER_WORKS = "grader"  # the check that is missed when judging itself fails
@@ -117,15 +116,8 @@ class Judge:
 
             with template.fork() as fork:
                 ask = functools.partial(_ask, fork)
-                return present(
-                    judge(
-                        exercise,
-                        cases,
-                        answers,
-                        executed,
-                        lambda script, case: _launch(script, case, ask),
-                    )
-                )
+                found = judge(exercise, cases, answers, executed, lambda script, case: _launch(script, case, ask))
+            return replace(present(found), doubtful=any(end.doubtful for end in doubts))
 
         try:
             return steadily(decide)
@@ -158,7 +150,7 @@ def _compiled(compilers: Template, doubts: list[Ended], asked: Request) -> Fit:
     try:
         with compilers.fork() as fork:
             return wire.FIT.read(_ask(fork, wire.to_compile(asked)))
-    except Failed as error:
+    except (Failed, ValueError) as error:
         raise NoCompiler(f"the compiler for {asked.pod} fails on it: {error}") from None
     except Ended as end:
         doubts.append(end)
