@@ -16,8 +16,8 @@ from grader.draw.places import placement
 from grader.draw.pods import pod
 from grader.draw.tables import table
 from grader.draw.timetables import timetable
-from grader.timetables import simulate
 from grader.draw.triangles import triangles
+from grader.timetables import simulate
 
 __all__ = [
     "Blocks",

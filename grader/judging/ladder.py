@@ -25,6 +25,7 @@ from grader.exercises.exercise import Exercise, Mistake
 from grader.exercises.verdict import Outcome, Score, Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution
+from grader.judging.compilations import Compilation, run_or_compile
 from grader.judging.miss import Miss, unanswered
 from grader.judging.repaired import repair_words
 from grader.processes.launch import Launch
@@ -32,10 +33,10 @@ from grader.programs.program import Program
 from grader.programs.repairs import Repair
 
 # What an answer comes to: itself, or what became of it where it is something to run.
-Done = Answer | Execution | Launch
+Done = Answer | Execution | Compilation | Launch
 Alike = Callable[[Case, Any, Any], bool]
 Runners = Mapping[type, Callable[[Any, Case], Done]]
-HERE: Runners = {Program: Execution, Script: together.start}
+HERE: Runners = {Program: run_or_compile, Script: together.start}
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer
 
 from grader.check import Mark
+from grader.chips.compiling import libtpu_version
 from grader.classroom.course.notebook import checked, restore
 from grader.classroom.grading.clerks import HAND_IN_SECONDS
 from grader.classroom.grading.display import harmless_outputs, output
@@ -118,7 +119,8 @@ def _judged(name: str, run: Run, seed: int, judge: Judge, store: Store) -> Judge
 
 
 def verdict_key(name: str, seed: int, answers: Any) -> str:
-    return key(version(*shown(), *DECIDES), name, seed, answers)
+    """A verdict depends on the TPU's compiler too: an answer that nobody could compile is judged once it is here."""
+    return key(version(*shown(), *DECIDES), libtpu_version(), name, seed, answers)
 
 
 def _legible(name: str, answers: Any, seed: int) -> Any:

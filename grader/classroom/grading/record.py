@@ -32,6 +32,7 @@ from grader.classroom.store import FOLDER, Store, kept_in, key, write
 from grader.classroom.verdicts.judge import GRADER_WORKS, shared_judge
 from grader.classroom.walls.bubblewrap import NoWalls
 from grader.exercises.verdict import Verdict
+from grader.judging.pods import POD
 
 MOST_REASON = 500  # characters of a reason that nbgrader gives
 LOCKED_TRIES = 3  # of a step of nbgrader's, when another process has the gradebook locked
@@ -198,7 +199,7 @@ def _missed(verdicts: Sequence[Verdict]) -> str:
     blank = [(name, outcome) for name, outcome in missed if outcome.open]
     if len(blank) > 5:
         missed = [m for m in missed if m not in blank] + [(f"{len(blank)} exercises", blank[0][1])]
-    said = (f"{name}: {'no answer' if o.open else o.mistake or o.check}" for name, o in missed)
+    said = (f"{name}: {'no answer' if o.open and o.check != POD else o.mistake or o.check}" for name, o in missed)
     return ", ".join(said) or "nothing"
 
 
@@ -207,5 +208,7 @@ def _attention(verdicts: Sequence[Verdict], by_hand: Sequence[str]) -> Iterator[
     failures = [(verdict.exercise, verdict.failure.check) for verdict in verdicts if verdict.failure]
     if unreached := [name for name, check in failures if check == REACHED]:
         yield f"it stopped before {unreached[0]}"
+    if any(verdict.failure.check == POD and verdict.failure.open for verdict in verdicts if verdict.failure):
+        yield "a program for a pod could not be compiled: is the TPU's compiler here (`grader chips`)?"
     yield from (f"the grader failed on {name}" for name, check in failures if check == GRADER_WORKS)
     yield from (f"a grade by hand of {name} is to be looked at again" for name in by_hand)
