@@ -118,7 +118,7 @@ class Ladder(ABC):
         rung, k, miss = rungs[number], *first[1:]
         rest = (Outcome.untried(name, r.check, r.worth, rung.check) for r in rungs[number + 1 :])
         hint = self.hint(rung.check, k)
-        outcomes = (*earned, self.missed(rung, miss, hint), *rest)
+        outcomes = (*earned, self.missed(rung, k, miss, hint), *rest)
         return Verdict(name, outcomes, self.where(k), miss.expected, miss.found, miss.ratios, repair=hint.repair)
 
     def first_miss(self) -> tuple[int, int, Miss] | None:
@@ -126,8 +126,8 @@ class Ladder(ABC):
         tried = ((n, k, rung.miss(k)) for n, rung in enumerate(self.rungs) for k in range(len(self.cases)))
         return next(((n, k, miss) for n, k, miss in tried if miss), None)
 
-    def missed(self, rung: Rung, miss: Miss, hint: Hint) -> Outcome:
-        """The outcome of a missed rung."""
+    def missed(self, rung: Rung, k: int, miss: Miss, hint: Hint) -> Outcome:
+        """The outcome of a rung that is missed in a case."""
         words = self.between.join(filter(None, (miss.words, hint.words)))
         return Outcome.missed(self.exercise.name, rung.check, rung.worth, words, hint.mistake)
 
