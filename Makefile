@@ -18,7 +18,7 @@ help:  ## Show what each target is for
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 grade: $(READY) .cache/course  ## Grade submitted/ (or a demo class); options in ARGS, such as ARGS=--details
-	grader grade $(ARGS)
+	grader grade $(ARGS) || [ $$? = 1 ]  # make has but one status of its own for failure: 2
 
 feedback: $(READY) .cache/course  ## Write the feedback pages anew, from what is graded
 	grader feedback
@@ -64,7 +64,7 @@ lock: $(READY)  ## Pin all packages anew in requirements.lock
 	$(COMPILE) --constraint requirements.lock --no-header | awk '/^[^ ]/ { wanted = /^libtpu==/ } wanted' > requirements-tpu.lock
 
 clean:  ## Remove what was made here, but not what was handed in
-	rm -rf $(VENV) .cache dist autograded feedback grades.csv .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) .cache dist autograded feedback grades.csv gradebook.csv .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .cache/course: $(READY) $(LESSONS) $(GRADER) nbgrader_config.py

@@ -14,9 +14,11 @@ import mini
 import needs
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.plugins import CsvExportPlugin
 from rich.console import Console
 
 import grader
+from grader.classroom.course.build import configuration, gradebook
 from grader.classroom.grading.grade import grade_class, write_feedback
 from grader.classroom.grading.record import HandIn, record
 from grader.classroom.store import Unavailable
@@ -101,6 +103,16 @@ def test_a_fixed_check_moves_only_whom_it_concerns_and_runs_no_code_again(course
     assert "case3 2 → 4" in moves or "case3 0 → 4" in moves, said
     assert "dora" in moves and "ada" not in moves.split("Feedback")[0]
     assert comment(course, "ada", "case3") == "Late." and "ada,01_mini,5.5" in (course / "grades.csv").read_text()
+
+
+def test_nbgraders_own_table_lies_beside_ours(course, monkeypatch):
+    classes.grade_here(course)
+    ours = (course / "grades.csv").read_bytes()
+    monkeypatch.chdir(course)
+    with gradebook(course) as book:
+        CsvExportPlugin(config=configuration(course)).export(book)
+    assert (course / "grades.csv").read_bytes() == ours
+    assert "ada" in (course / "gradebook.csv").read_text()
 
 
 # PostgreSQL
