@@ -242,6 +242,25 @@ def collect(
 
 
 @app.command()
+def new(
+    lesson: Annotated[str, typer.Argument(help="The lesson, such as 07_matmul; one that does not exist begins.")],
+    exercise: Annotated[str, typer.Argument(help="Its name, such as center: what students will define.")],
+    form: Annotated[str, typer.Option(help="What an answer is: program, function, table or processes.")] = "program",
+) -> None:
+    """Write the files of a new exercise: a small one that works, to be written over."""
+    from grader.classroom.course.new import begin_exercise
+
+    root = root_of(Path.cwd())
+    try:
+        files = begin_exercise(root, lesson, exercise, form)
+    except ValueError as error:
+        raise Trouble(str(error)) from None
+    for file in files:
+        _say(f"wrote {file.relative_to(root)}")
+    _say(f"Write over what is in them, prove it as CONTRIBUTING.md says, and begin with `grader build {lesson}`.")
+
+
+@app.command()
 def where(name: Annotated[str, typer.Argument(help="An exercise, such as case3.")]) -> None:
     """Show where an exercise is declared, and where it is taught."""
     from grader.classroom.course.where import places_of
