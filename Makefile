@@ -17,8 +17,9 @@ GRADER := $(shell find grader -name '*.py')
 help:  ## Show what each target is for
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  make %-9s %s\n", $$1, $$2}'
 
+# (1: somebody should look at a hand-in, and is told so. Whatever fails here is 2, which means that it could not be done.)
 grade: $(READY) .cache/course  ## Grade submitted/ (or a demo class); options in ARGS, such as ARGS=--details
-	grader grade $(ARGS) || [ $$? = 1 ]  # make has but one status of its own for failure: 2
+	grader grade $(ARGS) || [ $$? = 1 ]
 
 feedback: $(READY) .cache/course  ## Write the feedback pages anew, from what is graded
 	grader feedback

@@ -18,8 +18,8 @@ FORM = re.compile(
     r"### Exercises? (?P<names>`\w+`(?:, `\w+`)*) · (?P<kind>core|stretch) · [^·]*\bpoints?\b[^·]* · "
     r"(?P<minutes>\d+) minutes · [●○]{3}(?: · .*)?"
 )
-NAME = re.compile(r"`(\w+)`")
-POINTS = re.compile(
+_NAME = re.compile(r"`(\w+)`")
+_POINTS = re.compile(
     r"^(### Exercises? `\w+`(?:, `\w+`)* · \w+ · )(?:[^·\n]*\bpoints?\b[^·\n]* · )?(?=\d+ minutes)", re.MULTILINE
 )
 
@@ -45,7 +45,7 @@ def exercise_heading(line: str) -> ExerciseHeading | None:
             "A heading of an exercise says its name, core or stretch, its points, its minutes and how hard it is, as in"
             f"\n### Exercise `case3` · core · 4 points · 8 minutes · ●●○\nThis one does not:\n{line}"
         )
-    return ExerciseHeading(tuple(NAME.findall(found["names"])), found["kind"] == "core", int(found["minutes"]))
+    return ExerciseHeading(tuple(_NAME.findall(found["names"])), found["kind"] == "core", int(found["minutes"]))
 
 
 def with_points(text: str) -> str:
@@ -53,7 +53,7 @@ def with_points(text: str) -> str:
 
     Raises LookupError for a name that is not declared.
     """
-    return POINTS.sub(lambda heading: f"{heading[1]}{_points(NAME.findall(heading[1]))} · ", text)
+    return _POINTS.sub(lambda heading: f"{heading[1]}{_points(_NAME.findall(heading[1]))} · ", text)
 
 
 def _points(names: Sequence[str]) -> str:

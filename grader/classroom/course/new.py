@@ -1,4 +1,4 @@
-"""The files of a new exercise, of a new lesson if need be: a small example of its form that works, to be written over."""
+"""The files of a new exercise, and of a new lesson: a small example of its form that works, to be written over."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
+from grader.classroom.course.index import TABLE
 from grader.exercises.forms import FORMS
 from grader.lessons import EXERCISES
 
 BEGINNINGS = Path(__file__).parent / "beginnings"
 SECTION = re.compile(r"^## (\d+) · ", re.MULTILINE)
+LESSON_ROW = re.compile(r"\| `(\d\d_\w+)` \|")
 LAST_NAME = re.compile(r"`(?=[^`]*\Z)")  # the end of the last name between backquotes
 
 
@@ -61,7 +63,19 @@ def _begin_lesson(root: Path, text: Path, package: Path, words: Mapping[str, str
     text.write_text(_written("lesson.md", words))
     review.write_text(_written("review.py", words))
     (package / "__init__.py").write_text(_written("package.py", words))
-    return [text, review]
+    return [text, review, *_tabled(root / TABLE, words)]
+
+
+def _tabled(readme: Path, words: Mapping[str, str]) -> list[Path]:
+    """The page with the table of lessons, in which the new lesson has now a row at its place."""
+    lines = readme.read_text().split("\n") if readme.exists() else []
+    rows = {k: found[1] for k, line in enumerate(lines) if (found := LESSON_ROW.match(line))}
+    if not rows:
+        return []
+    place = next((k for k, name in rows.items() if name > words["lesson"]), max(rows) + 1)
+    lines.insert(place, f"| `{words['lesson']}` | say here what one can do afterwards |")
+    readme.write_text("\n".join(lines))
+    return [readme]
 
 
 def _title(name: str) -> str:
