@@ -145,7 +145,9 @@ def grade(
     again: Annotated[
         list[str] | None, typer.Option(help="A student to grade anew although nothing has changed. May be repeated.")
     ] = None,
-    details: Annotated[bool, typer.Option(help="A line for each hand-in as it is graded.")] = False,
+    details: Annotated[
+        bool, typer.Option(help="A line for each hand-in: as it is graded, and with its mistakes.")
+    ] = False,
     scheduler: Annotated[
         str, typer.Option(help="Run hand-ins on a Dask cluster: its scheduler's address, tcp://HOST:PORT.")
     ] = "",
@@ -174,7 +176,7 @@ def _grade_class(workers: int, again: list[str], details: bool, scheduler: str) 
     except Stopped as stop:
         err.print(str(stop), soft_wrap=True)
         raise typer.Exit(130) from None
-    show(rows, out)
+    show(rows, out, details)
     if any(row.problem or row.attention for row in rows):
         raise typer.Exit(1)
 

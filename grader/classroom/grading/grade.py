@@ -19,7 +19,7 @@ from grader.arrays.words import one_line
 from grader.classroom.course.build import build, configuration, is_registered
 from grader.classroom.course.demo import make_class
 from grader.classroom.grading.clerks import HAND_IN_SECONDS, Lost, by_clerks
-from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
+from grader.classroom.grading.progress import EachMinute, Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, Row, record, write_page
 from grader.classroom.grading.summary import total, write_csv
 from grader.classroom.store import FOLDER, Unavailable, locked
@@ -106,12 +106,14 @@ def _demo(root: Path, console: Console) -> list[HandIn]:
 def _graded(hand_ins: Sequence[HandIn], options: Options, console: Console, seconds: float) -> list[Row]:
     """A row for each hand-in, in their order; the progress is shown meanwhile."""
     rows: dict[HandIn, Row] = {}
+    line = EachMinute(console, "Grading", len(hand_ins))
     with progress_bar(console) as progress:
         bar = progress.add_task("Grading", total=len(hand_ins), rate="")
         try:
             for row in _all_rows(hand_ins, options, seconds):
                 rows[row.hand_in] = row
                 progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
+                line.step()
                 if options.details:
                     progress.console.print(_line(row), highlight=False)
         except KeyboardInterrupt:

@@ -25,6 +25,7 @@ from grader.arrays.words import one_line
 from grader.classroom.course.build import configuration, gradebook, nbgrader
 from grader.classroom.course.notebook import CHECK
 from grader.classroom.grading.execute import REACHED, Grading, grade_notebook, grading_of
+from grader.classroom.grading.findings import Finding, finding
 from grader.classroom.handins.archive import Unreadable
 from grader.classroom.handins.handin import give_name, registered_release
 from grader.classroom.handins.reading import read
@@ -58,7 +59,7 @@ class HandIn:
 class Row:
     """A hand-in's marks: points by exercise from nbgrader's gradebook, or the problem with the hand-in.
 
-    `before` holds the points of an earlier grading that this one replaced; `missed` names what went wrong;
+    `before` holds the points of an earlier grading that this one replaced; `findings` say what the judge found;
     `attention` holds the reasons why a person should look at it.
     """
 
@@ -67,7 +68,7 @@ class Row:
     worth: dict[str, float] = field(default_factory=dict)
     problem: str = ""
     before: dict[str, float] = field(default_factory=dict)
-    missed: str = ""
+    findings: tuple[Finding, ...] = ()
     attention: tuple[str, ...] = ()
 
     @property
@@ -187,19 +188,9 @@ def _row(hand_in: HandIn, verdicts: Sequence[Verdict]) -> Row | None:
             hand_in,
             {name: grades[name].score for name in names},
             {name: grades[name].max_score for name in names},
-            missed=_missed(verdicts),
+            findings=tuple(map(finding, verdicts)),
             attention=tuple(_attention(verdicts, sorted(name for name in grades if grades[name].needs_manual_grade))),
         )
-
-
-def _missed(verdicts: Sequence[Verdict]) -> str:
-    """The named mistakes, exercise by exercise; many exercises that were left open are counted."""
-    missed = [(verdict.exercise, verdict.failure) for verdict in verdicts if verdict.failure]
-    blank = [(name, outcome) for name, outcome in missed if outcome.open]
-    if len(blank) > 5:
-        missed = [m for m in missed if m not in blank] + [(f"{len(blank)} exercises", blank[0][1])]
-    said = (f"{name}: {'no answer' if o.open else o.mistake or o.check}" for name, o in missed)
-    return ", ".join(said) or "nothing"
 
 
 def _attention(verdicts: Sequence[Verdict], by_hand: Sequence[str]) -> Iterator[str]:
