@@ -19,6 +19,7 @@ from grader.classroom.grading.beginning import without_addresses
 from grader.classroom.out import terminal
 from grader.classroom.store import FOLDER, Unavailable, locked
 from grader.classroom.walls.bubblewrap import WITHOUT, NoWalls
+from grader.guide.syllabus import syllabus
 
 if TYPE_CHECKING:
     from grader.classroom.grading.loose import Records
@@ -133,6 +134,32 @@ def feedback() -> None:
         raise Trouble("Nothing is graded yet, so there are no pages to write. Run `grader grade` first.")
     if problems:
         raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    lessons: Annotated[
+        list[str] | None, typer.Argument(help="Lessons, such as 07_matmul. Without: all that are graded.")
+    ] = None,
+    names: Annotated[bool, typer.Option(help="Students by their names; without, they are numbered.")] = False,
+    to: Annotated[Path, typer.Option(help="The file to write.")] = Path("report.html"),
+) -> None:
+    """Write what came out of grading the class as one page: report.html."""
+    from grader.classroom.report.facts import facts_of
+    from grader.classroom.report.page import report_page
+    from grader.classroom.report.papers import papers_of
+    from grader.classroom.store import write
+
+    root = root_of(Path.cwd())
+    papers = papers_of(root, lessons or ())
+    if missing := sorted(set(lessons or ()) - set(papers)):
+        raise Trouble(f"No hand-in to {', '.join(missing)} is graded. Graded are: {', '.join(papers_of(root))}.")
+    if not papers:
+        raise Trouble("Nothing is graded yet, so there is nothing to report. Run `grader grade` first.")
+    titles = {lesson.name: lesson.title for lesson in syllabus()}
+    facts = [facts_of(lesson, of_one) for lesson, of_one in papers.items()]
+    write(to, report_page(facts, titles, with_names=names).encode())
+    _say(f"wrote {to}")
 
 
 @app.command()

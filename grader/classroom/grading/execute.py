@@ -20,7 +20,7 @@ from grader.check import Mark
 from grader.classroom.course.notebook import checked, restore
 from grader.classroom.grading.clerks import HAND_IN_SECONDS
 from grader.classroom.grading.display import harmless_outputs, output
-from grader.classroom.grading.findings import PLACE, Finding, finding
+from grader.classroom.grading.findings import FINDING, Finding, finding
 from grader.classroom.grading.watching import with_offers
 from grader.classroom.handins.handin import registered_release
 from grader.classroom.inside.limits import Limits
@@ -138,7 +138,7 @@ def _outputs(judged: Judged, found: Finding) -> list[NotebookNode]:
     """A check cell's outputs: the card, then the points as nbgrader wants them, a number within [0, worth]."""
     verdict = judged.verdict
     points = Mark(min(max(verdict.points, 0.0), verdict.worth))
-    record = {"grader": [asdict(outcome) for outcome in verdict.outcomes], PLACE: asdict(found)}
+    record = {"grader": [asdict(outcome) for outcome in verdict.outcomes], FINDING: asdict(found)}
     card = {"text/html": judged.html, "text/plain": judged.text}
     return [
         output("display_data", data=card, metadata=record),

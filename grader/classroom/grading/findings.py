@@ -17,7 +17,8 @@ from grader.classroom.store import key
 from grader.exercises.verdict import Verdict
 from grader.lessons import find
 
-PLACE = "finding"  # in the metadata of a card
+STATES = ("right", "partly", "wrong", "open")
+FINDING = "finding"  # in the metadata of a card
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def findings_in(nb: NotebookNode) -> Iterator[Finding]:
     for cell in nb.cells:
         if checked(cell):
             for output in cell.outputs:
-                if found := output.get("metadata", {}).get(PLACE):
+                if found := output.get("metadata", {}).get(FINDING):
                     yield Finding(**found)
 
 

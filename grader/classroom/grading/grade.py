@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,9 +23,10 @@ from grader.classroom.grading.clerks import HAND_IN_SECONDS, Lost, by_clerks
 from grader.classroom.grading.progress import EachMinute, Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, Row, record, write_page
 from grader.classroom.grading.summary import total, write_csv
-from grader.classroom.store import FOLDER, Unavailable, locked
+from grader.classroom.store import FOLDER, Unavailable, locked, write
 from grader.classroom.walls import bubblewrap as walls
 
+MOVED = f"{FOLDER}/moved.json"
 DEMO = "07_matmul"  # the lesson that a demo class hands in
 
 
@@ -71,7 +73,19 @@ def _whole_class(root: Path, console: Console, options: Options) -> list[Row]:
         run_ahead(hand_ins, options.scheduler, console)
     rows = _graded(hand_ins, options, console, seconds_of(root))
     write_csv(rows, root / "grades.csv")
+    _keep_moves(rows, root / MOVED)
     return rows
+
+
+def _keep_moves(rows: Sequence[Row], file: Path) -> None:
+    """Keep, for the report, whose points moved, by exercise before and now; until points move again."""
+    moved = [
+        [row.hand_in.student, row.hand_in.lesson, [[name, *points] for name, points in row.moved.items()]]
+        for row in rows
+        if row.moved
+    ]
+    if moved:
+        write(file, json.dumps(moved).encode())
 
 
 def seconds_of(root: Path) -> float:

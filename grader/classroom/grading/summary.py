@@ -11,14 +11,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from grader.classroom.grading.findings import Finding, named_mistakes, words_of
+from grader.classroom.grading.findings import STATES, Finding, named_mistakes, words_of
 from grader.classroom.grading.record import Row
 from grader.classroom.out import as_csv
 from grader.classroom.store import write
 from grader.classroom.walls import bubblewrap as walls
 from grader.guide.syllabus import syllabus
 
-STATES = ("right", "partly", "wrong", "open")
 WORST = 3  # mistakes on the first screen
 MOST_LISTED = 5  # exercises without an answer that are named
 
