@@ -12,7 +12,7 @@ LESSONS := $(wildcard solutions/*/*.md)
 GRADER := $(shell find grader -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help grade feedback quick test slow truth lab course book coverage bench tpu lint lock clean
+.PHONY: help grade feedback report quick test slow truth lab course book coverage bench tpu lint lock clean
 
 help:  ## Show what each target is for
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -23,6 +23,9 @@ grade: $(READY) .cache/course  ## Grade submitted/ (or a demo class); options in
 
 feedback: $(READY) .cache/course  ## Write the feedback pages anew, from what is graded
 	grader feedback
+
+report: $(READY)  ## Write what came out of grading as one page, report.html; options in ARGS, such as ARGS=--names
+	grader report $(ARGS)
 
 quick: $(READY)  ## Run the core's tests in a minute or two: no classroom, no processes, no lessons
 	pytest -n 3 --dist loadgroup --no-loadscope-reorder $(addprefix --ignore=tests/,whole classroom processes lessons)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
+from unittest.mock import DEFAULT, Mock
 
 import classes
 import mini
@@ -20,7 +23,8 @@ from rich.console import Console
 
 import grader
 from grader.classroom.course.build import configuration, gradebook
-from grader.classroom.grading.grade import grade_class, write_feedback
+from grader.classroom.grading import record as recording
+from grader.classroom.grading.grade import MOVED, grade_class, write_feedback
 from grader.classroom.grading.record import HandIn, record
 from grader.classroom.store import Unavailable
 
@@ -109,7 +113,33 @@ def test_a_fixed_check_moves_only_whom_it_concerns_and_runs_no_code_again(course
     moves = said[said.index("Moved since") :]
     assert "case3 2 → 4" in moves or "case3 0 → 4" in moves, said
     assert "dora" in moves and "ada" not in moves.split("Feedback")[0]
+    assert moves(course)["dora", mini.LESSON]["case3"][1] == 4  # and the report will say so
     assert comment(course, "ada", "case3") == "Late." and "ada,01_mini,5.5" in (course / "grades.csv").read_text()
+
+
+def test_who_is_entered_by_two_at_once_is_graded_all_the_same(course, monkeypatch):
+    """As happens to a student who has handed in to two lessons, the first time that these are graded."""
+    crossed = {"success": False, "error": "", "log": "sqlalchemy.exc.IntegrityError: UNIQUE constraint: student.id"}
+    api = recording._api(course)
+    monkeypatch.setattr(api, "autograde", Mock(side_effect=[crossed, DEFAULT], wraps=api.autograde))
+    classes.submit(course, "ben", mini.released(course))
+    row = record(HandIn(course, "ben", mini.LESSON))
+    assert not row.problem and row.points == {"block_matmul": 0, "case3": 0}
+
+
+def test_the_report_is_written_by_a_command_and_knows_what_moved(course):
+    (course / MOVED).write_text(json.dumps([["cleo", mini.LESSON, [["case3", 0.0, 2.0]]]]))
+
+    def typed(*words):
+        command = [sys.executable, "-m", "grader.cli", "report", *words]
+        return subprocess.run(command, cwd=course, capture_output=True, text=True, timeout=120)
+
+    done = typed("--names", "--to", "class.html")
+    assert (done.returncode, done.stdout) == (0, "wrote class.html\n"), done.stderr
+    page = (course / "class.html").read_text()
+    assert "3 hand-ins" in page and "cleo: <code>case3</code> 0 → 2" in page and "forgot_psum" in page
+    done = typed("07_matmul")
+    assert done.returncode == 2 and "No hand-in to 07_matmul is graded. Graded are: 01_mini." in done.stderr
 
 
 def test_nbgraders_own_table_lies_beside_ours(course, monkeypatch):

@@ -65,8 +65,8 @@ class Page(HTMLExporter):
         return HEAD_OF_PAGE.sub(lambda _: head, page, count=1) if head else page, resources
 
     def _preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        """As nbconvert does it. Where a step of nbgrader's has brought grades and comments into the notebook, the page's
-        head is made of them, and the number below each card, which is there for nbgrader, is left out."""
+        """As nbconvert does it. Where a step of nbgrader's has brought grades and comments into the notebook, the head
+        of the page is made of them, and the number below each card, which is there for nbgrader, is left out."""
         nb, resources = super()._preprocess(nb, resources)
         marks = resources.get("nbgrader", {})
         if "score" in marks:

@@ -35,7 +35,9 @@ from grader.classroom.walls.bubblewrap import NoWalls
 from grader.exercises.verdict import Verdict
 
 MOST_REASON = 500  # characters of a reason that nbgrader gives
-LOCKED_TRIES = 3  # of a step of nbgrader's, when another process has the gradebook locked
+CROSSED_TRIES = 3  # of a step of nbgrader's, when another process is at the gradebook
+# What such a step then says: that it is locked, or that the student, who has handed in to two lessons, is there by now.
+CROSSED = ("locked", "IntegrityError")
 
 
 @dataclass(frozen=True)
@@ -153,12 +155,12 @@ def _api(root: Path) -> NbGraderAPI:
 
 def _problem(step: Callable[..., dict[str, Any]], hand_in: HandIn) -> str:
     """Why a step of nbgrader's failed; "" when it did not."""
-    for _ in range(LOCKED_TRIES):
+    for _ in range(CROSSED_TRIES):
         result = step(hand_in.lesson, hand_in.student, force=True)
         if result["success"]:
             return ""
         log = "\n".join((result.get("error", ""), result.get("log", "")))  # the log has the cause
-        if "locked" not in log:
+        if not any(sign in log for sign in CROSSED):
             break
     if "MemoryError" in log:
         raise MemoryError

@@ -70,7 +70,8 @@ def show(rows: Sequence[Row], console: Console, details: bool = False) -> None:
             f"Feedback: feedback/STUDENT/LESSON/LESSON.html, for example "
             f"{escape(str(example.at('feedback', '.html').relative_to(example.root)))}\n"
             "Marks: grades.csv, and nbgrader's gradebook (`make lab`, then Formgrader)\n"
-            "The class as a page: `grader report`; every mistake of every hand-in: `grader grade --details`"
+            "The class as a page: `grader report`; every mistake of every hand-in: `grader grade --details`",
+            soft_wrap=True,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,8 @@ from grader.classroom.report.papers import Paper
 EXTREME = 0.27  # of a class at either end: Kelley (1939), where a difference between the two ends is told most surely
 FEWEST = 8  # students of whom two such ends say something
 BINS = 10
-NO_STEP = ("#", "def ", "import ", "from ", '"""', "'''", "###")  # how lines begin that do nothing
+DOCSTRING = re.compile(r"(\"\"\"|''').*?\1", re.DOTALL)
+NO_STEP = ("#", "def ", "import ", "from ")  # how lines begin that do nothing
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,6 @@ def telling_line(made: Sequence[str], others: Sequence[str]) -> str:
 
 
 def _lines(source: str) -> list[str]:
-    """The different lines of an answer, without comments and what only begins a function or brings a name."""
-    lines = (line.partition("  #")[0].strip() for line in source.splitlines())
+    """The different lines of an answer, without what it says to its reader, begins a function, or brings a name."""
+    lines = (line.partition("  #")[0].strip() for line in DOCSTRING.sub("", source).splitlines())
     return list(dict.fromkeys(line for line in lines if line and not line.startswith(NO_STEP)))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from itertools import islice
 
-from grader.classroom.report.facts import LessonFacts, MissFacts
+from grader.classroom.report.facts import EXTREME, LessonFacts, MissFacts
 
 SENTENCES = 3
 SEVERAL = 2  # students, before something is worth everybody's time
-MISLED = -0.1  # of discrimination, from which on the better half is led astray
 FIRST_SENTENCE = re.compile(r".+?[.?!](?=\s|$)", re.DOTALL)
 
 
@@ -37,12 +37,11 @@ def _sentences(facts: LessonFacts) -> Iterator[str]:
             f"{len(odd.students)} answers to `{odd.exercise}` are wrong in a way that nobody could name "
             f"(“{odd.what}”): look at one of them together."
         )
-    misleading = [one for one in facts.exercises if (one.discrimination or 0) < MISLED]
-    if misleading:
-        worst_text = min(misleading, key=lambda one: one.discrimination or 0)
-        yield f"Those who did well did worse than the others on `{worst_text.name}`: is its text misleading?"
+    text = min(facts.exercises, key=lambda one: one.discrimination or 0)
+    if (text.discrimination or 0) < -2 * math.sqrt(0.5 / (EXTREME * count)):  # two standard errors, at most
+        yield f"Those who did well did worse than the others on `{text.name}`: is its text misleading?"
     left = max(facts.exercises, key=lambda one: one.counts["open"])
-    if left.counts["open"] >= SEVERAL:
+    if left.counts["open"] >= SEVERAL and left is not hardest:
         yield f"{left.counts['open']} of {count} left `{left.name}` open: too late in the lesson, or too large a step?"
 
 
