@@ -81,7 +81,7 @@ def _say(line: str) -> None:
 
 @app.command()
 def book() -> None:
-    """Make a website of the lessons in dist/book/: with outputs, without solutions."""
+    """Make a website of the lessons in dist/book/, without solutions."""
     from grader.classroom.book.website import Unbuilt, build_book
 
     root = root_of(Path.cwd())
@@ -95,7 +95,7 @@ def book() -> None:
 
 @app.command()
 def work() -> None:
-    """Bring the lessons of course/ into work/, around what you have written there."""
+    """Bring the lessons of course/ into work/, around your answers."""
     from grader.classroom.course.work import fill
 
     lines = list(fill(root_of(Path.cwd())))
@@ -115,7 +115,7 @@ def progress() -> None:  # the same
 
 @app.command()
 def chips() -> None:  # the same
-    """List the TPU pods that `grader.communication(…, on=POD)` compiles for, without their chips."""
+    """List the TPU pods that programs are compiled for without them."""
 
 
 @app.command()
@@ -184,7 +184,7 @@ def grade(
     as_json: Annotated[bool, typer.Option("--json", help="With PATHS: JSON records on standard output.")] = False,
     seed: Annotated[int, typer.Option(help="With PATHS: the cases' seed; drawn anew when negative.")] = -1,
 ) -> None:
-    """Grade the class: gradebook, grades.csv, feedback. Or, with PATHS, judge notebooks and print marks."""
+    """Grade the class; or, with PATHS, judge notebooks and print marks."""
     if without_walls:
         os.environ[WITHOUT] = "1"
     if paths:
@@ -276,7 +276,7 @@ def new(
     exercise: Annotated[str, typer.Argument(help="Its name, such as center: what students will define.")],
     form: Annotated[str, typer.Option(help="What an answer is: program, function, table or processes.")] = "program",
 ) -> None:
-    """Write the files of a new exercise: a small one that works, to be written over."""
+    """Write the files of a new exercise, which works as it is."""
     from grader.classroom.course.new import begin_exercise
 
     root = root_of(Path.cwd())
@@ -317,7 +317,7 @@ def coverage() -> None:
 def lab(
     instructor: Annotated[bool, typer.Option(help="The whole checkout, with nbgrader's menus.")] = False,
 ) -> None:
-    """Open JupyterLab on work/, your own copy of the lessons, with 8 devices."""
+    """Open JupyterLab on work/, your own copy of the lessons."""
     from grader.classroom.lab.session import for_instructor, for_student
 
     root = root_of(Path.cwd())
