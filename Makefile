@@ -8,11 +8,13 @@ LOCKED := --quiet --no-deps --require-hashes
 # (The TPU's compiler is in a lock of its own: it is large, and JAX would look for TPUs wherever it finds it.)
 COMPILE := uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --custom-compile-command "make lock" --quiet
+SIDE_BY_SIDE := -n 3 --dist loadgroup --no-loadscope-reorder
+NBVAL := --nbval --nbval-sanitize-with=solutions/sanitize.cfg --nbval-cell-timeout=120
 LESSONS := $(wildcard solutions/*/*.md)
 GRADER := $(shell find grader -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help grade feedback report quick test slow truth lab course book coverage bench tpu lint lock clean
+.PHONY: help grade feedback report quick test notebooks slow truth lab course book coverage bench tpu lint lock clean
 
 help:  ## Show what each target is for
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -28,11 +30,13 @@ report: $(READY)  ## Write what came out of grading as one page, report.html; op
 	grader report $(ARGS)
 
 quick: $(READY)  ## Run the core's tests in a minute or two: no classroom, no processes, no lessons
-	pytest -n 3 --dist loadgroup --no-loadscope-reorder $(addprefix --ignore=tests/,whole classroom processes lessons)
+	pytest $(SIDE_BY_SIDE) $(addprefix --ignore=tests/,whole classroom processes lessons)
 
-test: $(READY)  ## Run every test, the solution notebooks against their stored outputs included
-	pytest -n 3 --dist loadgroup --no-loadscope-reorder --nbval --nbval-sanitize-with=solutions/sanitize.cfg --nbval-cell-timeout=120 \
-	  tests solutions
+test: $(READY)  ## Run every test, and a fourth of the solution notebooks, each week another, against their stored outputs
+	pytest $(SIDE_BY_SIDE) $(NBVAL) tests solutions
+
+notebooks: $(READY)  ## Run all solution notebooks against their stored outputs
+	pytest $(SIDE_BY_SIDE) $(NBVAL) solutions/*/*.ipynb
 
 slow: $(READY)  ## Run the long tests that `make test` leaves out: twenty kills, look-alike attacks, an hour of fuzzing
 	pytest -m slow

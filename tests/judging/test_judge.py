@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercises.answers import Problem, Value
 from grader.exercises.as_json import from_json, question_from_json, to_json
 from grader.exercises.collecting import asks, collect
-from grader.exercises.limits import ORDER, BytesSent, Limit, Meanwhile, Turns, Written
+from grader.exercises.limits import ORDER, BytesSent, Limit, Meanwhile, PeakBytes, Turns, Written
 from grader.judging.judge import judge
 from grader.judging.signatures import Compared, signature
 from grader.lessons import EXERCISES, find
@@ -93,6 +93,8 @@ def limited(*limits):
         (Turns({"all_reduce": 1}), ""),
         (Turns({"collective_permute": 3}), "Enough: collective_permute × 3"),
         (Turns({}), "Enough: none"),
+        (PeakBytes(1 << 20), ""),
+        (PeakBytes(100), "at the peak, where 100 B are enough"),
         (Meanwhile(1), "Products of 0 FLOPs neither wait for it nor it for them; 1 should"),
     ],
 )

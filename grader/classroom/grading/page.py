@@ -39,6 +39,7 @@ div.prompt { display: none; }
 :hover > .anchor-link { visibility: visible; }
 """
 HEAD_OF_PAGE = re.compile(r"<h4>[^<]*</h4>\s*<div id=\"toc\">.*?</div>", re.DOTALL)  # nbgrader's, above the lesson
+NO_COMMENTS = (None, "", "No response.")  # the last is nbgrader's own, where a cell is as it was released
 MOST_TO_BE_WON = 3  # exercises
 # The only script of nbgrader's template is MathJax. In its place the page gets a policy: a browser then runs no script
 # but the one that draws replays, known by what it is made of, and opens no connection.
@@ -102,7 +103,9 @@ def _head(nb: NotebookNode, marks: dict[str, Any]) -> str:
     left = {name: one.points - one.score for name, one in graded.items() if one.score < one.points}
     most = sorted(left, key=lambda name: -left[name])[:MOST_TO_BE_WON]
     commented = {
-        grade_id(cell).removeprefix(ANSWER) for cell in nb.cells if cell.metadata.get("nbgrader", {}).get("comment")
+        grade_id(cell).removeprefix(ANSWER)
+        for cell in nb.cells
+        if cell.metadata.get("nbgrader", {}).get("comment") not in NO_COMMENTS
     }
     lines = [
         f"<li>{_link(name)}: {_points(one.score)} of {_points(one.points)}"
