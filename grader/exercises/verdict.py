@@ -63,6 +63,15 @@ class Verdict:
         return self.failure is None
 
     @property
+    def state(self) -> str:
+        """It in a word: right, partly, wrong or open."""
+        if self.points >= self.worth:
+            return "right"
+        if self.points > 0:
+            return "partly"
+        return "open" if self.failure and self.failure.open else "wrong"
+
+    @property
     def mistake(self) -> str:
         return self.failure.mistake if self.failure else ""
 
