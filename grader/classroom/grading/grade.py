@@ -18,10 +18,11 @@ from rich.markup import escape
 from grader.arrays.words import one_line
 from grader.classroom.course.build import build, configuration, is_registered
 from grader.classroom.course.demo import make_class
+from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.clerks import HAND_IN_SECONDS, Lost, by_clerks
 from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, Row, record, write_page
-from grader.classroom.grading.summary import total, write_csv
+from grader.classroom.grading.summary import write_csv, write_totals
 from grader.classroom.store import FOLDER, Unavailable, locked
 from grader.classroom.walls import bubblewrap as walls
 
@@ -71,6 +72,8 @@ def _whole_class(root: Path, console: Console, options: Options) -> list[Row]:
         run_ahead(hand_ins, options.scheduler, console)
     rows = _graded(hand_ins, options, console, seconds_of(root))
     write_csv(rows, root / "grades.csv")
+    if (plan := plan_of(root)).own:
+        write_totals(rows, plan, root / "totals.csv")
     return rows
 
 
@@ -134,7 +137,7 @@ def _recorded_by(again: Collection[str], hand_in: HandIn) -> Row:
 
 
 def _line(row: Row) -> str:
-    marks = row.problem or f"{total(row.points):g} / {total(row.worth):g}"
+    marks = row.problem or f"{row.mark:g} / {row.most:g}"
     return escape(f"{row.hand_in.student}  {row.hand_in.lesson}  {marks}")
 
 
