@@ -30,7 +30,7 @@ A course on programming many devices. Lessons are notebooks: predict, run, expla
    {core}
 2. Run cell by cell with Shift + Enter. Write your prediction down before you run the cell that shows it.
 3. Put your answer in place of the `...`, run it, and run the check below it, as often as you like.
-4. Stuck? Open a hint, or type `grader.hint("OF_ALL")`; `grader.reset("OF_ALL")` gives you the starter again.
+4. Stuck? Open a hint, or type `grader.hint("NAME")`; `grader.reset("NAME")` gives you the starter again.
 5. At the end save the notebook and type `grader.hand_in()`: it says which file to hand in.
 
 The next two cells show your points, what is open and what comes next."""
