@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import subprocess
 
+import pages
 import pytest
 from handins import packed, text
+from nbgrader.api import Gradebook
 
 from grader.classroom.handins.handin import find_notebook
 from grader.classroom.handins.platforms import unpack
@@ -16,6 +18,7 @@ from grader.classroom.handins.roster import (
     Identity,
     Roster,
     Sender,
+    enter_people,
     keep_senders,
     read_received,
     read_roster,
@@ -201,3 +204,25 @@ def test_links_in_a_folder_are_not_followed(tmp_path):
     assert [one.student for one in taken if one.file] == ["ada"]
     assert [one.problem.partition(" in ")[0] for one in taken if one.problem] == ["eve", "bob/x.ipynb"]
     assert find_notebook(tmp_path / "submitted/ada" / LESSON, LESSON).read_bytes() == OURS
+
+
+# What Formgrader shows
+
+
+def test_names_and_addresses_reach_the_gradebook_and_nothing_that_html_is_made_of(tmp_path):
+    rows = [
+        Identity("ada", "canvas", "12", "lovelaceada", "ada@uni.edu"),
+        Identity("ada", "moodle", "", "Ada King Lovelace"),
+        Identity("alan", "brightspace", "7", "Turing, Alan"),
+        Identity("bo", "canvas", "13", "bo"),
+        Identity("eve", "moodle", "", "Eve <img src=x onerror=hit(1)>{{ 7*7 }}", '"><script>'),
+        *(Identity(f"v{k}", "moodle", "", f"Eve {vector}", vector) for k, vector in enumerate(pages.VECTORS)),
+    ]
+    with Gradebook(f"sqlite:///{tmp_path}/gradebook.db") as book:
+        enter_people(book, Roster(tuple(rows)))
+        enter_people(book, Roster(tuple(rows)))
+        known = {one.id: (one.first_name, one.last_name, one.email, one.lms_user_id) for one in book.students}
+    assert known["ada"] == ("Ada King", "Lovelace", "ada@uni.edu", "12")
+    assert known["alan"] == ("Alan", "Turing", None, "7") and known["bo"] == (None, None, None, "13")
+    assert known["eve"] == ("Eve img srcx onerrorhit(1)", "77", "script", None)
+    assert not [fact for facts in known.values() for fact in facts if fact and set(fact) & set("<>&\"'`{}=;:/\\")]

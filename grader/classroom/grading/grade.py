@@ -16,13 +16,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from grader.arrays.words import one_line
-from grader.classroom.course.build import build, configuration, is_registered
+from grader.classroom.course.build import build, configuration, gradebook, is_registered
 from grader.classroom.course.demo import make_class
 from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.clerks import HAND_IN_SECONDS, Lost, by_clerks
 from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, Row, record, write_page
 from grader.classroom.grading.summary import write_csv, write_totals
+from grader.classroom.handins.roster import enter_people, read_roster
 from grader.classroom.store import FOLDER, Unavailable, locked
 from grader.classroom.walls import bubblewrap as walls
 
@@ -65,6 +66,8 @@ def _whole_class(root: Path, console: Console, options: Options) -> list[Row]:
         console.print("Building course/ and the gradebook …")
         build(root)
     hand_ins = list(hand_ins_of(root)) or _demo(root, console)
+    with gradebook(root) as book:
+        enter_people(book, read_roster(root / "submitted"))
     _refuse_strangers(options.again, hand_ins)
     if options.scheduler:
         from grader.classroom.grading.cluster import run_ahead  # logs, queues and threads that a class seldom needs

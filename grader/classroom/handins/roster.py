@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from nbgrader.api import Gradebook
+
 from grader.arrays.words import legible, one_line
 from grader.classroom.out import FORMULA, as_csv
 from grader.classroom.store import Unavailable, write
@@ -24,6 +26,7 @@ from grader.classroom.store import Unavailable, write
 ROSTER = "roster.csv"
 RECEIVED = "received.csv"
 NUMBERED = ("canvas",)  # where a person has one number in all lessons (Moodle's is another in each)
+LONGEST_FACT = 128  # characters that nbgrader's gradebook has for each
 LARGEST_TABLE = 20_000_000  # bytes
 
 
@@ -113,9 +116,6 @@ class Roster:
         ]
         return Roster((*self.rows, *new))
 
-    def of(self, student: str) -> list[Identity]:
-        return [row for row in self.rows if row.id == student]
-
 
 def _key(who: Sender) -> tuple[str, str]:
     return (who.platform, who.number if who.platform in NUMBERED else as_name(who.name))
@@ -181,3 +181,34 @@ def _plain(cell: str) -> str:
 def _write(file: Path, rows: Sequence[Identity] | Sequence[Received], kind: type[Identity] | type[Received]) -> None:
     header = [one.name for one in fields(kind)]
     write(file, as_csv([header, *map(astuple, rows)]).encode("utf-8", "replace"))
+
+
+def enter_people(book: Gradebook, roster: Roster) -> None:
+    """Enter names and addresses of the roster's students into nbgrader's gradebook, which Formgrader then shows.
+
+    It writes names into its pages as they are, so they come without what HTML is made of.
+    """
+    for student in sorted(roster.taken):
+        rows = [row for row in roster.rows if row.id == student]
+        name = max((_harmless(row.name) for row in rows if " " in row.name.strip()), key=len, default="")
+        first, last = _first_and_last(name)
+        facts = {
+            "first_name": first,
+            "last_name": last,
+            "email": next((_harmless(row.email) for row in rows if row.email), ""),
+            "lms_user_id": next((_harmless(row.number) for row in rows if row.number), ""),
+        }
+        book.update_or_create_student(student, **{key: fact for key, fact in facts.items() if fact})
+
+
+def _harmless(text: str) -> str:
+    return " ".join(re.sub(r"[^\w .,@+()’-]", "", text).split())[:LONGEST_FACT]
+
+
+def _first_and_last(name: str) -> tuple[str, str]:
+    """The two parts of "Ada Lovelace", or of "Lovelace, Ada"."""
+    last, comma, first = (part.strip() for part in name.partition(","))
+    if comma:
+        return first, last
+    first, _, last = name.rpartition(" ")
+    return first, last
