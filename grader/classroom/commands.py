@@ -274,6 +274,17 @@ def export(
 
 
 @app.command()
+def gradescope(lesson: Annotated[str, typer.Argument(help="The lesson to grade there, such as 07_matmul.")]) -> None:
+    """Pack a lesson's autograder for Gradescope: dist/gradescope-LESSON.zip."""
+    from grader.classroom.grading.gradescope import pack_autograder
+
+    root = root_of(Path.cwd())
+    target = root / "dist" / f"gradescope-{lesson}.zip"
+    pack_autograder(root, lesson, target)
+    _say(f"wrote {target.relative_to(root)}: upload it as the assignment's autograder")
+
+
+@app.command()
 def where(name: Annotated[str, typer.Argument(help="An exercise, such as case3.")]) -> None:
     """Show where an exercise is declared, and where it is taught."""
     from grader.classroom.course.where import places_of
