@@ -80,7 +80,7 @@ def _say(line: str) -> None:
 
 @app.command()
 def book() -> None:
-    """Make a website of the lessons in dist/book/: with outputs, without solutions."""
+    """Make a website of the lessons, in dist/book/."""
     from grader.classroom.book.website import Unbuilt, build_book
 
     root = root_of(Path.cwd())
@@ -94,7 +94,7 @@ def book() -> None:
 
 @app.command()
 def work() -> None:
-    """Bring the lessons of course/ into work/, around what you have written there."""
+    """Bring the lessons of course/ into work/, around your answers."""
     from grader.classroom.course.work import fill
 
     lines = list(fill(root_of(Path.cwd())))
@@ -215,7 +215,7 @@ def collect(
     lesson: Annotated[str, typer.Argument(help="The lesson that was handed in, such as 07_matmul.")],
     replace: Annotated[bool, typer.Option(help="Also where another notebook lies already.")] = False,
 ) -> None:
-    """Lay hand-ins (of Moodle, Canvas, Blackboard, Brightspace, GitHub, Drive) into submitted/STUDENT/LESSON/."""
+    """Lay the hand-ins of a learning platform into submitted/."""
     from grader.classroom.grading.clerks import Lost, by_clerks
     from grader.classroom.handins.archive import Unreadable
     from grader.classroom.handins.platforms import unpack
@@ -254,7 +254,7 @@ def export(
     moodle: Annotated[Path | None, typer.Option(help="Moodle's own grading worksheet of the assignment.")] = None,
     column: Annotated[str, typer.Option(help="The column for the marks, where its name does not tell.")] = "",
 ) -> None:
-    """Fill the marks of a lesson into a platform's own table, and pack its feedback; both land in dist/."""
+    """Fill marks into a platform's own table, and pack the feedback."""
     from grader.classroom.grading import export as room
 
     tables = {"canvas": canvas, "moodle": moodle}
@@ -275,7 +275,7 @@ def export(
 
 @app.command()
 def gradescope(lesson: Annotated[str, typer.Argument(help="The lesson to grade there, such as 07_matmul.")]) -> None:
-    """Pack a lesson's autograder for Gradescope: dist/gradescope-LESSON.zip."""
+    """Pack a lesson's autograder for Gradescope."""
     from grader.classroom.grading.gradescope import pack_autograder
 
     root = root_of(Path.cwd())
@@ -312,7 +312,7 @@ def coverage() -> None:
 def lab(
     instructor: Annotated[bool, typer.Option(help="The whole checkout, with nbgrader's menus.")] = False,
 ) -> None:
-    """Open JupyterLab on work/, your own copy of the lessons, with 8 devices."""
+    """Open JupyterLab on work/, your own copy of the lessons."""
     from grader.classroom.lab.session import for_instructor, for_student
 
     root = root_of(Path.cwd())
