@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,10 @@ class Exercise:
     @property
     def kind(self) -> Form:
         return FORMS[self.form]
+
+    def with_points(self, points: float) -> Exercise:
+        """The same exercise, worth so many points."""
+        return self if points == self.points else replace(self, points=points)
 
     def cases(self, draw: Callable[[Draw], Any]) -> Callable[[Draw], Any]:
         """Decorator: the function that yields (or returns) cases for one `Draw`."""
