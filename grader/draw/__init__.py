@@ -10,10 +10,14 @@ from grader.draw.films import Film, film, ring, turning
 from grader.draw.gallery import specs
 from grader.draw.grids import groups, mesh, route
 from grader.draw.layouts import compare, devices, matmul, shards, text
+from grader.draw.levels import levels
 from grader.draw.picture import Picture
 from grader.draw.places import placement
 from grader.draw.pods import pod
 from grader.draw.tables import table
+from grader.draw.timetables import timetable
+from grader.draw.triangles import triangles
+from grader.timetables import simulate
 
 __all__ = [
     "Blocks",
@@ -32,6 +36,7 @@ __all__ = [
     "dispatch",
     "film",
     "groups",
+    "levels",
     "matmul",
     "mesh",
     "placement",
@@ -39,8 +44,11 @@ __all__ = [
     "ring",
     "route",
     "shards",
+    "simulate",
     "specs",
     "table",
     "text",
+    "timetable",
+    "triangles",
     "turning",
 ]
