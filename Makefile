@@ -72,7 +72,7 @@ lock: $(READY)  ## Pin all packages anew in requirements.lock
 	$(COMPILE) --constraint requirements.lock --no-header | awk '/^[^ ]/ { wanted = /^libtpu==/ } wanted' > requirements-tpu.lock
 
 clean:  ## Remove what was made here, but not what was handed in
-	rm -rf $(VENV) .cache dist autograded feedback grades.csv gradebook.csv report.html .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) .cache dist autograded feedback grades.csv gradebook.csv totals.csv report.html .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .cache/course: $(READY) $(LESSONS) $(GRADER) nbgrader_config.py

@@ -30,6 +30,7 @@ c.ClearSolutions.code_stub = {"python": "..."}
 c.GenerateAssignment.preprocessors = [
     LockCells,
     "grader.classroom.nbgrader_plugins.Starters",
+    "grader.classroom.nbgrader_plugins.Taken",
     ClearOutput,
     CheckCellMetadata,
     ComputeChecksums,
@@ -60,6 +61,9 @@ c.Autograde.autograde_preprocessors = [
     SaveAutoGrades,
     AssignLatePenalties,
 ]
+
+# What is late loses what course.toml says; without it, what c.LateSubmissionPlugin.penalty_method says.
+c.AssignLatePenalties.plugin_class = "grader.classroom.nbgrader_plugins.LatePenalty"
 
 # What all pages share is rendered once; and nothing lies beside them.
 c.GenerateFeedback.exporter_class = "grader.classroom.nbgrader_plugins.FeedbackPage"

@@ -240,14 +240,15 @@ def _print_marks(result: Records) -> None:
 
 @app.command()
 def collect(
-    archive: Annotated[Path, typer.Argument(help="The zip that your learning platform made.")],
+    archive: Annotated[Path, typer.Argument(help="The zip that your learning platform made, or a folder.")],
     lesson: Annotated[str, typer.Argument(help="The lesson that was handed in, such as 07_matmul.")],
     replace: Annotated[bool, typer.Option(help="Also where another notebook lies already.")] = False,
 ) -> None:
-    """Lay a zip of hand-ins (Moodle, Canvas, Blackboard, Brightspace) into submitted/STUDENT/LESSON/."""
+    """Lay the hand-ins of a learning platform into submitted/."""
     from grader.classroom.grading.clerks import Lost, by_clerks
     from grader.classroom.handins.archive import Unreadable
     from grader.classroom.handins.platforms import unpack
+    from grader.classroom.handins.roster import keep_senders, read_roster
 
     root = root_of(Path.cwd())
     lessons = {notebook.stem for notebook in (root / "course").glob("*/*.ipynb")}
@@ -255,14 +256,19 @@ def collect(
         raise Trouble(f"There is no lesson {lesson} in course/.")
     if not archive.exists():
         raise Trouble(f"{archive}: there is no such file.")
-    lay_out = partial(unpack, lesson=lesson, submitted=root / "submitted", replace=replace, lessons=lessons)
+    submitted = root / "submitted"
     try:
         with locked(root / FOLDER):
+            roster = read_roster(submitted)
+            lay_out = partial(
+                unpack, lesson=lesson, submitted=submitted, replace=replace, lessons=lessons, roster=roster
+            )
             ((_, receipts),) = by_clerks(lay_out, [archive])
+            if isinstance(receipts, Lost):
+                raise Trouble(f"{one_line(archive.name)} could not be laid out. {receipts.why}")
+            keep_senders(submitted, lesson, {one.student: one.sender for one in receipts if one.sender})
     except Unreadable as problem:
         raise Trouble(str(problem)) from None
-    if isinstance(receipts, Lost):
-        raise Trouble(f"{one_line(archive.name)} could not be laid out. {receipts.why}")
     for receipt in receipts:
         line = f"{receipt.student or archive.name}: {receipt.problem or receipt.note or 'taken'}"
         out.print(escape(line), soft_wrap=True)
@@ -287,6 +293,43 @@ def new(
     for file in files:
         _say(f"wrote {file.relative_to(root)}")
     _say(f"Write over what is in them, prove it as CONTRIBUTING.md says, and begin with `grader build {lesson}`.")
+
+
+@app.command()
+def export(
+    lesson: Annotated[str, typer.Argument(help="The lesson whose marks go back, such as 07_matmul.")],
+    canvas: Annotated[Path | None, typer.Option(help="Canvas's own export of its gradebook.")] = None,
+    moodle: Annotated[Path | None, typer.Option(help="Moodle's own grading worksheet of the assignment.")] = None,
+    column: Annotated[str, typer.Option(help="The column for the marks, where its name does not tell.")] = "",
+) -> None:
+    """Fill marks into a platform's own table, and pack the feedback."""
+    from grader.classroom.grading import export as room
+
+    tables = {"canvas": canvas, "moodle": moodle}
+    given = {platform: table for platform, table in tables.items() if table}
+    if len(given) != 1:
+        raise Trouble("Whose table is to be filled in? Give --canvas FILE or --moodle FILE, as it was exported there.")
+    ((platform, table),) = given.items()
+    root = root_of(Path.cwd())
+    with locked(root / FOLDER):
+        files, filled = room.export(root, lesson, platform, table, column)
+    for file in files:
+        _say(f"wrote {file.relative_to(root)}")
+    for line in (f"{len(filled.students)} marks are in it.", *filled.notes, *filled.problems):
+        _say(line)
+    if filled.problems:
+        raise typer.Exit(1)
+
+
+@app.command()
+def gradescope(lesson: Annotated[str, typer.Argument(help="The lesson to grade there, such as 07_matmul.")]) -> None:
+    """Pack a lesson's autograder for Gradescope."""
+    from grader.classroom.grading.gradescope import pack_autograder
+
+    root = root_of(Path.cwd())
+    target = root / "dist" / f"gradescope-{lesson}.zip"
+    pack_autograder(root, lesson, target)
+    _say(f"wrote {target.relative_to(root)}: upload it as the assignment's autograder")
 
 
 @app.command()

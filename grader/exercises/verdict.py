@@ -30,8 +30,9 @@ class Verdict:
     `outcomes` has one record per check. `where` describes the case in which a check was missed;
     `expected` and `found` say, where that helps, what each device should hold in that case and what it does hold;
     `ratios` how each array of the result compares with the expected one, where there are several.
-    `score` holds a right program against the compiler's, where the exercise asks for that. `repair` is the one change
-    that makes a wrong program right, where one was looked for and found.
+    `score` holds a right program against the compiler's, where the exercise asks for that; `orders` are those of a
+    pipeline's devices, where the answer has some. `repair` is the one change that makes a wrong program right, where
+    one was looked for and found.
     """
 
     exercise: str
@@ -42,6 +43,7 @@ class Verdict:
     ratios: tuple[Ratio, ...] = ()
     score: Score | None = None
     repair: Repair | None = None
+    orders: tuple[tuple[str, ...], ...] = ()
 
     @property
     def points(self) -> float:

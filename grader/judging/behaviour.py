@@ -146,9 +146,12 @@ def _refusal(run: Execution) -> tuple[str, str] | None:
     return None
 
 
-def _moves(collectives: Sequence[Collective]) -> Counter[tuple[str, tuple[str, ...], int]]:
-    """The communication as a multiset; what a single device says to itself does not count."""
-    return Counter((c.kind, c.axes, c.bytes_sent) for c in collectives if c.group > 1)
+def _moves(collectives: Sequence[Collective]) -> Counter[tuple[str, tuple[str, ...], int, int | None]]:
+    """The communication as a multiset; what a single device says to itself does not count.
+
+    All at once is not the same as a part in every turn of a loop, though the bytes are.
+    """
+    return Counter((c.kind, c.axes, c.bytes_sent, c.times) for c in collectives if c.group > 1)
 
 
 def block_values(result: Result) -> tuple[np.ndarray, ...]:

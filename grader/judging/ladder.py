@@ -25,6 +25,7 @@ from grader.exercises.exercise import Exercise, Mistake
 from grader.exercises.verdict import Outcome, Score, Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution
+from grader.judging.compilations import Compilation, run_or_compile
 from grader.judging.miss import Miss, unanswered
 from grader.judging.repaired import repair_words
 from grader.processes.launch import Launch
@@ -32,10 +33,10 @@ from grader.programs.program import Program
 from grader.programs.repairs import Repair
 
 # What an answer comes to: itself, or what became of it where it is something to run.
-Done = Answer | Execution | Launch
+Done = Answer | Execution | Compilation | Launch
 Alike = Callable[[Case, Any, Any], bool]
 Runners = Mapping[type, Callable[[Any, Case], Done]]
-HERE: Runners = {Program: Execution, Script: together.start}
+HERE: Runners = {Program: run_or_compile, Script: together.start}
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Ladder(ABC):
         rung, k, miss = rungs[number], *first[1:]
         rest = (Outcome.untried(name, r.check, r.worth, rung.check) for r in rungs[number + 1 :])
         hint = self.hint(rung.check, k)
-        outcomes = (*earned, self.missed(rung, miss, hint), *rest)
+        outcomes = (*earned, self.missed(rung, k, miss, hint), *rest)
         return Verdict(name, outcomes, self.where(k), miss.expected, miss.found, miss.ratios, repair=hint.repair)
 
     def first_miss(self) -> tuple[int, int, Miss] | None:
@@ -125,8 +126,8 @@ class Ladder(ABC):
         tried = ((n, k, rung.miss(k)) for n, rung in enumerate(self.rungs) for k in range(len(self.cases)))
         return next(((n, k, miss) for n, k, miss in tried if miss), None)
 
-    def missed(self, rung: Rung, miss: Miss, hint: Hint) -> Outcome:
-        """The outcome of a missed rung."""
+    def missed(self, rung: Rung, k: int, miss: Miss, hint: Hint) -> Outcome:
+        """The outcome of a rung that is missed in a case."""
         words = self.between.join(filter(None, (miss.words, hint.words)))
         return Outcome.missed(self.exercise.name, rung.check, rung.worth, words, hint.mistake)
 

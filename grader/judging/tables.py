@@ -58,7 +58,9 @@ class TableLadder(Ladder):
             return Outcome.left_open(name, rung.check, rung.worth, f"{rung.check}: no answer yet.")
         miss = rung.miss(k)
         return (
-            self.missed(rung, miss, self.hint(rung.check, k)) if miss else Outcome.earned(name, rung.check, rung.worth)
+            self.missed(rung, k, miss, self.hint(rung.check, k))
+            if miss
+            else Outcome.earned(name, rung.check, rung.worth)
         )
 
     def signature(self, check: str, k: int) -> str:

@@ -224,7 +224,7 @@ class _Messenger(Judge):
         self.store = store
 
     def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
-        facts = _taken(self.store.sent.verdicts, verdict_key(exercise.name, seed, answers))
+        facts = _taken(self.store.sent.verdicts, verdict_key(exercise, seed, answers))
         return present(verdict_from(facts, exercise))
 
 

@@ -17,12 +17,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from grader.arrays.words import one_line
-from grader.classroom.course.build import build, configuration, is_registered
+from grader.classroom.course.build import build, configuration, gradebook, is_registered
 from grader.classroom.course.demo import make_class
+from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.clerks import HAND_IN_SECONDS, Lost, by_clerks
 from grader.classroom.grading.progress import EachMinute, Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, Row, record, write_page
-from grader.classroom.grading.summary import total, write_csv
+from grader.classroom.grading.summary import write_csv, write_totals
+from grader.classroom.handins.roster import enter_people, read_roster
 from grader.classroom.store import FOLDER, Unavailable, locked, write
 from grader.classroom.walls import bubblewrap as walls
 
@@ -66,6 +68,8 @@ def _whole_class(root: Path, console: Console, options: Options) -> list[Row]:
         console.print("Building course/ and the gradebook …")
         build(root)
     hand_ins = list(hand_ins_of(root)) or _demo(root, console)
+    with gradebook(root) as book:
+        enter_people(book, read_roster(root / "submitted"))
     _refuse_strangers(options.again, hand_ins)
     if options.scheduler:
         from grader.classroom.grading.cluster import run_ahead  # logs, queues and threads that a class seldom needs
@@ -74,6 +78,8 @@ def _whole_class(root: Path, console: Console, options: Options) -> list[Row]:
     rows = _graded(hand_ins, options, console, seconds_of(root))
     write_csv(rows, root / "grades.csv")
     _keep_moves(rows, root / MOVED)
+    if (plan := plan_of(root)).own:
+        write_totals(rows, plan, root / "totals.csv")
     return rows
 
 
@@ -150,7 +156,7 @@ def _recorded_by(again: Collection[str], hand_in: HandIn) -> Row:
 
 
 def _line(row: Row) -> str:
-    marks = row.problem or f"{total(row.points):g} / {total(row.worth):g}"
+    marks = row.problem or f"{row.mark:g} / {row.most:g}"
     return escape(f"{row.hand_in.student}  {row.hand_in.lesson}  {marks}")
 
 

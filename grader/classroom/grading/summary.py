@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from grader.classroom.course.plan import Plan
 from grader.classroom.grading.findings import STATES, Finding, named_mistakes, words_of
 from grader.classroom.grading.record import Row
 from grader.classroom.out import as_csv
@@ -24,23 +25,41 @@ MOST_LISTED = 5  # exercises without an answer that are named
 
 def write_csv(rows: Sequence[Row], target: Path) -> None:
     """A line for each hand-in: its points and those of its core, each with their maximum, a column for each exercise,
-    and the problem with it in the last."""
+    and the problem with it in the last. Where one is late, a column has what was taken off its points for that."""
     names = list(dict.fromkeys(name for row in rows for name in row.points))
+    late = any(row.late for row in rows)
     lines = [
         [
             row.hand_in.student,
             row.hand_in.lesson,
-            total(row.points),
-            total(row.worth),
+            row.mark,
+            row.most,
             total(_core(row.points)),
             total(_core(row.worth)),
+            *([row.late] * late),
             *(row.points.get(name, "") for name in names),
             row.problem,
         ]
         for row in rows
     ]
-    header = ["student", "lesson", "points", "max", "core", "core max", *names, "problem"]
+    header = ["student", "lesson", "points", "max", "core", "core max", *(["late"] * late), *names, "problem"]
     write(target, as_csv([header, *lines]).encode("utf-8", "replace"))
+
+
+def write_totals(rows: Sequence[Row], plan: Plan, target: Path) -> None:
+    """A line for each student: what part of each lesson's points, in percent, and of all, by the lessons' weights.
+
+    Lessons of which nobody has handed in anything do not count yet; what a student did not hand in counts as nothing.
+    """
+    marks = {(row.hand_in.student, row.hand_in.lesson): 100 * row.mark / row.most for row in rows if row.most}
+    lessons = [name for name in plan.lessons if any(lesson == name for _, lesson in marks)]
+    weights = {name: plan.of(name).weight for name in lessons}
+    lines = []
+    for student in dict.fromkeys(row.hand_in.student for row in rows):
+        parts = {name: marks.get((student, name), 0.0) for name in lessons}
+        whole = sum(weights[name] * part for name, part in parts.items()) / (sum(weights.values()) or 1)
+        lines.append([student, round(whole, 2), *(round(part, 2) for part in parts.values())])
+    write(target, as_csv([["student", "total %", *lessons], *lines]).encode("utf-8", "replace"))
 
 
 def _core(points: Mapping[str, float]) -> dict[str, float]:
@@ -83,7 +102,7 @@ def _by_student(rows: Sequence[Row]) -> Table:
         table.add_column(state, justify="right")
     for student in dict.fromkeys(row.hand_in.student for row in rows):
         own = [row for row in rows if row.hand_in.student == student and not row.problem]
-        points, worth = (sum(map(total, each)) for each in ([r.points for r in own], [r.worth for r in own]))
+        points, worth = sum(row.mark for row in own), sum(row.most for row in own)
         counted = Counter(found.state for row in own for found in row.findings)
         counts = (f"{counted[state] or ''}" for state in STATES)
         table.add_row(escape(student), f"{round(points, 2):g} / {worth:g}" if own else "—", *counts)
@@ -97,7 +116,8 @@ def _by_hand_in(rows: Sequence[Row]) -> Table:
         if row.problem:
             table.add_row(name, lesson, "—", f"[red]{escape(row.problem)}[/red]")
         else:
-            table.add_row(name, lesson, f"{total(row.points):g} / {total(row.worth):g}", _missed(row.findings))
+            late = f" (late: {row.late:g} less)" if row.late else ""
+            table.add_row(name, lesson, f"{row.mark:g} / {row.most:g}{late}", _missed(row.findings))
     return table
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from grader import feedback
-from grader.classroom.runs.cells import Cell
+from grader.classroom.course.cells import Cell
 from grader.classroom.runs.run import Setup, Watched, watch_answers
 from grader.classroom.verdicts.records import Judged
 from grader.draw.picture import COLOURS

@@ -26,11 +26,13 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from grader.classroom.course.cells import Cell
 from grader.classroom.course.notebook import answer_expression, checked, grade_id, restore
+from grader.classroom.course.plan import plan_of
+from grader.classroom.course.taken import taken
 from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.inside.wire import REPAIR
-from grader.classroom.runs.cells import Cell
 from grader.classroom.runs.slices import needed, slices, spare_examples
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, message_in, steadily
@@ -114,12 +116,15 @@ Shortcut = Callable[[Sequence[Cell], Setup, Clock], Run | None]
 def lesson_of(root: Path, name: str) -> Lesson:
     """The lesson, where both of its notebooks are here; else an empty one."""
     files = [root / folder / name / f"{name}.ipynb" for folder in ("course", "solutions")]
-    return _read_lesson(*((f, f.stat().st_mtime_ns) for f in files)) if all(f.exists() for f in files) else Lesson()
+    if not all(file.exists() for file in files):
+        return Lesson()
+    return _read_lesson(root, name, *((file, file.stat().st_mtime_ns) for file in files))
 
 
 @functools.lru_cache
-def _read_lesson(*files: tuple[Path, int]) -> Lesson:
+def _read_lesson(root: Path, name: str, *files: tuple[Path, int]) -> Lesson:
     release, solved = (nbformat.read(file, 4) for file, _ in files)
+    solved = taken(solved, name, plan_of(root), root)
     examples = {c.source for c in release.cells if c.cell_type == "code" and not grade_id(c)}
     outputs = {c.source: list(c.outputs) for c in solved.cells if c.source in examples}
     return Lesson(code(release, examples), code(restore(solved, release), examples), outputs)

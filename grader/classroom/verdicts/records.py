@@ -96,4 +96,5 @@ VERDICT = data_class(
     ratios=tuple_of(RATIO),
     score=optional(SCORE),
     repair=optional(REPAIR),
+    orders=tuple_of(tuple_of(WORDS)),
 )
