@@ -19,6 +19,9 @@ NASTY = "\x1b]0;hit\x07\x1b[2Jx\x9b31m\r\u202ecod.exe\u200b\x08[link=http://evil
 # Other ways out, each harmless for a reason of its own.
 ALLOWED = {
     "classroom/commands.py": ["print(json.dumps(records, indent=1))"],  # JSON escapes what is not ASCII
+    # A platform's own cells go back to it as they came; what is put in are numbers.
+    "classroom/grading/export.py": ["csv.writer(box, delimiter=delimiter, lineterminator=end)"],
+    "classroom/grading/gradescope.py": ["print(NO_WALLS.format('\\n'.join(gaps)))"],  # words of ours
 }
 WRITERS = {".print", ".Console", "rich.print", "typer.echo", "typer.secho", "csv.writer", "csv.DictWriter"}
 WRITERS |= {f"sys.{name}.write" for name in ("stdout", "stderr", "__stdout__", "__stderr__")}
