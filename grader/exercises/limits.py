@@ -40,6 +40,10 @@ class Limit:
         """How a device's work or memory exceeds it."""
         return ""
 
+    def of_chip(self, flops: int) -> str:
+        """How the FLOPs in a chip's matmuls, as its own compiler made them, exceed it, or fall short."""
+        return ""
+
 
 @dataclass(frozen=True)
 class Move:
@@ -291,6 +295,24 @@ class PeakBytes(Limit):
         )
 
 
+@dataclass(frozen=True)
+class ChipFlops(Limit):
+    """For a program on a pod: the FLOPs of matmuls that each device needs at least, and those that are enough."""
+
+    least: int
+    enough: int
+
+    def of_chip(self, flops: int) -> str:
+        if flops < self.least:
+            return f"Each device computes {flops:,} FLOPs there, and {self.least:,} are needed. What was left out?"
+        if flops > self.enough:
+            return (
+                f"It fits, but each device computes {flops:,} FLOPs where {self.enough:,} are enough: what is computed "
+                "again that need not be?"
+            )
+        return ""
+
+
 # What is told first where several are exceeded.
 ORDER: tuple[type[Limit], ...] = (
     EitherWay,
@@ -306,6 +328,7 @@ ORDER: tuple[type[Limit], ...] = (
     Written,
     Flops,
     PeakBytes,
+    ChipFlops,
 )
 
 
