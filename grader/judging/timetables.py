@@ -10,7 +10,7 @@ from grader.exercises.answers import Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import stopped
 from grader.exercises.verdict import Verdict
-from grader.judging.ladder import Alike, Done, Ladder, Rung, describe
+from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
 from grader.judging.values import NO_VALUE
 from grader.timetables import Timetable, simulate
@@ -43,9 +43,6 @@ class TimetableLadder(Ladder):
     def likenesses(self, check: str) -> Sequence[Alike]:
         return [_same_orders, _same_cost]
 
-    def where(self, k: int) -> str:
-        return describe(self.cases[k])
-
     def _targets(self, k: int) -> Mapping[str, Timetable]:
         return {name: simulate(o) for name, o in self.exercise.reference(**self.cases[k].arguments).items()}
 
@@ -56,15 +53,15 @@ class TimetableLadder(Ladder):
         played = self._played(k)
         if isinstance(played, str):
             return Miss(played)
-        if played.wrong:
-            return Miss(played.wrong)
         due = next(iter(self._targets(k).values()))
-        if len(played.orders) != len(due.orders) or played.microbatches != due.microbatches:
-            mine, last = played.microbatches, max(due.microbatches)
+        mine, last = played.microbatches, max(due.microbatches)
+        if mine and (len(played.orders) != len(due.orders) or mine != due.microbatches):
             return Miss(
                 f"{len(due.orders)} devices and microbatches 0 to {last} are due; these are orders for "
                 f"{len(played.orders)} devices and microbatches {min(mine)} to {max(mine)}."
             )
+        if played.wrong:
+            return Miss(played.wrong)
         if not any(work.kind == "B" for order in played.orders for work in order):
             return Miss("There are forward passes only. The backward passes belong into the orders, too.")
         return None

@@ -55,6 +55,7 @@ EXERCISES = {
     "program": exercise("program", lambda x: 2 * x + 1, {"x": X}, {"x": 8}),
     "function": exercise("function", lambda n: n + 1, {"n": 2}, {}),
     "function that refuses": exercise("function", refuse, {"n": 2}, {}),
+    "timetable": exercise("timetable", lambda n: {"it": [["F0", "B0"]]}, {"n": 2}, {}),
     "table": exercise("table", lambda n: "yes", {"n": 2}, {}),
     "processes": exercise("processes", lambda process_id, num_processes: 1, {}, {"processes": 2, "devices": 1}),
 }

@@ -71,7 +71,8 @@ def _both_axes(
             def turn(carry, t):
                 h, total = carry
                 h = one_layer(w[0], jnp.where(me == 0, x[jnp.minimum(t, m - 1)], h))
-                total += jnp.where((me == n - 1) & (t >= n - 1), jnp.sum(h**2), 0)
+                here = (me == n - 1) & (t >= n - 1)
+                total += jnp.where(here, jnp.sum(h**2), 0)
                 return (send_on(h, n), total), None
 
             start = jnp.zeros(x.shape[1:]), jnp.zeros(())
@@ -190,7 +191,8 @@ def _tied(
             def turn(carry, t):
                 h, total = carry
                 h = one_layer(w[0], jnp.where(me == 0, e[tokens[jnp.minimum(t, m - 1)]], h))
-                total += jnp.where((me == n - 1) & (t >= n - 1), jnp.sum((h @ e.T) ** 2), 0)
+                here = (me == n - 1) & (t >= n - 1)
+                total += jnp.where(here, jnp.sum((h @ e.T) ** 2), 0)
                 return (send_on(h, n), total), None
 
             start = jnp.zeros((*tokens.shape[1:], e.shape[1])), jnp.zeros(())
