@@ -44,7 +44,7 @@ __all__ = [
 LONGEST_NAME = 128  # characters that the gradebook has for a student's name
 UNFIT = '*?[<>"\\'  # nbgrader looks for folders by patterns, and writes their names into pages and scripts as they are
 DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?( [A-Z]{1,5}| [+-]\d{4})?\s*")
-SECRET = "submission_secret.txt"  # where the exchange keeps it: 128 digits
+SUBMISSION_SECRET = "submission_secret.txt"  # where the exchange keeps it: 128 digits
 LONGEST_SECRET = 256  # bytes of it
 log = logging.getLogger(__name__)
 
@@ -177,13 +177,13 @@ class BareDirectory(CourseDirectory):
     def beside(self, folder: Path) -> dict[str, bytes]:
         """What nbgrader's exchange has put beside a hand-in: when it came, and the secret by which it knows whose the
         feedback is. Nothing else, and nothing of another form."""
-        time, file = self.get_existing_timestamp(str(folder)), folder / SECRET
+        time, file = self.get_existing_timestamp(str(folder)), folder / SUBMISSION_SECRET
         found = {TIME: f"{time} UTC".encode()} if time else {}
         try:
             status = file.lstat()
             if stat.S_ISREG(status.st_mode) and status.st_size <= LONGEST_SECRET:
                 secret = file.read_bytes()
-                found |= {SECRET: secret} if re.fullmatch(rb"[0-9a-f]+", secret) else {}
+                found |= {SUBMISSION_SECRET: secret} if re.fullmatch(rb"[0-9a-f]+", secret) else {}
         except OSError:
             pass
         return found
