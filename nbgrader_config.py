@@ -68,6 +68,9 @@ c.AssignLatePenalties.plugin_class = "grader.classroom.nbgrader_plugins.LatePena
 # What all pages share is rendered once; and nothing lies beside them.
 c.GenerateFeedback.exporter_class = "grader.classroom.nbgrader_plugins.FeedbackPage"
 
+# `nbgrader export` has a table of its own; grades.csv is what `grader grade` writes.
+c.CsvExportPlugin.to = "gradebook.csv"
+
 # What a student wrote goes through filters of ours, on feedback pages and in Formgrader.
 c.HTMLExporter.filters = {
     "ansi2html": "grader.classroom.nbgrader_plugins.ansi2html",

@@ -73,7 +73,7 @@ def _offer(verdict: Verdict, answer: Any) -> Offer | None:
         return Offer(name)
     try:
         with no_mesh():
-            return Offer(name, watched(EXERCISES[name], answer, failure.check)._repr_html_())
+            return Offer(name, watched(EXERCISES[name], answer, failure.check, verdict.repair)._repr_html_())
     except Exception:  # what JAX refuses has no lines that were done; the card says why it does
         return None
 

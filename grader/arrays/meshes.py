@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 
@@ -20,6 +20,11 @@ def make_mesh(sizes: Mapping[str, int], *, explicit: bool = False) -> Mesh:
     devices = jax.devices()[: math.prod(shape)]
     kind = AxisType.Explicit if explicit else AxisType.Auto
     return jax.make_mesh(shape, names, axis_types=(kind,) * len(names), devices=devices)
+
+
+def abstract_mesh(sizes: Mapping[str, int]) -> AbstractMesh:
+    """A mesh with these axes, all of them `Auto`, of devices that are not here."""
+    return AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
 
 
 def no_mesh() -> contextlib.AbstractContextManager[None]:
@@ -44,7 +49,7 @@ def mesh_set_in_a_trace() -> Iterator[None]:
             yield
 
 
-def aval(shape: tuple[int, ...], dtype: Any, spec: P, mesh: Mesh) -> jax.ShapeDtypeStruct:
+def aval(shape: tuple[int, ...], dtype: Any, spec: P, mesh: Mesh | AbstractMesh) -> jax.ShapeDtypeStruct:
     """What is known of an array before it has values: shape, dtype and layout."""
     return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))
 

@@ -41,8 +41,12 @@ def compiled(request: dict[str, Any], program: bytes) -> dict[str, Any]:
         jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, P(*(_entry(part) for part in spec))))
         for shape, dtype, spec in request["arguments"]
     ]
-    call = export.deserialize(bytearray(program)).call
-    lowered = jax.jit(lambda *arrays: call(*arrays), donate_argnums=tuple(request["donated"])).lower(*leaves)
+    exported = export.deserialize(bytearray(program))
+
+    def call(*arrays: Any) -> Any:
+        return exported.call(*jax.tree.unflatten(exported.in_tree, arrays)[0])
+
+    lowered = jax.jit(call, donate_argnums=tuple(request["donated"])).lower(*leaves)
     start = time.monotonic()
     try:
         result = lowered.compile()

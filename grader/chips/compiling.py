@@ -126,7 +126,7 @@ def request(fn: Callable[..., Any], args: tuple[Any, ...], pod: Topology) -> Req
         pod.name,
         sizes,
         order,
-        tuple((list(x.shape), str(x.dtype), _as_json(x.sharding.spec)) for x in shapes),
+        tuple((list(x.shape), str(x.dtype), spec_as_json(x.sharding.spec)) for x in shapes),
         tuple(k for k, info in enumerate(told) if info.donated),
         "\n".join(_sources(inspect.unwrap(fn), set())),
     )
@@ -164,7 +164,8 @@ def _layout(leaf: Any, mesh: Any) -> NamedSharding:
     return own if isinstance(own, NamedSharding) else NamedSharding(mesh, PartitionSpec())
 
 
-def _as_json(spec: Any) -> list[Any]:
+def spec_as_json(spec: Any) -> list[Any]:
+    """A spec as a request has it: names, lists of names, and None."""
     return [list(part) if isinstance(part, tuple) else part for part in spec]
 
 
@@ -174,18 +175,31 @@ def answer(asked: Request, seconds: float = 300.0) -> dict[str, Any]:
     Raises:
       NoCompiler: it cannot be had here, ended without a word, or took longer than so many seconds.
     """
-    kept, stored = _cache() / f"{asked.key}.json.gz", STORED / f"{asked.key_of_source}.json.gz"
-    places = [kept, STORED / kept.name]
-    if asked.written and libtpu() is None:
-        places.append(stored)
-    for place in places:
-        if (known := kept_answer(place)) is not None:
-            return known
+    if (known := known_answer(asked)) is not None:
+        return known
     found = _compile(asked, seconds)
-    keep_answer(kept, found)
-    if kept.parent == STORED:  # for the course itself
-        keep_answer(stored, found)
+    for place in _stored(asked) if _cache() == STORED else [_kept(asked)]:  # stored: for the course itself
+        keep_answer(place, found)
     return found
+
+
+def known_answer(asked: Request) -> Any:
+    """What the compiler has said to a request before, here or to the course's authors; None where that is not known.
+
+    Where there is no compiler, an answer to the same source will do.
+    """
+    same, *alike = _stored(asked)
+    places = [_kept(asked), same, *(alike if libtpu() is None else [])]
+    return next((known for place in places if (known := kept_answer(place)) is not None), None)
+
+
+def _kept(asked: Request) -> Path:
+    return _cache() / f"{asked.key}.json.gz"
+
+
+def _stored(asked: Request) -> list[Path]:
+    """Where an answer stands in the course: by the program itself, and by its source where that is known."""
+    return [STORED / f"{key}.json.gz" for key in (asked.key, *([asked.key_of_source] if asked.written else []))]
 
 
 def kept_answer(place: Path) -> Any:

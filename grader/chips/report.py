@@ -216,6 +216,24 @@ def pod_report(pod: Topology, asked: Request, found: Mapping[str, Any]) -> PodRe
     return PodReport(pod, asked.mesh, asked.order, tuple(done.collectives), done.flops, held, None, found["seconds"])
 
 
+@dataclass(frozen=True)
+class Fit:
+    """What is judged of a program for a pod, on each device: the compiler's refusal, "" where it takes the program; the
+    bytes that are held at the peak, or were wanted; FLOPs of matmuls."""
+
+    refusal: str
+    held: int
+    flops: int
+
+
+def fit_of(asked: Request, found: Mapping[str, Any]) -> Fit:
+    """What the compiler said to a request, in short."""
+    read = pod_report(topology(asked.pod), asked, found)
+    if read.refusal:
+        return Fit(read.refusal.words, read.refusal.wanted, 0)
+    return Fit("", read.memory.peak if read.memory else 0, read.flops)
+
+
 def _wanted(words: str) -> int:
     """The bytes that a refusal says the program needs: the first size in it."""
     found = re.search(r"\((\d+(?:\.\d+)?)([KMGT])\)|[Uu]sed (\d+(?:\.\d+)?)([KMGT])", words)

@@ -19,6 +19,7 @@ from grader.classroom.grading.beginning import without_addresses
 from grader.classroom.out import terminal
 from grader.classroom.store import FOLDER, Unavailable, locked
 from grader.classroom.walls.bubblewrap import WITHOUT, NoWalls
+from grader.guide.syllabus import syllabus
 
 if TYPE_CHECKING:
     from grader.classroom.grading.loose import Records
@@ -80,7 +81,7 @@ def _say(line: str) -> None:
 
 @app.command()
 def book() -> None:
-    """Make a website of the lessons, in dist/book/."""
+    """Make a website of the lessons in dist/book/, without solutions."""
     from grader.classroom.book.website import Unbuilt, build_book
 
     root = root_of(Path.cwd())
@@ -114,7 +115,7 @@ def progress() -> None:  # the same
 
 @app.command()
 def chips() -> None:  # the same
-    """List the TPU pods that `grader.communication(…, on=POD)` compiles for, without their chips."""
+    """List the TPU pods that programs are compiled for without them."""
 
 
 @app.command()
@@ -136,6 +137,32 @@ def feedback() -> None:
 
 
 @app.command()
+def report(
+    lessons: Annotated[
+        list[str] | None, typer.Argument(help="Lessons, such as 07_matmul. Without: all that are graded.")
+    ] = None,
+    names: Annotated[bool, typer.Option(help="Students by their names; without, they are numbered.")] = False,
+    to: Annotated[Path, typer.Option(help="The file to write.")] = Path("report.html"),
+) -> None:
+    """Write what came out of grading the class as one page: report.html."""
+    from grader.classroom.report.facts import facts_of
+    from grader.classroom.report.page import report_page
+    from grader.classroom.report.papers import papers_of
+    from grader.classroom.store import write
+
+    root = root_of(Path.cwd())
+    papers = papers_of(root, lessons or ())
+    if missing := sorted(set(lessons or ()) - set(papers)):
+        raise Trouble(f"No hand-in to {', '.join(missing)} is graded. Graded are: {', '.join(papers_of(root))}.")
+    if not papers:
+        raise Trouble("Nothing is graded yet, so there is nothing to report. Run `grader grade` first.")
+    titles = {lesson.name: lesson.title for lesson in syllabus()}
+    facts = [facts_of(lesson, of_one) for lesson, of_one in papers.items()]
+    write(to, report_page(facts, titles, with_names=names).encode())
+    _say(f"wrote {to}")
+
+
+@app.command()
 def grade(
     paths: Annotated[
         list[Path] | None,
@@ -145,7 +172,9 @@ def grade(
     again: Annotated[
         list[str] | None, typer.Option(help="A student to grade anew although nothing has changed. May be repeated.")
     ] = None,
-    details: Annotated[bool, typer.Option(help="A line for each hand-in as it is graded.")] = False,
+    details: Annotated[
+        bool, typer.Option(help="A line for each hand-in: as it is graded, and with its mistakes.")
+    ] = False,
     scheduler: Annotated[
         str, typer.Option(help="Run hand-ins on a Dask cluster: its scheduler's address, tcp://HOST:PORT.")
     ] = "",
@@ -155,7 +184,7 @@ def grade(
     as_json: Annotated[bool, typer.Option("--json", help="With PATHS: JSON records on standard output.")] = False,
     seed: Annotated[int, typer.Option(help="With PATHS: the cases' seed; drawn anew when negative.")] = -1,
 ) -> None:
-    """Grade the class: gradebook, grades.csv, feedback. Or, with PATHS, judge notebooks and print marks."""
+    """Grade the class; or, with PATHS, judge notebooks and print marks."""
     if without_walls:
         os.environ[WITHOUT] = "1"
     if paths:
@@ -174,7 +203,7 @@ def _grade_class(workers: int, again: list[str], details: bool, scheduler: str) 
     except Stopped as stop:
         err.print(str(stop), soft_wrap=True)
         raise typer.Exit(130) from None
-    show(rows, out)
+    show(rows, out, details)
     if any(row.problem or row.attention for row in rows):
         raise typer.Exit(1)
 
@@ -245,6 +274,25 @@ def collect(
         out.print(escape(line), soft_wrap=True)
     if any(receipt.problem for receipt in receipts):
         raise typer.Exit(1)
+
+
+@app.command()
+def new(
+    lesson: Annotated[str, typer.Argument(help="The lesson, such as 07_matmul; one that does not exist begins.")],
+    exercise: Annotated[str, typer.Argument(help="Its name, such as center: what students will define.")],
+    form: Annotated[str, typer.Option(help="What an answer is: program, function, table or processes.")] = "program",
+) -> None:
+    """Write the files of a new exercise, which works as it is."""
+    from grader.classroom.course.new import begin_exercise
+
+    root = root_of(Path.cwd())
+    try:
+        files = begin_exercise(root, lesson, exercise, form)
+    except ValueError as error:
+        raise Trouble(str(error)) from None
+    for file in files:
+        _say(f"wrote {file.relative_to(root)}")
+    _say(f"Write over what is in them, prove it as CONTRIBUTING.md says, and begin with `grader build {lesson}`.")
 
 
 @app.command()

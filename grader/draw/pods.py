@@ -22,6 +22,7 @@ from grader.draw.picture import COLOURS, INK, QUIET, SMALL, WRONG, Picture, inch
 
 CHIPS_DRAWN = 512  # chips that are drawn; of a larger pod, as many whole planes as that
 CHIPS_NUMBERED = 64  # chips that are drawn large enough for their devices' numbers
+SMALL_CHIP = 0.075  # inches: the radius of a chip that has no number
 ROW = 4  # planes side by side
 
 
@@ -51,7 +52,8 @@ def pod(
     """The chips of a pod with their hosts, and how the devices along a mesh axis are wired.
 
     One group along the axis is drawn as a ring with its arrows; the others have a colour each. An arrow over more than
-    one wire is red. Planes of a pod with three dimensions stand side by side.
+    one wire is red. Planes of a pod with three dimensions stand side by side; of a step from one to another the number
+    of its goal stands below the chip.
 
     Args:
       where: a pod, such as "v5e:4x4", or the report of `grader.communication(…, on=…)`, which brings mesh and order.
@@ -119,8 +121,8 @@ def _shortened(numbers: Sequence[int]) -> list[int | str]:
 
 def _drawn(chips: Topology, found: Sequence[Route], title: str) -> Figure:
     few = chips.chips <= CHIPS_NUMBERED
-    apart, radius = (0.62, 0.2) if few else (0.26, 0.075)
     wide, high, deep = chips.shape
+    apart, radius = (0.62 if deep == 1 else 0.74, 0.2) if few else (0.26, SMALL_CHIP)
     planes = min(deep, max(1, CHIPS_DRAWN // (wide * high)))
     across, down = wide * apart + 0.35, high * apart + 0.45
     figure, ax = sheet(
@@ -146,7 +148,8 @@ def _drawn(chips: Topology, found: Sequence[Route], title: str) -> Figure:
             cores = range(device, device + chips.chip.devices)
             ax.text(x, y, ", ".join(map(str, cores)), ha="center", va="center", fontsize=8, color=INK, zorder=4)
     if found:
-        _ring(ax, found[0], {d: at(d) for d in found[0].devices if chips.coords[d][2] < planes}, radius)
+        ring = {d: at(d) for d in found[0].devices if chips.coords[d][2] < planes}
+        _ring(ax, found[0], ring, radius, [place[2] for place in chips.coords])
     if planes > 1:
         for z in range(planes):
             x, y = 0.3 + z % ROW * across, 0.5 + z // ROW * down + high * apart + 0.1
@@ -166,26 +169,36 @@ def _host(ax: Axes, corner: tuple[float, float], apart: float, number: int | Non
         ax.text(x + side / 2, y + side / 2, f"host {number}", ha="center", va="center", fontsize=6.5, color=QUIET)
 
 
-def _ring(ax: Axes, route: Route, at: Mapping[int, tuple[float, float]], radius: float) -> None:
-    """Arrows from each device of a group to the next: red over several wires, dashed where a wire is drawn long."""
+def _ring(ax: Axes, route: Route, at: Mapping[int, tuple[float, float]], radius: float, planes: Sequence[int]) -> None:
+    """Each device of a group to the next: red over several wires, dashed where a wire is drawn long.
+
+    `planes` has every device's plane. Where chips are numbered, a step to another plane is told below its chip by the
+    number to which it goes: arrows would cross all that is between. Where they are not, it is a thin line.
+    """
     around = (*route.devices, route.devices[0])
     for (a, b), hops in zip(itertools.pairwise(around), route.hops, strict=True):
         if a not in at or b not in at or not hops:
             continue
+        colour, name = WRONG if hops > 1 else INK, f"{a} to {b}"
+        if planes[a] != planes[b] and radius > SMALL_CHIP:
+            x, y = at[a]
+            ax.text(x, y + radius + 0.07, f"→ {b}", ha="center", va="center", fontsize=6.5, color=colour, gid=name)
+            continue
+        across = planes[a] != planes[b]
         long = hops == 1 and math.dist(at[a], at[b]) > 5 * radius  # round the edge, or from plane to plane
         ax.add_patch(
             FancyArrowPatch(
                 at[a],
                 at[b],
-                arrowstyle="-|>",
+                arrowstyle="-" if across else "-|>",
                 mutation_scale=40 * radius,
-                linewidth=1.4,
+                linewidth=0.5 if across else 1.4,
                 linestyle="--" if long else "-",
                 color=WRONG if hops > 1 else QUIET if long else INK,
                 shrinkA=72 * radius,
                 shrinkB=72 * radius,
-                connectionstyle=f"arc3,rad={0.25 if hops > 1 or long else 0}",
+                connectionstyle=f"arc3,rad={0 if across else 0.25 if hops > 1 or long else 0}",
                 zorder=1.5 if long else 3,
-                gid=f"{a} to {b}",
+                gid=name,
             )
         )

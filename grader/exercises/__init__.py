@@ -2,12 +2,14 @@
 
 from grader.arrays.laid import Array, holds_arrays, values_of
 from grader.arrays.numbers import ROUNDINGS
+from grader.exercises.answers import Layout
 from grader.exercises.case import Case, Draw
 from grader.exercises.exercise import Exercise, Mistake
 from grader.exercises.limits import (
     Besides,
     ByCompiler,
     BytesSent,
+    ChipFlops,
     EitherWay,
     Flops,
     ManualAlong,
@@ -15,6 +17,7 @@ from grader.exercises.limits import (
     Move,
     Moves,
     OneWay,
+    PeakBytes,
     Steps,
     Turns,
     Written,
@@ -27,11 +30,13 @@ __all__ = [
     "Besides",
     "ByCompiler",
     "BytesSent",
+    "ChipFlops",
     "EitherWay",
     "Case",
     "Draw",
     "Exercise",
     "Flops",
+    "Layout",
     "ManualAlong",
     "Meanwhile",
     "Mistake",
@@ -39,6 +44,7 @@ __all__ = [
     "Moves",
     "OneWay",
     "Outcome",
+    "PeakBytes",
     "Steps",
     "Turns",
     "Written",

@@ -29,7 +29,8 @@ class Layout:
 class Ask:
     """What a case asks of an answer. The values of a program's arrays are not among it.
 
-    Where there are `cotangents`, the gradient for them is asked for, too.
+    Where there are `cotangents`, the gradient for them is asked for, too. A program for a `pod` is written for its
+    chips, which are not here.
     """
 
     mesh: Mapping[str, int]
@@ -38,6 +39,7 @@ class Ask:
     explicit: bool = False
     on_devices: bool = False
     cotangents: Any = None
+    pod: str = ""
 
 
 @dataclass(frozen=True)

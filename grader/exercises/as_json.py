@@ -173,7 +173,7 @@ VALUES: Mapping[str, Record] = {
 }
 RECORDS: Mapping[str, Record] = {
     **ANSWERS,
-    "ask": data_class(Ask, mesh=ANY, arguments=ANY, key=TEXT, explicit=FLAG, on_devices=FLAG, cotangents=ANY),
+    "ask": data_class(Ask, mesh=ANY, arguments=ANY, key=TEXT, explicit=FLAG, on_devices=FLAG, cotangents=ANY, pod=TEXT),
     "case": data_class(Case, arguments=ANY, mesh=ANY, explicit=FLAG, cotangents=ANY),
     "spread": data_class(Array, value=PLAIN, spec=SPEC),
     "layout": data_class(Layout, shape=tuple_of(NUMBER), dtype=TEXT, spec=SPEC),

@@ -36,6 +36,7 @@ def asks(exercise: Exercise, cases: Sequence[Case]) -> list[Ask]:
             case.explicit,
             exercise.on_devices,
             _unvalued(case.cotangents),
+            case.pod,
         )
         for case in cases
     ]

@@ -44,8 +44,8 @@ class Mistake:
 class Exercise:
     """One exercise: its worth, its reference, how its cases are drawn, and its mistakes.
 
-    `form` says what an answer is: `"program"`, `"function"`, `"table"` or `"processes"`, each of which is a class of
-    `grader.exercises.forms`.
+    `form` says what an answer is: `"program"`, `"pod"`, `"function"`, `"timetable"`, `"table"` or `"processes"`, each
+    of which is a class of `grader.exercises.forms`.
 
     A program is written with shard_map, unless it is left to the compiler (`by_compiler`). Where it is written
     `against_compiler`, the bytes that a right one sends are held against those of the compiler, which is given the

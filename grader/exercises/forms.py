@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import jax
 import numpy as np
-from jax.sharding import Mesh
+from jax.sharding import AbstractMesh, Mesh
 
 from grader.arrays.described import built, uploaded
-from grader.arrays.meshes import aval, make_mesh, mesh_set_in_a_trace
+from grader.arrays.meshes import abstract_mesh, aval, make_mesh, mesh_set_in_a_trace
 from grader.exercises.answers import Answer, Ask, Layout, Problem, Script, Value
 from grader.exercises.case import Case, Draw
 from grader.exercises.plain import plain
@@ -61,7 +61,7 @@ class Programs(Form):
 
     def answer(self, work: Any, ask: Ask) -> Answer:
         _must_be_callable(work)
-        mesh = make_mesh(ask.mesh, explicit=ask.explicit)
+        mesh = abstract_mesh(ask.mesh) if ask.pod else make_mesh(ask.mesh, explicit=ask.explicit)
         avals = [_avals(a, mesh) for a in ask.arguments.values() if _laid_out(a)]
         fixed = {name: copy.deepcopy(a) for name, a in ask.arguments.items() if not _laid_out(a)}
 
@@ -71,13 +71,19 @@ class Programs(Form):
 
         with _whole_tracebacks(), mesh_set_in_a_trace():
             if ask.cotangents is None:
-                return trace(finished, *avals)
+                return trace(finished, *avals, platform="tpu" if ask.pod else None)
             return trace(with_gradient(finished, len(avals)), *avals, _avals(ask.cotangents, mesh))
 
     def rounds(self, rng: np.random.Generator, shapes: Shapes, *, thorough: bool) -> list[Draw]:
         """Every mesh for grading, two of them for the notebook, and one with equal lengths."""
         shapes = shapes if thorough else shapes[:2]
         return [Draw(rng, shape) for shape in shapes] + [Draw(rng, shapes[0], square=True)]
+
+
+class PodPrograms(Programs):
+    """A program whose cases come in two kinds: small ones, which are run, and one compiled for a pod, which is not."""
+
+    name = "pod"
 
 
 class Functions(Form):
@@ -93,6 +99,16 @@ class Functions(Form):
         _must_be_callable(work)
         result = _something(work(**_built(ask)), work)
         return Value(plain(result), uploaded(functools.partial(work, **_built(ask))) if ask.on_devices else "")
+
+
+class Timetables(Functions):
+    """A function of plain numbers that returns the orders of a pipeline's devices (`grader.timetables`).
+
+    The reference returns the timetables that an answer is held against, by their names: every next one has a smaller
+    bubble, and the last says how many microbatches a device may hold.
+    """
+
+    name = "timetable"
 
 
 class Tables(Form):
@@ -130,7 +146,9 @@ class Processes(Form):
         return {}  # it is only written down here
 
 
-FORMS: Mapping[str, Form] = {form.name: form for form in (Programs(), Functions(), Tables(), Processes())}
+FORMS: Mapping[str, Form] = {
+    form.name: form for form in (Programs(), PodPrograms(), Functions(), Timetables(), Tables(), Processes())
+}
 
 
 class _Unfinished(NotImplementedError):
@@ -157,7 +175,7 @@ def _laid_out(argument: Any) -> bool:
     return any(isinstance(leaf, Layout) for leaf in jax.tree.leaves(argument))
 
 
-def _avals(argument: Any, mesh: Mesh) -> Any:
+def _avals(argument: Any, mesh: Mesh | AbstractMesh) -> Any:
     return jax.tree.map(lambda a: aval(a.shape, a.dtype, a.spec, mesh), argument)
 
 

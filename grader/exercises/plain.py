@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import (
@@ -27,6 +27,8 @@ def plain(value: Any) -> Any:
         return observed_mesh(value)
     if isinstance(value, jax.Array):
         return observed_array(value)
+    if isinstance(value, jax.ShapeDtypeStruct):
+        return _not_made(value)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, P):
@@ -51,6 +53,16 @@ def plain(value: Any) -> Any:
     if array.dtype.kind not in "biufc":
         raise Refused(f"The answer holds a {type(value).__name__}, which is neither a number, text nor array.")
     return array
+
+
+def _not_made(aval: jax.ShapeDtypeStruct) -> dict[str, Any]:
+    """What is known of an array that nobody has made; its spec has an entry for every dimension."""
+    known = {"shape": tuple(aval.shape), "dtype": str(aval.dtype)}
+    if not isinstance(aval.sharding, NamedSharding):
+        return {**known, "mesh": None, "spec": None}
+    mesh, spec = aval.sharding.mesh.shape, aval.sharding.spec
+    entries = (plain(entry) for entry in (*spec, *[None] * (aval.ndim - len(spec))))
+    return {**known, "mesh": " × ".join(f"{name}={n}" for name, n in mesh.items()), "spec": tuple(entries)}
 
 
 def _spelled(part: slice) -> str:

@@ -71,8 +71,8 @@ class Program:
         return self.exported.call(*jax.tree.unflatten(self.exported.in_tree, leaves)[0])
 
 
-def trace(fn: Callable[..., Any], *args: Any) -> Program:
-    """Trace `fn` on `args` (arrays or `aval`s, pytrees of them) into a `Program`.
+def trace(fn: Callable[..., Any], *args: Any, platform: str | None = None) -> Program:
+    """Trace `fn` on `args` (arrays or `aval`s, pytrees of them) into a `Program`, for this platform or the one here.
 
     Debug prints and debug callbacks are left out. Host callbacks raise `Refused`, as does a result
     that is no array; whatever `fn` itself raises passes through.
@@ -88,7 +88,7 @@ def trace(fn: Callable[..., Any], *args: Any) -> Program:
     if any(_is_debug(name) for name in names):
         jitted = _without_debug(traced)
     with without_places():
-        return Program(bytes(export.export(jitted)(*args).serialize()))
+        return Program(bytes(export.export(jitted, platforms=platform and [platform])(*args).serialize()))
 
 
 def with_gradient(fn: Callable[..., Any], count: int) -> Callable[..., Any]:

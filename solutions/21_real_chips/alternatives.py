@@ -7,7 +7,12 @@ import itertools
 import math
 from collections import Counter
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
+from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 
 def hbm__new_results(arguments, results, temporaries, shared, room):
@@ -75,3 +80,49 @@ def two_slices__passes(way, weights, chips, slices):
     """By what each pass brings in."""
     share = weights / chips
     return {"data": 2, "fsdp": 3}[way] * (share - share / slices)
+
+
+def compile_for__dims(shapes, dtype, specs, sizes):
+    """The mesh from pairs, every spec filled up."""
+    pod = AbstractMesh(tuple(sizes[name] for name in sizes), tuple(sizes))
+    full = [P(*spec, *[None] * (len(shape) - len(spec))) for shape, spec in zip(shapes, specs, strict=True)]
+    return tuple(
+        jax.ShapeDtypeStruct(shape, jnp.dtype(dtype), sharding=NamedSharding(pod, spec))
+        for shape, spec in zip(shapes, full, strict=True)
+    )
+
+
+def it_fits__inside(weights, x, *, mesh):
+    """The checkpoint around the product alone; the compiler keeps the batch where it lies."""
+    grow = jax.checkpoint(lambda h, w: h + jax.nn.relu(h @ w))
+
+    def loss(weights, x):
+        last, _ = lax.scan(lambda h, w: (grow(h, w), None), x, weights)
+        return jnp.square(last.astype(jnp.float32)).mean()
+
+    return jax.grad(loss)(weights, x)
+
+
+def it_fits__policy(weights, x, *, mesh):
+    """With a policy that keeps nothing, and the gradient by vjp."""
+    keep = jax.checkpoint_policies.nothing_saveable
+
+    def layer(h, w):
+        return lax.with_sharding_constraint(h + jnp.maximum(h @ w, 0), NamedSharding(mesh, P("x", None))), None
+
+    def loss(weights):
+        return jnp.mean(lax.scan(jax.checkpoint(layer, policy=keep), x, weights)[0].astype(jnp.float32) ** 2)
+
+    _, back = jax.vjp(loss, weights)
+    return back(jnp.float32(1))[0]
+
+
+def bet__collectives(way, data, model, weights, activations):
+    """Collective by collective."""
+
+    def one_pass(n, whole):
+        return (n - 1) * whole / n
+
+    held = weights / model
+    gradients = 2 * one_pass(data, held) if way == "dp" else sum(one_pass(data, held) for _ in range(3))
+    return gradients + 2 * (2 * one_pass(model, activations / data))

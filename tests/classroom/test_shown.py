@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import os
 import shutil
@@ -148,10 +149,10 @@ def test_a_name_of_something_that_is_gone_is_an_error(monkeypatch, table):
 
 
 LOOK = f"""
-import importlib, json, pathlib
+import hashlib, importlib, json, pathlib
 side = pathlib.Path({walls.SIDE!r}, "grader")
 found = [p for p in side.rglob("*") if p.is_file() and p.suffix != ".pyc"]
-there = {{str(p.relative_to(side)): p.read_text("latin-1") for p in found}}
+there = {{str(p.relative_to(side)): hashlib.sha256(p.read_bytes()).hexdigest() for p in found}}
 names = "grader.judging grader.judging.judge grader.cli grader.classroom.store grader.lessons.matmul".split()
 gone = []
 for name in names:
@@ -163,18 +164,22 @@ print(json.dumps([there, gone == names]))
 """
 
 
+def digest(file):
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
 @pytest.mark.skipif(bool(walls.missing()), reason="there are no walls here")
 def test_behind_real_walls_the_shown_files_are_there_and_no_others():
     run = perform([{"source": LOOK}], Limits(cell_seconds=20, seconds=60), Store(None))
     there, gone = json.loads("".join(output["text"] for output in run.outputs[0]))
-    wanted = {str(f.relative_to(PACKAGE)): f.read_text("latin-1") for f in files(*shown.shown())}  # bytes, as text
-    assert there == {**wanted, "lessons/__init__.py": STAND_IN.read_text("latin-1")}
+    wanted = {str(file.relative_to(PACKAGE)): digest(file) for file in files(*shown.shown())}
+    assert there == {**wanted, "lessons/__init__.py": digest(STAND_IN)}
     assert gone
 
 
 def test_what_templates_fork_is_in_the_folder_inside():
     """They are named, since what they import is not to be imported here."""
     judge = Judge()
-    for template in (workers(), judge.evaluators, judge.launchers):
+    for template in (workers(), judge.evaluators, judge.launchers, judge.compilers):
         tree = ast.parse((PACKAGE / "classroom/inside" / f"{template.role}.py").read_text())
         assert "ROLE" in {target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets}

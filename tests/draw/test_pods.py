@@ -43,3 +43,15 @@ def test_a_large_pod_is_drawn_in_part_and_told_in_a_few_lines():
 def test_an_axis_needs_a_mesh_that_has_it(mesh, axis, part):
     with pytest.raises(ValueError, match=part):
         draw.pod("v5e:4x4", mesh, axis=axis)
+
+
+def test_between_planes_numbers_stand_in_place_of_arrows_that_would_cross_each_other():
+    picture = draw.pod("v5p:2x2x2", {"x": 8}, axis="x")
+    axes = picture.figure.axes[0]
+    order = topology("v5p:2x2x2").order({"x": 8})
+    steps = list(zip(order, (*order[1:], order[0]), strict=True))
+    arrows = {patch.get_gid() for patch in axes.patches}
+    told = {text.get_gid(): text.get_text() for text in axes.texts}
+    for a, b in steps:
+        name, same_plane = f"{a} to {b}", a // 4 == b // 4
+        assert (name in arrows, told.get(name)) == ((True, None) if same_plane else (False, f"→ {b}"))

@@ -29,6 +29,7 @@ from traitlets.config import Config, PyFileConfigLoader
 
 from grader.arrays.fresh import SEED
 from grader.classroom.course.frame import bare, framed, titles
+from grader.classroom.course.headings import with_points
 from grader.classroom.course.index import START_PAGE, TABLE, start_page
 from grader.classroom.course.kept import MADE_BY_TOOLS, enter, remove, set_aside
 from grader.classroom.course.late import enter_due_dates
@@ -102,8 +103,11 @@ def nbgrader(root: Path) -> NbGraderAPI:
 
 
 def pair(source: Path) -> Path:
-    """Write the solution notebook of a lesson; outputs stay where the cell has not changed."""
+    """Write the solution notebook of a lesson, and its points into the source; outputs stay where the cell has not
+    changed."""
     root = source.parents[2]
+    if (text := with_points(source.read_text())) != source.read_text():
+        source.write_text(text)
     nb = mark(bare(jupytext.read(source, fmt="md:myst")), source.stem.split("_")[0])
     nb = framed(nb, source.stem, titles(lessons(root)), published(root))
     nb.metadata = nbformat.from_dict(PYTHON)

@@ -17,9 +17,11 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer
 
 from grader.check import Mark
+from grader.chips.compiling import libtpu_version
 from grader.classroom.course.notebook import checked, restore
 from grader.classroom.grading.clerks import HAND_IN_SECONDS
 from grader.classroom.grading.display import harmless_outputs, output
+from grader.classroom.grading.findings import FINDING, Finding, finding
 from grader.classroom.grading.watching import with_offers
 from grader.classroom.handins.handin import registered_release
 from grader.classroom.inside.limits import Limits
@@ -95,7 +97,7 @@ def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Stor
     for number, cell in enumerate(cell for cell in nb.cells if cell.cell_type == "code"):
         cell.execution_count = None
         if name := checked(cell):
-            cell.outputs = _outputs(judged[name])
+            cell.outputs = _outputs(judged[name], finding(judged[name].verdict, run.answers.get(name)))
             verdicts.append(judged[name].verdict)
         else:
             outputs = lesson.outputs.get(cell.source) if number in run.spare_cells else run.outputs.get(number)
@@ -126,7 +128,8 @@ def _judged(exercise: Exercise, run: Run, seed: int, judge: Judge, store: Store)
 
 
 def verdict_key(exercise: Exercise, seed: int, answers: Any) -> str:
-    return key(version(*shown(), *DECIDES), exercise.name, exercise.points, seed, answers)
+    """A verdict depends on the TPU's compiler too: an answer that nobody could compile is judged once it is here."""
+    return key(version(*shown(), *DECIDES), libtpu_version(), exercise.name, exercise.points, seed, answers)
 
 
 def _legible(name: str, answers: Any, seed: int) -> Any:
@@ -141,11 +144,11 @@ def _legible(name: str, answers: Any, seed: int) -> Any:
     return answers
 
 
-def _outputs(judged: Judged) -> list[NotebookNode]:
+def _outputs(judged: Judged, found: Finding) -> list[NotebookNode]:
     """A check cell's outputs: the card, then the points as nbgrader wants them, a number within [0, worth]."""
     verdict = judged.verdict
     points = Mark(min(max(verdict.points, 0.0), verdict.worth))
-    record = {"grader": [asdict(outcome) for outcome in verdict.outcomes]}
+    record = {"grader": [asdict(outcome) for outcome in verdict.outcomes], FINDING: asdict(found)}
     card = {"text/html": judged.html, "text/plain": judged.text}
     return [
         output("display_data", data=card, metadata=record),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,13 +21,14 @@ from grader.classroom.course.build import build, configuration, gradebook, is_re
 from grader.classroom.course.demo import make_class
 from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.clerks import HAND_IN_SECONDS, Lost, by_clerks
-from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
+from grader.classroom.grading.progress import EachMinute, Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, Row, record, write_page
 from grader.classroom.grading.summary import write_csv, write_totals
 from grader.classroom.handins.roster import enter_people, read_roster
-from grader.classroom.store import FOLDER, Unavailable, locked
+from grader.classroom.store import FOLDER, Unavailable, locked, write
 from grader.classroom.walls import bubblewrap as walls
 
+MOVED = f"{FOLDER}/moved.json"
 DEMO = "07_matmul"  # the lesson that a demo class hands in
 
 
@@ -75,9 +77,21 @@ def _whole_class(root: Path, console: Console, options: Options) -> list[Row]:
         run_ahead(hand_ins, options.scheduler, console)
     rows = _graded(hand_ins, options, console, seconds_of(root))
     write_csv(rows, root / "grades.csv")
+    _keep_moves(rows, root / MOVED)
     if (plan := plan_of(root)).own:
         write_totals(rows, plan, root / "totals.csv")
     return rows
+
+
+def _keep_moves(rows: Sequence[Row], file: Path) -> None:
+    """Keep, for the report, whose points moved, by exercise before and now; until points move again."""
+    moved = [
+        [row.hand_in.student, row.hand_in.lesson, [[name, *points] for name, points in row.moved.items()]]
+        for row in rows
+        if row.moved
+    ]
+    if moved:
+        write(file, json.dumps(moved).encode())
 
 
 def seconds_of(root: Path) -> float:
@@ -112,12 +126,14 @@ def _demo(root: Path, console: Console) -> list[HandIn]:
 def _graded(hand_ins: Sequence[HandIn], options: Options, console: Console, seconds: float) -> list[Row]:
     """A row for each hand-in, in their order; the progress is shown meanwhile."""
     rows: dict[HandIn, Row] = {}
+    line = EachMinute(console, "Grading", len(hand_ins))
     with progress_bar(console) as progress:
         bar = progress.add_task("Grading", total=len(hand_ins), rate="")
         try:
             for row in _all_rows(hand_ins, options, seconds):
                 rows[row.hand_in] = row
                 progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
+                line.step()
                 if options.details:
                     progress.console.print(_line(row), highlight=False)
         except KeyboardInterrupt:

@@ -27,6 +27,7 @@ from grader.classroom.course.late import lateness
 from grader.classroom.course.notebook import CHECK
 from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.execute import REACHED, Grading, grade_notebook, grading_of
+from grader.classroom.grading.findings import Finding, finding
 from grader.classroom.handins.archive import Unreadable
 from grader.classroom.handins.handin import give_name, registered_release
 from grader.classroom.handins.reading import read
@@ -34,9 +35,12 @@ from grader.classroom.store import FOLDER, Store, kept_in, key, write
 from grader.classroom.verdicts.judge import GRADER_WORKS, shared_judge
 from grader.classroom.walls.bubblewrap import NoWalls
 from grader.exercises.verdict import Verdict
+from grader.judging.pods import POD
 
 MOST_REASON = 500  # characters of a reason that nbgrader gives
-LOCKED_TRIES = 3  # of a step of nbgrader's, when another process has the gradebook locked
+CROSSED_TRIES = 3  # of a step of nbgrader's, when another process is at the gradebook
+# What such a step then says: that it is locked, or that the student, who has handed in to two lessons, is there by now.
+CROSSED = ("locked", "IntegrityError")
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class HandIn:
 class Row:
     """A hand-in's marks: points by exercise from nbgrader's gradebook, or the problem with the hand-in.
 
-    `before` holds the points of an earlier grading that this one replaced; `missed` names what went wrong;
+    `before` holds the points of an earlier grading that this one replaced; `findings` say what the judge found;
     `attention` holds the reasons why a person should look at it. `late` points are taken off in all; the exercises that
     are a `bonus` add points, and nothing to what there is to be had.
     """
@@ -70,7 +74,7 @@ class Row:
     worth: dict[str, float] = field(default_factory=dict)
     problem: str = ""
     before: dict[str, float] = field(default_factory=dict)
-    missed: str = ""
+    findings: tuple[Finding, ...] = ()
     attention: tuple[str, ...] = ()
     late: float = 0.0
     bonus: frozenset[str] = frozenset()
@@ -168,12 +172,12 @@ def _api(root: Path) -> NbGraderAPI:
 
 def _problem(step: Callable[..., dict[str, Any]], hand_in: HandIn) -> str:
     """Why a step of nbgrader's failed; "" when it did not."""
-    for _ in range(LOCKED_TRIES):
+    for _ in range(CROSSED_TRIES):
         result = step(hand_in.lesson, hand_in.student, force=True)
         if result["success"]:
             return ""
         log = "\n".join((result.get("error", ""), result.get("log", "")))  # the log has the cause
-        if "locked" not in log:
+        if not any(sign in log for sign in CROSSED):
             break
     if "MemoryError" in log:
         raise MemoryError
@@ -203,21 +207,11 @@ def _row(hand_in: HandIn, verdicts: Sequence[Verdict]) -> Row | None:
             hand_in,
             {name: grades[name].score for name in names},
             {name: grades[name].max_score for name in names},
-            missed=_missed(verdicts),
+            findings=tuple(map(finding, verdicts)),
             attention=tuple(_attention(verdicts, sorted(name for name in grades if grades[name].needs_manual_grade))),
             late=submission.late_submission_penalty or 0.0,
             bonus=plan_of(hand_in.root).of(hand_in.lesson).bonus,
         )
-
-
-def _missed(verdicts: Sequence[Verdict]) -> str:
-    """The named mistakes, exercise by exercise; many exercises that were left open are counted."""
-    missed = [(verdict.exercise, verdict.failure) for verdict in verdicts if verdict.failure]
-    blank = [(name, outcome) for name, outcome in missed if outcome.open]
-    if len(blank) > 5:
-        missed = [m for m in missed if m not in blank] + [(f"{len(blank)} exercises", blank[0][1])]
-    said = (f"{name}: {'no answer' if o.open else o.mistake or o.check}" for name, o in missed)
-    return ", ".join(said) or "nothing"
 
 
 def _attention(verdicts: Sequence[Verdict], by_hand: Sequence[str]) -> Iterator[str]:
@@ -225,5 +219,7 @@ def _attention(verdicts: Sequence[Verdict], by_hand: Sequence[str]) -> Iterator[
     failures = [(verdict.exercise, verdict.failure.check) for verdict in verdicts if verdict.failure]
     if unreached := [name for name, check in failures if check == REACHED]:
         yield f"it stopped before {unreached[0]}"
+    if any(verdict.failure.check == POD and verdict.failure.open for verdict in verdicts if verdict.failure):
+        yield "a program for a pod could not be compiled: is the TPU's compiler here (`grader chips`)?"
     yield from (f"the grader failed on {name}" for name, check in failures if check == GRADER_WORKS)
     yield from (f"a grade by hand of {name} is to be looked at again" for name in by_hand)

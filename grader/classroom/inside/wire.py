@@ -15,10 +15,13 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import Blocks
 from grader.arrays.laid import Array
+from grader.chips.compiling import Request
+from grader.chips.report import Fit
 from grader.exercises.as_json import LEGIBLE, PLAIN, PROGRAM, SPEC, to_json, value_from_json
 from grader.exercises.codecs import FLAG, Codec, data_class, optional, plain_type, refusing, tuple_of
 from grader.programs.execution import Ran, Result
 from grader.programs.program import Program
+from grader.programs.repairs import WAYS, Repair
 from grader.programs.structure import COLLECTIVE_KINDS, Collective, Manual, Structure
 
 MOST_COUNTED = 1 << 62  # bytes or FLOPs that any count may say
@@ -32,6 +35,19 @@ def question(program: Program) -> dict[str, Any]:
 def run_of(mesh: Mapping[str, int], arrays: Sequence[Array], specs: Sequence[P]) -> dict[str, Any]:
     """The second half of a question: run it on these arrays, and hold its results against these specs."""
     return {"mesh": SIZES.write(mesh), "arrays": ARRAYS.write(tuple(arrays)), "specs": SPECS.write(tuple(specs))}
+
+
+def to_compile(asked: Request) -> dict[str, Any]:
+    """A question to a compiler: the program, and for which pod and layouts."""
+    return {"facts": asked.facts, "program": PROGRAM.write(Program(asked.program))}
+
+
+def request_in(question: Mapping[str, Any]) -> Request:
+    """The inverse of `to_compile`; the judge alone asks."""
+    facts = question["facts"]
+    order, arguments, donated = (tuple(facts[name]) for name in ("order", "arguments", "donated"))
+    program = PROGRAM.read(question["program"]).artefact
+    return Request(program, facts["pod"], facts["mesh"], order, arguments, donated)
 
 
 def inputs(question: Mapping[str, Any]) -> tuple[Mapping[str, int], tuple[Array, ...], tuple[P, ...]]:
@@ -120,4 +136,14 @@ STRUCTURE = data_class(
 LAYOUT = Codec(lambda layout: layout[:LONGEST], NAME.read)
 RESULT = data_class(Result, blocks=BLOCKS, layout=LAYOUT, as_asked=FLAG)
 SENT = tuple_of(COLLECTIVE)
-RAN = data_class(Ran, results=tuple_of(RESULT), flops=COUNT, compiled=SENT, unwritten=SENT)
+ALL_RESULTS = tuple_of(RESULT)
+REPAIR = data_class(Repair, kind=NAME, number=COUNT, way=plain_type(str, WAYS.__contains__), axes=NAMES, along=NAMES)
+REPAIRS = tuple_of(REPAIR)
+RAN = data_class(Ran, results=ALL_RESULTS, flops=COUNT, peak_bytes=COUNT, compiled=SENT, unwritten=SENT)
+REFUSAL = plain_type(str, lambda words: len(words) <= 10 * LONGEST)
+FIT = data_class(
+    Fit,
+    refusal=Codec(lambda words: words[: 10 * LONGEST], lambda body: LEGIBLE.read(REFUSAL.read(body))),
+    held=COUNT,
+    flops=COUNT,
+)

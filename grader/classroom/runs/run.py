@@ -32,13 +32,16 @@ from grader.classroom.course.plan import plan_of
 from grader.classroom.course.taken import taken
 from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
+from grader.classroom.inside.wire import REPAIR
 from grader.classroom.runs.slices import needed, slices, spare_examples
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, message_in, steadily
 from grader.exercises.as_json import to_json
 from grader.exercises.case import Case
+from grader.exercises.codecs import optional
 from grader.exercises.collecting import asks
 from grader.lessons import find
+from grader.programs.repairs import Repair
 
 
 @dataclass(frozen=True)
@@ -228,7 +231,16 @@ def workers() -> Template:
     return Template("worker")
 
 
-def watch_answers(cells: Sequence[Cell], missed: Mapping[str, tuple[Case, str]], setup: Setup) -> Mapping[str, Any]:
+@dataclass(frozen=True)
+class Watched:
+    """What is to be watched: an answer on a case where it misses a check, and the repair that would make it right."""
+
+    case: Case
+    check: str
+    repair: Repair | None = None
+
+
+def watch_answers(cells: Sequence[Cell], missed: Mapping[str, Watched], setup: Setup) -> Mapping[str, Any]:
     """What there is to watch of answers, each on a case where it misses a check, as one worker reports it.
 
     Nothing of it is believed. Of the cells those run that one of these answers needs, as they were typed; where nobody
@@ -240,9 +252,9 @@ def watch_answers(cells: Sequence[Cell], missed: Mapping[str, tuple[Case, str]],
     todo: list[dict[str, Any]] = []
     for k in sorted(before | places.keys()):
         if k in places:
-            case, check = missed[places[k]]
-            step = {"check": places[k], "expression": cells[k].source, "watch": to_json(case), "missed": check}
-            todo.append(step)
+            seen = missed[places[k]]
+            step = {"check": places[k], "expression": cells[k].source, "watch": to_json(seen.case)}
+            todo.append({**step, "missed": seen.check, "repair": optional(REPAIR).write(seen.repair)})
         elif not cells[k].check:
             todo.append({"source": cells[k].source})
     return perform(todo, setup.limits, setup.store).answers if missed else {}

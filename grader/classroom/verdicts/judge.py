@@ -14,6 +14,8 @@ from functools import cached_property
 from typing import Any
 
 from grader.arrays.devices import as_flags, eight_devices
+from grader.chips.compiling import NoCompiler, Request, how_to_get, known_answer, libtpu
+from grader.chips.report import Fit, fit_of
 from grader.classroom.inside import wire
 from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import PACKAGE
@@ -27,15 +29,18 @@ from grader.exercises.exercise import Exercise
 from grader.exercises.verdict import Outcome, Verdict
 from grader.jax_versions import timeouts
 from grader.judging.behaviour import Execution, specs_due
+from grader.judging.compilations import Compilation
 from grader.judging.judge import judge
 from grader.judging.together import job_of
 from grader.processes.launch import Launch, launch_of
-from grader.programs.execution import Failed, Ran
+from grader.programs.execution import Failed, Ran, Result
 from grader.programs.program import Program
+from grader.programs.repairs import Repair
 from grader.programs.structure import Structure
 
 JUDGE_SECONDS = 60.0  # for one exercise: compiling and running it on every case
 LAUNCH_SECONDS = 180.0  # the same where it is run in several processes
+COMPILER = replace(Limits(), seconds=300)  # for one compilation for a pod
 # What a verdict depends on, besides the answer and what runs behind the walls.
 DECIDES = tuple(PACKAGE / room for room in ("lessons", "judging", "classroom/verdicts"))
 GRADER_WORKS = "grader"  # the check that is missed when judging itself fails
@@ -66,8 +71,22 @@ class Evaluated(Execution):
         return wire.STRUCTURE.read(self._description["structure"])
 
     def run(self) -> Ran:
-        question = wire.question(self.program)
-        return wire.RAN.read(self.ask({**question, **wire.run_of(self.case.mesh, self.operands, specs_due(self.case))}))
+        return wire.RAN.read(self.ask(self._to_run))
+
+    @cached_property
+    def repairs(self) -> tuple[Repair, ...]:
+        return wire.REPAIRS.read(self.ask({**wire.question(self.program), "repairs": True})["repairs"])
+
+    def results_with(self, repair: Repair) -> tuple[Result, ...]:
+        try:
+            return wire.ALL_RESULTS.read(self.ask({**self._to_run, "repair": wire.REPAIR.write(repair)})["results"])
+        except Ended as end:  # it was our change that ended the evaluator, and nothing else is asked of it
+            raise Failed("Ended", str(end)) from end
+
+    @property
+    def _to_run(self) -> dict[str, Any]:
+        """The program, what it is run on, and what its results are held against."""
+        return {**wire.question(self.program), **wire.run_of(self.case.mesh, self.operands, specs_due(self.case))}
 
 
 class Judge:
@@ -78,6 +97,7 @@ class Judge:
             "evaluator", limits=replace(Limits(), seconds=seconds), flags=as_flags(timeouts(2, 5))
         )
         self.launchers = Template("launcher", limits=replace(Limits(), seconds=max(seconds, LAUNCH_SECONDS)))
+        self.compilers = Template("compiler", limits=COMPILER)
 
     def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
         eight_devices()  # for references and mistakes, which are ours
@@ -102,17 +122,17 @@ class Judge:
             return present(judge(exercise, cases, answers))
 
         def decide() -> Judged:
+            doubts: list[Ended] = []
+
+            def executed(program: Program, case: Case) -> Execution | Compilation:
+                if case.pod:
+                    return Compilation(program, case, functools.partial(_compiled, self.compilers, doubts))
+                return Evaluated(program, case, ask)
+
             with template.fork() as fork:
                 ask = functools.partial(_ask, fork)
-                return present(
-                    judge(
-                        exercise,
-                        cases,
-                        answers,
-                        lambda program, case: Evaluated(program, case, ask),
-                        lambda script, case: _launch(script, case, ask),
-                    )
-                )
+                found = judge(exercise, cases, answers, executed, lambda script, case: _launch(script, case, ask))
+            return replace(present(found), doubtful=any(end.doubtful for end in doubts))
 
         try:
             return steadily(decide)
@@ -120,8 +140,8 @@ class Judge:
             return replace(no_marks(exercise, "runs", _why(end, template.limits)), doubtful=end.doubtful)
 
     def close(self) -> None:
-        self.evaluators.kill()
-        self.launchers.kill()
+        for template in (self.evaluators, self.launchers, self.compilers):
+            template.kill()
 
 
 def _launch(script: Script, case: Case, ask: Callable[[dict[str, Any]], dict[str, Any]]) -> Launch:
@@ -131,6 +151,26 @@ def _launch(script: Script, case: Case, ask: Callable[[dict[str, Any]], dict[str
         return launch_of(reply)
     except ValueError as error:
         raise Ended(f"The processes answered what is no answer: {error}") from error
+
+
+def _compiled(compilers: Template, doubts: list[Ended], asked: Request) -> Fit:
+    """What the compiler of a pod says, as a process behind the walls reports it; or what it has said before.
+
+    Raises NoCompiler where it cannot be had, or came to no end.
+    """
+    if known := known_answer(asked):
+        return fit_of(asked, known)
+    if libtpu() is None:
+        raise NoCompiler(f"it is not among the compilations that are stored with the course. {how_to_get()}")
+    try:
+        with compilers.fork() as fork:
+            return wire.FIT.read(_ask(fork, wire.to_compile(asked)))
+    except (Failed, ValueError) as error:
+        raise NoCompiler(f"the compiler for {asked.pod} fails on it: {error}") from None
+    except Ended as end:
+        doubts.append(end)
+        seconds = f"was not done after {compilers.limits.seconds:g} seconds, and was stopped"
+        raise NoCompiler(f"compiling for {asked.pod} {seconds if end.late else f'came to no end: {end}'}") from None
 
 
 def _ask(fork: Fork, question: dict[str, Any]) -> dict[str, Any]:

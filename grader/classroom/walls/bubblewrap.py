@@ -149,6 +149,7 @@ def _system() -> list[Path]:
                 Path("/usr"),
                 Path("/etc/ld.so.cache"),
                 Path("/etc/localtime"),
+                Path("/sys/devices/system/cpu/possible"),  # libtpu counts processors there, and nowhere else
             )
             if p.exists() and p != Path("/")
         }

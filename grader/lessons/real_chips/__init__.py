@@ -1,4 +1,4 @@
 """What a pod would do with a program, by its own compiler.
 
-Its files, in the order of the text: `memory`, `transfers`, `places`, `money`.
+Its files, in the order of the text: `asking`, `memory`, `choices`, `transfers`, `bets`, `places`, `money`.
 """

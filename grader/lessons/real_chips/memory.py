@@ -1,8 +1,14 @@
-"""§ 2: the memory of one device, as the compiler counts it."""
+"""§ 2: the memory of one device as the compiler counts it, and a program that has too little of it."""
 
 from __future__ import annotations
 
-from grader.exercises import Case, Exercise
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.exercises import Array, Case, ChipFlops, Exercise, Layout
 
 GIB = 2**30
 ROOMS = {"v5e": 15.75, "v6e": 31.25, "v5p": 95.74}  # GiB that a program may have
@@ -72,3 +78,77 @@ def gigabytes_for_gibibytes(arguments, results, temporaries, shared, room):
     """The bytes are right, the comparison is not: the compiler's G is 2³⁰ bytes, 7 % more than 10⁹."""
     total = arguments + results + temporaries - shared
     return total, total <= room * 1e9
+
+
+# A stack of layers whose activations do not fit, unless the backward pass computes them anew.
+
+LAYERS, WIDTH, TOKENS = 32, 4096, 8 * 40_960
+PRODUCT = 2 * TOKENS * WIDTH * WIDTH // 8  # FLOPs of one device in one product of a layer
+
+
+def _loss(weights, x):
+    """The mean square of what comes out of the stack."""
+    for w in weights:
+        x = x + jax.nn.relu(x @ w)
+    return jnp.mean(x.astype(jnp.float32) ** 2)
+
+
+def _stacked(weights, x, mesh, wrap=lambda layer: layer):
+    """The same loss as a scan, its layers wrapped."""
+
+    def layer(h, w):
+        return lax.with_sharding_constraint(h + jax.nn.relu(h @ w), NamedSharding(mesh, P("x"))), None
+
+    return jnp.mean(lax.scan(wrap(layer), x, weights)[0].astype(jnp.float32) ** 2)
+
+
+it_fits = Exercise(
+    "it_fits", points=4, reference=jax.grad(_loss), form="pod", by_compiler=True, mesh_shapes=((8,), (4,))
+)
+
+
+@it_fits.cases
+def _(draw):
+    """Three small layers, which are run; and once 32 large ones, for the compiler of a v5e:2x4 alone."""
+    n = draw.mesh("x")["x"]
+    width, tokens = 2 * n, 3 * n
+    weights, x = draw.values(3, width, width) / 16, draw.values(tokens, width)
+    weights *= draw.rng.uniform(0.9, 1.1, weights.shape).astype(weights.dtype)  # no sum is 0, where relu has a corner
+    yield Case({"weights": Array(weights, P(None, "x")), "x": Array(x, P("x"))}, draw.mesh("x"), P())
+    if draw.square:
+        weights, x = (
+            Layout((LAYERS, WIDTH, WIDTH), "bfloat16", P(None, "x")),
+            Layout((TOKENS, WIDTH), "bfloat16", P("x")),
+        )
+        flops = ChipFlops((3 * LAYERS - 1) * PRODUCT, 4 * LAYERS * PRODUCT)
+        yield Case({"weights": weights, "x": x}, {"x": 8}, limits=[flops], pod="v5e:2x4")
+
+
+@it_fits.mistake
+def kept_every_activation(weights, x, *, mesh):
+    """Between the two passes something waits in memory of each of the 32 layers. What of one layer could be computed
+    again, once the backward pass comes to it? (To compute the whole loss again is of no help: then its activations wait
+    all the same, all at once.)"""
+    return jax.grad(_stacked)(weights, x, mesh)
+
+
+@it_fits.mistake
+def kept_the_products(weights, x, *, mesh):
+    """Your policy keeps the results of the products: that spares FLOPs, and memory is what is short here. What is
+    there to keep of a layer at least?"""
+
+    def wrap(layer):
+        return jax.checkpoint(layer, policy=jax.checkpoint_policies.dots_saveable)
+
+    return jax.grad(_stacked)(weights, x, mesh, wrap)
+
+
+@it_fits.mistake
+def cut_the_way_back(weights, x, *, mesh):
+    """It fits, for there is no way back: `stop_gradient` keeps each layer from hearing of the layers behind it. What is
+    to be forgotten are the activations, not their gradients."""
+
+    def wrap(layer):
+        return lambda h, w: layer(lax.stop_gradient(h), w)
+
+    return jax.grad(_stacked)(weights, x, mesh, wrap)

@@ -1,4 +1,4 @@
-"""§ 7, 8: what of the peak a run reached, and what crosses from one slice to another."""
+"""§ 8, 9: what of the peak a run reached, and what crosses from one slice to another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""§ 5, 6: which devices a line names, and how far they stand from one another."""
+"""§ 6, 7: which devices a line names, and how far they stand from one another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""§ 3, 4: the collectives of a compiled program, and what runs beside each."""
+"""§ 3, 5: the collectives of a compiled program, and what runs beside each."""
 
 from __future__ import annotations
 
