@@ -20,7 +20,7 @@ from grader.classroom.course.headings import exercise_heading
 from grader.classroom.course.index import start_page
 from grader.classroom.course.notebook import checks, grade_id
 from grader.classroom.course.plan import PLAN, LessonPlan, Plan, exercises_of, plan_of
-from grader.classroom.course.taken import STAYS, cut, taken
+from grader.classroom.course.taken import NEXT, STAYS, cut, taken
 from grader.classroom.grading.grade import hand_ins_of
 from grader.classroom.grading.record import HandIn, record
 from grader.classroom.grading.summary import write_csv, write_totals
@@ -71,6 +71,7 @@ def test_what_is_left_out_of_any_lesson_leaves_nothing_that_leads_to_it(root, al
         spoken = [one for one in ours.left_out if f"`{one}`" in text_of(bare(nb))]
         assert all(f"`{one}`" in nb.cells[0].source for one in spoken)
         assert len({cell.id for cell in nb.cells}) == len(nb.cells)
+        assert NEXT not in text_of(nb) or name == max(all_lessons), "every second lesson is taken"
         again = taken(nb, name, ours, root)
         assert again == nb, "what is framed already is framed no other way"
 
