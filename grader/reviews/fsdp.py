@@ -26,8 +26,8 @@ def gathers_of_a_step(rng: np.random.Generator) -> Question:
     layers, kind = int(rng.integers(4, 40)), str(rng.choice(["all_gather", "reduce_scatter"]))
     answer = 2 * layers if kind == "all_gather" else layers
     return Question(
-        f"FSDP, {layers} layers with one matrix each; each is gathered in a scan under jax.checkpoint. How many times "
-        f"does a {kind} run in a step's loss and gradient?",
+        f"FSDP, {layers} layers with one matrix each; each is gathered in a scan under jax.checkpoint. How many "
+        f"{kind}s of matrices run in a step's loss and gradient?",
         answer,
         "A layer is gathered on the way forwards and once more on the way back; its gradient is reduced once.",
     )

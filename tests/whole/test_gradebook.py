@@ -26,6 +26,7 @@ from grader.classroom.course.build import configuration, gradebook
 from grader.classroom.grading import record as recording
 from grader.classroom.grading.grade import MOVED, grade_class, write_feedback
 from grader.classroom.grading.record import HandIn, record
+from grader.classroom.report.papers import moves
 from grader.classroom.store import Unavailable
 
 ONLY_STUDENTS = ("ben", "emil", "finn", "gina", "hugo")  # that these tests do without
@@ -110,9 +111,9 @@ def test_a_fixed_check_moves_only_whom_it_concerns_and_runs_no_code_again(course
     after = times(course, "autograded/*/*/*.ipynb")
     assert [path.parts[-3] for path in before if after[path] != before[path]] == ["dora"]
     assert times(course, ".grading/runs/*/*") == runs
-    moves = said[said.index("Moved since") :]
-    assert "case3 2 → 4" in moves or "case3 0 → 4" in moves, said
-    assert "dora" in moves and "ada" not in moves.split("Feedback")[0]
+    told = said[said.index("Moved since") :]
+    assert "case3 2 → 4" in told or "case3 0 → 4" in told, said
+    assert "dora" in told and "ada" not in told.split("Feedback")[0]
     assert moves(course)["dora", mini.LESSON]["case3"][1] == 4  # and the report will say so
     assert comment(course, "ada", "case3") == "Late." and "ada,01_mini,5.5" in (course / "grades.csv").read_text()
 

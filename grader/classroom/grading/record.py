@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
+from nbgrader import api as nbgraders
 from nbgrader.api import MissingEntry
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
@@ -167,7 +168,18 @@ def write_page(hand_in: HandIn) -> str:
 def _api(root: Path) -> NbGraderAPI:
     warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader's own, and nobody's concern here
     logging.getLogger("tornado.application").setLevel(logging.CRITICAL)  # nbgrader logs there what it also raises
+    _share_engines()
     return nbgrader(root)
+
+
+@functools.cache
+def _share_engines() -> None:
+    """Have nbgrader's gradebooks of one database share an engine of SQLAlchemy, for as long as this process lives.
+
+    Eleven are opened for a hand-in, and a new engine has to compile every statement again: a fifth of the time that
+    recording a hand-in takes. To close a gradebook still closes its connections.
+    """
+    nbgraders.create_engine = functools.cache(nbgraders.create_engine)
 
 
 def _problem(step: Callable[..., dict[str, Any]], hand_in: HandIn) -> str:

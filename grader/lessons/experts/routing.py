@@ -62,9 +62,9 @@ def logits_for_weights(x, router, k):
 
 @route.mistake
 def router_in_bfloat16(x, router, k):
-    """The product with the router was rounded to bfloat16, which has eight bits: logits of 20.08 and 20.1 become equal,
-    and a token goes to another expert. A router is small, and everything after it depends on it. In which type should
-    it compute?"""
+    """The product with the router was rounded to bfloat16, which keeps eight significant bits: logits of 20.08 and 20.1
+    become equal, and a token goes to another expert. A router is small, and everything after it depends on it. In which
+    type should it compute?"""
     scores = jnp.asarray(x, jnp.bfloat16) @ jnp.asarray(router, jnp.bfloat16)
     return _weighed(x, router, k, scores.astype(jnp.float32))
 

@@ -210,8 +210,8 @@ def nothing_said(params, x, y, *, mesh):
     open, and with few examples on a device the compiler sends activations, too: another program, chosen for this batch.
     Where can you say that examples stay where they are?"""
     value, gradients = jax.value_and_grad(loss)(params, x, y)
-    lies = [{"W": P("fsdp"), "b": P()} for _ in params]
-    return value, jax.tree.map(lambda g, spec: _said(mesh, *spec)(g), gradients, lies)
+    asked = [{"W": CUT, "b": P()} for _ in params]
+    return value, jax.tree.map(lambda g, spec: _said(mesh, *spec)(g), gradients, asked)
 
 
 @by_specs.mistake
@@ -261,8 +261,7 @@ def _squares(tree):
 
 
 def _stepped(params, moments, value, gradients, squares, limit):
-    clipped = scaled(gradients, jnp.minimum(1, limit / jnp.sqrt(squares)))
-    return value, *adam(params, moments, clipped)
+    return value, *adam(params, moments, scaled(gradients, jnp.minimum(1, limit / jnp.sqrt(squares))))
 
 
 def _whole_step(params, moments, x, y, limit):
@@ -300,11 +299,11 @@ def _fsdp(params, moments, x, y, limit, mesh, body, check_vma=True):
     lies = [{"W": CUT, "b": P()} for _ in params]
     state = {"mean": lies, "square": lies}
 
-    def on_device(params, moments, x, y):
+    def each(params, moments, x, y):
         return body(params, moments, x, y, limit)
 
     ins, outs = (lies, state, CUT, CUT), (P(), lies, state)
-    return device_map(on_device, mesh, ins, outs, check_vma)(params, moments, x, y)
+    return device_map(each, mesh, ins, outs, check_vma)(params, moments, x, y)
 
 
 def _parts(gradients):

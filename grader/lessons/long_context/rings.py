@@ -125,6 +125,18 @@ def sums_never_rescaled(q, k, v, *, mesh):
     return _ring(q, k, v, mesh, merge=_unscaled)
 
 
+def _weights_only(total, new):
+    top, weight, _ = merged(total, new)
+    return top, weight, total[2] + new[2]
+
+
+@ring_attention.mistake
+def values_never_rescaled(q, k, v, *, mesh):
+    """The weights are rescaled when a larger logit turns up, and the weighted values are not. Both are sums over the
+    same keys, relative to the same largest logit."""
+    return _ring(q, k, v, mesh, merge=_weights_only)
+
+
 def _absolute(total, new):
     """Sums without a largest logit."""
     scale = jnp.exp(new[0])
@@ -157,6 +169,12 @@ def one_block_missing(q, k, v, *, mesh):
     """One block of keys was never met. There are n blocks, one of them at home: how many parts are merged, and how
     many transfers lie between them?"""
     return _ring(q, k, v, mesh, turns=lambda n: n - 1)
+
+
+@ring_attention.mistake
+def own_block_left_out(q, k, v, *, mesh):
+    """Only what arrived was merged. The keys that a device has from the start are keys like the others."""
+    return _ring(q, k, v, mesh, first=1, turns=lambda n: n - 1)
 
 
 @ring_attention.mistake
@@ -296,6 +314,18 @@ def step_for_a_block(q, k, v, *, mesh):
     """The mask takes the *turn* for the number of the block: the same on every device. After t transfers the devices
     hold different blocks. On which two numbers does the block depend?"""
     return _ring(q, k, v, mesh, seen=_from(lambda me, step, n: step))
+
+
+@causal_ring.mistake
+def blind_to_itself(q, k, v, *, mesh):
+    """A token does not see itself in your mask. The first of the text then sees nothing at all, and the softmax of
+    nothing is not a number. Is it > or >=?"""
+
+    def seen(me, step, n, block):
+        queries, keys = me * block + jnp.arange(block), (me - step) % n * block + jnp.arange(block)
+        return queries[:, None] > keys
+
+    return _ring(q, k, v, mesh, seen=seen)
 
 
 @causal_ring.mistake
