@@ -57,8 +57,12 @@ def _lesson(entry: dict) -> LessonText:
 
 
 def exercise_text(name: str) -> ExerciseText:
-    """What the text says of the exercise of this name; LookupError names the nearest ones."""
+    """What the text says of the exercise of this name; LookupError names the nearest ones, or says that
+    this course has left it out."""
     from grader.lessons import find  # here, so that `import grader` stays quick
 
     find(name)
-    return {one.name: one for lesson in syllabus() for one in lesson.exercises}[name]
+    texts = {one.name: one for lesson in syllabus() for one in lesson.exercises}
+    if name not in texts:
+        raise LookupError(f"The exercise {name!r} is not part of this course.")
+    return texts[name]

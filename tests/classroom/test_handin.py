@@ -13,7 +13,7 @@ from handins import cell, everything, packed, text, why
 from nbgrader.api import Gradebook
 
 from grader.classroom.course.build import build, nbgrader
-from grader.classroom.handins.handin import adopt, find_notebook, give_name, read
+from grader.classroom.handins.handin import SUBMISSION_SECRET, BareDirectory, adopt, find_notebook, give_name, read
 from grader.classroom.verdicts.judge import shared_judge
 
 LESSON = "07_matmul"
@@ -258,6 +258,23 @@ def test_nothing_beside_the_notebook_goes_further(tmp_path):
     assert {p.name for p in (tmp_path / "autograded/ada" / mini.LESSON).iterdir()} == {f"{mini.LESSON}.ipynb"}
     assert {p.name for p in (tmp_path / "feedback/ada" / mini.LESSON).iterdir()} == {f"{mini.LESSON}.html"}
     assert nbgrader(tmp_path).coursedir.ignore != ["*"]
+
+
+@pytest.mark.parametrize("content", [b"", b"<script>", b"0" * 257, b"ab\nab", "ａｂ".encode()])
+def test_a_secret_of_the_exchange_goes_further_and_nothing_that_is_none(tmp_path, content):
+    course, file = BareDirectory(), tmp_path / SUBMISSION_SECRET
+    assert course.beside(tmp_path) == {}
+    file.write_bytes(b"0a" * 64)
+    assert course.beside(tmp_path) == {SUBMISSION_SECRET: b"0a" * 64}
+    file.rename(tmp_path / "secret")
+    file.symlink_to("secret")
+    assert course.beside(tmp_path) == {}
+    file.unlink()
+    file.write_bytes(content)
+    assert course.beside(tmp_path) == {}
+    file.unlink()
+    os.mkfifo(file)
+    assert course.beside(tmp_path) == {}
 
 
 def test_when_it_was_handed_in(tmp_path):

@@ -13,13 +13,14 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
+from grader.classroom.book.lesson import page
 from grader.classroom.course.build import build, lessons
 from grader.classroom.course.frame import bare
 from grader.classroom.course.headings import exercise_heading
 from grader.classroom.course.index import start_page
 from grader.classroom.course.notebook import checks, grade_id
 from grader.classroom.course.plan import PLAN, LessonPlan, Plan, exercises_of, plan_of
-from grader.classroom.course.taken import STAYS, cut, taken
+from grader.classroom.course.taken import NEXT, STAYS, cut, taken
 from grader.classroom.grading.grade import hand_ins_of
 from grader.classroom.grading.record import HandIn, record
 from grader.classroom.grading.summary import write_csv, write_totals
@@ -70,6 +71,7 @@ def test_what_is_left_out_of_any_lesson_leaves_nothing_that_leads_to_it(root, al
         spoken = [one for one in ours.left_out if f"`{one}`" in text_of(bare(nb))]
         assert all(f"`{one}`" in nb.cells[0].source for one in spoken)
         assert len({cell.id for cell in nb.cells}) == len(nb.cells)
+        assert NEXT not in text_of(nb) or name == max(all_lessons), "every second lesson is taken"
         again = taken(nb, name, ours, root)
         assert again == nb, "what is framed already is framed no other way"
 
@@ -222,3 +224,23 @@ def test_what_is_wrong_in_course_toml_is_status_2(own, monkeypatch, capsys):
     with pytest.raises(SystemExit) as end:
         commands.main()
     assert end.value.code == 2 and "course.toml, line 1: late should be a text; it is 3." in capsys.readouterr().err
+
+
+def test_the_book_shows_what_is_taken_and_no_solution_of_what_is_not(root, all_lessons):
+    left_out = frozenset({"ring_all_reduce", "gather_both_ways"})
+    ours = plan(all_lessons, **{"08_rings": LessonPlan(left_out=left_out)})
+    solved = nbformat.read(root / "solutions" / "08_rings" / "08_rings.ipynb", 4)
+    release = taken(released(root, "08_rings"), "08_rings", ours, root)
+    shown = page(bare(taken(solved, "08_rings", ours, root)), release, {})
+    code = [cell for cell in shown.cells if cell.cell_type == "code"]
+    assert not any("SOLUTION" in cell.source for cell in code) and any(cell.outputs for cell in code)
+    assert [len(cell.outputs) for cell in code if cell.source.startswith(STAYS)] == [0, 0]
+    assert "Exercise `ring_all_reduce`" not in text_of(shown)
+
+
+def test_a_hint_to_what_is_left_out_says_so(monkeypatch):
+    from grader.guide import syllabus
+
+    monkeypatch.setattr(syllabus, "syllabus", lambda: ())
+    with pytest.raises(LookupError, match="'case3' is not part of this course"):
+        syllabus.exercise_text("case3")

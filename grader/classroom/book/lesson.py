@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import nbformat
 from nbformat import NotebookNode
 
-from grader.classroom.course.notebook import ANSWER, grade_id
+from grader.classroom.course.notebook import grade_id
 from grader.classroom.course.syllabus import LESSONS
+from grader.classroom.course.taken import STAYS
 
 HEADING = re.compile(r"^(#+ .+?) · ((?:core|stretch) · \d.*)$", re.MULTILINE)
 WORD_FOR_WORD = re.compile(r"(```.*?```|`[^`]*`|\[[^\]]*\]\([^)]*\))", re.DOTALL)
@@ -17,16 +18,16 @@ WORD_FOR_WORD = re.compile(r"(```.*?```|`[^`]*`|\[[^\]]*\]\([^)]*\))", re.DOTALL
 
 def page(solved: NotebookNode, released: NotebookNode, others: Mapping[str, str]) -> NotebookNode:
     """The page of a lesson, from its two notebooks; `others` are the lessons that may be linked, by their numbers."""
-    starters = {grade_id(cell): cell.source for cell in released.cells}
-    cells = [_code(cell, starters) if cell.cell_type == "code" else _text(cell, others) for cell in solved.cells]
+    sources = {cell.id: cell.source for cell in released.cells}
+    cells = [_code(cell, sources) if cell.cell_type == "code" else _text(cell, others) for cell in solved.cells]
     return nbformat.v4.new_notebook(cells=cells, metadata=solved.metadata)
 
 
-def _code(cell: NotebookNode, starters: Mapping[str, str]) -> NotebookNode:
-    name = grade_id(cell)
-    source = starters[name] if name.startswith(ANSWER) else cell.source
-    drawn_anew = source.startswith("review")
-    outputs = [] if name or drawn_anew else cell.outputs
+def _code(cell: NotebookNode, sources: Mapping[str, str]) -> NotebookNode:
+    """A code cell as students get it; with its outputs where it is a worked example that shows the same each time."""
+    source = sources[cell.id] if grade_id(cell) else sources.get(cell.id, cell.source)
+    is_example = not grade_id(cell) and not source.startswith((STAYS, "review"))
+    outputs = cell.outputs if is_example else []
     return nbformat.v4.new_code_cell(source, id=cell.id, outputs=outputs)
 
 

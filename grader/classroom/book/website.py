@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -11,8 +12,9 @@ import nbformat
 from grader.classroom.book.errors import errors_page
 from grader.classroom.book.lesson import page
 from grader.classroom.book.watching import with_replays
-from grader.classroom.course.build import lessons
 from grader.classroom.course.frame import bare
+from grader.classroom.course.plan import plan_of
+from grader.classroom.course.taken import taken
 
 TEXTS = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "LICENSE-TEXT", "SECURITY.md")
 
@@ -46,16 +48,21 @@ def lay_out(root: Path, source: Path) -> None:
     (source / "book" / "errors.md").write_text(errors_page())
     watch = source / "book" / "watch.md"
     watch.write_text(with_replays(watch.read_text()))
-    numbers = {lesson.stem[:2]: lesson.stem for lesson in lessons(root)}
+    plan = plan_of(root)
+    numbers = {name[:2]: name for name in plan.lessons}
     for number, name in numbers.items():
         solved, released = (nbformat.read(root / part / name / f"{name}.ipynb", 4) for part in ("solutions", "course"))
+        solved = taken(solved, name, plan, root)
         others = {other: lesson for other, lesson in numbers.items() if other != number}
         (source / "course" / name).mkdir(parents=True)
         nbformat.write(page(bare(solved), released, others), source / "course" / name / f"{name}.ipynb")
 
 
 def with_links(root: Path, text: str) -> str:
-    """A text in which the name of each lesson is a link to it."""
-    for name in (lesson.stem for lesson in lessons(root)):
+    """A text in which the name of each lesson is a link to it, without the rows of lessons that this course has not."""
+    plan = plan_of(root)
+    for name in plan.others:
+        text = re.sub(rf"^\| `{name}` \|.*\n", "", text, flags=re.MULTILINE)
+    for name in plan.lessons:
         text = text.replace(f"`{name}`", f"[{name}](course/{name}/{name}.ipynb)")
     return text

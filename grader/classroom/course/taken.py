@@ -30,6 +30,7 @@ from grader.classroom.store import Unavailable
 from grader.reviews.asking import makers
 
 REVIEW = re.compile(r'grader\.review\("(\w+)"\)')
+NEXT = "**Next:**"  # begins the last paragraph of a lesson
 STAYS = "# An exercise that this course leaves out; what follows uses its name.\n"
 POINTS_SAID = re.compile(r"· [^·]*\bpoints?\b[^·]* ·")
 
@@ -48,7 +49,7 @@ def taken(nb: NotebookNode, lesson: str, plan: Plan, root: Path) -> NotebookNode
         return nb
     sources = {name: root / "solutions" / name / f"{name}.md" for name in [*plan.lessons, *sorted(plan.others)]}
     nb = _with_points(cut(bare(nb), plan.of(lesson).left_out), plan.of(lesson))
-    nb = _with_review(nb, lesson, plan)
+    nb = _with_review(_without_next(nb, lesson, plan), lesson, plan)
     nb = framed(nb, lesson, titles(sources[name] for name in plan.lessons), published(root))
     title, head, *rest = nb.cells[0].source.split("\n\n")
     if INDEX not in head:  # `framed` puts its links under the title
@@ -149,6 +150,19 @@ def _heading(line: str, worth: Mapping[str, float], plan: LessonPlan) -> str:
     points = [worth[name] for name in heading.names]
     noun = "point" if points == [1] else "points"
     return POINTS_SAID.sub(f"· {' + '.join(f'{one:g}' for one in points)} {noun} ·", line, count=1)
+
+
+def _without_next(nb: NotebookNode, lesson: str, plan: Plan) -> NotebookNode:
+    """The notebook without the paragraph that leads to the next lesson, where that is not part of this course."""
+    after = [name for name in sorted({*plan.lessons, *plan.others}) if name > lesson][:1]
+    if not plan.others.intersection(after):
+        return nb
+    cells = [nbformat.from_dict(cell) for cell in nb.cells]
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            paragraphs = cell.source.split("\n\n")
+            cell.source = "\n\n".join(one for one in paragraphs if not one.startswith(NEXT))
+    return nbformat.from_dict({**nb, "cells": [cell for cell in cells if cell.source or cell.cell_type == "code"]})
 
 
 def _with_review(nb: NotebookNode, lesson: str, plan: Plan) -> NotebookNode:

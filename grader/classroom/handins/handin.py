@@ -44,6 +44,8 @@ __all__ = [
 LONGEST_NAME = 128  # characters that the gradebook has for a student's name
 UNFIT = '*?[<>"\\'  # nbgrader looks for folders by patterns, and writes their names into pages and scripts as they are
 DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?( [A-Z]{1,5}| [+-]\d{4})?\s*")
+SUBMISSION_SECRET = "submission_secret.txt"  # where the exchange keeps it: 128 digits
+LONGEST_SECRET = 256  # bytes of it
 log = logging.getLogger(__name__)
 
 
@@ -172,9 +174,23 @@ class BareDirectory(CourseDirectory):
         except (OSError, ValueError, AttributeError):  # AttributeError: nbgrader's, for the 30th of February
             return None
 
+    def beside(self, folder: Path) -> dict[str, bytes]:
+        """What nbgrader's exchange has put beside a hand-in: when it came, and the secret by which it knows whose the
+        feedback is. Nothing else, and nothing of another form."""
+        time, file = self.get_existing_timestamp(str(folder)), folder / SUBMISSION_SECRET
+        found = {TIME: f"{time} UTC".encode()} if time else {}
+        try:
+            status = file.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_size <= LONGEST_SECRET:
+                secret = file.read_bytes()
+                found |= {SUBMISSION_SECRET: secret} if re.fullmatch(rb"[0-9a-f]+", secret) else {}
+        except OSError:
+            pass
+        return found
+
 
 class Alone:
-    """An exporter that has its converter copy nothing that lies beside a notebook."""
+    """An exporter that has its converter copy nothing that lies beside a notebook but what the exchange put there."""
 
     parent: Any
 
@@ -183,6 +199,10 @@ class Alone:
         if course := getattr(self.parent, "coursedir", None):
             settings = {**course.trait_values(config=True), "ignore": ["*"]}
             self.parent.coursedir = BareDirectory(parent=course.parent, **settings)
+
+    def with_files(self, notebook: Path, resources: Any) -> dict[str, Any]:
+        """The resources of a conversion, with the files that are to lie beside what comes of it."""
+        return {**(resources or {}), "outputs": self.parent.coursedir.beside(notebook.parent) if self.parent else {}}
 
 
 class Reader(Alone, NotebookExporter):
@@ -195,9 +215,8 @@ class Reader(Alone, NotebookExporter):
         self, filename: str, resources: Any = None, **options: Any
     ) -> tuple[str, dict[str, Any]]:
         path = Path(filename)
-        resources = {**(resources or {}), "metadata": {"name": path.stem, "path": str(path.parent)}}
-        if self.parent and (time := self.parent.coursedir.get_existing_timestamp(str(path.parent))):
-            resources["outputs"] = {TIME: f"{time} UTC".encode()}
+        about = {"metadata": {"name": path.stem, "path": str(path.parent)}}
+        resources = {**self.with_files(path, resources), **about}
         return self.from_notebook_node(read(path), resources, **options)
 
 
