@@ -30,6 +30,7 @@ c.ClearSolutions.code_stub = {"python": "..."}
 c.GenerateAssignment.preprocessors = [
     LockCells,
     "grader.classroom.nbgrader_plugins.Starters",
+    "grader.classroom.nbgrader_plugins.Taken",
     ClearOutput,
     CheckCellMetadata,
     ComputeChecksums,
@@ -61,8 +62,14 @@ c.Autograde.autograde_preprocessors = [
     AssignLatePenalties,
 ]
 
+# What is late loses what course.toml says; without it, what c.LateSubmissionPlugin.penalty_method says.
+c.AssignLatePenalties.plugin_class = "grader.classroom.nbgrader_plugins.LatePenalty"
+
 # What all pages share is rendered once; and nothing lies beside them.
 c.GenerateFeedback.exporter_class = "grader.classroom.nbgrader_plugins.FeedbackPage"
+
+# `nbgrader export` has a table of its own; grades.csv is what `grader grade` writes.
+c.CsvExportPlugin.to = "gradebook.csv"
 
 # What a student wrote goes through filters of ours, on feedback pages and in Formgrader.
 c.HTMLExporter.filters = {

@@ -70,12 +70,13 @@ def respelled(source: str, spelling: str) -> str:
 
 
 def _locals(function: ast.FunctionDef) -> set[str]:
-    inner = (node for statement in function.body for node in ast.walk(statement))
-    return {
-        node.name if isinstance(node, ast.FunctionDef) else node.id
-        for node in inner
-        if isinstance(node, ast.FunctionDef) or isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    """What a function and those inside it assign and define, but for names that one of them also takes as an argument,
+    or has from outside by `nonlocal`: these stand in places that no `Name` fills."""
+    inner = [node for statement in function.body for node in ast.walk(statement)]
+    assigned = {node.id for node in inner if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    defined = {node.name for node in inner if isinstance(node, ast.FunctionDef)}
+    taken = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
+    return (assigned | defined) - taken.union(*(node.names for node in inner if isinstance(node, ast.Nonlocal)))
 
 
 class _Renamed(ast.NodeTransformer):

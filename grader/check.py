@@ -48,11 +48,11 @@ def check(name: str, answer: Any) -> Mark:
 
 def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False) -> Verdict:
     """The verdict on an answer, on the cases of this seed."""
-    from grader.lessons import find  # here, so that `import grader` stays quick
+    from grader.lessons import given  # here, so that `import grader` stays quick
 
     try:
         eight_devices()
-        exercise = find(name)
+        exercise = given(name)
     except (LookupError, RuntimeError) as error:
         return Verdict(name, (Outcome.missed(name, "known", 0.0, str(error)),))
     with no_mesh():
@@ -73,7 +73,7 @@ def _offer(verdict: Verdict, answer: Any) -> Offer | None:
         return Offer(name)
     try:
         with no_mesh():
-            return Offer(name, watched(EXERCISES[name], answer, failure.check)._repr_html_())
+            return Offer(name, watched(EXERCISES[name], answer, failure.check, verdict.repair)._repr_html_())
     except Exception:  # what JAX refuses has no lines that were done; the card says why it does
         return None
 

@@ -53,6 +53,10 @@ def plain_card(verdict: Verdict, offer: Offer | None = None) -> str:
         lines += ["", *as_text(verdict.ratios), ""] if verdict.ratios else []
         lines += [f"In the case: {verdict.where}"] if verdict.where else []
     lines += [_score(verdict.score)] if verdict.score else []
+    if verdict.orders:
+        from grader.draw import timetable  # matplotlib takes its time
+
+        lines += ["", timetable(verdict.orders).facts]
     lines += [offer.words] if offer else []
     return "\n".join(line.rstrip() for line in lines).strip()
 
@@ -103,6 +107,10 @@ def card(verdict: Verdict, offer: Offer | None = None) -> str:
             _where(verdict),
             _picture(verdict),
         ]
+    if verdict.orders:
+        from grader.draw import timetable  # matplotlib takes its time
+
+        parts.append(timetable(verdict.orders).svg())
     whole = "".join([*parts, "</div>"])
     return with_offer(whole, offer) if offer else whole
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from grader.arrays.devices import eight_devices
 from grader.arrays.meshes import no_mesh
+from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise
 from grader.exercises.forms import Programs
+from grader.programs.repairs import Repair
 from grader.replay.lockstep import Reach
 from grader.replay.on_case import FOR_A_CARD, on_case, opening
 from grader.replay.page import Replay
@@ -29,6 +31,7 @@ def watch(name: str, answer: Any) -> Replay:
       >>> dict(grader.watch("partial_sums", of_all).facts.frames[0].mesh)
       {'x': 2}
     """
+    from grader.judging.judge import first_repair
     from grader.judging.shrinking import tried
     from grader.lessons import find  # here, so that `import grader` stays quick
 
@@ -39,8 +42,10 @@ def watch(name: str, answer: Any) -> Replay:
     if not callable(answer):
         raise ValueError(f"The answer to {name} should be a function; it is a {type(answer).__name__}.")
     with AuthorsLines(), no_mesh():
-        missed = (one.check for one in tried(exercise, exercise.draw_cases(), answer) if one.check)
-        return watched(exercise, answer, next(missed, ""), Reach())
+        cases = exercise.draw_cases()
+        missed = next((one.check for one in tried(exercise, cases, answer) if one.check), "")
+        repair = first_repair(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+        return watched(exercise, answer, missed, repair, Reach())
 
 
 def watchable(exercise: Exercise) -> bool:
@@ -48,13 +53,15 @@ def watchable(exercise: Exercise) -> bool:
     return isinstance(exercise.kind, Programs) and not exercise.by_compiler
 
 
-def watched(exercise: Exercise, answer: Any, check: str, reach: Reach = FOR_A_CARD) -> Replay:
+def watched(
+    exercise: Exercise, answer: Any, check: str, repair: Repair | None = None, reach: Reach = FOR_A_CARD
+) -> Replay:
     """An answer on the smallest case on which it misses this check; on a small one, where it misses none ("").
 
-    Raises whatever the answer raises.
+    It opens where this repair would make it right. Raises whatever the answer raises.
     """
     from grader.judging.shrinking import smallest
 
     found = smallest(exercise, answer, check)
     facts = on_case(answer, found.case, reach)
-    return Replay(exercise.name, facts, opening(facts, check), found.about)
+    return Replay(exercise.name, facts, opening(facts, check, repair), found.about)

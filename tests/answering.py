@@ -5,19 +5,29 @@ import linecache
 from pathlib import Path
 
 import nbformat
+import pytest
+from nbformat import NotebookNode
 
 from grader.classroom.course.frame import bare
+from grader.classroom.course.where import sections
 from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 
 ROOT = Path(__file__).parents[1]
 
 
+def notebook(folder: str, lesson: str) -> NotebookNode:
+    """A lesson's notebook in this folder; a test fails where it is not built yet."""
+    file = ROOT / folder / lesson / f"{lesson}.ipynb"
+    if not file.exists():
+        pytest.fail(f"{lesson} is not built yet: run `grader build {lesson}` first", pytrace=False)
+    return nbformat.read(file, 4)
+
+
 @functools.cache
 def setting(lesson: str) -> str:
     """The imports and the mesh that every answer of a lesson may use: the first code cell of its source."""
-    notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", 4)
-    return next(cell.source for cell in bare(notebook).cells if cell.cell_type == "code")
+    return next(cell.source for cell in bare(notebook("solutions", lesson)).cells if cell.cell_type == "code")
 
 
 def define(source: str, space: dict[str, object]) -> None:
@@ -32,16 +42,15 @@ def answered(folder: str, lesson: str) -> dict[str, object]:
     """What the answer cells of a notebook define, by name."""
     space: dict[str, object] = {}
     define(setting(lesson), space)
-    for cell in nbformat.read(ROOT / folder / lesson / f"{lesson}.ipynb", 4).cells:
+    for cell in notebook(folder, lesson).cells:
         if cell.metadata.get("answer"):
             define(cell.source, space)
     return space
 
 
 def asked(lesson: str) -> list[str]:
-    """The names of a lesson's exercises, in the order of the notebook."""
-    notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", 4)
-    return [cell.metadata["answer"] for cell in notebook.cells if cell.metadata.get("answer")]
+    """The names of a lesson's exercises, in the order of its text."""
+    return list(sections(ROOT / "solutions" / lesson / f"{lesson}.md"))
 
 
 def verdict(exercise, answer, seed=7, thorough=False):

@@ -19,6 +19,7 @@ from grader.classroom.grading.beginning import without_addresses
 from grader.classroom.out import terminal
 from grader.classroom.store import FOLDER, Unavailable, locked
 from grader.classroom.walls.bubblewrap import WITHOUT, NoWalls
+from grader.guide.syllabus import syllabus
 
 if TYPE_CHECKING:
     from grader.classroom.grading.loose import Records
@@ -80,7 +81,7 @@ def _say(line: str) -> None:
 
 @app.command()
 def book() -> None:
-    """Make a website of the lessons in dist/book/: with outputs, without solutions."""
+    """Make a website of the lessons in dist/book/, without solutions."""
     from grader.classroom.book.website import Unbuilt, build_book
 
     root = root_of(Path.cwd())
@@ -94,7 +95,7 @@ def book() -> None:
 
 @app.command()
 def work() -> None:
-    """Bring the lessons of course/ into work/, around what you have written there."""
+    """Bring the lessons of course/ into work/, around your answers."""
     from grader.classroom.course.work import fill
 
     lines = list(fill(root_of(Path.cwd())))
@@ -114,7 +115,7 @@ def progress() -> None:  # the same
 
 @app.command()
 def chips() -> None:  # the same
-    """List the TPU pods that `grader.communication(…, on=POD)` compiles for, without their chips."""
+    """List the TPU pods that programs are compiled for without them."""
 
 
 @app.command()
@@ -136,6 +137,32 @@ def feedback() -> None:
 
 
 @app.command()
+def report(
+    lessons: Annotated[
+        list[str] | None, typer.Argument(help="Lessons, such as 07_matmul. Without: all that are graded.")
+    ] = None,
+    names: Annotated[bool, typer.Option(help="Students by their names; without, they are numbered.")] = False,
+    to: Annotated[Path, typer.Option(help="The file to write.")] = Path("report.html"),
+) -> None:
+    """Write what came out of grading the class as one page: report.html."""
+    from grader.classroom.report.facts import facts_of
+    from grader.classroom.report.page import report_page
+    from grader.classroom.report.papers import papers_of
+    from grader.classroom.store import write
+
+    root = root_of(Path.cwd())
+    papers = papers_of(root, lessons or ())
+    if missing := sorted(set(lessons or ()) - set(papers)):
+        raise Trouble(f"No hand-in to {', '.join(missing)} is graded. Graded are: {', '.join(papers_of(root))}.")
+    if not papers:
+        raise Trouble("Nothing is graded yet, so there is nothing to report. Run `grader grade` first.")
+    titles = {lesson.name: lesson.title for lesson in syllabus()}
+    facts = [facts_of(lesson, of_one) for lesson, of_one in papers.items()]
+    write(to, report_page(facts, titles, with_names=names).encode())
+    _say(f"wrote {to}")
+
+
+@app.command()
 def grade(
     paths: Annotated[
         list[Path] | None,
@@ -145,7 +172,9 @@ def grade(
     again: Annotated[
         list[str] | None, typer.Option(help="A student to grade anew although nothing has changed. May be repeated.")
     ] = None,
-    details: Annotated[bool, typer.Option(help="A line for each hand-in as it is graded.")] = False,
+    details: Annotated[
+        bool, typer.Option(help="A line for each hand-in: as it is graded, and with its mistakes.")
+    ] = False,
     scheduler: Annotated[
         str, typer.Option(help="Run hand-ins on a Dask cluster: its scheduler's address, tcp://HOST:PORT.")
     ] = "",
@@ -155,7 +184,7 @@ def grade(
     as_json: Annotated[bool, typer.Option("--json", help="With PATHS: JSON records on standard output.")] = False,
     seed: Annotated[int, typer.Option(help="With PATHS: the cases' seed; drawn anew when negative.")] = -1,
 ) -> None:
-    """Grade the class: gradebook, grades.csv, feedback. Or, with PATHS, judge notebooks and print marks."""
+    """Grade the class; or, with PATHS, judge notebooks and print marks."""
     if without_walls:
         os.environ[WITHOUT] = "1"
     if paths:
@@ -174,7 +203,7 @@ def _grade_class(workers: int, again: list[str], details: bool, scheduler: str) 
     except Stopped as stop:
         err.print(str(stop), soft_wrap=True)
         raise typer.Exit(130) from None
-    show(rows, out)
+    show(rows, out, details)
     if any(row.problem or row.attention for row in rows):
         raise typer.Exit(1)
 
@@ -211,14 +240,15 @@ def _print_marks(result: Records) -> None:
 
 @app.command()
 def collect(
-    archive: Annotated[Path, typer.Argument(help="The zip that your learning platform made.")],
+    archive: Annotated[Path, typer.Argument(help="The zip that your learning platform made, or a folder.")],
     lesson: Annotated[str, typer.Argument(help="The lesson that was handed in, such as 07_matmul.")],
     replace: Annotated[bool, typer.Option(help="Also where another notebook lies already.")] = False,
 ) -> None:
-    """Lay a zip of hand-ins (Moodle, Canvas, Blackboard, Brightspace) into submitted/STUDENT/LESSON/."""
+    """Lay the hand-ins of a learning platform into submitted/."""
     from grader.classroom.grading.clerks import Lost, by_clerks
     from grader.classroom.handins.archive import Unreadable
     from grader.classroom.handins.platforms import unpack
+    from grader.classroom.handins.roster import keep_senders, read_roster
 
     root = root_of(Path.cwd())
     lessons = {notebook.stem for notebook in (root / "course").glob("*/*.ipynb")}
@@ -226,19 +256,80 @@ def collect(
         raise Trouble(f"There is no lesson {lesson} in course/.")
     if not archive.exists():
         raise Trouble(f"{archive}: there is no such file.")
-    lay_out = partial(unpack, lesson=lesson, submitted=root / "submitted", replace=replace, lessons=lessons)
+    submitted = root / "submitted"
     try:
         with locked(root / FOLDER):
+            roster = read_roster(submitted)
+            lay_out = partial(
+                unpack, lesson=lesson, submitted=submitted, replace=replace, lessons=lessons, roster=roster
+            )
             ((_, receipts),) = by_clerks(lay_out, [archive])
+            if isinstance(receipts, Lost):
+                raise Trouble(f"{one_line(archive.name)} could not be laid out. {receipts.why}")
+            keep_senders(submitted, lesson, {one.student: one.sender for one in receipts if one.sender})
     except Unreadable as problem:
         raise Trouble(str(problem)) from None
-    if isinstance(receipts, Lost):
-        raise Trouble(f"{one_line(archive.name)} could not be laid out. {receipts.why}")
     for receipt in receipts:
         line = f"{receipt.student or archive.name}: {receipt.problem or receipt.note or 'taken'}"
         out.print(escape(line), soft_wrap=True)
     if any(receipt.problem for receipt in receipts):
         raise typer.Exit(1)
+
+
+@app.command()
+def new(
+    lesson: Annotated[str, typer.Argument(help="The lesson, such as 07_matmul; one that does not exist begins.")],
+    exercise: Annotated[str, typer.Argument(help="Its name, such as center: what students will define.")],
+    form: Annotated[str, typer.Option(help="What an answer is: program, function, table or processes.")] = "program",
+) -> None:
+    """Write the files of a new exercise, which works as it is."""
+    from grader.classroom.course.new import begin_exercise
+
+    root = root_of(Path.cwd())
+    try:
+        files = begin_exercise(root, lesson, exercise, form)
+    except ValueError as error:
+        raise Trouble(str(error)) from None
+    for file in files:
+        _say(f"wrote {file.relative_to(root)}")
+    _say(f"Write over what is in them, prove it as CONTRIBUTING.md says, and begin with `grader build {lesson}`.")
+
+
+@app.command()
+def export(
+    lesson: Annotated[str, typer.Argument(help="The lesson whose marks go back, such as 07_matmul.")],
+    canvas: Annotated[Path | None, typer.Option(help="Canvas's own export of its gradebook.")] = None,
+    moodle: Annotated[Path | None, typer.Option(help="Moodle's own grading worksheet of the assignment.")] = None,
+    column: Annotated[str, typer.Option(help="The column for the marks, where its name does not tell.")] = "",
+) -> None:
+    """Fill marks into a platform's own table, and pack the feedback."""
+    from grader.classroom.grading import export as room
+
+    tables = {"canvas": canvas, "moodle": moodle}
+    given = {platform: table for platform, table in tables.items() if table}
+    if len(given) != 1:
+        raise Trouble("Whose table is to be filled in? Give --canvas FILE or --moodle FILE, as it was exported there.")
+    ((platform, table),) = given.items()
+    root = root_of(Path.cwd())
+    with locked(root / FOLDER):
+        files, filled = room.export(root, lesson, platform, table, column)
+    for file in files:
+        _say(f"wrote {file.relative_to(root)}")
+    for line in (f"{len(filled.students)} marks are in it.", *filled.notes, *filled.problems):
+        _say(line)
+    if filled.problems:
+        raise typer.Exit(1)
+
+
+@app.command()
+def gradescope(lesson: Annotated[str, typer.Argument(help="The lesson to grade there, such as 07_matmul.")]) -> None:
+    """Pack a lesson's autograder for Gradescope."""
+    from grader.classroom.grading.gradescope import pack_autograder
+
+    root = root_of(Path.cwd())
+    target = root / "dist" / f"gradescope-{lesson}.zip"
+    pack_autograder(root, lesson, target)
+    _say(f"wrote {target.relative_to(root)}: upload it as the assignment's autograder")
 
 
 @app.command()
@@ -269,7 +360,7 @@ def coverage() -> None:
 def lab(
     instructor: Annotated[bool, typer.Option(help="The whole checkout, with nbgrader's menus.")] = False,
 ) -> None:
-    """Open JupyterLab on work/, your own copy of the lessons, with 8 devices."""
+    """Open JupyterLab on work/, your own copy of the lessons."""
     from grader.classroom.lab.session import for_instructor, for_student
 
     root = root_of(Path.cwd())

@@ -1,6 +1,8 @@
 """What nbgrader is given of ours: the names that nbgrader_config.py spells."""
 
+from grader.classroom.course.late import LatePenalty
 from grader.classroom.course.stubs import Starters
+from grader.classroom.course.taken import Taken
 from grader.classroom.grading.execute import JudgedExecute
 from grader.classroom.grading.filters import ansi2html, clean_html, highlight_code, markdown2html, strip_files_prefix
 from grader.classroom.grading.page import Page
@@ -9,9 +11,11 @@ from grader.classroom.handins.handin import Alone, Reader, Restore, adopt
 __all__ = [
     "FeedbackPage",
     "JudgedExecute",
+    "LatePenalty",
     "Reader",
     "Restore",
     "Starters",
+    "Taken",
     "adopt",
     "ansi2html",
     "clean_html",

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,8 @@ class Mistake:
 class Exercise:
     """One exercise: its worth, its reference, how its cases are drawn, and its mistakes.
 
-    `form` says what an answer is: `"program"`, `"pod"`, `"function"`, `"table"` or `"processes"`, each of which is a
-    class of `grader.exercises.forms`.
+    `form` says what an answer is: `"program"`, `"pod"`, `"function"`, `"timetable"`, `"table"` or `"processes"`, each
+    of which is a class of `grader.exercises.forms`.
 
     A program is written with shard_map, unless it is left to the compiler (`by_compiler`). Where it is written
     `against_compiler`, the bytes that a right one sends are held against those of the compiler, which is given the
@@ -74,6 +74,10 @@ class Exercise:
     @property
     def kind(self) -> Form:
         return FORMS[self.form]
+
+    def with_points(self, points: float) -> Exercise:
+        """The same exercise, worth so many points."""
+        return self if points == self.points else replace(self, points=points)
 
     def cases(self, draw: Callable[[Draw], Any]) -> Callable[[Draw], Any]:
         """Decorator: the function that yields (or returns) cases for one `Draw`."""

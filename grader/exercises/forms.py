@@ -101,6 +101,16 @@ class Functions(Form):
         return Value(plain(result), uploaded(functools.partial(work, **_built(ask))) if ask.on_devices else "")
 
 
+class Timetables(Functions):
+    """A function of plain numbers that returns the orders of a pipeline's devices (`grader.timetables`).
+
+    The reference returns the timetables that an answer is held against, by their names: every next one has a smaller
+    bubble, and the last says how many microbatches a device may hold.
+    """
+
+    name = "timetable"
+
+
 class Tables(Form):
     """A dict from each case's `key` to the option chosen; the reference does the experiment."""
 
@@ -137,7 +147,7 @@ class Processes(Form):
 
 
 FORMS: Mapping[str, Form] = {
-    form.name: form for form in (Programs(), PodPrograms(), Functions(), Tables(), Processes())
+    form.name: form for form in (Programs(), PodPrograms(), Functions(), Timetables(), Tables(), Processes())
 }
 
 

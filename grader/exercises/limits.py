@@ -37,7 +37,7 @@ class Limit:
         return ""
 
     def of_work(self, facts: Facts) -> str:
-        """How a device's work exceeds it."""
+        """How a device's work or memory exceeds it."""
         return ""
 
     def of_chip(self, flops: int) -> str:
@@ -279,6 +279,23 @@ class Flops(Limit):
 
 
 @dataclass(frozen=True)
+class PeakBytes(Limit):
+    """What one device must hold at the peak: arguments, results, and all that is alive between them."""
+
+    needed: int
+
+    def of_work(self, facts: Facts) -> str:
+        # Compilers differ in what they keep beside an array while they make the next.
+        if facts.ran.peak_bytes <= 1.5 * self.needed:
+            return ""
+        return (
+            f"The result is right, but each device holds {facts.ran.peak_bytes:,} B at the peak, where "
+            f"{self.needed:,} B are enough (half as much again is allowed). What is alive longer than it is used, "
+            "or whole where a part would do? `communication` prints the peak of any program."
+        )
+
+
+@dataclass(frozen=True)
 class ChipFlops(Limit):
     """For a program on a pod: the FLOPs of matmuls that each device needs at least, and those that are enough."""
 
@@ -310,6 +327,7 @@ ORDER: tuple[type[Limit], ...] = (
     Meanwhile,
     Written,
     Flops,
+    PeakBytes,
     ChipFlops,
 )
 

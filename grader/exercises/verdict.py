@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from grader.arrays.blocks import Blocks
 from grader.arrays.ratios import Ratio
+from grader.programs.repairs import Repair
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ class Verdict:
     `outcomes` has one record per check. `where` describes the case in which a check was missed;
     `expected` and `found` say, where that helps, what each device should hold in that case and what it does hold;
     `ratios` how each array of the result compares with the expected one, where there are several.
-    `score` holds a right program against the compiler's, where the exercise asks for that.
+    `score` holds a right program against the compiler's, where the exercise asks for that; `orders` are those of a
+    pipeline's devices, where the answer has some. `repair` is the one change that makes a wrong program right, where
+    one was looked for and found.
     """
 
     exercise: str
@@ -39,6 +42,8 @@ class Verdict:
     found: Blocks | None = None
     ratios: tuple[Ratio, ...] = ()
     score: Score | None = None
+    repair: Repair | None = None
+    orders: tuple[tuple[str, ...], ...] = ()
 
     @property
     def points(self) -> float:
@@ -56,6 +61,15 @@ class Verdict:
     @property
     def passed(self) -> bool:
         return self.failure is None
+
+    @property
+    def state(self) -> str:
+        """It in a word: right, partly, wrong or open."""
+        if self.points >= self.worth:
+            return "right"
+        if self.points > 0:
+            return "partly"
+        return "open" if self.failure and self.failure.open else "wrong"
 
     @property
     def mistake(self) -> str:

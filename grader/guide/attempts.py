@@ -62,15 +62,7 @@ def keep(verdict: Verdict) -> None:
 
 def _attempt(verdict: Verdict) -> Attempt:
     score = {"sent": verdict.score.yours, "par": verdict.score.par} if verdict.score else {}
-    return Attempt(verdict.exercise, verdict.points, verdict.worth, _state(verdict), round(time.time(), 3), **score)
-
-
-def _state(verdict: Verdict) -> str:
-    if verdict.points >= verdict.worth:
-        return "right"
-    if verdict.points > 0:
-        return "partly"
-    return "open" if verdict.failure and verdict.failure.open else "wrong"
+    return Attempt(verdict.exercise, verdict.points, verdict.worth, verdict.state, round(time.time(), 3), **score)
 
 
 def _append(line: str) -> None:

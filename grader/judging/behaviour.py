@@ -19,8 +19,9 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.laid import Array, holds_arrays
 from grader.arrays.numbers import close
 from grader.exercises.case import Case
-from grader.programs.execution import Failed, Ran, Result, execute
+from grader.programs.execution import Failed, Ran, Result, execute, results_with
 from grader.programs.program import Program
+from grader.programs.repairs import Repair, repairs_of
 from grader.programs.structure import Collective, Structure
 from grader.programs.walk import structure
 
@@ -29,7 +30,7 @@ class Execution:
     """A program on one case. Each part is worked out when it is first asked for.
 
     This class works them out in this process; the classroom's asks another, which may not survive it. A subclass has
-    to give `forms`, `structure` and `run`, each of which may raise Failed.
+    to give `forms`, `structure`, `run`, `repairs` and `results_with`, each of which may raise Failed.
     """
 
     def __init__(self, program: Program, case: Case):
@@ -59,6 +60,18 @@ class Execution:
         try:
             return _executed(self.program, self.case)
         except Exception as error:  # XLA's own refusals
+            raise Failed(type(error).__name__, str(error)) from error
+
+    @cached_property
+    def repairs(self) -> tuple[Repair, ...]:
+        """The changes of a single collective that can be tried on the program."""
+        return repairs_of(self.program)
+
+    def results_with(self, repair: Repair) -> tuple[Result, ...]:
+        """What the program comes to with one of its repairs."""
+        try:
+            return results_with(repair, self.program, self.case.mesh, operands(self.case), specs_due(self.case))
+        except Exception as error:  # what is no program any more
             raise Failed(type(error).__name__, str(error)) from error
 
     @property
@@ -133,9 +146,12 @@ def _refusal(run: Execution) -> tuple[str, str] | None:
     return None
 
 
-def _moves(collectives: Sequence[Collective]) -> Counter[tuple[str, tuple[str, ...], int]]:
-    """The communication as a multiset; what a single device says to itself does not count."""
-    return Counter((c.kind, c.axes, c.bytes_sent) for c in collectives if c.group > 1)
+def _moves(collectives: Sequence[Collective]) -> Counter[tuple[str, tuple[str, ...], int, int | None]]:
+    """The communication as a multiset; what a single device says to itself does not count.
+
+    All at once is not the same as a part in every turn of a loop, though the bytes are.
+    """
+    return Counter((c.kind, c.axes, c.bytes_sent, c.times) for c in collectives if c.group > 1)
 
 
 def block_values(result: Result) -> tuple[np.ndarray, ...]:

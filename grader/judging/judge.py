@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from grader.exercises.answers import Answer, Script
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
-from grader.exercises.forms import Form, Functions, PodPrograms, Processes, Programs, Tables
+from grader.exercises.forms import Form, Functions, PodPrograms, Processes, Programs, Tables, Timetables
 from grader.exercises.verdict import Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution
@@ -21,13 +21,16 @@ from grader.judging.pods import PodLadder
 from grader.judging.processes import ProcessLadder
 from grader.judging.programs import ProgramLadder
 from grader.judging.tables import TableLadder
+from grader.judging.timetables import TimetableLadder
 from grader.processes.launch import Launch
 from grader.programs.program import Program
+from grader.programs.repairs import Repair
 
 LADDERS: Mapping[type[Form], type[Ladder]] = {
     Programs: ProgramLadder,
     PodPrograms: PodLadder,
     Functions: FunctionLadder,
+    Timetables: TimetableLadder,
     Tables: TableLadder,
     Processes: ProcessLadder,
 }
@@ -48,6 +51,13 @@ def judge(
     if len(cases) != len(answers):
         raise ValueError(f"{exercise.name}: {len(cases)} cases, but {len(answers)} answers")
     return LADDERS[type(exercise.kind)](exercise, cases, answers, {Program: executed, Script: started}).verdict()
+
+
+def first_repair(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer]) -> Repair | None:
+    """The one change after which these answers would not miss the check that they miss; None where none is found."""
+    ladder = LADDERS[type(exercise.kind)](exercise, cases, answers)
+    missed = ladder.first_miss()
+    return ladder.first_repair(ladder.rungs[missed[0]].check, missed[1]) if missed else None
 
 
 def first_missed(exercise: Exercise, case: Case, answer: Answer) -> tuple[str, str]:

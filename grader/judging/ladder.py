@@ -27,8 +27,10 @@ from grader.judging import together
 from grader.judging.behaviour import Execution
 from grader.judging.compilations import Compilation, run_or_compile
 from grader.judging.miss import Miss, unanswered
+from grader.judging.repaired import repair_words
 from grader.processes.launch import Launch
 from grader.programs.program import Program
+from grader.programs.repairs import Repair
 
 # What an answer comes to: itself, or what became of it where it is something to run.
 Done = Answer | Execution | Compilation | Launch
@@ -44,6 +46,15 @@ class Rung:
     check: str
     worth: float
     miss: Callable[[int], Miss | None]
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What is said of a miss besides the difference: the mistake that does the same, or the change that would help."""
+
+    words: str = ""
+    mistake: str = ""
+    repair: Repair | None = None
 
 
 class Ladder(ABC):
@@ -71,6 +82,10 @@ class Ladder(ABC):
     def signature(self, check: str, k: int) -> str:
         """What the miss of a case gives away when no mistake behaves the same."""
         return ""
+
+    def first_repair(self, check: str, k: int) -> Repair | None:
+        """The one change after which a program would not miss this check, in the case nor in its witnesses."""
+        return None
 
     def score(self) -> Score | None:
         """How a right answer compares with the compiler's."""
@@ -102,20 +117,28 @@ class Ladder(ABC):
             return Verdict(name, earned, score=self.score())
         rung, k, miss = rungs[number], *first[1:]
         rest = (Outcome.untried(name, r.check, r.worth, rung.check) for r in rungs[number + 1 :])
-        outcomes = (*earned, self.missed(rung, k, miss), *rest)
-        return Verdict(name, outcomes, self.where(k), miss.expected, miss.found, miss.ratios)
+        hint = self.hint(rung.check, k)
+        outcomes = (*earned, self.missed(rung, k, miss, hint), *rest)
+        return Verdict(name, outcomes, self.where(k), miss.expected, miss.found, miss.ratios, repair=hint.repair)
 
     def first_miss(self) -> tuple[int, int, Miss] | None:
         """The first rung that is missed, in which case, and why."""
         tried = ((n, k, rung.miss(k)) for n, rung in enumerate(self.rungs) for k in range(len(self.cases)))
         return next(((n, k, miss) for n, k, miss in tried if miss), None)
 
-    def missed(self, rung: Rung, k: int, miss: Miss) -> Outcome:
-        """The outcome of a missed rung, by the one rule of feedback: first difference, one hint, no more."""
-        mistake = self.explanation(rung.check, k)
-        hint = mistake.words if mistake else self.signature(rung.check, k)
-        words = self.between.join(filter(None, (miss.words, hint)))
-        return Outcome.missed(self.exercise.name, rung.check, rung.worth, words, mistake.name if mistake else "")
+    def missed(self, rung: Rung, k: int, miss: Miss, hint: Hint) -> Outcome:
+        """The outcome of a rung that is missed in a case."""
+        words = self.between.join(filter(None, (miss.words, hint.words)))
+        return Outcome.missed(self.exercise.name, rung.check, rung.worth, words, hint.mistake)
+
+    def hint(self, check: str, k: int) -> Hint:
+        """What goes with the first difference, by the one rule of feedback: one hint, no more."""
+        if mistake := self.explanation(check, k):
+            return Hint(mistake.words, mistake.name)
+        if words := self.signature(check, k):
+            return Hint(words)
+        repair = self.first_repair(check, k)
+        return Hint(repair_words(repair), repair=repair) if repair else Hint()
 
     def explanation(self, check: str, failing: int) -> Mistake | None:
         """The mistake that does the same as the answer: on the failing case, where it misses the same check, and on

@@ -13,7 +13,7 @@ from grader.chips.topologies import topology
 from grader.exercises.case import Case
 from grader.exercises.verdict import Outcome
 from grader.judging.compilations import Compilation, same_fit
-from grader.judging.ladder import Alike, Done, Rung
+from grader.judging.ladder import Alike, Done, Hint, Rung
 from grader.judging.miss import Miss
 from grader.judging.programs import ProgramLadder
 
@@ -46,11 +46,14 @@ class PodLadder(ProgramLadder):
             return Miss(f"The compiler of {done.case.pod} refuses it: {done.said.refusal}")
         return Miss(words) if (words := _exceeded(done.case, done.said.flops)) else None
 
-    def missed(self, rung: Rung, k: int, miss: Miss) -> Outcome:
+    def hint(self, check: str, k: int) -> Hint:
+        return Hint() if _is_unknown(self.done[k]) else super().hint(check, k)
+
+    def missed(self, rung: Rung, k: int, miss: Miss, hint: Hint) -> Outcome:
         """Where nobody could compile it, the rung is left open."""
-        if rung.check == POD and _is_unknown(self.done[k]):
+        if _is_unknown(self.done[k]):
             return Outcome.left_open(self.exercise.name, POD, rung.worth, miss.words)
-        return super().missed(rung, k, miss)
+        return super().missed(rung, k, miss, hint)
 
     def likenesses(self, check: str) -> Sequence[Alike]:
         return [_compiled_alike] if check == POD else super().likenesses(check)

@@ -25,10 +25,12 @@ from grader.judging.behaviour import Execution, block_values, same_behaviour, sa
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
 from grader.judging.otherwise import otherwise
+from grader.judging.repaired import first_that_helps
 from grader.judging.results import Expected
 from grader.judging.signatures import Compared, on, right_elsewhere, signature
 from grader.programs.execution import Failed
 from grader.programs.program import Program, with_gradient
+from grader.programs.repairs import Repair
 from grader.programs.structure import Collective, Structure, times
 
 
@@ -98,6 +100,12 @@ class ProgramLadder(Ladder):
             return words
         mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
         return right_elsewhere(on(before[0]), on(mesh)) if before and mesh not in before else ""
+
+    def first_repair(self, check: str, k: int) -> Repair | None:
+        if check != "values":
+            return None
+        right = lambda run, found: results.right(run, found, _expected(self.exercise, run.case))  # noqa: E731
+        return first_that_helps([self._run(j) for j in (k, *self.witnesses(k))], right)
 
     def _first_wrong(self, k: int) -> int:
         """The first array of a result that is not right everywhere."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -85,6 +85,15 @@ def values(run: Execution, expected: Expected) -> Miss | None:
                     _ratios(run, expected),
                 )
     return None
+
+
+def right(run: Execution, results: Sequence[Result], expected: Expected) -> bool:
+    """Whether these are the values that are due, on every device."""
+    return all(
+        close(block, whole[index], run.case.roundings)
+        for whole, result in zip(expected.values(), results, strict=True)
+        for index, block in zip(result.blocks.indices, block_values(result), strict=True)
+    )
 
 
 def _ratios(run: Execution, expected: Expected) -> tuple[Ratio, ...]:

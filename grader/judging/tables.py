@@ -57,7 +57,11 @@ class TableLadder(Ladder):
         if is_absent(self.answers[k]):
             return Outcome.left_open(name, rung.check, rung.worth, f"{rung.check}: no answer yet.")
         miss = rung.miss(k)
-        return self.missed(rung, k, miss) if miss else Outcome.earned(name, rung.check, rung.worth)
+        return (
+            self.missed(rung, k, miss, self.hint(rung.check, k))
+            if miss
+            else Outcome.earned(name, rung.check, rung.worth)
+        )
 
     def signature(self, check: str, k: int) -> str:
         """What kind of answer is due, where it is of another; else what can be said without telling numbers."""

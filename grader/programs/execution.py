@@ -14,7 +14,8 @@ from grader.arrays.laid import Array
 from grader.arrays.meshes import make_mesh, put, spelled
 from grader.jax_versions import quick_options
 from grader.programs.program import Program
-from grader.programs.report import flops
+from grader.programs.repairs import Repair, make_repair
+from grader.programs.report import flops, peak_bytes
 from grader.programs.structure import Collective, Structure
 from grader.programs.unwritten import take_out_collectives
 from grader.programs.walk import compiled_structure
@@ -37,13 +38,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Ran:
-    """What running a program came to: its results, each device's FLOPs, and the collectives of what was compiled.
+    """What running a program came to: its results, each device's FLOPs and bytes, the compiled collectives.
 
-    `unwritten` are those of the compiled ones that the program's author did not write.
+    `peak_bytes` is what a device holds at the peak, arguments and results included. `unwritten` are those of the
+    compiled collectives that the program's author did not write.
     """
 
     results: tuple[Result, ...]
     flops: int
+    peak_bytes: int
     compiled: tuple[Collective, ...]
     unwritten: tuple[Collective, ...] = ()
 
@@ -68,11 +71,29 @@ def execute(
     mesh = make_mesh(sizes)
     inputs = [put(a.value, a.spec, mesh) for a in arrays]
     compiled = program.compile(*inputs, once=True)
-    outputs = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
-    layouts = [NamedSharding(mesh, spec) for spec in specs] + [None] * (len(outputs) - len(specs))
-    results = tuple(_result(array, layout, sizes) for array, layout in zip(outputs, layouts, strict=False))
+    results = _results(compiled, inputs, [NamedSharding(mesh, spec) for spec in specs], sizes)
     sent = compiled_structure(compiled, structure.mesh).collectives
-    return Ran(results, flops(compiled, structure), sent, _unwritten(program, inputs, structure, sent))
+    unwritten = _unwritten(program, inputs, structure, sent)
+    return Ran(results, flops(compiled, structure), peak_bytes(compiled), sent, unwritten)
+
+
+def results_with(
+    repair: Repair, program: Program, sizes: Mapping[str, int], arrays: Sequence[Array], specs: Sequence[P]
+) -> tuple[Result, ...]:
+    """The results of a program with a repair, on a mesh of these sizes."""
+    mesh = make_mesh(sizes)
+    inputs = [put(a.value, a.spec, mesh) for a in arrays]
+    lowered = program.lower(*inputs)
+    make_repair(repair, lowered)
+    return _results(lowered.compile(quick_options()), inputs, [NamedSharding(mesh, spec) for spec in specs], sizes)
+
+
+def _results(
+    compiled: jax.stages.Compiled, inputs: Sequence[jax.Array], due: Sequence[NamedSharding], sizes: Mapping[str, int]
+) -> tuple[Result, ...]:
+    outputs = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
+    layouts = [*due, *[None] * (len(outputs) - len(due))]
+    return tuple(_result(array, layout, sizes) for array, layout in zip(outputs, layouts, strict=False))
 
 
 def _unwritten(

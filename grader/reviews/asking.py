@@ -11,7 +11,7 @@ import importlib
 import inspect
 import pkgutil
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,20 +83,21 @@ def _reply(question: Question, answer: Any) -> str:
     return f"✗ Not {answer!r}, but {question.answer!r}. {question.why}"
 
 
-def review(lesson: str, count: int = 3, seed: int | None = None) -> Review:
+def review(lesson: str, count: int = 3, seed: int | None = None, of: Collection[str] | None = None) -> Review:
     """Fresh questions for a lesson, from those before it: the last one, the one before, and an older one.
 
     Args:
       lesson: the lesson that begins, such as "04_automatic".
       count: how many questions.
       seed: for the same questions again; by default they are new every time.
+      of: the lessons that may be asked about, where a course has not all of them.
 
     Example:
       >>> len(grader.review("04_automatic", count=2).questions)
       2
     """
     rng, makers_of = fresh(seed), makers()
-    earlier = sorted((name for name in makers_of if name < lesson), reverse=True)
+    earlier = sorted((name for name in makers_of if name < lesson and (of is None or name in of)), reverse=True)
     if not earlier:
         return Review(())
     picked: list[Maker] = []

@@ -49,14 +49,3 @@ def state_of_a_parameter(rng: np.random.Generator) -> Question:
         answer,
         f"2 + 2 + 12 bytes, and divided by {n} is: {cut}.",
     )
-
-
-def pipeline_steps(rng: np.random.Generator) -> Question:
-    stages, pieces = int(rng.integers(2, 7)), int(rng.integers(2, 13))
-    first_of_last = stages - 1  # the last stage begins when all before it have passed on one microbatch
-    return Question(
-        f"A pipeline of {stages} stages, {pieces} microbatches. How many steps does the forward pass take?",
-        first_of_last + pieces,
-        f"The last stage waits {first_of_last} steps for its first microbatch, and "
-        f"then has one in each of {pieces} steps.",
-    )

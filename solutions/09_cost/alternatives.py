@@ -2,7 +2,6 @@
 
 import math
 from collections import deque
-from fractions import Fraction
 
 import jax.numpy as jnp
 import numpy as np
@@ -154,11 +153,3 @@ def memory_per_device__laid_out(how, params, activations, n):
     held = {"w": 2 * params, "g": 2 * params, "o": 4 * params + 4 * params + 4 * params}
     state = sum(size // n if what in cut else size for what, size in held.items())
     return state + (activations if how[0] == "t" else activations // n)
-
-
-def bubble__one_minus_busy(stages, microbatches):
-    return 1 - Fraction(microbatches, microbatches + stages - 1).__float__()
-
-
-def microbatches__solved(stages, percent):
-    return math.floor(Fraction((stages - 1) * (100 - percent), percent)) + 1

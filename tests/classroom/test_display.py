@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
 from grader.classroom.grading import filters
 from grader.classroom.grading.display import LEFT_OUT, MORE, harmless_outputs
-from grader.classroom.grading.page import FILTERS, HEAD, NAMELESS, Page
+from grader.classroom.grading.page import FILTERS, HEAD, Page
 
 EVIL = "<script>steal()</script>"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -261,8 +261,3 @@ def without_descriptions(page: str) -> str:
         element.attrs.pop("tabindex", None)
         element.attrs.pop("alt", None)
     return str(parsed)
-
-
-def test_the_list_above_a_page_names_its_exercises():
-    heading = '<li><a href="#check_case3">Test cell</a> (Score: 1 / 4)</li>'
-    assert NAMELESS.sub(r"\1\2</a>", heading) == '<li><a href="#check_case3">case3</a> (Score: 1 / 4)</li>'

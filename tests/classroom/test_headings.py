@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.classroom.course.headings import ExerciseHeading, exercise_heading
+from grader.classroom.course.headings import ExerciseHeading, exercise_heading, with_points
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,26 @@ def test_a_heading_that_says_less_is_refused(line):
     with pytest.raises(ValueError, match="core or stretch") as error:
         exercise_heading(line)
     assert str(error.value).endswith(line)
+
+
+POINTS = [
+    ("`case3` · core · 8 minutes · ●●○", "`case3` · core · 4 points · 8 minutes · ●●○"),
+    ("`case3` · core · 1 point · 8 minutes · ●●○", "`case3` · core · 4 points · 8 minutes · ●●○"),
+    ("`case3`, `bubble` · core · 1 + 2 points · 8 minutes", "`case3`, `bubble` · core · 4 + 2 points · 8 minutes"),
+    (
+        "`psum_ref`, `all_gather_ref` · stretch · 8 minutes",
+        "`psum_ref`, `all_gather_ref` · stretch · 1 point each · 8 minutes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "filled"), POINTS)
+def test_the_points_in_a_heading_are_the_declared_ones(line, filled):
+    kind = "### Exercises" if "," in line else "### Exercise"
+    text = "Before.\n\n{0} {1}\n\nAfter: 2 points · 3 minutes.\n"
+    assert with_points(text.format(kind, line)) == text.format(kind, filled)
+
+
+def test_a_heading_of_what_is_not_declared_names_it():
+    with pytest.raises(LookupError, match="nothing_of_that_name"):
+        with_points("### Exercise `nothing_of_that_name` · core · 8 minutes · ●●○")

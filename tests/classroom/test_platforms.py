@@ -10,6 +10,7 @@ import zipfile
 import pytest
 from handins import cell, everything, packed, text
 
+from grader.classroom.course.late import TIME
 from grader.classroom.handins import archive as archive_room
 from grader.classroom.handins.archive import Unreadable
 from grader.classroom.handins.handin import find_notebook, read
@@ -32,7 +33,8 @@ def take(tmp_path):
         after = everything(tmp_path)
         assert {k: v for k, v in after.items() if not k.startswith("submitted/")} == before
         assert not [name for name in after if ".part-" in name or ".new-" in name]
-        return {k.removeprefix("submitted/"): v for k, v in after.items() if k not in before}, taken
+        written = {k.removeprefix("submitted/"): v for k, v in after.items() if k not in before}
+        return {k: v for k, v in written.items() if not k.endswith(TIME)}, taken
 
     return run
 

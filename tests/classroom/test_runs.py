@@ -10,9 +10,9 @@ import pytest
 from fuzzing import fuzz, within
 from hypothesis import strategies as st
 
+from grader.classroom.course.cells import Cell
 from grader.classroom.course.notebook import restore
 from grader.classroom.runs import run as running
-from grader.classroom.runs.cells import Cell
 from grader.classroom.runs.run import Setup, code, lesson_of, run_hand_in
 from grader.classroom.runs.slices import slices, spare_examples
 from grader.classroom.store import Store

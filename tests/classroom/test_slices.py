@@ -9,11 +9,11 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from grader.classroom.course.cells import Cell
 from grader.classroom.grading.display import harmless_outputs
 from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.inside.limits import Limits
 from grader.classroom.runs import run as running
-from grader.classroom.runs.cells import Cell
 from grader.classroom.runs.run import Lesson, Setup, lesson_of, perform, run_hand_in, steps
 from grader.classroom.runs.slices import slices, spare_examples
 from grader.classroom.store import Store

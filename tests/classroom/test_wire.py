@@ -22,7 +22,7 @@ STRUCTURE = Structure(
     {"x": 4, "y": 2}, (Manual(("x",), (P("x", None), P(("x", "y"))), (P(),)),), (SHIFTED, BRANCHED), 7, ("f",), 3
 )
 RESULT = Result(blocks((8, 2), P("x"), {"x": 4}, np.arange(16.0).reshape(8, 2)), "P('x')", True)
-RAN = Ran((RESULT,), 12, (BRANCHED,))
+RAN = Ran((RESULT,), 12, 96, (BRANCHED,))
 
 
 @pytest.mark.parametrize("record", [wire.COLLECTIVE, wire.MANUAL, wire.STRUCTURE, wire.RESULT, wire.RAN])

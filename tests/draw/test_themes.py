@@ -23,7 +23,9 @@ PICTURES = {
     "buffers": lambda: draw.buffers({"What happened?": ([[1, 2], [3, 4]], [[4, 6], [4, 6]])}),
     "change": lambda: draw.change(ONES, TWOS, "nothing", device=0),
     "compare": lambda: draw.compare(ONES, TWOS),
+    "levels": lambda: draw.levels({"all": [2.0, 2.0], "in turn": [1.0, 1.0]}, "layers"),
     "curves": lambda: draw.curves({"one": [4.0, 2.0], "eight": [4.0, 3.0]}, against="one"),
+    "dispatch": lambda: draw.dispatch([[1, 1], [0, 1]], 1, "title"),
     "film": lambda: draw.film([[0, None], [1, 0]], "title", blocks="A"),
     "matmul": lambda: draw.matmul(ONES, ONES, ONES, "title"),
     "mesh": lambda: draw.mesh(jax.make_mesh((2, 2), ("x", "y")), "title"),
@@ -32,6 +34,8 @@ PICTURES = {
     "shards": lambda: draw.shards(ONES, "title"),
     "specs": lambda: draw.specs((4, 4), [P("x"), P()], {"x": 2}, "title"),
     "table": lambda: draw.table({"sum": {"float32": "1"}}),
+    "timetable": lambda: draw.timetable([["F0", "B0", "F1", "B1"], ["F0", "F1", "B0", "B1"]], "title"),
+    "triangles": lambda: draw.triangles({"in order": [0, 0, 1, 1]}, "title"),
     "turning": lambda: draw.turning(draw.ring(2), "title"),
 }
 

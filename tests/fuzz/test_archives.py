@@ -12,6 +12,7 @@ from handins import CELL, everything, packed, text
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from grader.classroom.course.late import TIME
 from grader.classroom.handins.archive import Unreadable, lone_notebook
 from grader.classroom.handins.platforms import safe, unpack
 
@@ -26,6 +27,7 @@ LAYOUTS = {
     "blackboard": "07 matmul_{login}_attempt_2024-01-01-10-00-00_",
     "canvas": "{login}_{key}_9{key}_",
     "canvas-late": "{login}_LATE_{key}_9{key}_",
+    "google": "{name} - ",
     "folders": "{name}/",
     "lessons": "{name}/07_matmul/",
     "submitted": "submitted/{name}/07_matmul/",
@@ -99,7 +101,9 @@ def delivered(files: dict[str, bytes | str]) -> tuple[dict[str, bytes], set[str]
             receipts = unpack(outer, LESSON, Path(folder) / "submitted", lessons=LESSONS)
         except Unreadable:
             return {}, set()
-        return everything(Path(folder) / "submitted"), {r.student for r in receipts if r.problem}
+        found = everything(Path(folder) / "submitted")
+        notebooks = {file: data for file, data in found.items() if not file.endswith(TIME)}
+        return notebooks, {r.student for r in receipts if r.problem}
 
 
 @settings(max_examples=30 * fuzzing.TIMES, deadline=None, database=None, suppress_health_check=list(HealthCheck))

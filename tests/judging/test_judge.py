@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercises.answers import Problem, Value
 from grader.exercises.as_json import from_json, question_from_json, to_json
 from grader.exercises.collecting import asks, collect
-from grader.exercises.limits import ORDER, BytesSent, Limit, Meanwhile, Turns, Written
+from grader.exercises.limits import ORDER, BytesSent, Limit, Meanwhile, PeakBytes, Turns, Written
 from grader.judging.judge import judge
 from grader.judging.signatures import Compared, signature
 from grader.lessons import EXERCISES, find
@@ -67,6 +67,30 @@ def test_gathering_everything_and_multiplying_everywhere_is_found_out():
     assert "where" in found.words and "B are enough" in found.words
 
 
+@pytest.mark.parametrize(
+    "inside, named",
+    [(True, "gathered_weights_kept"), (False, "stack_gathered_first")],
+    ids=["in every turn", "at once"],
+)
+def test_all_at_once_is_told_from_a_part_in_every_turn_of_a_loop(inside, named):
+    """The values, the bytes sent and the limit that is exceeded are the same."""
+
+    def whole(share):
+        return lax.all_gather(share, "fsdp", axis=share.ndim - 2, tiled=True)
+
+    def answer(stack, x, y, *, mesh):
+        def mean(stack, x, y):
+            shares = stack if inside else whole(stack)
+            h, _ = lax.scan(lambda h, w: (jnp.tanh(h @ (whole(w) if inside else w)), None), x, shares)
+            return lax.pmean(jnp.mean((h - y) ** 2), "fsdp")
+
+        specs = P(None, "fsdp"), P("fsdp"), P("fsdp")
+        return jax.value_and_grad(jax.shard_map(mean, mesh=mesh, in_specs=specs, out_specs=P()))(stack, x, y)
+
+    found = on(answer, "fsdp_scan", thorough=False)
+    assert (found.failure.check, found.mistake) == ("work", named)
+
+
 def test_work_that_is_not_divided_is_found_out():
     def body(a, b):
         c = lax.psum(a @ b, "x")
@@ -93,6 +117,8 @@ def limited(*limits):
         (Turns({"all_reduce": 1}), ""),
         (Turns({"collective_permute": 3}), "Enough: collective_permute × 3"),
         (Turns({}), "Enough: none"),
+        (PeakBytes(1 << 20), ""),
+        (PeakBytes(100), "at the peak, where 100 B are enough"),
         (Meanwhile(1), "Products of 0 FLOPs neither wait for it nor it for them; 1 should"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 
 from grader.lessons.cost import estimates as cost_questions
 from grader.lessons.cost.layers_measured import measured
-from grader.lessons.cost.rings_played import bubble, busiest_link, play, tree_seconds
+from grader.lessons.cost.rings_played import busiest_link, play, tree_seconds
 from grader.programs.structure import ring_bytes
 
 KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "collective_permute")
@@ -26,11 +26,6 @@ def test_a_tree_has_two_steps_for_every_doubling():
 def test_an_all_to_all_loads_every_link_with_less_than_a_gather(n):
     assert busiest_link(n * n, n, both_ways=False) == n * (n - 1) / 2
     assert busiest_link(n * n, n, both_ways=True) == n * n / 8
-
-
-@pytest.mark.parametrize("stages, pieces, idle", [(1, 5, 0), (3, 4, 6), (4, 1, 12)])
-def test_a_pipelines_table(stages, pieces, idle):
-    assert bubble(stages, pieces) == (idle, stages * (stages + pieces - 1))
 
 
 def test_a_layer_sends_weights_along_x_and_activations_along_y():

@@ -5,7 +5,7 @@ import re
 import pytest
 from asking import asked
 
-from grader.lessons.cost.rings_played import bubble, play
+from grader.lessons.cost.rings_played import play
 from grader.reviews import cost as questions
 
 
@@ -21,9 +21,3 @@ def test_the_state_shrinks_from_sixteen_bytes_to_an_nth_of_them():
         n = int(re.search(r"on (\d) devices", ask)[1])
         assert 16 / n <= answer <= 16
         assert (answer == 16) == ask.startswith("Plain") and (answer == 16 / n) == ask.startswith("ZeRO-3")
-
-
-def test_pipelines_take_as_many_steps_as_their_table_has():
-    for question in asked(questions.pipeline_steps):
-        stages, pieces = map(int, re.findall(r"\d+", question.ask))
-        assert question.answer == bubble(stages, pieces)[1] // stages

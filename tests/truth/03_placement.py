@@ -536,29 +536,6 @@ def halves_pipeline__wrong_weights(batches, weights):
     return results
 
 
-timetable__right_counted = {
-    "2 stages, 1 batch: steps": 2,
-    "2 stages, 4 batches: steps": 5,
-    "4 stages, 12 batches: steps": 15,
-    "4 stages, 12 batches: idle steps of one stage": 3,
-    "4 stages, 12 batches: batch on stage 3 in step 5": 3,
-    "4 stages, 12 batches, waiting for each: steps": 48,
-}
-# batches plus stages
-timetable__wrong_plus = timetable__right_counted | {"4 stages, 12 batches: steps": 16}
-# one after the other
-timetable__wrong_product = timetable__right_counted | {"2 stages, 4 batches: steps": 8}
-# perfectly overlapped
-timetable__wrong_perfect = timetable__right_counted | {"4 stages, 12 batches: steps": 12}
-# the idle steps of all stages
-timetable__wrong_idle = timetable__right_counted | {"4 stages, 12 batches: idle steps of one stage": 12}
-# counts from zero
-timetable__wrong_zero = timetable__right_counted | {"4 stages, 12 batches: batch on stage 3 in step 5": 2}
-# waiting costs nothing
-timetable__wrong_waiting = timetable__right_counted | {"4 stages, 12 batches, waiting for each: steps": 15}
-# the step less the stage, wrong sign
-timetable__wrong_sign = timetable__right_counted | {"4 stages, 12 batches: batch on stage 3 in step 5": 7}
-
 placement_claims__right_found = {
     "policy": "on the committed one's devices",
     "message": "no",

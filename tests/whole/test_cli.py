@@ -119,7 +119,17 @@ def test_wrong_input_is_one_line_and_nothing_is_written(root, tmp_path, argument
 
 
 @pytest.mark.parametrize(
-    "command", ["coverage", "feedback", "lab", "where case3", "build --check", "grade x.ipynb --json"]
+    "command",
+    [
+        "coverage",
+        "feedback",
+        "report",
+        "new 22_mine center",
+        "lab",
+        "where case3",
+        "build --check",
+        "grade x.ipynb --json",
+    ],
 )
 def test_outside_the_course_every_command_says_so_and_no_more(tmp_path, command, typed):
     done = typed(*command.split(), cwd=tmp_path)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
+from unittest.mock import DEFAULT, Mock
 
 import classes
 import mini
 import needs
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.plugins import CsvExportPlugin
 from rich.console import Console
 
 import grader
-from grader.classroom.grading.grade import grade_class, write_feedback
+from grader.classroom.course.build import configuration, gradebook
+from grader.classroom.grading import record as recording
+from grader.classroom.grading.grade import MOVED, grade_class, write_feedback
 from grader.classroom.grading.record import HandIn, record
 from grader.classroom.store import Unavailable
 
@@ -88,6 +95,12 @@ def test_a_fixed_check_moves_only_whom_it_concerns_and_runs_no_code_again(course
     """The check forgives a gathered product from now on: another grader, the same hand-ins."""
     by_hand(course, "ada", "case3", 3.5, "Late.")
     assert len(list(write_feedback(course))) == 3  # with the comment; what is graded is still known
+    page = HandIn(course, "ada", mini.LESSON).at("feedback", ".html").read_text()
+    head = page[page.index("<h3>") : page.index('<div id="notebook"')]
+    assert head.startswith("<h3>01_mini: 5.5 of 6 points</h3><p>Most is to be won in ")
+    assert '<a href="#check_case3"><code>case3</code></a> (0.5).' in head and "block_matmul</code></a>: 2 of 2" in head
+    (target,) = re.findall(r'href="#(comment-\w+)">a comment', head)
+    assert f'name="{target}"' in page and 'name="check_case3"' in page
     package = shutil.copytree(Path(grader.__file__).parent, tmp_path / "fixed" / "grader")
     lesson = package / "lessons/matmul/cases.py"
     lesson.write_text(lesson.read_text() + FORGIVEN)
@@ -100,7 +113,43 @@ def test_a_fixed_check_moves_only_whom_it_concerns_and_runs_no_code_again(course
     moves = said[said.index("Moved since") :]
     assert "case3 2 → 4" in moves or "case3 0 → 4" in moves, said
     assert "dora" in moves and "ada" not in moves.split("Feedback")[0]
+    assert moves(course)["dora", mini.LESSON]["case3"][1] == 4  # and the report will say so
     assert comment(course, "ada", "case3") == "Late." and "ada,01_mini,5.5" in (course / "grades.csv").read_text()
+
+
+def test_who_is_entered_by_two_at_once_is_graded_all_the_same(course, monkeypatch):
+    """As happens to a student who has handed in to two lessons, the first time that these are graded."""
+    crossed = {"success": False, "error": "", "log": "sqlalchemy.exc.IntegrityError: UNIQUE constraint: student.id"}
+    api = recording._api(course)
+    monkeypatch.setattr(api, "autograde", Mock(side_effect=[crossed, DEFAULT], wraps=api.autograde))
+    classes.submit(course, "ben", mini.released(course))
+    row = record(HandIn(course, "ben", mini.LESSON))
+    assert not row.problem and row.points == {"block_matmul": 0, "case3": 0}
+
+
+def test_the_report_is_written_by_a_command_and_knows_what_moved(course):
+    (course / MOVED).write_text(json.dumps([["cleo", mini.LESSON, [["case3", 0.0, 2.0]]]]))
+
+    def typed(*words):
+        command = [sys.executable, "-m", "grader.cli", "report", *words]
+        return subprocess.run(command, cwd=course, capture_output=True, text=True, timeout=120)
+
+    done = typed("--names", "--to", "class.html")
+    assert (done.returncode, done.stdout) == (0, "wrote class.html\n"), done.stderr
+    page = (course / "class.html").read_text()
+    assert "3 hand-ins" in page and "cleo: <code>case3</code> 0 → 2" in page and "forgot_psum" in page
+    done = typed("07_matmul")
+    assert done.returncode == 2 and "No hand-in to 07_matmul is graded. Graded are: 01_mini." in done.stderr
+
+
+def test_nbgraders_own_table_lies_beside_ours(course, monkeypatch):
+    classes.grade_here(course)
+    ours = (course / "grades.csv").read_bytes()
+    monkeypatch.chdir(course)
+    with gradebook(course) as book:
+        CsvExportPlugin(config=configuration(course)).export(book)
+    assert (course / "grades.csv").read_bytes() == ours
+    assert "ada" in (course / "gradebook.csv").read_text()
 
 
 # PostgreSQL

@@ -9,9 +9,9 @@ import nbformat
 from nbformat import NotebookNode
 
 from grader.classroom.course.notebook import ANSWER, grade_id
+from grader.classroom.course.syllabus import LESSONS
 
 HEADING = re.compile(r"^(#+ .+?) · ((?:core|stretch) · \d.*)$", re.MULTILINE)
-LESSONS = re.compile(r"\b[Ll]essons?\s\d\d(?:(?:,\s|\sand\s|\sor\s|\sto\s|–)\d\d)*\b")
 WORD_FOR_WORD = re.compile(r"(```.*?```|`[^`]*`|\[[^\]]*\]\([^)]*\))", re.DOTALL)
 
 

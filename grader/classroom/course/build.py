@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import jupytext
@@ -29,11 +29,14 @@ from traitlets.config import Config, PyFileConfigLoader
 
 from grader.arrays.fresh import SEED
 from grader.classroom.course.frame import bare, framed, titles
+from grader.classroom.course.headings import with_points
 from grader.classroom.course.index import START_PAGE, TABLE, start_page
-from grader.classroom.course.kept import MADE_BY_TOOLS, enter, set_aside
+from grader.classroom.course.kept import MADE_BY_TOOLS, enter, remove, set_aside
+from grader.classroom.course.late import enter_due_dates
 from grader.classroom.course.notebook import grade_id, mark
+from grader.classroom.course.plan import PLAN, Plan, plan_of
 from grader.classroom.course.published import published
-from grader.classroom.course.syllabus import SYLLABUS, syllabus_json, write_syllabus
+from grader.classroom.course.syllabus import SYLLABUS, syllabus_json, write_points, write_syllabus
 from grader.classroom.store import Unavailable
 
 PYTHON = {
@@ -63,7 +66,7 @@ def gradebook(root: Path) -> Gradebook:
 def is_registered(root: Path) -> bool:
     """Whether the gradebook knows every lesson with all its marked cells."""
     with gradebook(root) as book:
-        return all(_knows(book, root, source.stem) for source in lessons(root))
+        return all(_knows(book, root, name) for name in plan_of(root).lessons)
 
 
 def _knows(book: Gradebook, root: Path, lesson: str) -> bool:
@@ -100,8 +103,11 @@ def nbgrader(root: Path) -> NbGraderAPI:
 
 
 def pair(source: Path) -> Path:
-    """Write the solution notebook of a lesson; outputs stay where the cell has not changed."""
+    """Write the solution notebook of a lesson, and its points into the source; outputs stay where the cell has not
+    changed."""
     root = source.parents[2]
+    if (text := with_points(source.read_text())) != source.read_text():
+        source.write_text(text)
     nb = mark(bare(jupytext.read(source, fmt="md:myst")), source.stem.split("_")[0])
     nb = framed(nb, source.stem, titles(lessons(root)), published(root))
     nb.metadata = nbformat.from_dict(PYTHON)
@@ -141,13 +147,20 @@ def build(root: Path, names: Collection[str] | None = None, say: Callable[[str],
     `say` is told of each file that was moved out of the way.
     """
     notebooks = []
-    gradebook(root).close()
+    plan = plan_of(root)
+    with gradebook(root) as book:
+        for line in _leave_out(root, plan, book):
+            say(line)
     for source in lessons(root, names):
         pair(source)
+        if source.stem not in plan.lessons:
+            continue
         for line in set_aside(root, source.stem):
             say(line)
         notebooks.append(_release(root, source.stem))
         enter(root, source.stem)
+    with gradebook(root) as book:
+        enter_due_dates(book, plan)
     for line in set_aside(root, START_PAGE):
         say(line)
     page = start_page(root)
@@ -155,11 +168,31 @@ def build(root: Path, names: Collection[str] | None = None, say: Callable[[str],
     _write(page, root / "course" / START_PAGE)
     enter(root, START_PAGE)
     write_syllabus(root)
+    write_points(root, plan)
     return notebooks
+
+
+def _leave_out(root: Path, plan: Plan, book: Gradebook) -> Iterator[str]:
+    """Take what this course has not out of `course/` and out of the gradebook, but for lessons that are graded."""
+    for lesson in sorted(plan.others):
+        yield from remove(root, lesson)
+        try:
+            graded = len(book.find_assignment(lesson).submissions)
+        except MissingEntry:
+            continue
+        if graded:
+            yield f"{lesson} is not in {PLAN}, but {graded} hand-ins of it are graded: the gradebook keeps them."
+        else:
+            book.remove_assignment(lesson)
 
 
 def _release(root: Path, lesson: str) -> Path:
     result = nbgrader(root).generate_assignment(lesson, force=True, create=True)
+    if "there are submissions associated" in result.get("log", ""):
+        raise Unavailable(
+            f"{lesson} cannot be released anew: hand-ins are graded that were asked for other exercises. Points and "
+            f"due dates of {PLAN} may change now, but what it takes of this lesson may not: put that back as it was."
+        )
     if not result["success"]:
         raise RuntimeError(f"nbgrader could not release {lesson}:\n{result.get('log') or result.get('error')}")
     target = root / "course" / lesson / f"{lesson}.ipynb"
@@ -176,7 +209,7 @@ def stale(root: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch)
         shutil.copytree(root / "solutions", copy / "solutions")
-        for name in ("nbgrader_config.py", "pyproject.toml", TABLE):
+        for name in ("nbgrader_config.py", "pyproject.toml", TABLE, PLAN):
             if (root / name).exists():
                 shutil.copy(root / name, copy)
         build(copy)

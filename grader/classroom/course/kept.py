@@ -7,6 +7,7 @@ before a lesson is built again it goes to `.kept/`.
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -36,6 +37,14 @@ def enter(root: Path, name: str) -> None:
     entries = {**others, **{_path(root, file): _digest(file) for file in _files_of(root, name)}}
     text = "".join(f"{digest}  {path}\n" for path, digest in sorted(entries.items()))
     write(root / "course" / WRITTEN, text.encode())
+
+
+def remove(root: Path, name: str) -> Iterator[str]:
+    """Remove a lesson from `course/`; what is not as the build has written it is kept, with a line about it."""
+    if (root / "course" / name).is_dir():
+        yield from set_aside(root, name)
+        shutil.rmtree(root / "course" / name)
+        enter(root, name)
 
 
 def _files_of(root: Path, name: str) -> list[Path]:

@@ -21,12 +21,16 @@ from grader.classroom.course.frame import bare
 from grader.classroom.course.headings import EXERCISE, ExerciseHeading, exercise_heading
 from grader.classroom.course.minutes import honest_minutes
 from grader.classroom.course.notebook import ANSWER, grade_id
+from grader.classroom.course.plan import Plan
 from grader.classroom.course.published import published
+from grader.classroom.store import write
 from grader.guide.syllabus import SYLLABUS, ExerciseText, LessonText
+from grader.lessons import POINTS
 
 ONE_HINT = re.compile(r"<details><summary>Hint \d</summary>(.*?)</details>", re.DOTALL)
 # The last lines of a title cell: *You need lessons 01 and 02: meshes, and who holds what.*
 NEEDS = re.compile(r"^\*(?:[^*]*? )??You need ([^*]*)\*$", re.MULTILINE)
+LESSONS = re.compile(r"\b[Ll]essons?\s\d\d(?:(?:,\s|\sand\s|\sor\s|\sto\s|–)\d\d)*\b")  # as texts speak of them
 UNSAID = ExerciseHeading((), True, 0)  # above an exercise that has no heading
 
 
@@ -50,13 +54,13 @@ def _lesson(root: Path, file: Path) -> LessonText:
         title=title[1],
         core_minutes=minutes.core,
         minutes=minutes.everything,
-        needs=_numbers(" ".join(needs[1].split())) if needs else (),
+        needs=lesson_numbers(" ".join(needs[1].split())) if needs else (),
         url=_url(root, file.stem),
         exercises=tuple(_exercises(nb)),
     )
 
 
-def _numbers(words: str) -> tuple[str, ...]:
+def lesson_numbers(words: str) -> tuple[str, ...]:
     """The lessons in "05 to 07 (the collectives), 10": 05, 06, 07 and 10."""
     bounds = re.findall(r"\b(\d\d)\b(?:(?: to |–)(\d\d)\b)?", words)
     return tuple(f"{k:02}" for first, last in bounds for k in range(int(first), int(last or first) + 1))
@@ -99,3 +103,13 @@ def write_syllabus(root: Path) -> None:
     file = root / "grader" / SYLLABUS
     if file.parent.exists() and (text := syllabus_json(root)) != (file.read_text() if file.exists() else ""):
         file.write_text(text)
+
+
+def write_points(root: Path, plan: Plan) -> None:
+    """Write into the package what exercises are worth in this course where that is not what they declare."""
+    points = {name: worth for lesson in plan.lessons.values() for name, worth in lesson.points.items()}
+    file = root / "grader" / POINTS
+    if points and file.parent.exists():
+        write(file, (json.dumps(points, indent=1, sort_keys=True) + "\n").encode())
+    else:
+        file.unlink(missing_ok=True)

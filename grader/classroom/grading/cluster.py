@@ -26,7 +26,7 @@ from rich.markup import escape
 from grader.arrays.words import one_line
 from grader.classroom.grading.clerks import HAND_IN_SECONDS, by_clerks
 from grader.classroom.grading.execute import grade_notebook, verdict_key
-from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
+from grader.classroom.grading.progress import EachMinute, Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, material
 from grader.classroom.grading.tasks import RUN, NoCluster, Results, about, grade_task, other_version, pack, received
 from grader.classroom.handins.archive import Unreadable
@@ -57,7 +57,9 @@ def run_ahead(hand_ins: Sequence[HandIn], address: str, console: Console) -> Non
         due = list(lacking(hand_ins))
         with _connected(address) as client, progress_bar(console) as progress:
             bar = progress.add_task("On the cluster", total=len(due), rate="")
+            line = EachMinute(console, "On the cluster", len(due))
             for problem in _exchange(client, due):
+                line.step()
                 count += not problem
                 reason = reason or problem
                 progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
@@ -222,7 +224,7 @@ class _Messenger(Judge):
         self.store = store
 
     def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
-        facts = _taken(self.store.sent.verdicts, verdict_key(exercise.name, seed, answers))
+        facts = _taken(self.store.sent.verdicts, verdict_key(exercise, seed, answers))
         return present(verdict_from(facts, exercise))
 
 

@@ -21,6 +21,7 @@ from grader.chips.compiling import libtpu_version
 from grader.classroom.course.notebook import checked, restore
 from grader.classroom.grading.clerks import HAND_IN_SECONDS
 from grader.classroom.grading.display import harmless_outputs, output
+from grader.classroom.grading.findings import FINDING, Finding, finding
 from grader.classroom.grading.watching import with_offers
 from grader.classroom.handins.handin import registered_release
 from grader.classroom.inside.limits import Limits
@@ -31,6 +32,7 @@ from grader.classroom.verdicts.judge import DECIDES, GRADER_WORKS, Judge, shared
 from grader.classroom.verdicts.records import Judged, from_record, present, to_record
 from grader.exercises.answers import Problem
 from grader.exercises.as_json import from_json, to_json
+from grader.exercises.exercise import Exercise
 from grader.exercises.verdict import Outcome, Verdict
 from grader.lessons import find
 
@@ -88,13 +90,14 @@ def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Stor
     nb = restore(nb, grading.release)
     cells, setup = code(nb, lesson.examples), Setup(grading.seed, grading.limits, store, lesson)
     run = run_hand_in(cells, setup)
-    names = dict.fromkeys(cell.check for cell in cells if cell.check)
-    judged = with_offers({name: _judged(name, run, grading.seed, judge, store) for name in names}, cells, setup)
+    exercises = [_exercise(cell) for cell in nb.cells if checked(cell)]
+    verdicts_of = {one.name: _judged(one, run, grading.seed, judge, store) for one in exercises}
+    judged = with_offers(verdicts_of, cells, setup)
     verdicts = []
     for number, cell in enumerate(cell for cell in nb.cells if cell.cell_type == "code"):
         cell.execution_count = None
         if name := checked(cell):
-            cell.outputs = _outputs(judged[name])
+            cell.outputs = _outputs(judged[name], finding(judged[name].verdict, run.answers.get(name)))
             verdicts.append(judged[name].verdict)
         else:
             outputs = lesson.outputs.get(cell.source) if number in run.spare_cells else run.outputs.get(number)
@@ -102,15 +105,21 @@ def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Stor
     return Graded(nb, tuple(verdicts))
 
 
-def _judged(name: str, run: Run, seed: int, judge: Judge, store: Store) -> Judged:
+def _exercise(cell: NotebookNode) -> Exercise:
+    """What a check cell checks, worth what the release gives for it."""
+    return find(checked(cell)).with_points(cell.metadata.nbgrader.points)
+
+
+def _judged(exercise: Exercise, run: Run, seed: int, judge: Judge, store: Store) -> Judged:
+    name = exercise.name
     if name not in run.answers:
         words = f"This check was never reached. {run.ending}"
-        return present(Verdict(name, (Outcome.missed(name, REACHED, find(name).points, words),)))
+        return present(Verdict(name, (Outcome.missed(name, REACHED, exercise.points, words),)))
     answers = _legible(name, run.answers[name], seed)
-    place = verdict_key(name, seed, answers)
+    place = verdict_key(exercise, seed, answers)
     if record := store.get("verdicts", place):
         return from_record(record)
-    judged = judge(find(name), seed, answers)
+    judged = judge(exercise, seed, answers)
     if judged.doubtful:
         store.doubt("verdicts", place, to_record(judged), judged.verdict.words)
     elif all(outcome.check != GRADER_WORKS for outcome in judged.verdict.outcomes):  # else the next run tries again
@@ -118,9 +127,9 @@ def _judged(name: str, run: Run, seed: int, judge: Judge, store: Store) -> Judge
     return judged
 
 
-def verdict_key(name: str, seed: int, answers: Any) -> str:
+def verdict_key(exercise: Exercise, seed: int, answers: Any) -> str:
     """A verdict depends on the TPU's compiler too: an answer that nobody could compile is judged once it is here."""
-    return key(version(*shown(), *DECIDES), libtpu_version(), name, seed, answers)
+    return key(version(*shown(), *DECIDES), libtpu_version(), exercise.name, exercise.points, seed, answers)
 
 
 def _legible(name: str, answers: Any, seed: int) -> Any:
@@ -135,11 +144,11 @@ def _legible(name: str, answers: Any, seed: int) -> Any:
     return answers
 
 
-def _outputs(judged: Judged) -> list[NotebookNode]:
+def _outputs(judged: Judged, found: Finding) -> list[NotebookNode]:
     """A check cell's outputs: the card, then the points as nbgrader wants them, a number within [0, worth]."""
     verdict = judged.verdict
     points = Mark(min(max(verdict.points, 0.0), verdict.worth))
-    record = {"grader": [asdict(outcome) for outcome in verdict.outcomes]}
+    record = {"grader": [asdict(outcome) for outcome in verdict.outcomes], FINDING: asdict(found)}
     card = {"text/html": judged.html, "text/plain": judged.text}
     return [
         output("display_data", data=card, metadata=record),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import json
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,15 +17,18 @@ from rich.console import Console
 from rich.markup import escape
 
 from grader.arrays.words import one_line
-from grader.classroom.course.build import build, configuration, is_registered
+from grader.classroom.course.build import build, configuration, gradebook, is_registered
 from grader.classroom.course.demo import make_class
+from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.clerks import HAND_IN_SECONDS, Lost, by_clerks
-from grader.classroom.grading.progress import Stopped, a_minute, progress_bar
+from grader.classroom.grading.progress import EachMinute, Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, Row, record, write_page
-from grader.classroom.grading.summary import total, write_csv
-from grader.classroom.store import FOLDER, Unavailable, locked
+from grader.classroom.grading.summary import write_csv, write_totals
+from grader.classroom.handins.roster import enter_people, read_roster
+from grader.classroom.store import FOLDER, Unavailable, locked, write
 from grader.classroom.walls import bubblewrap as walls
 
+MOVED = f"{FOLDER}/moved.json"
 DEMO = "07_matmul"  # the lesson that a demo class hands in
 
 
@@ -64,6 +68,8 @@ def _whole_class(root: Path, console: Console, options: Options) -> list[Row]:
         console.print("Building course/ and the gradebook …")
         build(root)
     hand_ins = list(hand_ins_of(root)) or _demo(root, console)
+    with gradebook(root) as book:
+        enter_people(book, read_roster(root / "submitted"))
     _refuse_strangers(options.again, hand_ins)
     if options.scheduler:
         from grader.classroom.grading.cluster import run_ahead  # logs, queues and threads that a class seldom needs
@@ -71,7 +77,21 @@ def _whole_class(root: Path, console: Console, options: Options) -> list[Row]:
         run_ahead(hand_ins, options.scheduler, console)
     rows = _graded(hand_ins, options, console, seconds_of(root))
     write_csv(rows, root / "grades.csv")
+    _keep_moves(rows, root / MOVED)
+    if (plan := plan_of(root)).own:
+        write_totals(rows, plan, root / "totals.csv")
     return rows
+
+
+def _keep_moves(rows: Sequence[Row], file: Path) -> None:
+    """Keep, for the report, whose points moved, by exercise before and now; until points move again."""
+    moved = [
+        [row.hand_in.student, row.hand_in.lesson, [[name, *points] for name, points in row.moved.items()]]
+        for row in rows
+        if row.moved
+    ]
+    if moved:
+        write(file, json.dumps(moved).encode())
 
 
 def seconds_of(root: Path) -> float:
@@ -106,12 +126,14 @@ def _demo(root: Path, console: Console) -> list[HandIn]:
 def _graded(hand_ins: Sequence[HandIn], options: Options, console: Console, seconds: float) -> list[Row]:
     """A row for each hand-in, in their order; the progress is shown meanwhile."""
     rows: dict[HandIn, Row] = {}
+    line = EachMinute(console, "Grading", len(hand_ins))
     with progress_bar(console) as progress:
         bar = progress.add_task("Grading", total=len(hand_ins), rate="")
         try:
             for row in _all_rows(hand_ins, options, seconds):
                 rows[row.hand_in] = row
                 progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
+                line.step()
                 if options.details:
                     progress.console.print(_line(row), highlight=False)
         except KeyboardInterrupt:
@@ -134,7 +156,7 @@ def _recorded_by(again: Collection[str], hand_in: HandIn) -> Row:
 
 
 def _line(row: Row) -> str:
-    marks = row.problem or f"{total(row.points):g} / {total(row.worth):g}"
+    marks = row.problem or f"{row.mark:g} / {row.most:g}"
     return escape(f"{row.hand_in.student}  {row.hand_in.lesson}  {marks}")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from html import escape
 from typing import Any
 
 from jinja2 import BytecodeCache, DictLoader, Environment
@@ -18,7 +19,7 @@ from nbconvert.exporters import HTMLExporter, TemplateExporter
 from nbformat import NotebookNode
 from traitlets import default
 
-from grader.classroom.course.notebook import CHECK
+from grader.classroom.course.notebook import ANSWER, CHECK, checked, grade_id
 from grader.classroom.grading import filters
 from grader.replay.page import DATA, PLAYER
 
@@ -33,10 +34,13 @@ POLICY = (
 STYLE = """
 summary { display: list-item; cursor: pointer; }
 #notebook img { max-width: 100%; height: auto; }
+div.prompt { display: none; }
 .anchor-link { visibility: hidden; }
 :hover > .anchor-link { visibility: visible; }
 """
-NAMELESS = re.compile(rf'(<a href="#{CHECK}(\w+)">)Test cell</a>')  # nbgrader's line for a check, above the lesson
+HEAD_OF_PAGE = re.compile(r"<h4>[^<]*</h4>\s*<div id=\"toc\">.*?</div>", re.DOTALL)  # nbgrader's, above the lesson
+NO_COMMENTS = (None, "", "No response.")  # the last is nbgrader's own, where a cell is as it was released
+MOST_TO_BE_WON = 3  # exercises
 # The only script of nbgrader's template is MathJax. In its place the page gets a policy: a browser then runs no script
 # but the one that draws replays, known by what it is made of, and opens no connection.
 HEAD = {
@@ -58,7 +62,19 @@ class Page(HTMLExporter):
             before, end, after = page.rpartition("</body>")
             page = f"{before}<script>{PLAYER}</script>{end}{after}"
         page = UNDESCRIBED.sub('<img alt="A picture that this cell shows"', page)
-        return NAMELESS.sub(r"\1\2</a>", page), resources
+        head = resources.get("head")
+        return HEAD_OF_PAGE.sub(lambda _: head, page, count=1) if head else page, resources
+
+    def _preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        """As nbconvert does it. Where a step of nbgrader's has brought grades and comments into the notebook, the head
+        of the page is made of them, and the number below each card, which is there for nbgrader, is left out."""
+        nb, resources = super()._preprocess(nb, resources)
+        marks = resources.get("nbgrader", {})
+        if "score" in marks:
+            resources["head"] = _head(nb, marks)
+            for cell in filter(checked, nb.cells):
+                cell.outputs = cell.outputs[:1]
+        return nb, resources
 
     def _init_resources(self, resources: dict[str, Any] | None) -> dict[str, Any]:
         """As HTMLExporter does it, with style sheets that name no files."""
@@ -79,6 +95,40 @@ class Page(HTMLExporter):
         environment = super()._create_environment()
         environment.bytecode_cache = _TEMPLATES
         return environment
+
+
+def _head(nb: NotebookNode, marks: dict[str, Any]) -> str:
+    """How the page begins: all points, where most is to be won, and the exercises with their points and comments."""
+    graded = {checked(cell): cell.metadata.nbgrader for cell in nb.cells if checked(cell)}
+    left = {name: one.points - one.score for name, one in graded.items() if one.score < one.points}
+    most = sorted(left, key=lambda name: -left[name])[:MOST_TO_BE_WON]
+    commented = {
+        grade_id(cell).removeprefix(ANSWER)
+        for cell in nb.cells
+        if cell.metadata.get("nbgrader", {}).get("comment") not in NO_COMMENTS
+    }
+    lines = [
+        f"<li>{_link(name)}: {_points(one.score)} of {_points(one.points)}"
+        + (f' · <a href="#comment-{ANSWER}{name}">a comment</a>' if name in commented else "")
+        + "</li>"
+        for name, one in graded.items()
+    ]
+    if marks["late_penalty"] > 0:
+        lines.append(f'<li class="late-penalty">handed in late: {_points(-marks["late_penalty"])}</li>')
+    won = ", ".join(f"{_link(name)} ({_points(left[name])})" for name in most)
+    return (
+        f"<h3>{escape(marks['notebook'])}: {_points(marks['score'])} of {_points(marks['max_score'])} points</h3>"
+        + (f"<p>Most is to be won in {won}.</p>" if won else "<p>Everything is right.</p>")
+        + f'<div id="toc"><ol>{"".join(lines)}</ol></div>'
+    )
+
+
+def _link(name: str) -> str:
+    return f'<a href="#{CHECK}{name}"><code>{name}</code></a>'
+
+
+def _points(number: float) -> str:
+    return f"{round(number, 2):g}"
 
 
 class _Templates(BytecodeCache):

@@ -23,8 +23,11 @@ from sqlalchemy.exc import SAWarning
 
 from grader.arrays.words import one_line
 from grader.classroom.course.build import configuration, gradebook, nbgrader
+from grader.classroom.course.late import lateness
 from grader.classroom.course.notebook import CHECK
+from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.execute import REACHED, Grading, grade_notebook, grading_of
+from grader.classroom.grading.findings import Finding, finding
 from grader.classroom.handins.archive import Unreadable
 from grader.classroom.handins.handin import give_name, registered_release
 from grader.classroom.handins.reading import read
@@ -35,7 +38,9 @@ from grader.exercises.verdict import Verdict
 from grader.judging.pods import POD
 
 MOST_REASON = 500  # characters of a reason that nbgrader gives
-LOCKED_TRIES = 3  # of a step of nbgrader's, when another process has the gradebook locked
+CROSSED_TRIES = 3  # of a step of nbgrader's, when another process is at the gradebook
+# What such a step then says: that it is locked, or that the student, who has handed in to two lessons, is there by now.
+CROSSED = ("locked", "IntegrityError")
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,9 @@ class HandIn:
 class Row:
     """A hand-in's marks: points by exercise from nbgrader's gradebook, or the problem with the hand-in.
 
-    `before` holds the points of an earlier grading that this one replaced; `missed` names what went wrong;
-    `attention` holds the reasons why a person should look at it.
+    `before` holds the points of an earlier grading that this one replaced; `findings` say what the judge found;
+    `attention` holds the reasons why a person should look at it. `late` points are taken off in all; the exercises that
+    are a `bonus` add points, and nothing to what there is to be had.
     """
 
     hand_in: HandIn
@@ -68,8 +74,20 @@ class Row:
     worth: dict[str, float] = field(default_factory=dict)
     problem: str = ""
     before: dict[str, float] = field(default_factory=dict)
-    missed: str = ""
+    findings: tuple[Finding, ...] = ()
     attention: tuple[str, ...] = ()
+    late: float = 0.0
+    bonus: frozenset[str] = frozenset()
+
+    @property
+    def mark(self) -> float:
+        """The points of the hand-in, after what is taken off."""
+        return round(sum(self.points.values()) - self.late, 2)
+
+    @property
+    def most(self) -> float:
+        """The points that there are to be had."""
+        return round(sum(worth for name, worth in self.worth.items() if name not in self.bonus), 2)
 
     @property
     def moved(self) -> dict[str, tuple[float, float]]:
@@ -102,7 +120,8 @@ def _recorded(hand_in: HandIn, again: bool) -> Row:
     folder = hand_in.root / FOLDER
     store = Store(folder, anew=True) if again else kept_in(folder)
     verdicts = grade_notebook(nb, grading, shared_judge(), store).verdicts
-    stamp = _stamp(nb, grading.release, verdicts)
+    late = lateness(hand_in.root, hand_in.lesson, hand_in.at("submitted").parent)
+    stamp = _stamp(nb, grading.release, verdicts, late)
     before = _row(hand_in, verdicts) if hand_in.seal.exists() else None
     if before and hand_in.seal.read_text() == stamp and hand_in.at("feedback", ".html").exists():
         return before
@@ -133,10 +152,10 @@ def material(hand_in: HandIn) -> tuple[NotebookNode, Grading]:
     return nb, grading_of(hand_in.root, hand_in.lesson, hand_in.student, nb, release, config.JudgedExecute)
 
 
-def _stamp(nb: NotebookNode, release: NotebookNode, verdicts: Sequence[Verdict]) -> str:
+def _stamp(nb: NotebookNode, release: NotebookNode, verdicts: Sequence[Verdict], late: Sequence[str]) -> str:
     """The content of all that a hand-in's record holds."""
     content = [[[c.cell_type, c.source, c.metadata.get("nbgrader")] for c in one.cells] for one in (nb, release)]
-    return key(content, [asdict(outcome) for verdict in verdicts for outcome in verdict.outcomes])
+    return key(content, [asdict(outcome) for verdict in verdicts for outcome in verdict.outcomes], *late)
 
 
 def write_page(hand_in: HandIn) -> str:
@@ -153,12 +172,12 @@ def _api(root: Path) -> NbGraderAPI:
 
 def _problem(step: Callable[..., dict[str, Any]], hand_in: HandIn) -> str:
     """Why a step of nbgrader's failed; "" when it did not."""
-    for _ in range(LOCKED_TRIES):
+    for _ in range(CROSSED_TRIES):
         result = step(hand_in.lesson, hand_in.student, force=True)
         if result["success"]:
             return ""
         log = "\n".join((result.get("error", ""), result.get("log", "")))  # the log has the cause
-        if "locked" not in log:
+        if not any(sign in log for sign in CROSSED):
             break
     if "MemoryError" in log:
         raise MemoryError
@@ -188,19 +207,11 @@ def _row(hand_in: HandIn, verdicts: Sequence[Verdict]) -> Row | None:
             hand_in,
             {name: grades[name].score for name in names},
             {name: grades[name].max_score for name in names},
-            missed=_missed(verdicts),
+            findings=tuple(map(finding, verdicts)),
             attention=tuple(_attention(verdicts, sorted(name for name in grades if grades[name].needs_manual_grade))),
+            late=submission.late_submission_penalty or 0.0,
+            bonus=plan_of(hand_in.root).of(hand_in.lesson).bonus,
         )
-
-
-def _missed(verdicts: Sequence[Verdict]) -> str:
-    """The named mistakes, exercise by exercise; many exercises that were left open are counted."""
-    missed = [(verdict.exercise, verdict.failure) for verdict in verdicts if verdict.failure]
-    blank = [(name, outcome) for name, outcome in missed if outcome.open]
-    if len(blank) > 5:
-        missed = [m for m in missed if m not in blank] + [(f"{len(blank)} exercises", blank[0][1])]
-    said = (f"{name}: {'no answer' if o.open and o.check != POD else o.mistake or o.check}" for name, o in missed)
-    return ", ".join(said) or "nothing"
 
 
 def _attention(verdicts: Sequence[Verdict], by_hand: Sequence[str]) -> Iterator[str]:

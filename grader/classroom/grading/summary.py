@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,32 +11,55 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from grader.classroom.course.plan import Plan
+from grader.classroom.grading.findings import STATES, Finding, named_mistakes, words_of
 from grader.classroom.grading.record import Row
 from grader.classroom.out import as_csv
 from grader.classroom.store import write
 from grader.classroom.walls import bubblewrap as walls
 from grader.guide.syllabus import syllabus
 
+WORST = 3  # mistakes on the first screen
+MOST_LISTED = 5  # exercises without an answer that are named
+
 
 def write_csv(rows: Sequence[Row], target: Path) -> None:
     """A line for each hand-in: its points and those of its core, each with their maximum, a column for each exercise,
-    and the problem with it in the last."""
+    and the problem with it in the last. Where one is late, a column has what was taken off its points for that."""
     names = list(dict.fromkeys(name for row in rows for name in row.points))
+    late = any(row.late for row in rows)
     lines = [
         [
             row.hand_in.student,
             row.hand_in.lesson,
-            total(row.points),
-            total(row.worth),
+            row.mark,
+            row.most,
             total(_core(row.points)),
             total(_core(row.worth)),
+            *([row.late] * late),
             *(row.points.get(name, "") for name in names),
             row.problem,
         ]
         for row in rows
     ]
-    header = ["student", "lesson", "points", "max", "core", "core max", *names, "problem"]
+    header = ["student", "lesson", "points", "max", "core", "core max", *(["late"] * late), *names, "problem"]
     write(target, as_csv([header, *lines]).encode("utf-8", "replace"))
+
+
+def write_totals(rows: Sequence[Row], plan: Plan, target: Path) -> None:
+    """A line for each student: what part of each lesson's points, in percent, and of all, by the lessons' weights.
+
+    Lessons of which nobody has handed in anything do not count yet; what a student did not hand in counts as nothing.
+    """
+    marks = {(row.hand_in.student, row.hand_in.lesson): 100 * row.mark / row.most for row in rows if row.most}
+    lessons = [name for name in plan.lessons if any(lesson == name for _, lesson in marks)]
+    weights = {name: plan.of(name).weight for name in lessons}
+    lines = []
+    for student in dict.fromkeys(row.hand_in.student for row in rows):
+        parts = {name: marks.get((student, name), 0.0) for name in lessons}
+        whole = sum(weights[name] * part for name, part in parts.items()) / (sum(weights.values()) or 1)
+        lines.append([student, round(whole, 2), *(round(part, 2) for part in parts.values())])
+    write(target, as_csv([["student", "total %", *lessons], *lines]).encode("utf-8", "replace"))
 
 
 def _core(points: Mapping[str, float]) -> dict[str, float]:
@@ -49,24 +73,71 @@ def total(points: Mapping[str, float]) -> float:
     return round(sum(points.values()), 2)
 
 
-def show(rows: Sequence[Row], console: Console) -> None:
-    """Print the class as a table: marks, named mistakes, marks that moved, and hand-ins for a person to look at."""
-    table = Table("student", "lesson", "points", "what went wrong", title="Marks")
-    for row in rows:
-        name, lesson = escape(row.hand_in.student), escape(row.hand_in.lesson)
-        if row.problem:
-            table.add_row(name, lesson, "—", f"[red]{escape(row.problem)}[/red]")
-        else:
-            table.add_row(name, lesson, f"{total(row.points):g} / {total(row.worth):g}", row.missed)
-    console.print(table)
+def show(rows: Sequence[Row], console: Console, details: bool = False) -> None:
+    """Print the class: a line for each student, the worst mistakes, marks that moved, hand-ins for a person to look at.
+
+    With `details`, a line for each hand-in besides, with the names of all its mistakes.
+    """
+    if details:
+        console.print(_by_hand_in(rows))
+    console.print(_by_student(rows))
+    _show_mistakes(rows, console)
     _show_moves(rows, console)
     _show_attention(rows, console)
     if example := next((r.hand_in for r in rows if not r.problem), None):
         console.print(
             f"Feedback: feedback/STUDENT/LESSON/LESSON.html, for example "
             f"{escape(str(example.at('feedback', '.html').relative_to(example.root)))}\n"
-            "Marks: grades.csv, and nbgrader's gradebook (`make lab`, then Formgrader)"
+            "Marks: grades.csv, and nbgrader's gradebook (`make lab`, then Formgrader)\n"
+            "The class as a page: `grader report`; every mistake of every hand-in: `grader grade --details`",
+            soft_wrap=True,
         )
+
+
+def _by_student(rows: Sequence[Row]) -> Table:
+    """Of each student the points in all lessons together, and in how many exercises the answer is what."""
+    lessons = ", ".join(dict.fromkeys(escape(row.hand_in.lesson) for row in rows))
+    table = Table("student", "points", title=f"Marks: {lessons}")
+    for state in STATES:
+        table.add_column(state, justify="right")
+    for student in dict.fromkeys(row.hand_in.student for row in rows):
+        own = [row for row in rows if row.hand_in.student == student and not row.problem]
+        points, worth = sum(row.mark for row in own), sum(row.most for row in own)
+        counted = Counter(found.state for row in own for found in row.findings)
+        counts = (f"{counted[state] or ''}" for state in STATES)
+        table.add_row(escape(student), f"{round(points, 2):g} / {worth:g}" if own else "—", *counts)
+    return table
+
+
+def _by_hand_in(rows: Sequence[Row]) -> Table:
+    table = Table("student", "lesson", "points", "what went wrong", title="Hand-ins")
+    for row in rows:
+        name, lesson = escape(row.hand_in.student), escape(row.hand_in.lesson)
+        if row.problem:
+            table.add_row(name, lesson, "—", f"[red]{escape(row.problem)}[/red]")
+        else:
+            late = f" (late: {row.late:g} less)" if row.late else ""
+            table.add_row(name, lesson, f"{row.mark:g} / {row.most:g}{late}", _missed(row.findings))
+    return table
+
+
+def _missed(findings: Sequence[Finding]) -> str:
+    """The named mistakes, exercise by exercise; many exercises that were left open are counted."""
+    missed = [(one.exercise, one.mistake or one.check) for one in findings if one.check and one.state != "open"]
+    blank = [one.exercise for one in findings if one.state == "open"]
+    left = [f"{len(blank)} exercises"] if len(blank) > MOST_LISTED else blank
+    said = [f"{name}: {what}" for name, what in missed] + [f"{name}: no answer" for name in left]
+    return escape(", ".join(said)) or "nothing"
+
+
+def _show_mistakes(rows: Sequence[Row], console: Console) -> None:
+    """The mistakes that most students made, and what they hear."""
+    worst = named_mistakes(found for row in rows for found in row.findings)[:WORST]
+    if worst:
+        console.print("\n[bold]Made most often[/bold]", highlight=False)
+    for exercise, mistake, count in worst:
+        words = " ".join(words_of(exercise, mistake).split())
+        console.print(f"  {count} × {exercise}, {escape(mistake)}: {escape(words)}", highlight=False, soft_wrap=True)
 
 
 def _show_moves(rows: Sequence[Row], console: Console) -> None:
@@ -89,7 +160,7 @@ def _show_moves(rows: Sequence[Row], console: Console) -> None:
 def _show_attention(rows: Sequence[Row], console: Console) -> None:
     for row in rows:
         if row.problem or row.attention:
-            reasons = "; ".join(row.attention) or "it could not be graded"
+            reasons = "; ".join(row.attention) or row.problem.rstrip(".")
             console.print(
                 f"[yellow]A person should look at[/yellow] {escape(row.hand_in.student)}, "
                 f"{escape(row.hand_in.lesson)}: {escape(reasons)}.",

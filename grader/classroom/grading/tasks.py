@@ -16,10 +16,10 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from grader.classroom.course.cells import Cell
 from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import PACKAGE
-from grader.classroom.runs.cells import Cell
 from grader.classroom.runs.run import Lesson, Run
 from grader.classroom.store import FOLDER, Store, Unavailable, version
 from grader.classroom.verdicts.judge import shared_judge

@@ -13,12 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from grader import feedback
-from grader.classroom.runs.cells import Cell
-from grader.classroom.runs.run import Setup, watch_answers
+from grader.classroom.course.cells import Cell
+from grader.classroom.runs.run import Setup, Watched, watch_answers
 from grader.classroom.verdicts.records import Judged
 from grader.draw.picture import COLOURS
 from grader.exercises.as_json import LEGIBLE
-from grader.exercises.case import Case
 from grader.exercises.codecs import FLAG, Codec, optional, plain_type, refusing, tuple_of
 from grader.exercises.small import small_like
 from grader.exercises.verdict import Verdict
@@ -41,8 +40,8 @@ def with_offers(judged: Mapping[str, Judged], cells: Sequence[Cell], setup: Setu
     missed = {name: seen for name, one in offered.items() if (seen := _small_failing(one.verdict, setup))}
     reported = watch_answers(cells, missed, setup)
     replays = {
-        name: embedded(reported.get(name), name, f"On the same mesh, with little data: {describe(case)}")
-        for name, (case, _) in missed.items()
+        name: embedded(reported.get(name), name, f"On the same mesh, with little data: {describe(seen.case)}")
+        for name, seen in missed.items()
     }
     cards = {
         name: _offering(one, replays.get(name, ""))
@@ -62,14 +61,14 @@ def _offering(judged: Judged, replay: str) -> Judged:
     return replace(judged, html=html, text=text)
 
 
-def _small_failing(verdict: Verdict, setup: Setup) -> tuple[Case, str] | None:
-    """The failing case once more, with little data, and the check; None where nothing failed, or there is no such."""
+def _small_failing(verdict: Verdict, setup: Setup) -> Watched | None:
+    """The failing case once more, with little data; None where nothing failed, or there is no such."""
     exercise, failure = find(verdict.exercise), verdict.failure
     cases = exercise.draw_cases(setup.seed, thorough=True)
     failing = next((case for case in cases if describe(case) == verdict.where), None)
     if verdict.passed or failing is None or failure is None or (small := small_like(exercise, failing)) is None:
         return None
-    return small, failure.check
+    return Watched(small, failure.check, verdict.repair)
 
 
 def embedded(reported: Any, title: str, about: str) -> str:

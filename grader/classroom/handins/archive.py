@@ -7,6 +7,7 @@ its path. So a path that leads outside, a link, or a bomb comes to no more than 
 from __future__ import annotations
 
 import io
+import os
 import stat
 import zipfile
 from collections import Counter
@@ -30,10 +31,11 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """One file in an archive."""
+    """One file in an archive, or in a folder that stands for one."""
 
     path: PurePosixPath
-    info: zipfile.ZipInfo
+    size: int
+    place: zipfile.ZipInfo | Path
 
 
 @dataclass
@@ -86,26 +88,67 @@ class Archive:
         elif stat.S_ISLNK(info.external_attr >> 16):
             self.problems.append(f"{one_line(name)} in {self.name} is a link, not a file: left out.")
         elif not hidden(path):
-            self.entries.append(Entry(path, info))
+            self.entries.append(Entry(path, info.file_size, info))
 
     def read(self, entry: Entry) -> bytes:
         """The bytes of an entry. Raises Unreadable when there are too many, or when they cannot be read."""
         where = f"{one_line(entry.path.name)} in {self.name}"
-        if entry.info.flag_bits & 1:
+        assert isinstance(entry.place, zipfile.ZipInfo)
+        if entry.place.flag_bits & 1:
             raise Unreadable(f"{where} is encrypted. Ask for it without a password.")
-        if entry.info.compress_type not in PACKED_BY:
+        if entry.place.compress_type not in PACKED_BY:
             raise Unreadable(f"{where} is packed in an unusual way. Ask for it as an ordinary zip.")
-        if entry.info.file_size > LARGEST:
+        if entry.size > LARGEST:
             raise Unreadable(
-                f"{where} is {megabytes(entry.info.file_size)} unpacked; at most {megabytes(LARGEST)} "
+                f"{where} is {megabytes(entry.size)} unpacked; at most {megabytes(LARGEST)} "
                 "are read. Ask for the notebook with its outputs cleared."
             )
-        self.allowance.spend(entry.info.file_size, self.name)
+        self.allowance.spend(entry.size, self.name)
         try:
-            with self._zip.open(entry.info) as file:
+            with self._zip.open(entry.place) as file:
                 return file.read(LARGEST)
         except Exception as error:  # zipfile and its decompressors raise of all sorts, too
             raise Unreadable(f"{where} is damaged ({_reason(error)}). Fetch or ask for it again.") from error
+
+
+class Folder:
+    """The files in a folder of hand-ins (clones of a class's repositories, say), as those of an archive.
+
+    Links are refused, and what a system or git keeps for itself is not looked at.
+    """
+
+    def __init__(self, source: Path, name: str) -> None:
+        self.name = name
+        self.allowance = Allowance(TOTAL)
+        self.entries: list[Entry] = []
+        self.problems: list[str] = []
+        for folder, folders, files in os.walk(source):
+            folders[:] = sorted(one for one in folders if not hidden(PurePosixPath(one)))
+            for file in [*(one for one in folders if (Path(folder) / one).is_symlink()), *sorted(files)]:
+                self._sort(Path(folder, file), PurePosixPath(Path(folder, file).relative_to(source)))
+            if len(self.entries) > MOST_ENTRIES:
+                raise Unreadable(_too_many(name, len(self.entries), MOST_ENTRIES))
+
+    def _sort(self, file: Path, path: PurePosixPath) -> None:
+        if hidden(path):
+            return
+        if file.is_symlink():
+            self.problems.append(f"{one_line(path)} in {self.name} is a link, not a file: left out.")
+        elif file.is_file():
+            self.entries.append(Entry(path, file.stat().st_size, file))
+
+    def read(self, entry: Entry) -> bytes:
+        """The bytes of a file. Raises Unreadable as an archive does."""
+        where = f"{one_line(entry.path.name)} in {self.name}"
+        assert isinstance(entry.place, Path)
+        if entry.size > LARGEST:
+            raise Unreadable(f"{where} is {megabytes(entry.size)}; at most {megabytes(LARGEST)} are read.")
+        self.allowance.spend(entry.size, self.name)
+        try:
+            with os.fdopen(os.open(entry.place, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+                return file.read(LARGEST)
+        except OSError as error:
+            raise Unreadable(f"{where} cannot be read: {error.strerror}.") from error
 
 
 def lone_notebook(data: bytes, name: str) -> tuple[str, bytes]:

@@ -25,6 +25,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grader.arrays.words import legible, one_line
+from grader.classroom.course.late import LONGEST_TIME, TIME
 from grader.classroom.course.notebook import restore
 from grader.classroom.handins.archive import MOST_INSIDE, Unreadable, hidden, listed
 from grader.classroom.handins.reading import read
@@ -42,7 +43,6 @@ __all__ = [
 ]
 LONGEST_NAME = 128  # characters that the gradebook has for a student's name
 UNFIT = '*?[<>"\\'  # nbgrader looks for folders by patterns, and writes their names into pages and scripts as they are
-TIME = "timestamp.txt"  # where nbgrader's own exchange says when something was handed in
 DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?( [A-Z]{1,5}| [+-]\d{4})?\s*")
 log = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ class BareDirectory(CourseDirectory):
             status = file.lstat()
             if (
                 not stat.S_ISREG(status.st_mode)
-                or status.st_size > LONGEST_NAME
+                or status.st_size > LONGEST_TIME
                 or not DATE.fullmatch(file.read_text())
             ):
                 return None  # nbgrader would wait for a pipe, and open a time zone's name as a file

@@ -14,14 +14,16 @@ import dataclasses
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 from grader.arrays.words import one_line
-from grader.classroom.handins.archive import Archive, Entry, Unreadable, listed, megabytes
+from grader.classroom.course.late import TIME
+from grader.classroom.handins.archive import Archive, Entry, Folder, Unreadable, listed, megabytes
+from grader.classroom.handins.roster import Roster, Sender
 from grader.classroom.store import write
 
 # How platforms name a file: the student's name, a key that tells namesakes apart, the time, and the student's own name
@@ -35,9 +37,17 @@ BRIGHTSPACE = re.compile(
 BLACKBOARD = re.compile(
     r"(?P<key>[^/]*?_(?P<name>[^_/]+))_attempt_(?P<when>\d{4}(?:-\d\d){5})(?:_(?P<file>.+)|(?P<slip>\.txt))", re.DOTALL
 )
-CANVAS = re.compile(r"(?P<name>[^_/]+)_(?:LATE_)?(?P<key>\d+)_\d+_(?P<file>.+)", re.DOTALL)
+CANVAS = re.compile(r"(?P<name>[^_/]+)_(?P<late>LATE_)?(?P<key>\d+)_(?P<upload>\d+)_(?P<file>.+)", re.DOTALL)
+CLASSROOM = re.compile(r"(?!\d+-\d+ - )(?P<key>(?P<name>[^/]+?)) - (?P<file>[^/]+)", re.DOTALL)  # Google's, from Drive
 WORDED = (MOODLE, BRIGHTSPACE, BLACKBOARD)  # with words of their own, which no student writes by chance
-PLATFORMS = (*WORDED, CANVAS)
+PLATFORMS = {
+    MOODLE: "moodle",
+    BRIGHTSPACE: "brightspace",
+    BLACKBOARD: "blackboard",
+    CANVAS: "canvas",
+    CLASSROOM: "google",
+}
+CLONES = "-submissions"  # ends the name of the folder into which `gh classroom clone` lays a class's repositories
 SUFFIXES = (".ipynb", ".zip")
 COPY = re.compile(r"(.+)-(\d{1,4})$", re.DOTALL)  # Canvas: a file handed in again under the same name
 MOST_CANDIDATES = 20  # of one student
@@ -52,6 +62,7 @@ class Receipt:
     file: Path | None = None
     problem: str = ""
     note: str = ""
+    sender: Sender | None = None
 
 
 @dataclass(frozen=True)
@@ -94,13 +105,14 @@ class Piece:
     key: str
     when: str  # sorts as time does; "" where the platform does not say
     path: PurePosixPath  # as the student named it
-    archive: Archive
+    archive: Archive | Folder
     entry: Entry
+    sender: Sender
     copy: int = 0  # of files handed in again under one name, the greatest is the newest
 
     @property
     def size(self) -> int:
-        return self.entry.info.file_size
+        return self.entry.size
 
     def load(self) -> bytes:
         return self.archive.read(self.entry)
@@ -110,14 +122,20 @@ class Piece:
 
 
 def unpack(
-    archive: Path, lesson: str, submitted: Path, replace: bool = False, lessons: Collection[str] = ()
+    archive: Path,
+    lesson: str,
+    submitted: Path,
+    replace: bool = False,
+    lessons: Collection[str] = (),
+    roster: Roster = Roster(),
 ) -> list[Receipt]:
-    """Lay each student's newest notebook for a lesson out of a platform's zip into `submitted`.
+    """Lay each student's newest notebook for a lesson out of a platform's zip, or a folder, into `submitted`.
 
     Another notebook that lies there is left as it is, unless it is to be replaced. Folders of the other `lessons` are
-    left out. Raises Unreadable when the zip itself cannot be read.
+    left out. Who is in the roster gets the id that it says. Raises Unreadable when the zip itself cannot be read.
     """
-    packed = Archive(archive, one_line(archive.name))
+    name = one_line(archive.name)
+    packed = Folder(archive, name) if archive.is_dir() else Archive(archive, name)
     receipts = [Receipt("", problem=problem) for problem in packed.problems]
     students: dict[tuple[str, str], list[Piece]] = defaultdict(list)
     whose = _ownership(packed, lesson, {*lessons} - {lesson})
@@ -130,7 +148,7 @@ def unpack(
             students[piece.name, piece.key].append(piece)
     if not students and not receipts:
         raise Unreadable(f"There are no files in {packed.name}. Fetch the hand-ins again.")
-    names = _ids(list(students))
+    names = _ids({person: pieces[0].sender for person, pieces in students.items()}, roster)
     for student, pieces in sorted(students.items(), key=lambda item: names[item[0]]):
         receipts += _deliver(names[student], pieces, Destination(submitted, lesson, replace))
     return receipts
@@ -140,7 +158,7 @@ def _handed_in(path: PurePosixPath) -> bool:
     return path.suffix.lower() in SUFFIXES
 
 
-def _ownership(packed: Archive, lesson: str, others: Collection[str]) -> Callable[[Entry], Piece | None]:
+def _ownership(packed: Archive | Folder, lesson: str, others: Collection[str]) -> Callable[[Entry], Piece | None]:
     """Who says whose a file is: one and the same for the whole archive, as most of its outermost names would have it.
 
     So no name that a student can choose, which lies further in, is ever asked.
@@ -164,7 +182,8 @@ def _ownership(packed: Archive, lesson: str, others: Collection[str]) -> Callabl
             f"All hand-ins in {packed.name} lie in one folder, {around}. If that is the class and not a student, "
             f"give it the name {lesson}, and pack it again."
         )
-    return partial(_by_folder, packed, others, depth)
+    clones = isinstance(packed, Folder) and packed.name.endswith(CLONES)
+    return partial(_by_folder, packed, others, depth, f"{packed.name.removesuffix(CLONES)}-" if clones else "")
 
 
 def _is_around_all(paths: list[tuple[str, ...]], depth: int, names: Collection[str]) -> bool:
@@ -188,7 +207,7 @@ def _platform(paths: list[tuple[str, ...]], depth: int) -> re.Pattern[str] | Non
     return best if 2 * len(fits[best]) > len(tops) else None
 
 
-def _by_platform(packed: Archive, platform: re.Pattern[str], depth: int, entry: Entry) -> Piece | None:
+def _by_platform(packed: Archive | Folder, platform: re.Pattern[str], depth: int, entry: Entry) -> Piece | None:
     match = platform.fullmatch("/".join(entry.path.parts[depth:]))
     if match is None:
         return None
@@ -198,16 +217,22 @@ def _by_platform(packed: Archive, platform: re.Pattern[str], depth: int, entry: 
     if again:
         file = file.with_name(again[1] + file.suffix)
     when = _time(part.get("when") or "")
-    return Piece(part["name"], part["key"], when, file, packed, entry, int(again[2]) if again else 0)
+    number = part["key"] if part["key"].isdigit() else ""
+    sender = Sender(PLATFORMS[platform], number, part["name"], part.get("upload") or "", when, bool(part.get("late")))
+    return Piece(part["name"], part["key"], when, file, packed, entry, sender, int(again[2]) if again else 0)
 
 
-def _by_folder(packed: Archive, others: Collection[str], depth: int, entry: Entry) -> Piece | None:
+def _by_folder(
+    packed: Archive | Folder, others: Collection[str], depth: int, prefix: str, entry: Entry
+) -> Piece | None:
     """STUDENT/ANY.ipynb; or STUDENT/LESSON/ANY.ipynb, where a file of another lesson has no name, and is left out."""
     student, *rest = entry.path.parts[depth:] or ("",)
     if not rest:
         return None
+    student = student.removeprefix(prefix)
     is_other = len(rest) > 1 and rest[0] in others
-    return Piece(student, student, "", PurePosixPath() if is_other else PurePosixPath(*rest), packed, entry)
+    file = PurePosixPath() if is_other else PurePosixPath(*rest)
+    return Piece(student, student, "", file, packed, entry, Sender("github" if prefix else "folder", "", student))
 
 
 def _time(text: str) -> str:
@@ -220,13 +245,15 @@ def _time(text: str) -> str:
     return text
 
 
-def _ids(people: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """A folder name for each: the student's name, and the platform's key where two would share it."""
-    shared = Counter(_as_on_disk(safe(name)) for name, _ in people)
-    ids: dict[tuple[str, str], str] = {}
-    used: Counter[str] = Counter()
-    for name, key in sorted(people):
-        folder = safe(name) if shared[_as_on_disk(safe(name))] == 1 else f"{safe(name)}_{safe(key)}"
+def _ids(people: Mapping[tuple[str, str], Sender], roster: Roster) -> dict[tuple[str, str], str]:
+    """A folder name for each: the roster's id; else the student's name, and the platform's key where two share it."""
+    ids = roster.ids(people)
+    new = sorted(set(people) - set(ids))
+    shared = Counter(_as_on_disk(safe(name)) for name, _ in new)
+    used: Counter[str] = Counter(_as_on_disk(one) for one in roster.taken)
+    for name, key in new:
+        alone = shared[_as_on_disk(safe(name))] == 1 and not used[_as_on_disk(safe(name))]
+        folder = safe(name) if alone else f"{safe(name)}_{safe(key)}"
         while used[_as_on_disk(folder)]:
             used[_as_on_disk(folder)] += 1
             folder = f"{folder}_{used[_as_on_disk(folder)]}"
@@ -255,7 +282,9 @@ def _deliver(student: str, pieces: list[Piece], destination: Destination) -> Ite
         for k, piece in enumerate(notebooks, 1):
             target = folder / (f"{lesson}.ipynb" if len(notebooks) == 1 else f"{k}_{safe(piece.path.stem)}.ipynb")
             before = destination.write(piece.load(), target)
-            yield Receipt(student, target, note="; ".join(filter(None, [note, before])))
+            _keep_time(folder / TIME, piece.sender)
+            late = "late, as the platform says" if piece.sender.late else ""
+            yield Receipt(student, target, note="; ".join(filter(None, [note, late, before])), sender=piece.sender)
         if len(notebooks) > 1:
             raise Unreadable(
                 f"Each of these could be the hand-in: {listed(p.path for p in notebooks)}. All are in "
@@ -265,6 +294,14 @@ def _deliver(student: str, pieces: list[Piece], destination: Destination) -> Ite
         yield Receipt(student, problem=str(error))
     except OSError as error:
         yield Receipt(student, problem=f"{destination.submitted / student} cannot be written: {error.strerror}.")
+
+
+def _keep_time(file: Path, sender: Sender) -> None:
+    """When it was handed in, where nbgrader looks for it; nothing where nobody says."""
+    if sender.time:
+        write(file, sender.time.encode())
+    else:
+        file.unlink(missing_ok=True)  # of an earlier attempt
 
 
 def _newest(pieces: list[Piece], lesson: str) -> tuple[list[Piece], str]:

@@ -35,12 +35,18 @@ def _read(text: str) -> tuple[Program, Structure]:
 
 
 def _reply(question: dict[str, Any]) -> dict[str, Any]:
-    from grader.programs.execution import execute
+    from grader.programs.execution import execute, results_with
+    from grader.programs.repairs import repairs_of
 
     try:
         program, written = _read(question["program"])
+        if "repairs" in question:
+            return {"repairs": wire.REPAIRS.write(repairs_of(program))}
         if "mesh" not in question:
             return {"forms": program.results, "structure": wire.STRUCTURE.write(written)}
+        if "repair" in question:
+            found = results_with(wire.REPAIR.read(question["repair"]), program, *wire.inputs(question))
+            return {"results": wire.ALL_RESULTS.write(found)}
         return wire.RAN.write(execute(program, *wire.inputs(question), written))
     except Exception as error:  # XLA's own refusals, and whatever an odd artefact may lead to
         return {"raised": [type(error).__name__, str(error)[:4000]]}

@@ -21,6 +21,7 @@ from grader.exercises.as_json import LEGIBLE, PLAIN, PROGRAM, SPEC, to_json, val
 from grader.exercises.codecs import FLAG, Codec, data_class, optional, plain_type, refusing, tuple_of
 from grader.programs.execution import Ran, Result
 from grader.programs.program import Program
+from grader.programs.repairs import WAYS, Repair
 from grader.programs.structure import COLLECTIVE_KINDS, Collective, Manual, Structure
 
 MOST_COUNTED = 1 << 62  # bytes or FLOPs that any count may say
@@ -135,7 +136,10 @@ STRUCTURE = data_class(
 LAYOUT = Codec(lambda layout: layout[:LONGEST], NAME.read)
 RESULT = data_class(Result, blocks=BLOCKS, layout=LAYOUT, as_asked=FLAG)
 SENT = tuple_of(COLLECTIVE)
-RAN = data_class(Ran, results=tuple_of(RESULT), flops=COUNT, compiled=SENT, unwritten=SENT)
+ALL_RESULTS = tuple_of(RESULT)
+REPAIR = data_class(Repair, kind=NAME, number=COUNT, way=plain_type(str, WAYS.__contains__), axes=NAMES, along=NAMES)
+REPAIRS = tuple_of(REPAIR)
+RAN = data_class(Ran, results=ALL_RESULTS, flops=COUNT, peak_bytes=COUNT, compiled=SENT, unwritten=SENT)
 REFUSAL = plain_type(str, lambda words: len(words) <= 10 * LONGEST)
 FIT = data_class(
     Fit,

@@ -87,13 +87,19 @@ def answers(shell: Any, form: str, asks: Any, expression: str, seconds: float) -
 
 def facts_to_watch(shell: Any, step: dict[str, Any], seconds: float) -> Any:
     """What there is to watch of a notebook's program on a case, as plain types; None where it stops with an error."""
+    from grader.classroom.inside.wire import REPAIR
     from grader.exercises.as_json import question_from_json
+    from grader.exercises.codecs import optional
     from grader.replay.facts import fitting
     from grader.replay.on_case import on_case, opening
 
     def facts() -> Any:
         run = on_case(eval(step["expression"], shell.user_ns), question_from_json(step["watch"]))
-        return fitting(step["check"], opening(run, step["missed"]), "", run) if run.frames else None
+        return (
+            fitting(step["check"], opening(run, step["missed"], optional(REPAIR).read(step["repair"])), "", run)
+            if run.frames
+            else None
+        )
 
     try:
         return timed(seconds, facts)

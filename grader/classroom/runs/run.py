@@ -26,17 +26,22 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from grader.classroom.course.cells import Cell
 from grader.classroom.course.notebook import answer_expression, checked, grade_id, restore
+from grader.classroom.course.plan import plan_of
+from grader.classroom.course.taken import taken
 from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
-from grader.classroom.runs.cells import Cell
+from grader.classroom.inside.wire import REPAIR
 from grader.classroom.runs.slices import needed, slices, spare_examples
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, message_in, steadily
 from grader.exercises.as_json import to_json
 from grader.exercises.case import Case
+from grader.exercises.codecs import optional
 from grader.exercises.collecting import asks
 from grader.lessons import find
+from grader.programs.repairs import Repair
 
 
 @dataclass(frozen=True)
@@ -111,12 +116,15 @@ Shortcut = Callable[[Sequence[Cell], Setup, Clock], Run | None]
 def lesson_of(root: Path, name: str) -> Lesson:
     """The lesson, where both of its notebooks are here; else an empty one."""
     files = [root / folder / name / f"{name}.ipynb" for folder in ("course", "solutions")]
-    return _read_lesson(*((f, f.stat().st_mtime_ns) for f in files)) if all(f.exists() for f in files) else Lesson()
+    if not all(file.exists() for file in files):
+        return Lesson()
+    return _read_lesson(root, name, *((file, file.stat().st_mtime_ns) for file in files))
 
 
 @functools.lru_cache
-def _read_lesson(*files: tuple[Path, int]) -> Lesson:
+def _read_lesson(root: Path, name: str, *files: tuple[Path, int]) -> Lesson:
     release, solved = (nbformat.read(file, 4) for file, _ in files)
+    solved = taken(solved, name, plan_of(root), root)
     examples = {c.source for c in release.cells if c.cell_type == "code" and not grade_id(c)}
     outputs = {c.source: list(c.outputs) for c in solved.cells if c.source in examples}
     return Lesson(code(release, examples), code(restore(solved, release), examples), outputs)
@@ -223,7 +231,16 @@ def workers() -> Template:
     return Template("worker")
 
 
-def watch_answers(cells: Sequence[Cell], missed: Mapping[str, tuple[Case, str]], setup: Setup) -> Mapping[str, Any]:
+@dataclass(frozen=True)
+class Watched:
+    """What is to be watched: an answer on a case where it misses a check, and the repair that would make it right."""
+
+    case: Case
+    check: str
+    repair: Repair | None = None
+
+
+def watch_answers(cells: Sequence[Cell], missed: Mapping[str, Watched], setup: Setup) -> Mapping[str, Any]:
     """What there is to watch of answers, each on a case where it misses a check, as one worker reports it.
 
     Nothing of it is believed. Of the cells those run that one of these answers needs, as they were typed; where nobody
@@ -235,9 +252,9 @@ def watch_answers(cells: Sequence[Cell], missed: Mapping[str, tuple[Case, str]],
     todo: list[dict[str, Any]] = []
     for k in sorted(before | places.keys()):
         if k in places:
-            case, check = missed[places[k]]
-            step = {"check": places[k], "expression": cells[k].source, "watch": to_json(case), "missed": check}
-            todo.append(step)
+            seen = missed[places[k]]
+            step = {"check": places[k], "expression": cells[k].source, "watch": to_json(seen.case)}
+            todo.append({**step, "missed": seen.check, "repair": optional(REPAIR).write(seen.repair)})
         elif not cells[k].check:
             todo.append({"source": cells[k].source})
     return perform(todo, setup.limits, setup.store).answers if missed else {}

@@ -14,7 +14,7 @@ import ast
 import builtins
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 
-from grader.classroom.runs.cells import Cell, CellText, Names, imports_agree, parse_cells
+from grader.classroom.course.cells import Cell, CellText, Names, imports_agree, parse_cells
 
 # Modules whose import does nothing but bind names.
 HARMLESS = {

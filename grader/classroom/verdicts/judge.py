@@ -33,8 +33,9 @@ from grader.judging.compilations import Compilation
 from grader.judging.judge import judge
 from grader.judging.together import job_of
 from grader.processes.launch import Launch, launch_of
-from grader.programs.execution import Failed, Ran
+from grader.programs.execution import Failed, Ran, Result
 from grader.programs.program import Program
+from grader.programs.repairs import Repair
 from grader.programs.structure import Structure
 
 JUDGE_SECONDS = 60.0  # for one exercise: compiling and running it on every case
@@ -70,8 +71,22 @@ class Evaluated(Execution):
         return wire.STRUCTURE.read(self._description["structure"])
 
     def run(self) -> Ran:
-        question = wire.question(self.program)
-        return wire.RAN.read(self.ask({**question, **wire.run_of(self.case.mesh, self.operands, specs_due(self.case))}))
+        return wire.RAN.read(self.ask(self._to_run))
+
+    @cached_property
+    def repairs(self) -> tuple[Repair, ...]:
+        return wire.REPAIRS.read(self.ask({**wire.question(self.program), "repairs": True})["repairs"])
+
+    def results_with(self, repair: Repair) -> tuple[Result, ...]:
+        try:
+            return wire.ALL_RESULTS.read(self.ask({**self._to_run, "repair": wire.REPAIR.write(repair)})["results"])
+        except Ended as end:  # it was our change that ended the evaluator, and nothing else is asked of it
+            raise Failed("Ended", str(end)) from end
+
+    @property
+    def _to_run(self) -> dict[str, Any]:
+        """The program, what it is run on, and what its results are held against."""
+        return {**wire.question(self.program), **wire.run_of(self.case.mesh, self.operands, specs_due(self.case))}
 
 
 class Judge:

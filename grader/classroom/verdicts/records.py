@@ -9,7 +9,7 @@ from typing import Any
 from grader import feedback
 from grader.arrays.ratios import Ratio
 from grader.arrays.words import legible
-from grader.classroom.inside.wire import BLOCKS, NAME
+from grader.classroom.inside.wire import BLOCKS, NAME, REPAIR
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.codecs import FLAG, NUMBER, Codec, data_class, optional, plain_type, tuple_of
 from grader.exercises.exercise import Exercise
@@ -95,4 +95,6 @@ VERDICT = data_class(
     found=optional(BLOCKS),
     ratios=tuple_of(RATIO),
     score=optional(SCORE),
+    repair=optional(REPAIR),
+    orders=tuple_of(tuple_of(WORDS)),
 )

@@ -1,16 +1,14 @@
-"""§ 7–8: how much memory a device needs, and how long it stands idle in a pipeline."""
+"""§ 7: how much memory a device needs."""
 
 from __future__ import annotations
 
 import itertools
-import math
 
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import blocks
 from grader.exercises import Case, Exercise
-from grader.lessons.cost.rings_played import bubble as idle_places
 from grader.lessons.shared import within
 
 # Memory on one device, with Adam in mixed precision.
@@ -160,93 +158,3 @@ def one_stage_further(how):
     """You are one stage too far: 1 divides the optimiser's arrays, 2 the gradients as well, 3 the weights as
     well."""
     return dict(itertools.pairwise(HOWS[:4])).get(how) and _largest(dict(itertools.pairwise(HOWS[:4]))[how])
-
-
-# A pipeline's bubble.
-
-
-def _idle(stages, microbatches):
-    empty, places = idle_places(stages, microbatches)
-    return empty / places
-
-
-bubble = Exercise("bubble", points=2, reference=_idle, form="function")
-
-
-@bubble.cases
-def _(draw):
-    for _ in range(30):
-        yield Case({"stages": int(draw.rng.integers(2, 17)), "microbatches": int(draw.rng.integers(2, 65))})
-
-
-@bubble.mistake
-def idle_against_busy(stages, microbatches):
-    """That is idle time against *busy* time. The bubble is a part of the whole: of all the steps that a stage
-    waits or works."""
-    return (stages - 1) / microbatches
-
-
-@bubble.mistake
-def stages_over_microbatches(stages, microbatches):
-    """For one stage the bubble would have to be nothing. How many steps does the last stage wait for its first
-    microbatch?"""
-    return stages / microbatches
-
-
-@bubble.mistake
-def one_step_too_many(stages, microbatches):
-    """You counted one step too many. With one microbatch and S stages the pipeline runs S steps, not S + 1: work
-    it out in the table of stages and steps."""
-    return (stages - 1) / (stages + microbatches)
-
-
-@bubble.mistake
-def busy_part(stages, microbatches):
-    """That is the part of the table in which a stage works. The bubble is what is left of it: the places with a
-    dot."""
-    return microbatches / (stages + microbatches - 1)
-
-
-def _enough(stages, percent):
-    """The fewest microbatches, found by trying."""
-
-    def small_enough(microbatches):
-        empty, places = idle_places(stages, microbatches)
-        return 100 * empty < percent * places
-
-    return next(filter(small_enough, itertools.count(1)))
-
-
-microbatches = Exercise("microbatches", points=2, reference=_enough, form="function")
-
-
-@microbatches.cases
-def _(draw):
-    """The bubble is to be *less* than this: exactly that much is not enough."""
-    yield Case({"stages": 4, "percent": 10})
-    for _ in range(20):
-        yield Case({"stages": int(draw.rng.integers(2, 13)), "percent": int(draw.rng.choice([7, 12, 15, 20, 30]))})
-
-
-def _above(bound: float) -> int:
-    return math.floor(bound) + 1
-
-
-@microbatches.mistake
-def from_idle_against_busy(stages, percent):
-    """More than needed: you kept idle time below that part of the *busy* time. Of all the time, the bubble is
-    (S-1)/(M+S-1)."""
-    return _above((stages - 1) * 100 / percent)
-
-
-@microbatches.mistake
-def just_as_much(stages, percent):
-    """With that many microbatches the bubble is exactly as large as it may not be. *Less* is asked for."""
-    exact = (stages - 1) * (100 - percent) / percent
-    return math.ceil(round(exact, 9))
-
-
-@microbatches.mistake
-def one_microbatch_short(stages, percent):
-    """With that many the bubble is still too large. A part of a microbatch does not help: round up."""
-    return max(1, _enough(stages, percent) - 1)

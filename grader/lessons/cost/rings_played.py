@@ -83,15 +83,3 @@ def busiest_link(volume: float, n: int, both_ways: bool) -> float:
             for hop in range(n - away):
                 crossed[(sender - hop) % n, -1] += (1 - forward) * block
     return max(crossed.values())
-
-
-def bubble(stages: int, microbatches: int) -> tuple[int, int]:
-    """A pipeline step by step: (idle, all) places in its table of stages and steps."""
-    done = [0] * stages  # microbatches that each stage has finished
-    steps = 0
-    while done[-1] < microbatches:
-        ready = [stage for stage in range(stages) if done[stage] < (microbatches if stage == 0 else done[stage - 1])]
-        for stage in ready:
-            done[stage] += 1
-        steps += 1
-    return stages * steps - stages * microbatches, stages * steps

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 
 import jax
 import jax.numpy as jnp
@@ -329,100 +328,6 @@ def all_stages_on_the_first_mesh(batches, weights):
 def only_two_stages(batches, weights):
     """It works for two stages. Four meshes are four stages: go through `weights`, however many there are."""
     return _pipeline(batches, [weights[0], weights[1]])
-
-
-# The timetable of a pipeline, by letting queues run.
-
-WHEN = (
-    "2 stages, 1 batch: steps",
-    "2 stages, 4 batches: steps",
-    "4 stages, 12 batches: steps",
-    "4 stages, 12 batches: idle steps of one stage",
-    "4 stages, 12 batches: batch on stage 3 in step 5",
-    "4 stages, 12 batches, waiting for each: steps",
-)
-
-
-def _timetable(stages, batches, waiting=False):
-    """Step by step, which batch each stage works on, counted from 1 (None: idle); a stage takes its batches in
-    order."""
-    free, table = [0] * stages, {}
-    ready = 0
-    for batch in range(1, batches + 1):
-        start = ready if waiting else 0
-        for k in range(stages):
-            step = max(free[k], start)
-            table[k + 1, step + 1] = batch
-            free[k] = start = step + 1
-        ready = start
-    steps = max(step for _, step in table)
-    return [[table.get((k, step)) for step in range(1, steps + 1)] for k in range(1, stages + 1)]
-
-
-def _when(row):
-    stages, batches = map(int, re.findall(r"(\d+) (?:stages?|batch)", row))
-    table = _timetable(stages, batches, "waiting" in row)
-    if "idle" in row:
-        return table[0].count(None)
-    if found := re.search(r"on stage (\d+) in step (\d+)", row):
-        return table[int(found[1]) - 1][int(found[2]) - 1]
-    return len(table[0])
-
-
-timetable = Exercise("timetable", points=3, reference=_when, form="table")
-timetable.rows(WHEN)
-
-
-@timetable.mistake
-def one_after_the_other(row):
-    """So long it takes if a batch begins only when the one before it is through. But the first stage is free
-    again after one step."""
-    return {WHEN[1]: 8, WHEN[2]: 48}.get(row)
-
-
-@timetable.mistake
-def forgot_the_way_through(row):
-    """With all stages busy, one batch is done in every step. But how many steps pass until the *first* one is
-    done?"""
-    return {WHEN[0]: 1, WHEN[1]: 4, WHEN[2]: 12}.get(row)
-
-
-@timetable.mistake
-def one_step_too_many(row):
-    """In the step in which the first batch leaves the first stage, the second one is already there. Draw the
-    first three steps and count again."""
-    return {WHEN[0]: 3, WHEN[1]: 6, WHEN[2]: 16}.get(row)
-
-
-@timetable.mistake
-def saw_no_idle_steps(row):
-    """The last stage has nothing to do until something has come through the stages before it. And the first, at
-    the end?"""
-    return believed(row, 0, WHEN[3])
-
-
-@timetable.mistake
-def counted_all_stages_idleness(row):
-    """That is the idleness of all stages together. The question is about one."""
-    return believed(row, 12, WHEN[3])
-
-
-@timetable.mistake
-def took_the_step_for_the_batch(row):
-    """In step 5 a new batch enters the *first* stage. Stage 3 is two stages behind."""
-    return believed(row, 5, WHEN[4])
-
-
-@timetable.mistake
-def counted_stages_from_0(row):
-    """Stages are counted from 1 here: batch 1 is on stage 1 in step 1."""
-    return believed(row, 2, WHEN[4])
-
-
-@timetable.mistake
-def waiting_costs_nothing(row):
-    """If Python waits for a batch before it begins with the next, no two stages ever work at the same time."""
-    return believed(row, 15, WHEN[5])
 
 
 # What stands in older texts, and in every second forum.

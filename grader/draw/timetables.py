@@ -1,0 +1,104 @@
+"""Timetables of pipelines: a row for each device, a column for each step; the same colour is the same microbatch.
+
+A backward pass has bold letters and a strong frame, a second stage of the same device a dash (F3′). Idle places stay
+empty; what a device waits for ever to begin is an empty frame.
+"""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, Picture, inches_of, sheet
+from grader.timetables import Orders, Timetable, Work, simulate
+
+CELL, ROW, LEFT = 0.3, 0.32, 0.72  # inches
+WIDEST = 9.5  # inches; longer timetables have narrower steps
+READABLE = 0.14  # inches: what is narrower has no letters, and its colour tells the microbatch
+STRONG = 1.6  # points around a backward pass
+
+
+def timetable(orders: Orders | Timetable, title: str = "") -> Picture:
+    """A pipeline's timetable: who does what in which step. Orders that come to a halt are drawn up to there.
+
+    Args:
+      orders: for each device a list of its work, as `draw.simulate` takes it, or what that returned.
+      title: stands above the picture.
+
+    Example:
+      >>> grader.draw.timetable([["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]])
+      device 0 │ F0 F1 ·  ·  B0 B0 ·  B1 B1
+      device 1 │ ·  F0 B0 B0 F1 B1 B1 ·  ·
+      9 steps, bubble 33.3%, microbatches held 2 1
+    """
+    facts = orders if isinstance(orders, Timetable) else simulate(orders)
+    steps = facts.steps + (2 if any(map(facts.waiting, range(len(facts.orders)))) else 0)
+    cell = min(CELL, (WIDEST - LEFT) / max(steps, 1))
+    top = 0.45 if title else 0.1
+    bottom = top + ROW * len(facts.orders)
+    said = repr(facts).splitlines()
+    figure, ax = sheet(max(LEFT + cell * steps, inches_of([title, *said])) + 0.1, bottom + 0.4 + 0.18 * len(said))
+    if title:
+        ax.text(0.02, 0.15, title, fontsize=10, color=PAGE, va="center")
+    for device in range(len(facts.orders)):
+        y = top + ROW * device
+        ax.text(0.02, y + ROW / 2, f"device {device}", fontsize=8, color=PAGE, va="center")
+        idle = Rectangle((LEFT, y), cell * steps, ROW, facecolor="none", edgecolor=FAINT, linewidth=0.6, linestyle=":")
+        ax.add_patch(idle)
+        for work, start, end in facts.placed(device):
+            _draw_work(ax, facts, work, (LEFT + cell * start, y, cell * (end - start), ROW))
+        if pending := facts.waiting(device):
+            start = max((end for _, _, end in facts.placed(device)), default=0)
+            _draw_work(ax, facts, pending, (LEFT + cell * start, y, cell * facts.length(pending), ROW), waits=True)
+    for step in range(0, steps, max(1, round(0.3 / cell))):
+        ax.text(LEFT + cell * (step + 0.5), bottom + 0.12, str(step), fontsize=6, color=QUIET, ha="center", va="center")
+    for k, line in enumerate(said):
+        ax.text(0.02, bottom + 0.36 + 0.18 * k, line, fontsize=8.5, color=PAGE, va="center")
+    return Picture(figure, "\n".join(filter(None, [title, in_text(facts)])))
+
+
+def in_text(facts: Timetable) -> str:
+    """A timetable as text: a line for each device, a word for each step."""
+    steps, several = facts.steps, len({w.stage for order in facts.orders for w in order}) > len(facts.orders)
+    rows = []
+    for device in range(len(facts.orders)):
+        row = ["·"] * steps
+        for work, start, end in facts.placed(device):
+            row[start:end] = [_name(work, several)] * (end - start)
+        rows.append(row)
+    wide = max((len(word) for row in rows for word in row), default=1)
+    lines = [f"device {d} │ {' '.join(word.ljust(wide) for word in row)}".rstrip() for d, row in enumerate(rows)]
+    return "\n".join([*lines, repr(facts)])
+
+
+def _name(work: Work, several: bool) -> str:
+    return str(work) if several else f"{work.kind}{work.microbatch}"
+
+
+def _draw_work(
+    ax: Axes, facts: Timetable, work: Work, box: tuple[float, float, float, float], waits: bool = False
+) -> None:
+    x, y, wide, high = box
+    backward = work.kind == "B"
+    ax.add_patch(
+        Rectangle(
+            (x + 0.01, y + 0.03),
+            wide - 0.02,
+            high - 0.06,
+            facecolor="none" if waits else COLOURS[work.microbatch % len(COLOURS)],
+            edgecolor=QUIET if waits else INK,
+            linewidth=STRONG if backward else EDGE,
+            linestyle=":" if waits else "-",
+        )
+    )
+    if wide >= READABLE:
+        ax.text(
+            x + wide / 2,
+            y + high / 2,
+            f"{work.kind}{work.microbatch}{'′' * facts.place(work)}{'?' * waits}",
+            fontsize=7 if wide > 0.24 else 5,
+            weight="bold" if backward else "normal",
+            color=QUIET if waits else INK,
+            ha="center",
+            va="center",
+        )

@@ -1,0 +1,93 @@
+"""§ 5: what a capacity costs: choices that are dropped, slots that stay empty, bytes that travel all the same."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from grader.exercises import Case, Exercise
+
+BFLOAT16 = 2  # bytes
+
+
+def _numbers(wanted, factor, width, rounded=math.ceil, kept=None, filled=None, ways=2, entry=BFLOAT16, away=True):
+    """The four numbers; what may go wrong in each is an argument."""
+    wanted = np.asarray(wanted)
+    n, experts = wanted.shape
+    choices = int(wanted[0].sum())
+    capacity = rounded(factor * choices / experts)
+    within = kept(wanted, capacity) if kept else np.minimum(wanted, capacity).sum()
+    slots = n * experts * capacity
+    full = filled(wanted) if filled else within
+    sent = ways * experts * capacity * width * entry * ((n - 1) / n if away else 1)
+    return {
+        "capacity": capacity,
+        "dropped": float(1 - within / wanted.sum()),
+        "empty": float(1 - full / slots),
+        "bytes": float(sent),
+    }
+
+
+capacity_numbers = Exercise("capacity_numbers", points=4, form="function", reference=_numbers)
+
+
+@capacity_numbers.cases
+def _(draw):
+    for n, experts, choices, factor, width in ((4, 4, 18, 1.0, 16), (8, 8, 30, 1.25, 64), (4, 8, 22, 1.5, 128)):
+        popular = np.linspace(3, 1, experts)
+        wanted = np.array([draw.rng.multinomial(choices, popular / popular.sum()) for _ in range(n)])
+        yield Case({"wanted": wanted, "factor": factor, "width": width})
+
+
+@capacity_numbers.mistake
+def rounded_down_slots(wanted, factor, width):
+    """The capacity was rounded down. Choices that spread evenly but for a rest would then lose some, at a factor of 1.
+    To which side must a room be rounded that is to hold them?"""
+    return _numbers(wanted, factor, width, rounded=math.floor)
+
+
+@capacity_numbers.mistake
+def one_buffer_for_all(wanted, factor, width):
+    """The choices of all devices were added up before they were held against the room. But an expert has a buffer for
+    *each* device; what is free in one is of no use to another. What is dropped on each?"""
+
+    def kept(wanted, capacity):
+        return np.minimum(wanted.sum(axis=0), len(wanted) * capacity).sum()
+
+    return _numbers(wanted, factor, width, kept=kept)
+
+
+@capacity_numbers.mistake
+def dropped_fill_slots(wanted, factor, width):
+    """The empty slots were counted as if every choice had one. Those that were dropped have none, so more slots stay
+    empty. How many are filled?"""
+    return _numbers(wanted, factor, width, filled=lambda wanted: wanted.sum())
+
+
+@capacity_numbers.mistake
+def no_way_back(wanted, factor, width):
+    """Those are the bytes of one way. What the experts made has the same shape, and has to come home."""
+    return _numbers(wanted, factor, width, ways=1)
+
+
+@capacity_numbers.mistake
+def sent_to_itself(wanted, factor, width):
+    """That is the whole buffer, there and back. One part of n is for the device's own expert and stays."""
+    return _numbers(wanted, factor, width, away=False)
+
+
+@capacity_numbers.mistake
+def four_bytes_a_number(wanted, factor, width):
+    """That is float32. The tokens travel in bfloat16 here: how many bytes has one number?"""
+    return _numbers(wanted, factor, width, entry=4)
+
+
+@capacity_numbers.mistake
+def only_full_slots_travel(wanted, factor, width):
+    """You counted the bytes of the choices. But what is sent has a fixed shape: empty slots travel too. How large is
+    the buffer?"""
+    wanted = np.asarray(wanted)
+    right = _numbers(wanted, factor, width)
+    n, experts = wanted.shape
+    return right | {"bytes": right["bytes"] * float(wanted[0].sum()) / (experts * right["capacity"])}

@@ -1,0 +1,189 @@
+"""§ 2–3: which experts a token chooses, and which place it gets in their buffers. Functions of one device's tokens."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from grader.exercises import Case, Exercise
+from grader.lessons.experts.tokens import drawn_choices
+
+# The k experts that a token likes best, and with which weights.
+
+
+def _scores(x, router):
+    return jnp.asarray(x) @ jnp.asarray(router)
+
+
+def _route(x, router, k):
+    top, experts = jax.lax.top_k(_scores(x, router), k)
+    return jax.nn.softmax(top), experts
+
+
+route = Exercise("route", points=3, form="function", reference=_route)
+
+
+@route.cases
+def _(draw):
+    for tokens, width, experts, k in ((7, 12, 6, 2), (6, 6, 6, 2), (9, 20, 8, 3)):
+        router = draw.values(width, experts) / 8
+        router[:, experts - 2] = router[:, 1]  # two experts that always tie
+        yield Case({"x": draw.values(tokens, width) / 8, "router": router, "k": k})
+
+
+def _weighed(x, router, k, scores=None, choose=jax.lax.top_k, weigh=jax.nn.softmax):
+    scores = _scores(x, router) if scores is None else scores
+    top, experts = choose(scores, k)
+    return weigh(top), experts
+
+
+@route.mistake
+def shares_of_all_experts(x, router, k):
+    """The weights of a token do not add up to 1: they are its shares among *all* experts, of which only k are asked.
+    Over which logits should the softmax go?"""
+    top, experts = jax.lax.top_k(jax.nn.softmax(_scores(x, router)), k)
+    return top, experts
+
+
+@route.mistake
+def all_weigh_the_same(x, router, k):
+    """The experts are the right ones, and each has the weight 1/k. But the router said more than who is among the
+    first k: how much more does it like the first than the second?"""
+    return _weighed(x, router, k, weigh=lambda top: jnp.full(top.shape, 1 / k))
+
+
+@route.mistake
+def logits_for_weights(x, router, k):
+    """The logits themselves were divided by their sum. They may be negative, and so may these weights be. What turns
+    logits into positive shares?"""
+    return _weighed(x, router, k, weigh=lambda top: top / top.sum(axis=1, keepdims=True))
+
+
+@route.mistake
+def router_in_bfloat16(x, router, k):
+    """The product with the router was rounded to bfloat16, which has eight bits: logits of 20.08 and 20.1 become equal,
+    and a token goes to another expert. A router is small, and everything after it depends on it. In which type should
+    it compute?"""
+    scores = jnp.asarray(x, jnp.bfloat16) @ jnp.asarray(router, jnp.bfloat16)
+    return _weighed(x, router, k, scores.astype(jnp.float32))
+
+
+def _last_first(scores, k):
+    experts = jnp.argsort(scores, axis=1)[:, ::-1][:, :k]
+    return jnp.take_along_axis(scores, experts, axis=1), experts
+
+
+@route.mistake
+def the_later_of_two(x, router, k):
+    """Where two experts tie, the one with the larger number came first: an ascending order was turned round, ties and
+    all. Which function gives the k largest, and of equal ones the first?"""
+    return _weighed(x, router, k, choose=_last_first)
+
+
+@route.mistake
+def those_liked_least(x, router, k):
+    """Those are the experts with the *smallest* logits. In which direction does `argsort` sort?"""
+    top, experts = jax.lax.top_k(-_scores(x, router), k)
+    return jax.nn.softmax(-top), experts
+
+
+@route.mistake
+def tokens_compared(x, router, k):
+    """The softmax went over the tokens: each expert shared itself out among them. A token asks which *expert* it likes
+    best. Along which axis do the experts stand?"""
+    top, experts = jax.lax.top_k(jax.nn.softmax(_scores(x, router), axis=0), k)
+    return top / top.sum(axis=1, keepdims=True), experts
+
+
+# Places in the experts' buffers.
+
+
+def _counted(experts, num_experts):
+    """How many choices before this one want the same expert."""
+    wants = np.asarray(experts)[:, None] == np.arange(num_experts)
+    return (np.cumsum(wants, axis=0) - 1)[np.arange(len(wants)), np.asarray(experts)]
+
+
+def _told(slot, kept):
+    """Lists: an array with the same numbers is the same answer then, and so is a tuple."""
+    return slot.tolist(), kept.tolist()
+
+
+def _slots(experts, num_experts, capacity):
+    slot = _counted(experts, num_experts)
+    return _told(slot, slot < capacity)
+
+
+slots = Exercise("slots", points=4, form="function", reference=_slots)
+
+
+@slots.cases
+def _(draw):
+    for tokens, experts, capacity in ((6, 4, 3), (8, 5, 2), (4, 4, 4), (10, 3, 5)):
+        _, chosen = drawn_choices(draw, tokens, experts)
+        yield Case({"experts": chosen.reshape(-1), "num_experts": experts, "capacity": capacity})
+
+
+@slots.mistake
+def number_for_slot(experts, num_experts, capacity):
+    """The slot of a choice is its own number. Nobody is in anybody's way then, but the buffers are full of holes, and
+    whoever stands at number `capacity` or later is dropped, though there is room. How many *before it* want the same
+    expert?"""
+    slot = np.arange(len(experts))
+    return _told(slot, slot < capacity)
+
+
+@slots.mistake
+def counted_itself(experts, num_experts, capacity):
+    """The first choice of every expert got slot 1: each counted itself. Slots begin at 0, and the last slot of a buffer
+    is capacity − 1. What must be taken off the running count?"""
+    slot = _counted(experts, num_experts) + 1
+    return _told(slot, slot < capacity)
+
+
+@slots.mistake
+def one_over_the_brim(experts, num_experts, capacity):
+    """The slots are right, but one choice too many is kept for an expert that is full. The slots of a buffer are 0 to
+    capacity − 1: is the slot number `capacity` among them?"""
+    slot = _counted(experts, num_experts)
+    return _told(slot, slot <= capacity)
+
+
+@slots.mistake
+def counted_across_the_experts(experts, num_experts, capacity):
+    """Everybody got slot 0: the running count went across the experts, and in a row of the one-hot array there is only
+    one 1. Along which axis do the choices stand?"""
+    slot = np.zeros(len(experts), int)
+    return _told(slot, slot < capacity)
+
+
+@slots.mistake
+def last_come_first_served(experts, num_experts, capacity):
+    """The count begins at the end, so that the last choices get the first slots. Any order would do on one device; here
+    it was to be the order in which they stand."""
+    slot = _counted(np.asarray(experts)[::-1], num_experts)[::-1]
+    return _told(slot, slot < capacity)
+
+
+@slots.mistake
+def nobody_dropped(experts, num_experts, capacity):
+    """The slots are right, and every choice is said to be kept. An expert has `capacity` slots: what of the choices
+    behind them?"""
+    slot = _counted(experts, num_experts)
+    return _told(slot, np.ones(len(slot), bool))
+
+
+@slots.mistake
+def squeezed_into_the_last_slot(experts, num_experts, capacity):
+    """Those who are dropped were given the last slot, where somebody is already: written there, they overwrite a token
+    that was in time. Let their slot lie outside the buffer, where JAX's `.at[…].set` writes nothing."""
+    slot = _counted(experts, num_experts)
+    return _told(np.minimum(slot, capacity - 1), slot < capacity)
+
+
+@slots.mistake
+def who_is_dropped(experts, num_experts, capacity):
+    """The slots are right, and the second result says who is *dropped*. It was to say who is kept."""
+    slot = _counted(experts, num_experts)
+    return _told(slot, slot >= capacity)

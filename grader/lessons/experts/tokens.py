@@ -1,0 +1,53 @@
+"""What the exercises of this lesson share: tokens with their choices, drawn, and an expert.
+
+A token makes k choices, each with a weight. On a mesh with an axis `expert` of n devices there are n experts, one on
+each device, and the tokens are cut over the same axis.
+"""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercises import Array, Draw
+
+K = 2  # choices of a token
+LAYER = (P("expert"),) * 5  # x[T, D], weights[T, K], experts[T, K], w_in[E, D, F], w_out[E, F, D]
+
+
+def drawn_choices(draw: Draw, tokens: int, experts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights float32[tokens, K], which add up to 1, and experts int32[tokens, K], of which number 0 is popular."""
+    popular = draw.rng.random(tokens) < 0.5
+    first = np.where(popular, 0, draw.rng.integers(experts, size=tokens))
+    second = (first + draw.rng.integers(1, experts, size=tokens)) % experts
+    weight = draw.rng.integers(5, 8, size=tokens) / 8  # eighths: sums come out exact
+    return np.stack([weight, 1 - weight], 1).astype(np.float32), np.stack([first, second], 1).astype(np.int32)
+
+
+def drawn_layer(draw: Draw, n: int) -> dict[str, Array]:
+    """A layer of n experts and the tokens that come to it, as many on each device."""
+    t, d, f = draw.lengths(3, divisible_by=4)
+    weights, experts = drawn_choices(draw, n * t, n)
+    values = {
+        "x": draw.values(n * t, d),
+        "weights": weights,
+        "experts": experts,
+        "w_in": draw.values(n, d, f),
+        "w_out": draw.values(n, f, d),
+    }
+    return {name: Array(value, spec) for (name, value), spec in zip(values.items(), LAYER, strict=True)}
+
+
+def expert(x, w_in, w_out):
+    """relu(x · w_in) · w_out; zeros for zeros."""
+    return jax.nn.relu(x @ w_in) @ w_out
+
+
+def added_up(x, weights, experts, w_in, w_out, kept):
+    """x and, for every choice that is kept, what its expert makes of the token, weighed; on one device."""
+    y = np.array(x)
+    for token, choice in np.argwhere(kept):
+        e = experts[token, choice]
+        y[token] += weights[token, choice] * np.asarray(expert(x[token], w_in[e], w_out[e]))
+    return y

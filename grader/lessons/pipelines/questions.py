@@ -1,0 +1,314 @@
+"""§ 1 and § 4: who is where in which step, and what is held meanwhile. What is expected is what an experiment shows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+
+import jax
+import jax.numpy as jnp
+
+from grader.exercises import Case, Exercise
+from grader.lessons.pipelines.orders import gpipe_orders, one_f_one_b_orders
+from grader.lessons.shared import believed
+from grader.timetables import simulate
+
+# The timetable of a pipeline, by letting queues run.
+
+WHEN = (
+    "2 stages, 1 batch: steps",
+    "2 stages, 4 batches: steps",
+    "4 stages, 12 batches: steps",
+    "4 stages, 12 batches: idle steps of one stage",
+    "4 stages, 12 batches: batch on stage 3 in step 5",
+    "4 stages, 12 batches, waiting for each: steps",
+)
+
+
+def _timetable(stages, batches, waiting=False):
+    """Step by step, which batch each stage works on, counted from 1 (None: idle); a stage takes its batches in
+    order."""
+    free, table = [0] * stages, {}
+    ready = 0
+    for batch in range(1, batches + 1):
+        start = ready if waiting else 0
+        for k in range(stages):
+            step = max(free[k], start)
+            table[k + 1, step + 1] = batch
+            free[k] = start = step + 1
+        ready = start
+    steps = max(step for _, step in table)
+    return [[table.get((k, step)) for step in range(1, steps + 1)] for k in range(1, stages + 1)]
+
+
+def _when(row):
+    stages, batches = map(int, re.findall(r"(\d+) (?:stages?|batch)", row))
+    table = _timetable(stages, batches, "waiting" in row)
+    if "idle" in row:
+        return table[0].count(None)
+    if found := re.search(r"on stage (\d+) in step (\d+)", row):
+        return table[int(found[1]) - 1][int(found[2]) - 1]
+    return len(table[0])
+
+
+timetable = Exercise("timetable", points=3, reference=_when, form="table")
+timetable.rows(WHEN)
+
+
+@timetable.mistake
+def one_after_the_other(row):
+    """So long it takes if a batch begins only when the one before it is through. But the first stage is free
+    again after one step."""
+    return {WHEN[1]: 8, WHEN[2]: 48}.get(row)
+
+
+@timetable.mistake
+def forgot_the_way_through(row):
+    """With all stages busy, one batch is done in every step. But how many steps pass until the *first* one is
+    done?"""
+    return {WHEN[0]: 1, WHEN[1]: 4, WHEN[2]: 12}.get(row)
+
+
+@timetable.mistake
+def one_step_too_many(row):
+    """In the step in which the first batch leaves the first stage, the second one is already there. Draw the
+    first three steps and count again."""
+    return {WHEN[0]: 3, WHEN[1]: 6, WHEN[2]: 16}.get(row)
+
+
+@timetable.mistake
+def saw_no_idle_steps(row):
+    """The last stage has nothing to do until something has come through the stages before it. And the first, at
+    the end?"""
+    return believed(row, 0, WHEN[3])
+
+
+@timetable.mistake
+def counted_all_stages_idleness(row):
+    """That is the idleness of all stages together. The question is about one."""
+    return believed(row, 12, WHEN[3])
+
+
+@timetable.mistake
+def took_the_step_for_the_batch(row):
+    """In step 5 a new batch enters the *first* stage. Stage 3 is two stages behind."""
+    return believed(row, 5, WHEN[4])
+
+
+@timetable.mistake
+def counted_stages_from_0(row):
+    """Stages are counted from 1 here: batch 1 is on stage 1 in step 1."""
+    return believed(row, 2, WHEN[4])
+
+
+@timetable.mistake
+def waiting_costs_nothing(row):
+    """If Python waits for a batch before it begins with the next, no two stages ever work at the same time."""
+    return believed(row, 15, WHEN[5])
+
+
+# A pipeline's bubble.
+
+
+def _idle(stages, microbatches):
+    empty, places = idle_places(stages, microbatches)
+    return empty / places
+
+
+bubble = Exercise("bubble", points=2, reference=_idle, form="function")
+
+
+@bubble.cases
+def _(draw):
+    for _ in range(30):
+        yield Case({"stages": int(draw.rng.integers(2, 17)), "microbatches": int(draw.rng.integers(2, 65))})
+
+
+@bubble.mistake
+def idle_against_busy(stages, microbatches):
+    """That is idle time against *busy* time. The bubble is a part of the whole: of all the steps that a stage
+    waits or works."""
+    return (stages - 1) / microbatches
+
+
+@bubble.mistake
+def stages_over_microbatches(stages, microbatches):
+    """For one stage the bubble would have to be nothing. How many steps does the last stage wait for its first
+    microbatch?"""
+    return stages / microbatches
+
+
+@bubble.mistake
+def one_step_more_than_there_are(stages, microbatches):
+    """You counted one step too many. With one microbatch and S stages the pipeline runs S steps, not S + 1: work
+    it out in the table of stages and steps."""
+    return (stages - 1) / (stages + microbatches)
+
+
+@bubble.mistake
+def busy_part(stages, microbatches):
+    """That is the part of the table in which a stage works. The bubble is what is left of it: the places with a
+    dot."""
+    return microbatches / (stages + microbatches - 1)
+
+
+def _enough(stages, percent):
+    """The fewest microbatches, found by trying."""
+
+    def small_enough(microbatches):
+        empty, places = idle_places(stages, microbatches)
+        return 100 * empty < percent * places
+
+    return next(filter(small_enough, itertools.count(1)))
+
+
+microbatches = Exercise("microbatches", points=2, reference=_enough, form="function")
+
+
+@microbatches.cases
+def _(draw):
+    """The bubble is to be *less* than this: exactly that much is not enough."""
+    yield Case({"stages": 4, "percent": 10})
+    for _ in range(20):
+        yield Case({"stages": int(draw.rng.integers(2, 13)), "percent": int(draw.rng.choice([7, 12, 15, 20, 30]))})
+
+
+def _above(bound: float) -> int:
+    return math.floor(bound) + 1
+
+
+@microbatches.mistake
+def from_idle_against_busy(stages, percent):
+    """More than needed: you kept idle time below that part of the *busy* time. Of all the time, the bubble is
+    (S-1)/(M+S-1)."""
+    return _above((stages - 1) * 100 / percent)
+
+
+@microbatches.mistake
+def just_as_much(stages, percent):
+    """With that many microbatches the bubble is exactly as large as it may not be. *Less* is asked for."""
+    exact = (stages - 1) * (100 - percent) / percent
+    return math.ceil(round(exact, 9))
+
+
+@microbatches.mistake
+def one_microbatch_short(stages, percent):
+    """With that many the bubble is still too large. A part of a microbatch does not help: round up."""
+    return max(1, _enough(stages, percent) - 1)
+
+
+def idle_places(stages: int, microbatches: int) -> tuple[int, int]:
+    """A pipeline step by step: (idle, all) places in its table of stages and steps."""
+    done = [0] * stages  # microbatches that each stage has finished
+    steps = 0
+    while done[-1] < microbatches:
+        ready = [stage for stage in range(stages) if done[stage] < (microbatches if stage == 0 else done[stage - 1])]
+        for stage in ready:
+            done[stage] += 1
+        steps += 1
+    return stages * steps - stages * microbatches, stages * steps
+
+
+# What is held of each microbatch from its forward to its backward pass: played, and measured.
+
+LAYERS, BATCH, WIDTH = 6, 3, 5  # of a stage, of a microbatch
+HELD = (
+    "GPipe, 4 stages, 8 microbatches: held on stage 0",
+    "1F1B, 4 stages, 8 microbatches: held on stage 0",
+    "1F1B, 4 stages, 8 microbatches: held on stage 3",
+    "1F1B, 8 stages, 4 microbatches: held on stage 0",
+    "the scan of 4 stages, 8 microbatches: turns for which a device keeps activations",
+    "the scan, its stage under jax.checkpoint: activations kept for a turn",
+)
+
+
+def kept_by_a_scan(stages: int, microbatches: int, *, checkpoint: bool) -> list[tuple[int, ...]]:
+    """The shapes of what a device of the pipeline keeps for its backward pass, but for its weights."""
+
+    def stage(weights, h):
+        for w in weights:
+            h = jnp.tanh(h @ w)
+        return h
+
+    once = jax.checkpoint(stage) if checkpoint else stage
+
+    def run(weights, h):
+        return jax.lax.scan(lambda h, _: (once(weights, h), None), h, length=stages + microbatches - 1)[0]
+
+    layers, h = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((LAYERS, WIDTH, WIDTH), (BATCH, WIDTH)))
+    kept = jax.eval_shape(lambda weights, h: jax.vjp(lambda w: run(w, h), weights)[1], layers, h)
+    return [leaf.shape for leaf in jax.tree.leaves(kept) if leaf.shape[1:] == h.shape]
+
+
+def _held(row: str) -> int:
+    if row == HELD[4]:
+        return kept_by_a_scan(4, 8, checkpoint=False)[0][0]
+    if row == HELD[5]:
+        return len(kept_by_a_scan(4, 8, checkpoint=True))
+    stages, microbatches, stage = map(int, re.findall(r"\b\d+\b", row))
+    orders = gpipe_orders if row.startswith("GPipe") else one_f_one_b_orders
+    return int(simulate(orders(stages, microbatches)).held[stage])
+
+
+activations_held = Exercise("activations_held", points=3, reference=_held, form="table")
+activations_held.rows(HELD)
+
+
+@activations_held.mistake
+def as_many_as_stages(row):
+    """GPipe sends all microbatches forward before the first one comes back. How many are then on their way?"""
+    return believed(row, 4, HELD[0])
+
+
+@activations_held.mistake
+def as_many_as_microbatches(row):
+    """In 1F1B a stage gives one back for each one that it takes, once its first gradient has come. How many forward
+    passes did it do before that?"""
+    return believed(row, 8, HELD[1], HELD[2])
+
+
+@activations_held.mistake
+def the_same_on_every_stage(row):
+    """Stage 3 is the last one: there the way to the loss and back is nothing. It can go backward with a microbatch as
+    soon as it has gone forward with it."""
+    return believed(row, 4, HELD[2])
+
+
+@activations_held.mistake
+def one_too_few(row):
+    """Stage s is S − 1 − s stages away from the last one, and has its own forward pass besides."""
+    return {HELD[1]: 3, HELD[2]: 0, HELD[3]: 3}.get(row)
+
+
+@activations_held.mistake
+def more_than_there_are(row):
+    """There are only four microbatches. A stage cannot hold more than there are."""
+    return believed(row, 8, HELD[3])
+
+
+@activations_held.mistake
+def forgot_the_idle_turns(row):
+    """A device of the SPMD pipeline computes in every turn, also where what it computes is thrown away: a scan keeps
+    something for every turn that it takes. How many turns are there?"""
+    return {HELD[4]: 8}.get(row)
+
+
+@activations_held.mistake
+def turns_of_both_ways(row):
+    """The scan of the forward pass has M + S − 1 turns. The backward pass has as many again, but it uses what was
+    kept and keeps nothing."""
+    return {HELD[4]: 22}.get(row)
+
+
+@activations_held.mistake
+def checkpoint_keeps_nothing(row):
+    """Something has to be kept from which the stage can be computed again. From what?"""
+    return {HELD[5]: 0}.get(row)
+
+
+@activations_held.mistake
+def one_for_each_layer(row):
+    """So much is kept if each *layer* is under `jax.checkpoint`. Here the whole stage is: its layers are computed
+    again from what went into the first of them."""
+    return {HELD[5]: LAYERS}.get(row)

@@ -1,0 +1,27 @@
+"""Timetables drawn: the text is the table, and every piece of work is there."""
+
+from matplotlib.patches import Rectangle
+
+from grader import draw
+
+PAIR = [["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]]
+
+
+def test_the_text_is_the_table():
+    assert repr(draw.timetable(PAIR, "a pair")).splitlines()[:2] == ["a pair", "device 0 │ F0 F1 ·  ·  B0 B0 ·  B1 B1"]
+
+
+def test_every_piece_of_work_is_drawn_in_its_microbatchs_colour():
+    picture = draw.timetable(PAIR)
+    works = [p for p in picture.figure.findobj(Rectangle) if p.get_facecolor()[3] and p.get_width() < 1]
+    assert len(works) == 8 and len({p.get_facecolor() for p in works}) == 2
+
+
+def test_orders_that_come_to_a_halt_are_drawn_up_to_there():
+    picture = draw.timetable([["F0", "B0"], ["B0", "F0"]])
+    assert "Everybody waits for somebody:" in repr(picture)
+    assert "device 0 │ F0" in repr(picture)
+
+
+def test_the_same_timetable_is_drawn_alike_every_time():
+    assert draw.timetable(PAIR).svg() == draw.timetable(draw.simulate(PAIR)).svg()

@@ -1,0 +1,44 @@
+"""Where nothing else explains a wrong program, the one change that would make it right is said, and shown."""
+
+import pytest
+import truth
+from answering import verdict
+
+import grader
+from grader.judging.repaired import repair_words
+from grader.lessons import EXERCISES, find
+from grader.programs.repairs import WAYS, Repair
+from grader.watch import watched
+
+FOUND = [
+    ("05_shard_map", "layer_by_hand__wrong_over_both", Repair("all_reduce", 0, "run along", ("x", "y"), ("x",))),
+    ("06_collectives", "masked_mean__wrong_pmean_count", Repair("all_reduce", 0, "average", ("x",))),
+    ("13_tensor_parallel", "tp_attention__wrong_logits_summed", Repair("all_reduce", 0, "leave out", ("model",))),
+]
+
+
+def answer(lesson, name):
+    return EXERCISES[find(name.split("__")[0]).name], getattr(truth.written(lesson), name)
+
+
+@pytest.mark.parametrize("lesson, name, repair", FOUND, ids=[name for _, name, _ in FOUND])
+def test_a_mistake_that_nobody_declared_is_found_by_an_edit(lesson, name, repair):
+    found = verdict(*answer(lesson, name), seed=0)
+    assert found.repair == repair and not found.mistake
+    assert found.words.endswith(repair_words(repair))
+
+
+def test_its_replay_opens_at_the_collective_that_would_have_to_change():
+    lesson, name, repair = FOUND[0]
+    replay = watched(*answer(lesson, name), "values", repair)
+    opened = replay.facts.frames[replay.start]
+    assert opened.transfer.kind == "all_reduce" and "psum" in opened.operation
+    assert grader.watch("layer_by_hand", answer(lesson, name)[1]).start == replay.start
+    assert watched(*answer(lesson, name), "values").start > replay.start  # without it: the end
+
+
+def test_every_kind_of_edit_has_words_that_say_where():
+    for change in WAYS:
+        kind = {"sum": "product", "mean": "result", "turn round": "collective_permute"}.get(change, "all_reduce")
+        said = repair_words(Repair(kind, 0, change, ("x", "y"), ("z",)))
+        assert "every value would be right" in said.lower() and ("x and y" in said or "z" in said)
