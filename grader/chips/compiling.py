@@ -246,6 +246,10 @@ def _compile(asked: Request, seconds: float) -> dict[str, Any]:
                 text=True,
                 timeout=seconds,
             )
+        except PermissionError:
+            raise NoCompiler(
+                "The compiler is a process of its own, and none may be started here: as in grading."
+            ) from None
         except subprocess.TimeoutExpired:
             raise NoCompiler(
                 f"compiling for {asked.pod} was not done after {seconds:g} seconds, and was stopped. Try fewer layers "
@@ -267,12 +271,12 @@ def _last_words(errors: str) -> str:
 
 
 def libtpu() -> Path | None:
-    """The TPU's compiler on this machine: where `make tpu` put it, or pip; None where it is not."""
-    chosen = os.environ.get("TPU_LIBRARY_PATH")
+    """The TPU's compiler on this machine: where somebody says, or `make tpu` put it, or pip; None where it is not."""
+    if chosen := os.environ.get("TPU_LIBRARY_PATH"):
+        return Path(chosen) if Path(chosen).is_file() else None
     found = importlib.util.find_spec("libtpu")
     folders = [Path(sys.prefix) / "tpu" / "libtpu", *map(Path, (found and found.submodule_search_locations) or ())]
-    places = [*([Path(chosen)] if chosen else []), *(folder / "libtpu.so" for folder in folders)]
-    return next((place for place in places if place.is_file()), None)
+    return next((place for folder in folders if (place := folder / "libtpu.so").is_file()), None)
 
 
 def libtpu_version() -> str:

@@ -42,3 +42,14 @@ def wires_of_a_step(rng: np.random.Generator) -> Question:
         min(apart, 16 - apart) if length == 16 else apart,
         "A row of 16 is closed to a ring, and the shorter way counts; a row of fewer is a line.",
     )
+
+
+def products_again(rng: np.random.Generator) -> Question:
+    """What a checkpoint around each layer costs."""
+    layers = int(rng.choice([12, 24, 32, 48]))
+    return Question(
+        f"A scan over {layers} layers has one product in each. With `jax.checkpoint` around the layer, how many "
+        "products does its gradient take, both passes together?",
+        4 * layers,
+        f"One forwards, the same one again when its turn comes, and two backwards: 4 · {layers}.",
+    )

@@ -10,6 +10,8 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import blocks
+from grader.chips.compiling import Request
+from grader.chips.report import Fit
 from grader.classroom.inside import wire
 from grader.programs.execution import Ran, Result
 from grader.programs.structure import Collective, Manual, Structure
@@ -110,3 +112,17 @@ def test_a_field_of_another_type_is_refused(name, part):
     said = wire.STRUCTURE.write(STRUCTURE)
     with pytest.raises(ValueError):
         wire.STRUCTURE.read({**said, "collectives": [{**said["collectives"][0], name: part}]})
+
+
+def test_a_question_to_a_compiler_comes_back_whole():
+    asked = Request(b"bytes", "v5e:2x4", {"x": 8}, tuple(range(8)), (([16], "bfloat16", ["x"]),), (0,))
+    heard = wire.request_in(json.loads(json.dumps(wire.to_compile(asked))))
+    assert (heard.key, heard.program, heard.order) == (asked.key, asked.program, asked.order)
+
+
+def test_what_a_compiler_says_is_read_within_limits():
+    fit = Fit("Ran out of memory", 17, 0)
+    assert wire.FIT.read(json.loads(json.dumps(wire.FIT.write(fit)))) == fit
+    for odd in ({"refusal": "x" * 5000, "held": 1, "flops": 1}, {"refusal": "", "held": -1, "flops": 1}, {"held": 1}):
+        with pytest.raises(ValueError):
+            wire.FIT.read(odd)

@@ -40,7 +40,7 @@ from grader.programs.structure import Structure
 
 JUDGE_SECONDS = 60.0  # for one exercise: compiling and running it on every case
 LAUNCH_SECONDS = 180.0  # the same where it is run in several processes
-COMPILER = replace(Limits(), seconds=300)  # for one compilation for a pod
+COMPILER = replace(Limits(), seconds=180)  # for one compilation for a pod
 # What a verdict depends on, besides the answer and what runs behind the walls.
 DECIDES = tuple(PACKAGE / room for room in ("lessons", "judging", "classroom/verdicts"))
 GRADER_WORKS = "grader"  # the check that is missed when judging itself fails
@@ -169,8 +169,8 @@ def _compiled(compilers: Template, doubts: list[Ended], asked: Request) -> Fit:
         raise NoCompiler(f"the compiler for {asked.pod} fails on it: {error}") from None
     except Ended as end:
         doubts.append(end)
-        seconds = f"was not done after {compilers.limits.seconds:g} seconds, and was stopped"
-        raise NoCompiler(f"compiling for {asked.pod} {seconds if end.late else f'came to no end: {end}'}") from None
+        late = f"was not done after {compilers.limits.seconds:g} seconds, and was stopped."
+        raise NoCompiler(f"compiling for {asked.pod} {late if end.late else f'came to no end. {end}'}") from None
 
 
 def _ask(fork: Fork, question: dict[str, Any]) -> dict[str, Any]:
