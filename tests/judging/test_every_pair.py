@@ -53,6 +53,7 @@ def exercise(form, reference, arguments, mesh):
 X = Array(np.arange(1, 4, dtype=np.float32), P())
 EXERCISES = {
     "program": exercise("program", lambda x: 2 * x + 1, {"x": X}, {"x": 8}),
+    "pod": exercise("pod", lambda x: 2 * x + 1, {"x": X}, {"x": 8}),
     "function": exercise("function", lambda n: n + 1, {"n": 2}, {}),
     "function that refuses": exercise("function", refuse, {"n": 2}, {}),
     "timetable": exercise("timetable", lambda n: {"it": [["F0", "B0"]]}, {"n": 2}, {}),
@@ -97,7 +98,7 @@ def test_answers_of_different_kinds_to_one_exercise_have_a_verdict(form, first, 
 def test_every_form_has_a_ladder_and_its_place_in_this_table():
     assert set(LADDERS) == set(map(type, FORMS.values()))
     assert set(FORMS) == {made.form for made in EXERCISES.values()}
-    with pytest.raises(ValueError, match="no form of exercise is called 'essay', but program, function"):
+    with pytest.raises(ValueError, match="no form of exercise is called 'essay', but program, pod, function"):
         Exercise("t_essay", points=1, form="essay", reference=lambda: 1)
 
 
