@@ -9,7 +9,6 @@ from answering import define, mistaken, verdict
 
 from grader.classroom.course.build import build
 from grader.classroom.course.new import begin_exercise
-from grader.exercises.forms import FORMS
 from grader.lessons import EXERCISES
 
 TABLE = "| lesson | |\n|---|---|\n| `01_mini` | a |\n{0}| `23_later` | b |\n\nEnd.\n"
@@ -40,7 +39,7 @@ def answers(root, folder):
     return space
 
 
-@pytest.mark.parametrize("form", [pytest.param(f, marks=[pytest.mark.slow] * (f == "processes")) for f in FORMS])
+@pytest.mark.parametrize("form", ["program", "function", "table", pytest.param("processes", marks=pytest.mark.slow)])
 def test_a_new_exercise_is_solved_mistaken_and_open_as_it_should_be(root, form, monkeypatch):
     begin_exercise(root, "22_mine", "center", form)
     exercise = declared(root, "center")
@@ -72,7 +71,7 @@ def test_the_next_one_stands_behind_it(root):
         ("mine", "center", "program", "named like 07_matmul"),
         ("22_mine", "Center", "program", "named like case3"),
         ("22_mine", "lambda", "program", "named like case3"),
-        ("22_mine", "center", "essay", "the forms are program, function, table, processes"),
+        ("22_mine", "center", "essay", "those of program, function, table, processes"),
         ("22_mine", "case3", "program", "`grader where case3`"),
         ("22_mini", "center", "program", "that of the lesson 01_mini"),
     ],

@@ -14,6 +14,7 @@ from grader.classroom.runs.run import Clock, Run, perform
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import no_marks
 from grader.classroom.walls.templates import Ended, Limits
+from grader.lessons import find
 
 
 def test_what_is_doubted_is_kept_when_another_process_finds_the_same(tmp_path):
@@ -37,7 +38,7 @@ def test_a_late_verdict_is_judged_again_by_the_next_grader(tmp_path):
 
     for store, count in ((Store(tmp_path), 1), (Store(tmp_path), 2), (Store(tmp_path), 2)):
         for _ in range(2):  # nbgrader grades it once more
-            _judged("case3", Run({"case3": [None]}, {}), 3, late, store)
+            _judged(find("case3"), Run({"case3": [None]}, {}), 3, late, store)
             assert len(judged) == count
 
 

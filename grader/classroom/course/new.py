@@ -39,8 +39,8 @@ def begin_exercise(root: Path, lesson: str, name: str, form: str) -> list[Path]:
 
 def _refuse(root: Path, lesson: str, name: str, form: str) -> None:
     """Raise ValueError where one of the names will not do; the text says why."""
-    if form not in FORMS:
-        raise ValueError(f"There is no form {form!r}; the forms are {', '.join(FORMS)}.")
+    if form not in (forms := [one for one in FORMS if (BEGINNINGS / f"{one}.py.txt").exists()]):
+        raise ValueError(f"There is no example of the form {form!r}; there are those of {', '.join(forms)}.")
     if not re.fullmatch(r"\d\d_[a-z][a-z0-9_]*", lesson):
         raise ValueError(f"A lesson is named like 07_matmul, a number of two digits and a topic; not {lesson!r}.")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):

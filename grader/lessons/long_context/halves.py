@@ -152,8 +152,8 @@ def one_product_a_turn(q, k, v, positions, *, mesh):
 
     def body(q, k, v):
         me, queries = lax.axis_index("x"), _halves(q)
-        at_home = part(q, k, v, jnp.tri(len(q), dtype=bool))
-        early, late = (tuple(_halves(a)[side] for a in at_home) for side in (0, 1))
+        own = part(q, k, v, jnp.tri(len(q), dtype=bool))
+        early, late = (tuple(_halves(a)[side] for a in own) for side in (0, 1))
         nothing = part(queries[0], k[: len(queries[0])], v[: len(queries[0])], False)
         for step in range(1, n):
             k, v = send(k, n), send(v, n)
@@ -161,6 +161,6 @@ def one_product_a_turn(q, k, v, positions, *, mesh):
             choose: Chosen = partial(jax.tree.map, partial(jnp.where, step <= me))
             more = part(choose(*queries), choose(*keys), choose(*values))
             early, late = merged(early, choose(more, nothing)), merged(late, choose(nothing, more))
-        return jnp.concatenate([early[2] / early[1], late[2] / late[1]])
+        return jnp.concatenate([mixed / weight for _, weight, mixed in (early, late)])
 
     return device_map(body, mesh, INS, ROWS)(q, k, v)
