@@ -14,6 +14,7 @@ from grader.classroom.course.demo import all_alternatives
 from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.collecting import asks
 from grader.exercises.forms import Tables
+from grader.judging.pods import POD
 from grader.lessons import EXERCISES
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +70,14 @@ ALTERNATIVES = list(
 )
 
 
+def judged(exercise, answer, *how):
+    """The verdict on an answer. Where a pod's compiler is not here, nor the program in the store, nobody can tell."""
+    found = verdict(exercise, answer, *how)
+    if found.failure and found.failure.open and found.failure.check == POD:
+        pytest.skip(found.words)
+    return found
+
+
 def test_to_import_the_lessons_starts_no_backend():
     """Whoever imports them may still choose how many devices there are."""
     code = "import grader.lessons; from grader.jax_versions import has_backend; assert not has_backend()"
@@ -88,7 +97,7 @@ def test_every_exercise_stands_in_a_lesson():
 
 @pytest.mark.parametrize("lesson, exercise, thorough", GRADED)
 def test_the_model_solution_earns_everything(lesson, exercise, thorough):
-    found = verdict(exercise, answered("solutions", lesson)[exercise.name], 3 if thorough else 0, thorough)
+    found = judged(exercise, answered("solutions", lesson)[exercise.name], 3 if thorough else 0, thorough)
     assert found.passed, found.words
     assert found.points == found.worth == exercise.points
 
@@ -98,7 +107,7 @@ def test_a_right_solution_written_differently_earns_everything(lesson, name, sou
     space: dict[str, object] = {}
     define(setting(lesson), space)
     define(source, space)
-    found = verdict(EXERCISES[name], space[name])
+    found = judged(EXERCISES[name], space[name])
     assert found.passed, found.words
     assert found.points == EXERCISES[name].points
 
@@ -106,7 +115,7 @@ def test_a_right_solution_written_differently_earns_everything(lesson, name, sou
 @pytest.mark.parametrize("lesson, name, mistake", MISTAKES)
 def test_a_mistake_is_rejected_by_its_own_name_and_words(lesson, name, mistake):
     exercise = EXERCISES[name]
-    found = verdict(exercise, mistaken(exercise, mistake))
+    found = judged(exercise, mistaken(exercise, mistake))
     assert found.points < exercise.points or found.failure.check == "way"  # which is told, and earns nothing
     assert found.mistake == mistake.name
     assert mistake.words in found.words
