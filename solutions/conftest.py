@@ -6,6 +6,7 @@ All of them would take `make test` minutes, so there it is each week another fou
 import os
 from pathlib import Path
 
+import pytest
 from rota import WEEK
 
 from grader.arrays.fresh import SEED
@@ -22,3 +23,11 @@ def pytest_ignore_collect(collection_path):
     if collection_path.name in LESSONS and LESSONS.index(collection_path.name) % EVERY != WEEK % EVERY:
         return True
     return None
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items):
+    """One process runs all cells of a notebook."""
+    for item in items:
+        if item.path.suffix == ".ipynb":
+            item.add_marker(pytest.mark.xdist_group(item.path.name))

@@ -53,7 +53,8 @@ def pytest_runtest_setup(item):
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+        if item.path.suffix != NOTEBOOK:  # solutions/conftest.py has those
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
     items.sort(key=_turn)  # stable: each keeps its place among its like
 
 
@@ -64,7 +65,5 @@ def _turn(item) -> int:
 
 def _group(item) -> str:
     """What one process tests: a file, or one lesson's exercises."""
-    if item.path.suffix == NOTEBOOK:
-        return item.path.name
     lesson = re.search(r"\[(\d\d_\w+)", item.name)
     return lesson[1] if lesson and item.path.stem == "test_exercises" else item.path.stem
