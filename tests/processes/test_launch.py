@@ -170,12 +170,14 @@ def test_an_interrupt_ends_a_launch_and_the_next_one_works(tmp_path):
         while not over.wait(5):
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, where a shell runs this behind itself
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         try:
             launch(file, processes=2)
         finally:
             over.set()
+            signal.signal(signal.SIGINT, before)
     assert launch(script(tmp_path, "print('well')"), processes=2).went_well
 
 
