@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -23,6 +24,19 @@ def device_map(body, mesh: Mesh, in_specs, out_specs, check_vma: bool = False, *
 def sharding(mesh: Mesh, *parts, **more) -> NamedSharding:
     """The layout on this mesh by the spec `P(*parts, **more)`; without any, whole on every device."""
     return NamedSharding(mesh, P(*parts, **more))
+
+
+def predict(params, x):
+    """The network of lessons 12 and 14: relu between its layers, each of which is a dict with "W" and "b"."""
+    *hidden, last = params
+    for layer in hidden:
+        x = jax.nn.relu(x @ layer["W"] + layer["b"])
+    return x @ last["W"] + last["b"]
+
+
+def loss(params, x, y):
+    """The mean over the batch of the summed squares of what is missing."""
+    return jnp.mean(jnp.sum((predict(params, x) - y) ** 2, axis=-1))
 
 
 def bytes_sent(kind: str, elements: int, n: int) -> int:

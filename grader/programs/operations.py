@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jax.extend.mlir import ir
@@ -17,6 +17,22 @@ from grader.jax_versions import is_argument
 def name_of(op: ir.Operation) -> str:
     """The name of what stands at the top of a module: a function, or a mesh."""
     return ir.StringAttr(op.attributes["sym_name"]).value
+
+
+def functions_in(module: ir.Module) -> dict[str, ir.Operation]:
+    """The functions of a module, by name."""
+    return {name_of(op.operation): op.operation for op in module.body.operations if op.operation.name == "func.func"}
+
+
+def meshes_in(module: ir.Module) -> dict[str, dict[str, int]]:
+    """The meshes of a module, by name."""
+    top = (op.operation for op in module.body.operations)
+    return {name_of(op): axes_of_mesh(op) for op in top if op.name == "sdy.mesh"}
+
+
+def first_mesh(meshes: Mapping[str, dict[str, int]]) -> dict[str, int]:
+    """The mesh that a module names first; none where it names none."""
+    return next(filter(None, meshes.values()), {})
 
 
 def axes_of_mesh(op: ir.Operation) -> dict[str, int]:

@@ -19,17 +19,25 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 
 from grader.jax_versions import mlir_context
-from grader.programs.operations import axes_of_mesh, blocks_in, callee_of, manual_axes, name_of, operations_in
+from grader.programs.operations import (
+    blocks_in,
+    callee_of,
+    first_mesh,
+    functions_in,
+    manual_axes,
+    meshes_in,
+    operations_in,
+)
 from grader.programs.order import groups_of
 from grader.programs.program import Program
-from grader.programs.structure import KIND_OF
+from grader.programs.structure import KIND_OF, device_numbers_along
 from grader.programs.walk import axes_of_groups
 
 Way = Literal["leave out", "turn round", "run along", "average", "add up", "sum", "mean"]
 WAYS: tuple[Way, ...] = get_args(Way)  # the likeliest first
 AT_A_PRODUCT, AT_A_RESULT = "product", "result"
 MOST_SPOTS = 24  # of a program: in a longer one there are too many repairs for somebody who waits
-Meshes = Mapping[str, Mapping[str, int]]
+Meshes = Mapping[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ def repairs_of(program: Program) -> tuple[Repair, ...]:
         spots = list(itertools.islice(_spots(module), MOST_SPOTS + 1))
         if len(spots) > MOST_SPOTS:
             return ()
-        meshes = _meshes(module)
+        meshes = meshes_in(module)
         found = [repair for spot in spots for repair in _repairs(spot, meshes)]
         return tuple(sorted(found, key=lambda repair: WAYS.index(repair.way)))
 
@@ -76,7 +84,7 @@ def make_repair(repair: Repair, lowered: jax.stages.Lowered) -> None:
     module: Any = lowered.compiler_ir()
     with module.context, ir.Location.unknown():
         spot = next(spot for spot in _spots(module) if (spot.kind, spot.number) == (repair.kind, repair.number))
-        _make(repair, spot, _mesh(_meshes(module)))
+        _make(repair, spot, first_mesh(meshes_in(module)))
 
 
 def _make(repair: Repair, spot: _Spot, mesh: Mapping[str, int]) -> None:
@@ -142,9 +150,7 @@ def _sum(value: ir.Value, axes: Sequence[str], mesh: Mapping[str, int]) -> ir.Op
 
 def _groups(axes: Sequence[str], mesh: Mapping[str, int]) -> ir.DenseIntElementsAttr:
     """The devices that differ along these axes only, group by group."""
-    names, devices = list(mesh), np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
-    together = np.moveaxis(devices, [names.index(a) for a in axes], range(-len(axes), 0))
-    return _numbers(together.reshape(-1, math.prod(mesh[a] for a in axes)))
+    return _numbers(device_numbers_along(axes, mesh))
 
 
 def _numbers(table: np.ndarray) -> ir.DenseIntElementsAttr:
@@ -153,7 +159,7 @@ def _numbers(table: np.ndarray) -> ir.DenseIntElementsAttr:
 
 
 def _repairs(spot: _Spot, meshes: Meshes) -> Iterator[Repair]:
-    mesh, at = _mesh(meshes), (spot.kind, spot.number)
+    mesh, at = first_mesh(meshes), (spot.kind, spot.number)
     choices = list(_choices([a for a in spot.manual if mesh[a] > 1]))
     if spot.kind in (AT_A_PRODUCT, AT_A_RESULT):
         for along in choices if _is_float(spot) else ():
@@ -189,8 +195,7 @@ def _is_float(spot: _Spot) -> bool:
 
 
 def _spots(module: ir.Module) -> Iterator[_Spot]:
-    functions = {name_of(op): op for op in _top(module) if op.name == "func.func"}
-    met: Counter[str] = Counter()
+    functions, met = functions_in(module), Counter[str]()
     for op, kind, manual, operand in _inside(functions["main"], functions, ()):
         yield _Spot(op, kind, met[kind], manual, operand)
         met[kind] += 1
@@ -216,15 +221,3 @@ def _inside(
 def _may_be_summed(maker: Any) -> bool:
     """Whether other repairs add up what this makes."""
     return getattr(maker, "name", "") in ("stablehlo.dot_general", "stablehlo.all_reduce")
-
-
-def _top(module: ir.Module) -> list[ir.Operation]:
-    return [op.operation for op in module.body.operations]
-
-
-def _meshes(module: ir.Module) -> Meshes:
-    return {name_of(op): axes_of_mesh(op) for op in _top(module) if op.name == "sdy.mesh"}
-
-
-def _mesh(meshes: Meshes) -> Mapping[str, int]:
-    return next(filter(None, meshes.values()), {})

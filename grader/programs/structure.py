@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,10 +120,7 @@ class Structure:
         visits, axes = collective.visits, collective.axes
         if visits is None or len(visits) != devices or not {*axes} <= {*names}:
             return None
-        numbers = np.arange(devices).reshape(tuple(self.mesh.values()))
-        along = [names.index(axis) for axis in axes]
-        together = np.moveaxis(numbers, along, range(-len(along), 0))
-        for group in together.reshape(-1, math.prod(self.mesh[axis] for axis in axes)).tolist():
+        for group in device_numbers_along(axes, self.mesh).tolist():
             least, most = (extreme(group, key=visits.__getitem__) for extreme in (min, max))
             if visits[least] < visits[most]:
                 return most, least
@@ -146,6 +143,13 @@ class Structure:
             if c.kind == "collective_permute":
                 ways[c.axes, c.shift] += c.bytes_sent
         return max(ways.values(), default=0)
+
+
+def device_numbers_along(axes: Sequence[str], mesh: Mapping[str, int]) -> np.ndarray:
+    """The numbers of the devices that differ along these axes of a mesh only: int[groups, devices in each]."""
+    names, devices = list(mesh), np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
+    together = np.moveaxis(devices, [names.index(axis) for axis in axes], range(-len(axes), 0))
+    return together.reshape(-1, math.prod(mesh[axis] for axis in axes))
 
 
 def times(count: int) -> str:

@@ -17,11 +17,12 @@ from grader.arrays.blocks import axes_of
 from grader.jax_versions import mlir_context, stablehlo_of
 from grader.programs.custom_calls import foreign
 from grader.programs.operations import (
-    axes_of_mesh,
     blocks_in,
     dot_flops,
+    first_mesh,
+    functions_in,
     manual_axes,
-    name_of,
+    meshes_in,
     spec_of_argument,
     specs_of,
     width,
@@ -47,9 +48,8 @@ def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -
 def walk(module: ir.Module, mesh: Mapping[str, int] | None = None) -> Structure:
     """What a module says, calls followed and turns of loops multiplied. `mesh`: by default the first that it names."""
     top = [op.operation for op in module.body.operations]
-    functions = {name_of(op): op for op in top if op.name == "func.func"}
-    meshes = {name_of(op): axes_of_mesh(op) for op in top if op.name == "sdy.mesh"}
-    mesh = dict(mesh) if mesh is not None else next(filter(None, meshes.values()), {})
+    functions, meshes = functions_in(module), meshes_in(module)
+    mesh = dict(mesh) if mesh is not None else first_mesh(meshes)
     devices, main = math.prod(mesh.values()), functions["main"]
     known = Known(devices, functions)
     order = Order(known, meshes)

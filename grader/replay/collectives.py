@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from grader.programs.structure import ring_bytes
+from grader.programs.structure import device_numbers_along, ring_bytes
 from grader.replay.scenes import Halt
 
 Params = Mapping[str, Any]
@@ -121,10 +120,7 @@ def axes_along(params: Params) -> tuple[str, ...]:
 
 def groups_along(mesh: Mapping[str, int], axes: Sequence[str], within: Any = None) -> list[tuple[int, ...]]:
     """Devices that take part together: along these axes, or `within` lists of places along them."""
-    numbers = np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
-    along = [list(mesh).index(axis) for axis in axes]
-    rest = [k for k in range(numbers.ndim) if k not in along]
-    groups = numbers.transpose(rest + along).reshape(-1, math.prod(mesh[axis] for axis in axes))
+    groups = device_numbers_along(axes, mesh)
     parts = within or [range(groups.shape[1])]
     return [tuple(group[list(part)].tolist()) for group in groups for part in parts]
 

@@ -15,8 +15,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import OnMesh
 from grader.arrays.meshes import aval, make_mesh, put
 from grader.exercises import Case, Exercise
-from grader.lessons.data_parallel.steps import loss
-from grader.lessons.shared import FLOAT, bytes_sent
+from grader.lessons.shared import FLOAT, bytes_sent, loss
 from grader.programs.program import trace
 from grader.programs.walk import structure
 

@@ -11,8 +11,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh
 from grader.exercises import Array, BytesSent, Case, EitherWay, Exercise
-from grader.lessons.data_parallel.steps import AXES, descend, loss
-from grader.lessons.shared import bytes_sent
+from grader.lessons.data_parallel.steps import AXES, descend
+from grader.lessons.shared import bytes_sent, loss
 
 KEEP = 0.75
 

@@ -15,17 +15,6 @@ from grader.exercises import Array, Draw
 CUT = P("fsdp")
 
 
-def predict(params, x):
-    *hidden, last = params
-    for layer in hidden:
-        x = jax.nn.relu(x @ layer["W"] + layer["b"])
-    return x @ last["W"] + last["b"]
-
-
-def loss(params, x, y):
-    return jnp.mean(jnp.sum((predict(params, x) - y) ** 2, axis=-1))
-
-
 def adam(params, moments, gradients):
     """One step of Adam on trees, without the corrections for its start: (params, moments)."""
     mean = jax.tree.map(lambda m, g: m + 0.1 * (g - m), moments["mean"], gradients)

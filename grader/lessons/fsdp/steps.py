@@ -18,12 +18,11 @@ from grader.lessons.fsdp.network import (
     gathered,
     laid,
     layers_drawn,
-    loss,
     own,
     rows_of,
     scaled,
 )
-from grader.lessons.shared import bytes_sent, device_map
+from grader.lessons.shared import bytes_sent, device_map, loss
 
 LINES = (8,), (4,)
 
