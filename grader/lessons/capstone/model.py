@@ -1,74 +1,56 @@
 """The transformer on one device, in plain JAX, and one step of its training: what every gate is held against.
 
-Parameters are a dict of float32 arrays: "embedding" [V, D], "layers" (a list of dicts, see `LAYER`), "norm" [D] and
-"unembedding" [D, V]. Lengths: V vocabulary, D width, N heads, K key-value heads (K divides N), H head, F hidden.
+Parameters are a dict of float32 arrays, whose dimensions `AXES` names; those of all layers lie one behind the other,
+along "layers". Lengths: V vocabulary, D width, N heads, K kv_heads (K divides N), H head, F hidden.
 Tokens and targets are int32 [B, T]; a target below 0 is padding and counts nowhere.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
 
+AXES = {
+    "embedding": P("vocabulary", "width"),
+    "attention_norm": P("layers", "width"),
+    "query": P("layers", "width", "heads", "head"),
+    "key": P("layers", "width", "kv_heads", "head"),
+    "value": P("layers", "width", "kv_heads", "head"),
+    "out": P("layers", "heads", "head", "width"),
+    "mlp_norm": P("layers", "width"),
+    "gate": P("layers", "width", "hidden"),
+    "up": P("layers", "width", "hidden"),
+    "down": P("layers", "hidden", "width"),
+    "norm": P("width"),
+    "unembedding": P("width", "vocabulary"),
+}
+LAYER = [name for name, axes in AXES.items() if "layers" in tuple(axes)]
+NORMS = [name for name in AXES if name.endswith("norm")]
+SIZES = {"layers": 2, "vocabulary": 48, "width": 64, "heads": 8, "kv_heads": 4, "head": 8, "hidden": 128}
 EPSILON = 1e-5  # under the root of RMSNorm
 THETA = 10_000.0  # the base of the rotary angles
 RATE, WARMUP = 0.01, 10  # AdamW: the learning rate after so many steps, to which it rises
 BETA1, BETA2, TINY, DECAY, LIMIT = 0.9, 0.95, 1e-8, 0.1, 1.0  # LIMIT: the norm to which gradients are clipped
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """The lengths of a model's dimensions."""
-
-    vocabulary: int = 48
-    width: int = 64
-    heads: int = 8
-    kv_heads: int = 4
-    head: int = 8
-    hidden: int = 128
-    layers: int = 2
-
-
-def shapes_of(sizes: Sizes) -> dict:
-    """The shape of every parameter, as a tree like that of the parameters."""
-    v, d, n, k, h, f = (
-        getattr(sizes, name) for name in ("vocabulary", "width", "heads", "kv_heads", "head", "hidden")
-    )
-    layer = {
-        "attention_norm": (d,),
-        "query": (d, n, h),
-        "key": (d, k, h),
-        "value": (d, k, h),
-        "out": (n, h, d),
-        "mlp_norm": (d,),
-        "gate": (d, f),
-        "up": (d, f),
-        "down": (f, d),
-    }
-    layers = [dict(layer) for _ in range(sizes.layers)]
-    return {"embedding": (v, d), "layers": layers, "norm": (d,), "unembedding": (d, v)}
-
-
-def initial(key: jax.Array, sizes: Sizes) -> dict:
+def initial(key: jax.Array, sizes: Mapping[str, int]) -> dict[str, jax.Array]:
     """Parameters at the start: norm scales 1, matrices normal, of about unit gain."""
-    is_shape = lambda leaf: isinstance(leaf, tuple)  # noqa: E731
-    shapes, tree = jax.tree.flatten(shapes_of(sizes), is_leaf=is_shape)
-    keys = jax.random.split(key, len(shapes))
 
-    def drawn(key, shape):
-        if len(shape) == 1:
-            return jnp.ones(shape)
-        return jax.random.normal(key, shape) / math.sqrt(sizes.width)
+    def drawn(key, name):
+        shape = [sizes[axis] for axis in AXES[name]]
+        return jnp.ones(shape) if name in NORMS else jax.random.normal(key, shape) / math.sqrt(sizes["width"])
 
-    return jax.tree.unflatten(tree, [drawn(*one) for one in zip(keys, shapes, strict=True)])
+    return {name: drawn(one, name) for one, name in zip(jax.random.split(key, len(AXES)), AXES, strict=True)}
 
 
 def rms_norm(x, scale):
     """x / its root mean square over the last dimension, times `scale`."""
-    return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True) + EPSILON) * scale
+    return x * lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True) + EPSILON) * scale
 
 
 def rotated(x, positions):
@@ -89,9 +71,8 @@ def attended(q, k, v):
     return jnp.einsum("bkgts,bskh->btkgh", jax.nn.softmax(scores, axis=-1), v).reshape(b, t, n, h)
 
 
-def attention(layer, x):
-    """What attention adds to x [B, T, D], which is normed already. Of N and K a device may have some heads only."""
-    positions = jnp.arange(x.shape[1])
+def attention(layer, x, positions):
+    """What attention adds to x [B, T, D], which is normed already, at positions [T]. N and K may be some heads only."""
     q = rotated(jnp.einsum("btd,dnh->btnh", x, layer["query"]), positions)
     k = rotated(jnp.einsum("btd,dkh->btkh", x, layer["key"]), positions)
     v = jnp.einsum("btd,dkh->btkh", x, layer["value"])
@@ -105,10 +86,13 @@ def mlp(layer, x):
 
 def logits_of(params, tokens):
     """Logits [B, T, V] of the token that follows each."""
-    x = params["embedding"][tokens]
-    for layer in params["layers"]:
-        x = x + attention(layer, rms_norm(x, layer["attention_norm"]))
-        x = x + mlp(layer, rms_norm(x, layer["mlp_norm"]))
+    positions = jnp.arange(tokens.shape[1])
+
+    def applied(x, layer):
+        x = x + attention(layer, rms_norm(x, layer["attention_norm"]), positions)
+        return x + mlp(layer, rms_norm(x, layer["mlp_norm"])), None
+
+    x, _ = lax.scan(applied, params["embedding"][tokens], {name: params[name] for name in LAYER})
     return rms_norm(x, params["norm"]) @ params["unembedding"]
 
 
@@ -126,17 +110,17 @@ def started(params) -> dict:
 
 
 def adamw(state, gradients):
-    """The state after one step of AdamW by these gradients. Norm scales (leaves of one dimension) do not decay."""
+    """The state after one step of AdamW by these gradients. Norm scales do not decay."""
     count = state["count"] + 1
     rate = RATE * jnp.minimum(1, count / WARMUP)
     mean = jax.tree.map(lambda m, g: BETA1 * m + (1 - BETA1) * g, state["mean"], gradients)
     square = jax.tree.map(lambda s, g: BETA2 * s + (1 - BETA2) * g**2, state["square"], gradients)
 
-    def moved(p, m, s):
-        towards = (m / (1 - BETA1**count)) / (jnp.sqrt(s / (1 - BETA2**count)) + TINY)
-        return p - rate * (towards + DECAY * p if p.ndim > 1 else towards)
+    def moved(name, p):
+        towards = (mean[name] / (1 - BETA1**count)) / (jnp.sqrt(square[name] / (1 - BETA2**count)) + TINY)
+        return p - rate * (towards if name in NORMS else towards + DECAY * p)
 
-    params = jax.tree.map(moved, state["params"], mean, square)
+    params = {name: moved(name, p) for name, p in state["params"].items()}
     return {"params": params, "mean": mean, "square": square, "count": count}
 
 
