@@ -7,29 +7,26 @@ in it) is something else in the second run, so that only the checkpoint tells ho
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
 from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import PerLife
 from grader.exercises import Case, Exercise
 from grader.lessons.capstone.model import initial, one_step, started
-from grader.lessons.capstone.sharded import LAYER
+from grader.lessons.capstone.sharded import STATE
 from grader.lessons.capstone.text import batch_at
 
 KILLED_AT, EVERY, STEPS, ROWS, MICRO = 7, 3, 10, 4, 2
 SHAPES = (4, 2), (2, 4)  # of the mesh in the first run, and in the second
-TINY = {"vocabulary": 16, "width": 24, "heads": 8, "kv_heads": 4, "head": 4, "hidden": 32, "layers": 1}
+TINY = {"layers": 1, "vocabulary": 16, "width": 24, "heads": 8, "kv_heads": 4, "head": 4, "hidden": 32}
 
 
 def tiny_parameters(rng) -> dict:
     """Parameters of a model of one layer that every mesh of eight devices can cut, as NumPy's arrays."""
     key = jax.random.key(int(rng.integers(1 << 30)))
-    return jax.tree.map(np.asarray, initial(key, SimpleNamespace(**TINY)))
+    return jax.tree.map(np.asarray, initial(key, TINY))
 
 
 def lines_of(rng, count: int, length: int) -> tuple[np.ndarray, np.ndarray]:
@@ -85,20 +82,13 @@ def _(draw):
     )
 
 
-def _layouts(params, mesh):
-    """How a training state lies on a mesh."""
-    leaves = {"embedding": P("model", "data"), "norm": P(), "unembedding": P("data", "model")}
-    lies = {**leaves, "layers": [LAYER for _ in params["layers"]]}
-    tree = {"params": lies, "mean": lies, "square": lies, "count": P()}
-    return jax.tree.map(lambda spec: NamedSharding(mesh, spec), tree, is_leaf=lambda leaf: isinstance(leaf, P))
-
-
 def _mesh(shape):
     return jax.make_mesh(tuple(shape), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
 
 def _state(params, shape):
-    return jax.device_put(started(params), _layouts(params, _mesh(shape)))
+    mesh = _mesh(shape)
+    return jax.device_put(started(params), jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE))
 
 
 def _abstract(tree):
@@ -107,17 +97,17 @@ def _abstract(tree):
 
 def _run_on(manager, state, done, seed, position, lines, every, steps, kept):
     """Train from step `done` on, and save what `kept` makes of state, seed and place in the data."""
-    axes = dict(state["params"]["embedding"].sharding.mesh.shape)
-    step, losses = jax.jit(one_step), []
+    lies = jax.tree.map(lambda a: a.sharding, state)
+    state, step, losses = jax.device_get(state), jax.jit(one_step), []  # on one device: it compiles faster
     for number in range(done + 1, steps + 1):
         state, loss = step(state, *batch_at(position, seed, 4, 2, lines))
         position += 1
         losses.append(float(loss))
         if number % every == 0:
-            manager.save(number, args=ocp.args.StandardSave(kept(state, seed, position)))
+            manager.save(number, args=ocp.args.StandardSave(kept(jax.device_put(state, lies), seed, position)))
             manager.wait_until_finished()
         print(f"step {number} loss {losses[-1]:.4f}")
-    return {"first": done + 1, "losses": losses, "mesh": axes}
+    return {"first": done + 1, "losses": losses, "mesh": dict(lies["count"].mesh.shape)}
 
 
 def _everything(state, seed, position):
@@ -126,7 +116,8 @@ def _everything(state, seed, position):
 
 def _restored(manager, done, state):
     like = {"state": _abstract(state), "seed": 0, "position": 0}
-    return manager.restore(done, args=ocp.args.StandardRestore(like)) if done else None
+    saved = manager.restore(done, args=ocp.args.StandardRestore(like))
+    return saved["state"], saved["seed"], saved["position"]
 
 
 @resume.mistake
@@ -156,8 +147,7 @@ def place_in_the_data_left_out(
     state = _state(params, shape)
     with ocp.CheckpointManager(folder) as manager:
         if done := manager.latest_step() or 0:
-            saved = _restored(manager, done, state)
-            state, seed = saved["state"], saved["seed"]
+            state, seed, _ = _restored(manager, done, state)
         return _run_on(manager, state, done, seed, position, lines, every, steps, _everything)
 
 
@@ -170,8 +160,7 @@ def seed_of_the_order_left_out(
     state = _state(params, shape)
     with ocp.CheckpointManager(folder) as manager:
         if done := manager.latest_step() or 0:
-            saved = _restored(manager, done, state)
-            state, position = saved["state"], saved["position"]
+            state, _, position = _restored(manager, done, state)
         return _run_on(manager, state, done, seed, position, lines, every, steps, _everything)
 
 
@@ -183,7 +172,7 @@ def neither_seed_nor_place(process_id, num_processes, *, folder, shape, params, 
     state = _state(params, shape)
     with ocp.CheckpointManager(folder) as manager:
         if done := manager.latest_step() or 0:
-            state = _restored(manager, done, state)["state"]
+            state, *_ = _restored(manager, done, state)
         return _run_on(manager, state, done, seed, position, lines, every, steps, _everything)
 
 
@@ -194,7 +183,7 @@ def counted_anew(process_id, num_processes, *, folder, shape, params, seed, posi
     state = _state(params, shape)
     with ocp.CheckpointManager(folder) as manager:
         if done := manager.latest_step() or 0:
-            state, seed, position = _restored(manager, done, state).values()
+            state, seed, position = _restored(manager, done, state)
         return _run_on(manager, state, 0, seed, position, lines, steps + 1 if done else every, steps, _everything)
 
 
@@ -205,7 +194,7 @@ def last_step_again(process_id, num_processes, *, folder, shape, params, seed, p
     state = _state(params, shape)
     with ocp.CheckpointManager(folder) as manager:
         if done := manager.latest_step() or 0:
-            state, seed, position = _restored(manager, done, state).values()
+            state, seed, position = _restored(manager, done, state)
         every = steps + 1 if done else every
         return _run_on(manager, state, max(0, done - 1), seed, position, lines, every, steps, _everything)
 
@@ -219,7 +208,7 @@ def the_save_before(process_id, num_processes, *, folder, shape, params, seed, p
     with ocp.CheckpointManager(folder) as manager:
         if done := manager.latest_step() or 0:
             done -= every
-            state, seed, position = _restored(manager, done, state).values()
+            state, seed, position = _restored(manager, done, state)
         every = steps + 1 if done else every
         return _run_on(manager, state, done, seed, position, lines, every, steps, _everything)
 
@@ -241,7 +230,7 @@ def layout_of_the_old_mesh(process_id, num_processes, *, folder, shape, params, 
     with ocp.CheckpointManager(folder) as manager:
         if done := manager.latest_step() or 0:
             state = _state(params, (4, 2))
-            state, seed, position = _restored(manager, done, state).values()
+            state, seed, position = _restored(manager, done, state)
         return _run_on(manager, state, done, seed, position, lines, every, steps, _everything)
 
 
