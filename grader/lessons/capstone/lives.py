@@ -97,6 +97,7 @@ def _abstract(tree):
 
 def _run_on(manager, state, done, seed, position, lines, every, steps, kept):
     """Train from step `done` on, and save what `kept` makes of state, seed and place in the data."""
+    jax.config.update("jax_compilation_cache_dir", f"{manager.directory}/compiled")  # for the second run
     lies = jax.tree.map(lambda a: a.sharding, state)
     state, step, losses = jax.device_get(state), jax.jit(one_step), []  # on one device: it compiles faster
     for number in range(done + 1, steps + 1):
