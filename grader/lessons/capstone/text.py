@@ -35,7 +35,7 @@ def examples(lines: list[str], letters: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def batch_at(position: int, key_data: int, rows: int, micro: int, pair: tuple[np.ndarray, np.ndarray]):
-    """Batch number `position` of the run with this seed: tokens and targets [micro, rows, LONGEST].
+    """Batch number `position` of the run with this seed: tokens and targets [micro, rows, T].
 
     The lines come shuffled anew in every pass; the same seed and position give the same batch on any machine.
     """
