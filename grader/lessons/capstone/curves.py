@@ -8,45 +8,43 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh
 from grader.exercises import Case, Exercise
 from grader.lessons.capstone.drawn import AXIS_NAMES, roundings
-from grader.lessons.capstone.model import NORMS, initial, one_step, started
-from grader.lessons.capstone.sharded import STATE, local_step
+from grader.lessons.capstone.model import initial, one_step, started
+from grader.lessons.capstone.sharded import STATE
 from grader.lessons.capstone.steps import MICRO, MICROBATCHES
 from grader.lessons.capstone.text import alphabet, batch_at, examples, zen
-from grader.programs.compilations import compilations
 
 STEPS, ROWS_A_STEP, SHORT = 40, 8, 24  # of the lines only so many letters, to be quick
 ON_ONE = jax.jit(one_step)
 SIZES_HERE = {"layers": 1, "vocabulary": 48, "width": 32, "head": 4, "hidden": 48}
 
 
-def _losses_on_one(state, batches) -> np.ndarray:
-    """The curve of one device, for descriptions of what lies on eight."""
-    values = lambda tree: jax.tree.map(lambda a: a.value, tree, is_leaf=_is_described)  # noqa: E731
-    state, losses = values(state), []
+def _values(tree: Any) -> Any:
+    """The values of what is described."""
+    return jax.tree.map(lambda leaf: leaf.value, tree, is_leaf=lambda leaf: isinstance(leaf, OnDevices))
+
+
+def _due(state, batches, mesh):
+    """What is due: one device takes what lies on eight from there."""
+    return _told(_losses(state, batches))
+
+
+def _losses(state, batches, carried=True):
+    """The loss of every batch on one device; where nothing is carried, each by the first parameters."""
+    state, batches = jax.tree.map(np.asarray, (state, batches))
+    losses = []
     for batch in batches:
-        state, value = ON_ONE(state, *values(batch))
+        new, value = ON_ONE(state, *batch)
+        state = new if carried else state
         losses.append(float(value))
     return np.array(losses)
 
 
-def _is_described(leaf: Any) -> bool:
-    return isinstance(leaf, OnDevices)
-
-
-def _due(state, batches, mesh):
-    """What is due. (What it is given lies on devices; one device takes it from there.)"""
-    here = jax.tree.map(np.asarray, (state, batches))
-    state, losses = here[0], []
-    for batch in here[1]:
-        state, value = ON_ONE(state, *batch)
-        losses.append(float(value))
-    return {"losses": np.array(losses), "programs": 1, "arrays left": 0}
+def _told(losses, programs=1, left=0):
+    return {"losses": losses, "programs": programs, "arrays left": left}
 
 
 _BOUNDS: dict[int, tuple[Any, np.ndarray]] = {}
@@ -67,7 +65,8 @@ def rounding_bound(state: Mapping[str, Any], batches: list[Any]) -> np.ndarray:
             return OnDevices((leaf.value * (1 + ups * np.finfo(np.float32).eps)).astype(np.float32))
 
         nudged = {**state, "params": {name: moved(leaf) for name, leaf in state["params"].items()}}
-        apart = abs(_losses_on_one(nudged, batches) - (right := _losses_on_one(state, batches)))
+        right, moved_a_little = (_losses(_values(one), _values(batches)) for one in (state, nudged))
+        apart = abs(moved_a_little - right)
         least = np.finfo(np.float32).eps * right.max()
         many = math.sqrt(roundings({**SIZES_HERE, "heads": 8, "kv_heads": 4}, passes=3 * MICRO))
         _BOUNDS[id(state)] = state, many * np.maximum.accumulate(np.maximum(apart, least))
@@ -75,13 +74,16 @@ def rounding_bound(state: Mapping[str, Any], batches: list[Any]) -> np.ndarray:
 
 
 def _alike(one, other, state, batches, mesh):
-    """The same counts, and curves that are no further apart than rounding explains."""
-    if one.keys() != other.keys() or any(one[name] != other[name] for name in other if name != "losses"):
+    """The same fault in the counts, or none; and curves that are no further apart than rounding explains."""
+    if one.keys() != other.keys():
         return False
-    losses = [np.asarray(value["losses"]) for value in (one, other) if "losses" in value]
-    if not losses:
+    for name, due in (("programs", 1), ("arrays left", 0)):  # how many too many is the same mistake
+        if name in other and (one[name] == due) != (other[name] == due):
+            return False
+    if "losses" not in other:
         return True
-    return losses[0].shape == losses[1].shape and (abs(losses[0] - losses[1]) <= rounding_bound(state, batches)).all()
+    mine, due = (np.asarray(value["losses"]) for value in (one, other))
+    return mine.shape == due.shape and bool((abs(mine - due) <= rounding_bound(state, batches)).all())
 
 
 curve = Exercise("curve", points=6, form="function", reference=_due, same=_alike)
@@ -109,74 +111,50 @@ def _run_drawn(seed, mesh, pair):
     }
 
 
-def _compiled(function, **options):
-    """`jax.jit` that asks first whether its arguments still exist. (JAX 0.12 asks by itself. With eight simulated
-    devices and a call that was compiled before, JAX 0.10 ends with a segmentation fault.)"""
-    jitted = jax.jit(function, **options)
-
-    def call(*arguments):
-        for leaf in jax.tree.leaves(arguments):
-            if leaf.is_deleted():
-                raise RuntimeError(f"Array has been deleted with shape={leaf.dtype}[{','.join(map(str, leaf.shape))}].")
-        return jitted(*arguments)
-
-    return call
-
-
-def _trained(state, batches, mesh, *, carried=True, chosen=lambda k: k, out=STATE, **options):
-    """The curve by eight devices; the step that is compiled has these options."""
-    ins = STATE, MICROBATCHES, MICROBATCHES
-    step = jax.shard_map(local_step, mesh=mesh, in_specs=ins, out_specs=(STATE, P()))
-    lies = jax.tree.map(lambda spec: NamedSharding(mesh, spec), (out, P()))
-    run = _compiled(step, out_shardings=lies, **options)
-    given, losses = jax.tree.leaves(state), []
-    with compilations() as made:
-        for k in range(len(batches)):
-            new, value = run(state, *batches[chosen(k)])
-            state = new if carried else state
-            losses.append(float(value))
-    left = sum(not leaf.is_deleted() for leaf in given)
-    return {"losses": np.array(losses), "programs": len(made), "arrays left": left}
-
-
 @curve.mistake
 def both_states_kept(state, batches, mesh):
     """The curve is right, and the state that you were given still exists beside the new one: twice the memory, for
     arrays that nobody needs any more. Which argument of the step may be written over?"""
-    return _trained(state, batches, mesh)
+    return _told(_losses(state, batches), left=len(jax.tree.leaves(state)))
 
 
 @curve.mistake
 def compiled_anew_at_step_two(state, batches, mesh):
-    """The curve is right, but more than one program was compiled. The new state lies otherwise than the first one did,
-    so the second step met arguments of another layout: a second compilation, minutes of it on a large model, and no
-    memory that could be used again. How do you say where results are to lie?"""
-    norms = {**STATE["params"], **{name: P(None) for name in NORMS}, "embedding": P("model")}
-    return _trained(state, batches, mesh, out={**STATE, "params": norms}, donate_argnums=0)
+    """The curve is right, but more than one program was compiled. Either the new state lies otherwise than the first
+    one did, so that the second step met arguments of another layout; or the step was jitted anew in every turn. On a
+    large model each compilation takes minutes. How do you say where results are to lie, and where does `jit` stand?"""
+    return _told(_losses(state, batches), programs=2)
+
+
+@curve.mistake
+def kept_and_compiled_anew(state, batches, mesh):
+    """The curve is right, but the second step was compiled anew, and the first state is still there: the new one lies
+    otherwise, and cannot take its memory. A state comes out as it went in; how do you say so?"""
+    return _told(_losses(state, batches), programs=2, left=1)
 
 
 @curve.mistake
 def state_given_away_and_used_again(state, batches, mesh):
     """The state was given away in the first step, and the second step was asked with it again: its arrays are deleted,
     only their names are left. Under which name does the *new* state enter the next step?"""
-    return _trained(state, batches, mesh, carried=False, donate_argnums=0)
+    leaf = jax.tree.leaves(state)[0]
+    raise RuntimeError(f"Array has been deleted with shape={leaf.dtype}[{','.join(map(str, leaf.shape))}].")
 
 
 @curve.mistake
 def first_state_again_and_again(state, batches, mesh):
     """Every loss is that of the first parameters: the new state was never used. What does a step hand to the next?"""
-    return _trained(state, batches, mesh, carried=False)
+    return _told(_losses(state, batches, carried=False), left=len(jax.tree.leaves(state)))
 
 
 @curve.mistake
 def one_batch_for_all_steps(state, batches, mesh):
     """Every step was made with the first batch. That curve falls quickly, and is another. Each step has its own
     batch."""
-    return _trained(state, batches, mesh, chosen=lambda k: 0, donate_argnums=0)
+    return _told(_losses(state, [batches[0]] * len(batches)))
 
 
 @curve.mistake
 def last_loss_only(state, batches, mesh):
     """That is one number. A curve has a loss for each step: keep them."""
-    right = _trained(state, batches, mesh, donate_argnums=0)
-    return {**right, "losses": right["losses"][-1:]}
+    return _told(_losses(state, batches)[-1:])
