@@ -19,7 +19,7 @@ from grader.lessons.capstone.text import alphabet, batch_at, examples, zen
 
 STEPS, ROWS_A_STEP, SHORT = 40, 8, 24  # of the lines only so many letters, to be quick
 ON_ONE = jax.jit(one_step)
-SIZES_HERE = {"layers": 1, "vocabulary": 48, "width": 32, "head": 4, "hidden": 48}
+SIZES_HERE = {"layers": 1, "vocabulary": 48, "width": 32, "heads": 8, "kv_heads": 4, "head": 4, "hidden": 48}
 
 
 def _values(tree: Any) -> Any:
@@ -68,7 +68,7 @@ def rounding_bound(state: Mapping[str, Any], batches: list[Any]) -> np.ndarray:
         right, moved_a_little = (_losses(_values(one), _values(batches)) for one in (state, nudged))
         apart = abs(moved_a_little - right)
         least = np.finfo(np.float32).eps * right.max()
-        many = math.sqrt(roundings({**SIZES_HERE, "heads": 8, "kv_heads": 4}, passes=3 * MICRO))
+        many = math.sqrt(roundings(SIZES_HERE, passes=3 * MICRO))
         _BOUNDS[id(state)] = state, many * np.maximum.accumulate(np.maximum(apart, least))
     return _BOUNDS[id(state)][1]
 
@@ -86,7 +86,15 @@ def _alike(one, other, state, batches, mesh):
     return mine.shape == due.shape and bool((abs(mine - due) <= rounding_bound(state, batches)).all())
 
 
-curve = Exercise("curve", points=6, form="function", reference=_due, same=_alike)
+curve = Exercise(
+    "curve",
+    points=6,
+    form="function",
+    reference=_due,
+    same=_alike,
+    after="step",
+    taught_in=("12_data_parallel", "20_sharp_bits"),
+)
 
 
 @curve.cases
@@ -101,8 +109,7 @@ def _(draw):
 
 def _run_drawn(seed, mesh, pair):
     """A state that begins and the batches of all steps, on this mesh."""
-    sizes = {**SIZES_HERE, "heads": 2 * mesh.sizes["model"], "kv_heads": mesh.sizes["model"]}
-    state = jax.tree.map(np.asarray, started(initial(jax.random.key(seed), sizes)))
+    state = jax.tree.map(np.asarray, started(initial(jax.random.key(seed), SIZES_HERE)))
     drawn = [batch_at(k, seed, ROWS_A_STEP, MICRO, pair) for k in range(STEPS)]
     return {
         "state": jax.tree.map(lambda value, spec: OnDevices(value, mesh, spec), state, STATE),
