@@ -15,10 +15,19 @@ from matplotlib.figure import Figure
 
 from grader.draw.svg import FAINT, PAGE, QUIET, WRONG, drawn, element
 
-__all__ = ["COLOURS", "EDGE", "FAINT", "INK", "PAGE", "QUIET", "WRONG", "Picture", "inches_of", "sheet"]
+__all__ = ["COLLECTIVES", "COLOURS", "EDGE", "FAINT", "INK", "PAGE", "QUIET", "WRONG", "Picture", "inches_of", "sheet"]
 
-# Okabe and Ito's palette, made paler: told apart by everyone, and dark text stays readable on it.
-COLOURS = ("#a6cfe8", "#f5d08a", "#a5d9c4", "#f2b49b", "#d9b8d4", "#f6efa0", "#9db9d6", "#cfcfcf")
+# Okabe and Ito's hues, moved until any two are CIEDE2000 ≥ 12 apart to everyone (`tests/draw/test_colour_vision.py`
+# computes it for each kind of colour-blindness), and dark text can be read on each.
+COLOURS = ("#96d9ff", "#ffd059", "#aac9b0", "#e79872", "#c2a7bd", "#faf2bc", "#7897d4", "#e1e6ea")
+# A collective's colour where parts of a picture are collectives, not data.
+COLLECTIVES = {
+    "all_gather": COLOURS[0],
+    "reduce_scatter": COLOURS[1],
+    "all_to_all": COLOURS[2],
+    "all_reduce": COLOURS[3],
+    "collective_permute": COLOURS[6],
+}
 INK, EDGE = "#222222", 0.7  # on blocks and around them, whatever the page; points
 LETTER, SMALL, SMALLER, SMALLEST = 0.085, 0.075, 0.068, 0.065  # inches that a letter takes, by its size
 

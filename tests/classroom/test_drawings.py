@@ -72,7 +72,7 @@ HOSTILE = {
     "animation": inside(f'<set attributeName="onclick" to="{EVIL}"/>'),
     "a title, which is HTML": inside(f"<title>&lt;img src=x onerror={EVIL}&gt;</title>"),
     "address": with_attribute('filter="url(https://evil.example)"'),
-    "address as a colour": SVG.replace("#a6cfe8", "url(https://evil.example#x)"),
+    "address as a colour": SVG.replace("#96d9ff", "url(https://evil.example#x)"),
     "name": with_attribute('id="notebook"'),
     "class": with_attribute('class="cell"'),
     "declarations": SVG.replace("height:auto", "height:auto;position:fixed;inset:0"),
