@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 from grader.arrays.blocks import Blocks, Bounds, blocks_of
 from grader.arrays.numbers import close
 from grader.arrays.words import number, numbered, region
-from grader.draw.picture import COLOURS, EDGE, INK, PAGE, QUIET, SMALLEST, WRONG, Picture, sheet
+from grader.draw.picture import COLOURS, EDGE, INK, PAGE, QUIET, SMALLEST, WRONG, Picture, held_by, sheet
 
 
 def shards(array: Any, title: str = "") -> Picture:
@@ -213,6 +213,7 @@ def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...]) -> None:
                 facecolor=COLOURS[colour % len(COLOURS)],
                 edgecolor=INK,
                 linewidth=EDGE,
+                gid=held_by(*who),
             )
         )
         sigma = "Σ " if blocks.partial_over else ""
@@ -227,6 +228,7 @@ def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...]) -> None:
             weight="bold",
             color=INK,
             zorder=3,
+            gid=held_by(*who),
         )
     _frame(ax, rows, columns)
 
@@ -303,13 +305,15 @@ def _draw_devices(ax: Axes, blocks: Blocks, title: str, left: float = 0.0, again
                 facecolor=colours[blocks.bounds(device)],
                 edgecolor=WRONG if wrong else INK,
                 linewidth=2 if wrong else EDGE,
-                gid=name if wrong else None,
+                gid=held_by(device, name=name * wrong),
             )
         )
-        _write(ax, labels, x, y, wide / len(labels[0]), high / len(labels))
+        _write(ax, labels, (x, y, wide / len(labels[0]), high / len(labels)), held_by(device))
 
 
-def _write(ax: Axes, labels: list[list[str]], x: float, y: float, wide: float, high: float) -> None:
+def _write(ax: Axes, labels: list[list[str]], box: tuple[float, float, float, float], gid: str) -> None:
+    """Entries into a block; `box` is that of the first."""
+    x, y, wide, high = box
     for row, entries in enumerate(labels):
         for column, entry in enumerate(entries):
             ax.text(
@@ -320,6 +324,7 @@ def _write(ax: Axes, labels: list[list[str]], x: float, y: float, wide: float, h
                 va="center",
                 fontsize=7,
                 color=INK,
+                gid=gid,
             )
 
 
