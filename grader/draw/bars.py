@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLLECTIVES, COLOURS, EDGE, INK, PAGE, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, INK, OF_KIND, PAGE, Picture, inches_of, sheet
 from grader.programs.report import Report
 
 LONG, HIGH, APART = 4.2, 0.3, 0.16  # inches: the longest bar, a bar's height, the space below it
@@ -102,7 +102,7 @@ def sent_by_kind(report: Report) -> dict[str, int]:
 
 def looks(kinds: Sequence[str]) -> dict[str, tuple[str, int]]:
     """The colour of each part, and how many other parts before it have the same: a collective's over other axes."""
-    known = {kind: COLLECTIVES[name] for kind in kinds if (name := kind.split(" ")[0]) in COLLECTIVES}
+    known = {kind: OF_KIND[name] for kind in kinds if (name := kind.split(" ")[0]) in OF_KIND}
     free = itertools.cycle(colour for colour in COLOURS if colour not in known.values())
     colours = [known.get(kind) or next(free) for kind in kinds]
     return {

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from grader.draw.svg import FAINT, PAGE, QUIET, WRONG, drawn, element
 
 __all__ = [
-    "COLLECTIVES",
+    "OF_KIND",
     "COLOURS",
     "EDGE",
     "FAINT",
@@ -43,7 +43,7 @@ __all__ = [
 # computes it for each kind of colour-blindness), and dark text can be read on each.
 COLOURS = ("#96d9ff", "#ffd059", "#aac9b0", "#e79872", "#c2a7bd", "#faf2bc", "#7897d4", "#e1e6ea")
 # A collective's colour where parts of a picture are collectives, not data.
-COLLECTIVES = {
+OF_KIND = {
     "all_gather": COLOURS[0],
     "reduce_scatter": COLOURS[1],
     "all_to_all": COLOURS[2],

@@ -7,7 +7,7 @@ from colour_vision import VISIONS, ciede2000, difference
 from contrast import contrast
 
 from grader.draw.curves import LINES
-from grader.draw.picture import COLLECTIVES, COLOURS, INK
+from grader.draw.picture import COLOURS, INK, OF_KIND
 
 LEAST = 12  # CIEDE2000
 PAGES = ("#ffffff", "#111111")  # JupyterLab's, light and dark
@@ -55,4 +55,4 @@ def test_a_line_is_seen_on_either_page(line, page):
 
 
 def test_each_collective_has_a_block_colour_of_its_own():
-    assert len(set(COLLECTIVES.values())) == len(COLLECTIVES) and set(COLLECTIVES.values()) <= set(COLOURS)
+    assert len(set(OF_KIND.values())) == len(OF_KIND) and set(OF_KIND.values()) <= set(COLOURS)
