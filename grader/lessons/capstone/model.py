@@ -34,7 +34,7 @@ NORMS = [name for name in AXES if name.endswith("norm")]
 SIZES = {"layers": 2, "vocabulary": 48, "width": 64, "heads": 8, "kv_heads": 4, "head": 8, "hidden": 128}
 EPSILON = 1e-5  # under the root of RMSNorm
 THETA = 10_000.0  # the base of the rotary angles
-RATE, WARMUP = 0.01, 10  # AdamW: the learning rate after so many steps, to which it rises
+RATE, WARMUP = 0.001, 10  # AdamW: the learning rate after so many steps, to which it rises
 BETA1, BETA2, TINY, DECAY, LIMIT = 0.9, 0.95, 1e-8, 0.1, 1.0  # LIMIT: the norm to which gradients are clipped
 
 
