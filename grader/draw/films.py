@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, Picture, in_page, inches_of, script, sheet
+from grader.draw.shapes import Point
 from grader.draw.svg import drawn, element
 
 Pair = tuple[int, int]
-Point = tuple[float, float]  # across and down
 
 
 @dataclass(frozen=True)
