@@ -217,7 +217,11 @@ def _slides(op: ir.Operation) -> Iterator[str]:
 def _part(op: ir.Operation) -> tuple[int, int, int]:
     """Where a slice begins and ends along the first dimension of which it is a part, and how long that is."""
     k = _sliced(op)
-    return _ends(op, "start_indices")[k], _ends(op, "limit_indices")[k], ir.RankedTensorType(op.operands[0].type).shape[k]
+    return (
+        _ends(op, "start_indices")[k],
+        _ends(op, "limit_indices")[k],
+        ir.RankedTensorType(op.operands[0].type).shape[k],
+    )
 
 
 def _sliced(op: ir.Operation) -> int:

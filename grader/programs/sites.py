@@ -206,8 +206,10 @@ def constant_of(value: ir.Value) -> int | None:
 def is_condition(op: ir.Operation) -> bool:
     """Whether a step decides if a loop goes on."""
     parent = op.parent
-    return parent is not None and parent.name == "stablehlo.while" and last(next(blocks_in(parent))).operands[0] == (
-        op.results[0]
+    return (
+        parent is not None
+        and parent.name == "stablehlo.while"
+        and last(next(blocks_in(parent))).operands[0] == (op.results[0])
     )
 
 

@@ -79,8 +79,6 @@ PAIRS = [
 ]
 
 
-
-
 def rows_of(axis, more=0, round_=False):
     """The row of a block that has a device's number along an axis."""
 
