@@ -19,9 +19,9 @@ AT_ONCE = 16  # repairs that are compiled together: one more takes some 10 ms, o
 MOST_TRIED = 64  # repairs of a program
 SECONDS_REPAIRING = 0.6  # of computing, after which no more are tried: somebody waits
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-# Ways that put something else in the place of what is there. (To leave a step out, or to let another follow, may bring
-# about a mistake that nobody made.)
-REPLACING = ("turn round", "run along", "average", "add up", "sum", "mean", "turn about", "other axis")
+# Ways that mend a collective, whatever else is wrong. (To leave a step out, or to turn it round, may bring about a
+# mistake that nobody made.)
+REPLACING = ("run along", "average", "add up", "sum", "mean")
 OPPOSITE = {
     "addition": "a subtraction",
     "subtraction": "an addition",
@@ -85,12 +85,13 @@ def repair_words(repair: Repair, left: str = "") -> str:
 
 
 def _changed_words(repair: Repair) -> str:
-    collective, along = f"the {repair.kind} over {' and '.join(repair.axes)}", " and ".join(repair.along)
+    which = "every" if repair.every else "the"
+    collective, along = f"{which} {repair.kind} over {' and '.join(repair.axes)}", " and ".join(repair.along)
     place, way = _place(repair), repair.way
     if repair.kind == AT_A_PRODUCT and way == "sum":
         return (
-            f"a product of matrices were added up along {along} as soon as it is there. "
-            "Who holds the other parts of that sum?"
+            f"{'every' if repair.every else 'a'} product of matrices were added up along {along} as soon as it is "
+            "there. Who holds the other parts of that sum?"
         )
     if repair.kind == AT_A_RESULT and way in ("sum", "mean"):
         step = "added up" if way == "sum" else "averaged"
@@ -105,7 +106,7 @@ def _changed_words(repair: Repair) -> str:
         "the whole, or a value of its own?",
         "add up": f"{collective} counted once for each of its devices. Is something "
         "divided by their number that should not be?",
-        "turn about": f"{place} were turned round: its two sides exchanged. Which belongs where?",
+        "turn about": f"{place} were the other way round: what stands first last. Which belongs where?",
         "other": f"{place} were {OPPOSITE.get(repair.kind, '')}. Which of the two is meant?",
         "or equal": f"{place} judged equal numbers the other way. Where does what you compare begin, and where end?",
         "one more": f"{place} {_counts(repair)} one more. From where do you count, and up to where?",
@@ -123,11 +124,13 @@ def _changed_words(repair: Repair) -> str:
 
 def _place(repair: Repair) -> str:
     """What would change, and which it is of several: in the order of computing, JAX's own functions looked into."""
+    if repair.kind == AT_A_RESULT and repair.every:
+        return "all that comes out at the end"
     if repair.kind == AT_A_RESULT:
         return f"result {repair.number} of what runs on each device" if repair.number else "what comes out at the end"
     over = f" over {' and '.join(repair.axes)}" if repair.axes else ""
     kind = "product of matrices" if repair.kind == AT_A_PRODUCT else repair.kind.replace(AT_AN_INDEX, "`axis_index`")
-    return f"the {ordinal(repair.number)} {kind}{over}"
+    return f"every {kind}{over}" if repair.every else f"the {ordinal(repair.number)} {kind}{over}"
 
 
 def ordinal(number: int) -> str:

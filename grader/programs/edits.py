@@ -44,7 +44,8 @@ FOLLOWING: Mapping[str, Callable[[ir.Value], ir.Value]] = {
 TRANSPOSED, OVER_THE_ROOT = "transposed", "over the root"
 STEP_WAYS = (
     *("turn about", "other", "or equal", "one more", "one less", "one further", "one back", "other axis"),
-    *("skip", "keep first", "keep second", TRANSPOSED, OVER_THE_ROOT, *FOLLOWING),
+    *("skip", OVER_THE_ROOT, "relu", "keep first", "keep second", TRANSPOSED),
+    *(way for way in FOLLOWING if way != "relu"),
 )
 
 
@@ -69,18 +70,15 @@ def step_ways(site: Site) -> Iterator[str]:
 
 def _following(site: Site) -> Iterator[str]:
     if site.is_float:
-        yield from FOLLOWING
-        if site.kind == AT_A_PRODUCT:
-            yield OVER_THE_ROOT
+        yield from ("relu", OVER_THE_ROOT) if site.kind == AT_A_PRODUCT else FOLLOWING
     if len(shape := site.tensor.shape) == 2 and shape[0] == shape[1] > 1:
         yield TRANSPOSED
 
 
 def _of_two(op: ir.Operation) -> Iterator[str]:
     """Changes of a step of two operands, or of a choice between two."""
-    name, alike = op.name, len({str(operand.type) for operand in op.operands}) == 1
-    whole = is_whole(op.operands[-1])
-    if name in SIDES or (name == "stablehlo.concatenate" and alike and len(op.operands) > 1):
+    name, whole = op.name, is_whole(op.operands[-1])
+    if name in SIDES or (name == "stablehlo.concatenate" and len(op.operands) > 1):
         yield "turn about"
     if name == "stablehlo.select" or (name == "stablehlo.compare" and not is_condition(op)):
         yield "turn about"
