@@ -11,7 +11,7 @@ import functools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeGuard, cast
 
 import jax
@@ -28,6 +28,7 @@ from grader.judging.behaviour import Execution
 from grader.judging.both import BOTH, Shown, pair_that_explains, shown_in
 from grader.judging.compilations import Compilation, run_or_compile
 from grader.judging.miss import Miss, unanswered
+from grader.judging.nothing import NO_POINTS
 from grader.judging.repaired import repair_words
 from grader.processes.launch import Launch
 from grader.programs.program import Program
@@ -101,6 +102,10 @@ class Ladder(ABC):
         would be left."""
         return None, None
 
+    def is_untouched(self, k: int) -> bool:
+        """Whether an answer that misses a check on this case does what the formula does where nothing is done."""
+        return False
+
     def score(self) -> Score | None:
         """How a right answer compares with the compiler's."""
         return None
@@ -126,10 +131,13 @@ class Ladder(ABC):
         name, rungs = self.exercise.name, self.rungs
         first = self.first_miss()
         number = first[0] if first else len(rungs)
-        earned = tuple(Outcome.earned(name, rung.check, rung.worth) for rung in rungs[:number])
+        idle = first is not None and self.is_untouched(first[1])
+        earned = tuple(Outcome.earned(name, r.check, 0.0 if idle else r.worth) for r in rungs[:number])
         if first is None:
             return Verdict(name, earned, score=self.score())
         rung, k, miss = rungs[number], *first[1:]
+        if idle and (floor := sum(r.worth for r in rungs[:number])):
+            rung, miss = replace(rung, worth=rung.worth + floor), replace(miss, words=f"{miss.words}\n\n{NO_POINTS}")
         rest = (Outcome.untried(name, r.check, r.worth, rung.check) for r in rungs[number + 1 :])
         hint = self.hint(rung.check, k)
         outcomes = (*earned, self.missed(rung, k, miss, hint), *rest)

@@ -24,8 +24,9 @@ from grader.judging import costs, results
 from grader.judging.behaviour import Execution, block_values, same_behaviour, same_blocks, same_results
 from grader.judging.ladder import Alike, Done, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
+from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import otherwise
-from grader.judging.repaired import REPLACING, attempts
+from grader.judging.repaired import REPLACING, try_repairs
 from grader.judging.results import Expected
 from grader.judging.signatures import Compared, on, right_elsewhere, signature
 from grader.programs.execution import Failed, Result
@@ -99,6 +100,13 @@ class ProgramLadder(Ladder):
         alike = [elsewhere[own.index(failing) % len(elsewhere)]] if elsewhere else []
         return list(dict.fromkeys([*alike, *[0][:failing], *[k for k in own if k != failing][-1:]]))
 
+    def is_untouched(self, k: int) -> bool:
+        return all(self._is_formula(j) for j in (k, *self.witnesses(k)))
+
+    def _is_formula(self, k: int) -> bool:
+        run, nothing = self.done[k], nothing_done(self.exercise, self.cases[k])
+        return isinstance(run, Execution) and nothing is not None and same_behaviour(run, nothing, by_compiler=True)
+
     def score(self) -> Score | None:
         if not self.exercise.against_compiler:
             return None
@@ -122,7 +130,7 @@ class ProgramLadder(Ladder):
         if check != "values":
             return None, None
         every = dict.fromkeys([k, *self.witnesses(k), *range(len(self.cases))])  # all: the words speak of all
-        tried = attempts([self._run(j) for j in every])
+        tried = try_repairs([self._run(j) for j in every])
         if repair := tried.first(lambda run, found: all(results.right(run, found, _expected(self.exercise, run.case)))):
             return repair, None
         for mistake in self.exercise.mistakes:

@@ -55,7 +55,7 @@ class Attempts:
         )
 
 
-def attempts(runs: Sequence[Execution]) -> Attempts:
+def try_repairs(runs: Sequence[Execution]) -> Attempts:
     """Try the likeliest repairs of a program on the first of these cases, as many as there is time for."""
     try:
         repairs = runs[0].repairs[:MOST_TRIED]

@@ -35,7 +35,7 @@ COLLECTIVE_WAYS: tuple[CollectiveWay, ...] = get_args(CollectiveWay)
 WAYS: tuple[str, ...] = (*COLLECTIVE_WAYS, *STEP_WAYS)
 MOST_SITES = 80  # of a program: in a longer one there are too many repairs for somebody who waits
 MOST_COLLECTIVES = 24
-FEW = 6  # sites of a kind: of more, each is not tried alone
+SITES_TRIED_ALONE = 6  # sites of a kind: of more, each is not tried alone
 Meshes = Mapping[str, dict[str, int]]
 
 
@@ -69,7 +69,7 @@ def repairs_of(program: Program) -> tuple[Repair, ...]:
         alike = Counter(replace(repair, number=0, every=True) for repair in alone)
         few = Counter(site.kind for site in sites)
         shared = {(site.kind, site.number) for site in sites if site.shared}
-        found = [r for r in alone if few[r.kind] <= FEW and (r.kind, r.number) not in shared]
+        found = [r for r in alone if few[r.kind] <= SITES_TRIED_ALONE and (r.kind, r.number) not in shared]
         found += [repair for repair, count in alike.items() if count > 1]
         return tuple(sorted(found, key=lambda repair: WAYS.index(repair.way)))
 
