@@ -27,14 +27,14 @@ STILL = 5.0  # seconds in which nobody computes: they wait for one another
 
 
 def job_of(script: Script, case: Case, life: int = 0) -> dict[str, Any]:
-    """How a script is run on a case: `processes.Job`, as a dict."""
+    """How a script is run on a case: `processes.Job`, as a dict. The case's mesh may say how many seconds it has."""
     return {
         "source": script.source,
         "main": script.main,
         "arguments": given_in(life, case.arguments),
-        **case.mesh,
         "seconds": SECONDS,
         "still": STILL,
+        **case.mesh,
     }
 
 

@@ -42,6 +42,7 @@ LONGEST_REPORT = 16 << 20  # bytes of what it returned
 LOOK_EVERY = 0.02  # seconds between two looks
 MOST_DESCRIPTORS = 4096  # that a process may have open
 PR_SET_PDEATHSIG = 1
+COMPILED_FAST = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"  # each runs a few times
 BUSY = 0.1  # seconds of computing in all processes together; who waits takes less
 
 
@@ -172,7 +173,7 @@ def _be(job: Job, number: int, port: int, told: int, wire: int, stack: Any, conf
             "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
             "JAX_COORDINATOR_BIND_ADDRESS": f"127.0.0.1:{port}",
             "JAX_NUM_CPU_DEVICES": str(job.devices),
-            "XLA_FLAGS": "",
+            "XLA_FLAGS": COMPILED_FAST,
         }
         jax.config.update("jax_platforms", "cpu")
         prepare(job.devices)

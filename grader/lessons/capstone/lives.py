@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import jax
 import numpy as np
-import orbax.checkpoint as ocp
 from jax.sharding import AxisType, NamedSharding
 
 from grader.arrays.described import PerLife
@@ -78,7 +77,7 @@ def _(draw):
             "every": EVERY,
             "steps": STEPS,
         },
-        {"processes": 1, "devices": 8, "killed_at": KILLED_AT},
+        {"processes": 1, "devices": 8, "killed_at": KILLED_AT, "seconds": 120},
     )
 
 
@@ -95,8 +94,28 @@ def _abstract(tree):
     return jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding), tree)
 
 
+def _manager(folder):
+    import orbax.checkpoint as ocp  # here, so that `import grader` stays quick, and possible without
+
+    return ocp.CheckpointManager(folder)
+
+
+def _save(manager, number, tree):
+    import orbax.checkpoint as ocp
+
+    manager.save(number, args=ocp.args.StandardSave(tree))
+    manager.wait_until_finished()
+
+
+def _load(manager, number, like):
+    import orbax.checkpoint as ocp
+
+    return manager.restore(number, args=ocp.args.StandardRestore(like))
+
+
 def _run_on(manager, state, done, seed, position, lines, every, steps, kept):
     """Train from step `done` on, and save what `kept` makes of state, seed and place in the data."""
+    jax.config.update("jax_compilation_cache_dir", f"{manager.directory}/compiled")  # for the second run
     lies = jax.tree.map(lambda a: a.sharding, state)
     state, step, losses = jax.device_get(state), jax.jit(one_step), []  # on one device: it compiles faster
     for number in range(done + 1, steps + 1):
@@ -104,8 +123,7 @@ def _run_on(manager, state, done, seed, position, lines, every, steps, kept):
         position += 1
         losses.append(float(loss))
         if number % every == 0:
-            manager.save(number, args=ocp.args.StandardSave(kept(jax.device_put(state, lies), seed, position)))
-            manager.wait_until_finished()
+            _save(manager, number, kept(jax.device_put(state, lies), seed, position))
         print(f"step {number} loss {losses[-1]:.4f}")
     return {"first": done + 1, "losses": losses, "mesh": dict(lies["count"].mesh.shape)}
 
@@ -114,9 +132,13 @@ def _everything(state, seed, position):
     return {"state": state, "seed": seed, "position": position}
 
 
+def _without_optimizer(state, seed, position):
+    return {"params": state["params"], "seed": seed, "position": position}
+
+
 def _restored(manager, done, state):
     like = {"state": _abstract(state), "seed": 0, "position": 0}
-    saved = manager.restore(done, args=ocp.args.StandardRestore(like))
+    saved = _load(manager, done, like)
     return saved["state"], saved["seed"], saved["position"]
 
 
@@ -126,15 +148,12 @@ def optimizer_left_out(process_id, num_processes, *, folder, shape, params, seed
     curve. Adam began anew: its moments at zero, its count at zero, the learning rate in its warm-up. What is the state
     of training, besides the parameters?"""
     state = _state(params, shape)
-    with ocp.CheckpointManager(folder) as manager:
+    with _manager(folder) as manager:
         if done := manager.latest_step() or 0:
             like = {"params": _abstract(state["params"]), "seed": 0, "position": 0}
-            saved = manager.restore(done, args=ocp.args.StandardRestore(like))
+            saved = _load(manager, done, like)
             state, seed, position = state | {"params": saved["params"]}, saved["seed"], saved["position"]
-        return _run_on(
-            manager, state, done, seed, position, lines, every, steps, lambda state, seed, position:
-            {"params": state["params"], "seed": seed, "position": position},
-        )  # fmt: skip
+        return _run_on(manager, state, done, seed, position, lines, every, steps, _without_optimizer)
 
 
 @resume.mistake
@@ -145,7 +164,7 @@ def place_in_the_data_left_out(
     again where a fresh start begins. A run sees some lines twice then, and others never. Which number says how far in the
     data you are?"""
     state = _state(params, shape)
-    with ocp.CheckpointManager(folder) as manager:
+    with _manager(folder) as manager:
         if done := manager.latest_step() or 0:
             state, seed, _ = _restored(manager, done, state)
         return _run_on(manager, state, done, seed, position, lines, every, steps, _everything)
@@ -158,7 +177,7 @@ def seed_of_the_order_left_out(
     """You are as far in the data as you were, and in *other* data: the lines were shuffled with the seed that a fresh
     start is given. What the order is made from belongs in the checkpoint, as much as the place in it."""
     state = _state(params, shape)
-    with ocp.CheckpointManager(folder) as manager:
+    with _manager(folder) as manager:
         if done := manager.latest_step() or 0:
             state, _, position = _restored(manager, done, state)
         return _run_on(manager, state, done, seed, position, lines, every, steps, _everything)
@@ -170,7 +189,7 @@ def neither_seed_nor_place(process_id, num_processes, *, folder, shape, params, 
     beginning. A checkpoint of the state of *training* is not yet one of the state of the *data*. Which two numbers is a
     batch made from?"""
     state = _state(params, shape)
-    with ocp.CheckpointManager(folder) as manager:
+    with _manager(folder) as manager:
         if done := manager.latest_step() or 0:
             state, *_ = _restored(manager, done, state)
         return _run_on(manager, state, done, seed, position, lines, every, steps, _everything)
@@ -181,7 +200,7 @@ def counted_anew(process_id, num_processes, *, folder, shape, params, seed, posi
     """The state is the saved one, and the loop began at step 1 again: it trained too long, and its checkpoints would
     overwrite those of the first run. How many steps had been done? The manager knows it by `latest_step()`."""
     state = _state(params, shape)
-    with ocp.CheckpointManager(folder) as manager:
+    with _manager(folder) as manager:
         if done := manager.latest_step() or 0:
             state, seed, position = _restored(manager, done, state)
         return _run_on(manager, state, 0, seed, position, lines, steps + 1 if done else every, steps, _everything)
@@ -192,7 +211,7 @@ def last_step_again(process_id, num_processes, *, folder, shape, params, seed, p
     """You have done a step too many: the one whose number stands on the checkpoint was done before it was saved. Which
     is the first that was not?"""
     state = _state(params, shape)
-    with ocp.CheckpointManager(folder) as manager:
+    with _manager(folder) as manager:
         if done := manager.latest_step() or 0:
             state, seed, position = _restored(manager, done, state)
         every = steps + 1 if done else every
@@ -205,7 +224,7 @@ def the_save_before(process_id, num_processes, *, folder, shape, params, seed, p
     went. `save` returns before the bytes are on the disk; Orbax writes on, and gives a checkpoint its name when it is
     whole. What has to be waited for before a step may call itself done?"""
     state = _state(params, shape)
-    with ocp.CheckpointManager(folder) as manager:
+    with _manager(folder) as manager:
         if done := manager.latest_step() or 0:
             done -= every
             state, seed, position = _restored(manager, done, state)
@@ -217,7 +236,7 @@ def the_save_before(process_id, num_processes, *, folder, shape, params, seed, p
 def begun_anew(process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps):
     """The second run knows nothing of the first: it began at step 1, with new parameters. Either nothing whole was in
     the folder (was everything saved at the end, which never came?), or nobody looked there."""
-    with ocp.CheckpointManager(folder) as manager:
+    with _manager(folder) as manager:
         return _run_on(manager, _state(params, shape), 0, seed, position, lines, steps + 1, steps, _everything)
 
 
@@ -227,7 +246,7 @@ def layout_of_the_old_mesh(process_id, num_processes, *, folder, shape, params, 
     the one that it finds in the checkpoint. Here the same eight devices happen to be there; on another number of
     them there is no such mesh. What do `ShapeDtypeStruct`s say besides shape and dtype?"""
     state = _state(params, shape)
-    with ocp.CheckpointManager(folder) as manager:
+    with _manager(folder) as manager:
         if done := manager.latest_step() or 0:
             state = _state(params, (4, 2))
             state, seed, position = _restored(manager, done, state)
@@ -241,12 +260,11 @@ def saved_what_was_given_away(
     """The state that you save has been donated: the step has written the new state over it. Which of the two is still
     yours when the step has returned?"""
     state, step = _state(params, shape), jax.jit(one_step, donate_argnums=0)
-    with ocp.CheckpointManager(folder) as manager:
+    with _manager(folder) as manager:
         for number in range(1, steps + 1):
             new, loss = step(state, *batch_at(position, seed, 4, 2, lines))
             if number % every == 0:
-                manager.save(number, args=ocp.args.StandardSave(_everything(state, seed, position)))
-                manager.wait_until_finished()
+                _save(manager, number, _everything(state, seed, position))
             state, position = new, position + 1
             print(f"step {number} loss {loss:.4f}")
     return {}

@@ -105,8 +105,8 @@ def mean_loss(params, tokens, targets):
 
 def started(params) -> dict:
     """The state of training before its first step: parameters, Adam's two moments, the number of steps done."""
-    zeros = jax.tree.map(jnp.zeros_like, params)
-    return {"params": params, "mean": zeros, "square": zeros, "count": jnp.zeros((), jnp.int32)}
+    mean, square = (jax.tree.map(jnp.zeros_like, params) for _ in range(2))  # of each its own: no array is donated twice
+    return {"params": params, "mean": mean, "square": square, "count": jnp.zeros((), jnp.int32)}
 
 
 def adamw(state, gradients):
