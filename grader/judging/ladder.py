@@ -22,13 +22,14 @@ from grader.exercises.answers import Answer, Problem, Script
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise, Mistake
-from grader.exercises.verdict import Outcome, Score, Verdict
+from grader.exercises.verdict import Blamed, Outcome, Score, Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution
 from grader.judging.compilations import Compilation, run_or_compile
 from grader.judging.miss import Miss, unanswered
 from grader.judging.repaired import repair_words
 from grader.processes.launch import Launch
+from grader.programs.origins import ERROR
 from grader.programs.program import Program
 from grader.programs.repairs import Repair
 
@@ -87,6 +88,10 @@ class Ladder(ABC):
         """The one change after which a program would not miss this check, in the case nor in its witnesses."""
         return None
 
+    def blamed(self, k: int, miss: Miss, hint: Hint) -> Blamed | None:
+        """What of the answer to a case its miss is about; an answer that stops has but one place."""
+        return Blamed(k, (0,), (ERROR,)) if isinstance(self.done[k], Problem) else None
+
     def score(self) -> Score | None:
         """How a right answer compares with the compiler's."""
         return None
@@ -119,7 +124,10 @@ class Ladder(ABC):
         rest = (Outcome.untried(name, r.check, r.worth, rung.check) for r in rungs[number + 1 :])
         hint = self.hint(rung.check, k)
         outcomes = (*earned, self.missed(rung, k, miss, hint), *rest)
-        return Verdict(name, outcomes, self.where(k), miss.expected, miss.found, miss.ratios, repair=hint.repair)
+        blamed = self.blamed(k, miss, hint)
+        return Verdict(
+            name, outcomes, self.where(k), miss.expected, miss.found, miss.ratios, repair=hint.repair, blamed=blamed
+        )
 
     def first_miss(self) -> tuple[int, int, Miss] | None:
         """The first rung that is missed, in which case, and why."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -19,10 +20,10 @@ from grader.exercises.case import Case
 from grader.exercises.compilers import compilers_bytes, par
 from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise
-from grader.exercises.verdict import Score
+from grader.exercises.verdict import Blamed, Score
 from grader.judging import costs, results
 from grader.judging.behaviour import Execution, block_values, same_behaviour, same_results
-from grader.judging.ladder import Alike, Done, Ladder, Rung
+from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung
 from grader.judging.miss import Miss
 from grader.judging.otherwise import otherwise
 from grader.judging.repaired import first_that_helps
@@ -104,8 +105,31 @@ class ProgramLadder(Ladder):
     def first_repair(self, check: str, k: int) -> Repair | None:
         if check != "values":
             return None
+        return self._first_that_helps(k)
+
+    def hint(self, check: str, k: int) -> Hint:
+        """What explains the values does not say where: the collective that one would have to change does."""
+        found = super().hint(check, k)
+        if found.repair or not found.words or check != "values":
+            return found
+        return replace(found, repair=self._first_that_helps(k, at_collectives=True))
+
+    def _first_that_helps(self, k: int, *, at_collectives: bool = False) -> Repair | None:
         right = lambda run, found: results.right(run, found, _expected(self.exercise, run.case))  # noqa: E731
-        return first_that_helps([self._run(j) for j in (k, *self.witnesses(k))], right)
+        return first_that_helps([self._run(j) for j in (k, *self.witnesses(k))], right, at_collectives=at_collectives)
+
+    def blamed(self, k: int, miss: Miss, hint: Hint) -> Blamed | None:
+        run = self.done[k]
+        if not isinstance(run, Execution):
+            return super().blamed(k, miss, hint)
+        try:
+            authored = run.structure.authored
+        except Failed:
+            return None
+        about = miss.about
+        if (repair := hint.repair) is not None:
+            about = tuple(n for n, c in enumerate(authored) if c.kind == repair.kind)[repair.number :][:1]
+        return Blamed(k, about, tuple(c.kind for c in authored), miss.most) if about else None
 
     def _first_wrong(self, k: int) -> int:
         """The first array of a result that is not right everywhere."""
@@ -175,6 +199,7 @@ def _waits(run: Execution) -> Miss | None:
     if not run.may_wait_for_ever:
         return None
     unsure = [c for c in run.structure.collectives if c.times is None]
+    about = next((n for n, c in enumerate(run.structure.authored) if c.times is None), None)
     waiting = next((words for c in unsure if (words := _who_waits(run.structure, c))), None)
     return Miss(
         (
@@ -182,7 +207,8 @@ def _waits(run: Execution) -> Miss | None:
             or f"The {unsure[0].kind}{_over(unsure[0])} stands in a branch, or in a loop without a fixed number of "
             "turns. A device that does not come by leaves the others waiting for ever, so this was not run."
         )
-        + " Let every device call it, and choose between results with jnp.where."
+        + " Let every device call it, and choose between results with jnp.where.",
+        about=() if about is None else (about,),
     )
 
 

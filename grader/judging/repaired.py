@@ -10,18 +10,23 @@ from collections.abc import Callable, Sequence
 from grader.judging.behaviour import Execution
 from grader.programs.execution import Failed, Result
 from grader.programs.repairs import AT_A_PRODUCT, AT_A_RESULT, Repair
+from grader.programs.structure import COLLECTIVE_KINDS
 
 MOST_TRIED = 16  # repairs; each takes 30 to 60 ms in a small program, and somebody waits
+MOST_TRIED_FOR_A_LINE = 6  # where what is wrong is known already
 
 Right = Callable[[Execution, Sequence[Result]], bool]
 
 
-def first_that_helps(runs: Sequence[Execution], right: Right) -> Repair | None:
-    """The first repair after which a program is right in all of these runs."""
+def first_that_helps(runs: Sequence[Execution], right: Right, *, at_collectives: bool = False) -> Repair | None:
+    """The first repair after which a program is right in all of these runs; `at_collectives`, a few are tried."""
     try:
-        repairs = runs[0].repairs[:MOST_TRIED]
+        repairs = runs[0].repairs
     except Failed:
         return None
+    if at_collectives:
+        repairs = tuple(one for one in repairs if one.kind in COLLECTIVE_KINDS)[:MOST_TRIED_FOR_A_LINE]
+    repairs = repairs[:MOST_TRIED]
     return next((repair for repair in repairs if all(_saves(repair, run, right) for run in runs)), None)
 
 
