@@ -165,7 +165,7 @@ def _line(lead: str, line: Line) -> str:
     underlined = f'<u style="text-decoration:underline 2px;text-underline-offset:3px">{meant}</u>' if meant else ""
     return (
         f"<div>{lead}</div>"
-        '<code dir="ltr" style="display:block;unicode-bidi:bidi-override;white-space:pre;overflow:auto;'
+        '<code dir="ltr" style="display:block;unicode-bidi:isolate;white-space:pre;overflow:auto;'
         f'padding:.15em .5em">{before}{underlined}{after}</code>'
     )
 
