@@ -126,8 +126,9 @@ class Cut:
 
 def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
     """For every check the cells that its answer needs, in order, without comments and spacing; None as `cut`."""
-    found = cut(cells)
-    return found and {cells[k].check: plain(cells, part) for k, part in found.answers.items()}
+    if (found := cut(cells)) is None:
+        return None
+    return {cells[k].check: plain(cells, part) for k, part in found.answers.items()}
 
 
 def plain(cells: Sequence[Cell], part: Iterable[int]) -> tuple[str, ...]:
