@@ -2,6 +2,7 @@
 
 from grader import draw
 from grader.arrays.devices import eight_devices
+from grader.arrays.meshes import put
 from grader.arrays.ratios import ratios
 from grader.check import check
 from grader.chips.report import communication
@@ -10,6 +11,7 @@ from grader.guide.guesses import guess
 from grader.guide.hints import hint, reset
 from grader.guide.progress import progress
 from grader.guide.receipts import hand_in
+from grader.guide.refusals import attempt
 from grader.guide.scoreboard import scoreboard
 from grader.processes.launch import launch
 from grader.processes.trial import trial
@@ -19,6 +21,7 @@ from grader.reviews.asking import review
 from grader.watch import watch
 
 __all__ = [
+    "attempt",
     "check",
     "communication",
     "compilations",
@@ -29,6 +32,7 @@ __all__ = [
     "hint",
     "launch",
     "progress",
+    "put",
     "ratios",
     "replay",
     "reset",
