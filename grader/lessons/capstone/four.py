@@ -10,7 +10,6 @@ from jax.sharding import PartitionSpec as P
 from grader.exercises import Case, Exercise
 from grader.lessons.capstone.lives import TINY, lines_of, same_losses
 from grader.lessons.capstone.model import initial, one_step, started
-from grader.lessons.capstone.sharded import STATE
 from grader.lessons.capstone.text import batch_at
 
 PROCESSES, DEVICES, ROWS, STEPS = 4, 2, 8, 4
