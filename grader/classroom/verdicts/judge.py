@@ -77,9 +77,10 @@ class Evaluated(Execution):
     def repairs(self) -> tuple[Repair, ...]:
         return wire.REPAIRS.read(self.ask({**wire.question(self.program), "repairs": True})["repairs"])
 
-    def results_with(self, repair: Repair) -> tuple[Result, ...]:
+    def results_with(self, repairs: Sequence[Repair]) -> list[tuple[Result, ...]]:
         try:
-            return wire.ALL_RESULTS.read(self.ask({**self._to_run, "repair": wire.REPAIR.write(repair)})["results"])
+            found = self.ask({**self._to_run, "repaired": wire.REPAIRS.write(tuple(repairs))})["results"]
+            return [wire.ALL_RESULTS.read(results) for results in found]
         except Ended as end:  # it was our change that ended the evaluator, and nothing else is asked of it
             raise Failed("Ended", str(end)) from end
 
