@@ -1,4 +1,4 @@
-"""`grader certificate`: one page, all in one file, for who has passed the capstone; made from verdicts and nothing else.
+"""`grader certificate`: one page, all in one file, for who has passed the capstone; made from verdicts alone.
 
 The same page is made of a learner's own record and of a class's gradebook, and says which, and what that is worth.
 """
