@@ -25,9 +25,10 @@ class ExerciseFacts:
     """How a class did on one exercise.
 
     `counts`: answers by state. `share`: the mean share of its points, 1 where everybody has all (its difficulty, as the
-    test theorists call it). `lost`: the points that the class lacks; none of a bonus. `discrimination`: that share among the best 27 % of the class less that among the last
-    27 %; None where the class is too small. `over_par`: of the right programs that are held against a par of bytes, how
-    many times the par the median one sends; None where none is.
+    test theorists call it). `lost`: the points that the class lacks; none of a bonus. `discrimination`: that share
+    among the best 27 % of the class less that among the last 27 %; None where the class is too small. `over_par`: of
+    the right programs that are held against a par of bytes, how many times the par the median one sends; None where
+    none is.
     """
 
     name: str

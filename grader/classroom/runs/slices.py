@@ -126,8 +126,9 @@ class Cut:
 
 def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
     """For every check the cells that its answer needs, in order, without comments and spacing; None as `cut`."""
-    found = cut(cells)
-    return found and {cells[k].check: plain(cells, part) for k, part in found.answers.items()}
+    if (found := cut(cells)) is None:
+        return None
+    return {cells[k].check: plain(cells, part) for k, part in found.answers.items()}
 
 
 def plain(cells: Sequence[Cell], part: Iterable[int]) -> tuple[str, ...]:
@@ -239,7 +240,8 @@ def _altered(text: CellText) -> set[str]:
 
 
 def _needs(check: int, names: Sequence[Names]) -> list[int]:
-    """The cells before a check, or another cell, that give the names it needs their meaning, and the cells that these need; in order.
+    """The cells before a check, or before another cell, that give the names it needs their meaning, and the cells that
+    these need; in order.
 
     A cell reads names when it runs. Its functions read them when they are called, which is at the check.
     """
