@@ -22,7 +22,7 @@ from grader.exercises.answers import Answer, Problem, Script
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise, Mistake
-from grader.exercises.verdict import Outcome, Score, Verdict
+from grader.exercises.verdict import Blamed, Outcome, Score, Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution
 from grader.judging.both import BOTH, Shown, pair_that_explains, shown_in
@@ -31,6 +31,7 @@ from grader.judging.miss import Miss, unanswered
 from grader.judging.nothing import NO_POINTS
 from grader.judging.repaired import repair_words
 from grader.processes.launch import Launch
+from grader.programs.origins import ERROR
 from grader.programs.program import Program
 from grader.programs.repairs import Repair
 
@@ -106,6 +107,10 @@ class Ladder(ABC):
         """Whether an answer that misses a check on this case does what the formula does where nothing is done."""
         return False
 
+    def blamed(self, k: int, miss: Miss, hint: Hint) -> Blamed | None:
+        """What of the answer to a case its miss is about; an answer that stops has but one place."""
+        return Blamed(k, (0,), (ERROR,)) if isinstance(self.done[k], Problem) else None
+
     def score(self) -> Score | None:
         """How a right answer compares with the compiler's."""
         return None
@@ -141,7 +146,10 @@ class Ladder(ABC):
         rest = (Outcome.untried(name, r.check, r.worth, rung.check) for r in rungs[number + 1 :])
         hint = self.hint(rung.check, k)
         outcomes = (*earned, self.missed(rung, k, miss, hint), *rest)
-        return Verdict(name, outcomes, self.where(k), miss.expected, miss.found, miss.ratios, repair=hint.repair)
+        blamed = self.blamed(k, miss, hint)
+        return Verdict(
+            name, outcomes, self.where(k), miss.expected, miss.found, miss.ratios, repair=hint.repair, blamed=blamed
+        )
 
     def first_miss(self) -> tuple[int, int, Miss] | None:
         """The first rung that is missed, in which case, and why."""

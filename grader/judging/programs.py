@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -19,10 +20,10 @@ from grader.exercises.case import Case
 from grader.exercises.compilers import compilers_bytes, par
 from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise, Mistake
-from grader.exercises.verdict import Score
+from grader.exercises.verdict import Blamed, Score
 from grader.judging import costs, results
 from grader.judging.behaviour import Execution, block_values, same_behaviour, same_blocks, same_results
-from grader.judging.ladder import Alike, Done, Ladder, Rung, mistaken_on
+from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import otherwise
@@ -131,21 +132,45 @@ class ProgramLadder(Ladder):
             return None, None
         every = dict.fromkeys([k, *self.witnesses(k), *range(len(self.cases))])  # all: the words speak of all
         tried = try_repairs([self._run(j) for j in every])
-        if repair := tried.first(lambda run, found: all(results.right(run, found, _expected(self.exercise, run.case)))):
+        if repair := tried.first(self._is_right):
             return repair, None
         for mistake in self.exercise.mistakes:
             if repair := tried.first(functools.partial(self._is_mistaken, mistake), REPLACING):
                 return repair, mistake
         return None, None
 
+    def _is_right(self, run: Execution, found: Sequence[Result]) -> bool:
+        return all(results.right(run, found, _expected(self.exercise, run.case)))
+
     def _is_mistaken(self, mistake: Mistake, run: Execution, found: Sequence[Result]) -> bool:
         """Whether results are those of a mistake, and wrong."""
-        expected = _expected(self.exercise, run.case)
-        return not all(results.right(run, found, expected)) and any(
+        return not self._is_right(run, found) and any(
             len(made := self._arrays(wrong)) == len(found)
             and all(same_blocks(*pair, run.case.roundings) for pair in zip(found, made, strict=True))
             for wrong in mistaken_on(self.exercise, mistake, run.case)
         )
+
+    def hint(self, check: str, k: int) -> Hint:
+        """What explains the values does not say where: the collective that one would have to change does."""
+        found = super().hint(check, k)
+        if found.repair or not found.words or check != "values":
+            return found
+        tried = try_repairs([self._run(j) for j in (k, *self.witnesses(k))], at_collectives=True)
+        return replace(found, repair=tried.first(self._is_right))
+
+    def blamed(self, k: int, miss: Miss, hint: Hint) -> Blamed | None:
+        run = self.done[k]
+        if not isinstance(run, Execution):
+            return super().blamed(k, miss, hint)
+        try:
+            authored = run.structure.authored
+        except Failed:
+            return None
+        about = miss.about
+        if (repair := hint.repair) is not None:
+            about = tuple(n for n, c in enumerate(authored) if c.kind == repair.kind)
+            about = about if repair.every else about[repair.number :][:1]
+        return Blamed(k, about, tuple(c.kind for c in authored), miss.most) if about else None
 
     def _first_wrong(self, k: int) -> int:
         """The first array of a result that is not right everywhere."""
@@ -215,6 +240,7 @@ def _waits(run: Execution) -> Miss | None:
     if not run.may_wait_for_ever:
         return None
     unsure = [c for c in run.structure.collectives if c.times is None]
+    about = next((n for n, c in enumerate(run.structure.authored) if c.times is None), None)
     waiting = next((words for c in unsure if (words := _who_waits(run.structure, c))), None)
     return Miss(
         (
@@ -222,7 +248,8 @@ def _waits(run: Execution) -> Miss | None:
             or f"The {unsure[0].kind}{_over(unsure[0])} stands in a branch, or in a loop without a fixed number of "
             "turns. A device that does not come by leaves the others waiting for ever, so this was not run."
         )
-        + " Let every device call it, and choose between results with jnp.where."
+        + " Let every device call it, and choose between results with jnp.where.",
+        about=() if about is None else (about,),
     )
 
 

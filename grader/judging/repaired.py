@@ -14,9 +14,11 @@ from grader.programs.edits import FOLLOWING
 from grader.programs.execution import Failed, Result
 from grader.programs.repairs import WAYS, Repair
 from grader.programs.sites import AT_A_PRODUCT, AT_A_RESULT, AT_AN_INDEX
+from grader.programs.structure import COLLECTIVE_KINDS
 
 AT_ONCE = 16  # repairs that are compiled together: one more takes some 10 ms, one alone 40
 MOST_TRIED = 64  # repairs of a program
+MOST_TRIED_FOR_A_LINE = 6  # where what is wrong is known already
 SECONDS_REPAIRING = 0.6  # of computing, after which no more are tried: somebody waits
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 # Ways that mend a collective, whatever else is wrong. (To leave a step out, or to turn it round, may bring about a
@@ -55,14 +57,17 @@ class Attempts:
         )
 
 
-def try_repairs(runs: Sequence[Execution]) -> Attempts:
-    """Try the likeliest repairs of a program on the first of these cases, as many as there is time for."""
+def try_repairs(runs: Sequence[Execution], *, at_collectives: bool = False) -> Attempts:
+    """Try the likeliest repairs of a program on the first of these cases, as many as there is time for; of those
+    `at_collectives` alone, a few."""
     try:
-        repairs = runs[0].repairs[:MOST_TRIED]
+        repairs = runs[0].repairs
     except Failed:
         return Attempts(runs, [])
+    if at_collectives:
+        repairs = tuple(one for one in repairs if one.kind in COLLECTIVE_KINDS)[:MOST_TRIED_FOR_A_LINE]
     found, begun = list[tuple[Repair, Sequence[Result]]](), time.process_time()
-    for first in range(0, len(repairs), AT_ONCE):
+    for first in range(0, min(len(repairs), MOST_TRIED), AT_ONCE):
         if time.process_time() - begun < SECONDS_REPAIRING:
             found += _repaired(repairs[first : first + AT_ONCE], runs[0])
     return Attempts(runs, found)
