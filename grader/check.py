@@ -16,6 +16,7 @@ from grader.exercises.collecting import asks, collect
 from grader.exercises.verdict import Outcome, Verdict, with_lines
 from grader.feedback import Offer, card, plain_card
 from grader.guide.attempts import keep
+from grader.guide.pieces import keep_piece
 from grader.watch import watchable, watched
 
 
@@ -44,6 +45,7 @@ def check(name: str, answer: Any) -> Mark:
         offer = _offer(verdict, answer)
     _show(verdict, offer)
     keep(verdict)
+    keep_piece(verdict, answer)
     return Mark(min(max(verdict.points, 0.0), verdict.worth))
 
 

@@ -19,7 +19,7 @@ from grader.exercises.answers import Answer, Ask, Layout, Problem
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.exercises.forms import FORMS, Form
-from grader.jax_versions import Spot
+from grader.jax_versions import Spot, one_mlir_context
 from grader.programs.origins import line_of_a_cell
 from grader.programs.program import Refused, trace
 
@@ -53,7 +53,7 @@ def collect(form: str, questions: Sequence[Ask], work: Any) -> list[Answer]:
     """Put each ask to what the student wrote. Never raises for what the student's code does."""
     if work is ... or work is None:
         return [Problem("starter")] * len(questions)
-    with no_mesh():
+    with no_mesh(), one_mlir_context():
         return [_guarded(FORMS[form], work, ask) for ask in questions]
 
 

@@ -47,12 +47,14 @@ class Program:
         tree = jax.tree.unflatten(self.exported.out_tree, self.exported.out_avals)
         return [(jax.tree_util.keystr(path), tuple(aval.shape)) for path, aval in jax.tree.leaves_with_path(tree)]
 
-    def lower(self, *avals: Any) -> jax.stages.Lowered:
+    def lower(self, *avals: Any, times: int = 1) -> jax.stages.Lowered:
         """The program's text for the devices of `avals` (arrays, or shapes with shardings), anew with every call.
 
-        Pytrees of them may come as they are, or as their leaves one after the other.
+        Pytrees of them may come as they are, or as their leaves one after the other. Its result is then that of the
+        program; where it is to be done several `times`, the results of all, one after the other.
         """
-        fresh: jax.stages.Wrapped = jax.jit(lambda *leaves: self._call(*leaves))
+        several = lambda *leaves: [self._call(*leaves) for _ in range(times)]  # noqa: E731
+        fresh: jax.stages.Wrapped = jax.jit(several if times > 1 else lambda *leaves: self._call(*leaves))
         return fresh.lower(*jax.tree.leaves(avals))
 
     def compile(self, *avals: Any, once: bool = False) -> jax.stages.Compiled:

@@ -21,28 +21,20 @@ def varying(value, axes):
 
 local_view__right_counted = {
     "float32[16, 24], P('x', 'y')": (4, 12),
-    "float32[16, 24], P('y')": (8, 24),
     "float32[16, 24], P(None, 'x')": (16, 6),
     "float32[16, 24], P()": (16, 24),
     "float32[16], P(('x', 'y'))": (2,),
-    "float32[8, 3, 4], P('x', None, 'y')": (2, 3, 2),
-    "calls of the function, eagerly": 1,
     "calls of the function, twice under jit": 1,
-    "print(block), eagerly": "every block",
-    "print(block), under jit": "no numbers",
+    "print(block), under jit (every block / one block / no numbers)": "no numbers",
 }
-# eight devices, eight calls
-local_view__wrong_eight = local_view__right_counted | {"calls of the function, eagerly": 8}
 # two calls, two runs
 local_view__wrong_twice = local_view__right_counted | {"calls of the function, twice under jit": 2}
-# one run, one block
-local_view__wrong_one_block = local_view__right_counted | {"print(block), eagerly": "one block"}
 # a print prints numbers
-local_view__wrong_numbers = local_view__right_counted | {"print(block), under jit": "every block"}
+local_view__wrong_numbers = local_view__right_counted | {
+    "print(block), under jit (every block / one block / no numbers)": "every block"
+}
 # an int for a tuple of one
 local_view__wrong_int = local_view__right_counted | {"float32[16], P(('x', 'y'))": 2}
-# y has four
-local_view__wrong_sizes = local_view__right_counted | {"float32[16, 24], P('y')": (4, 24)}
 # the None ignored
 local_view__wrong_none = local_view__right_counted | {"float32[16, 24], P(None, 'x')": (4, 24)}
 # the array is dealt out among eight
@@ -276,11 +268,9 @@ def transpose_without_sending__wrong_rows(x, *, mesh):
 
 
 specs_match__right_reasoned = {
-    "2 * block": P("x", "y"),
     "block.T": P("y", "x"),
     "block.sum(1, keepdims=True)": P("x", "y"),
     "psum(block, 'x')": P(None, "y"),
-    "psum(block, 'y')": P("x"),
     "psum(block.sum(0), 'x')": P("y"),
     "psum(block.sum(), ('x', 'y'))": P(),
     "all_gather(block, 'y', axis=1, tiled=True)": P("x"),
@@ -297,9 +287,6 @@ specs_match__wrong_gone = specs_match__right_reasoned | {"psum(block.sum(0), 'x'
 specs_match__wrong_gather = specs_match__right_reasoned | {"all_gather(block, 'y', axis=1, tiled=True)": P("x", "y")}
 # a number for each
 specs_match__wrong_number = specs_match__right_reasoned | {"psum(block.sum(), ('x', 'y'))": P("x", "y")}
-# y stays in the second place
-specs_match__wrong_y = specs_match__right_reasoned | {"psum(block, 'y')": P("x", "y")}
-
 after_gather__right_counted = {
     "block": (1,),
     "all_gather(block, 'i', tiled=True)": (4,),
@@ -565,13 +552,9 @@ def axis_index_coords__wrong_notebook_mesh(mesh):
 
 
 vma_types__right_reasoned = {
-    "block": {"x", "y"},
-    "w": {"x"},
-    "b": set(),
     "w + b": {"x"},
     "b, as it is when w + b takes it": {"x"},
     "psum(block, 'x')": {"y"},
-    "psum(block, ('x', 'y'))": set(),
     "all_gather(block, 'y')": {"x", "y"},
     "axis_index('y')": {"y"},
     "jnp.zeros(4)": set(),
@@ -588,10 +571,6 @@ vma_types__wrong_zeros = vma_types__right_reasoned | {"jnp.zeros(4)": {"x", "y"}
 vma_types__wrong_meet = vma_types__right_reasoned | {"w + b": set()}
 # a number is a number
 vma_types__wrong_index = vma_types__right_reasoned | {"axis_index('y')": set()}
-# a text, no set
-vma_types__wrong_text = vma_types__right_reasoned | {"w": "x"}
-# {} is a dict
-vma_types__wrong_dict = vma_types__right_reasoned | {"b": {}}
 
 
 def polynomial__right_fori(c, x, *, mesh):
@@ -717,63 +696,47 @@ price_of_no_check__right_reasoned = {
     "B, check off": "wrong",
     "C, check on": "error",
     "C, check off": "right",
-    "D, check on": "error",
-    "D, check off": "right",
-    "E, check on": "right",
-    "E, check off": "wrong",
 }
 # a psum needs the check
 price_of_no_check__wrong_a = price_of_no_check__right_reasoned | {"A, check off": "wrong"}
 # JAX adds it up
 price_of_no_check__wrong_b = price_of_no_check__right_reasoned | {"B, check off": "right"}
-# types see a gather
-price_of_no_check__wrong_c = price_of_no_check__right_reasoned | {"C, check on": "right"}
 # a loop is a loop
-price_of_no_check__wrong_d = price_of_no_check__right_reasoned | {"D, check on": "right"}
-# gradients do not depend on the check
-price_of_no_check__wrong_e = price_of_no_check__right_reasoned | {"E, check off": "right"}
-# E is refused
-price_of_no_check__wrong_e_on = price_of_no_check__right_reasoned | {"E, check on": "error"}
+price_of_no_check__wrong_d = price_of_no_check__right_reasoned | {"C, check on": "right"}
 # off means wrong
-price_of_no_check__wrong_off = price_of_no_check__right_reasoned | {"C, check off": "wrong", "D, check off": "wrong"}
+price_of_no_check__wrong_off = price_of_no_check__right_reasoned | {"C, check off": "wrong"}
 
 before_it_begins__right_reasoned = {
-    "lies P('x', None), in_specs P('x', None)": "nothing moves",
-    "lies P(), in_specs P('x', None)": "nothing moves",
-    "lies P('x', None), in_specs P('x', 'y')": "nothing moves",
-    "lies P('x', None), in_specs P()": "data move",
-    "lies P('x', 'y'), in_specs P('x', None)": "data move",
-    "lies P('x', None), in_specs P(None, 'x')": "data move",
+    "laid out as P('x', None), in_specs P('x', None)": "nothing moves",
+    "laid out as P(), in_specs P('x', None)": "nothing moves",
+    "laid out as P('x', None), in_specs P('x', 'y')": "nothing moves",
+    "laid out as P('x', None), in_specs P()": "data move",
+    "laid out as P('x', 'y'), in_specs P('x', None)": "data move",
+    "laid out as P('x', None), in_specs P(None, 'x')": "data move",
 }
 # cutting is moving
-before_it_begins__wrong_cut = before_it_begins__right_reasoned | {"lies P(), in_specs P('x', None)": "data move"}
+before_it_begins__wrong_cut = before_it_begins__right_reasoned | {"laid out as P(), in_specs P('x', None)": "data move"}
 # another spec, another place
 before_it_begins__wrong_finer = before_it_begins__right_reasoned | {
-    "lies P('x', None), in_specs P('x', 'y')": "data move"
+    "laid out as P('x', None), in_specs P('x', 'y')": "data move"
 }
 # None changes nothing
 before_it_begins__wrong_none = before_it_begins__right_reasoned | {
-    "lies P('x', 'y'), in_specs P('x', None)": "nothing moves"
+    "laid out as P('x', 'y'), in_specs P('x', None)": "nothing moves"
 }
 # a wish, so nothing moves
-before_it_begins__wrong_wish = before_it_begins__right_reasoned | {"lies P('x', None), in_specs P()": "nothing moves"}
+before_it_begins__wrong_wish = before_it_begins__right_reasoned | {"laid out as P('x', None), in_specs P()": "nothing moves"}
 
 pytree_specs__right_reasoned = {
     "(P(), P('x'))": "runs",
     "({'w': P('x'), 'b': P()}, P('x'))": "runs",
-    "P('x')": "runs",
     "[P(), P('x')]": "wrong tree",
-    "(P(),)": "wrong tree",
     "({'w': P('x')}, P('x'))": "wrong tree",
     "(P('x', None), P('x'))": "too long",
     "(P(), P('z'))": "no such axis",
 }
-# one spec for two arguments
-pytree_specs__wrong_one = pytree_specs__right_reasoned | {"P('x')": "wrong tree"}
 # a list is as good as a tuple
 pytree_specs__wrong_list = pytree_specs__right_reasoned | {"[P(), P('x')]": "runs"}
-# the rest is filled up
-pytree_specs__wrong_short = pytree_specs__right_reasoned | {"(P(),)": "runs"}
 # what is missing is whole
 pytree_specs__wrong_missing = pytree_specs__right_reasoned | {"({'w': P('x')}, P('x'))": "runs"}
 # b has one dimension, overlooked
