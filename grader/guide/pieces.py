@@ -25,11 +25,11 @@ from grader.guide.syllabus import LessonText, syllabus
 from grader.reviews.question import Text
 
 MODULE = "mine"  # the folder, so that `from mine.tp_block import tp_block` is Python too
-ELSEWHERE = "Your module lies with your own notebooks, and is not there while hand-ins are graded."
+NO_MODULE = "Your module lies with your own notebooks, and is not there while hand-ins are graded."
 
 
 @dataclass(frozen=True)
-class Piece:
+class ModelPiece:
     """One piece of the model: the exercise, its lesson, the accepted source ("": none yet), and when, since 1970."""
 
     name: str
@@ -43,10 +43,10 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Module:
+class OwnModule:
     """The pieces of the course, in the order of its lessons; `where` is the folder of those that are there."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ModelPiece, ...]
     where: Path | None
 
     @property
@@ -57,14 +57,14 @@ class Module:
 
     def __repr__(self) -> str:
         if not self.pieces:
-            return ELSEWHERE
+            return NO_MODULE
         width = max(len(piece.name) for piece in self.pieces)
         lines = (f"{piece.name:<{width}}  lesson {piece.lesson.number}  {piece.when}" for piece in self.pieces)
         return "\n".join([*lines, self.note])
 
     def _repr_html_(self) -> str:
         if not self.pieces:
-            return f"<p>{ELSEWHERE}</p>"
+            return f"<p>{NO_MODULE}</p>"
         header = "".join(
             f'<th scope="col" style="text-align:left">{name}</th>' for name in ("piece", "lesson", "accepted")
         )
@@ -93,7 +93,7 @@ def keep_piece(verdict: Verdict, answer: Any) -> None:
         _write(where / MODULE / f"{name}.py", f"{source}{alias}\n")
 
 
-def mine(name: str = "") -> Module | Text:
+def mine(name: str = "") -> OwnModule | Text:
     """The model that grows with you: those of your accepted answers that are pieces of it, each with its source.
 
     `check` keeps them beside the record of your checks, in a folder `mine`. With a piece's name you get its source in
@@ -108,7 +108,7 @@ def mine(name: str = "") -> Module | Text:
     """
     pieces = _pieces()
     if not name or not pieces:
-        return Module(pieces, _where())
+        return OwnModule(pieces, _where())
     found = {piece.name: piece for piece in pieces}.get(name)
     if found is None:
         return Text((f"No piece is called `{name}`; there are {', '.join(piece.name for piece in pieces)}.",))
@@ -128,7 +128,7 @@ def mine(name: str = "") -> Module | Text:
     return Text((f"Your `{name}` of lesson {found.lesson.number} is in the new cell below. Run it, then go on.",))
 
 
-def _pieces() -> tuple[Piece, ...]:
+def _pieces() -> tuple[ModelPiece, ...]:
     """All pieces of this course; where hand-ins are graded there are no lessons, and none."""
     from grader.lessons import EXERCISES
 
@@ -136,12 +136,12 @@ def _pieces() -> tuple[Piece, ...]:
     return tuple(_piece(name, lesson) for name, lesson in named if name in EXERCISES and EXERCISES[name].piece)
 
 
-def _piece(name: str, lesson: LessonText) -> Piece:
+def _piece(name: str, lesson: LessonText) -> ModelPiece:
     try:
         file = (_where() or Path()) / f"{name}.py"
-        return Piece(name, lesson, file.read_text(errors="replace"), file.stat().st_mtime)
+        return ModelPiece(name, lesson, file.read_text(errors="replace"), file.stat().st_mtime)
     except OSError:
-        return Piece(name, lesson)
+        return ModelPiece(name, lesson)
 
 
 def _where() -> Path | None:
@@ -166,7 +166,7 @@ def _cells(notebook: Any) -> Iterable[str]:
     return list(notebook.history_manager.input_hist_parsed)
 
 
-def _row(piece: Piece) -> str:
+def _row(piece: ModelPiece) -> str:
     name = f"<code>{html.escape(piece.name)}</code>"
     if piece.source:
         source = f'<pre style="text-align:left;margin:.4em 0">{html.escape(piece.source)}</pre>'
