@@ -58,7 +58,8 @@ class Timed:
 def course(folder: Path, lesson: str, notebooks: Iterator[nbformat.NotebookNode]) -> Path:
     """A copy of the course with these hand-ins."""
     shutil.copytree(ROOT / "solutions" / lesson, folder / "solutions" / lesson)
-    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    for name in ("nbgrader_config.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder)
     build(folder)
     for number, nb in enumerate(notebooks):
         target = folder / "submitted" / f"student-{number:03}" / lesson / f"{lesson}.ipynb"

@@ -9,6 +9,7 @@ from grader.chips.report import communication
 from grader.first_cell import welcome
 from grader.guide.guesses import guess
 from grader.guide.hints import hint, reset
+from grader.guide.pieces import mine
 from grader.guide.progress import progress
 from grader.guide.receipts import hand_in
 from grader.guide.refusals import attempt
@@ -31,6 +32,7 @@ __all__ = [
     "hand_in",
     "hint",
     "launch",
+    "mine",
     "progress",
     "put",
     "ratios",

@@ -6,11 +6,12 @@ From 0.7.2, which Colab ships, to the newest. What another version needs is here
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,6 +149,23 @@ def mlir_context() -> ir.Context:
     from jax._src.interpreters.mlir import make_ir_context
 
     return make_ir_context()
+
+
+@contextlib.contextmanager
+def one_mlir_context() -> Iterator[None]:
+    """Have JAX lower and export everything in this block in a single context of MLIR's.
+
+    It makes two for every program, and to fill and empty them is more than half of the time that a small one takes.
+    The bytes are the same. A block inside another shares its context.
+    """
+    from jax._src.interpreters import mlir
+
+    make = mlir.make_ir_context
+    mlir.make_ir_context = functools.cache(make)
+    try:
+        yield
+    finally:
+        mlir.make_ir_context = make
 
 
 def stablehlo_of(compiled: jax.stages.Compiled) -> str:

@@ -52,7 +52,7 @@ class Exercise:
     reference: JAX must be able to trace it. Every case has then a limit `BytesSent`. A function that is
     `on_devices` may bring no array up from the host: what it is given lies on devices, and stays there.
     `same`, where equal is too much to ask, says whether two values are the same answer:
-    `same(one, other, **arguments)`.
+    `same(one, other, **arguments)`. A `piece` is one of the model that a learner's accepted answers grow into.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Exercise:
     against_compiler: bool = False
     on_devices: bool = False
     same: Callable[..., bool] | None = None
+    piece: bool = False
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:

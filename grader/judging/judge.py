@@ -12,6 +12,7 @@ from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.exercises.forms import Form, Functions, PodPrograms, Processes, Programs, Tables, Timetables
 from grader.exercises.verdict import Verdict
+from grader.jax_versions import one_mlir_context
 from grader.judging import together
 from grader.judging.behaviour import Execution
 from grader.judging.compilations import Compilation, run_or_compile
@@ -50,14 +51,15 @@ def judge(
     """
     if len(cases) != len(answers):
         raise ValueError(f"{exercise.name}: {len(cases)} cases, but {len(answers)} answers")
-    return LADDERS[type(exercise.kind)](exercise, cases, answers, {Program: executed, Script: started}).verdict()
+    with one_mlir_context():
+        return LADDERS[type(exercise.kind)](exercise, cases, answers, {Program: executed, Script: started}).verdict()
 
 
 def first_repair(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer]) -> Repair | None:
     """The one change after which these answers would not miss the check that they miss; None where none is found."""
     ladder = LADDERS[type(exercise.kind)](exercise, cases, answers)
     missed = ladder.first_miss()
-    return ladder.first_repair(ladder.rungs[missed[0]].check, missed[1]) if missed else None
+    return ladder.repairs(ladder.rungs[missed[0]].check, missed[1])[0] if missed else None
 
 
 def first_missed(exercise: Exercise, case: Case, answer: Answer) -> tuple[str, str]:

@@ -1086,3 +1086,86 @@ four_ways__wrong_two = four_ways__right_tried | {"Auto mesh: the same, constrain
 four_ways__wrong_repaired = four_ways__right_tried | {"Explicit mesh: constrained to P('y', None)": 1}
 # out_sharding is refused
 four_ways__wrong_dot = four_ways__right_tried | {"Explicit mesh: jnp.dot(x, w, out_sharding=…)": "an error"}
+
+
+def _straight(v, mesh, half_of, pairs_of, rows_of=None):
+    def body(v):
+        rows, columns = v.shape[0], v.shape[1] // 2
+        new = jax.lax.pcast(jnp.zeros((2 * rows, columns), v.dtype), ("x", "y"), to="varying")
+        me = jax.lax.axis_index("x")
+        for j in range(2):
+            half = half_of(me, j)
+            cut = jax.lax.dynamic_slice_in_dim(v, half * columns, columns, 1)
+            came = jax.lax.ppermute(cut, ("x", "y"), pairs_of(j))
+            put = half if rows_of is None else rows_of(me, j)
+            new = jax.lax.dynamic_update_slice_in_dim(new, came, put * rows, 0)
+        return new
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y", "x"))(v)
+
+
+def _pairs(j):
+    """In turn j device (x, y) sends its half (x + j) % 2 to the new device (2 y + half, x // 2)."""
+    return [(2 * x + y, 2 * (2 * y + (x + j) % 2) + x // 2) for x in range(4) for y in range(2)]
+
+
+def beat_the_compiler__right_halves(v, *, mesh):
+    """Two ppermutes of half a block each."""
+    return _straight(v, mesh, lambda me, j: (me + j) % 2, _pairs)
+
+
+def beat_the_compiler__wrong_left_first(v, *, mesh):
+    """All begin with their left half: two send to the same device."""
+    pairs = lambda j: [(2 * x + y, 2 * (2 * y + j) + x // 2) for x in range(4) for y in range(2)]  # noqa: E731
+    return _straight(v, mesh, lambda me, j: j, pairs)
+
+
+def beat_the_compiler__wrong_rows(v, *, mesh):
+    """Puts what comes into the rows of the turn."""
+    return _straight(v, mesh, lambda me, j: (me + j) % 2, _pairs, lambda me, j: j)
+
+
+def beat_the_compiler__wrong_constraint(v, *, mesh):
+    """Leaves it to the compiler."""
+    return jax.lax.with_sharding_constraint(v, NamedSharding(mesh, P("y", "x")))
+
+
+def beat_the_compiler__wrong_only_said(v, *, mesh):
+    """Only says other specs, and sends nothing."""
+    body = lambda block: block.reshape(2 * block.shape[0], -1)  # noqa: E731
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y", "x"))(v)
+
+
+def beat_the_compiler__wrong_gather(v, *, mesh):
+    """Gathers everything, and cuts its own block out."""
+
+    def body(v):
+        whole = jax.lax.all_gather(jax.lax.all_gather(v, "x", tiled=True), "y", axis=1, tiled=True)
+        rows, columns = whole.shape[0] // 2, whole.shape[1] // 4
+        x, y = jax.lax.axis_index("x"), jax.lax.axis_index("y")
+        return jax.lax.dynamic_slice(whole, (y * rows, x * columns), (rows, columns))
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y", "x"))(v)
+
+
+def beat_the_compiler__wrong_whole_blocks(v, *, mesh):
+    """Sends whole blocks twice, and keeps a half of each."""
+
+    def body(v):
+        rows, columns = v.shape[0], v.shape[1] // 2
+        new = jax.lax.pcast(jnp.zeros((2 * rows, columns), v.dtype), ("x", "y"), to="varying")
+        me = jax.lax.axis_index("x")
+        for j in range(2):
+            came = jax.lax.ppermute(v, ("x", "y"), _pairs(j))
+            half = (me + j) % 2
+            kept = jax.lax.dynamic_slice_in_dim(came, (me % 2) * columns, columns, 1)
+            new = jax.lax.dynamic_update_slice_in_dim(new, kept, half * rows, 0)
+        return new
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y", "x"))(v)
+
+
+def beat_the_compiler__wrong_swapped(v, *, mesh):
+    """Exchanges x and y in the numbers of the devices."""
+    pairs = lambda j: [(x + 4 * y, 2 * y + (x + j) % 2 + 4 * (x // 2)) for x in range(4) for y in range(2)]  # noqa: E731
+    return _straight(v, mesh, lambda me, j: (me + j) % 2, pairs)

@@ -21,11 +21,13 @@ from grader.programs.walk import structure
 def main(questions: TextIO, replies: TextIO) -> None:
     """Answer questions until there are no more."""
     from grader.arrays.devices import eight_devices
+    from grader.jax_versions import one_mlir_context
 
     eight_devices()
-    for line in questions:
-        replies.write(json.dumps(_reply(json.loads(line))) + "\n")
-        replies.flush()
+    with one_mlir_context():
+        for line in questions:
+            replies.write(json.dumps(_reply(json.loads(line))) + "\n")
+            replies.flush()
 
 
 @functools.lru_cache(maxsize=4)
@@ -44,9 +46,9 @@ def _reply(question: dict[str, Any]) -> dict[str, Any]:
             return {"repairs": wire.REPAIRS.write(repairs_of(program))}
         if "mesh" not in question:
             return {"forms": program.results, "structure": wire.STRUCTURE.write(written)}
-        if "repair" in question:
-            found = results_with(wire.REPAIR.read(question["repair"]), program, *wire.inputs(question))
-            return {"results": wire.ALL_RESULTS.write(found)}
+        if "repaired" in question:
+            found = results_with(wire.REPAIRS.read(question["repaired"]), program, *wire.inputs(question))
+            return {"results": [wire.ALL_RESULTS.write(results) for results in found]}
         return wire.RAN.write(execute(program, *wire.inputs(question), written))
     except Exception as error:  # XLA's own refusals, and whatever an odd artefact may lead to
         return {"raised": [type(error).__name__, str(error)[:4000]]}
