@@ -2,6 +2,7 @@
 
 from grader import draw
 from grader.arrays.devices import eight_devices
+from grader.arrays.meshes import put
 from grader.arrays.ratios import ratios
 from grader.check import check
 from grader.chips.report import communication
@@ -11,6 +12,7 @@ from grader.guide.hints import hint, reset
 from grader.guide.pieces import mine
 from grader.guide.progress import progress
 from grader.guide.receipts import hand_in
+from grader.guide.refusals import attempt
 from grader.guide.scoreboard import scoreboard
 from grader.processes.launch import launch
 from grader.processes.trial import trial
@@ -20,6 +22,7 @@ from grader.reviews.asking import review
 from grader.watch import watch
 
 __all__ = [
+    "attempt",
     "check",
     "communication",
     "compilations",
@@ -31,6 +34,7 @@ __all__ = [
     "launch",
     "mine",
     "progress",
+    "put",
     "ratios",
     "replay",
     "reset",

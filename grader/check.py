@@ -11,8 +11,9 @@ from typing import Any
 
 from grader.arrays.devices import eight_devices
 from grader.arrays.meshes import no_mesh
+from grader.exercises.answers import origins_of
 from grader.exercises.collecting import asks, collect
-from grader.exercises.verdict import Outcome, Verdict
+from grader.exercises.verdict import Outcome, Verdict, with_lines
 from grader.feedback import Offer, card, plain_card
 from grader.guide.attempts import keep
 from grader.guide.pieces import keep_piece
@@ -61,7 +62,8 @@ def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False)
         cases = exercise.draw_cases(seed, thorough=thorough)
         from grader.judging.judge import judge
 
-        return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+        answers = collect(exercise.form, asks(exercise, cases), answer)
+        return with_lines(judge(exercise, cases, answers), list(map(origins_of, answers)))
 
 
 def _offer(verdict: Verdict, answer: Any) -> Offer | None:

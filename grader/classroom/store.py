@@ -56,12 +56,25 @@ class Store:
     def __init__(self, folder: Path | None, anew: bool = False):
         self.folder, self.anew = folder, anew
         self.memory: dict[tuple[str, str], Any] = {}
+        self.asked: set[tuple[str, str]] = set()
 
     def get(self, kind: str, name: str) -> Any:
         """The result of this key, or None. A damaged file counts as none."""
         if self.folder is None or self.anew or (kind, name) in self.memory:
             return self.memory.get((kind, name))
         return self._read(self.folder, kind, name)
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether there is a result of this key, damaged or not."""
+        if self.folder is None or self.anew or (kind, name) in self.memory:
+            return (kind, name) in self.memory
+        return _file(self.folder, kind, name).exists()
+
+    def first_time(self, kind: str, name: str) -> bool:
+        """Whether nobody has asked this before of this key, in this process."""
+        known = (kind, name) in self.asked
+        self.asked.add((kind, name))
+        return not known
 
     def _read(self, folder: Path, kind: str, name: str) -> Any:
         try:

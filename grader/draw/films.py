@@ -16,11 +16,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, Picture, inches_of, page, script, sheet
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, Picture, in_page, inches_of, script, sheet
+from grader.draw.shapes import Point
 from grader.draw.svg import drawn, element
 
 Pair = tuple[int, int]
-Point = tuple[float, float]  # across and down
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Strip(Picture):
     """A film's steps one below the other, which buttons show one after the other."""
 
     def _repr_html_(self) -> str:
-        return page(self.facts, self.svg(), script("steps.js"))
+        return in_page(self.facts, self.svg(), script("steps.js"))
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,7 +157,7 @@ class Movie(Picture):
     still: Strip
 
     def _repr_html_(self) -> str:
-        return page(self.facts, f"{self.still.svg()}{self.svg(';display:none')}", script("steps.js"))
+        return in_page(self.facts, f"{self.still.svg()}{self.svg(';display:none')}", script("steps.js"))
 
     def svg(self, style: str = "") -> str:
         size, parts = drawn(self.figure)

@@ -34,7 +34,7 @@ __all__ = [
     "Picture",
     "held_by",
     "inches_of",
-    "page",
+    "in_page",
     "script",
     "sheet",
 ]
@@ -73,7 +73,7 @@ class Picture:
     def _repr_html_(self) -> str:
         svg = self.svg()
         held = Counter(device for holders in HOLDERS.findall(svg) for device in holders.split())
-        return page(self.facts, svg, script("light.js") if max(held.values(), default=0) > 1 else "")
+        return in_page(self.facts, svg, script("light.js") if max(held.values(), default=0) > 1 else "")
 
     def __repr__(self) -> str:
         return self.facts
@@ -84,7 +84,7 @@ def held_by(*devices: int, name: str = "") -> str:
     return f"{name}{', ' * bool(name)}held by {' '.join(map(str, devices))}"
 
 
-def page(facts: str, pictures: str, serving: str) -> str:
+def in_page(facts: str, pictures: str, serving: str) -> str:
     """Pictures in a page, with the script that serves them, and their facts where they are taken out."""
     served = f"<div>{pictures}<script>{serving}</script></div>" if serving else pictures
     return f"{INSTEAD.format(html.escape(facts))}{served}"

@@ -36,7 +36,7 @@
     const made = document.createElement("button");
     Object.assign(made, {type: "button", textContent: sign, onclick: act});
     made.setAttribute("aria-label", label);
-    made.style.cssText = "font:inherit;min-width:28px;min-height:24px;cursor:pointer";
+    made.style.cssText = "font:inherit;color:inherit;background:none;border:1px solid;border-radius:4px;min-width:28px;min-height:24px;cursor:pointer";
     return made;
   };
   const back = button("◀", "One step back", () => go(-1)), on = button("▶", "One step on", () => go(1));

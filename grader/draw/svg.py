@@ -38,7 +38,7 @@ BOX = re.compile(r"M(\S+) (\S+)L([^L ]+) \2L\3 ([^L ]+)L\1 \4(?:L\1 \2)?z")
 STROKE = {"stroke", "stroke-width", "stroke-dasharray", "stroke-opacity"}
 LOOKS = {"fill", "opacity", *STROKE, "font-size", "font-weight", "text-anchor"}
 # What a gid may say of a shape or a text: the devices that hold it, the step from which on it is seen; and as what.
-SAID = {re.compile(r"\bheld by ([\d ]+)"): "data-d", re.compile(r"^from step (\d+)"): "data-t"}
+MARKED = {re.compile(r"\bheld by ([\d ]+)"): "data-d", re.compile(r"^from step (\d+)"): "data-t"}
 DEFAULTS = {"text-anchor": "start", "font-weight": "400", "stroke-width": "1", "fill": "currentColor"}
 
 
@@ -105,7 +105,7 @@ def _parts(node: Element, name: str, marks: Mapping[str, Element]) -> Iterator[t
 
 
 def _said(name: str) -> dict[str, str]:
-    return {attribute: found[1] for said, attribute in SAID.items() if (found := said.search(name))}
+    return {attribute: found[1] for said, attribute in MARKED.items() if (found := said.search(name))}
 
 
 def _place(node: Element) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ def same_results(one: Execution, other: Execution) -> bool:
     """Whether two programs leave the same blocks on every device."""
     try:
         return one.forms == other.forms and all(
-            _same_blocks(a, b, one.case.roundings) for a, b in zip(one.results, other.results, strict=True)
+            same_blocks(a, b, one.case.roundings) for a, b in zip(one.results, other.results, strict=True)
         )
     except Failed:
         return False
@@ -160,7 +160,8 @@ def block_values(result: Result) -> tuple[np.ndarray, ...]:
     return result.blocks.values
 
 
-def _same_blocks(a: Result, b: Result, roundings: int) -> bool:
+def same_blocks(a: Result, b: Result, roundings: int) -> bool:
+    """Whether every device holds the same of two arrays."""
     return a.blocks.indices == b.blocks.indices and all(
         _same_numbers(one, other, roundings) for one, other in zip(block_values(a), block_values(b), strict=True)
     )

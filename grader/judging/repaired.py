@@ -6,18 +6,24 @@ Said where nothing else explains an answer. It is no guess: the changed program 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from grader.judging.behaviour import Execution
 from grader.programs.edits import FOLLOWING
 from grader.programs.execution import Failed, Result
-from grader.programs.repairs import Repair
+from grader.programs.repairs import WAYS, Repair
 from grader.programs.sites import AT_A_PRODUCT, AT_A_RESULT, AT_AN_INDEX
+from grader.programs.structure import COLLECTIVE_KINDS
 
 AT_ONCE = 16  # repairs that are compiled together: one more takes some 10 ms, one alone 40
 MOST_TRIED = 64  # repairs of a program
+MOST_TRIED_FOR_A_LINE = 6  # where what is wrong is known already
 SECONDS_REPAIRING = 0.6  # of computing, after which no more are tried: somebody waits
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+# Ways that mend a collective, whatever else is wrong. (To leave a step out, or to turn it round, may bring about a
+# mistake that nobody made.)
+REPLACING = ("run along", "average", "add up", "sum", "mean")
 OPPOSITE = {
     "addition": "a subtraction",
     "subtraction": "an addition",
@@ -27,49 +33,70 @@ OPPOSITE = {
     "elementwise minimum": "a maximum",
 }
 
-Right = Callable[[Execution, Sequence[Result]], bool]
+Fits = Callable[[Execution, Sequence[Result]], bool]
 
 
-def first_that_helps(runs: Sequence[Execution], right: Right) -> Repair | None:
-    """The first repair after which a program is right in all of these runs."""
-    try:
-        repairs = runs[0].repairs[:MOST_TRIED]
-    except Failed:
-        return None
-    begun = time.process_time()
-    for first in range(0, len(repairs), AT_ONCE):
-        for repair in _saving(repairs[first : first + AT_ONCE], runs[0], right):
-            if all(repair in run.repairs and any(_saving([repair], run, right)) for run in runs[1:]):
+@dataclass(frozen=True)
+class Attempts:
+    """A wrong program on several cases, and what it comes to on the first with each repair that was tried there."""
+
+    runs: Sequence[Execution]
+    results: Sequence[tuple[Repair, Sequence[Result]]]
+
+    def first(self, fits: Fits, ways: Collection[str] = WAYS) -> Repair | None:
+        """The first repair of these ways with which the results fit in all of the cases."""
+        for repair, found in self.results:
+            if repair.way in ways and fits(self.runs[0], found) and self._fit_elsewhere(repair, fits):
                 return repair
-        if time.process_time() - begun > SECONDS_REPAIRING:
-            break
-    return None
+        return None
+
+    def _fit_elsewhere(self, repair: Repair, fits: Fits) -> bool:
+        return all(
+            repair in run.repairs and any(fits(run, found) for _, found in _repaired([repair], run))
+            for run in self.runs[1:]
+        )
 
 
-def _saving(repairs: Sequence[Repair], run: Execution, right: Right) -> Iterator[Repair]:
-    """Those repairs after which a program is right in a run. Where some cannot be compiled, the others still are."""
+def try_repairs(runs: Sequence[Execution], *, at_collectives: bool = False) -> Attempts:
+    """Try the likeliest repairs of a program on the first of these cases, as many as there is time for; of those
+    `at_collectives` alone, a few."""
     try:
-        results = run.results_with(repairs)
+        repairs = runs[0].repairs
+    except Failed:
+        return Attempts(runs, [])
+    if at_collectives:
+        repairs = tuple(one for one in repairs if one.kind in COLLECTIVE_KINDS)[:MOST_TRIED_FOR_A_LINE]
+    found, begun = list[tuple[Repair, Sequence[Result]]](), time.process_time()
+    for first in range(0, min(len(repairs), MOST_TRIED), AT_ONCE):
+        if time.process_time() - begun < SECONDS_REPAIRING:
+            found += _repaired(repairs[first : first + AT_ONCE], runs[0])
+    return Attempts(runs, found)
+
+
+def _repaired(repairs: Sequence[Repair], run: Execution) -> list[tuple[Repair, Sequence[Result]]]:
+    """What a program comes to with each of these. Where some cannot be compiled, the others still are."""
+    try:
+        return list(zip(repairs, run.results_with(repairs), strict=True))
     except Failed:
         half = len(repairs) // 2
-        for part in (repairs[:half], repairs[half:]) if half else ():
-            yield from _saving(part, run, right)
-        return
-    yield from (repair for repair, found in zip(repairs, results, strict=True) if right(run, found))
+        return [*_repaired(repairs[:half], run), *_repaired(repairs[half:], run)] if half else []
 
 
-def repair_words(repair: Repair) -> str:
-    """What such a repair says of a program."""
+def repair_words(repair: Repair, left: str = "") -> str:
+    """What such a repair says of a program; of one in which there is a mistake `left` with it, what that says."""
+    if left:
+        return f"Two things at once. One of them would be mended if {_changed_words(repair)}\n\nThe other: {left}"
     return f"Every value would be right if {_changed_words(repair)}"
 
 
 def _changed_words(repair: Repair) -> str:
-    collective, along = f"the {repair.kind} over {' and '.join(repair.axes)}", " and ".join(repair.along)
+    which = "every" if repair.every else "the"
+    collective, along = f"{which} {repair.kind} over {' and '.join(repair.axes)}", " and ".join(repair.along)
     place, way = _place(repair), repair.way
     if repair.kind == AT_A_PRODUCT and way == "sum":
         return (
-            f"a product of matrices were added up along {along} as soon as it is there. "
-            "Who holds the other parts of that sum?"
+            f"{'every' if repair.every else 'a'} product of matrices were added up along {along} as soon as it is "
+            "there. Who holds the other parts of that sum?"
         )
     if repair.kind == AT_A_RESULT and way in ("sum", "mean"):
         step = "added up" if way == "sum" else "averaged"
@@ -84,7 +111,7 @@ def _changed_words(repair: Repair) -> str:
         "the whole, or a value of its own?",
         "add up": f"{collective} counted once for each of its devices. Is something "
         "divided by their number that should not be?",
-        "turn about": f"{place} were turned round: its two sides exchanged. Which belongs where?",
+        "turn about": f"{place} were the other way round: what stands first last. Which belongs where?",
         "other": f"{place} were {OPPOSITE.get(repair.kind, '')}. Which of the two is meant?",
         "or equal": f"{place} judged equal numbers the other way. Where does what you compare begin, and where end?",
         "one more": f"{place} {_counts(repair)} one more. From where do you count, and up to where?",
@@ -102,11 +129,13 @@ def _changed_words(repair: Repair) -> str:
 
 def _place(repair: Repair) -> str:
     """What would change, and which it is of several: in the order of computing, JAX's own functions looked into."""
+    if repair.kind == AT_A_RESULT and repair.every:
+        return "all that comes out at the end"
     if repair.kind == AT_A_RESULT:
         return f"result {repair.number} of what runs on each device" if repair.number else "what comes out at the end"
     over = f" over {' and '.join(repair.axes)}" if repair.axes else ""
     kind = "product of matrices" if repair.kind == AT_A_PRODUCT else repair.kind.replace(AT_AN_INDEX, "`axis_index`")
-    return f"the {ordinal(repair.number)} {kind}{over}"
+    return f"every {kind}{over}" if repair.every else f"the {ordinal(repair.number)} {kind}{over}"
 
 
 def ordinal(number: int) -> str:

@@ -24,13 +24,13 @@ from grader.programs.sites import (
 )
 
 UNARY_STEPS = ("exponential", "log", "tanh", "logistic", "sqrt", "rsqrt", "abs", "negate", "square")
-OTHERS = {"maximum": "minimum", "add": "subtract", "multiply": "divide"}
-EXCHANGED = {f"stablehlo.{a}": f"stablehlo.{b}" for one, two in OTHERS.items() for a, b in ((one, two), (two, one))}
+OPPOSED = {"maximum": "minimum", "add": "subtract", "multiply": "divide"}
+EXCHANGED = {f"stablehlo.{a}": f"stablehlo.{b}" for one, two in OPPOSED.items() for a, b in ((one, two), (two, one))}
 MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "NE", "NE": "EQ"}
 WITH_EQUAL = {"LT": "LE", "LE": "LT", "GT": "GE", "GE": "GT"}
 SIDES = ("stablehlo.subtract", "stablehlo.divide")
 STARTS = {"stablehlo.dynamic_slice": 1, "stablehlo.dynamic_update_slice": 2}  # the operands from which on starts stand
-MOVED = {"one more": 1, "one less": -1, "one further": 1, "one back": -1}
+STEPS_ASIDE = {"one more": 1, "one less": -1, "one further": 1, "one back": -1}
 
 # What could follow a step: a function of its result, in StableHLO.
 FOLLOWING: Mapping[str, Callable[[ir.Value], ir.Value]] = {
@@ -44,7 +44,8 @@ FOLLOWING: Mapping[str, Callable[[ir.Value], ir.Value]] = {
 TRANSPOSED, OVER_THE_ROOT = "transposed", "over the root"
 STEP_WAYS = (
     *("turn about", "other", "or equal", "one more", "one less", "one further", "one back", "other axis"),
-    *("skip", "keep first", "keep second", TRANSPOSED, OVER_THE_ROOT, *FOLLOWING),
+    *("skip", OVER_THE_ROOT, "relu", "keep first", "keep second", TRANSPOSED),
+    *(way for way in FOLLOWING if way != "relu"),
 )
 
 
@@ -52,7 +53,7 @@ def step_ways(site: Site) -> Iterator[str]:
     """How a step could be changed, but for the index along another axis."""
     op, name = site.op, site.op.name
     if site.kind == AT_AN_INDEX:
-        yield from MOVED
+        yield from STEPS_ASIDE
     elif name == "stablehlo.collective_permute":
         yield from ("one further", "one back")
     elif site.kind in (AT_A_PRODUCT, AT_A_RESULT, "all_reduce", "reduce_scatter"):
@@ -69,18 +70,15 @@ def step_ways(site: Site) -> Iterator[str]:
 
 def _following(site: Site) -> Iterator[str]:
     if site.is_float:
-        yield from FOLLOWING
-        if site.kind == AT_A_PRODUCT:
-            yield OVER_THE_ROOT
+        yield from ("relu", OVER_THE_ROOT) if site.kind == AT_A_PRODUCT else FOLLOWING
     if len(shape := site.tensor.shape) == 2 and shape[0] == shape[1] > 1:
         yield TRANSPOSED
 
 
 def _of_two(op: ir.Operation) -> Iterator[str]:
     """Changes of a step of two operands, or of a choice between two."""
-    name, alike = op.name, len({str(operand.type) for operand in op.operands}) == 1
-    whole = is_whole(op.operands[-1])
-    if name in SIDES or (name == "stablehlo.concatenate" and alike and len(op.operands) > 1):
+    name, whole = op.name, is_whole(op.operands[-1])
+    if name in SIDES or (name == "stablehlo.concatenate" and len(op.operands) > 1):
         yield "turn about"
     if name == "stablehlo.select" or (name == "stablehlo.compare" and not is_condition(op)):
         yield "turn about"
@@ -113,14 +111,14 @@ def change_step(way: str, site: Site, along: tuple[str, ...], mesh: Mapping[str,
         _index_along(op, along[0], mesh)
     elif op.name == "stablehlo.collective_permute":
         pairs = np.array(ir.DenseIntElementsAttr(op.attributes["source_target_pairs"]))
-        op.attributes["source_target_pairs"] = numbers_of(_moved(pairs, along[0], MOVED[way], mesh))
+        op.attributes["source_target_pairs"] = numbers_of(_moved(pairs, along[0], STEPS_ASIDE[way], mesh))
     elif site.kind == AT_AN_INDEX:
         turns = mesh[site.index[0]] if way in ("one further", "one back") else 0
-        follow(site, lambda value: _added(value, MOVED[way], turns))
+        follow(site, lambda value: _added(value, STEPS_ASIDE[way], turns))
     elif op.name == "stablehlo.slice":
-        _slide(op, MOVED[way])
-    elif way in MOVED:
-        _recount(op, MOVED[way])
+        _slide(op, STEPS_ASIDE[way])
+    elif way in STEPS_ASIDE:
+        _recount(op, STEPS_ASIDE[way])
     else:
         follow(site, lambda value: _next(way, site, value))
 
@@ -217,7 +215,11 @@ def _slides(op: ir.Operation) -> Iterator[str]:
 def _part(op: ir.Operation) -> tuple[int, int, int]:
     """Where a slice begins and ends along the first dimension of which it is a part, and how long that is."""
     k = _sliced(op)
-    return _ends(op, "start_indices")[k], _ends(op, "limit_indices")[k], ir.RankedTensorType(op.operands[0].type).shape[k]
+    return (
+        _ends(op, "start_indices")[k],
+        _ends(op, "limit_indices")[k],
+        ir.RankedTensorType(op.operands[0].type).shape[k],
+    )
 
 
 def _sliced(op: ir.Operation) -> int:

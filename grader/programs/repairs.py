@@ -10,8 +10,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import jax
@@ -34,16 +35,18 @@ COLLECTIVE_WAYS: tuple[CollectiveWay, ...] = get_args(CollectiveWay)
 WAYS: tuple[str, ...] = (*COLLECTIVE_WAYS, *STEP_WAYS)
 MOST_SITES = 80  # of a program: in a longer one there are too many repairs for somebody who waits
 MOST_COLLECTIVES = 24
+SITES_TRIED_ALONE = 6  # sites of a kind: of more, each is not tried alone
 Meshes = Mapping[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
 class Repair:
-    """One change at one site of a program.
+    """One change at one site of a program, or at all that are alike.
 
     `kind` is what stands there: a kind of collective, a "product", a "result" of a shard_map, or a step in words.
     `number` counts those of that kind in the order of execution, from 0, loops once. `axes` are those that it runs
-    along; `along` those that it would run along after the change.
+    along; `along` those that it would run along after the change. `every` means all that run along the same axes, as
+    where a loop is written out.
     """
 
     kind: str
@@ -51,6 +54,7 @@ class Repair:
     way: str
     axes: tuple[str, ...] = ()
     along: tuple[str, ...] = ()
+    every: bool = False
 
 
 def repairs_of(program: Program) -> tuple[Repair, ...]:
@@ -61,7 +65,12 @@ def repairs_of(program: Program) -> tuple[Repair, ...]:
         if len(sites) > MOST_SITES or sum(site.kind in COLLECTIVE_KINDS for site in sites) > MOST_COLLECTIVES:
             return ()
         meshes = meshes_in(module)
-        found = [repair for site in sites for repair in _repairs(site, meshes)]
+        alone = [repair for site in sites for repair in _repairs(site, meshes)]
+        alike = Counter(replace(repair, number=0, every=True) for repair in alone)
+        few = Counter(site.kind for site in sites)
+        shared = {(site.kind, site.number) for site in sites if site.shared}
+        found = [r for r in alone if few[r.kind] <= SITES_TRIED_ALONE and (r.kind, r.number) not in shared]
+        found += [repair for repair, count in alike.items() if count > 1]
         return tuple(sorted(found, key=lambda repair: WAYS.index(repair.way)))
 
 
@@ -75,10 +84,20 @@ def lower_repaired(program: Program, repairs: Sequence[Repair], *arrays: Any) ->
     with module.context, ir.Location.unknown():
         mesh = first_mesh(meshes_in(module))
         for repair, root in zip(repairs, _copies(module), strict=True):
-            sites = sites_of(module, root)
-            site = next(site for site in sites if (site.kind, site.number) == (repair.kind, repair.number))
-            _make(repair, site, mesh)
+            for site in _sites_of_repair(repair, list(sites_of(module, root)), meshes_in(module)):
+                _make(repair, site, mesh)
     return lowered
+
+
+def _sites_of_repair(repair: Repair, sites: Sequence[Site], meshes: Meshes) -> Iterator[Site]:
+    """Where a repair is made; at an operation that is met again and again, once."""
+    changed: list[ir.Operation] = []
+    for site in sites:
+        alone = replace(repair, number=site.number, every=False)
+        meant = alone in _repairs(site, meshes) if repair.every else site.number == repair.number
+        if site.kind == repair.kind and meant and (site.op not in changed or repair.kind == AT_A_RESULT):
+            changed.append(site.op)
+            yield site
 
 
 def _copies(module: ir.Module) -> list[str]:

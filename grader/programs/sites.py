@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,8 @@ ENDS = ("stablehlo.return", "func.return", "sdy.return")
 class Site:
     """An operation, which of its kind it is, the axes of the shard_map around it, and which operand is meant.
 
-    `index` are the axes whose position on the mesh it computes, where it does.
+    `index` are the axes whose position on the mesh it computes, where it does. `shared`: it stands in a function that
+    is called more than once, so that it cannot be changed for one call alone.
     """
 
     op: ir.Operation
@@ -67,6 +68,7 @@ class Site:
     manual: tuple[str, ...]
     operand: int = 0
     index: tuple[str, ...] = ()
+    shared: bool = False
 
     @property
     def tensor(self) -> ir.RankedTensorType:
@@ -104,8 +106,8 @@ def sites_of(module: ir.Module, root: str = "main") -> Iterator[Site]:
     numbers = not any(op.name in KIND_OF and around for op, around in inside)
     once = frozenset(name for name, count in calls.items() if count == 1)
     walk = _Walk(functions, first_mesh(meshes_in(module)), once, steps, numbers)
-    for site in _inside(functions[root], walk, (), steps):
-        yield Site(site.op, site.kind, met[site.kind], site.manual, site.operand, site.index)
+    for site in _inside(functions[root], walk, (), False):
+        yield replace(site, number=met[site.kind])
         met[site.kind] += 1
 
 
@@ -125,25 +127,25 @@ def _ends_by_a_float(loop: ir.Operation) -> bool:
     return any("i" not in str(ir.RankedTensorType(op.operands[0].type).element_type) for op in compared)
 
 
-def _inside(op: ir.Operation, walk: _Walk, manual: tuple[str, ...], steps: bool) -> Iterator[Site]:
+def _inside(op: ir.Operation, walk: _Walk, manual: tuple[str, ...], shared: bool) -> Iterator[Site]:
     for inner in (inner for block in blocks_in(op) for inner in operations_in(block)):
         if inner.name in KIND_OF:
-            yield Site(inner, KIND_OF[inner.name], 0, manual)
+            yield Site(inner, KIND_OF[inner.name], 0, manual, shared=shared)
             continue
         if inner.name == "sdy.return":
             yield from (Site(inner, AT_A_RESULT, 0, manual, k) for k in range(len(inner.operands)))
         elif inner.name == "stablehlo.dot_general" and manual:
-            yield Site(inner, AT_A_PRODUCT, 0, manual)
-        elif steps and (axes := index_axes(inner, walk.mesh)):
-            yield Site(inner, AT_AN_INDEX, 0, manual, 0, axes)
-        elif steps and _may_change(inner, walk):
-            yield Site(inner, _step_words(inner), 0, manual)
+            yield Site(inner, AT_A_PRODUCT, 0, manual, shared=shared)
+        elif walk.steps and (axes := index_axes(inner, walk.mesh)):
+            yield Site(inner, AT_AN_INDEX, 0, manual, 0, axes, shared)
+        elif walk.steps and _may_change(inner, walk):
+            yield Site(inner, _step_words(inner), 0, manual, shared=shared)
         if inner.name == "sdy.manual_computation":
-            yield from _inside(inner, walk, manual_axes(inner), steps)
+            yield from _inside(inner, walk, manual_axes(inner), shared)
         elif callee := callee_of(inner):
-            yield from _inside(walk.functions[callee], walk, manual, steps and callee in walk.once)
+            yield from _inside(walk.functions[callee], walk, manual, shared or callee not in walk.once)
         elif inner.name in LOOPS:
-            yield from _inside(inner, walk, manual, steps)
+            yield from _inside(inner, walk, manual, shared)
 
 
 def _may_change(op: ir.Operation, walk: _Walk) -> bool:
@@ -206,8 +208,10 @@ def constant_of(value: ir.Value) -> int | None:
 def is_condition(op: ir.Operation) -> bool:
     """Whether a step decides if a loop goes on."""
     parent = op.parent
-    return parent is not None and parent.name == "stablehlo.while" and last(next(blocks_in(parent))).operands[0] == (
-        op.results[0]
+    return (
+        parent is not None
+        and parent.name == "stablehlo.while"
+        and last(next(blocks_in(parent))).operands[0] == (op.results[0])
     )
 
 

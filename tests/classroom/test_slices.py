@@ -15,7 +15,7 @@ from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.inside.limits import Limits
 from grader.classroom.runs import run as running
 from grader.classroom.runs.run import Lesson, Setup, lesson_of, perform, run_hand_in, steps
-from grader.classroom.runs.slices import slices, spare_examples
+from grader.classroom.runs.slices import cut, slices, spare_examples, that_define
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import shared_judge
 
@@ -79,8 +79,6 @@ WHOLE = {
     "an error of syntax": "def answer(:",
     "a magic": "%timeit 1\nanswer = 1",
     "a shell": "!ls\nanswer = 1",
-    "another mesh for the examples": "mesh = 4\nanswer = 1",
-    "another jax for the examples": "import numpy as jax\nanswer = 1",
     "a changed object of an example's": "mesh['x'] = 5\nanswer = 1",
     "a while": "while True: pass\nanswer = 1",
     "a with": "with jax.set_mesh(3): pass\nanswer = 1",
@@ -107,6 +105,32 @@ def test_whatever_may_do_more_is_run_whole(own):
         )
         is None
     )
+
+
+def lesson_with(own: str, *later: str) -> list[Cell]:
+    """A worked example, a cell of the student's own, worked examples behind it, and a check."""
+    sources = [*map(lambda source: Cell(source, example=True), (IMPORTS, "from grader import make, show", EXAMPLE))]
+    return [*sources, Cell(own), *(Cell(source, example=True) for source in later), Cell("answer", check="answer")]
+
+
+@pytest.mark.parametrize(
+    "own, later, shown",
+    [
+        ("def answer(a): return a", ["show(mesh)"], []),
+        ("def answer(a): return a", ["show(answer(1))"], [4]),
+        ("def answer(a): return a", ["one = answer(1)", "show(mesh)", "show(one)"], [4, 6]),
+        ("def answer(a): return a", ["def use(): return answer(1)", "show(use())"], [4, 5]),
+        ("answer = mesh = 4", ["show(mesh)"], [4]),
+        ("answer = mesh = 4", ["mesh = make(1)\nshow(mesh)"], []),
+        ("import numpy as jax\nanswer = 1", ["show(jax)"], [4]),
+        ("import jax\nanswer = 1", ["show(jax)"], []),
+        ("def answer(a): return a", ["seen = make()", "seen.append(answer(1))", "show(seen)"], [5, 6]),
+    ],
+)
+def test_worked_examples_are_run_that_use_what_a_student_wrote(own, later, shown):
+    found = cut(lesson_with(own, *later))
+    assert found is not None and found.shown == shown
+    assert {3, *shown} <= {*found.before} if shown else not found.before
 
 
 def test_a_slice_holds_all_that_binds_what_it_needs_and_no_more():
@@ -171,6 +195,12 @@ def test_a_name_owes_its_meaning_to_the_last_cell_that_binds_it_afresh(first, se
     assert own == [ast.unparse(ast.parse(sources[k])) for k in needed]
 
 
+def test_where_a_solution_does_more_than_define_its_starter_stands_in():
+    solved = [Cell("print(1)", example=True), Cell("one = 1"), Cell("two = print(2)"), Cell("two", check="two")]
+    release = [solved[0], Cell("one = ..."), Cell("two = ..."), solved[3]]
+    assert that_define(solved, release) == (solved[0], solved[1], release[2], solved[3])
+
+
 def test_equal_slices_are_equal_whatever_their_comments():
     assert parts("answer = {'a':1} # mine") == parts("\n# hers\nanswer = {'a': 1}")
 
@@ -180,16 +210,24 @@ def store(tmp_path_factory):
     return Store(tmp_path_factory.mktemp("results"))
 
 
-def test_a_solved_lesson_answers_the_same_whole_and_in_slices(root, store):
-    lesson = lesson_of(root, "11_gradients")  # one that uses no answer in a worked example
-    sliced = run_hand_in(lesson.solved, Setup(5, Limits(), store, lesson))
-    whole = perform(steps(lesson.solved, 5), Limits(), store)
-    assert sliced.answers == whole.answers and len(whole.answers) == 10
-    assert not sliced.outputs and len(sliced.spare_cells) == len(lesson.examples)
-    assert all(
-        whole.outputs[k] == [] for k in whole.outputs.keys() - set(sliced.spare_cells)
-    )  # definitions show nothing
-    assert len(list((store.folder / "runs").glob("*/*"))) == 1 + 10  # the whole, and every slice
+@pytest.mark.parametrize("name", ["11_gradients", "07_matmul"])  # none, and some of its worked examples use an answer
+def test_a_solved_lesson_answers_and_shows_the_same_whole_and_in_slices(root, store, name):
+    lesson = lesson_of(root, name)
+    setup = Setup(5, Limits(), store, lesson)
+    sliced, whole = run_hand_in(lesson.solved, setup), perform(steps(lesson.solved, 5), Limits(), store)
+    assert sliced.answers == whole.answers and len(whole.answers) > 9
+    run = {k for k, cell in enumerate(lesson.solved) if cell.example} - set(sliced.spare_cells)
+    assert sliced.outputs == {k: whole.outputs[k] for k in run} and bool(run) == (name == "07_matmul")
+    own = [k for k, cell in enumerate(lesson.solved) if not cell.example and not cell.check]
+    assert all(whole.outputs[k] == [] for k in own)  # definitions show nothing
+
+
+def test_a_slice_that_comes_again_is_run_by_itself_and_kept(root, tmp_path):
+    lesson = lesson_of(root, "02_shardings")
+    setup = Setup(5, Limits(), Store(tmp_path), lesson)
+    runs = [running._in_slices(lesson.defined, setup, running.Clock(60)) for _ in range(3)]
+    assert runs[0] == runs[1] == runs[2] and len(runs[0].answers) == 12
+    assert len(list(tmp_path.glob("runs/*/*"))) == 1 + 12  # all at once, and then each
 
 
 SHAPES = "shapes = []\nmesh = make(jax.devices())"

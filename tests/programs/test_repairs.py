@@ -79,8 +79,6 @@ PAIRS = [
 ]
 
 
-
-
 def rows_of(axis, more=0, round_=False):
     """The row of a block that has a device's number along an axis."""
 
@@ -126,9 +124,20 @@ STEPS = [
     (lambda p: p - 20, lambda p: jax.nn.relu(p - 20), Repair("result", 0, "relu")),
     (lambda p: p, jnp.square, Repair("result", 0, "the square")),
     (lambda p: jnp.square(p), jnp.abs, Repair("result", 0, "the square root")),
-    (lambda p: p, lambda p: -p, Repair("product", 0, "the other sign")),
-    (lambda p: p, lambda p: 2 * p, Repair("product", 0, "twice")),
-    (lambda p: p, lambda p: p / 2, Repair("product", 0, "half")),
+    (lambda p: p, lambda p: -p, Repair("result", 0, "the other sign")),
+    (lambda p: p, lambda p: 2 * p, Repair("result", 0, "twice")),
+    (lambda p: p, lambda p: p / 2, Repair("result", 0, "half")),
+    (lambda p: p * 3 * 5, lambda p: p / 3 / 5, Repair("multiplication", 0, "other", every=True)),
+    (
+        lambda p: jax.nn.relu(jax.nn.relu(p) - 20),
+        lambda p: jnp.minimum(jnp.minimum(p, 0) - 20, 0),
+        Repair("elementwise maximum", 0, "other", every=True),
+    ),
+    (
+        lambda p: around(p, 1) + 2 * around(around(p, 1), 1),
+        lambda p: around(p, -1) + 2 * around(around(p, -1), -1),
+        Repair("collective_permute", 0, "turn round", ("x",), every=True),
+    ),
     (lambda p: p, lambda p: p / 2**0.5, Repair("product", 0, "over the root")),
     (lambda p: p[:, :2], lambda p: p[:, :2].T, Repair("result", 0, "transposed")),
 ]

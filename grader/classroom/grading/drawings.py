@@ -14,7 +14,7 @@ from html import escape
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from grader.draw.svg import ALARM, FITTING, SAID, spoken
+from grader.draw.svg import ALARM, FITTING, MARKED, spoken
 
 MOST_DRAWN = 200_000  # characters of a drawing; the largest in a lesson has 40,000
 MOST_NESTED = 5  # elements in one another
@@ -51,7 +51,7 @@ PERMITTED = {
     },
 }
 # Left out: what moves and lights, and with it the style sheet that it is for.
-LIVELY = {("svg", "class"), ("g", "style"), *((shape, mark) for shape in ("path", "text") for mark in SAID.values())}
+LIVELY = {("svg", "class"), ("g", "style"), *((shape, mark) for shape in ("path", "text") for mark in MARKED.values())}
 
 
 def drawing_in(html: object) -> str:

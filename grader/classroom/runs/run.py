@@ -3,11 +3,11 @@
 Running every notebook whole (`perform`) is right and simple. There are two shortcuts. Each is taken only where the
 text shows that the answers are the same, and where they have been the same for the solved lesson:
 
-- **In slices**, where a student's cells only define: an answer comes out of the few cells that it needs, once for all
-  students whose cells are alike, and no worked example is run. In the benchmark's class of 200 (lesson 07) this holds
-  for 173 hand-ins: their 3,114 answers come out of 266 slices, or out of 1,519 where no two are spelled alike.
-- **Without spare examples**, where the cells do more: there are 27 such hand-ins, and each goes without 20 of 21
-  worked examples, which saves more than half of the time of its run.
+- **In slices**, where a student's cells only define: an answer comes out of the few cells that it needs, and only those
+  worked examples are run whose outputs depend on the student's cells. What the store lacks is run in one go; a slice
+  that comes again is then run by itself, and kept for all students whose cells are alike.
+- **Without spare examples**, where the cells do more: those worked examples are left out that neither use what the
+  student's cells make nor make what these use.
 
 `SHORTCUTS = ()` switches both off: every hand-in is then run whole, with the same marks.
 """
@@ -33,7 +33,7 @@ from grader.classroom.course.taken import taken
 from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.inside.wire import REPAIR
-from grader.classroom.runs.slices import needed, slices, spare_examples
+from grader.classroom.runs.slices import cut, plain, spare_examples, that_define
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, message_in, steadily
 from grader.exercises.as_json import to_json
@@ -48,13 +48,16 @@ from grader.programs.repairs import Repair
 class Run:
     """The result of a hand-in's own code: answers by exercise, outputs by code cell, and why it ended early.
 
-    `spare_cells` are the code cells that did not have to run; all of them are worked examples.
+    `origins` say, by exercise, where the answers were written. They are for showing alone: two runs that differ in
+    nothing else have the same answers. `spare_cells` are the code cells that did not have to run; all of them are
+    worked examples.
     """
 
     answers: dict[str, Any]
     outputs: dict[int, Any]
     ending: str = ""
     spare_cells: tuple[int, ...] = ()
+    origins: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,11 @@ class Lesson:
     def examples(self) -> tuple[str, ...]:
         """Its worked examples: the code cells that are neither an answer nor a check."""
         return tuple(cell.source for cell in self.release if cell.example)
+
+    @functools.cached_property
+    def defined(self) -> tuple[Cell, ...]:
+        """As solved, but with a starter where a solution does more than define."""
+        return that_define(self.solved, self.release)
 
 
 @dataclass(frozen=True)
@@ -160,9 +168,10 @@ def _run_whole(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run:
 @functools.lru_cache
 def _is_faithful(shortcut: Shortcut, setup: Setup) -> bool:
     """Whether the solved lesson gives the same answers by this shortcut as it does when run whole."""
-    solved, seconds = setup.lesson.solved, setup.limits.seconds
-    run = shortcut(solved, setup, Clock(seconds))
-    return run is not None and run.answers == _run_whole(solved, setup, Clock(seconds)).answers
+    for cells in (setup.lesson.solved, setup.lesson.defined):
+        if run := shortcut(cells, setup, Clock(setup.limits.seconds)):
+            return run.answers == _run_whole(cells, setup, Clock(setup.limits.seconds)).answers
+    return False
 
 
 def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
@@ -172,22 +181,43 @@ def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
     time at most: the rest is for running it whole.
     """
     examples = tuple(cell.source for cell in cells if cell.example)
-    if examples != setup.lesson.examples or len(set(examples)) < len(examples) or not (parts := slices(cells)):
+    if examples != setup.lesson.examples or len(set(examples)) < len(examples) or not (found := cut(cells)):
         return None
+    parts = [(*part, k) for k, part in found.answers.items()] + ([found.before] if found.shown else [])
+    again = [part for part in parts if _comes_again(_part_steps(cells, part, setup), setup)]
+    rest = sorted({k for part in parts if part not in again for k in part})
     answers: dict[str, Any] = {}
+    outputs: dict[int, Any] = {}
+    origins: dict[str, Any] = {}
     with clock.half() as half:
-        for name, sources in parts.items():
-            todo = [*({"source": source} for source in sources), check_step(name, name, setup.seed)]
-            run = perform(todo, setup.limits, setup.store, half)
-            if run.ending or name not in run.answers or _has_complaints(run):
+        for part in filter(None, (*again, rest)):
+            run = perform(_part_steps(cells, part, setup), setup.limits, setup.store, half)
+            if run.ending:
                 return None
             answers |= run.answers
-    return Run(answers, {}, spare_cells=tuple(k for k, cell in enumerate(cells) if cell.example))
+            origins |= run.origins
+            outputs |= {part[k]: several for k, several in run.outputs.items()}
+    shown = {k: outputs.pop(k) for k in found.shown if k in outputs}
+    if len(answers) < len(found.answers) or _has_complaints(outputs):
+        return None
+    spares = tuple(k for k, cell in enumerate(cells) if cell.example and k not in shown)
+    return Run(answers, shown, spare_cells=spares, origins=origins)
 
 
-def _has_complaints(run: Run) -> bool:
+def _part_steps(cells: Sequence[Cell], part: Sequence[int], setup: Setup) -> list[dict[str, Any]]:
+    """What a worker does with some of the cells, whose comments and spacing do not matter."""
+    return steps([replace(cells[k], source=text) for k, text in zip(part, plain(cells, part), strict=True)], setup.seed)
+
+
+def _comes_again(todo: list[dict[str, Any]], setup: Setup) -> bool:
+    """Whether the store has a run of these steps, or it is to have one: this process has been asked for it before."""
+    name = run_key(todo, setup.limits)
+    return setup.store.has("runs", name) or not setup.store.first_time("runs", name)
+
+
+def _has_complaints(outputs: Mapping[int, Any]) -> bool:
     """Whether a cell showed an error, or wrote to stderr."""
-    return any(o.get("output_type") == "error" or o.get("name") == "stderr" for _, o in _each_output(run.outputs))
+    return any(o.get("output_type") == "error" or o.get("name") == "stderr" for _, o in _each_output(outputs))
 
 
 def _without_spares(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
@@ -247,8 +277,8 @@ def watch_answers(cells: Sequence[Cell], missed: Mapping[str, Watched], setup: S
     can tell, all but the worked examples that can be spared.
     """
     places = {next(k for k, cell in enumerate(cells) if cell.check == name): name for name in missed}
-    spares, parts = _spares(cells, setup), needed(cells) or {}
-    before = {k for place, name in places.items() for k in parts.get(name, set(range(place)) - spares)}
+    spares, parts = _spares(cells, setup), found.answers if (found := cut(cells)) else {}
+    before = {k for place in places for k in parts.get(place, set(range(place)) - spares)}
     todo: list[dict[str, Any]] = []
     for k in sorted(before | places.keys()):
         if k in places:
@@ -284,9 +314,10 @@ def perform(todo: list[dict[str, Any]], limits: Limits, store: Store, clock: Clo
     clock = clock or Clock(limits.seconds)
     name, has_all = run_key(todo, limits), clock.left >= limits.seconds
     if record := store.get("runs", name):
-        return Run(record["answers"], {int(k): v for k, v in record["outputs"].items()}, record["ending"])
+        outputs = {int(k): v for k, v in record["outputs"].items()}
+        return Run(record["answers"], outputs, record["ending"], origins=record["origins"])
     run, end = _run_steps(todo, limits, clock)
-    record = {"answers": run.answers, "outputs": run.outputs, "ending": run.ending}
+    record = {"answers": run.answers, "outputs": run.outputs, "ending": run.ending, "origins": run.origins}
     if end is None or not end.doubtful:
         store.put("runs", name, record)
     elif has_all:
@@ -314,6 +345,7 @@ def _listen(todo: list[dict[str, Any]], limits: Limits, run: Run, clock: Clock) 
         raise Ended(f"The {limits.seconds:g} seconds that a notebook may take were over.", late=True)
     run.answers.clear()
     run.outputs.clear()
+    run.origins.clear()
     names = {step["check"] for step in todo if "check" in step}
     room = REPORTED
     with workers().fork(replace(limits, seconds=clock.left)) as fork, clock.ticking():
@@ -328,6 +360,8 @@ def _listen(todo: list[dict[str, Any]], limits: Limits, run: Run, clock: Clock) 
                     run.outputs[number] = message.get("outputs")
             elif isinstance(name, str) and name in names:
                 run.answers.setdefault(name, message.get("answers"))
+            elif isinstance(of := message.get("origins_of"), str) and of in names and (room := room - len(line)) > 0:
+                run.origins.setdefault(of, message.get("origins"))
 
 
 def _message(line: str) -> dict[str, Any]:

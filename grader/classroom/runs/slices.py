@@ -2,17 +2,18 @@
 
 A hand-in is mostly its lesson, with definitions where the answers go. When a student's own cells only define
 (functions, constants, tables, imports), running one of them changes nothing but its own names. The lesson's worked
-examples then show what they show in the solved lesson, and an answer comes out of its **slice**: the cells that bind
-the names it uses, and the names that these use in turn. A slice runs by itself, so another student's equal slice need
-not run again. Any other hand-in is run from its first cell to its last. Only those worked examples are left out
-that neither use what the student's cells make nor make what these use.
+examples then show what they show in the solved lesson, but for those that use what a student's cell makes; and an
+answer comes out of its **slice**: the cells that bind the names it uses, and the names that these use in turn. A slice
+runs by itself, so another student's equal slice need not run again. Any other hand-in is run from its first cell to its
+last. Only those worked examples are left out that neither use what the student's cells make nor make what these use.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 from grader.classroom.course.cells import Cell, CellText, Names, imports_agree, parse_cells
 
@@ -110,34 +111,60 @@ HIDDEN = {
 }
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A notebook that need not be run whole: the numbers of the cells that its parts need, in order.
+
+    `answers` has a part for every check, under the number of its cell. `shown` are the worked examples whose outputs
+    depend on the student's cells; `before` are the cells that these need, themselves among them.
+    """
+
+    answers: Mapping[int, Sequence[int]]
+    shown: Sequence[int]
+    before: Sequence[int]
+
+
 def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
-    """For every check the cells that its answer needs, in order, without comments and spacing; None as `needed`."""
-    if (parts := needed(cells)) is None:
+    """For every check the cells that its answer needs, in order, without comments and spacing; None as `cut`."""
+    if (found := cut(cells)) is None:
         return None
+    return {cells[k].check: plain(cells, part) for k, part in found.answers.items()}
+
+
+def plain(cells: Sequence[Cell], part: Iterable[int]) -> tuple[str, ...]:
+    """The cells of a part, without comments and spacing."""
     texts = parse_cells([cell.source for cell in cells]) or []
-    return {check: tuple(texts[k].plain for k in part) for check, part in parts.items()}
+    return tuple(texts[k].plain for k in part)
 
 
-def needed(cells: Sequence[Cell]) -> dict[str, list[int]] | None:
-    """For every check the numbers of the cells that its answer needs.
+def cut(cells: Sequence[Cell]) -> Cut | None:
+    """What the answers of a notebook need, and what its worked examples.
 
     None when the notebook has to be run whole: it does more than define, or nobody can tell what it does.
     """
     if (texts := parse_cells([cell.source for cell in cells])) is None:
         return None
     names = [text.names for text in texts]
-    own = _own(cells)
+    own, examples = _own(cells), [k for k, cell in enumerate(cells) if cell.example]
     redefined = {name for k in own for name in names[k].binds - names[k].imports.keys()}
     makers = {maker for maker in MAKERS | PURE if maker.split(".")[0] not in redefined}
     if not all(_only_defines(texts[k].tree, makers) and not HIDDEN & names[k].uses for k in own):
         return None
+    made = frozenset[str]().union(*(names[k].binds for k in examples))
+    if any(_altered(texts[k]) & made for k in own):
+        return None  # what a worked example has made is another thing then
     known = set(dir(builtins)).union(*(n.binds for n in names))
     if any(names[k].uses - known for k in own):
         return None  # it stops with an error, which its author should see
-    meanings = _own_meanings(cells, names)
-    if any(cell.example and names[k].uses & meanings for k, cell in enumerate(cells)):
-        return None  # what this worked example shows, only a run can tell
-    return {cell.check: _needs(k, names) for k, cell in enumerate(cells) if cell.check}
+    changed = [replace(n, binds=n.binds | changes) for n, changes in zip(names, _changes(texts), strict=True)]
+    unsure = _own_meanings(cells, names)
+    before = {k: _needs(k, changed) for k in examples} if unsure else {}
+    shown = [k for k, part in before.items() if any(names[j].binds & unsure for j in set(part) & set(own))]
+    return Cut(
+        {k: _needs(k, names) for k, cell in enumerate(cells) if cell.check},
+        shown,
+        sorted({j for k in shown for j in (*before[k], k)}),
+    )
 
 
 def _own(cells: Sequence[Cell]) -> list[int]:
@@ -198,14 +225,28 @@ def _receivers(tree: ast.Module) -> set[str]:
     return {_dotted(function).partition(".")[0] for function in calls if isinstance(function, ast.Attribute)}
 
 
+def _altered(text: CellText) -> set[str]:
+    """The names from before whose objects a cell may change: it sets an entry in them, or adds to them.
+
+    What its functions do, they do when they are called.
+    """
+    outside = (node for part in text.tree.body if not isinstance(part, ast.FunctionDef) for node in ast.walk(part))
+    targets = {
+        node.target if isinstance(node, ast.AugAssign) else node.value
+        for node in outside
+        if isinstance(node, ast.AugAssign) or isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
+    }
+    return {target.id for target in targets if isinstance(target, ast.Name)} - text.names.fresh
+
+
 def _needs(check: int, names: Sequence[Names]) -> list[int]:
-    """The cells before a check that give the names it needs their meaning, and the cells that these need; in order.
+    """The cells before a check, or another cell, that give the names it needs their meaning, and the cells that these need; in order.
 
     A cell reads names when it runs. Its functions read them when they are called, which is at the check.
     """
     cells: set[int] = set()
     visited: set[tuple[str, int]] = set()
-    todo = [(name, check) for name in names[check].uses]
+    todo = [(name, check) for name in names[check].uses - names[check].fresh]
     while todo:
         name, place = todo.pop()
         if (name, place) in visited:
@@ -230,6 +271,17 @@ def _meaning(name: str, names: Sequence[Names]) -> list[int]:
         return binders[:1]
     last = max((k for k in binders if name in names[k].fresh), default=0)
     return [k for k in binders if k >= last]
+
+
+def that_define(cells: Sequence[Cell], instead: Sequence[Cell]) -> tuple[Cell, ...]:
+    """The cells; where an own one does more than define, the cell that stands in its place in the others."""
+    own, pairs = set(_own(cells)), enumerate(zip(cells, instead, strict=True))
+    return tuple(other if k in own and not _surely_defines(cell.source) else cell for k, (cell, other) in pairs)
+
+
+def _surely_defines(source: str) -> bool:
+    texts = parse_cells([source])
+    return texts is not None and _only_defines(texts[0].tree, MAKERS | PURE)
 
 
 def _only_defines(tree: ast.Module, makers: Collection[str]) -> bool:

@@ -31,7 +31,7 @@ from grader.jax_versions import timeouts
 from grader.judging.behaviour import Execution, specs_due
 from grader.judging.compilations import Compilation
 from grader.judging.judge import judge
-from grader.judging.together import job_of
+from grader.judging.together import run_through
 from grader.processes.launch import Launch, launch_of
 from grader.programs.execution import Failed, Ran, Result
 from grader.programs.program import Program
@@ -147,11 +147,14 @@ class Judge:
 
 def _launch(script: Script, case: Case, ask: Callable[[dict[str, Any]], dict[str, Any]]) -> Launch:
     """The launch of a script, as a launcher reports it."""
-    reply = ask({**job_of(script, case), "arguments": to_json(dict(case.arguments))})
-    try:
-        return launch_of(reply)
-    except ValueError as error:
-        raise Ended(f"The processes answered what is no answer: {error}") from error
+
+    def launched(job: dict[str, Any]) -> Launch:
+        try:
+            return launch_of(ask({**job, "arguments": to_json(job["arguments"])}))
+        except ValueError as error:
+            raise Ended(f"The processes answered what is no answer: {error}") from error
+
+    return run_through(script, case, launched)
 
 
 def _compiled(compilers: Template, doubts: list[Ended], asked: Request) -> Fit:

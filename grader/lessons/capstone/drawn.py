@@ -65,7 +65,7 @@ def state_drawn(draw: Draw, sizes: Mapping[str, int]) -> dict:
         "params": params,
         "mean": {name: like(leaf, 1 / 64) for name, leaf in params.items()},
         "square": {name: like(leaf, 1 / 512, positive=True) for name, leaf in params.items()},
-        "count": Array(np.int32(draw.rng.integers(3, 8)), P()),
+        "count": Array(np.int32(draw.rng.integers(6, 12)), P()),
     }
 
 

@@ -34,7 +34,7 @@ NORMS = [name for name in AXES if name.endswith("norm")]
 SIZES = {"layers": 2, "vocabulary": 48, "width": 64, "heads": 8, "kv_heads": 4, "head": 8, "hidden": 128}
 EPSILON = 1e-5  # under the root of RMSNorm
 THETA = 10_000.0  # the base of the rotary angles
-RATE, WARMUP = 0.01, 10  # AdamW: the learning rate after so many steps, to which it rises
+RATE, WARMUP = 0.001, 10  # AdamW: the learning rate after so many steps, to which it rises
 BETA1, BETA2, TINY, DECAY, LIMIT = 0.9, 0.95, 1e-8, 0.1, 1.0  # LIMIT: the norm to which gradients are clipped
 
 
@@ -105,8 +105,8 @@ def mean_loss(params, tokens, targets):
 
 def started(params) -> dict:
     """The state of training before its first step: parameters, Adam's two moments, the number of steps done."""
-    zeros = jax.tree.map(jnp.zeros_like, params)
-    return {"params": params, "mean": zeros, "square": zeros, "count": jnp.zeros((), jnp.int32)}
+    mean, square = (jax.tree.map(jnp.zeros_like, params) for _ in range(2))  # of each its own: no array is donated twice
+    return {"params": params, "mean": mean, "square": square, "count": jnp.zeros((), jnp.int32)}
 
 
 def adamw(state, gradients):

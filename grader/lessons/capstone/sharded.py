@@ -113,20 +113,24 @@ def squares(gradients):
     return lax.psum(parts, ("data", "model")) + sum(jnp.sum(gradients[name] ** 2) for name in NORMS)
 
 
-def local_step(state, tokens, targets):
-    """One step on microbatches [M, B, T]: (new state, loss)."""
+def accumulated(params, tokens, targets):
+    """(loss, gradients) of microbatches [M, b, T] as of one batch: each a part of the mean over all real tokens."""
     real = lax.psum(jnp.sum(targets >= 0), "data")
 
-    def share(params, rows):
-        return lax.psum(jnp.sum(token_losses(local_logits(params, rows[0]), rows[1])), "data") / real
+    def part(params, tokens, targets):
+        return lax.psum(jnp.sum(token_losses(local_logits(params, tokens), targets)), "data") / real
 
     def added(so_far, rows):
-        return jax.tree.map(jnp.add, so_far, jax.value_and_grad(share)(state["params"], rows)), None
+        return jax.tree.map(jnp.add, so_far, jax.value_and_grad(part)(params, *rows)), None
 
-    nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, state["params"])
-    (loss, gradients), _ = lax.scan(added, nothing, (tokens, targets))
-    norm = jnp.sqrt(squares(gradients))
-    return adamw(state, clipped(gradients, norm)), loss
+    nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
+    return lax.scan(added, nothing, (tokens, targets))[0]
+
+
+def local_step(state, tokens, targets):
+    """One step on microbatches [M, b, T]: (new state, loss)."""
+    loss, gradients = accumulated(state["params"], tokens, targets)
+    return adamw(state, clipped(gradients, jnp.sqrt(squares(gradients)))), loss
 
 
 def sharded_step(mesh: Mesh):

@@ -35,7 +35,7 @@ def examples(lines: list[str], letters: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def batch_at(position: int, key_data: int, rows: int, micro: int, pair: tuple[np.ndarray, np.ndarray]):
-    """Batch number `position` of the run with this seed: tokens and targets [micro, rows, LONGEST].
+    """Batch number `position` of the run with this seed: tokens and targets [micro, rows, T].
 
     The lines come shuffled anew in every pass; the same seed and position give the same batch on any machine.
     """
@@ -44,4 +44,4 @@ def batch_at(position: int, key_data: int, rows: int, micro: int, pair: tuple[np
     passes = range(begin // count, (begin + rows * micro - 1) // count + 1)
     order = np.concatenate([np.random.default_rng([key_data, number]).permutation(count) for number in passes])
     chosen = order[begin - passes[0] * count :][: rows * micro]
-    return tuple(array[chosen].reshape(micro, rows, LONGEST) for array in pair)
+    return tuple(array[chosen].reshape(micro, rows, -1) for array in pair)
