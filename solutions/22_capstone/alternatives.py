@@ -62,6 +62,21 @@ def plain_losses(logits, targets):
     return jnp.where(targets < 0, 0.0, top + total - picked)
 
 
+def plain_step(state, tokens, targets):
+    """On a device: microbatches in a Python loop, sums of losses and of tokens side by side; the division last."""
+
+    def total(params, tokens, targets):
+        return lax.psum(plain_losses(plain_logits(params, tokens), targets).sum(), "data")
+
+    each = [jax.value_and_grad(total)(state["params"], *rows) for rows in zip(tokens, targets, strict=True)]
+    n = lax.psum((targets >= 0).sum(), "data")
+    value, slopes = jax.tree.map(lambda *leaves: sum(leaves) / n, *each)
+    copies = lax.axis_size("data") * lax.axis_size("model")  # every copy counts for its part
+    parts = sum(jnp.sum(g**2) / (copies if name in SCALES else 1) for name, g in slopes.items())
+    norm = jnp.sqrt(lax.psum(parts, ("data", "model")))
+    return adamw(state, clipped(slopes, norm)), value  # noqa: F821 - the lesson's own
+
+
 def specs__by_table(axes, lengths, mesh):
     """Written down, without a last None; the bytes by what each device has of every dimension."""
     sizes = {None: 1, **mesh}
@@ -131,21 +146,11 @@ def gradients__own_part(params, tokens, targets, *, mesh):
 
 
 def step__one_by_one(state, tokens, targets, *, mesh):
-    """Microbatches in a Python loop, sums of losses and of tokens side by side; the division comes last."""
-
-    def body(state, tokens, targets):
-        def total(params, tokens, targets):
-            return lax.psum(plain_losses(plain_logits(params, tokens), targets).sum(), "data")
-
-        each = [jax.value_and_grad(total)(state["params"], *rows) for rows in zip(tokens, targets, strict=True)]
-        n = lax.psum((targets >= 0).sum(), "data")
-        value, slopes = jax.tree.map(lambda *leaves: sum(leaves) / n, *each)
-        weight = {name: 1 / mesh.size if name in SCALES else 1 for name in slopes}  # every copy counts for its part
-        norm = jnp.sqrt(lax.psum(sum(weight[name] * jnp.sum(g**2) for name, g in slopes.items()), ("data", "model")))
-        return adamw(state, clipped(slopes, norm)), value  # noqa: F821 - the lesson's own
-
+    """Without a scan over the microbatches."""
     rows = P(None, "data")
-    return jax.shard_map(body, mesh=mesh, in_specs=(STATE, rows, rows), out_specs=(STATE, P()))(state, tokens, targets)
+    return jax.shard_map(plain_step, mesh=mesh, in_specs=(STATE, rows, rows), out_specs=(STATE, P()))(
+        state, tokens, targets
+    )
 
 
 def curve__compiled_ahead(state, batches, mesh):
@@ -153,7 +158,9 @@ def curve__compiled_ahead(state, batches, mesh):
     lies = jax.tree.map(lambda spec: NamedSharding(mesh, spec), (STATE, P()))
 
     def go(state, tokens, targets):
-        return step(state, tokens, targets, mesh=mesh)  # noqa: F821 - the lesson's own, of the gate before
+        rows = P(None, "data")
+        body = jax.shard_map(plain_step, mesh=mesh, in_specs=(STATE, rows, rows), out_specs=(STATE, P()))
+        return body(state, tokens, targets)
 
     first = jax.tree.leaves(state)
     with grader.compilations() as made:
