@@ -112,7 +112,7 @@ HIDDEN = {
 
 
 @dataclass(frozen=True)
-class Parts:
+class Needed:
     """A notebook that need not be run whole: the numbers of the cells that its parts need, in order.
 
     `answers` has a part for every check, under the number of its cell. `shown` are the worked examples whose outputs
@@ -137,7 +137,7 @@ def plain_texts(cells: Sequence[Cell], part: Iterable[int]) -> tuple[str, ...]:
     return tuple(texts[k].plain for k in part)
 
 
-def parts_of(cells: Sequence[Cell]) -> Parts | None:
+def parts_of(cells: Sequence[Cell]) -> Needed | None:
     """What the answers of a notebook need, and what its worked examples.
 
     None when the notebook has to be run whole: it does more than define, or nobody can tell what it does.
@@ -160,7 +160,7 @@ def parts_of(cells: Sequence[Cell]) -> Parts | None:
     unsure = _own_meanings(cells, names)
     before = {k: _needs(k, changed) for k in examples} if unsure else {}
     shown = [k for k, part in before.items() if any(names[j].binds & unsure for j in set(part) & set(own))]
-    return Parts(
+    return Needed(
         {k: _needs(k, names) for k, cell in enumerate(cells) if cell.check},
         shown,
         sorted({j for k in shown for j in (*before[k], k)}),
