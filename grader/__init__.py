@@ -2,14 +2,17 @@
 
 from grader import draw
 from grader.arrays.devices import eight_devices
+from grader.arrays.meshes import put
 from grader.arrays.ratios import ratios
 from grader.check import check
 from grader.chips.report import communication
 from grader.first_cell import welcome
 from grader.guide.guesses import guess
 from grader.guide.hints import hint, reset
+from grader.guide.pieces import mine
 from grader.guide.progress import progress
 from grader.guide.receipts import hand_in
+from grader.guide.refusals import attempt
 from grader.guide.scoreboard import scoreboard
 from grader.processes.launch import launch
 from grader.processes.trial import trial
@@ -19,6 +22,7 @@ from grader.reviews.asking import review
 from grader.watch import watch
 
 __all__ = [
+    "attempt",
     "check",
     "communication",
     "compilations",
@@ -28,7 +32,9 @@ __all__ = [
     "hand_in",
     "hint",
     "launch",
+    "mine",
     "progress",
+    "put",
     "ratios",
     "replay",
     "reset",

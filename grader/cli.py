@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 
 ELSEWHERE = (
-    "`grader launch SCRIPT`, `grader progress` and `grader chips` work everywhere; all other commands are an "
+    "`grader launch SCRIPT`, `grader progress`, `grader certificate NAME` and `grader chips` work everywhere; all other commands are an "
     "instructor's, and need a clone of the course's repository and what `make grade` installs there"
 )
 
@@ -19,6 +20,8 @@ def main() -> None:
         sys.exit(_launch(sys.argv[2:]))
     if sys.argv[1:2] == ["progress"]:
         sys.exit(_progress(sys.argv[2:]))
+    if sys.argv[1:2] == ["certificate"]:
+        sys.exit(_certificate(sys.argv[2:]))
     if sys.argv[1:2] == ["chips"]:
         sys.exit(_chips(sys.argv[2:]))
     try:
@@ -60,6 +63,62 @@ def _progress(arguments: Sequence[str]) -> int:
     )
     print(progress())
     return 0
+
+
+def _certificate(arguments: Sequence[str]) -> int:
+    """Write the page of one who has passed the capstone; return the exit status: 1 where gates are open."""
+    from grader.certificate import Certificate, own_points
+
+    options = _certificate_options().parse_args(arguments)
+    if not options.name.strip():
+        print("grader: Whose certificate? Give the name that is to stand on it.", file=sys.stderr)
+        return 2
+    try:
+        points = own_points() if options.student is None else _graded_points(options.student)
+    except LookupError as error:
+        print(f"grader: {error.args[0]}", file=sys.stderr)
+        return 2
+    certificate = Certificate(options.name.strip(), f"{date.today():%Y-%m-%d}", points, options.student is not None)
+    if certificate.open_gates:
+        print(f"Not yet: open are the gates {', '.join(certificate.open_gates)} of the capstone, lesson 22.")
+        return 1
+    try:
+        options.to.write_text(certificate.page(), encoding="utf-8")
+    except OSError as error:
+        print(f"grader: {options.to} cannot be written: {error.strerror}. Name another with --to.", file=sys.stderr)
+        return 2
+    print(f"wrote {options.to}")
+    return 0
+
+
+def _certificate_options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "grader certificate",
+        description="One page, all in one file, for who has passed the capstone: from your own record of checks, or, for "
+        "an instructor, from the gradebook of the class.",
+    )
+    parser.add_argument("name", metavar="NAME", help="the name that is to stand on it")
+    parser.add_argument("--student", metavar="ID", help="a student of the class whose gradebook is here")
+    parser.add_argument("--to", type=Path, default=Path("certificate.html"), help="the file to write")
+    return parser
+
+
+def _graded_points(student: str) -> Mapping[str, tuple[float, float]]:
+    """What the gradebook of the class says of a student. Raises LookupError where it says nothing, or is not here."""
+    try:
+        from grader.classroom.commands import Trouble, root_of
+        from grader.classroom.report.papers import papers_of
+    except ModuleNotFoundError as error:
+        raise LookupError(f"{ELSEWHERE} (there is no {error.name} here).") from None
+    try:
+        papers = papers_of(root_of(Path.cwd()))
+    except Trouble as trouble:
+        raise LookupError(str(trouble)) from None
+    own = [paper for of_lesson in papers.values() for paper in of_lesson if paper.student == student]
+    if not own:
+        known = sorted({paper.student for of_lesson in papers.values() for paper in of_lesson})
+        raise LookupError(f"Nothing of {student!r} is graded here. Graded are: {', '.join(known) or 'none'}.")
+    return {name: (points, paper.worth[name]) for paper in own for name, points in paper.points.items()}
 
 
 def _chips(arguments: Sequence[str]) -> int:

@@ -11,8 +11,9 @@ import textwrap
 from dataclasses import dataclass
 
 from grader.arrays.ratios import as_html, as_text
-from grader.arrays.words import as_inline_html
+from grader.arrays.words import as_inline_html, one_line
 from grader.exercises.verdict import Outcome, Score, Verdict
+from grader.programs.origins import LONGEST_LINE, Line
 
 GOOD, PART, BAD, OPEN = (
     "#1a7f4b",
@@ -21,6 +22,7 @@ GOOD, PART, BAD, OPEN = (
     "#5b6470",
 )  # white text on any of them has a contrast of 4.5 and more
 WIDTH = 92
+NO_LINES = "<!-- the lines of the cell -->"  # where a card shows them once they are known
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ def plain_card(verdict: Verdict, offer: Offer | None = None) -> str:
     if not verdict.passed:
         lines += ["", *(_wrapped(part) for part in verdict.words.split("\n"))]
         lines += ["", *as_text(verdict.ratios), ""] if verdict.ratios else []
+        lines += ["", *lines_as_text(verdict), ""] if verdict.lines else []
         lines += [f"In the case: {verdict.where}"] if verdict.where else []
     lines += [_score(verdict.score)] if verdict.score else []
     if verdict.orders:
@@ -103,6 +106,7 @@ def card(verdict: Verdict, offer: Offer | None = None) -> str:
     if not verdict.passed:
         parts += [
             _paragraphs(verdict.words),
+            lines_as_html(verdict),
             as_html(verdict.ratios) if verdict.ratios else "",
             _where(verdict),
             _picture(verdict),
@@ -142,6 +146,54 @@ def _steps(verdict: Verdict) -> str:
 def _paragraphs(words: str) -> str:
     shown = (as_inline_html(p).replace("\n- ", "<br>– ") for p in re.split(r"\n\s*\n", words))
     return "".join(f'<p style="margin:.5em 0">{p}</p>' for p in shown)
+
+
+def with_lines_shown(card: str, verdict: Verdict) -> str:
+    """A card that was drawn before its verdict had lines, with these."""
+    return card.replace(NO_LINES, lines_as_html(verdict), 1)
+
+
+def lines_as_html(verdict: Verdict) -> str:
+    """The student's own lines, what is meant in them underlined; of strangers' text nothing but letters is left."""
+    if not verdict.lines:
+        return NO_LINES if verdict.blamed else ""
+    return f'<div style="margin:.5em 0">{"".join(map(_line, _leads(verdict), verdict.lines))}</div>'
+
+
+def _line(lead: str, line: Line) -> str:
+    before, meant, after = map(html.escape, _in_three(line))
+    underlined = f'<u style="text-decoration:underline 2px;text-underline-offset:3px">{meant}</u>' if meant else ""
+    return (
+        f"<div>{lead}</div>"
+        '<code dir="ltr" style="display:block;unicode-bidi:isolate;white-space:pre;overflow:auto;'
+        f'padding:.15em .5em">{before}{underlined}{after}</code>'
+    )
+
+
+def _in_three(line: Line) -> tuple[str, str, str]:
+    """A line before, in and behind what is meant."""
+    text = one_line(line.text, LONGEST_LINE)
+    return text[: line.start], text[line.start : line.end], text[line.end :]
+
+
+def _leads(verdict: Verdict) -> list[str]:
+    """What is said of each line before it is shown."""
+    most = bool(verdict.blamed and verdict.blamed.most)
+    return [
+        ("Most of it is sent in" if most else "In") + f" your cell, line {line.number}"
+        f"{', on the way back of its gradient' if line.backward else ''}:"
+        for line in verdict.lines
+    ]
+
+
+def lines_as_text(verdict: Verdict) -> list[str]:
+    """The student's own lines, each with what is said of it before, and marks under what is meant."""
+    shown = []
+    for lead, line in zip(_leads(verdict), verdict.lines, strict=True):
+        before, meant, after = _in_three(line)
+        marks = f"\n    {' ' * len(before)}{'^' * len(meant)}" if meant else ""
+        shown.append(f"{lead}\n    {before}{meant}{after}{marks}")
+    return shown
 
 
 def _where(verdict: Verdict) -> str:

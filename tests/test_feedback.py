@@ -16,8 +16,9 @@ from grader import feedback
 from grader.arrays.blocks import blocks
 from grader.arrays.ratios import Ratio
 from grader.arrays.words import as_inline_html
-from grader.exercises.verdict import Outcome, Score, Verdict
+from grader.exercises.verdict import Blamed, Outcome, Score, Verdict
 from grader.lessons import EXERCISES
+from grader.programs.origins import LONGEST_LINE, Line
 from grader.reviews.question import Text
 
 HOSTILE = "<script>alert(1)</script> `<b>x</b>`"
@@ -88,6 +89,27 @@ def test_an_open_card_says_so_once():
     assert "○ chips" in feedback.card(CARDS["partly_open"])
 
 
+def test_a_students_line_is_shown_as_letters_and_nothing_else():
+    """Markup, characters that turn the writing round or steer a terminal, and columns that lie outside of the text."""
+    text = 'f("</code><script>alert(1)</script>\u202e\x1b[2J\x00 <u>`*x*`", \u05d0)' + "z" * 10_000
+    for start, end in ((0, 5), (0, LONGEST_LINE), (90, 3), (0, 10_000)):
+        lined = verdict("Wrong.", lines=(Line(7, text, start, end),))
+        card, plain = feedback.card(lined), feedback.plain_card(lined)
+        assert "<script" not in card and card.count("<u") <= 1 and card.count("</code>") == 2
+        assert not {"\u202e", "\x1b", "\x00"} & {*card, *plain}
+        assert "z" * LONGEST_LINE not in card and len(plain) < 600
+
+
+def test_lines_come_into_a_card_that_is_drawn_already():
+    blamed = Blamed(0, (0,), ("all_reduce",), most=True)
+    bare, lined = verdict("Wrong.", blamed=blamed), verdict("Wrong.", blamed=blamed, lines=LINES)
+    assert feedback.with_lines_shown(feedback.card(bare), lined) == feedback.card(lined)
+    assert "cell, line" not in feedback.card(bare)
+    told = feedback.plain_card(lined).splitlines()
+    assert told[5:8] == ["Most of it is sent in your cell, line 7:", f"    {LINES[0].text}", " " * 12 + "^" * 23]
+
+
+LINES = (Line(7, 'total = jax.lax.psum(part, "y")', 8, 31),)
 HALVES = [blocks((4, 2), P("x"), {"x": 4}, value=np.full((4, 2), value)) for value in (1, 2)]
 WRONG = "The parts are not added up:\n- Which `psum` is missing?\n- Is it `x < y`?"
 CARDS = {
@@ -100,6 +122,7 @@ CARDS = {
         expected=HALVES[0],
         found=HALVES[1],
     ),
+    "not_yet_with_a_line": verdict(WRONG, lines=LINES, blamed=Blamed(0, (0,), ("all_reduce",)), where="mesh x=4"),
     "open": Verdict("case3", (Outcome.left_open("case3", "open", 4, "`case3` is still the starter."),)),
     "partly_open": Verdict(
         "read_devices",

@@ -92,6 +92,18 @@ class PerProcess:
     values: tuple[Any, ...]
 
 
+@dataclass(frozen=True)
+class PerLife:
+    """An argument that differs between the run that is killed and the one that goes on; a reference is given both."""
+
+    values: tuple[Any, ...]
+
+
+def given_in(life: int, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of one of the two runs."""
+    return {name: a.values[life] if isinstance(a, PerLife) else a for name, a in arguments.items()}
+
+
 def given_to(number: int, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of one process."""
     return {name: a.values[number] if isinstance(a, PerProcess) else a for name, a in arguments.items()}
@@ -101,7 +113,7 @@ def built(argument: Any) -> Any:
     """What a description describes; anything else as it is, lists and dicts item by item."""
     if isinstance(argument, (OnMesh, OnDevices, Sketch)):
         return argument.built()
-    if isinstance(argument, PerProcess):
+    if isinstance(argument, (PerProcess, PerLife)):
         return list(argument.values)
     if isinstance(argument, (list, tuple)) and not isinstance(argument, P):  # a spec is a tuple on an older JAX
         return type(argument)(map(built, argument))

@@ -55,7 +55,18 @@ def aval(shape: tuple[int, ...], dtype: Any, spec: P, mesh: Mesh | AbstractMesh)
 
 
 def put(value: Any, spec: P, mesh: Mesh) -> jax.Array:
-    """The array with these values, laid out by `spec` over `mesh`."""
+    """The array with these values, laid out by `spec` over `mesh`: `device_put` with a `NamedSharding`.
+
+    Args:
+      value: an array of NumPy's or of JAX's, or a number.
+      spec: what cuts each of its dimensions, a `PartitionSpec`.
+      mesh: the devices, in a grid with named axes.
+
+    Example:
+      >>> line = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+      >>> grader.put(np.arange(16), P("x"), line).addressable_shards[5].data
+      Array([10, 11], dtype=int32)
+    """
     return jax.device_put(value, NamedSharding(mesh, spec))
 
 

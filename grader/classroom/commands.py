@@ -114,6 +114,11 @@ def progress() -> None:  # the same
 
 
 @app.command()
+def certificate() -> None:  # the same
+    """Write the page of one who has passed the capstone."""
+
+
+@app.command()
 def chips() -> None:  # the same
     """List the TPU pods that programs are compiled for without them."""
 

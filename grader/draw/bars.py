@@ -1,21 +1,26 @@
 """Bars side by side: bytes, memory or time of several ways to do the same, each made of its parts.
 
-Drawn from `Bars`, which is facts: for each alternative its parts and how much each is.
+A collective has the same colour in every picture; over other axes of the mesh it is ruled besides. Drawn from `Bars`,
+which is facts: for each alternative its parts and how much each is.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLOURS, EDGE, INK, PAGE, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, INK, OF_KIND, PAGE, Picture, inches_of, sheet
 from grader.programs.report import Report
 
 LONG, HIGH, APART = 4.2, 0.3, 0.16  # inches: the longest bar, a bar's height, the space below it
+RULED = 0.07  # inches from one rule to the next
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,25 @@ def sent_by_kind(report: Report) -> dict[str, int]:
     return {kind: sent for kind, sent in sums.items() if sent}
 
 
-def _drawn(facts: Bars, title: str):
+def looks(kinds: Sequence[str]) -> dict[str, tuple[str, int]]:
+    """The colour of each part, and how many other parts before it have the same: a collective's over other axes."""
+    known = {kind: OF_KIND[name] for kind in kinds if (name := kind.split(" ")[0]) in OF_KIND}
+    free = itertools.cycle(colour for colour in COLOURS if colour not in known.values())
+    colours = [known.get(kind) or next(free) for kind in kinds]
+    return {
+        kind: (colour, colours[:k].count(colour)) for k, (kind, colour) in enumerate(zip(kinds, colours, strict=True))
+    }
+
+
+def _draw_part(ax: Axes, box: tuple[float, float, float, float], look: tuple[str, int], gid: str = "") -> None:
+    (x, y, wide, high), (colour, nth) = box, look
+    ax.add_patch(Rectangle((x, y), wide, high, facecolor=colour, edgecolor=INK, linewidth=EDGE, gid=gid))
+    if nth:
+        rules = np.arange(x + RULED / nth, x + wide, RULED / nth)
+        ax.vlines(rules, y, y + high, color=INK, linewidth=EDGE)
+
+
+def _drawn(facts: Bars, title: str) -> Figure:
     longest = max(facts.totals.values()) or 1.0
     left = 0.2 + inches_of(facts.parts)
     totals = {name: f"{amount(total)} {facts.unit}" for name, total in facts.totals.items()}
@@ -105,21 +128,17 @@ def _drawn(facts: Bars, title: str):
     bottom = top + len(facts.parts) * (HIGH + APART)
     figure, ax = sheet(wide, bottom + 0.3 * len(kinds) + 0.1)
     ax.text(0.05, 0.15, title, fontsize=10, color=PAGE, va="center")
-    colour = {kind: COLOURS[k % len(COLOURS)] for k, kind in enumerate(facts.kinds)}
+    look = looks(facts.kinds)
     for row, (name, parts) in enumerate(facts.parts.items()):
         x, y = left, top + row * (HIGH + APART)
         ax.text(left - 0.1, y + HIGH / 2, name, fontsize=9, color=PAGE, ha="right", va="center")
         for part, size in parts.items():
             length = LONG * size / longest
-            ax.add_patch(
-                Rectangle(
-                    (x, y), length, HIGH, facecolor=colour[part], edgecolor=INK, linewidth=EDGE, gid=f"{name}: {part}"
-                )
-            )
+            _draw_part(ax, (x, y, length, HIGH), look[part], f"{name}: {part}")
             x += length
         ax.text(x + 0.08, y + HIGH / 2, totals[name], fontsize=9, color=PAGE, va="center")
     for k, kind in enumerate(kinds):
         y = bottom + 0.3 * k + 0.06
-        ax.add_patch(Rectangle((left, y), 0.22, 0.17, facecolor=colour[kind], edgecolor=INK, linewidth=EDGE))
+        _draw_part(ax, (left, y, 0.22, 0.17), look[kind])
         ax.text(left + 0.32, y + 0.09, kind, fontsize=8.5, color=PAGE, va="center")
     return figure

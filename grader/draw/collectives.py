@@ -1,7 +1,7 @@
 """A collective as a picture: what every device holds before it, and what it holds afterwards.
 
 Devices are rows. A number afterwards has the colour of the device it came from; one that was made of several
-has a band for each; one that came from nobody is on no colour.
+has a band for each below it; one that came from nobody is on no colour.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import blocks_of
-from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, SMALL, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, SMALL, Picture, inches_of, sheet
 from grader.programs.buffers import Step, ran
 
-CELL, GAP, LABEL, TITLE = 0.24, 0.1, 0.72, 0.3  # inches: a cell's height, between devices, their names, a heading
+CELL, GAP, LABEL, TITLE = 0.26, 0.1, 0.72, 0.3  # inches: a cell's height, between devices, their names, a heading
+STRIP = 0.08  # inches: the height of the bands below a number that was made of several
 
 
 def collective(body: Callable[[Any], Any], array: jax.Array, name: str) -> Picture:
@@ -146,25 +147,20 @@ def _block(ax: Axes, block: np.ndarray, whose: np.ndarray, left: float, top: flo
         row, column = divmod(place, grid.shape[1])
         x, y = left + column * wide, top + row * CELL
         makers = np.flatnonzero(whose[:, place])
+        strip = CELL if len(makers) == 1 else STRIP
         for band, device in enumerate(makers):
             ax.add_patch(
                 Rectangle(
-                    (x + band * wide / len(makers), y),
+                    (x + band * wide / len(makers), y + CELL - strip),
                     wide / len(makers),
-                    CELL,
+                    strip,
                     linewidth=0,
                     facecolor=COLOURS[device % len(COLOURS)],
                 )
             )
-        ax.add_patch(
-            Rectangle(
-                (x, y),
-                wide,
-                CELL,
-                facecolor="none",
-                edgecolor=INK if len(makers) else FAINT,
-                linewidth=EDGE,
-            )
-        )
-        ink = INK if len(makers) else PAGE
-        ax.text(x + wide / 2, y + CELL / 2, f"{value:g}", ha="center", va="center", fontsize=7.5, color=ink)
+        alone = len(makers) == 1
+        frame = INK if alone else QUIET if len(makers) else FAINT
+        ax.add_patch(Rectangle((x, y), wide, CELL, facecolor="none", edgecolor=frame, linewidth=EDGE))
+        middle = y + (CELL - STRIP * (len(makers) > 1)) / 2
+        ink = INK if alone else PAGE
+        ax.text(x + wide / 2, middle, f"{value:g}", ha="center", va="center", fontsize=7.5, color=ink)

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, Picture, in_page, inches_of, script, sheet
+from grader.draw.shapes import Point
 from grader.draw.svg import drawn, element
 
 Pair = tuple[int, int]
-Point = tuple[float, float]  # across and down
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,10 @@ def film(table: Film | Sequence[Sequence[Any]], title: str = "", blocks: str = "
       step 1: device 0 A1, device 1 A0
     """
     facts = table if isinstance(table, Film) else Film(tuple(tuple(row) for row in table), blocks=blocks)
+    return Strip(_drawn_strip(facts, title), "\n".join(filter(None, [title, strip(facts)])))
+
+
+def _drawn_strip(facts: Film, title: str) -> Figure:
     wide, high = _cell(facts)
     gap = 0.34 if any(facts.sends) else 0.1
     left, top = 0.62, 0.5 if title else 0.25
@@ -110,12 +115,12 @@ def film(table: Film | Sequence[Sequence[Any]], title: str = "", blocks: str = "
     for d, x in enumerate(corners):
         ax.text(x + wide / 2, top - 0.08, f"device {d}", ha="center", va="bottom", fontsize=7.5, color=PAGE)
     for t, row in enumerate(facts.holds):
-        y = top + t * (high + gap)
-        ax.text(0.02, y + high / 2, f"step {t}", va="center", fontsize=8, color=PAGE)
+        y, gid = top + t * (high + gap), f"from step {t}"
+        ax.text(0.02, y + high / 2, f"step {t}", va="center", fontsize=8, color=PAGE, gid=gid)
         for d, x in enumerate(corners):
-            _draw_cell(ax, facts, row[d], facts.doing(t, d), (x, y, wide, high))
-        _draw_sends(ax, facts.sent(t), [x + wide / 2 for x in corners], y + high, gap)
-    return Picture(figure, "\n".join(filter(None, [title, strip(facts)])))
+            _draw_cell(ax, facts, row[d], facts.doing(t, d), (x, y, wide, high), gid)
+        _draw_sends(ax, facts.sent(t), [x + wide / 2 for x in corners], (y + high, gap), gid)
+    return figure
 
 
 def strip(facts: Film) -> str:
@@ -130,8 +135,16 @@ def strip(facts: Film) -> str:
 
 
 @dataclass(frozen=True, repr=False)
+class Strip(Picture):
+    """A film's steps one below the other, which buttons show one after the other."""
+
+    def _repr_html_(self) -> str:
+        return in_page(self.facts, self.svg(), script("steps.js"))
+
+
+@dataclass(frozen=True, repr=False)
 class Movie(Picture):
-    """A picture that moves three times round, then stands still at its first step, as it does on paper.
+    """A picture that moves, over and over, with buttons to go through it step by step; a strip where no script runs.
 
     It stands still from the start for who asked for less motion, and waits while the pointer is on it.
 
@@ -141,6 +154,10 @@ class Movie(Picture):
 
     steps: int
     travels: Mapping[str, tuple[Point, Point]]
+    still: Strip
+
+    def _repr_html_(self) -> str:
+        return in_page(self.facts, f"{self.still.svg()}{self.svg(';display:none')}", script("steps.js"))
 
     def svg(self, style: str = "") -> str:
         size, parts = drawn(self.figure)
@@ -169,8 +186,8 @@ def _motion(film: str, steps: int) -> str:
         f"@keyframes {film}-sent{{0%{{opacity:1;transform:none}}{share / 2:g}%{{opacity:1;transform:translate(var(--u),"
         f"var(--v))}}{share:g}%,100%{{opacity:1;transform:translate(var(--x),var(--y))}}}}"
         f"@media(prefers-reduced-motion:no-preference){{.{film}>g{{animation:{film}-shown {seconds:g}s step-end "
-        f"calc(var(--t)*1.2s) 3}}.{film}>g>g{{animation:{film}-sent {seconds:g}s linear calc(var(--t)*1.2s) 3}}"
-        f".{film}:hover g{{animation-play-state:paused}}}}</style>"
+        f"calc(var(--t)*1.2s) infinite}}.{film}>g>g{{animation:{film}-sent {seconds:g}s linear calc(var(--t)*1.2s) "
+        f"infinite}}.{film}:hover g{{animation-play-state:paused}}}}</style>"
     )
 
 
@@ -207,7 +224,8 @@ def turning(facts: Film, title: str = "") -> Movie:
             travels[f"sent {step} {a} {b}"] = _points(start, way), _points(start, _at(middle, radius, angles[b]))
             for part in _parts(row[a]):
                 _draw_sent(ax, facts, part, start, f"sent {step} {a} {b}")
-    return Movie(figure, "\n".join(filter(None, [title, strip(facts)])), len(facts.holds), travels)
+    words = "\n".join(filter(None, [title, strip(facts)]))
+    return Movie(figure, words, len(facts.holds), travels, Strip(_drawn_strip(facts, title), words))
 
 
 def _draw_sent(ax: Axes, facts: Film, part: Any, middle: Point, gid: str) -> None:
@@ -268,7 +286,9 @@ def _draw_cell(
         ax.text(x + wide / 2, y + high - 0.14, doing, ha="center", va="center", fontsize=7.5, color=ink, gid=gid)
 
 
-def _draw_sends(ax: Axes, pairs: Sequence[Pair], middles: Sequence[float], y: float, gap: float) -> None:
+def _draw_sends(ax: Axes, pairs: Sequence[Pair], middles: Sequence[float], across: Point, gid: str) -> None:
+    """Arrows between two rows: `across` says where the space between them begins, and how high it is."""
+    y, gap = across
     for a, b in pairs:
         far = abs(a - b) > 1
         ax.add_patch(
@@ -282,6 +302,7 @@ def _draw_sends(ax: Axes, pairs: Sequence[Pair], middles: Sequence[float], y: fl
                 alpha=0.5 if far else 1.0,
                 shrinkA=0,
                 shrinkB=0,
+                gid=gid,
             )
         )
 

@@ -5,6 +5,7 @@ Every picture is drawn from `Blocks`, which are facts; the same facts have a tex
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ from matplotlib.patches import Rectangle
 from grader.arrays.blocks import Blocks, Bounds, blocks_of
 from grader.arrays.numbers import close
 from grader.arrays.words import number, numbered, region
-from grader.draw.picture import COLOURS, EDGE, INK, PAGE, QUIET, SMALLEST, WRONG, Picture, sheet
+from grader.draw.picture import COLOURS, EDGE, INK, PAGE, QUIET, SMALLEST, WRONG, Picture, held_by, sheet
 
 
 def shards(array: Any, title: str = "") -> Picture:
@@ -59,6 +60,8 @@ def shards(array: Any, title: str = "") -> Picture:
 def devices(array: Any, title: str = "") -> Picture:
     """The grid of devices, each with the block it holds: rows are the mesh's first axis.
 
+    Devices that hold the same numbers share a colour. Those that should hold copies, and do not, are framed in red.
+
     Args:
       array: a jax.Array or `Blocks`.
       title: stands above the picture.
@@ -73,8 +76,10 @@ def devices(array: Any, title: str = "") -> Picture:
     """
     blocks = as_blocks(array)
     figure, ax = sheet(*_size(blocks))
-    _draw_devices(ax, blocks, title)
-    return Picture(figure, "\n".join(filter(None, [title, text(blocks)])))
+    unlike = _unlike(blocks)
+    _draw_devices(ax, blocks, title, _colours(blocks)[0], wrong=unlike)
+    claimed = f"  no copies, whatever the layout says: {numbered('device', unlike)}" if unlike else ""
+    return Picture(figure, "\n".join(filter(None, [title, text(blocks), claimed])))
 
 
 def compare(expected: Blocks, found: Blocks) -> Picture:
@@ -97,8 +102,10 @@ def compare(expected: Blocks, found: Blocks) -> Picture:
     """
     (w, h), (v, g) = _size(expected), _size(found)
     figure, ax = sheet(w + v + 0.5, max(h, g))
-    _draw_devices(ax, expected, "should hold")
-    _draw_devices(ax, found, "holds", left=w + 0.5, against=expected)
+    one, other = _colours(expected, found)
+    differ = [device for device in range(len(found.indices)) if not _same(found, expected, device)]
+    _draw_devices(ax, expected, "should hold", one)
+    _draw_devices(ax, found, "holds", other, wrong=differ, left=w + 0.5)
     return Picture(figure, f"should hold\n{text(expected)}\nholds\n{text(found)}")
 
 
@@ -134,7 +141,7 @@ def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
     figure.draw_without_rendering()  # so that each axes knows its place
     for left, right, sign in zip(axes, axes[1:], ("·", "="), strict=False):
         middle = (left.get_position().x1 + right.get_position().x0) / 2
-        figure.text(middle, 0.5, sign, fontsize=18, color=PAGE, ha="center", va="center")
+        figure.text(middle, 0.5, sign, fontsize=26 if sign == "·" else 18, color=PAGE, ha="center", va="center")
     if title:
         figure.suptitle(title, fontsize=11, color=PAGE, y=1.02, va="bottom")
     words = "\n".join(f"{name}: {text(part)}" for name, part in zip("ABC", parts, strict=True))
@@ -213,6 +220,7 @@ def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...]) -> None:
                 facecolor=COLOURS[colour % len(COLOURS)],
                 edgecolor=INK,
                 linewidth=EDGE,
+                gid=held_by(*who),
             )
         )
         sigma = "Σ " if blocks.partial_over else ""
@@ -227,6 +235,7 @@ def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...]) -> None:
             weight="bold",
             color=INK,
             zorder=3,
+            gid=held_by(*who),
         )
     _frame(ax, rows, columns)
 
@@ -283,33 +292,73 @@ def _size(blocks: Blocks) -> tuple[float, float]:
     return columns * (wide + 0.1), rows * (high + GAP) + HEADING + 0.05
 
 
-def _draw_devices(ax: Axes, blocks: Blocks, title: str, left: float = 0.0, against: Blocks | None = None) -> None:
+def _colours(*arrays: Blocks) -> list[list[str]]:
+    """By array and device: the same numbers have the same colour; where there are none, the same part of the whole."""
+    seen: list[Any] = []
+
+    def number_of(datum: Any) -> int:
+        for k, other in enumerate(seen):
+            if type(other) is type(datum) and (
+                close(datum, other) if isinstance(datum, np.ndarray) else datum == other
+            ):
+                return k
+        seen.append(datum)
+        return len(seen) - 1
+
+    return [
+        [COLOURS[number_of(_datum(blocks, d)) % len(COLOURS)] for d in range(len(blocks.indices))] for blocks in arrays
+    ]
+
+
+def _datum(blocks: Blocks, device: int) -> Any:
+    """What tells a device's numbers from others': themselves, or which part of the whole and of a sum they are."""
+    if blocks.values is not None:
+        return np.asarray(blocks.values[device])
+    place = np.unravel_index(device, tuple(blocks.mesh.values()) or (len(blocks.indices),))
+    summand = [int(k) for axis, k in zip(blocks.mesh, place, strict=False) if axis in blocks.partial_over]
+    return blocks.bounds(device), summand
+
+
+def _unlike(blocks: Blocks) -> list[int]:
+    """The devices that hold the same part of the whole as another one, and other numbers."""
+    if blocks.values is None or blocks.partial_over:
+        return []
+    groups = [
+        who for who in _holders(blocks).values() if any(not close(blocks.values[d], blocks.values[who[0]]) for d in who)
+    ]
+    return sorted(itertools.chain.from_iterable(groups))
+
+
+def _draw_devices(
+    ax: Axes, blocks: Blocks, title: str, colours: Sequence[str], wrong: Sequence[int] = (), left: float = 0.0
+) -> None:
     """Draw the grid into `ax`, whose units are inches from the top left, starting at `left`."""
     _, columns = _mesh_grid(blocks)
     wide, high = _cell(blocks)
-    colours = {index: COLOURS[k % len(COLOURS)] for k, index in enumerate(_holders(blocks))}
     ax.text(left + _size(blocks)[0] / 2, HEADING / 2, title, ha="center", va="center", fontsize=10, color=PAGE)
     for device, labels in enumerate(_all_labels(blocks)):
         row, column = divmod(device, columns)
         x, y = left + 0.05 + column * (wide + 0.1), HEADING + GAP + row * (high + GAP)
-        wrong = against is not None and not _same(blocks, against, device)
+        framed = device in wrong
         name = f"device {device}{' Σ' * bool(blocks.partial_over)}"
-        ax.text(x + wide / 2, y - 0.05, name, ha="center", va="bottom", fontsize=7.5, color=WRONG if wrong else PAGE)
+        ax.text(x + wide / 2, y - 0.05, name, ha="center", va="bottom", fontsize=7.5, color=WRONG if framed else PAGE)
         ax.add_patch(
             Rectangle(
                 (x, y),
                 wide,
                 high,
-                facecolor=colours[blocks.bounds(device)],
-                edgecolor=WRONG if wrong else INK,
-                linewidth=2 if wrong else EDGE,
-                gid=name if wrong else None,
+                facecolor=colours[device],
+                edgecolor=WRONG if framed else INK,
+                linewidth=2 if framed else EDGE,
+                gid=held_by(device, name=name * framed),
             )
         )
-        _write(ax, labels, x, y, wide / len(labels[0]), high / len(labels))
+        _write(ax, labels, (x, y, wide / len(labels[0]), high / len(labels)), held_by(device))
 
 
-def _write(ax: Axes, labels: list[list[str]], x: float, y: float, wide: float, high: float) -> None:
+def _write(ax: Axes, labels: list[list[str]], box: tuple[float, float, float, float], gid: str) -> None:
+    """Entries into a block; `box` is that of the first."""
+    x, y, wide, high = box
     for row, entries in enumerate(labels):
         for column, entry in enumerate(entries):
             ax.text(
@@ -320,6 +369,7 @@ def _write(ax: Axes, labels: list[list[str]], x: float, y: float, wide: float, h
                 va="center",
                 fontsize=7,
                 color=INK,
+                gid=gid,
             )
 
 

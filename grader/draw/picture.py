@@ -2,27 +2,59 @@
 
 A picture has no ground of its own. Lines and texts take the colour of the page's text, so that they are seen on a light
 page, on a dark one and on paper; blocks keep their colours, and what is written on them is dark.
+
+Where a device holds blocks of several arrays, a script lights them together when one is pointed at; where no script
+runs, the picture is the same and stands still.
 """
 
 from __future__ import annotations
 
+import functools
 import html
+import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from grader.draw.svg import FAINT, PAGE, QUIET, WRONG, drawn, element
 
-__all__ = ["COLOURS", "EDGE", "FAINT", "INK", "PAGE", "QUIET", "WRONG", "Picture", "inches_of", "sheet"]
+__all__ = [
+    "OF_KIND",
+    "COLOURS",
+    "EDGE",
+    "FAINT",
+    "INK",
+    "PAGE",
+    "QUIET",
+    "WRONG",
+    "Picture",
+    "held_by",
+    "inches_of",
+    "in_page",
+    "script",
+    "sheet",
+]
 
-# Okabe and Ito's palette, made paler: told apart by everyone, and dark text stays readable on it.
-COLOURS = ("#a6cfe8", "#f5d08a", "#a5d9c4", "#f2b49b", "#d9b8d4", "#f6efa0", "#9db9d6", "#cfcfcf")
+# Okabe and Ito's hues, moved until any two are CIEDE2000 ≥ 12 apart to everyone (`tests/draw/test_colour_vision.py`
+# computes it for each kind of colour-blindness), and dark text can be read on each.
+COLOURS = ("#96d9ff", "#ffd059", "#aac9b0", "#e79872", "#c2a7bd", "#faf2bc", "#7897d4", "#e1e6ea")
+# A collective's colour where parts of a picture are collectives, not data.
+OF_KIND = {
+    "all_gather": COLOURS[0],
+    "reduce_scatter": COLOURS[1],
+    "all_to_all": COLOURS[2],
+    "all_reduce": COLOURS[3],
+    "collective_permute": COLOURS[6],
+}
 INK, EDGE = "#222222", 0.7  # on blocks and around them, whatever the page; points
 LETTER, SMALL, SMALLER, SMALLEST = 0.085, 0.075, 0.068, 0.065  # inches that a letter takes, by its size
 
 # Who takes SVG out of a page, because it does not trust it, takes its style sheets too: then the facts are seen.
+HOLDERS = re.compile(r'<path [^>]*data-d="([\d ]+)"')
 INSTEAD = "<style>.many-devices-facts{{display:none}}</style><pre class=many-devices-facts>{}</pre>"
 
 
@@ -39,10 +71,30 @@ class Picture:
         return element(size, self.facts, (markup for _, markup in parts), style)
 
     def _repr_html_(self) -> str:
-        return f"{INSTEAD.format(html.escape(self.facts))}{self.svg()}"
+        svg = self.svg()
+        held = Counter(device for holders in HOLDERS.findall(svg) for device in holders.split())
+        return in_page(self.facts, svg, script("light.js") if max(held.values(), default=0) > 1 else "")
 
     def __repr__(self) -> str:
         return self.facts
+
+
+def held_by(*devices: int, name: str = "") -> str:
+    """The gid of a block: what lights with it is what the same devices hold."""
+    return f"{name}{', ' * bool(name)}held by {' '.join(map(str, devices))}"
+
+
+def in_page(facts: str, pictures: str, serving: str) -> str:
+    """Pictures in a page, with the script that serves them, and their facts where they are taken out."""
+    served = f"<div>{pictures}<script>{serving}</script></div>" if serving else pictures
+    return f"{INSTEAD.format(html.escape(facts))}{served}"
+
+
+@functools.cache
+def script(name: str) -> str:
+    """A script of this room, without its comments and its indents."""
+    lines = (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines()
+    return "\n".join(text for line in lines if (text := line.strip().split("  //")[0]) and not text.startswith("//"))
 
 
 def inches_of(texts: Iterable[str], letter: float = LETTER) -> float:

@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import Bounds
 from grader.arrays.words import number, region
-from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, SMALLER, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, SMALLER, Picture, held_by, inches_of, sheet
 
 HOST = "host"
 
@@ -120,6 +120,7 @@ def _draw_row(
     for column, place in enumerate(places):
         x = left + column * (wide + 0.06)
         held = row.parts.get(place)
+        gid = held_by(place, name=f"{row.name} on {place}") if isinstance(place, int) else None
         loose = held is not None and row.kind == "uncommitted"
         ax.add_patch(
             Rectangle(
@@ -130,8 +131,10 @@ def _draw_row(
                 edgecolor=PAGE if loose else INK if held else FAINT,
                 linewidth=1.5 if loose else EDGE,
                 linestyle="--" if loose else "-",
-                gid=f"{row.name} on {place}" if held else None,
+                gid=gid if held else None,
             )
         )
         if held:
-            ax.text(x + wide / 2, top + high / 2, _label(*held), ha="center", va="center", fontsize=7, color=INK)
+            ax.text(
+                x + wide / 2, top + high / 2, _label(*held), ha="center", va="center", fontsize=7, color=INK, gid=gid
+            )

@@ -18,7 +18,7 @@ from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 from grader.chips.report import PodReport
 from grader.chips.topologies import Topology, topology
 from grader.draw.grids import Grid, grid
-from grader.draw.picture import COLOURS, INK, QUIET, SMALL, WRONG, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, INK, PAGE, QUIET, SMALL, WRONG, Picture, inches_of, sheet
 
 CHIPS_DRAWN = 512  # chips that are drawn; of a larger pod, as many whole planes as that
 CHIPS_NUMBERED = 64  # chips that are drawn large enough for their devices' numbers
@@ -129,7 +129,7 @@ def _drawn(chips: Topology, found: Sequence[Route], title: str) -> Figure:
         max(0.3 + min(planes, ROW) * across, inches_of([title], SMALL) + 0.3),
         0.45 + -(-planes // ROW) * down,
     )
-    ax.text(0.05, 0.15, title, fontsize=10, color=INK, va="center")
+    ax.text(0.05, 0.15, title, fontsize=10, color=PAGE, va="center")
 
     def at(device: int) -> tuple[float, float]:
         x, y, z = chips.coords[device]
@@ -162,7 +162,7 @@ def _host(ax: Axes, corner: tuple[float, float], apart: float, number: int | Non
     x, y = corner[0] - apart / 2 + 0.03, corner[1] - apart / 2 + 0.03
     side = 2 * apart - 0.06
     ax.add_patch(
-        FancyBboxPatch((x, y), side, side, boxstyle="round,pad=0,rounding_size=0.05", facecolor="white",
+        FancyBboxPatch((x, y), side, side, boxstyle="round,pad=0,rounding_size=0.05", facecolor="none",
                        edgecolor="#9a9a9a", linewidth=0.8, zorder=0, gid="host")
     )  # fmt: skip
     if number is not None:
@@ -179,7 +179,7 @@ def _ring(ax: Axes, route: Route, at: Mapping[int, tuple[float, float]], radius:
     for (a, b), hops in zip(itertools.pairwise(around), route.hops, strict=True):
         if a not in at or b not in at or not hops:
             continue
-        colour, name = WRONG if hops > 1 else INK, f"{a} to {b}"
+        colour, name = WRONG if hops > 1 else PAGE, f"{a} to {b}"
         if planes[a] != planes[b] and radius > SMALL_CHIP:
             x, y = at[a]
             ax.text(x, y + radius + 0.07, f"→ {b}", ha="center", va="center", fontsize=6.5, color=colour, gid=name)
@@ -194,7 +194,7 @@ def _ring(ax: Axes, route: Route, at: Mapping[int, tuple[float, float]], radius:
                 mutation_scale=40 * radius,
                 linewidth=0.5 if across else 1.4,
                 linestyle="--" if long else "-",
-                color=WRONG if hops > 1 else QUIET if long else INK,
+                color=WRONG if hops > 1 else QUIET if long else PAGE,
                 shrinkA=72 * radius,
                 shrinkB=72 * radius,
                 connectionstyle=f"arc3,rad={0 if across else 0.25 if hops > 1 or long else 0}",

@@ -37,6 +37,8 @@ SHORTHAND = re.compile(r"(?:(\d{3}) )?([\d.]+)px")
 BOX = re.compile(r"M(\S+) (\S+)L([^L ]+) \2L\3 ([^L ]+)L\1 \4(?:L\1 \2)?z")
 STROKE = {"stroke", "stroke-width", "stroke-dasharray", "stroke-opacity"}
 LOOKS = {"fill", "opacity", *STROKE, "font-size", "font-weight", "text-anchor"}
+# What a gid may say of a shape or a text: the devices that hold it, the step from which on it is seen; and as what.
+MARKED = {re.compile(r"\bheld by ([\d ]+)"): "data-d", re.compile(r"^from step (\d+)"): "data-t"}
 DEFAULTS = {"text-anchor": "start", "font-weight": "400", "stroke-width": "1", "fill": "currentColor"}
 
 
@@ -85,16 +87,25 @@ def _parts(node: Element, name: str, marks: Mapping[str, Element]) -> Iterator[t
                 yield from _parts(child, child.get("id", name), marks)
             case "use":
                 mark = marks[child.attrib["{http://www.w3.org/1999/xlink}href"]]
-                look = {"transform": f"translate({' '.join(_place(child))})", **_look(mark), **_look(child)}
+                look = {
+                    "transform": f"translate({' '.join(_place(child))})",
+                    **_look(mark),
+                    **_look(child),
+                    **_said(name),
+                }
                 yield name, f'<path d="{_path(mark.attrib["d"])}"{_attributes(look)}/>'
             case "path" if (look := _look(child)) and ("stroke" in look or look.get("fill") != "none"):
-                yield name, f'<path d="{_path(child.attrib["d"])}"{_attributes(look)}/>'
+                yield name, f'<path d="{_path(child.attrib["d"])}"{_attributes({**look, **_said(name)})}/>'
             case "image":
                 raise ValueError("a picture is made of shapes and texts; this figure has an image (from `imshow`?)")
             case "text" if child.text:
                 x, y = _place(child)
-                look = {"x": x, "y": y, **_look(child)}
+                look = {"x": x, "y": y, **_look(child), **_said(name)}
                 yield name, f"<text{_attributes(look)}>{html.escape(child.text.strip())}</text>\n"
+
+
+def _said(name: str) -> dict[str, str]:
+    return {attribute: found[1] for said, attribute in MARKED.items() if (found := said.search(name))}
 
 
 def _place(node: Element) -> tuple[str, ...]:

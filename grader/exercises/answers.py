@@ -8,11 +8,12 @@ that they cross from one process to another as text.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from jax.sharding import PartitionSpec as P
 
+from grader.programs.origins import ERROR, Line, Origin
 from grader.programs.program import Program
 
 
@@ -59,15 +60,15 @@ class Problem:
 
     `kind`: "missing" (the name does not exist), "starter" (still the `...` of the starter), "error"
     (it raised `error` with `message`, while JAX was given arrays of the types `operands`), "refused"
-    (`message` says why it cannot be judged). `line` is the line of the student's own cell that led there, its number
-    before it.
+    (`message` says why it cannot be judged). `line` is the line of the student's own cell that led there, where that is
+    known; equal problems stay equal wherever they came up.
     """
 
     kind: Literal["missing", "starter", "error", "refused"]
     error: str = ""
     message: str = ""
     operands: tuple[str, ...] = ()
-    line: str = ""
+    line: Line | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -79,3 +80,10 @@ class Script:
 
 
 Answer = Program | Value | Problem | Script
+
+
+def origins_of(answer: Answer) -> tuple[Origin, ...]:
+    """Where what an answer does was written, as far as that is known here."""
+    if isinstance(answer, Problem):
+        return (Origin(ERROR, answer.line),) if answer.line else ()
+    return answer.origins if isinstance(answer, Program) else ()

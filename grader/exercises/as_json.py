@@ -154,9 +154,7 @@ ANSWERS: Mapping[str, Record] = {
     "program": PROGRAM,
     "value": data_class(Value, value=PLAIN, uploaded=LEGIBLE),
     "script": data_class(Script, source=TEXT, main=TEXT),
-    "problem": data_class(
-        Problem, kind=LEGIBLE, error=LEGIBLE, message=LEGIBLE, operands=tuple_of(LEGIBLE), line=LEGIBLE
-    ),
+    "problem": data_class(Problem, kind=LEGIBLE, error=LEGIBLE, message=LEGIBLE, operands=tuple_of(LEGIBLE)),
 }
 VALUES: Mapping[str, Record] = {
     "float": Record(

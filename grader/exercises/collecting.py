@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import linecache
-import os
+import itertools
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -19,11 +19,11 @@ from grader.exercises.answers import Answer, Ask, Layout, Problem
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.exercises.forms import FORMS, Form
-from grader.jax_versions import one_mlir_context
+from grader.jax_versions import Spot, one_mlir_context
+from grader.programs.origins import line_of_a_cell
 from grader.programs.program import Refused, trace
 
 # The files through which a student's code is called: they are none of its own.
-LONGEST_LINE = 120  # characters of a line that are shown
 CALLED_THROUGH = (__file__, forms.__file__, trace.__code__.co_filename)
 
 
@@ -63,7 +63,7 @@ def _guarded(form: Form, work: Any, ask: Ask) -> Answer:
     except Refused as refusal:
         return Problem("refused", message=str(refusal))
     except NotImplementedError as error:
-        return Problem("error", "NotImplementedError", str(error)) if str(error) else Problem("starter")
+        return replace(as_problem(error), operands=()) if str(error) else Problem("starter")
     except Exception as error:  # whatever a student's code may raise
         return as_problem(error)
 
@@ -71,7 +71,8 @@ def _guarded(form: Form, work: Any, ask: Ask) -> Answer:
 def as_problem(error: Exception) -> Problem:
     """What an error of the student's code comes to, as it is caught."""
     trace_back = error.__traceback__
-    return Problem("error", type(error).__name__, str(error)[:4000], _operands(trace_back), _line_of_a_cell(trace_back))
+    line = line_of_a_cell(_spots(trace_back))
+    return Problem("error", type(error).__name__, str(error)[:4000], _operands(trace_back), line)
 
 
 def _operands(trace_back: TracebackType | None) -> tuple[str, ...]:
@@ -82,11 +83,16 @@ def _operands(trace_back: TracebackType | None) -> tuple[str, ...]:
     return next((types for frame in inside if (types := _array_types(frame))), ())
 
 
-def _line_of_a_cell(trace_back: TracebackType | None) -> str:
-    """The last line of the student's own that was under way, with its number: cells are in no file."""
-    places = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(trace_back)]
-    lines = [(number, linecache.getline(file, number).strip()) for file, number in places if not os.path.exists(file)]
-    return next((f"{number}: {text[:LONGEST_LINE]}" for number, text in reversed(lines) if text), "")
+def _spots(trace_back: TracebackType | None) -> list[Spot]:
+    """What was under way, the innermost first."""
+    steps: list[Spot] = []
+    while trace_back is not None:
+        code, number = trace_back.tb_frame.f_code, trace_back.tb_lineno
+        first, last, start, end = next(itertools.islice(code.co_positions(), trace_back.tb_lasti // 2, None))
+        columns = (start or 0, last or number, end or 0) if first == number else (0, number, 0)
+        steps.append(Spot(code.co_filename, code.co_name, number, *columns))
+        trace_back = trace_back.tb_next
+    return steps[::-1]
 
 
 def _belongs_to_a_library(frame: FrameType) -> bool:

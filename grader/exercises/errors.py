@@ -187,8 +187,7 @@ def stopped(problem: Problem) -> str:
     first = _theirs(next(iter(problem.message.strip().splitlines()), ""))
     given = re.search(r"^Invoked with types: (.*)", problem.message, re.MULTILINE)
     what = f": {first[:400]}{f' Given: {given[1]}.' if given else ''}" if first else ", without a text."
-    number, _, line = problem.line.partition(": ")
-    return f"It stops with {problem.error}{what}" + (f"\n\nIn your cell, line {number}: `{line}`" if line else "")
+    return f"It stops with {problem.error}{what}"
 
 
 def _theirs(message: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.programs.execution import Ran
@@ -31,6 +31,14 @@ class Limit:
     def of_written(self, facts: Facts) -> str:
         """How a program with shard_map exceeds it."""
         return ""
+
+    def about(self, facts: Facts) -> tuple[int, ...]:
+        """The numbers of those of the collectives written in a program with shard_map by which it exceeds this."""
+        return ()
+
+    def about_most(self, facts: Facts) -> bool:
+        """Whether there are others, which send less."""
+        return False
 
     def of_compiled(self, facts: Facts) -> str:
         """How a program that is left to the compiler exceeds it."""
@@ -130,6 +138,12 @@ class Turns(Limit):
             f"{bullets(sent)}\n\nEnough: {enough}."
         )
 
+    def about(self, facts: Facts) -> tuple[int, ...]:
+        turns = Counter[str]()
+        for c in sending(facts.written.collectives):
+            turns[c.kind] += c.times or 0
+        return _those(facts, lambda c: turns[c.kind] > self.allowed.get(c.kind, 0))
+
 
 @dataclass(frozen=True)
 class BytesSent(Limit):
@@ -148,6 +162,22 @@ class BytesSent(Limit):
             f"The result is right, but each device sends {moved:,} B where {self.needed:,} B are enough "
             f"({_surplus(moved, self.needed)}):\n{sent}"
         )
+
+    def about(self, facts: Facts) -> tuple[int, ...]:
+        """The one without which just enough is sent; else those that send most."""
+        return self._superfluous(facts) or self._most(facts)
+
+    def about_most(self, facts: Facts) -> bool:
+        return not self._superfluous(facts) and len(self._most(facts)) < len(sending(facts.written.authored))
+
+    def _superfluous(self, facts: Facts) -> tuple[int, ...]:
+        surplus = facts.written.bytes_sent - self.needed
+        found = _those(facts, lambda c: c.bytes_sent == surplus)
+        return found if len(found) == 1 else ()
+
+    def _most(self, facts: Facts) -> tuple[int, ...]:
+        most = max((c.bytes_sent for c in facts.written.authored), default=0)
+        return _those(facts, lambda c: c.bytes_sent == most)
 
     def of_compiled(self, facts: Facts) -> str:
         sent, moved = sending(facts.ran.compiled), facts.ran.bytes_sent
@@ -244,6 +274,9 @@ class Meanwhile(Limit):
             "holds already it can multiply while the next block is on its way."
         )
 
+    def about(self, facts: Facts) -> tuple[int, ...]:
+        return _those(facts, lambda c: c.meanwhile < self.flops)[:1]
+
 
 @dataclass(frozen=True)
 class Written(Limit):
@@ -259,6 +292,11 @@ class Written(Limit):
                     f"{allowed} would do: in a loop it stands there once, on any number of devices."
                 )
         return ""
+
+    def about(self, facts: Facts) -> tuple[int, ...]:
+        stand = Counter(c.kind for c in sending(facts.written.collectives))
+        first = next((kind for kind, count in stand.items() if count > self.allowed.get(kind, 0)), "")
+        return _those(facts, lambda c: c.kind == first)
 
 
 @dataclass(frozen=True)
@@ -343,6 +381,11 @@ def sending(collectives: Sequence[Collective]) -> list[Collective]:
 
 def bullets(collectives: Sequence[Collective]) -> str:
     return "\n".join(f"- {c}" for c in collectives)
+
+
+def _those(facts: Facts, meant: Callable[[Collective], bool]) -> tuple[int, ...]:
+    """The numbers of the written collectives that are meant, among those by which something is sent."""
+    return tuple(n for n, c in enumerate(facts.written.authored) if c.group > 1 and meant(c))
 
 
 def _surplus(moved: int, enough: int) -> str:

@@ -17,9 +17,12 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
+from jax.sharding import PartitionSpec
+
 from grader.jax_versions import public_module
 from grader.programs.program import Refused
 
+SPECS = "from jax.sharding import PartitionSpec, PartitionSpec as P\n"  # what their representation needs
 PLAIN = (int, float, complex, str, bytes, bool, type(None))
 
 
@@ -98,19 +101,25 @@ def _write_value(name: str, value: Any, user: types.FunctionType, written: dict[
     """Add what makes `name` mean the same elsewhere."""
     if isinstance(value, types.ModuleType):
         written[name] = f"import {value.__name__} as {name}"
-    elif isinstance(value, types.FunctionType) and value.__module__ in ("__main__", user.__module__):
+    elif isinstance(value, types.FunctionType) and _goes_along(value.__module__, user.__module__):
         if value.__name__ != name:
             raise Refused(f"`{name}` is another name for `{value.__name__}`: call that by its own name.")
         _write(value, written)
     elif (place := _importable(value)) is not None:
         written[name] = f"from {place[0]} import {place[1]} as {name}"
     elif _writable(value):
-        written[name] = f"{name} = {value!r}"
+        written[name] = f"{SPECS if _has_specs(value) else ''}{name} = {value!r}"
     else:
         raise Refused(
             f"`{user.__name__}` uses `{name}`, a {type(value).__name__} of this notebook. Other processes do "
             "not have it: let each make its own, inside the function."
         )
+
+
+def _goes_along(module: str, users: str) -> bool:
+    """Whether a function of this module goes along as text: one beside its user, or of a lesson, which is withheld
+    where hand-ins are graded."""
+    return module in ("__main__", users) or module.startswith("grader.lessons.")
 
 
 def _importable(value: Any) -> tuple[str, str] | None:
@@ -127,9 +136,17 @@ def _importable(value: Any) -> tuple[str, str] | None:
     return None
 
 
+def _has_specs(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_specs, value.values()))
+    return isinstance(value, PartitionSpec) or (isinstance(value, (list, tuple)) and any(map(_has_specs, value)))
+
+
 def _writable(value: Any) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
+    if isinstance(value, PartitionSpec):
+        return all(map(_writable, tuple(value)))
     if isinstance(value, (list, tuple, set)):
         return type(value) in (list, tuple, set) and all(map(_writable, value))
     if isinstance(value, Mapping):

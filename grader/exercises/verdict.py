@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from grader.arrays.blocks import Blocks
 from grader.arrays.ratios import Ratio
+from grader.programs.origins import Line, Origin
 from grader.programs.repairs import Repair
+
+MOST_LINES_TOLD = 3  # of several that a miss is about
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,20 @@ class Score:
 
 
 @dataclass(frozen=True)
+class Blamed:
+    """What of an answer a miss is about: the answer's case, and the numbers of those of its collectives.
+
+    `kinds` are the kinds of all that it has, in their order: origins are shown only where they are of the same.
+    `most`: these are not the only ones, but send most.
+    """
+
+    case: int
+    numbers: tuple[int, ...]
+    kinds: tuple[str, ...]
+    most: bool = False
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What the judge says of one answer.
 
@@ -33,6 +51,8 @@ class Verdict:
     `score` holds a right program against the compiler's, where the exercise asks for that; `orders` are those of a
     pipeline's devices, where the answer has some. `repair` is the one change that makes a wrong program right, where
     one was looked for and found.
+    `blamed` is what the miss is about. Where in the student's cell that was written, `lines`, is no part of what is
+    judged: equal answers have equal verdicts, and their lines are filled in by `with_lines`.
     """
 
     exercise: str
@@ -44,6 +64,8 @@ class Verdict:
     score: Score | None = None
     repair: Repair | None = None
     orders: tuple[tuple[str, ...], ...] = ()
+    blamed: Blamed | None = None
+    lines: tuple[Line, ...] = ()
 
     @property
     def points(self) -> float:
@@ -78,6 +100,18 @@ class Verdict:
     @property
     def words(self) -> str:
         return self.failure.words if self.failure else ""
+
+
+def with_lines(verdict: Verdict, origins: Sequence[Sequence[Origin]]) -> Verdict:
+    """The verdict with the lines that its miss is about; `origins` are those of each answer, in the order of the cases.
+
+    There are none where the origins are not those of the answer that was judged.
+    """
+    blamed = verdict.blamed
+    if blamed is None or blamed.case >= len(origins) or tuple(one.kind for one in origins[blamed.case]) != blamed.kinds:
+        return verdict
+    found = (origins[blamed.case][number].line for number in blamed.numbers if number < len(blamed.kinds))
+    return replace(verdict, lines=tuple(dict.fromkeys(line for line in found if line))[:MOST_LINES_TOLD])
 
 
 @dataclass(frozen=True)

@@ -64,13 +64,13 @@ class Execution:
 
     @cached_property
     def repairs(self) -> tuple[Repair, ...]:
-        """The changes of a single collective that can be tried on the program."""
+        """The changes that can be tried on the program, each of a single collective or step."""
         return repairs_of(self.program)
 
-    def results_with(self, repair: Repair) -> tuple[Result, ...]:
-        """What the program comes to with one of its repairs."""
+    def results_with(self, repairs: Sequence[Repair]) -> list[tuple[Result, ...]]:
+        """What the program comes to with each of some of its repairs."""
         try:
-            return results_with(repair, self.program, self.case.mesh, operands(self.case), specs_due(self.case))
+            return results_with(repairs, self.program, self.case.mesh, operands(self.case), specs_due(self.case))
         except Exception as error:  # what is no program any more
             raise Failed(type(error).__name__, str(error)) from error
 
@@ -131,7 +131,7 @@ def same_results(one: Execution, other: Execution) -> bool:
     """Whether two programs leave the same blocks on every device."""
     try:
         return one.forms == other.forms and all(
-            _same_blocks(a, b, one.case.roundings) for a, b in zip(one.results, other.results, strict=True)
+            same_blocks(a, b, one.case.roundings) for a, b in zip(one.results, other.results, strict=True)
         )
     except Failed:
         return False
@@ -160,7 +160,8 @@ def block_values(result: Result) -> tuple[np.ndarray, ...]:
     return result.blocks.values
 
 
-def _same_blocks(a: Result, b: Result, roundings: int) -> bool:
+def same_blocks(a: Result, b: Result, roundings: int) -> bool:
+    """Whether every device holds the same of two arrays."""
     return a.blocks.indices == b.blocks.indices and all(
         _same_numbers(one, other, roundings) for one, other in zip(block_values(a), block_values(b), strict=True)
     )

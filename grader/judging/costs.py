@@ -28,7 +28,7 @@ def sent_as_written(run: Execution) -> Miss | None:
         )
     limits = run.case.limits
     besides = [] if any(isinstance(limit, Besides) for limit in limits) else [Besides()]
-    return _exceeded(run, [*besides, *limits], lambda limit, facts: limit.of_written(facts))
+    return _exceeded(run, [*besides, *limits], lambda limit, facts: limit.of_written(facts), written=True)
 
 
 def sent_as_compiled(run: Execution) -> Miss | None:
@@ -40,7 +40,12 @@ def work_divided(run: Execution) -> Miss | None:
     return _exceeded(run, run.case.limits, lambda limit, facts: limit.of_work(facts))
 
 
-def _exceeded(run: Execution, limits: Sequence[Limit], by: Callable[[Limit, Facts], str]) -> Miss | None:
-    """The first limit that is exceeded."""
+def _exceeded(
+    run: Execution, limits: Sequence[Limit], by: Callable[[Limit, Facts], str], *, written: bool = False
+) -> Miss | None:
+    """The first limit that is exceeded; where what is `written` exceeds it, with what it is about."""
     facts = Facts(run.structure, run.ran, run.case.mesh)
-    return next((Miss(words) for limit in in_order(limits) if (words := by(limit, facts))), None)
+    for limit in in_order(limits):
+        if words := by(limit, facts):
+            return Miss(words, about=limit.about(facts), most=limit.about_most(facts)) if written else Miss(words)
+    return None

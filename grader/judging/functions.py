@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from grader.arrays.described import difference, lies_on_devices
-from grader.arrays.numbers import close
+from grader.arrays.numbers import close, same_value
 from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise
 from grader.judging.differing import first_difference, short, shown_whole
-from grader.judging.ladder import Alike, Done, Ladder, Rung
+from grader.judging.ladder import Alike, Done, Ladder, Rung, same_problem
 from grader.judging.miss import Miss
 from grader.judging.relations import Tried, evidence
 from grader.judging.values import NO_VALUE, expected_value, same_answer, worded
@@ -42,6 +42,32 @@ class FunctionLadder(Ladder):
             and bool(one.uploaded) == bool(other.uploaded)
             and same_answer(self.exercise, case, one.value, other.value)
         )
+
+    def parts(self, k: int, done: Done) -> Sequence[Any]:
+        """The entries of a tuple or a dict that is due; of anything else the whole."""
+        return self._entries(k, done.value) if isinstance(done, Value) else [done]
+
+    def right_parts(self, k: int, done: Done) -> Sequence[bool]:
+        found, due = self.parts(k, done), self._entries(k, expected_value(self.exercise, self.cases[k]))
+        if not _wrong_result(self.exercise, self.cases[k], cast(Answer, done)):
+            return [True] * len(found)
+        return list(map(same_value, found, due)) if len(due) == len(found) > 1 else [False]
+
+    def same_part(self, k: int, one: Any, other: Any) -> bool:
+        if isinstance(one, Problem) or isinstance(other, Problem):
+            return same_problem(one, other)
+        return same_value(one, other)
+
+    def _entries(self, k: int, value: Any) -> list[Any]:
+        """The entries of a value that is made as the one that is due; the value alone where it is not, or where the
+        exercise has its own way to compare."""
+        due = expected_value(self.exercise, self.cases[k])
+        if self.exercise.same is None:
+            if isinstance(due, Mapping) and isinstance(value, Mapping) and value.keys() == due.keys():
+                return [value[key] for key in due]
+            if isinstance(due, tuple) and isinstance(value, (tuple, list)) and len(value) == len(due):
+                return list(value)
+        return [value]
 
     def signature(self, check: str, k: int) -> str:
         answer = self.answers[k]

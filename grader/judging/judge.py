@@ -59,7 +59,7 @@ def first_repair(exercise: Exercise, cases: Sequence[Case], answers: Sequence[An
     """The one change after which these answers would not miss the check that they miss; None where none is found."""
     ladder = LADDERS[type(exercise.kind)](exercise, cases, answers)
     missed = ladder.first_miss()
-    return ladder.first_repair(ladder.rungs[missed[0]].check, missed[1]) if missed else None
+    return ladder.repairs(ladder.rungs[missed[0]].check, missed[1])[0] if missed else None
 
 
 def first_missed(exercise: Exercise, case: Case, answer: Answer) -> tuple[str, str]:

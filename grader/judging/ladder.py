@@ -11,7 +11,7 @@ import functools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeGuard, cast
 
 import jax
@@ -22,13 +22,16 @@ from grader.exercises.answers import Answer, Problem, Script
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise, Mistake
-from grader.exercises.verdict import Outcome, Score, Verdict
+from grader.exercises.verdict import Blamed, Outcome, Score, Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution
+from grader.judging.both import BOTH, Shown, pair_that_explains, shown_in
 from grader.judging.compilations import Compilation, run_or_compile
 from grader.judging.miss import Miss, unanswered
+from grader.judging.nothing import NO_POINTS
 from grader.judging.repaired import repair_words
 from grader.processes.launch import Launch
+from grader.programs.origins import ERROR
 from grader.programs.program import Program
 from grader.programs.repairs import Repair
 
@@ -79,13 +82,34 @@ class Ladder(ABC):
         """The cases, besides the failing one, on which a mistake must do the same to be believed."""
         return [k for k in range(len(self.cases)) if k != failing]
 
+    def parts(self, k: int, done: Done) -> Sequence[Any]:
+        """What may be wrong each for itself in an answer to a case; nothing where that cannot be told."""
+        return ()
+
+    def right_parts(self, k: int, done: Done) -> Sequence[bool]:
+        """Which of those are right."""
+        return ()
+
+    def same_part(self, k: int, one: Any, other: Any) -> bool:
+        """Whether two parts are the same."""
+        return False
+
     def signature(self, check: str, k: int) -> str:
         """What the miss of a case gives away when no mistake behaves the same."""
         return ""
 
-    def first_repair(self, check: str, k: int) -> Repair | None:
-        """The one change after which a program would not miss this check, in the case nor in its witnesses."""
-        return None
+    def repairs(self, check: str, k: int) -> tuple[Repair | None, Mistake | None]:
+        """The one change after which a program would not miss this check in any case; or after which only a mistake
+        would be left."""
+        return None, None
+
+    def is_untouched(self, k: int) -> bool:
+        """Whether an answer that misses a check on this case does what the formula does where nothing is done."""
+        return False
+
+    def blamed(self, k: int, miss: Miss, hint: Hint) -> Blamed | None:
+        """What of the answer to a case its miss is about; an answer that stops has but one place."""
+        return Blamed(k, (0,), (ERROR,)) if isinstance(self.done[k], Problem) else None
 
     def score(self) -> Score | None:
         """How a right answer compares with the compiler's."""
@@ -112,14 +136,20 @@ class Ladder(ABC):
         name, rungs = self.exercise.name, self.rungs
         first = self.first_miss()
         number = first[0] if first else len(rungs)
-        earned = tuple(Outcome.earned(name, rung.check, rung.worth) for rung in rungs[:number])
+        idle = first is not None and self.is_untouched(first[1])
+        earned = tuple(Outcome.earned(name, r.check, 0.0 if idle else r.worth) for r in rungs[:number])
         if first is None:
             return Verdict(name, earned, score=self.score())
         rung, k, miss = rungs[number], *first[1:]
+        if idle and (floor := sum(r.worth for r in rungs[:number])):
+            rung, miss = replace(rung, worth=rung.worth + floor), replace(miss, words=f"{miss.words}\n\n{NO_POINTS}")
         rest = (Outcome.untried(name, r.check, r.worth, rung.check) for r in rungs[number + 1 :])
         hint = self.hint(rung.check, k)
         outcomes = (*earned, self.missed(rung, k, miss, hint), *rest)
-        return Verdict(name, outcomes, self.where(k), miss.expected, miss.found, miss.ratios, repair=hint.repair)
+        blamed = self.blamed(k, miss, hint)
+        return Verdict(
+            name, outcomes, self.where(k), miss.expected, miss.found, miss.ratios, repair=hint.repair, blamed=blamed
+        )
 
     def first_miss(self) -> tuple[int, int, Miss] | None:
         """The first rung that is missed, in which case, and why."""
@@ -128,17 +158,20 @@ class Ladder(ABC):
 
     def missed(self, rung: Rung, k: int, miss: Miss, hint: Hint) -> Outcome:
         """The outcome of a rung that is missed in a case."""
-        words = self.between.join(filter(None, (miss.words, hint.words)))
+        words = self.between.join(filter(None, (miss.words, hint.words, self.exercise.where_taught)))
         return Outcome.missed(self.exercise.name, rung.check, rung.worth, words, hint.mistake)
 
     def hint(self, check: str, k: int) -> Hint:
         """What goes with the first difference, by the one rule of feedback: one hint, no more."""
         if mistake := self.explanation(check, k):
             return Hint(mistake.words, mistake.name)
+        if pair := self.pair(check, k):
+            return Hint(f"Two mistakes at once.\n\n{pair[0].words}\n\n{pair[1].words}", BOTH.join(m.name for m in pair))
         if words := self.signature(check, k):
             return Hint(words)
-        repair = self.first_repair(check, k)
-        return Hint(repair_words(repair), repair=repair) if repair else Hint()
+        repair, left = self.repairs(check, k)
+        words = repair_words(repair, left.words if left else "") if repair else ""
+        return Hint(words, left.name if left else "", repair)
 
     def explanation(self, check: str, failing: int) -> Mistake | None:
         """The mistake that does the same as the answer: on the failing case, where it misses the same check, and on
@@ -147,17 +180,43 @@ class Ladder(ABC):
             for mistake in self.exercise.mistakes:
                 if any(
                     self._same(alike, failing, wrong) and self._misses(check, failing, wrong)
-                    for wrong in _mistaken(self.exercise, mistake, self.cases[failing])
+                    for wrong in mistaken_on(self.exercise, mistake, self.cases[failing])
                 ) and all(self.makes(alike, mistake, k) for k in self.witnesses(failing)):
                     return mistake
         return None
 
+    def pair(self, check: str, failing: int) -> tuple[Mistake, Mistake] | None:
+        """Two mistakes that explain together what none does alone, each of them wherever it would show."""
+        tried = [failing, *self.witnesses(failing)] if check == "values" else []
+        right = {k: self.right_parts(k, self.done[k]) for k in tried}
+        wrong = frozenset((k, n) for k in tried for n, well in enumerate(right[k]) if not well)
+        if len(wrong) < 2:
+            return None
+        each = [Shown(m.name, parts) for m in self.exercise.mistakes if (parts := self._shows(m, tried)) is not None]
+        named = {mistake.name: mistake for mistake in self.exercise.mistakes}
+        names = pair_that_explains(each, wrong)
+        return (named[names[0]], named[names[1]]) if names else None
+
+    def _shows(self, mistake: Mistake, tried: Sequence[int]) -> frozenset[tuple[int, int]] | None:
+        """In which parts of these cases a mistake shows; None where in one of them it should, and does not."""
+        parts: set[tuple[int, int]] = set()
+        for k in tried:
+            spelled = (self._shown_on(k, wrong) for wrong in mistaken_on(self.exercise, mistake, self.cases[k]))
+            if (found := next((one for one in spelled if one is not None), None)) is None:
+                return None
+            parts |= {(k, n) for n in found}
+        return frozenset(parts)
+
+    def _shown_on(self, k: int, wrong: Done) -> frozenset[int] | None:
+        same = functools.partial(self.same_part, k)
+        return shown_in(self.parts(k, self.done[k]), self.parts(k, wrong), self.right_parts(k, wrong), same)
+
     def makes(self, alike: Alike, mistake: Mistake, k: int) -> bool:
         """Whether the answer to a case is like this mistake's, however that is spelled."""
-        return any(self._same(alike, k, wrong) for wrong in _mistaken(self.exercise, mistake, self.cases[k]))
+        return any(self._same(alike, k, wrong) for wrong in mistaken_on(self.exercise, mistake, self.cases[k]))
 
     def _same(self, alike: Alike, k: int, wrong: Done) -> bool:
-        return _same_problem(self.done[k], wrong) or alike(self.cases[k], self.done[k], wrong)
+        return same_problem(self.done[k], wrong) or alike(self.cases[k], self.done[k], wrong)
 
     def _misses(self, check: str, k: int, wrong: Done) -> bool:
         """Whether a wrong answer to a case misses this check."""
@@ -171,14 +230,15 @@ def is_absent(answer: Answer) -> TypeGuard[Problem]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _mistaken(exercise: Exercise, mistake: Mistake, case: Case) -> tuple[Done, ...]:
+def mistaken_on(exercise: Exercise, mistake: Mistake, case: Case) -> tuple[Done, ...]:
     """What a mistake comes to on a case, in each of its spellings. Cached: a class makes it again and again."""
     asked = asks(exercise, [case])
     answers = (answer for wrong in mistake.spellings() for answer in collect(exercise.form, asked, wrong))
     return tuple(HERE[type(answer)](answer, case) if type(answer) in HERE else answer for answer in answers)
 
 
-def _same_problem(one: Done, other: Done) -> bool:
+def same_problem(one: Done, other: Done) -> bool:
+    """Whether both are errors, and the same but for names."""
     return isinstance(one, Problem) and isinstance(other, Problem) and _gist(one) == _gist(other)
 
 

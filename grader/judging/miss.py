@@ -13,12 +13,14 @@ from grader.exercises.verdict import Outcome, Verdict
 
 @dataclass(frozen=True)
 class Miss:
-    """Why a rung was missed in one case."""
+    """Why a rung was missed in one case. `about` are the numbers of the written collectives that it is about."""
 
     words: str
     expected: Blocks | None = None
     found: Blocks | None = None
     ratios: tuple[Ratio, ...] = ()
+    about: tuple[int, ...] = ()
+    most: bool = False
 
 
 def unanswered(exercise: Exercise, problem: Problem) -> Verdict:

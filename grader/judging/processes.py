@@ -42,7 +42,14 @@ class ProcessLadder(Ladder):
             return Miss(f"{launch.error}: {launch.message}" if launch.error else in_plain_words(launch))
         if not isinstance(launch, Launch):
             return Miss("The answer should be a function `main(process_id, num_processes)`.")
-        return None if launch.went_well else Miss(launch.headline)
+        step = self.cases[k].mesh.get("killed_at")
+        if launch.went_well and launch.survived:
+            return Miss(
+                f"The run was to be killed at its line `step {step} …`, and it came to its end without printing one. "
+                "Print a line for every step, with its number, as soon as the step is done."
+            )
+        again = "Killed, and started again: " if step and not launch.survived else ""
+        return None if launch.went_well else Miss(again + launch.headline)
 
     def _returned(self, k: int) -> Miss | None:
         case, launch = self.cases[k], self.done[k]

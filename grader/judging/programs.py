@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -18,17 +19,18 @@ from grader.exercises.answers import Problem
 from grader.exercises.case import Case
 from grader.exercises.compilers import compilers_bytes, par
 from grader.exercises.errors import meaning, stopped
-from grader.exercises.exercise import Exercise
-from grader.exercises.verdict import Score
+from grader.exercises.exercise import Exercise, Mistake
+from grader.exercises.verdict import Blamed, Score
 from grader.judging import costs, results
-from grader.judging.behaviour import Execution, block_values, same_behaviour, same_results
-from grader.judging.ladder import Alike, Done, Ladder, Rung
+from grader.judging.behaviour import Execution, block_values, same_behaviour, same_blocks, same_results
+from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
+from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import otherwise
-from grader.judging.repaired import first_that_helps
+from grader.judging.repaired import REPLACING, try_repairs
 from grader.judging.results import Expected
 from grader.judging.signatures import Compared, on, right_elsewhere, signature
-from grader.programs.execution import Failed
+from grader.programs.execution import Failed, Result
 from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
 from grader.programs.structure import Collective, Structure, times
@@ -73,6 +75,23 @@ class ProgramLadder(Ladder):
     def _come_to_the_same(self, case: Case, one: Done, other: Done) -> bool:
         return isinstance(one, Execution) and isinstance(other, Execution) and same_results(one, other)
 
+    def parts(self, k: int, done: Done) -> Sequence[Any]:
+        """The arrays of the result."""
+        return self._arrays(done)
+
+    def _arrays(self, done: Done) -> Sequence[Result]:
+        try:
+            return done.results if isinstance(done, Execution) else ()
+        except Failed:
+            return ()
+
+    def right_parts(self, k: int, done: Done) -> Sequence[bool]:
+        found, due = self.parts(k, done), _expected(self.exercise, self.cases[k])
+        return results.right(done, found, due) if isinstance(done, Execution) and len(found) == len(due) else ()
+
+    def same_part(self, k: int, one: Result, other: Result) -> bool:
+        return same_blocks(one, other, self.cases[k].roundings)
+
     def witnesses(self, failing: int) -> Sequence[int]:
         """Three at most: the one drawn alike on another mesh, on its own the last, which is square, and the very first,
         on which nothing was missed. (To run a mistake on all would keep the student waiting.)"""
@@ -81,6 +100,13 @@ class ProgramLadder(Ladder):
         elsewhere = [k for k in others if self.cases[k].mesh == self.cases[others[0]].mesh]
         alike = [elsewhere[own.index(failing) % len(elsewhere)]] if elsewhere else []
         return list(dict.fromkeys([*alike, *[0][:failing], *[k for k in own if k != failing][-1:]]))
+
+    def is_untouched(self, k: int) -> bool:
+        return all(self._is_formula(j) for j in (k, *self.witnesses(k)))
+
+    def _is_formula(self, k: int) -> bool:
+        run, nothing = self.done[k], nothing_done(self.exercise, self.cases[k])
+        return isinstance(run, Execution) and nothing is not None and same_behaviour(run, nothing, by_compiler=True)
 
     def score(self) -> Score | None:
         if not self.exercise.against_compiler:
@@ -101,11 +127,47 @@ class ProgramLadder(Ladder):
         mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
         return right_elsewhere(on(before[0]), on(mesh)) if before and mesh not in before else ""
 
-    def first_repair(self, check: str, k: int) -> Repair | None:
+    def repairs(self, check: str, k: int) -> tuple[Repair | None, Mistake | None]:
         if check != "values":
+            return None, None
+        every = dict.fromkeys([k, *self.witnesses(k), *range(len(self.cases))])  # all: the words speak of all
+        tried = try_repairs([self._run(j) for j in every])
+        if repair := tried.first(self._is_right):
+            return repair, None
+        for mistake in self.exercise.mistakes:
+            if repair := tried.first(functools.partial(self._is_mistaken, mistake), REPLACING):
+                return repair, mistake
+        return None, None
+
+    def _is_right(self, run: Execution, found: Sequence[Result]) -> bool:
+        return all(results.right(run, found, _expected(self.exercise, run.case)))
+
+    def _is_mistaken(self, mistake: Mistake, run: Execution, found: Sequence[Result]) -> bool:
+        """Whether results are those of a mistake, and wrong."""
+        return not self._is_right(run, found) and any(
+            len(made := self._arrays(wrong)) == len(found)
+            and all(same_blocks(*pair, run.case.roundings) for pair in zip(found, made, strict=True))
+            for wrong in mistaken_on(self.exercise, mistake, run.case)
+        )
+
+    def hint(self, check: str, k: int) -> Hint:
+        """What explains the values does not say where: the collective that one would have to change does."""
+        found = super().hint(check, k)
+        if found.repair or not found.words or check != "values":
+            return found
+        tried = try_repairs([self._run(j) for j in (k, *self.witnesses(k))], at_collectives=True)
+        return replace(found, repair=tried.first(self._is_right))
+
+    def blamed(self, k: int, miss: Miss, hint: Hint) -> Blamed | None:
+        run = self.done[k]
+        if not isinstance(run, Execution):
+            return super().blamed(k, miss, hint)
+        try:
+            authored = run.structure.authored
+        except Failed:
             return None
-        right = lambda run, found: results.right(run, found, _expected(self.exercise, run.case))  # noqa: E731
-        return first_that_helps([self._run(j) for j in (k, *self.witnesses(k))], right)
+        about = miss.about if hint.repair is None else _changed(hint.repair, authored)
+        return Blamed(k, about, tuple(c.kind for c in authored), miss.most) if about else None
 
     def _first_wrong(self, k: int) -> int:
         """The first array of a result that is not right everywhere."""
@@ -123,6 +185,14 @@ class ProgramLadder(Ladder):
             places,
             self.cases[k].roundings,
         )
+
+
+def _changed(repair: Repair, authored: Sequence[Collective]) -> tuple[int, ...]:
+    """The numbers of the collectives that a repair changes."""
+    alike = [n for n, c in enumerate(authored) if c.kind == repair.kind]
+    if repair.every:
+        return tuple(n for n in alike if authored[n].axes == repair.axes)
+    return tuple(alike[repair.number :][:1])
 
 
 @functools.lru_cache(maxsize=1024)
@@ -175,6 +245,7 @@ def _waits(run: Execution) -> Miss | None:
     if not run.may_wait_for_ever:
         return None
     unsure = [c for c in run.structure.collectives if c.times is None]
+    about = next((n for n, c in enumerate(run.structure.authored) if c.times is None), None)
     waiting = next((words for c in unsure if (words := _who_waits(run.structure, c))), None)
     return Miss(
         (
@@ -182,7 +253,8 @@ def _waits(run: Execution) -> Miss | None:
             or f"The {unsure[0].kind}{_over(unsure[0])} stands in a branch, or in a loop without a fixed number of "
             "turns. A device that does not come by leaves the others waiting for ever, so this was not run."
         )
-        + " Let every device call it, and choose between results with jnp.where."
+        + " Let every device call it, and choose between results with jnp.where.",
+        about=() if about is None else (about,),
     )
 
 

@@ -5,50 +5,163 @@ Said where nothing else explains an answer. It is no guess: the changed program 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from grader.judging.behaviour import Execution
+from grader.programs.edits import FOLLOWING
 from grader.programs.execution import Failed, Result
-from grader.programs.repairs import AT_A_PRODUCT, AT_A_RESULT, Repair
+from grader.programs.repairs import WAYS, Repair
+from grader.programs.sites import AT_A_PRODUCT, AT_A_RESULT, AT_AN_INDEX
+from grader.programs.structure import COLLECTIVE_KINDS
 
-MOST_TRIED = 16  # repairs; each takes 30 to 60 ms in a small program, and somebody waits
+AT_ONCE = 16  # repairs that are compiled together: one more takes some 10 ms, one alone 40
+MOST_TRIED = 64  # repairs of a program
+MOST_TRIED_FOR_A_LINE = 6  # where what is wrong is known already
+SECONDS_REPAIRING = 0.6  # of computing, after which no more are tried: somebody waits
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+# Ways that mend a collective, whatever else is wrong. (To leave a step out, or to turn it round, may bring about a
+# mistake that nobody made.)
+REPLACING = ("run along", "average", "add up", "sum", "mean")
+OPPOSITE = {
+    "addition": "a subtraction",
+    "subtraction": "an addition",
+    "multiplication": "a division",
+    "division": "a multiplication",
+    "elementwise maximum": "a minimum",
+    "elementwise minimum": "a maximum",
+}
 
-Right = Callable[[Execution, Sequence[Result]], bool]
+Fits = Callable[[Execution, Sequence[Result]], bool]
 
 
-def first_that_helps(runs: Sequence[Execution], right: Right) -> Repair | None:
-    """The first repair after which a program is right in all of these runs."""
-    try:
-        repairs = runs[0].repairs[:MOST_TRIED]
-    except Failed:
+@dataclass(frozen=True)
+class Attempts:
+    """A wrong program on several cases, and what it comes to on the first with each repair that was tried there."""
+
+    runs: Sequence[Execution]
+    results: Sequence[tuple[Repair, Sequence[Result]]]
+
+    def first(self, fits: Fits, ways: Collection[str] = WAYS) -> Repair | None:
+        """The first repair of these ways with which the results fit in all of the cases."""
+        for repair, found in self.results:
+            if repair.way in ways and fits(self.runs[0], found) and self._fit_elsewhere(repair, fits):
+                return repair
         return None
-    return next((repair for repair in repairs if all(_saves(repair, run, right) for run in runs)), None)
 
-
-def _saves(repair: Repair, run: Execution, right: Right) -> bool:
-    try:
-        return repair in run.repairs and right(run, run.results_with(repair))
-    except Failed:
-        return False
-
-
-def repair_words(repair: Repair) -> str:
-    """What such a repair says of a program."""
-    collective, along = f"the {repair.kind} over {' and '.join(repair.axes)}", " and ".join(repair.along)
-    if repair.kind == AT_A_PRODUCT:
-        return (
-            f"Every value would be right if a product of matrices were added up along {along} as soon as it is there. "
-            "Who holds the other parts of that sum?"
+    def _fit_elsewhere(self, repair: Repair, fits: Fits) -> bool:
+        return all(
+            repair in run.repairs and any(fits(run, found) for _, found in _repaired([repair], run))
+            for run in self.runs[1:]
         )
-    if repair.kind == AT_A_RESULT:
-        step = "added up" if repair.way == "sum" else "averaged"
-        return f"Every value would be right if the devices along {along} {step} what they hold at the end."
+
+
+def try_repairs(runs: Sequence[Execution], *, at_collectives: bool = False) -> Attempts:
+    """Try the likeliest repairs of a program on the first of these cases, as many as there is time for; of those
+    `at_collectives` alone, a few."""
+    try:
+        repairs = runs[0].repairs
+    except Failed:
+        return Attempts(runs, [])
+    if at_collectives:
+        repairs = tuple(one for one in repairs if one.kind in COLLECTIVE_KINDS)[:MOST_TRIED_FOR_A_LINE]
+    found, begun = list[tuple[Repair, Sequence[Result]]](), time.process_time()
+    for first in range(0, min(len(repairs), MOST_TRIED), AT_ONCE):
+        if time.process_time() - begun < SECONDS_REPAIRING:
+            found += _repaired(repairs[first : first + AT_ONCE], runs[0])
+    return Attempts(runs, found)
+
+
+def _repaired(repairs: Sequence[Repair], run: Execution) -> list[tuple[Repair, Sequence[Result]]]:
+    """What a program comes to with each of these. Where some cannot be compiled, the others still are."""
+    try:
+        return list(zip(repairs, run.results_with(repairs), strict=True))
+    except Failed:
+        half = len(repairs) // 2
+        return [*_repaired(repairs[:half], run), *_repaired(repairs[half:], run)] if half else []
+
+
+def repair_words(repair: Repair, left: str = "") -> str:
+    """What such a repair says of a program; of one in which there is a mistake `left` with it, what that says."""
+    if left:
+        return f"Two things at once. One of them would be mended if {_changed_words(repair)}\n\nThe other: {left}"
+    return f"Every value would be right if {_changed_words(repair)}"
+
+
+def _changed_words(repair: Repair) -> str:
+    which = "every" if repair.every else "the"
+    collective, along = f"{which} {repair.kind} over {' and '.join(repair.axes)}", " and ".join(repair.along)
+    place, way = _place(repair), repair.way
+    if repair.kind == AT_A_PRODUCT and way == "sum":
+        return (
+            f"{'every' if repair.every else 'a'} product of matrices were added up along {along} as soon as it is "
+            "there. Who holds the other parts of that sum?"
+        )
+    if repair.kind == AT_A_RESULT and way in ("sum", "mean"):
+        step = "added up" if way == "sum" else "averaged"
+        return f"the devices along {along} {step} what they hold at the end."
+    if way in FOLLOWING or way in ("transposed", "over the root"):
+        return _followed(way, place)
     return {
-        "leave out": f"Every value would be right without {collective}. What is it to bring, and who lacks that?",
-        "turn round": f"Every value would be right if {collective} sent the other way round. Who sends to whom?",
-        "run along": f"Every value would be right if {collective} ran over {along}. Whose parts belong together?",
-        "average": f"Every value would be right if {collective} took the average. What it adds up, is that a share of "
+        "leave out": f"{collective} were left out. What is it to bring, and who lacks that?",
+        "turn round": f"{collective} sent the other way round. Who sends to whom?",
+        "run along": f"{collective} ran over {along}. Whose parts belong together?",
+        "average": f"{collective} took the average. What it adds up, is that a share of "
         "the whole, or a value of its own?",
-        "add up": f"Every value would be right if {collective} counted once for each of its devices. Is something "
+        "add up": f"{collective} counted once for each of its devices. Is something "
         "divided by their number that should not be?",
-    }[repair.way]
+        "turn about": f"{place} were the other way round: what stands first last. Which belongs where?",
+        "other": f"{place} were {OPPOSITE.get(repair.kind, '')}. Which of the two is meant?",
+        "or equal": f"{place} judged equal numbers the other way. Where does what you compare begin, and where end?",
+        "one more": f"{place} {_counts(repair)} one more. From where do you count, and up to where?",
+        "one less": f"{place} {_counts(repair)} one less. From where do you count, and up to where?",
+        "one further": f"{place} {_names(repair)} the next device along {' and '.join(repair.axes)} (behind the last "
+        "comes the first). Whose block is it?",
+        "one back": f"{place} {_names(repair)} the device before along {' and '.join(repair.axes)} (before the first "
+        "comes the last). Whose block is it?",
+        "other axis": f"{place} were the one over {along}. Along which axis does what you number lie?",
+        "skip": f"{place} were left out. What is it for?",
+        "keep first": f"{place} were left out, and only its first operand kept. What is the other one for?",
+        "keep second": f"{place} were left out, and only its second operand kept. What is the other one for?",
+    }[way]
+
+
+def _place(repair: Repair) -> str:
+    """What would change, and which it is of several: in the order of computing, JAX's own functions looked into."""
+    if repair.kind == AT_A_RESULT and repair.every:
+        return "all that comes out at the end"
+    if repair.kind == AT_A_RESULT:
+        return f"result {repair.number} of what runs on each device" if repair.number else "what comes out at the end"
+    over = f" over {' and '.join(repair.axes)}" if repair.axes else ""
+    kind = "product of matrices" if repair.kind == AT_A_PRODUCT else repair.kind.replace(AT_AN_INDEX, "`axis_index`")
+    return f"every {kind}{over}" if repair.every else f"the {ordinal(repair.number)} {kind}{over}"
+
+
+def ordinal(number: int) -> str:
+    """Which of several, counted from 0, in words."""
+    return ORDINALS[number] if number < len(ORDINALS) else f"{number + 1}th"
+
+
+def _followed(way: str, place: str) -> str:
+    ends = {
+        "relu": "were followed by a relu. Where is it due: before what is added up, or behind it?",
+        "the square": "were squared.",
+        "the square root": "were followed by a square root.",
+        "the other sign": "had the other sign. What is taken from what?",
+        "twice": "were twice as large. Which factor is missing?",
+        "half": "were half as large. What counts twice?",
+        "transposed": "were transposed. Which dimension is which?",
+        "over the root": "were divided by the root of how many numbers it adds up.",
+    }
+    return f"{place} {ends[way]}"
+
+
+def _counts(repair: Repair) -> str:
+    if repair.kind == AT_AN_INDEX:
+        return "gave"
+    return "began" if "slice" in repair.kind else "took a number that is"
+
+
+def _names(repair: Repair) -> str:
+    return "gave" if repair.kind == AT_AN_INDEX else "sent to"

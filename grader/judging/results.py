@@ -87,13 +87,16 @@ def values(run: Execution, expected: Expected) -> Miss | None:
     return None
 
 
-def right(run: Execution, results: Sequence[Result], expected: Expected) -> bool:
-    """Whether these are the values that are due, on every device."""
-    return all(
-        close(block, whole[index], run.case.roundings)
+def right(run: Execution, results: Sequence[Result], expected: Expected) -> list[bool]:
+    """Which of these results have the values that are due, on every device."""
+    return [
+        result.blocks.shape == whole.shape
+        and all(
+            close(block, whole[index], run.case.roundings)
+            for index, block in zip(result.blocks.indices, block_values(result), strict=True)
+        )
         for whole, result in zip(expected.values(), results, strict=True)
-        for index, block in zip(result.blocks.indices, block_values(result), strict=True)
-    )
+    ]
 
 
 def _ratios(run: Execution, expected: Expected) -> tuple[Ratio, ...]:

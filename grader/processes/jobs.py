@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import ctypes
 import faulthandler
+import io
 import itertools
 import json
 import math
@@ -41,6 +42,7 @@ LONGEST_REPORT = 16 << 20  # bytes of what it returned
 LOOK_EVERY = 0.02  # seconds between two looks
 MOST_DESCRIPTORS = 4096  # that a process may have open
 PR_SET_PDEATHSIG = 1
+COMPILED_FAST = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"  # each runs a few times
 BUSY = 0.1  # seconds of computing in all processes together; who waits takes less
 
 
@@ -51,7 +53,9 @@ class Job:
     `main`: the name of the function to call with a process's number, how many there are, and its arguments; "" for a
     script that is run as it stands, with the two numbers in sys.argv. `name` is what sys.argv[0] says. `seconds`: for
     all together. `grace`: how many seconds the others may go on when one has failed. `still`: after how many seconds
-    in which nobody computes nor says anything they count as waiting for ever; 0 for never.
+    in which nobody computes nor says anything they count as waiting for ever; 0 for never. `killed_at`: a process that
+    prints the line of this step (`step 7 …`) is killed there and then, by SIGKILL; 0 for none. `folder`: the name of one
+    among the temporary files that `main` is told of, and that outlasts the job; "" for none.
     """
 
     source: str
@@ -62,6 +66,8 @@ class Job:
     seconds: float = 60.0
     grace: float = 0.0
     still: float = 0.0
+    killed_at: int = 0
+    folder: str = ""
 
 
 @dataclass
@@ -160,18 +166,20 @@ def _be(job: Job, number: int, port: int, told: int, wire: int, stack: Any, conf
     status = 1
     try:
         sys.stdin, sys.stdout, sys.stderr = map(_line_by_line, (0, 1, 2), "rww")
+        if job.killed_at:
+            sys.stdout = Doomed(job.killed_at)
         faulthandler.register(signal.SIGUSR1, file=stack, all_threads=False)
         os.environ |= {
             "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
             "JAX_COORDINATOR_BIND_ADDRESS": f"127.0.0.1:{port}",
             "JAX_NUM_CPU_DEVICES": str(job.devices),
-            "XLA_FLAGS": "",
+            "XLA_FLAGS": COMPILED_FAST,
         }
         jax.config.update("jax_platforms", "cpu")
         prepare(job.devices)
         sys.argv = [job.name, str(number), str(job.processes)]
         with os.fdopen(told) as lines:
-            arguments = question_from_json(json.loads(lines.read()))
+            arguments = question_from_json(json.loads(lines.read())) | _folder(job)
         confined()
         if (status := _do(job, number, arguments, wire)) == 0:
             atexit._run_exitfuncs()  # JAX says goodbye to the others, and waits for them
@@ -180,6 +188,31 @@ def _be(job: Job, number: int, port: int, told: int, wire: int, stack: Any, conf
         traceback.print_exc()
     finally:
         os._exit(status)
+
+
+class Doomed(io.TextIOWrapper):
+    """The standard output of a process that ends at its line of one step, as if its machine had lost its power."""
+
+    def __init__(self, step: int):
+        super().__init__(open(1, "wb", closefd=False), line_buffering=True)
+        self.last, self.begun = re.compile(rf"step {step}\b"), ""
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        *lines, self.begun = (self.begun + text).split("\n")
+        if any(map(self.last.match, lines)):
+            self.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return written
+
+
+def _folder(job: Job) -> dict[str, str]:
+    """The argument `folder` of a job that has one."""
+    if not job.folder:
+        return {}
+    folder = Path(tempfile.gettempdir(), job.folder)
+    folder.mkdir(exist_ok=True)
+    return {"folder": str(folder)}
 
 
 def _line_by_line(descriptor: int, mode: str) -> TextIO:

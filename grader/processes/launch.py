@@ -69,12 +69,16 @@ class Process:
 
 @dataclass(frozen=True)
 class Launch:
-    """What became of a launch: its processes in order, who failed first, and whether time was over before the end."""
+    """What became of a launch: its processes in order, who failed first, and whether time was over before the end.
+
+    `survived`: it was to be killed on its way, and came to its end without.
+    """
 
     processes: tuple[Process, ...]
     seconds: float
     first: int | None = None
     late: bool = False
+    survived: bool = False
 
     @property
     def went_well(self) -> bool:
@@ -141,6 +145,7 @@ def launch(
     seconds: float = 60.0,
     grace: float = 0.0,
     arguments: Mapping[str, Any] | None = None,
+    killed_at: int = 0,
     say: Callable[[int, str], None] | None = None,
 ) -> Launch:
     """Run a program in several processes at once, each with CPU devices of its own, and wait for all of them.
@@ -153,6 +158,8 @@ def launch(
       seconds: for all together, after which they are killed. grace: how many seconds the others may go on when one
         of them has failed.
       arguments: more keyword arguments for a function.
+      killed_at: a process that prints the line of this step, such as `step 7 …`, is killed there and then (SIGKILL);
+        0 for none.
       say: is called with a process's number and what it has printed, as it comes.
 
     Raises:
@@ -177,6 +184,7 @@ def launch(
         "devices": devices,
         "seconds": seconds,
         "grace": grace,
+        "killed_at": killed_at,
     }
     if callable(program):
         return launched({**job, "source": script_of(program), "main": program.__name__}, say)

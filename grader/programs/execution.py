@@ -14,7 +14,7 @@ from grader.arrays.laid import Array
 from grader.arrays.meshes import make_mesh, put, spelled
 from grader.jax_versions import quick_options
 from grader.programs.program import Program
-from grader.programs.repairs import Repair, make_repair
+from grader.programs.repairs import Repair, lower_repaired
 from grader.programs.report import flops, peak_bytes
 from grader.programs.structure import Collective, Structure
 from grader.programs.unwritten import take_out_collectives
@@ -71,27 +71,28 @@ def execute(
     mesh = make_mesh(sizes)
     inputs = [put(a.value, a.spec, mesh) for a in arrays]
     compiled = program.compile(*inputs, once=True)
-    results = _results(compiled, inputs, [NamedSharding(mesh, spec) for spec in specs], sizes)
+    outputs = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
+    results = _results(outputs, [NamedSharding(mesh, spec) for spec in specs], sizes)
     sent = compiled_structure(compiled, structure.mesh).collectives
     unwritten = _unwritten(program, inputs, structure, sent)
     return Ran(results, flops(compiled, structure), peak_bytes(compiled), sent, unwritten)
 
 
 def results_with(
-    repair: Repair, program: Program, sizes: Mapping[str, int], arrays: Sequence[Array], specs: Sequence[P]
-) -> tuple[Result, ...]:
-    """The results of a program with a repair, on a mesh of these sizes."""
+    repairs: Sequence[Repair], program: Program, sizes: Mapping[str, int], arrays: Sequence[Array], specs: Sequence[P]
+) -> list[tuple[Result, ...]]:
+    """The results of a program with each of these repairs, on a mesh of these sizes."""
     mesh = make_mesh(sizes)
     inputs = [put(a.value, a.spec, mesh) for a in arrays]
-    lowered = program.lower(*inputs)
-    make_repair(repair, lowered)
-    return _results(lowered.compile(quick_options()), inputs, [NamedSharding(mesh, spec) for spec in specs], sizes)
+    compiled = lower_repaired(program, repairs, *inputs).compile(quick_options())
+    outputs = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
+    count, due = len(outputs) // len(repairs), [NamedSharding(mesh, spec) for spec in specs]
+    return [_results(outputs[k * count :][:count], due, sizes) for k in range(len(repairs))]
 
 
 def _results(
-    compiled: jax.stages.Compiled, inputs: Sequence[jax.Array], due: Sequence[NamedSharding], sizes: Mapping[str, int]
+    outputs: Sequence[jax.Array], due: Sequence[NamedSharding], sizes: Mapping[str, int]
 ) -> tuple[Result, ...]:
-    outputs = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
     layouts = [*due, *[None] * (len(outputs) - len(due))]
     return tuple(_result(array, layout, sizes) for array, layout in zip(outputs, layouts, strict=False))
 

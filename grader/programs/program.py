@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,8 @@ from jax import export
 from jax.extend import core
 
 from grader.jax_versions import open_jaxpr, quick_options
+from grader.programs.jaxprs import inner_jaxprs, is_jaxpr
+from grader.programs.origins import Origin, origins_in
 
 
 class Refused(Exception):
@@ -28,10 +30,12 @@ class Refused(Exception):
 class Program:
     """A traced function as the bytes of `jax.export`: shapes, shardings and operations, no Python.
 
-    The bytes name no place in their author's source: programs that do the same in the same order are equal.
+    The bytes name no place in their author's source: programs that do the same in the same order are equal. Where its
+    collectives were written stands beside them in `origins`, where it was traced.
     """
 
     artefact: bytes
+    origins: tuple[Origin, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def exported(self) -> export.Exported:
@@ -43,12 +47,14 @@ class Program:
         tree = jax.tree.unflatten(self.exported.out_tree, self.exported.out_avals)
         return [(jax.tree_util.keystr(path), tuple(aval.shape)) for path, aval in jax.tree.leaves_with_path(tree)]
 
-    def lower(self, *avals: Any) -> jax.stages.Lowered:
+    def lower(self, *avals: Any, times: int = 1) -> jax.stages.Lowered:
         """The program's text for the devices of `avals` (arrays, or shapes with shardings), anew with every call.
 
-        Pytrees of them may come as they are, or as their leaves one after the other.
+        Pytrees of them may come as they are, or as their leaves one after the other. Its result is then that of the
+        program; where it is to be done several `times`, the results of all, one after the other.
         """
-        fresh: jax.stages.Wrapped = jax.jit(lambda *leaves: self._call(*leaves))
+        several = lambda *leaves: [self._call(*leaves) for _ in range(times)]  # noqa: E731
+        fresh: jax.stages.Wrapped = jax.jit(several if times > 1 else lambda *leaves: self._call(*leaves))
         return fresh.lower(*jax.tree.leaves(avals))
 
     def compile(self, *avals: Any, once: bool = False) -> jax.stages.Compiled:
@@ -88,7 +94,8 @@ def trace(fn: Callable[..., Any], *args: Any, platform: str | None = None) -> Pr
     if any(_is_debug(name) for name in names):
         jitted = _without_debug(traced)
     with without_places():
-        return Program(bytes(export.export(jitted, platforms=platform and [platform])(*args).serialize()))
+        artefact = bytes(export.export(jitted, platforms=platform and [platform])(*args).serialize())
+    return Program(artefact, origins_in(traced.jaxpr))
 
 
 def with_gradient(fn: Callable[..., Any], count: int) -> Callable[..., Any]:
@@ -143,22 +150,12 @@ def _is_host_callback(primitive: str) -> bool:
     return "callback" in primitive and not _is_debug(primitive)
 
 
-def _inner(eqn: core.JaxprEqn) -> list[Any]:
-    """The jaxprs among an equation's parameters (bodies of loops, branches, maps, calls)."""
-    leaves = jax.tree.leaves(eqn.params, is_leaf=_is_jaxpr)
-    return [leaf for leaf in leaves if _is_jaxpr(leaf)]
-
-
-def _is_jaxpr(value: Any) -> bool:
-    return isinstance(value, (core.Jaxpr, core.ClosedJaxpr))
-
-
 def _primitives(jaxpr: Any) -> set[str]:
     """The names of all primitives of a jaxpr, at any depth."""
     names: set[str] = set()
     for eqn in open_jaxpr(jaxpr).eqns:
         names.add(eqn.primitive.name)
-        for inner in _inner(eqn):
+        for inner in inner_jaxprs(eqn):
             names |= _primitives(inner)
     return names
 
@@ -178,13 +175,13 @@ def _stripped(jaxpr: Any) -> Any:
 
 
 def _stripped_equation(eqn: core.JaxprEqn) -> core.JaxprEqn:
-    strip = lambda leaf: _stripped(leaf) if _is_jaxpr(leaf) else leaf  # noqa: E731
-    params = {k: jax.tree.map(strip, v, is_leaf=_is_jaxpr) if _holds_jaxpr(v) else v for k, v in eqn.params.items()}
+    strip = lambda leaf: _stripped(leaf) if is_jaxpr(leaf) else leaf  # noqa: E731
+    params = {k: jax.tree.map(strip, v, is_leaf=is_jaxpr) if _holds_jaxpr(v) else v for k, v in eqn.params.items()}
     return eqn.replace(params=params, effects=_pure(eqn.effects))
 
 
 def _holds_jaxpr(value: Any) -> bool:
-    return any(_is_jaxpr(leaf) for leaf in jax.tree.leaves(value, is_leaf=_is_jaxpr))
+    return any(is_jaxpr(leaf) for leaf in jax.tree.leaves(value, is_leaf=is_jaxpr))
 
 
 def _pure(effects: Any) -> Any:

@@ -1,4 +1,5 @@
-"""Repairs of a program: its text with one collective left out, run along other axes, turned round, or put in.
+"""Repairs of a program: its text with one collective left out, run along other axes, turned round, or put in; or with
+a single step changed.
 
 Where a repair makes a wrong program right on every mesh that is tried, what it changes is what is wrong with the
 program. Nobody needs to have foreseen that mistake.
@@ -6,11 +7,12 @@ program. Nobody needs to have foreseen that mistake.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import jax
@@ -19,121 +21,141 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 
 from grader.jax_versions import mlir_context
-from grader.programs.operations import (
-    blocks_in,
-    callee_of,
-    first_mesh,
-    functions_in,
-    manual_axes,
-    meshes_in,
-    operations_in,
-)
+from grader.programs.edits import STEP_WAYS, change_step, follow, numbers_of, step_ways
+from grader.programs.operations import blocks_in, callee_of, first_mesh, functions_in, meshes_in, operations_in
 from grader.programs.order import groups_of
 from grader.programs.program import Program
-from grader.programs.structure import KIND_OF, device_numbers_along
+from grader.programs.sites import AT_A_PRODUCT, AT_A_RESULT, AT_AN_INDEX, Site, is_summed, like, sites_of
+from grader.programs.structure import COLLECTIVE_KINDS, device_numbers_along
 from grader.programs.walk import axes_of_groups
 
-Way = Literal["leave out", "turn round", "run along", "average", "add up", "sum", "mean"]
-WAYS: tuple[Way, ...] = get_args(Way)  # the likeliest first
-AT_A_PRODUCT, AT_A_RESULT = "product", "result"
-MOST_SPOTS = 24  # of a program: in a longer one there are too many repairs for somebody who waits
+# Changes of a collective, the likeliest first; then those of a single step.
+CollectiveWay = Literal["leave out", "turn round", "run along", "average", "add up", "sum", "mean"]
+COLLECTIVE_WAYS: tuple[CollectiveWay, ...] = get_args(CollectiveWay)
+WAYS: tuple[str, ...] = (*COLLECTIVE_WAYS, *STEP_WAYS)
+MOST_SITES = 80  # of a program: in a longer one there are too many repairs for somebody who waits
+MOST_COLLECTIVES = 24
+SITES_TRIED_ALONE = 6  # sites of a kind: of more, each is not tried alone
 Meshes = Mapping[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
 class Repair:
-    """One change at one spot of a program.
+    """One change at one site of a program, or at all that are alike.
 
-    `kind` is what stands there: a kind of collective, or a "product" or a "result" of a shard_map, which a sum could
-    follow. `number` counts those of that kind in the order of execution, from 0, loops once. `axes` are those that it
-    runs along; `along` those that it would run along after the change.
+    `kind` is what stands there: a kind of collective, a "product", a "result" of a shard_map, or a step in words.
+    `number` counts those of that kind in the order of execution, from 0, loops once. `axes` are those that it runs
+    along; `along` those that it would run along after the change. `every` means all that run along the same axes, as
+    where a loop is written out.
     """
 
     kind: str
     number: int
-    way: Way
+    way: str
     axes: tuple[str, ...] = ()
     along: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Spot:
-    """An operation, which of its kind it is, the axes of the shard_map around it, and which operand is meant."""
-
-    op: ir.Operation
-    kind: str
-    number: int
-    manual: tuple[str, ...]
-    operand: int = 0
+    every: bool = False
 
 
 def repairs_of(program: Program) -> tuple[Repair, ...]:
-    """All repairs of a program with shard_map, the likeliest first; none of a long one."""
+    """All repairs of a program, the likeliest first; none of a long one."""
     with mlir_context():
         module = ir.Module.parse(program.exported.mlir_module())
-        spots = list(itertools.islice(_spots(module), MOST_SPOTS + 1))
-        if len(spots) > MOST_SPOTS:
+        sites = list(itertools.islice(sites_of(module), MOST_SITES + 1))
+        if len(sites) > MOST_SITES or sum(site.kind in COLLECTIVE_KINDS for site in sites) > MOST_COLLECTIVES:
             return ()
         meshes = meshes_in(module)
-        found = [repair for spot in spots for repair in _repairs(spot, meshes)]
+        alone = [repair for site in sites for repair in _repairs(site, meshes)]
+        alike = Counter(replace(repair, number=0, every=True) for repair in alone)
+        few = Counter(site.kind for site in sites)
+        shared = {(site.kind, site.number) for site in sites if site.shared}
+        found = [r for r in alone if few[r.kind] <= SITES_TRIED_ALONE and (r.kind, r.number) not in shared]
+        found += [repair for repair, count in alike.items() if count > 1]
         return tuple(sorted(found, key=lambda repair: WAYS.index(repair.way)))
 
 
-def make_repair(repair: Repair, lowered: jax.stages.Lowered) -> None:
-    """Change the text of a lowered program, which then compiles to the repaired one."""
+def lower_repaired(program: Program, repairs: Sequence[Repair], *arrays: Any) -> jax.stages.Lowered:
+    """A program's text, as `Program.lower` gives it, as often as there are repairs, each with one of them.
+
+    Its result is a list with the results of each. (To compile many at once takes hardly longer than one.)
+    """
+    lowered = program.lower(*arrays, times=len(repairs))
     module: Any = lowered.compiler_ir()
     with module.context, ir.Location.unknown():
-        spot = next(spot for spot in _spots(module) if (spot.kind, spot.number) == (repair.kind, repair.number))
-        _make(repair, spot, first_mesh(meshes_in(module)))
+        mesh = first_mesh(meshes_in(module))
+        for repair, root in zip(repairs, _copies(module), strict=True):
+            for site in _sites_of_repair(repair, list(sites_of(module, root)), meshes_in(module)):
+                _make(repair, site, mesh)
+    return lowered
 
 
-def _make(repair: Repair, spot: _Spot, mesh: Mapping[str, int]) -> None:
-    op = spot.op
-    if repair.way == "leave out":
+def _sites_of_repair(repair: Repair, sites: Sequence[Site], meshes: Meshes) -> Iterator[Site]:
+    """Where a repair is made; at an operation that is met again and again, once."""
+    changed: list[ir.Operation] = []
+    for site in sites:
+        alone = replace(repair, number=site.number, every=False)
+        meant = alone in _repairs(site, meshes) if repair.every else site.number == repair.number
+        if site.kind == repair.kind and meant and (site.op not in changed or repair.kind == AT_A_RESULT):
+            changed.append(site.op)
+            yield site
+
+
+def _copies(module: ir.Module) -> list[str]:
+    """Give each call in main a function of its own, and whatever that calls; return their names."""
+    functions = functions_in(module)
+    calls = [op for block in blocks_in(functions["main"]) for op in operations_in(block) if callee_of(op)]
+    return [_copied(module, functions, call, f"_repair_{k}") for k, call in enumerate(calls)]
+
+
+def _copied(module: ir.Module, functions: Mapping[str, ir.Operation], call: ir.Operation, suffix: str) -> str:
+    """Copy the function that is called, and all that it calls, under other names."""
+    callee = callee_of(call)
+    name = f"{callee}{suffix}"
+    if name not in functions_in(module):
+        with ir.InsertionPoint(module.body):
+            copy = functions[callee].clone().operation
+        copy.attributes["sym_name"] = ir.StringAttr.get(name)
+        for inner in _calls(copy):
+            _copied(module, functions, inner, suffix)
+    attribute = "callee" if "callee" in call.attributes else "decomposition"
+    call.attributes[attribute] = ir.FlatSymbolRefAttr.get(name)
+    return name
+
+
+def _calls(op: ir.Operation) -> Iterator[ir.Operation]:
+    for inner in (inner for block in blocks_in(op) for inner in operations_in(block)):
+        if callee_of(inner):
+            yield inner
+        yield from _calls(inner)
+
+
+def _make(repair: Repair, site: Site, mesh: Mapping[str, int]) -> None:
+    op, way = site.op, repair.way
+    if way == "leave out":
         op.results[0].replace_all_uses_with(op.operands[0])
         op.erase()
-    elif repair.way == "turn round":
+    elif way == "turn round":
         pairs = np.array(ir.DenseIntElementsAttr(op.attributes["source_target_pairs"]))
-        op.attributes["source_target_pairs"] = _numbers(pairs[:, ::-1])
-    elif repair.way == "run along":
+        op.attributes["source_target_pairs"] = numbers_of(pairs[:, ::-1])
+    elif way == "run along":
         op.attributes["replica_groups"] = _groups(repair.along, mesh)
         op.attributes["use_global_device_ids"] = ir.UnitAttr.get()
-    elif repair.way in ("average", "add up"):
+    elif way in ("average", "add up"):
         devices = math.prod(mesh[a] for a in repair.axes)
-        with _after(op):
-            scaled = _scaled(op.results[0], 1 / devices if repair.way == "average" else devices)
-        _instead(op.results[0], scaled.results[0], scaled)
+        follow(site, functools.partial(_scaled, factor=1 / devices if way == "average" else devices))
+    elif way in ("sum", "mean"):
+        devices = math.prod(mesh[a] for a in repair.along)
+        total = functools.partial(_sum, axes=repair.along, mesh=mesh)
+        follow(site, total if way == "sum" else lambda value: _scaled(total(value), 1 / devices))
     else:
-        value = op.operands[spot.operand] if repair.kind == AT_A_RESULT else op.results[0]
-        with ir.InsertionPoint(op) if repair.kind == AT_A_RESULT else _after(op):
-            first = _sum(value, repair.along, mesh)
-            total = first.results[0]
-            if repair.way == "mean":
-                total = _scaled(total, 1 / math.prod(mesh[a] for a in repair.along)).results[0]
-        if repair.kind == AT_A_RESULT:
-            op.operands[spot.operand] = total
-        else:
-            _instead(value, total, first)
+        change_step(way, site, repair.along, mesh)
 
 
-def _after(op: ir.Operation) -> ir.InsertionPoint:
-    following = list(operations_in(op.block))
-    return ir.InsertionPoint(following[following.index(op) + 1])
+def _scaled(value: ir.Value, factor: float) -> ir.Value:
+    return stablehlo.multiply(value, like(value, factor))
 
 
-def _instead(value: ir.Value, other: ir.Value, user: ir.Operation) -> None:
-    """Let another value stand in the place of one, but for the operation that makes it of that one."""
-    value.replace_all_uses_with(other)
-    user.operands[0] = value
-
-
-def _scaled(value: ir.Value, factor: float) -> ir.Operation:
-    tensor = ir.RankedTensorType(value.type)
-    splat = ir.DenseElementsAttr.get_splat(tensor, ir.FloatAttr.get(tensor.element_type, factor))
-    return stablehlo.MulOp(value, stablehlo.constant(splat)).operation
-
-
-def _sum(value: ir.Value, axes: Sequence[str], mesh: Mapping[str, int]) -> ir.Operation:
+def _sum(value: ir.Value, axes: Sequence[str], mesh: Mapping[str, int]) -> ir.Value:
     """A psum of a value along these axes."""
     attributes = {
         "replica_groups": _groups(axes, mesh),
@@ -145,42 +167,56 @@ def _sum(value: ir.Value, axes: Sequence[str], mesh: Mapping[str, int]) -> ir.Op
     block = op.regions[0].blocks.append(number, number)
     with ir.InsertionPoint(block):
         stablehlo.return_([stablehlo.add(*block.arguments)])
-    return op
+    return op.results[0]
 
 
 def _groups(axes: Sequence[str], mesh: Mapping[str, int]) -> ir.DenseIntElementsAttr:
     """The devices that differ along these axes only, group by group."""
-    return _numbers(device_numbers_along(axes, mesh))
+    return numbers_of(device_numbers_along(axes, mesh))
 
 
-def _numbers(table: np.ndarray) -> ir.DenseIntElementsAttr:
-    contiguous: Any = np.ascontiguousarray(table)  # NumPy's stubs do not say that an array is a buffer
-    return ir.DenseIntElementsAttr.get(contiguous)
+def _repairs(site: Site, meshes: Meshes) -> Iterator[Repair]:
+    mesh, at = first_mesh(meshes), (site.kind, site.number)
+    choices = list(_choices([a for a in site.manual if mesh[a] > 1]))
+    axes: tuple[str, ...] = site.index
+    if site.kind in (AT_A_PRODUCT, AT_A_RESULT):
+        yield from (Repair(*at, way, (), along) for way, along in _sums(site, choices))
+    elif site.kind in COLLECTIVE_KINDS:
+        axes = axes_of_groups(groups_of(site.op, meshes), mesh)
+        if not axes or len(site.op.operands) != 1:
+            return
+        yield from (Repair(*at, way, axes, along) for way, along in _of_a_collective(site, axes, choices))
+    if site.kind == AT_AN_INDEX:
+        yield from (Repair(*at, "other axis", axes, (a,)) for a in site.manual if a not in axes)
+    for way in step_ways(site):
+        along = [(a,) for a in axes] if site.kind == "collective_permute" else [()]
+        yield from (Repair(*at, way, axes, one) for one in along)
 
 
-def _repairs(spot: _Spot, meshes: Meshes) -> Iterator[Repair]:
-    mesh, at = first_mesh(meshes), (spot.kind, spot.number)
-    choices = list(_choices([a for a in spot.manual if mesh[a] > 1]))
-    if spot.kind in (AT_A_PRODUCT, AT_A_RESULT):
-        for along in choices if _is_float(spot) else ():
-            yield Repair(*at, "sum", (), along)
-            if spot.kind == AT_A_RESULT:
-                yield Repair(*at, "mean", (), along)
+def _sums(site: Site, choices: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Along what a product could be summed; and a result, which is no sum yet, or averaged."""
+    if not site.is_float or (site.kind == AT_A_RESULT and is_summed(site.op.operands[site.operand].owner)):
         return
-    axes = axes_of_groups(groups_of(spot.op, meshes), mesh)
-    if not axes or len(spot.op.operands) != 1:
-        return
-    if spot.kind in ("all_reduce", "collective_permute"):
-        yield Repair(*at, "leave out", axes)
-    if spot.kind == "collective_permute":
-        yield Repair(*at, "turn round", axes)
-    if spot.kind == "all_reduce":
-        yield from (Repair(*at, "run along", axes, along) for along in choices if {*along} != {*axes})
-    if spot.kind in ("all_reduce", "reduce_scatter") and _is_float(spot):
-        yield Repair(*at, "average", axes)
-        yield Repair(*at, "add up", axes)
-    if spot.kind in ("all_gather", "reduce_scatter", "all_to_all") and len(axes) > 1:
-        yield Repair(*at, "run along", axes, axes[::-1])
+    for along in choices:
+        yield "sum", along
+        if site.kind == AT_A_RESULT:
+            yield "mean", along
+
+
+def _of_a_collective(
+    site: Site, axes: tuple[str, ...], choices: Sequence[tuple[str, ...]]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if site.kind in ("all_reduce", "collective_permute"):
+        yield "leave out", ()
+    if site.kind == "collective_permute":
+        yield "turn round", ()
+    if site.kind == "all_reduce":
+        yield from (("run along", along) for along in choices if {*along} != {*axes})
+    if site.kind in ("all_reduce", "reduce_scatter") and site.is_float:
+        yield "average", ()
+        yield "add up", ()
+    if site.kind in ("all_gather", "reduce_scatter", "all_to_all") and len(axes) > 1:
+        yield "run along", axes[::-1]
 
 
 def _choices(axes: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -188,36 +224,3 @@ def _choices(axes: Sequence[str]) -> Iterator[tuple[str, ...]]:
     yield from ((a,) for a in axes)
     if len(axes) > 1:
         yield tuple(axes)
-
-
-def _is_float(spot: _Spot) -> bool:
-    return str(ir.RankedTensorType(spot.op.operands[spot.operand].type).element_type) in ("f32", "f64", "bf16", "f16")
-
-
-def _spots(module: ir.Module) -> Iterator[_Spot]:
-    functions, met = functions_in(module), Counter[str]()
-    for op, kind, manual, operand in _inside(functions["main"], functions, ()):
-        yield _Spot(op, kind, met[kind], manual, operand)
-        met[kind] += 1
-
-
-def _inside(
-    op: ir.Operation, functions: Mapping[str, ir.Operation], manual: tuple[str, ...]
-) -> Iterator[tuple[ir.Operation, str, tuple[str, ...], int]]:
-    """The operations at which there may be something to change: kind, the shard_map's axes, and which operand."""
-    for inner in (inner for block in blocks_in(op) for inner in operations_in(block)):
-        if inner.name in KIND_OF:
-            yield inner, KIND_OF[inner.name], manual, 0
-            continue
-        if inner.name == "sdy.return":
-            made = [operand.owner for operand in inner.operands]
-            yield from ((inner, AT_A_RESULT, manual, k) for k, maker in enumerate(made) if not _may_be_summed(maker))
-        elif inner.name == "stablehlo.dot_general" and manual:
-            yield inner, AT_A_PRODUCT, manual, 0
-        within = manual_axes(inner) if inner.name == "sdy.manual_computation" else manual
-        yield from _inside(functions[callee] if (callee := callee_of(inner)) else inner, functions, within)
-
-
-def _may_be_summed(maker: Any) -> bool:
-    """Whether other repairs add up what this makes."""
-    return getattr(maker, "name", "") in ("stablehlo.dot_general", "stablehlo.all_reduce")

@@ -132,6 +132,11 @@ class Structure:
         return f" (in groups of {collective.group})" if 1 < collective.group < along else ""
 
     @property
+    def authored(self) -> tuple[Collective, ...]:
+        """The collectives that the program's author wrote, in their order."""
+        return tuple(c for c in self.collectives if not c.implicit)
+
+    @property
     def bytes_sent(self) -> int:
         return sum(c.bytes_sent for c in self.collectives)
 

@@ -132,7 +132,7 @@ class Variants:
         self.names = [n for n, a in arguments.items() for _ in jax.tree.leaves(a)]
         self.changes: dict[str, Departure] = {}
         try:
-            self.closed = _traced(reference, tuple(arguments.values()))
+            self.closed = jax.make_jaxpr(in_jax(reference))(*arguments.values())
             if _length(self.closed) > MOST_EQUATIONS:
                 return
             steps = _Run(self.closed, self.given, self.names).steps
@@ -323,12 +323,20 @@ def _length(jaxpr: Any) -> int:
     return sum(1 if (inner := _called(eqn)[0]) is None else _length(inner) for eqn in open_jaxpr(jaxpr).eqns)
 
 
-def _traced(reference: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """A reference as a jaxpr, whether it is written in JAX or in NumPy."""
-    try:
-        return jax.make_jaxpr(reference)(*arguments)
-    except Exception:  # what NumPy says of a traced array depends on what was asked of it
-        return jax.make_jaxpr(lambda *given: _opened(reference(*jax.tree.map(_Traced, given))))(*arguments)
+def in_jax(reference: Callable[..., Any]) -> Callable[..., Any]:
+    """A reference as a function that JAX can trace, whether it is written in JAX or in NumPy."""
+
+    def traceable(*given: Any) -> Any:
+        try:
+            return reference(*given)
+        except Exception:  # what NumPy says of a traced array depends on what was asked of it
+            return _opened(reference(*jax.tree.map(_wrapped_once, given)))
+
+    return traceable
+
+
+def _wrapped_once(value: Any) -> Any:
+    return _Traced(value) if isinstance(value, jax.Array) else value
 
 
 class _Traced(np.lib.mixins.NDArrayOperatorsMixin):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from grader.arrays.words import legible
-from grader.draw.picture import COLOURS
+from grader.draw.lanes import Meeting, lanes
+from grader.draw.picture import COLOURS, Picture
 from grader.replay.facts import PageFacts, as_script, fitting
 from grader.replay.frames import Playback
 from grader.replay.stills import stills
@@ -44,6 +46,17 @@ class Replay:
     def result(self) -> Any:
         """What the program gives; None where it did not come to its end."""
         return self.facts.result
+
+    @property
+    def lanes(self) -> Picture:
+        """The devices as lanes: where they met, and who waits for whom at the end."""
+        frames = self.facts.frames
+        met = [Meeting(f.transfer.name, group) for f in frames if f.transfer for group in f.transfer.groups]
+        stuck: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+        for wait in {wait.device: wait for f in frames for wait in f.waits}.values():
+            stuck.setdefault((wait.name, wait.missing), []).append(wait.device)
+        waits = [Meeting(name, tuple(who), missing) for (name, missing), who in stuck.items()]
+        return lanes(math.prod(frames[-1].mesh.values()), [*met, *waits], self.title)
 
     def _repr_html_(self) -> str:
         if not self.facts.frames:

@@ -83,6 +83,26 @@ def test_one_notebook(small, judge, source, points, words):
     assert words in verdicts["case3"].words
 
 
+MEAN = RIGHT.replace("psum", "pmean")
+
+
+def test_equal_programs_share_a_verdict_and_each_student_hears_her_own_line(small, judge, tmp_path):
+    store, cards = Store(tmp_path), []
+    for source in (MEAN, "# mine\n\n" + MEAN.replace("return jax.lax", "return  jax.lax")):
+        done = grade_notebook(hand_in(small, source), Grading(small, 3, QUICK), judge, store)
+        (seen,) = (v for v in done.verdicts if v.exercise == "case3")
+        cards += [next(c.outputs[0].data for c in done.notebook.cells if checked(c) == "case3")]
+        assert seen.mistake and seen.lines[0].text[seen.lines[0].start :] == 'jax.lax.pmean(p @ q, "x")'
+    for card, number in zip(cards, (3, 5), strict=True):
+        assert f"In your cell, line {number}:" in card["text/html"] and f"line {number}:" in card["text/plain"]
+        assert "pmean(p @ q, &quot;x&quot;)</u></code>" in card["text/html"]
+    assert len(list((tmp_path / "verdicts").rglob("*.gz"))) == len(exercises(small))
+
+
+def exercises(nb):
+    return [name for cell in nb.cells if (name := checked(cell))]
+
+
 def test_a_hand_in_without_the_first_cell_that_the_build_writes_is_graded_alike(small, judge):
     """As lessons were before there was one, and as they are where a student has deleted it."""
     older = nbformat.from_dict(small)

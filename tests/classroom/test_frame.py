@@ -184,3 +184,18 @@ def test_stored_outputs_stay_when_only_the_frame_changes(tmp_path, root, lesson)
     settings.write_text(settings.read_text().replace('repository = ""', 'repository = "owner/name"'))
     after = nbformat.read(pair(source), 4).cells
     assert "owner/name" in after[k - 1].source and after[k].outputs == nb.cells[k].outputs
+
+
+def test_a_part_outside_the_core_says_where_the_core_goes_on():
+    def part(number, kind):
+        heading = f"## {number} · Title\n\nText.\n\n### Exercise `case3` · {kind} · 4 points · 8 minutes · ●●○"
+        marks = {"grade_id": f"answer_{number}", "grade": False}, {"grade_id": f"check_{number}", "grade": True}
+        return [new_markdown_cell(heading), *(new_code_cell("...", metadata={"nbgrader": mark}) for mark in marks)]
+
+    kinds = ("core", "stretch", "core", "stretch")
+    parts = [cell for k, kind in enumerate(kinds, 1) for cell in part(k, kind)]
+    lesson = new_notebook(cells=[new_markdown_cell("# 02 · Two"), new_code_cell("two = 2"), *parts])
+    shown = framed(lesson, "02_two", ORDER, NOWHERE)
+    said = [re.findall(r"go on with (.*)\.\*", cell.source) for cell in shown.cells if cell.source.startswith("## ")]
+    assert said == [[], ["part 3"], [], ["“What to remember”"]]
+    assert [cell.source for cell in bare(shown).cells] == [cell.source for cell in lesson.cells]

@@ -269,7 +269,7 @@ def test_an_example_that_uses_what_a_deleted_one_made_is_run():
 
 
 TRIED = [
-    "mine = lay_out(np.ones((8, 16), np.float32), 'x')\nprint('all_gather' in bytes_sent)\nmine.sharding",
+    "mine = put(np.ones((8, 16), np.float32), P('x'), mesh)\nprint('all_gather' in bytes_sent)\nmine.sharding",
     *(
         pytest.param(tried, marks=pytest.mark.slow)
         for tried in ("print([n * n for n in range(4)])", "cut_a = None", "a_cut + 1")

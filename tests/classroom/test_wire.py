@@ -14,6 +14,7 @@ from grader.chips.compiling import Request
 from grader.chips.report import Fit
 from grader.classroom.inside import wire
 from grader.programs.execution import Ran, Result
+from grader.programs.origins import Line, Origin
 from grader.programs.structure import Collective, Manual, Structure
 
 SHIFTED = Collective("collective_permute", ("x",), 4, (2, 3), "f32", 24, 3, True, 5, 1, (1, 0, 1, 0))
@@ -126,3 +127,39 @@ def test_what_a_compiler_says_is_read_within_limits():
     for odd in ({"refusal": "x" * 5000, "held": 1, "flops": 1}, {"refusal": "", "held": -1, "flops": 1}, {"held": 1}):
         with pytest.raises(ValueError):
             wire.FIT.read(odd)
+
+
+ORIGINS = [[Origin("all_reduce", Line(7, 'jax.lax.psum(part, "y")', 0, 23, True)), Origin("error", None)], []]
+
+
+@pytest.mark.parametrize("record", [wire.LINE, wire.ORIGIN])
+def test_every_field_of_an_origin_crosses(record):
+    assert list(record.fields) == [field.name for field in fields(record.of)]
+
+
+def test_origins_come_back_and_nothing_else_does():
+    said = json.loads(json.dumps(wire.ALL_ORIGINS.write(ORIGINS)))
+    assert wire.ALL_ORIGINS.read(said) == tuple(map(tuple, ORIGINS))
+    for odd in (None, "x", 3, [3], [None], [{}], [[3]], [[{}]]):
+        with pytest.raises(ValueError):
+            wire.ALL_ORIGINS.read(odd)
+    line = said[0][0]["line"]
+    for field, values in {
+        "number": (0, -1, 1 << 40, True, "7"),
+        "text": ("x" * 121, 3, None),
+        "start": (-1, 121, None, 0.5),
+        "end": (1 << 70, "9"),
+        "backward": (1, None),
+    }.items():
+        for value in values:
+            with pytest.raises(ValueError):
+                wire.ALL_ORIGINS.read([[{"kind": "error", "line": {**line, field: value}}]])
+    with pytest.raises(ValueError):
+        wire.ALL_ORIGINS.read([[{"kind": "<script>", "line": None}]])
+    with pytest.raises(ValueError):
+        wire.ALL_ORIGINS.read([[{"kind": "error", "line": None}] * 129])
+
+
+def test_a_line_that_crosses_turns_no_writing_round():
+    (read,) = wire.ORIGINS.read([{"kind": "error", "line": wire.LINE.write(Line(1, "a\u202eb\x1b[2J"))}])
+    assert read.line.text == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}[2J"

@@ -99,6 +99,7 @@ def test_a_students_own_progress_and_hints_are_not_there_and_do_no_harm(graded, 
         "grader.hint('case3')",
         "grader.reset('case3')",
         "grader.scoreboard('07_matmul')",
+        "grader.mine('tp_block')",
         "grader.hand_in()",
     ]
     for call in reversed(calls):
@@ -107,7 +108,7 @@ def test_a_students_own_progress_and_hints_are_not_there_and_do_no_harm(graded, 
     assert points(result) == FULL
     shown = [outputs_of(result, call) for call in calls]
     assert [[output.output_type for output in outputs] for outputs in shown] == [["execute_result"]] * len(calls)
-    for told in (shown[0], shown[3]):  # progress, and the scoreboard
+    for told in (shown[0], shown[3], shown[4]):  # progress, the scoreboard, a piece of the model
         assert "while hand-ins are graded" in told[0].data["text/plain"]
 
 

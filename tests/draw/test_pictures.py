@@ -1,5 +1,7 @@
 """Pictures: the facts they are drawn from, their text, and that something is drawn."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -54,7 +56,33 @@ def test_what_differs_is_framed():
     expected = blocks((4, 2), P("x"), MESH, value=np.ones((4, 2)))
     found = blocks((4, 2), P("x"), MESH, value=np.ones((4, 2)) + (np.arange(4) == 1)[:, None])
     (sheet,) = draw.compare(expected, found).figure.axes
-    assert [patch.get_gid() for patch in sheet.patches if patch.get_gid()] == ["device 2", "device 3"]
+    framed = [patch.get_gid() for patch in sheet.patches if patch.get_linewidth() > 1]
+    assert framed == ["device 2, held by 2", "device 3, held by 3"]
+
+
+def colours(picture):
+    (sheet,) = picture.figure.axes
+    return [patch.get_facecolor() for patch in sheet.patches]
+
+
+def test_devices_with_the_same_numbers_share_a_colour_wherever_they_lie():
+    rolled = np.tile(np.arange(4.0), 4).reshape(8, 2)  # 0 1, 2 3, 0 1 …
+    one, other, *rest = colours(draw.devices(blocks((8, 2), P(("x", "y")), MESH, value=rolled)))
+    assert one != other and rest == 3 * [one, other]
+
+
+def test_parts_of_a_sum_are_different_data():
+    one, other, *rest = colours(draw.devices(blocks((4,), P(), MESH, partial_over=("y",))))
+    assert one != other and rest == 3 * [one, other]
+
+
+def test_copies_that_are_none_are_framed_and_named():
+    held = blocks((2,), P(), MESH, value=np.ones(2))
+    liar = dataclasses.replace(held, values=tuple(np.full(2, d // 4) for d in range(8)))
+    picture = draw.devices(liar)
+    assert "no copies, whatever the layout says: devices 0, 1, 2, 3, 4, 5, 6, 7" in repr(picture)
+    assert len(set(colours(picture))) == 2 and "no copies" not in repr(draw.devices(held))
+    assert {patch.get_linewidth() for patch in picture.figure.axes[0].patches} == {2}
 
 
 def test_a_picture_is_the_same_every_time():

@@ -28,7 +28,7 @@ def test_facts_name_the_devices_by_their_own_numbers():
 
 def patches(picture):
     (sheet,) = picture.figure.axes
-    return {patch.get_gid(): patch for patch in sheet.patches if patch.get_gid()}
+    return {patch.get_gid().partition(",")[0]: patch for patch in sheet.patches if patch.get_gid()}
 
 
 def test_what_may_be_moved_is_dashed_and_copies_share_a_colour():

@@ -11,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercises.answers import Ask, Layout, Problem
 from grader.exercises.collecting import collect
 from grader.exercises.errors import MEANINGS, in_plain_words, stopped
+from grader.programs.origins import Line
 
 ARRAY = jnp.ones((8, 8))
 AUTO = jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
@@ -167,5 +168,4 @@ def test_the_line_of_the_cell_is_told():
         "def body(a):\n    b = a * 2\n    return b.nothing\n\n\ndef answer(a, *, mesh):\n    return body(a)\n", space
     )
     (problem,) = collect("program", [Ask({"x": 2}, {"a": Layout((4,), "float32", P())})], space["answer"])
-    assert problem.line == "3: return b.nothing"
-    assert "In your cell, line 3: `return b.nothing`" in stopped(problem)
+    assert problem.line == Line(3, "return b.nothing", 7, 16)

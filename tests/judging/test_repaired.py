@@ -38,7 +38,9 @@ def test_its_replay_opens_at_the_collective_that_would_have_to_change():
 
 
 def test_every_kind_of_edit_has_words_that_say_where():
-    for change in WAYS:
-        kind = {"sum": "product", "mean": "result", "turn round": "collective_permute"}.get(change, "all_reduce")
-        said = repair_words(Repair(kind, 0, change, ("x", "y"), ("z",)))
-        assert "every value would be right" in said.lower() and ("x and y" in said or "z" in said)
+    for way in WAYS:
+        kind = {"sum": "product", "mean": "result", "turn round": "collective_permute"}.get(way, "all_reduce")
+        said, of_all = (repair_words(Repair(kind, 2, way, ("x", "y"), ("z",), every)) for every in (False, True))
+        assert "every" in of_all or "all that" in of_all or way == "mean"
+        assert said.startswith("Every value would be right if ") and said.endswith(("?", "."))
+        assert any(place in said for place in ("x and y", "z"))

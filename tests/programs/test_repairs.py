@@ -1,6 +1,7 @@
 """Repairs: a program whose collectives are left out, run elsewhere or put in, against one that was written so."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
@@ -78,6 +79,71 @@ PAIRS = [
 ]
 
 
+def rows_of(axis, more=0, round_=False):
+    """The row of a block that has a device's number along an axis."""
+
+    def first(block):
+        k = lax.axis_index(axis) + more
+        return lax.dynamic_slice_in_dim(block, k % 2 if round_ else k, 1, 0)
+
+    return first
+
+
+def turns(count):
+    """As many turns, without a collective in them."""
+    return lambda total: lax.fori_loop(0, count, lambda i, a: a / 2 + i, total)
+
+
+STEPS = [
+    (lax.neg, lambda p: p, Repair("change of sign", 0, "skip")),
+    (lambda p: jnp.minimum(p, 9), lambda p: jnp.maximum(p, 9), Repair("elementwise minimum", 0, "other")),
+    (lambda p: p * 3, lambda p: p / 3, Repair("multiplication", 0, "other")),
+    (lambda p: p - 3, lambda p: 3 - p, Repair("subtraction", 0, "turn about")),
+    (lambda p: p + 3, lambda p: p, Repair("addition", 0, "keep first")),
+    (lambda p: 3 - p, lambda p: p, Repair("subtraction", 0, "keep second")),
+    (lambda p: jnp.where(p > 20, p, 2 * p), lambda p: jnp.where(p > 20, 2 * p, p), Repair("`where`", 0, "turn about")),
+    (lambda p: p * (p > 20), lambda p: p * (p < 20), Repair("comparison", 0, "turn about")),
+    (lambda p: p * (p > p[0]), lambda p: p * (p >= p[0]), Repair("comparison", 0, "or equal")),
+    (
+        lambda p: jnp.concatenate([p[:1], p[1:]]),
+        lambda p: jnp.concatenate([p[1:], p[:1]]),
+        Repair("`concatenate`", 0, "turn about"),
+    ),
+    (lambda p: p[:1], lambda p: p[1:], Repair("slice", 0, "one more")),
+    (lambda p: p[1:], lambda p: p[:1], Repair("slice", 0, "one less")),
+    (rows_of("y", -1), rows_of("y"), Repair("axis_index", 0, "one more", ("y",))),
+    (rows_of("y", 1), rows_of("y"), Repair("axis_index", 0, "one less", ("y",))),
+    (rows_of("y"), rows_of("y", 1, True), Repair("axis_index", 0, "one further", ("y",))),
+    (rows_of("y"), rows_of("y", 1, True), Repair("axis_index", 0, "one back", ("y",))),
+    (rows_of("x"), rows_of("y"), Repair("axis_index", 0, "other axis", ("x",), ("y",))),
+    (turns(3), turns(4), Repair("comparison", 0, "one more")),
+    (turns(3), turns(4), Repair("comparison", 0, "or equal")),
+    (turns(3), turns(2), Repair("comparison", 0, "one less")),
+    (lambda p: around(p, 1), lambda p: around(p, 2), Repair("collective_permute", 0, "one further", ("x",), ("x",))),
+    (lambda p: around(p, 1), lambda p: p, Repair("collective_permute", 0, "one back", ("x",), ("x",))),
+    (lambda p: p - 20, lambda p: jax.nn.relu(p - 20), Repair("result", 0, "relu")),
+    (lambda p: p, jnp.square, Repair("result", 0, "the square")),
+    (lambda p: jnp.square(p), jnp.abs, Repair("result", 0, "the square root")),
+    (lambda p: p, lambda p: -p, Repair("result", 0, "the other sign")),
+    (lambda p: p, lambda p: 2 * p, Repair("result", 0, "twice")),
+    (lambda p: p, lambda p: p / 2, Repair("result", 0, "half")),
+    (lambda p: p * 3 * 5, lambda p: p / 3 / 5, Repair("multiplication", 0, "other", every=True)),
+    (
+        lambda p: jax.nn.relu(jax.nn.relu(p) - 20),
+        lambda p: jnp.minimum(jnp.minimum(p, 0) - 20, 0),
+        Repair("elementwise maximum", 0, "other", every=True),
+    ),
+    (
+        lambda p: around(p, 1) + 2 * around(around(p, 1), 1),
+        lambda p: around(p, -1) + 2 * around(around(p, -1), -1),
+        Repair("collective_permute", 0, "turn round", ("x",), every=True),
+    ),
+    (lambda p: p, lambda p: p / 2**0.5, Repair("product", 0, "over the root")),
+    (lambda p: p[:, :2], lambda p: p[:, :2].T, Repair("result", 0, "transposed")),
+]
+PAIRS += [(product(end=one), product(end=other), repair) for one, other, repair in STEPS]
+
+
 def blocks(results):
     return [block for result in results for block in result.blocks.values]
 
@@ -85,11 +151,30 @@ def blocks(results):
 @pytest.mark.parametrize("program, other, repair", PAIRS, ids=[f"{e.way} {e.kind}" for _, _, e in PAIRS])
 def test_an_edited_program_does_what_one_does_that_was_written_so(program, other, repair):
     assert repair in repairs_of(program)
-    found = blocks(results_with(repair, program, MESH, [A, B], [P("x")]))
+    found = blocks(results_with([repair], program, MESH, [A, B], [P("x")])[0])
     due = blocks(execute(other, MESH, [A, B], [P("x")], structure(other)).results)
     before = blocks(execute(program, MESH, [A, B], [P("x")], structure(program)).results)
     assert all(np.allclose(one, other, rtol=1e-5) for one, other in zip(found, due, strict=True))
-    assert not all(np.allclose(one, other, rtol=1e-5) for one, other in zip(before, due, strict=True))
+    assert not all(np.array_equal(one, other) for one, other in zip(before, due, strict=True))
+
+
+def test_many_are_compiled_at_once_and_do_not_meet():
+    program = product(bring=along("y"), end=lambda p: jax.nn.relu(jax.nn.relu(p) - 9))
+    repairs = repairs_of(program)
+    together = results_with(repairs, program, MESH, [A, B], [P("x")])
+    for repair, found in zip(repairs, together, strict=True):
+        (alone,) = results_with([repair], program, MESH, [A, B], [P("x")])
+        assert all(map(np.array_equal, blocks(found), blocks(alone)))
+
+
+def test_no_change_lets_a_loop_run_for_ever_or_a_device_wait():
+    """The counter of a loop is left as it is; where a collective stands in a loop, so are all whole numbers; and all
+    steps where a loop ends by a float."""
+    kinds = lambda end: {repair.kind for repair in repairs_of(product(end=end))}  # noqa: E731
+    assert "addition of whole numbers" not in kinds(turns(3)) and "comparison" in kinds(turns(3))
+    assert "comparison" not in kinds(three_times)
+    until = lambda p: lax.while_loop(lambda a: a[0, 0] > 1, lambda a: a / 2, p)  # noqa: E731
+    assert "division" in kinds(lambda p: p / 3) and not {"division", "comparison"} & kinds(until)
 
 
 def test_the_likeliest_comes_first_and_a_long_program_has_none():

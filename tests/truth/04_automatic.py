@@ -17,42 +17,31 @@ who_decides__right_tried = {
     "values depend on the layout": False,
     "an elementwise operation on one array sends nothing": True,
     "every matmul sends something": False,
-    "operands that lie differently are an error": False,
+    "operands laid out differently are an error": False,
     "a constraint can divide work before it": True,
-    "a copy lies as its original": True,
 }
 # one jit, one program
 who_decides__wrong_one = who_decides__right_tried | {"jit compiles one program for all layouts": True}
 # a product always talks
 who_decides__wrong_matmul = who_decides__right_tried | {"every matmul sends something": True}
 # as in lesson 03
-who_decides__wrong_error = who_decides__right_tried | {"operands that lie differently are an error": True}
+who_decides__wrong_error = who_decides__right_tried | {"operands laid out differently are an error": True}
 # a constraint works forward only
 who_decides__wrong_forward = who_decides__right_tried | {"a constraint can divide work before it": False}
 # rounding taken for values
 who_decides__wrong_values = who_decides__right_tried | {"values depend on the layout": True}
-# a copy comes to device 0
-who_decides__wrong_copy = who_decides__right_tried | {"a copy lies as its original": False}
-
 predict_out__right_tried = {
-    "jnp.sin(v)": P("d"),
     "v.T": P(None, "d"),
-    "v.sum(1)": P("d"),
     "v.sum(0)": P(),
     "v + v.T": P("d"),
-    "jnp.roll(v, 1, axis=0)": P("d"),
-    "v.cumsum(0)": P("d"),
     "v.reshape(-1)": P("d"),
     "v[0]": P(),
-    "v.T @ v": P(),
     "v @ v": P("d"),
 }
 # the transpose keeps the cut in the first place
 predict_out__wrong_transpose = predict_out__right_tried | {"v.T": P("d")}
 # rows summed, still cut
 predict_out__wrong_sum = predict_out__right_tried | {"v.sum(0)": P("d")}
-# a sum is always whole
-predict_out__wrong_whole = predict_out__right_tried | {"v.sum(1)": P()}
 # both cuts in a sum with the transpose
 predict_out__wrong_both = predict_out__right_tried | {"v + v.T": P("d", "d")}
 # the second operand decides
@@ -61,26 +50,16 @@ predict_out__wrong_second = predict_out__right_tried | {"v + v.T": P(None, "d")}
 predict_out__wrong_flat = predict_out__right_tried | {"v.reshape(-1)": P()}
 # the entries of a row are cut
 predict_out__wrong_row = predict_out__right_tried | {"v[0]": P("d")}
-# a product of cut ones is cut
-predict_out__wrong_gram = predict_out__right_tried | {"v.T @ v": P("d")}
-
 predict_moves__right_tried = {
-    "jnp.sin(v)": "nothing",
     "v.T": "nothing",
-    "v.sum(1)": "nothing",
     "v.sum(0)": "all_reduce",
     "v + v.T": "all_to_all",
     "jnp.roll(v, 1, axis=0)": "collective_permute",
     "v.cumsum(0)": "all_gather",
-    "jnp.sort(v, axis=0)": "all_to_all",
-    "v.reshape(-1)": "nothing",
-    "v.T @ v": "all_reduce",
     "v @ v": "all_gather",
 }
 # a transpose moves data
 predict_moves__wrong_transpose = predict_moves__right_tried | {"v.T": "all_to_all"}
-# every sum is an all_reduce
-predict_moves__wrong_sum = predict_moves__right_tried | {"v.sum(1)": "all_reduce"}
 # elementwise, so nothing
 predict_moves__wrong_plus = predict_moves__right_tried | {"v + v.T": "nothing"}
 # a gather of the transpose
@@ -91,22 +70,14 @@ predict_moves__wrong_roll = predict_moves__right_tried | {"jnp.roll(v, 1, axis=0
 predict_moves__wrong_cumsum = predict_moves__right_tried | {"v.cumsum(0)": "all_reduce"}
 # contracts a cut dimension
 predict_moves__wrong_product = predict_moves__right_tried | {"v @ v": "all_reduce"}
-# cut alike, so nothing
-predict_moves__wrong_gram = predict_moves__right_tried | {"v.T @ v": "nothing"}
-# sorting needs everything
-predict_moves__wrong_sort = predict_moves__right_tried | {"jnp.sort(v, axis=0)": "all_gather"}
-
 contract__right_counted = {
     "layout": P("y"),
     "device 0": [120, 126],
-    "device 1": [132, 138],
     "device 4": [120, 126],
-    "hold what device 1 holds": [1, 5],
     "collective": "all_reduce",
     "over": "x",
     "bytes sent": 8,
 }
-contract__right_alone = contract__right_counted | {"hold what device 1 holds": [5]}
 # the axis that stays taken for that of the collective
 contract__wrong_over = contract__right_counted | {"over": "y"}
 # the layout of the rows
@@ -115,31 +86,22 @@ contract__wrong_layout = contract__right_counted | {"layout": P("x")}
 contract__wrong_part = contract__right_counted | {"device 0": [24, 27]}
 # device 4 holds the next columns
 contract__wrong_four = contract__right_counted | {"device 4": [144, 150]}
-# the neighbour in the row
-contract__wrong_mates = contract__right_counted | {"hold what device 1 holds": [0, 1, 2, 3]}
 # n of four
 contract__wrong_bytes = contract__right_counted | {"bytes sent": 12}
 # the whole vector's bytes
 contract__wrong_whole = contract__right_counted | {"bytes sent": 32}
 # a gather
 contract__wrong_gather = contract__right_counted | {"collective": "all_gather"}
-# the columns interleaved
-contract__wrong_stride = contract__right_counted | {"device 1": [126, 132]}
-
 follow_the_mesh__right_counted = {
     "who holds x[8, 0]": [4],
-    "who holds x[8, 8]": [5],
     "who holds y[8, 0]": [1, 3, 5, 7],
     "layout of relu(x @ y)": P("a"),
-    "collective": "all_reduce",
     "over": "b",
     "adds up with device 4": [5],
     "who holds relu(x @ y)[8, 0]": [4, 5],
 }
 # the number for the place
 follow_the_mesh__wrong_number = follow_the_mesh__right_counted | {"who holds x[8, 0]": [2]}
-# the number for the place
-follow_the_mesh__wrong_number_two = follow_the_mesh__right_counted | {"who holds x[8, 8]": [3]}
 # forgot copies along a
 follow_the_mesh__wrong_one_copy = follow_the_mesh__right_counted | {"who holds y[8, 0]": [5]}
 # the upper half
@@ -157,8 +119,6 @@ constraint_moves__right_tried = {
     'P("x", "y") → P("x", None)': "all_gather",
     'P("x", None) → P("x", "y")': "nothing",
     'P("x", None) → P(None, "x")': "all_to_all",
-    'P(None, "y") → P("y", None)': "all_to_all",
-    'P("x", "y") → P()': "all_gather",
     'P() → P("y", "x")': "nothing",
     'P("x") → P(("x", "y"))': "nothing",
     'P(("x", "y")) → P(("y", "x"))': "collective_permute",
@@ -169,8 +129,6 @@ constraint_moves__wrong_none = constraint_moves__right_tried | {'P("x", "y") →
 constraint_moves__wrong_finer = constraint_moves__right_tried | {'P("x", None) → P("x", "y")': "all_to_all"}
 # gathers, then cuts
 constraint_moves__wrong_turn = constraint_moves__right_tried | {'P("x", None) → P(None, "x")': "all_gather"}
-# an all_reduce makes it whole
-constraint_moves__wrong_reduce = constraint_moves__right_tried | {'P("x", "y") → P()': "all_reduce"}
 # the order of a tuple is nothing
 constraint_moves__wrong_tuple = constraint_moves__right_tried | {'P(("x", "y")) → P(("y", "x"))': "nothing"}
 # the order of a tuple: pieces
@@ -309,8 +267,6 @@ def constrain_whole__wrong_psum(v, *, mesh):
 
 error_or_not__right_tried = {
     "a constraint with a bare P, no mesh set": "an error",
-    "the same inside `with jax.set_mesh(mesh)`": "runs",
-    "a constraint over Explicit axes": "an error",
     "a constraint over the devices in reverse": "an error",
     "a constraint over the devices as a mesh of 8": "runs",
     "out_shardings that cut 10 rows over x": "an error",
@@ -728,7 +684,6 @@ def count_collectives__wrong_forgot_permute(text):
 
 read_the_benchmark__right_reckoned = {
     "speed-up of sin": 10.5,
-    "speed-up of matmul": 6.653,
     "efficiency of matmul": 0.8317,
     "sin gains more than 8, because (25.2 ± 30.9 is noise / sin sends nothing)": "25.2 ± 30.9 is noise",
     "the first call is slowest, because (it is compiled / the devices warm up)": "it is compiled",
@@ -737,8 +692,6 @@ read_the_benchmark__right_reckoned = {
 }
 # the time saved
 read_the_benchmark__wrong_saved = read_the_benchmark__right_reckoned | {"speed-up of sin": 22.8}
-# new over old
-read_the_benchmark__wrong_inverse = read_the_benchmark__right_reckoned | {"speed-up of matmul": 0.15}
 # in per cent
 read_the_benchmark__wrong_percent = read_the_benchmark__right_reckoned | {"efficiency of matmul": 83.2}
 # superlinear by magic
@@ -757,5 +710,3 @@ read_the_benchmark__wrong_work = read_the_benchmark__right_reckoned | {
 read_the_benchmark__wrong_blame = read_the_benchmark__right_reckoned | {
     "simulated devices gain nothing, because (they share a processor / they communicate)": "they communicate"
 }
-# rounded too far
-read_the_benchmark__wrong_rounded = read_the_benchmark__right_reckoned | {"speed-up of matmul": 7}

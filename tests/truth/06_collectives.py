@@ -38,24 +38,16 @@ partners__wrong_consecutive = partners__right_counted | {"psum over x": [4, 5, 6
 
 result_shapes__right_counted = {
     "all_gather over x, axis=0, tiled": (16, 6),
-    "all_gather over x, axis=1, tiled": (4, 24),
     "all_gather over y": (2, 4, 6),
-    "all_gather over y, axis=1": (4, 2, 6),
     "all_gather over (x, y), axis=0, tiled": (32, 6),
     "psum over x": (4, 6),
     "psum_scatter over x, tiled": (1, 6),
-    "psum_scatter over x": (6,),
     "all_to_all over y, split_axis=1, concat_axis=0, tiled": (8, 3),
-    "ppermute over x": (4, 6),
 }
 # tiled is the default
 result_shapes__wrong_tiled = result_shapes__right_counted | {"all_gather over y": (8, 6)}
-# axis=1 tiled
-result_shapes__wrong_axis = result_shapes__right_counted | {"all_gather over y, axis=1": (4, 12)}
 # psum sums the block
 result_shapes__wrong_psum = result_shapes__right_counted | {"psum over x": (6,)}
-# the dimension stays
-result_shapes__wrong_scatter = result_shapes__right_counted | {"psum_scatter over x": (1, 6)}
 # split and concat swapped
 result_shapes__wrong_exchange = result_shapes__right_counted | {
     "all_to_all over y, split_axis=1, concat_axis=0, tiled": (2, 12)
@@ -1533,18 +1525,11 @@ choose_collective__right_chosen = {
     "gradient": "psum",
     "shares": "psum_scatter",
     "tokens": "all_to_all",
-    "columns": "all_to_all",
     "neighbour": "ppermute",
     "largest": "pmax",
-    "loss": "pmean",
-    "block": "axis_index",
 }
-# a sum for a mean
-choose_collective__wrong_loss = choose_collective__right_chosen | {"loss": "psum"}
 # adds and throws away
 choose_collective__wrong_shares = choose_collective__right_chosen | {"shares": "psum"}
-# everybody gets everything
-choose_collective__wrong_columns = choose_collective__right_chosen | {"columns": "all_gather"}
 # tokens to all
 choose_collective__wrong_tokens = choose_collective__right_chosen | {"tokens": "all_gather"}
 # gathers a row
@@ -1555,5 +1540,3 @@ choose_collective__wrong_gradient = choose_collective__right_chosen | {"gradient
 choose_collective__wrong_weights = choose_collective__right_chosen | {"weights": "psum"}
 # gathers the maxima
 choose_collective__wrong_largest = choose_collective__right_chosen | {"largest": "all_gather"}
-# asks a neighbour
-choose_collective__wrong_block = choose_collective__right_chosen | {"block": "ppermute"}

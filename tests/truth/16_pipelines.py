@@ -1,6 +1,27 @@
-"""Answers to what moved to lesson 16 from 03 and 09, written by a reader of the notebook only."""
+"""Answers to lesson 16, as students give them: written from the student's notebook alone."""
 
 import math
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("stage",), axis_types=(AxisType.Auto,), devices=jax.devices()[:4])
+
+
+def layer(w, h):
+    return jnp.tanh(h @ w)
+
+
+def send(h, by=1):
+    n = jax.lax.axis_size("stage")
+    return jax.lax.ppermute(h, "stage", [(s, (s + by) % n) for s in range(n)])
+
+
+def varying(value, axes="stage"):
+    return jax.lax.pcast(value, axes, to="varying")
+
 
 timetable__right_counted = {
     "2 stages, 1 batch: steps": 2,
@@ -125,3 +146,143 @@ def microbatches__wrong_zero(stages, percent):
 def microbatches__wrong_float(stages, percent):
     """No rounding."""
     return 100 * (stages - 1) / percent - (stages - 1)
+
+
+def _gpipe(weights, x, mesh, late=None, last=None, first=0, ending=None, by=1, turns=None):
+    def body(w, x):
+        me, n, m = jax.lax.axis_index("stage"), jax.lax.axis_size("stage"), len(x)
+        behind = n - 1 if late is None else late(n)
+
+        def turn(carry, t):
+            h, out = carry
+            h = layer(w[0], jnp.where(me == first, x[jnp.minimum(t, m - 1)], h))
+            put = out.at[jnp.maximum(t - behind, 0)].set(h)
+            return (send(h, by), jnp.where(t >= behind, put, out)), None
+
+        start = varying(jnp.zeros_like(x[0])), varying(jnp.zeros_like(x))
+        (_, out), _ = jax.lax.scan(turn, start, jnp.arange(m + n - 1 if turns is None else turns(m, n)))
+        end = n - 1 if last is None else last(n)
+        return ending(out, me, n) if ending else jax.lax.psum(jnp.where(me == end, out, 0), "stage")
+
+    return jax.shard_map(body, mesh=mesh, in_specs=(P("stage"), P()), out_specs=P())(weights, x)
+
+
+def gpipe__right_plain(weights, x, *, mesh):
+    """As it is."""
+    return _gpipe(weights, x, mesh)
+
+
+def gpipe__wrong_all_add(weights, x, *, mesh):
+    """Adds up what all stages have put down."""
+    return _gpipe(weights, x, mesh, ending=lambda out, me, n: jax.lax.psum(out, "stage"))
+
+
+def gpipe__wrong_mean(weights, x, *, mesh):
+    """A mean of the last stage's and of zeros."""
+    return _gpipe(weights, x, mesh, ending=lambda out, me, n: jax.lax.pmean(jnp.where(me == n - 1, out, 0), "stage"))
+
+
+def gpipe__wrong_late(weights, x, *, mesh):
+    """Puts down from turn n on."""
+    return _gpipe(weights, x, mesh, late=lambda n: n)
+
+
+def gpipe__wrong_first(weights, x, *, mesh):
+    """Collects on stage 0."""
+    return _gpipe(weights, x, mesh, last=lambda n: 0)
+
+
+def gpipe__wrong_down(weights, x, *, mesh):
+    """Sends to the stage before."""
+    return _gpipe(weights, x, mesh, by=-1)
+
+
+def gpipe__wrong_few_turns(weights, x, *, mesh):
+    """M turns."""
+    return _gpipe(weights, x, mesh, turns=lambda m, n: m)
+
+
+def gpipe__wrong_more_turns(weights, x, *, mesh):
+    """One turn too many."""
+    return _gpipe(weights, x, mesh, turns=lambda m, n: m + n)
+
+
+def gpipe__wrong_gathered(weights, x, *, mesh):
+    """Gathers the weights."""
+
+    def body(w, x):
+        for one in jax.lax.all_gather(w, "stage", tiled=True, to="invarying"):
+            x = layer(one, x)
+        return x
+
+    return jax.shard_map(body, mesh=mesh, in_specs=(P("stage"), P()), out_specs=P())(weights, x)
+
+
+activations_held__right_read = {
+    "GPipe, 4 stages, 8 microbatches: held on stage 0": 8,
+    "1F1B, 4 stages, 8 microbatches: held on stage 0": 4,
+    "1F1B, 4 stages, 8 microbatches: held on stage 3": 1,
+    "1F1B, 8 stages, 4 microbatches: held on stage 0": 4,
+    "the scan of 4 stages, 8 microbatches: turns for which a device keeps activations": 11,
+    "the scan, its stage under jax.checkpoint: activations kept for a turn": 1,
+}
+# stages, whatever there is of microbatches
+activations_held__wrong_stages = activations_held__right_read | {"1F1B, 8 stages, 4 microbatches: held on stage 0": 8}
+# as GPipe
+activations_held__wrong_as_gpipe = activations_held__right_read | {"1F1B, 4 stages, 8 microbatches: held on stage 0": 8}
+# no turn in a bubble
+activations_held__wrong_bubble = activations_held__right_read | {
+    "the scan of 4 stages, 8 microbatches: turns for which a device keeps activations": 8
+}
+
+
+def one_f_one_b__right_plain(stages, microbatches):
+    """As it is."""
+    orders = []
+    for s in range(stages):
+        warm_up = min(stages - s, microbatches)
+        order = [f"F{m}" for m in range(warm_up)]
+        for m in range(microbatches):
+            order.append(f"B{m}")
+            if m + warm_up < microbatches:
+                order.append(f"F{m + warm_up}")
+        orders.append(order)
+    return orders
+
+
+def one_f_one_b__wrong_gpipe(stages, microbatches):
+    """GPipe's orders."""
+    return [[*(f"F{m}" for m in range(microbatches)), *(f"B{m}" for m in range(microbatches))] for _ in range(stages)]
+
+
+def one_f_one_b__wrong_alternating(stages, microbatches):
+    """F and B in turn on every stage."""
+    return [[work for m in range(microbatches) for work in (f"F{m}", f"B{m}")] for _ in range(stages)]
+
+
+def one_f_one_b__wrong_warm_up(stages, microbatches):
+    """Warms up by the stage's number."""
+    orders = []
+    for s in range(stages):
+        warm_up = min(s + 1, microbatches)
+        order = [f"F{m}" for m in range(warm_up)]
+        for m in range(microbatches):
+            order.append(f"B{m}")
+            if m + warm_up < microbatches:
+                order.append(f"F{m + warm_up}")
+        orders.append(order)
+    return orders
+
+
+def one_f_one_b__wrong_one_less(stages, microbatches):
+    """One forward pass too few before the first gradient."""
+    orders = []
+    for s in range(stages):
+        warm_up = min(max(stages - s - 1, 1), microbatches)
+        order = [f"F{m}" for m in range(warm_up)]
+        for m in range(microbatches):
+            order.append(f"B{m}")
+            if m + warm_up < microbatches:
+                order.append(f"F{m + warm_up}")
+        orders.append(order)
+    return orders

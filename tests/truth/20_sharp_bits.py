@@ -21,22 +21,15 @@ rng_partitionable__right_plain = {
     "flag off: kinds of collectives": ["all_gather", "collective_permute"],
     "flag on: kinds of collectives": [],
     "the same numbers with the flag off and on": "no",
-    "flag off: the same numbers on 1 and on 8 devices": "yes",
     "flag on: the same numbers on 1 and on 8 devices": "yes",
     "flag off: draws of 24 and of 25 begin alike": "no",
-    "flag on: draws of 24 and of 25 begin alike": "yes",
-    "this release of JAX, once more: the same numbers": "yes",
     "a later release of JAX: the same numbers for sure": "no",
 }
 """As measured."""
 
-rng_partitionable__wrong_off_depends = rng_partitionable__right_plain | {
-    "flag off: the same numbers on 1 and on 8 devices": "no"
-}
 """Believes that the old way depends on the devices."""
 
 rng_partitionable__wrong_begin = rng_partitionable__right_plain | {
-    "flag on: draws of 24 and of 25 begin alike": "no",
     "flag off: draws of 24 and of 25 begin alike": "yes",
 }
 """Mixes up which counter is cut in two."""
@@ -218,14 +211,12 @@ def same_on_every_mesh__wrong_from_one(x, seed, *, mesh):
 
 
 unchecked__right_plain = {
-    "A": "safe", "B": "unsafe", "C": "safe", "D": "safe", "E": "unsafe", "F": "unsafe", "G": "unsafe",
-}  # fmt: skip
+    "A": "safe", "B": "unsafe", "C": "safe", "D": "safe", "E": "unsafe", "F": "unsafe", }  # fmt: skip
 """As it is."""
 
 unchecked__wrong_rounding = unchecked__right_plain | {"E": "safe"}
 """Takes right up to rounding for safe."""
 
-unchecked__wrong_gradient = unchecked__right_plain | {"G": "safe"}
 """Forgets lesson 11."""
 
 unchecked__wrong_b_copies = unchecked__right_plain | {"B": "safe", "D": "unsafe"}
@@ -236,18 +227,15 @@ unchecked__wrong_c = unchecked__right_plain | {"C": "unsafe"}
 
 donated__right_plain = {
     "a, in a + 1": "deleted",
-    "a, in a.sum()": "alive",
     "a, in a.astype(jnp.int32)": "deleted",
     "a, in a.astype(jnp.bfloat16)": "alive",
     "a, in a + 1 with the result on every device whole": "alive",
     "a.addressable_shards[0].data, taken before a + 1": "deleted",
     "np.asarray(a), taken before a + 1": "alive",
-    "a NumPy array n, given in place of a": "alive",
 }
 """As measured."""
 
 donated__wrong_always = donated__right_plain | {
-    "a, in a.sum()": "deleted",
     "a, in a.astype(jnp.bfloat16)": "deleted",
     "a, in a + 1 with the result on every device whole": "deleted",
 }
@@ -352,12 +340,8 @@ def offloaded_step__wrong_moments_old(w, g, m, v):
 
 recompiles__right_plain = {
     'P("x", None), P(None, "x"), P("x", "y"), P()': 4,
-    "the same layout, three times other values": 1,
-    'P("x") and P(("x",))': 1,
     'P("x") and P("x", None)': 1,
-    'P("x", None), and then four times the result before': 1,
     "shapes (8, 8) and (4, 8)": 2,
-    "an array of NumPy's, then jnp.asarray of it": 1,
     "1, 2 and 3": 1,
     "1 and 1.0": 2,
     "1, 2 and 3, with static_argnums=0": 3,
@@ -369,7 +353,6 @@ recompiles__wrong_layouts = recompiles__right_plain | {'P("x", None), P(None, "x
 
 recompiles__wrong_values = recompiles__right_plain | {
     "1, 2 and 3": 3,
-    "the same layout, three times other values": 3,
 }
 """Believes that values count."""
 
@@ -404,12 +387,9 @@ numpy_into_jit__wrong_callback = numpy_into_jit__right_plain | {
 
 mesh_leak__right_plain = {
     "big + 1": "error",
-    "big.sum()": "error",
-    "jax.jit(jnp.sin)(big)": "error",
     'jax.shard_map(jnp.sin, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(big)': "error",
     "jnp.arange(8)": "changed",
     'jax.device_put(np.ones(8), P("x"))': "changed",
-    'jax.device_put(np.ones(8), NamedSharding(mesh, P("x")))': "as before",
     "np.asarray(big).sum()": "as before",
     "big + 1, after `with jax.set_mesh(strict): ...`": "as before",
 }
@@ -431,7 +411,6 @@ mesh_leak__wrong_with_leaks = mesh_leak__right_plain | {"big + 1, after `with ja
 
 float_order__right_plain = {
     "psum over 8 devices, and a loop that adds one by one": "not equal",
-    "psum over 4, and over 8 devices": "not equal",
     "psum over 8 devices, the same program twice": "equal",
     "a ring on 8 devices: the copies": "not equal",
     "psum and the loop, of whole numbers in float32": "equal",
@@ -441,7 +420,6 @@ float_order__right_plain = {
 """As it is."""
 
 float_order__wrong_sums_are_sums = float_order__right_plain | {
-    "psum over 4, and over 8 devices": "equal",
     "psum over 8 devices, and over the same numbers shuffled": "equal",
 }
 """Believes in the law of commutation."""
@@ -554,7 +532,6 @@ int_pmean__wrong_rounded = int_pmean__right_plain | {
 
 first_of__right_plain = {
     "x[0], x cut by rows": (1, 8),
-    "x[:1], x cut by rows": (1, 8),
     "x[0], x cut by columns": (0, 8),
     "x[:, 0], x cut by rows": (0, 8),
     "x.sum(0), x cut by rows": (1, 8),
@@ -563,7 +540,7 @@ first_of__right_plain = {
 }
 """As measured."""
 
-first_of__wrong_stays = first_of__right_plain | {"x[0], x cut by rows": (0, 1), "x[:1], x cut by rows": (0, 1)}
+first_of__wrong_stays = first_of__right_plain | {"x[0], x cut by rows": (0, 1)}
 """Believes that the row stays on the device that has it."""
 
 first_of__wrong_one_device = first_of__right_plain | {"x[0], x cut by rows": (1, 1), "x.sum(0), x cut by rows": (1, 1)}

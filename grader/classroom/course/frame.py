@@ -1,10 +1,10 @@
-"""What the build writes around a lesson: links to its neighbours, how long it takes, and the first cell, which gets the
-course's tools."""
+"""What the build writes around a lesson: links to its neighbours, how long it takes, the first cell, which gets the
+course's tools, and below the heading of each part outside the core where the core goes on."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import nbformat
@@ -64,6 +64,8 @@ SAVING = (
     "that you hand in."
 )
 INDEX = "../index.ipynb"
+NUMBERED_PART = re.compile(r"^## (\d+) · .*$", re.MULTILINE)
+STRETCH = "*Stretch."  # begins what the build writes below the heading of a part outside the core
 
 
 def titles(sources: Iterable[Path]) -> dict[str, str]:
@@ -76,12 +78,26 @@ def framed(nb: NotebookNode, lesson: str, order: Mapping[str, str], where: Publi
     """The lesson with its links, its minutes and its first cell; `order` are all lessons with their titles."""
     number = lesson.split("_")[0]
     title, *rest = nb.cells[0].source.split("\n\n")
-    head = _head(lesson, order, where, honest_minutes(nb))
+    minutes = honest_minutes(nb)
+    head = _head(lesson, order, where, minutes)
     first = nbformat.from_dict({**nb.cells[0], "source": "\n\n".join([title, head, *rest])})
-    cells = [first, *nb.cells[1:], new_markdown_cell(_links(lesson, order, where), id=f"{number}-end")]
+    others = [nbformat.from_dict({**cell, "source": _signposted(cell, minutes.parts)}) for cell in nb.cells[1:]]
+    cells = [first, *others, new_markdown_cell(_links(lesson, order, where), id=f"{number}-end")]
     place = next(k for k, cell in enumerate(cells) if cell.cell_type == "code")
     cells.insert(place, first_cell(number, where))
     return nbformat.from_dict({**nb, "cells": cells})
+
+
+def _signposted(cell: NotebookNode, core: Sequence[int]) -> str:
+    """The source of a cell; below the heading of a part outside the core it says where the core goes on."""
+
+    def below(heading: re.Match[str]) -> str:
+        if (number := int(heading[1])) in core:
+            return heading[0]
+        after = next((f"part {part}" for part in core if part > number), "“What to remember”")
+        return f"{heading[0]}\n\n{STRETCH} If you follow the core, run the cells of this part and go on with {after}.*"
+
+    return NUMBERED_PART.sub(below, cell.source) if cell.cell_type == "markdown" and core else cell.source
 
 
 def bare(nb: NotebookNode) -> NotebookNode:
@@ -95,8 +111,9 @@ def bare(nb: NotebookNode) -> NotebookNode:
 
 
 def without_links(text: str) -> str:
-    """The text of a cell without the paragraph of links that the build has put into it."""
-    return "\n\n".join(paragraph for paragraph in text.split("\n\n") if f"]({INDEX})" not in paragraph)
+    """The text of a cell without the paragraphs that the build has put into it: links, and where the core goes on."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(p for p in paragraphs if f"]({INDEX})" not in p and not p.startswith(STRETCH))
 
 
 def first_cell(number: str, where: Published) -> NotebookNode:

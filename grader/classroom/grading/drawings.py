@@ -3,8 +3,8 @@
 A drawing stands in its page (an `img` would not follow the page's colours), where SVG can do whatever HTML can. So
 nothing of it is let through: it is read as XML without declarations, entities or comments; each of its elements and
 attributes must be one that the course's own pictures have (`grader.draw.svg`), each value of its form; and what is
-written are those, with every text escaped. None of them can run, fetch, link, name or restyle anything. Films stand
-still.
+written are those, with every text escaped. None of them can run, fetch, link, name or restyle anything. Of a film
+its strip is shown.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from html import escape
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from grader.draw.svg import ALARM, FITTING, spoken
+from grader.draw.svg import ALARM, FITTING, MARKED, spoken
 
 MOST_DRAWN = 200_000  # characters of a drawing; the largest in a lesson has 40,000
 MOST_NESTED = 5  # elements in one another
@@ -50,14 +50,15 @@ PERMITTED = {
         "text-anchor": re.compile("middle|end"),
     },
 }
-MOTION = {("svg", "class"), ("g", "style")}  # left out, and with them the style sheet that they are for
+# Left out: what moves and lights, and with it the style sheet that it is for.
+LIVELY = {("svg", "class"), ("g", "style"), *((shape, mark) for shape in ("path", "text") for mark in MARKED.values())}
 
 
 def drawing_in(html: object) -> str:
-    """The one drawing in a piece of HTML, made harmless; "" where there is none, or none that the course could draw."""
+    """The first drawing in HTML, made harmless; "" where there is none, or it is none that the course could draw."""
     if not isinstance(html, str) or len(html) > MOST_DRAWN or "<svg" not in html:
         return ""
-    drawing = html[html.find("<svg") : html.rfind("</svg>") + len("</svg>")]
+    drawing = html[html.find("<svg") : html.find("</svg>") + len("</svg>")]
     if "<!" in drawing or "<?" in drawing:
         return ""
     try:
@@ -74,7 +75,7 @@ def _written(element: Element, deep: int) -> str:
     name = element.tag.removeprefix(f"{{{NAMESPACE}}}")
     if name == element.tag or name not in PERMITTED or not deep:
         raise _Foreign(name)
-    attributes = "".join(_attribute(name, *item) for item in element.items() if (name, item[0]) not in MOTION)
+    attributes = "".join(_attribute(name, *item) for item in element.items() if (name, item[0]) not in LIVELY)
     space = f' xmlns="{NAMESPACE}"' if name == "svg" else ""
     inside = [_written(part, deep - 1) for part in element if part.tag != f"{{{NAMESPACE}}}style"]
     said = escape(element.text or "") if name == "text" else ""

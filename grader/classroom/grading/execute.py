@@ -29,7 +29,7 @@ from grader.classroom.inside.shown import shown
 from grader.classroom.runs.run import Lesson, Run, Setup, code, lesson_of, run_hand_in
 from grader.classroom.store import FOLDER, Store, kept_in, key, version
 from grader.classroom.verdicts.judge import DECIDES, GRADER_WORKS, Judge, shared_judge
-from grader.classroom.verdicts.records import Judged, from_record, present, to_record
+from grader.classroom.verdicts.records import Judged, from_record, present, to_record, with_own_lines
 from grader.exercises.answers import Problem
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.exercise import Exercise
@@ -92,7 +92,8 @@ def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Stor
     run = run_hand_in(cells, setup)
     exercises = [_exercise(cell) for cell in nb.cells if checked(cell)]
     verdicts_of = {one.name: _judged(one, run, grading.seed, judge, store) for one in exercises}
-    judged = with_offers(verdicts_of, cells, setup)
+    lined = {name: with_own_lines(one, run.origins.get(name)) for name, one in verdicts_of.items()}
+    judged = with_offers(lined, cells, setup)
     verdicts = []
     for number, cell in enumerate(cell for cell in nb.cells if cell.cell_type == "code"):
         cell.execution_count = None

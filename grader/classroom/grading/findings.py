@@ -15,6 +15,7 @@ from nbformat import NotebookNode
 from grader.classroom.course.notebook import checked
 from grader.classroom.store import key
 from grader.exercises.verdict import Verdict
+from grader.judging.both import BOTH
 from grader.lessons import find
 
 STATES = ("right", "partly", "wrong", "open")
@@ -77,5 +78,6 @@ def named_mistakes(found: Iterable[Finding]) -> list[tuple[str, str, int]]:
 
 
 def words_of(exercise: str, mistake: str) -> str:
-    """What is said to a student who makes this mistake."""
-    return next((known.words for known in find(exercise).mistakes if known.name == mistake), "")
+    """What is said to a student who makes this mistake, or these two."""
+    known = {one.name: one.words for one in find(exercise).mistakes}
+    return "\n\n".join(known[name] for name in mistake.split(BOTH) if name in known)

@@ -18,6 +18,7 @@ from grader.classroom.handins import handin
 from grader.classroom.handins.archive import hidden
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import shared_judge
+from grader.feedback import lines_as_text
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _graded(root: Path, seed: int, file: Path) -> Records:
                 "points": v.points,
                 "max": v.worth,
                 "mistake": v.mistake,
-                "message": v.words,
+                "message": "\n\n".join([v.words, *lines_as_text(v)]),
             }
             for v in graded.verdicts
         ],

@@ -149,5 +149,6 @@ def _cells(body: Any) -> dict[int, Any]:
 
 OBJECT: Codec[Mapping[str, Any]] = plain_type(dict)
 CELLS = Codec(lambda outputs: {str(number): several for number, several in outputs.items()}, _cells)
-RUN = data_class(Run, answers=OBJECT, outputs=CELLS, ending=TEXT)  # which cells it may spare is found here
+# Which cells it may spare is found here.
+RUN = data_class(Run, answers=OBJECT, outputs=CELLS, ending=TEXT, origins=OBJECT)
 RESULTS = data_class(Results, runs=OBJECT, verdicts=OBJECT, problem=TEXT)

@@ -46,9 +46,9 @@ def _reply(question: dict[str, Any]) -> dict[str, Any]:
             return {"repairs": wire.REPAIRS.write(repairs_of(program))}
         if "mesh" not in question:
             return {"forms": program.results, "structure": wire.STRUCTURE.write(written)}
-        if "repair" in question:
-            found = results_with(wire.REPAIR.read(question["repair"]), program, *wire.inputs(question))
-            return {"results": wire.ALL_RESULTS.write(found)}
+        if "repaired" in question:
+            found = results_with(wire.REPAIRS.read(question["repaired"]), program, *wire.inputs(question))
+            return {"results": [wire.ALL_RESULTS.write(results) for results in found]}
         return wire.RAN.write(execute(program, *wire.inputs(question), written))
     except Exception as error:  # XLA's own refusals, and whatever an odd artefact may lead to
         return {"raised": [type(error).__name__, str(error)[:4000]]}

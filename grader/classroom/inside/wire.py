@@ -20,12 +20,14 @@ from grader.chips.report import Fit
 from grader.exercises.as_json import LEGIBLE, PLAIN, PROGRAM, SPEC, to_json, value_from_json
 from grader.exercises.codecs import FLAG, Codec, data_class, optional, plain_type, refusing, tuple_of
 from grader.programs.execution import Ran, Result
+from grader.programs.origins import ERROR, LONGEST_LINE, MOST_ORIGINS, Line, Origin
 from grader.programs.program import Program
 from grader.programs.repairs import WAYS, Repair
 from grader.programs.structure import COLLECTIVE_KINDS, Collective, Manual, Structure
 
 MOST_COUNTED = 1 << 62  # bytes or FLOPs that any count may say
 LONGEST = 400  # characters of a name or layout
+LAST_LINE = 1_000_000  # that a cell may have
 
 
 def question(program: Program) -> dict[str, Any]:
@@ -91,6 +93,16 @@ def _blocks(data: Any) -> Blocks:
     return blocks
 
 
+def _fits_a_line(text: str) -> bool:
+    return len(text) <= LONGEST_LINE
+
+
+def _origins(data: Any) -> tuple[Origin, ...]:
+    if not isinstance(data, list) or len(data) > MOST_ORIGINS:
+        raise ValueError("no list of origins, or too long a one")
+    return tuple(map(ORIGIN.read, data))
+
+
 COUNT = plain_type(int, lambda count: 0 <= count < MOST_COUNTED)
 COUNTS = tuple_of(COUNT)
 SHORT = plain_type(str, lambda name: len(name) <= LONGEST)
@@ -137,10 +149,23 @@ LAYOUT = Codec(lambda layout: layout[:LONGEST], NAME.read)
 RESULT = data_class(Result, blocks=BLOCKS, layout=LAYOUT, as_asked=FLAG)
 SENT = tuple_of(COLLECTIVE)
 ALL_RESULTS = tuple_of(RESULT)
-REPAIR = data_class(Repair, kind=NAME, number=COUNT, way=plain_type(str, WAYS.__contains__), axes=NAMES, along=NAMES)
+WAY = plain_type(str, WAYS.__contains__)
+REPAIR = data_class(Repair, kind=NAME, number=COUNT, way=WAY, axes=NAMES, along=NAMES, every=FLAG)
 REPAIRS = tuple_of(REPAIR)
 RAN = data_class(Ran, results=ALL_RESULTS, flops=COUNT, peak_bytes=COUNT, compiled=SENT, unwritten=SENT)
+COLUMN = plain_type(int, lambda column: 0 <= column <= LONGEST_LINE)
 REFUSAL = plain_type(str, lambda words: len(words) <= 10 * LONGEST)
+LINE = data_class(
+    Line,
+    number=plain_type(int, lambda number: 0 < number < LAST_LINE),
+    text=Codec(lambda text: text[:LONGEST_LINE], lambda body: LEGIBLE.read(plain_type(str, _fits_a_line).read(body))),
+    start=COLUMN,
+    end=COLUMN,
+    backward=FLAG,
+)
+ORIGIN = data_class(Origin, kind=plain_type(str, {*COLLECTIVE_KINDS, ERROR}.__contains__), line=optional(LINE))
+ORIGINS = Codec(lambda several: [ORIGIN.write(one) for one in several], _origins)
+ALL_ORIGINS = Codec(tuple_of(ORIGINS).write, refusing(tuple_of(ORIGINS).read))  # of the answers to all cases
 FIT = data_class(
     Fit,
     refusal=Codec(lambda words: words[: 10 * LONGEST], lambda body: LEGIBLE.read(REFUSAL.read(body))),

@@ -114,7 +114,8 @@ def main(questions: TextIO, replies: TextIO) -> None:
     shell, recorder = _shell()
 
     from grader.arrays.devices import prepare
-    from grader.exercises.answers import Problem
+    from grader.classroom.inside.wire import ORIGINS
+    from grader.exercises.answers import Problem, origins_of
     from grader.exercises.as_json import question_from_json, to_json
 
     too_long = Problem("refused", message=f"The answer takes more than {Limits.line >> 20} MiB. It should be small.")
@@ -139,6 +140,8 @@ def main(questions: TextIO, replies: TextIO) -> None:
             asks = question_from_json(step["asks"])
             values = answers(shell, step["form"], asks, step["expression"], job["cell_seconds"])
             recorder.take()
+            origins = [ORIGINS.write(origins_of(value)) for value in values]
+            say(REPORTED, [], origins_of=step["check"], origins=origins)
             say(Limits.line, to_json([too_long] * len(asks)), check=step["check"], answers=to_json(values))
     say(REPORTED, True, end=True)
 

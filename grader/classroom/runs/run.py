@@ -48,13 +48,16 @@ from grader.programs.repairs import Repair
 class Run:
     """The result of a hand-in's own code: answers by exercise, outputs by code cell, and why it ended early.
 
-    `spare_cells` are the code cells that did not have to run; all of them are worked examples.
+    `origins` say, by exercise, where the answers were written. They are for showing alone: two runs that differ in
+    nothing else have the same answers. `spare_cells` are the code cells that did not have to run; all of them are
+    worked examples.
     """
 
     answers: dict[str, Any]
     outputs: dict[int, Any]
     ending: str = ""
     spare_cells: tuple[int, ...] = ()
+    origins: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,17 +188,20 @@ def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
     rest = sorted({k for part in parts if part not in again for k in part})
     answers: dict[str, Any] = {}
     outputs: dict[int, Any] = {}
+    origins: dict[str, Any] = {}
     with clock.half() as half:
         for part in filter(None, (*again, rest)):
             run = perform(_part_steps(cells, part, setup), setup.limits, setup.store, half)
             if run.ending:
                 return None
             answers |= run.answers
+            origins |= run.origins
             outputs |= {part[k]: several for k, several in run.outputs.items()}
     shown = {k: outputs.pop(k) for k in found.shown if k in outputs}
     if len(answers) < len(found.answers) or _has_complaints(outputs):
         return None
-    return Run(answers, shown, spare_cells=tuple(k for k, cell in enumerate(cells) if cell.example and k not in shown))
+    spares = tuple(k for k, cell in enumerate(cells) if cell.example and k not in shown)
+    return Run(answers, shown, spare_cells=spares, origins=origins)
 
 
 def _part_steps(cells: Sequence[Cell], part: Sequence[int], setup: Setup) -> list[dict[str, Any]]:
@@ -310,9 +316,10 @@ def perform(todo: list[dict[str, Any]], limits: Limits, store: Store, clock: Clo
     clock = clock or Clock(limits.seconds)
     name, has_all = run_key(todo, limits), clock.left >= limits.seconds
     if record := store.get("runs", name):
-        return Run(record["answers"], {int(k): v for k, v in record["outputs"].items()}, record["ending"])
+        outputs = {int(k): v for k, v in record["outputs"].items()}
+        return Run(record["answers"], outputs, record["ending"], origins=record["origins"])
     run, end = _run_steps(todo, limits, clock)
-    record = {"answers": run.answers, "outputs": run.outputs, "ending": run.ending}
+    record = {"answers": run.answers, "outputs": run.outputs, "ending": run.ending, "origins": run.origins}
     if end is None or not end.doubtful:
         store.put("runs", name, record)
     elif has_all:
@@ -340,6 +347,7 @@ def _listen(todo: list[dict[str, Any]], limits: Limits, run: Run, clock: Clock) 
         raise Ended(f"The {limits.seconds:g} seconds that a notebook may take were over.", late=True)
     run.answers.clear()
     run.outputs.clear()
+    run.origins.clear()
     names = {step["check"] for step in todo if "check" in step}
     room = REPORTED
     with workers().fork(replace(limits, seconds=clock.left)) as fork, clock.ticking():
@@ -354,6 +362,8 @@ def _listen(todo: list[dict[str, Any]], limits: Limits, run: Run, clock: Clock) 
                     run.outputs[number] = message.get("outputs")
             elif isinstance(name, str) and name in names:
                 run.answers.setdefault(name, message.get("answers"))
+            elif isinstance(of := message.get("origins_of"), str) and of in names and (room := room - len(line)) > 0:
+                run.origins.setdefault(of, message.get("origins"))
 
 
 def _message(line: str) -> dict[str, Any]:

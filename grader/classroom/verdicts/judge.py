@@ -31,7 +31,7 @@ from grader.jax_versions import timeouts
 from grader.judging.behaviour import Execution, specs_due
 from grader.judging.compilations import Compilation
 from grader.judging.judge import judge
-from grader.judging.together import job_of
+from grader.judging.together import run_through
 from grader.processes.launch import Launch, launch_of
 from grader.programs.execution import Failed, Ran, Result
 from grader.programs.program import Program
@@ -77,9 +77,10 @@ class Evaluated(Execution):
     def repairs(self) -> tuple[Repair, ...]:
         return wire.REPAIRS.read(self.ask({**wire.question(self.program), "repairs": True})["repairs"])
 
-    def results_with(self, repair: Repair) -> tuple[Result, ...]:
+    def results_with(self, repairs: Sequence[Repair]) -> list[tuple[Result, ...]]:
         try:
-            return wire.ALL_RESULTS.read(self.ask({**self._to_run, "repair": wire.REPAIR.write(repair)})["results"])
+            found = self.ask({**self._to_run, "repaired": wire.REPAIRS.write(tuple(repairs))})["results"]
+            return [wire.ALL_RESULTS.read(results) for results in found]
         except Ended as end:  # it was our change that ended the evaluator, and nothing else is asked of it
             raise Failed("Ended", str(end)) from end
 
@@ -146,11 +147,14 @@ class Judge:
 
 def _launch(script: Script, case: Case, ask: Callable[[dict[str, Any]], dict[str, Any]]) -> Launch:
     """The launch of a script, as a launcher reports it."""
-    reply = ask({**job_of(script, case), "arguments": to_json(dict(case.arguments))})
-    try:
-        return launch_of(reply)
-    except ValueError as error:
-        raise Ended(f"The processes answered what is no answer: {error}") from error
+
+    def launched(job: dict[str, Any]) -> Launch:
+        try:
+            return launch_of(ask({**job, "arguments": to_json(job["arguments"])}))
+        except ValueError as error:
+            raise Ended(f"The processes answered what is no answer: {error}") from error
+
+    return run_through(script, case, launched)
 
 
 def _compiled(compilers: Template, doubts: list[Ended], asked: Request) -> Fit:

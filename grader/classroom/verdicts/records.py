@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from grader import feedback
 from grader.arrays.ratios import Ratio
 from grader.arrays.words import legible
-from grader.classroom.inside.wire import BLOCKS, NAME, REPAIR
+from grader.classroom.inside.wire import ALL_ORIGINS, BLOCKS, COUNT, COUNTS, NAME, NAMES, REPAIR
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.codecs import FLAG, NUMBER, Codec, data_class, optional, plain_type, tuple_of
 from grader.exercises.exercise import Exercise
-from grader.exercises.verdict import Outcome, Score, Verdict
+from grader.exercises.verdict import Blamed, Outcome, Score, Verdict, with_lines
 
 LONGEST_WORDS = 40_000  # characters of one sentence of a verdict; an error of JAX may be long
 
@@ -31,6 +31,26 @@ class Judged:
 def present(verdict: Verdict) -> Judged:
     """A verdict with its card, drawn here."""
     return Judged(verdict, feedback.card(verdict), feedback.plain_card(verdict))
+
+
+def with_own_lines(judged: Judged, origins: Any) -> Judged:
+    """A verdict with the student's own lines, from the origins of the answers that a worker reports.
+
+    Equal answers share a verdict, and not their lines. Nobody believes what is reported: where it cannot be read, no
+    lines are shown.
+    """
+    try:
+        verdict = with_lines(judged.verdict, ALL_ORIGINS.read(origins))
+    except ValueError:
+        return judged
+    if not verdict.lines:
+        return judged
+    return replace(
+        judged,
+        verdict=verdict,
+        html=feedback.with_lines_shown(judged.html, verdict),
+        text=feedback.plain_card(verdict),
+    )
 
 
 def to_record(judged: Judged) -> dict[str, Any]:
@@ -85,6 +105,7 @@ OUTCOME = data_class(
     open=FLAG,
 )
 RATIO = data_class(Ratio, name=WORDS, least=RATIO_PART, most=RATIO_PART, apart=FLAG)
+BLAMED = data_class(Blamed, case=COUNT, numbers=COUNTS, kinds=NAMES, most=FLAG)
 SCORE = data_class(Score, par=NUMBER, yours=NUMBER, compilers=NUMBER)
 VERDICT = data_class(
     Verdict,
@@ -97,4 +118,5 @@ VERDICT = data_class(
     score=optional(SCORE),
     repair=optional(REPAIR),
     orders=tuple_of(tuple_of(WORDS)),
-)
+    blamed=optional(BLAMED),
+)  # its lines are another's with an equal answer

@@ -24,15 +24,11 @@ LINE, GRID, MESH = {"x": 4}, {"x": 2, "y": 2}, {"x": 4, "y": 2}
 BLOCK = (4, 6)
 SHAPED = {
     "all_gather over x, axis=0, tiled": lambda b: lax.all_gather(b, "x", axis=0, tiled=True),
-    "all_gather over x, axis=1, tiled": lambda b: lax.all_gather(b, "x", axis=1, tiled=True),
     "all_gather over y": lambda b: lax.all_gather(b, "y"),
-    "all_gather over y, axis=1": lambda b: lax.all_gather(b, "y", axis=1),
     "all_gather over (x, y), axis=0, tiled": lambda b: lax.all_gather(b, ("x", "y"), axis=0, tiled=True),
     "psum over x": lambda b: lax.psum(b, "x"),
     "psum_scatter over x, tiled": lambda b: lax.psum_scatter(b, "x", tiled=True),
-    "psum_scatter over x": lambda b: lax.psum_scatter(b, "x"),
     "all_to_all over y, split_axis=1, concat_axis=0, tiled": lambda b: lax.all_to_all(b, "y", 1, 0, tiled=True),
-    "ppermute over x": lambda b: lax.ppermute(b, "x", [(0, 1), (1, 0)]),
 }
 
 
@@ -57,7 +53,7 @@ def left_as_it_was(collective):
 def joined_though_untiled(collective):
     """So it would be with `tiled=True`. Without it the blocks are *stacked*: a new dimension, as long as there are
     devices along the axis, stands where `axis` says."""
-    return {"all_gather over y": (8, 6), "all_gather over y, axis=1": (4, 12)}.get(collective)
+    return {"all_gather over y": (8, 6)}.get(collective)
 
 
 @result_shapes.mistake
@@ -66,33 +62,20 @@ def stacked_though_tiled(collective):
     that one grows, and no new one appears."""
     return {
         "all_gather over x, axis=0, tiled": (4, 4, 6),
-        "all_gather over x, axis=1, tiled": (4, 4, 6),
         "all_gather over (x, y), axis=0, tiled": (8, 4, 6),
     }.get(collective)
 
 
 @result_shapes.mistake
-def always_stacked_in_front(collective):
-    """The new dimension need not come first: `axis=1` asks for it in another place of the *result*."""
-    return (2, 4, 6) if collective == "all_gather over y, axis=1" else None
-
-
-@result_shapes.mistake
 def joined_along_the_other_dimension(collective):
     """The blocks were joined along the other dimension. `axis` counts from 0: which one does it name here?"""
-    return {"all_gather over x, axis=0, tiled": (4, 24), "all_gather over x, axis=1, tiled": (16, 6)}.get(collective)
+    return {"all_gather over x, axis=0, tiled": (4, 24)}.get(collective)
 
 
 @result_shapes.mistake
 def gathered_one_axis_only(collective):
     """That many devices lie along one axis. Over both axes all eight take part."""
     return (16, 6) if collective == "all_gather over (x, y), axis=0, tiled" else None
-
-
-@result_shapes.mistake
-def kept_the_scattered_dimension(collective):
-    """Without `tiled=True`, psum_scatter hands out single rows: the scattered dimension is gone, not one long."""
-    return (1, 6) if collective == "psum_scatter over x" else None
 
 
 @result_shapes.mistake
@@ -108,7 +91,7 @@ def exchanged_the_other_way(collective):
     return (2, 12) if collective.startswith("all_to_all") else None
 
 
-# Which collective turned these blocks into those? Twelve puzzles, their numbers drawn once.
+# Which collective turned these blocks into those? Six puzzles, their numbers drawn once.
 
 KEYS = {
     "A": ("all_gather tiled", LINE, 2, "x"),
@@ -116,13 +99,7 @@ KEYS = {
     "C": ("ppermute -1", LINE, 3, "x"),
     "D": ("psum_scatter", LINE, 4, "x"),
     "E": ("all_to_all", LINE, 4, "x"),
-    "F": ("all_gather", LINE, 2, "x"),
-    "G": ("axis_index", LINE, 3, "x"),
-    "H": ("pmean", LINE, 3, "x"),
-    "I": ("pmax", LINE, 3, "x"),
-    "J": ("psum", GRID, 3, "x"),
-    "K": ("all_gather tiled", GRID, 2, "y"),
-    "L": ("psum_scatter", GRID, 4, "y"),
+    "F": ("pmean", GRID, 3, "x"),
 }
 
 
@@ -168,13 +145,6 @@ def dealt_out_though_whole(key):
 
 
 @which_collective.mistake
-def took_stacked_for_joined(key):
-    """The numbers are those of an all_gather. But they stand in rows, one for each device: the blocks were stacked
-    along a new dimension."""
-    return _taken(key, "all_gather", "all_gather tiled")
-
-
-@which_collective.mistake
 def took_joined_for_stacked(key):
     """The numbers are those of an all_gather. But they stand in one row: the blocks were joined, not stacked."""
     return _taken(key, "all_gather tiled", "all_gather")
@@ -215,12 +185,6 @@ def added_for_averaged(key):
 
 
 @which_collective.mistake
-def added_for_largest(key):
-    """Nothing was added: every number afterwards stood on some device before. Compare those in the same place."""
-    return _taken(key, "pmax", "psum")
-
-
-@which_collective.mistake
 def gathered_for_exchanged(key):
     """After an all_gather all devices hold the same, and more than before. Here each holds as much as before, and
     something else than the others: one piece from each."""
@@ -231,12 +195,6 @@ def gathered_for_exchanged(key):
 def passed_on_for_exchanged(key):
     """A ppermute passes whole blocks on. Here each device holds one piece of *every* block."""
     return {"E": "ppermute +1"}.get(key)
-
-
-@which_collective.mistake
-def passed_on_for_counted(key):
-    """These are no numbers that any device held before. What does a device know without asking anybody?"""
-    return {"G": "ppermute +1"}.get(key)
 
 
 # Who takes part: over which axis, with whom. The mesh is 4 × 2.
@@ -469,11 +427,8 @@ SITUATIONS = {
     "gradient": lambda b: _copies(np.sum(b, axis=0)),
     "shares": _shares,
     "tokens": _pieces,
-    "columns": _pieces,
     "neighbour": lambda b: list(np.roll(b, 1, axis=0)),
     "largest": lambda b: _copies(np.max(b, axis=0)),
-    "loss": lambda b: _copies(np.mean(b, axis=0)),
-    "block": lambda b: list(np.arange(len(b))),
 }
 
 
@@ -529,15 +484,3 @@ def exchanged_with_a_neighbour(situation):
 def summed_to_compare(situation):
     """The largest of several numbers is not their sum. Which collective compares across devices?"""
     return _instead(situation, "pmax", "psum")
-
-
-@choose_collective.mistake
-def summed_to_average(situation):
-    """A sum of means is too large by the number of devices. Which collective divides as well?"""
-    return _instead(situation, "pmean", "psum")
-
-
-@choose_collective.mistake
-def asked_the_others(situation):
-    """Nobody has to send anything for that: every device knows its own place along an axis."""
-    return _instead(situation, "axis_index", "ppermute")

@@ -244,12 +244,10 @@ def _lying() -> dict[str, Any]:
     y = jax.device_put(x, NamedSharding(mesh, P("x", "y")))
     z = jax.jit(jnp.sin)(y)
     return {
-        "type of x": _kind(x),
         "devices of x": len(x.devices()),
         "type of y": _kind(y),
         "devices of y": len(y.devices()),
         "shape of y": y.shape,
-        "shape of a shard of y": y.addressable_shards[0].data.shape,
         "devices of x afterwards": len(x.devices()),
         "devices of z": len(z.devices()),
     }
@@ -294,35 +292,14 @@ def took_a_list_of_arrays(row):
 def took_numpys_array(row):
     """`jax.random` and `jax.numpy` make JAX's own arrays. NumPy's live in the memory of the host and know no
     devices. Which of the two has `.devices()`?"""
-    return believed(row, "np.ndarray", "type of x", "type of y")
+    return believed(row, "np.ndarray", "type of y")
 
 
 @array_facts.mistake
 def shape_of_the_piece(row):
     """That is the shape of one piece. The array you program with has the shape of the whole, wherever its pieces
     lie. What does `y.shape` print?"""
-    return believed(row, _lying()["shape of a shard of y"], "shape of y")
-
-
-@array_facts.mistake
-def piece_is_the_whole(row):
-    """That is the shape of the whole array. Each device holds only its own piece of it: into how many parts are the
-    rows cut, and the columns?"""
-    return believed(row, (64, 64), "shape of a shard of y")
-
-
-@array_facts.mistake
-def rows_over_all_devices(row):
-    """You cut the rows into eight. There are eight pieces, but x has four devices and y has two: which dimension is
-    cut along which?"""
-    return believed(row, (8, 64), "shape of a shard of y")
-
-
-@array_facts.mistake
-def swapped_the_axes(row):
-    """The two cuts are swapped. `P("x", "y")` cuts rows along x and columns along y; how many devices has each
-    axis?"""
-    return believed(row, (32, 16), "shape of a shard of y")
+    return believed(row, (16, 32), "shape of y")
 
 
 # The grid of a mesh.
@@ -398,7 +375,6 @@ def always_used_all_eight(shape, names):
 # Which meshes JAX makes, and which it refuses. The keys are the calls.
 
 TRIALS: Mapping[str, Callable[[], Mesh]] = {
-    'jax.make_mesh((2, 2), ("x", "y"))': lambda: jax.make_mesh((2, 2), ("x", "y")),
     'jax.make_mesh((4, 4), ("x", "y"))': lambda: jax.make_mesh((4, 4), ("x", "y")),
     'jax.make_mesh((4, 2), ("data",))': lambda: jax.make_mesh((4, 2), ("data",)),
     'jax.make_mesh((8,), ("batch"))': lambda: jax.make_mesh((8,), ("batch")),

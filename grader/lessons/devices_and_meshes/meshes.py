@@ -390,9 +390,6 @@ def _type_inside_shard_map() -> str:
 
 WITHOUT_TYPES = 'jax.make_mesh((8,), ("x",))'
 TYPES: Mapping[str, Callable[[], str]] = {
-    'jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))': lambda: _type_of(
-        jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
-    ),
     WITHOUT_TYPES: lambda: _type_of(jax.make_mesh((8,), ("x",))),
     'Mesh(np.array(jax.devices()), ("x",))': lambda: _type_of(Mesh(np.array(jax.devices()), ("x",))),
     "inside jax.shard_map": _type_inside_shard_map,
@@ -418,12 +415,6 @@ def took_mesh_for_make_mesh(row):
     """`Mesh(...)` is the older constructor, and its default did not change together with that of `make_mesh`. What
     does the mesh say when you ask for its `axis_types`?"""
     return "Explicit" if row.startswith("Mesh(") else None
-
-
-@axis_type.mistake
-def ignored_what_was_written(row):
-    """The call says itself which type it wants. What stands after `axis_types=`?"""
-    return "Explicit" if "AxisType.Auto" in row else None
 
 
 @axis_type.mistake

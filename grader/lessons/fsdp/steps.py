@@ -268,7 +268,7 @@ def _whole_step(params, moments, x, y, limit):
     return _stepped(params, moments, value, gradients, _squares(gradients), limit)
 
 
-fsdp_step = Exercise("fsdp_step", points=7, reference=jax.jit(_whole_step), mesh_shapes=LINES)
+fsdp_step = Exercise("fsdp_step", points=7, reference=jax.jit(_whole_step), mesh_shapes=LINES, piece=True)
 
 
 @fsdp_step.cases

@@ -230,16 +230,10 @@ def counted_only_the_first_axis(notation):
 # Which case is it? Found out by letting every device multiply what it holds.
 
 CASES = (
-    "A[I_X, J] · B[J, K_Y]",
-    "A[I, J_X] · B[J, K]",
-    "A[I, J_X] · B[J_X, K]",
-    "A[I_X, J] · B[J, K_X]",
-    "A[I, J] · B[J, K_Y]",
     "A[I, J] · B[J_Y, K]",
     "A[I_Y, J_X] · B[J_X, K]",
     "A[I_Y, J] · B[J, K_Y]",
     "A[I, J_X] · B[J_Y, K]",
-    "A[I_X, J_Y] · B[J, K]",
     "A[I_X, J] · B[J, K]",
     "A[I, J_XY] · B[J_XY, K]",
 )

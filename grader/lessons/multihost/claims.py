@@ -5,18 +5,12 @@ from __future__ import annotations
 from grader.exercises import Exercise
 
 CLAIMS = {
-    "a controller is (a process / a device)": "a process",
     "4 hosts of 2 GPUs, a process each: jax.device_count() in process 1": 8,
-    "4 hosts of 2 GPUs, a process each: jax.local_device_count() in process 1": 2,
     "a v5e slice of 16 hosts with 4 chips each: devices": 64,
     "who starts the processes (you, or a scheduler / JAX)": "you, or a scheduler",
-    "print(total) shows the number in every process, since total is (replicated / small)": "replicated",
-    "memory that two processes share (all / none)": "none",
-    "the same program in one process with 8 devices gives (the same result / another result)": "the same result",
     "what is mainly written differently for many processes (data in and out / every collective)": "data in and out",
     "if process_index() == 0: print(total), with total replicated (safe / not safe)": "safe",
     "if process_index() == 0: print(jnp.sum(w)), with w cut over all (safe / not safe)": "not safe",
-    "jax.make_mesh((8,), ('batch'), ...): the axis names are": ("batch",),
 }
 
 multihost_claims = Exercise("multihost_claims", points=4, form="table", reference=lambda row: CLAIMS[row])
@@ -27,41 +21,27 @@ multihost_claims.rows(CLAIMS)
 @multihost_claims.mistake
 def local_and_global_confused(row):
     """`device_count` counts the devices of all processes, `local_device_count` those that this process drives."""
-    return {_ROWS[1]: 2, _ROWS[2]: 8, _ROWS[3]: 4}.get(row)
+    return {_ROWS[0]: 2, _ROWS[1]: 4}.get(row)
 
 
 @multihost_claims.mistake
 def jax_starts_them(row):
     """JAX starts no process. It joins those that somebody has started: a shell, Slurm, Kubernetes."""
-    return {_ROWS[0]: "a device", _ROWS[4]: "JAX"}.get(row)
+    return {_ROWS[2]: "JAX"}.get(row)
 
 
 @multihost_claims.mistake
 def one_memory(row):
-    """Every process has a memory of its own, on another machine as a rule. What one of them reads from its disk, no
-    other has seen; and an array can be shown where this process holds all its values."""
-    return {_ROWS[5]: "small", _ROWS[6]: "all", _ROWS[8]: "every collective"}.get(row)
-
-
-@multihost_claims.mistake
-def other_numbers(row):
-    """The program is the same, the mesh has the same eight devices, and so the result is the same. That is what “as
-    one big machine” means."""
-    return {_ROWS[7]: "another result"}.get(row)
+    """The collectives are those of one process. But every process has a memory of its own, on another machine as a
+    rule: what one of them reads from its disk, no other has seen, and it can show only what it holds."""
+    return {_ROWS[3]: "every collective"}.get(row)
 
 
 @multihost_claims.mistake
 def which_branch_speaks(row):
     """Ask of the branch: does anything in it have to be computed by several devices? Printing what this process
     holds does not. A sum of an array that is cut over all does."""
-    return {_ROWS[9]: "not safe", _ROWS[10]: "safe"}.get(row)
-
-
-@multihost_claims.mistake
-def parentheses_make_no_tuple(row):
-    """('batch') is the string 'batch', without a tuple around it: a comma makes a tuple. `make_mesh` takes one string
-    for one name, so that it works; in other places a string is taken letter by letter."""
-    return {_ROWS[11]: ("b", "a", "t", "c", "h")}.get(row)
+    return {_ROWS[4]: "not safe", _ROWS[5]: "safe"}.get(row)
 
 
 # A pipeline over processes: stage f on the devices of processes 0 and 1, stage g on those of 2 and 3.

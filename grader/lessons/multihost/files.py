@@ -257,10 +257,8 @@ FAULTS = {
     "Slurm: the variable that becomes process_id": "SLURM_PROCID",
     "Kubernetes: the variable that becomes process_id": "JOB_COMPLETION_INDEX",
     "Kubernetes: the field that becomes num_processes (parallelism / completions)": "parallelism",
-    "Kubernetes: initialize() raises, 403 in the message (no permission / no such image)": "no permission",
     "ssh to 4 GPU hosts, initialize() without arguments (ValueError / finds the others)": "ValueError",
     "TPU slice of 4 hosts, the script started with --worker=0 (waits / trains alone)": "waits",
-    'coordinator_address="localhost:1234" on two hosts (waits / trains alone)': "waits",
 }
 
 cluster_faults = Exercise("cluster_faults", points=4, form="table", reference=lambda row: FAULTS[row])
@@ -291,18 +289,11 @@ def a_name_is_no_number(row):
 def finds_them_by_itself(row):
     """It finds the others on Slurm, Kubernetes and Cloud TPU, where the system says who they are. Hosts that you
     reach by ssh say nothing: there JAX needs the address, the count and the number."""
-    return {list(FAULTS)[5]: "finds the others"}.get(row)
+    return {list(FAULTS)[4]: "finds the others"}.get(row)
 
 
 @cluster_faults.mistake
 def runs_alone(row):
     """A process that knows of others waits for them: on a slice, the metadata speak of 4 hosts. It does not begin with
     fewer."""
-    return {list(FAULTS)[6]: "trains alone", list(FAULTS)[7]: "trains alone"}.get(row)
-
-
-@cluster_faults.mistake
-def image_is_to_blame(row):
-    """403 is how a server says “I know who you are, and you may not”. The pod's service account has to be allowed
-    to list pods."""
-    return {list(FAULTS)[4]: "no such image"}.get(row)
+    return {list(FAULTS)[5]: "trains alone"}.get(row)

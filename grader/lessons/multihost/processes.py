@@ -143,7 +143,6 @@ def _in_order() -> dict[str, float]:
     mixed = exchanged([sum] * 3 + [max]), exchanged([max] * 3 + [sum])
     return {
         "sum, all in the same order": float(sum(SHOWN)),
-        "max, all in the same order": float(max(SHOWN)),
         "process 3, its first collective: what it contributes": float(max(SHOWN[6:])),
         "what process 0 takes for the sum": mixed[0],
         "what process 0 takes for the max": mixed[1],

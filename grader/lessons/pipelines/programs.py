@@ -18,7 +18,7 @@ from grader.lessons.shared import FLOAT, bytes_sent, device_map
 
 # GPipe: M + S − 1 turns, a transfer in each.
 
-gpipe = on_stages("gpipe", points=6, reference=through)
+gpipe = on_stages("gpipe", points=6, reference=through, piece=True)
 
 
 @gpipe.cases

@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh
 from grader.exercises import Case, Exercise
-from grader.lessons.placement.whereabouts import FRONT, REAR, RING, TURNED, lab, line, put, runs
+from grader.lessons.placement.whereabouts import FRONT, REAR, RING, TURNED, lab, runs
 from grader.lessons.shared import believed
 
 HALVES, EVENS_AND_ODDS, BACK_TO_FRONT = (FRONT, REAR), (range(0, 8, 2), range(1, 8, 2)), (REAR, FRONT)
@@ -338,16 +338,6 @@ def _where_it_runs():
     return "on the committed one's devices" if (fresh + front).devices() == front.devices() else "on the default device"
 
 
-def _shape_in_the_message():
-    """Whether an error names the shape of the operands that it is about."""
-    one, other = (put(np.ones((64, 64), np.float32), line(*numbers)) for numbers in (FRONT, REAR))
-    try:
-        one + other
-    except ValueError as error:
-        return "yes" if "int32[24]" in str(error) and "float32[64,64]" not in str(error) else "no"
-    return "yes"
-
-
 def _what_must_agree():
     """Change the layout, then the order, and see which of the two is too much."""
     layouts, orders = runs("whole + copies"), runs("whole + backwards")
@@ -369,7 +359,6 @@ def _leads_to_other_devices():
 
 CLAIMS = {
     "policy": _where_it_runs,
-    "message": _shape_in_the_message,
     "same_devices": _what_must_agree,
     "other_devices": _leads_to_other_devices,
 }
@@ -382,13 +371,6 @@ placement_claims.rows(CLAIMS)
 def the_default_device_decides(row):
     """Where did `front + fresh` lie, above? What you placed decides, and what you did not place follows."""
     return believed(row, "on the default device", "policy")
-
-
-@placement_claims.mistake
-def believed_the_printed_output(row):
-    """The message names the shape and dtype of the operand. Compare them with the arrays in the cell: could the
-    two have met? A stored output is as old as its last run."""
-    return believed(row, "yes", "message")
 
 
 @placement_claims.mistake

@@ -83,14 +83,10 @@ def runs(row):
 HOLDERS = (
     "v",
     "jnp.arange(8)",
-    "whole",
     "copies",
     "front",
-    "rear + 1",
     "whole[0]",
-    "front.sum()",
     "jax.device_put(front, there)",
-    "np.asarray(front)",
 )
 
 
@@ -108,7 +104,7 @@ who_holds_it.rows(HOLDERS)
 def took_the_host_for_a_device(row):
     """A NumPy array lies in the memory of the Python process, the host. It has no `.devices()` and no sharding:
     no device holds a part of it, until something puts it there."""
-    return {"v": [0], "np.asarray(front)": list(FRONT)}.get(row)
+    return {"v": [0]}.get(row)
 
 
 @who_holds_it.mistake
@@ -125,23 +121,17 @@ def copies_on_one_device(row):
 
 
 @who_holds_it.mistake
-def counted_within_the_mesh(row):
-    """Those are places within the mesh, counted from 0. Which devices was this mesh made of?"""
-    return believed(row, list(FRONT), "rear + 1")
-
-
-@who_holds_it.mistake
 def one_entry_on_one_device(row):
     """A program runs on all devices of the mesh that its operand lies on, and so does its result, however
     small. Who holds a copy of a single number, when nothing is cut?"""
-    return believed(row, [0], "whole[0]", "front.sum()")
+    return believed(row, [0], "whole[0]")
 
 
 @who_holds_it.mistake
 def used_the_whole_machine(row):
     """That mesh has only four of the devices. The other four hold nothing of the array and take no part in what
     is computed from it."""
-    return believed(row, list(EVERYONE), "front", "rear + 1", "front.sum()")
+    return believed(row, list(EVERYONE), "front")
 
 
 @who_holds_it.mistake
@@ -159,17 +149,12 @@ def counted_both_arrays(row):
 # Committed or not?
 
 STATUS = (
-    "jnp.arange(8)",
     "jax.device_put(v)",
     "jax.device_put(v, jax.devices()[0])",
-    "front",
     "jnp.zeros(front.shape)",
     "jnp.ones_like(front)",
-    "jax.jit(jnp.sin)(fresh)",
-    "jax.jit(jnp.sin)(front)",
     "front + fresh",
     "jnp.asarray(np.asarray(front))",
-    "with jax.set_mesh(explicit): jnp.arange(8)",
 )
 
 
@@ -185,7 +170,7 @@ commit_status.rows(STATUS)
 def to_be_somewhere_is_to_be_committed(row):
     """It lies on a device, but nobody said on which: JAX chose. Committed is what *you* have placed, or what
     was computed from that."""
-    return believed(row, True, "jnp.arange(8)", "jnp.zeros(front.shape)")
+    return believed(row, True, "jnp.zeros(front.shape)")
 
 
 @commit_status.mistake
@@ -201,12 +186,6 @@ def the_default_device_needs_no_commitment(row):
 
 
 @commit_status.mistake
-def meshes_do_not_commit(row):
-    """It was put on a mesh by name, with a sharding. That is as explicit as it gets."""
-    return believed(row, False, "front")
-
-
-@commit_status.mistake
 def ones_like_is_fresh(row):
     """So it was in older versions, and so older tutorials say. Today it takes over more of its model than shape
     and dtype: print its sharding."""
@@ -214,16 +193,10 @@ def ones_like_is_fresh(row):
 
 
 @commit_status.mistake
-def jit_commits(row):
-    """A program adds no commitment of its own: its result is committed if one of its operands was."""
-    return believed(row, True, "jax.jit(jnp.sin)(fresh)")
-
-
-@commit_status.mistake
 def results_are_free(row):
     """The result of a program stays where the committed operand made it run, and is committed there: one
     committed operand is enough."""
-    return believed(row, False, "jax.jit(jnp.sin)(front)", "front + fresh")
+    return believed(row, False, "front + fresh")
 
 
 @commit_status.mistake
@@ -232,40 +205,19 @@ def numpy_remembers(row):
     return believed(row, True, "jnp.asarray(np.asarray(front))")
 
 
-@commit_status.mistake
-def the_mesh_in_force_was_overlooked(row):
-    """Under `jax.set_mesh` there is more to say about a new array than on a bare machine. Compare
-    `jnp.arange(8).sharding` inside the `with` and outside of it, in your own version of JAX."""
-    return believed(row, not _committed(row), "with jax.set_mesh(explicit): jnp.arange(8)")
-
-
 # May these meet?
 
 MEETINGS = (
-    "whole + fresh",
     "whole + v",
     "whole + copies",
-    "whole + jax.device_put(v)",
     "whole + alone",
-    "front + rear",
-    "front + whole",
     "whole + backwards",
     "tall + wide",
-    "tall_explicit + wide_explicit",
-    "front + jnp.zeros(rear.shape)",
     "front + jnp.ones_like(rear)",
-    "front + jax.device_put(rear, front.sharding)",
 )
 
 will_it_run = Exercise("will_it_run", points=4, reference=runs, form="table")
 will_it_run.rows(MEETINGS)
-
-
-@will_it_run.mistake
-def uncommitted_is_stuck(row):
-    """It lies on device 0, but nobody put it there on purpose. Uncommitted means that JAX may move it to where
-    the other operand is."""
-    return believed(row, "error", "whole + fresh", "front + jnp.zeros(rear.shape)")
 
 
 @will_it_run.mistake
@@ -283,22 +235,10 @@ def layouts_must_agree(row):
 
 
 @will_it_run.mistake
-def a_put_without_a_place_binds(row):
-    """Only a `device_put` that says *where* commits."""
-    return believed(row, "error", "whole + jax.device_put(v)")
-
-
-@will_it_run.mistake
 def some_devices_in_common(row):
     """That they share devices is not enough. A program runs on one list of devices, and each committed operand
     must lie on exactly that list."""
-    return believed(row, "runs", "whole + alone", "front + whole")
-
-
-@will_it_run.mistake
-def jax_moves_what_it_needs(row):
-    """Both were put where they are on purpose, and JAX takes you at your word: which of the two should give way?"""
-    return believed(row, "runs", "front + rear")
+    return believed(row, "runs", "whole + alone")
 
 
 @will_it_run.mistake
@@ -315,29 +255,15 @@ def mesh_shapes_must_agree(row):
 
 
 @will_it_run.mistake
-def explicit_axes_are_like_auto(row):
-    """With Explicit axes the mesh is part of an array's *type*, and operands of one operation must agree in it."""
-    return believed(row, "runs", "tall_explicit + wide_explicit")
-
-
-@will_it_run.mistake
 def ones_like_goes_anywhere(row):
     """Older tutorials show this as an example of what may be mixed. Where does `jnp.ones_like(rear)` lie today,
     and is it committed?"""
     return believed(row, "runs", "front + jnp.ones_like(rear)")
 
 
-@will_it_run.mistake
-def once_committed_for_ever(row):
-    """A committed array stays, but `device_put` gives you a new one, committed to the place that you name. Is
-    that the place of the other operand?"""
-    return believed(row, "error", "front + jax.device_put(rear, front.sharding)")
-
-
 # Which entry does a device hold, when the devices come in another order?
 
 ORDER = (
-    "whole on device 5",
     "backwards on device 0",
     "backwards on device 5",
     "winding on device 4",
@@ -394,12 +320,6 @@ def nothing_moves_between_orders(row):
     """`device_put` to a mesh with another order changes who holds what, and so it moves data. Who holds the
     first entry of `whole`?"""
     return believed(row, 70, "jax.device_put(backwards, whole.sharding) on device 0")
-
-
-@device_order.mistake
-def counted_whole_from_the_end(row):
-    """`whole` lies over devices 0 to 7 in that order."""
-    return believed(row, 20, "whole on device 5")
 
 
 # What may stand inside jit?
@@ -461,11 +381,8 @@ TRAVELS = (
     "jax.device_put(front, front.sharding)",
     "jax.device_put(front, there)",
     "jax.device_put(front, NamedSharding(there.mesh, P()))",
-    "jax.device_put(front, whole.sharding)",
     "jax.device_put(alone, there)",
-    "jax.device_put(whole, copies.sharding)",
     "jax.jit(lambda a: a, out_shardings=copies.sharding)(whole)",
-    "jax.device_put(whole, backwards.sharding)",
     "jax.device_put(np.asarray(front), there)",
 )
 STAYS, BETWEEN, HOST, INSIDE_A_PROGRAM = "not at all", "between devices", "through the host", "in a program"
@@ -498,79 +415,43 @@ def every_put_copies(row):
 @how_it_travels.mistake
 def every_way_leads_through_the_host(row):
     """Block by block this array is cut as it is wanted: each block goes straight to its new device."""
-    return believed(row, HOST, TRAVELS[1], TRAVELS[4])
+    return believed(row, HOST, TRAVELS[1], TRAVELS[3])
 
 
 @how_it_travels.mistake
 def device_put_never_needs_the_host(row):
     """No device has the block that another one is to get: blocks have to be cut anew or put together, and the
     devices have no program in common that could do it. Who is left?"""
-    return believed(row, BETWEEN, TRAVELS[2], TRAVELS[3])
-
-
-@how_it_travels.mistake
-def same_mesh_goes_by_collective(row):
-    """That is what a *program* would do, with an all-gather. `device_put` runs none here, though the devices
-    are the same: it looks for ready-made blocks, and finds none."""
-    return believed(row, INSIDE_A_PROGRAM, TRAVELS[5])
-
-
-@how_it_travels.mistake
-def same_mesh_moves_directly(row):
-    """`device_put` sends blocks that exist. Which device has the whole array, to send it?"""
-    return believed(row, BETWEEN, TRAVELS[5])
+    return believed(row, BETWEEN, TRAVELS[2])
 
 
 @how_it_travels.mistake
 def jit_needs_the_host(row):
     """A compiled program changes the layout with collectives, among its own devices: the runtime transfers
     nothing."""
-    return believed(row, HOST, TRAVELS[6])
+    return believed(row, HOST, TRAVELS[4])
 
 
 @how_it_travels.mistake
 def jit_does_not_move(row):
     """Nobody calls `device_put`, but the layout changes, and so data move: by a collective, inside the program."""
-    return believed(row, STAYS, TRAVELS[6])
-
-
-@how_it_travels.mistake
-def same_devices_no_move(row):
-    """Device 0 held the first entry and holds the last. The set of devices is the same, but the data moved."""
-    return believed(row, STAYS, TRAVELS[7])
-
-
-@how_it_travels.mistake
-def another_order_through_the_host(row):
-    """Here JAX knows better: for the same devices in another order it runs a small program that lets the blocks
-    change places."""
-    return believed(row, HOST, TRAVELS[7])
-
-
-@how_it_travels.mistake
-def another_order_between_devices(row):
-    """Blocks do go from device to device, but not by the runtime: for the same devices in another order JAX
-    runs a small program."""
-    return believed(row, BETWEEN, TRAVELS[7])
+    return believed(row, STAYS, TRAVELS[4])
 
 
 @how_it_travels.mistake
 def numpy_is_no_detour(row):
     """`np.asarray` gives an array of NumPy's, in the host's memory. What is put on devices then comes from there."""
-    return believed(row, BETWEEN, TRAVELS[8])
+    return believed(row, BETWEEN, TRAVELS[5])
 
 
 # Two names, one memory?
 
 ALIASES = (
-    "a",
     "jax.device_put(a, a.sharding)",
-    "jax.device_put(a, NamedSharding(a.sharding.mesh, P(('x',))))",
     "jnp.asarray(a)",
     "jnp.copy(a)",
     "jax.device_put(a, a.sharding, may_alias=False)",
     "a + 0",
-    "jax.device_put(a, there)",
 )
 DONATED = "a itself, after jax.jit(jnp.sin, donate_argnums=0)(a)"
 
@@ -591,40 +472,28 @@ alias.rows((*ALIASES, DONATED))
 
 
 @alias.mistake
-def a_second_name_is_a_second_array(row):
-    """`b = a` is Python's: two names for one object. Nothing was copied."""
-    return believed(row, "alive", ALIASES[0])
-
-
-@alias.mistake
 def device_put_always_copies(row):
-    """The array lies already where it is wanted, and as it is wanted, however that is spelled. So you get the
+    """The array is already where it is wanted, and as it is wanted, however that is spelled. So you get the
     array you had: `b is a`."""
-    return believed(row, "alive", ALIASES[1], ALIASES[2])
+    return believed(row, "alive", ALIASES[0])
 
 
 @alias.mistake
 def asarray_is_array(row):
     """As in NumPy: `array` copies, and `asarray` only makes sure that it is an array. It is one."""
-    return believed(row, "alive", ALIASES[3])
+    return believed(row, "alive", ALIASES[1])
 
 
 @alias.mistake
 def copies_hang_on_the_original(row):
     """This asks for memory of its own, in so many words."""
-    return believed(row, "deleted", ALIASES[4], ALIASES[5])
+    return believed(row, "deleted", ALIASES[2], ALIASES[3])
 
 
 @alias.mistake
 def adding_nothing_changes_nothing(row):
     """To add is to run a program, and its result is a new array, even if the numbers are the same."""
-    return believed(row, "deleted", ALIASES[6])
-
-
-@alias.mistake
-def moved_arrays_share_memory(row):
-    """It is on other devices: what memory could the two share?"""
-    return believed(row, "deleted", ALIASES[7])
+    return believed(row, "deleted", ALIASES[4])
 
 
 @alias.mistake

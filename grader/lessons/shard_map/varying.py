@@ -25,12 +25,8 @@ from grader.programs.walk import compiled_structure, structure
 # The types that check_vma tracks.
 
 TYPED = {
-    "block": lambda block, w, b: block,
-    "w": lambda block, w, b: w,
-    "b": lambda block, w, b: b,
     "w + b": lambda block, w, b: w + b,
     "psum(block, 'x')": lambda block, w, b: lax.psum(block, "x"),
-    "psum(block, ('x', 'y'))": lambda block, w, b: lax.psum(block, ("x", "y")),
     "all_gather(block, 'y')": lambda block, w, b: lax.all_gather(block, "y"),
     "axis_index('y')": lambda block, w, b: lax.axis_index("y"),
     "jnp.zeros(4)": lambda block, w, b: jnp.zeros(4),
@@ -96,19 +92,17 @@ def looked_at_the_values(row):
 @vma_types.mistake
 def varies_over_the_axis_of_the_other(row):
     """That is the other axis. What was cut along which axis, and what does the call name?"""
-    return {"w": ["y"], "w + b": ["y"], "axis_index('y')": ["x"], TAKEN: ["y"]}.get(row)
+    return {"w + b": ["y"], "axis_index('y')": ["x"], TAKEN: ["y"]}.get(row)
 
 
 # What the check is worth: five bodies, with it and without.
 
 PRICE_MESH = {"x": 4}
 TERMS = np.arange(1, 9, dtype=np.float32)
-PRICED = {  # body of (block, w), its out_specs, and what should come out
-    "A": (lambda block, w: lax.psum(block.sum(), "x"), P(), TERMS.sum()),
-    "B": (lambda block, w: block.sum(), P(), TERMS.sum()),
-    "C": (lambda block, w: lax.all_gather(block, "x", tiled=True), P(), TERMS),
-    "D": (lambda block, w: lax.fori_loop(0, 3, lambda k, y: y + block, jnp.zeros(2)), P("x"), 3 * TERMS),
-    "E": (lambda block, w: jax.grad(lambda w: (w * block).sum())(w), P(), TERMS.sum()),
+PRICED = {  # body, its out_specs, and what should come out
+    "A": (lambda block: lax.psum(block.sum(), "x"), P(), TERMS.sum()),
+    "B": (lambda block: block.sum(), P(), TERMS.sum()),
+    "C": (lambda block: lax.fori_loop(0, 3, lambda k, y: y + block, jnp.zeros(2)), P("x"), 3 * TERMS),
 }
 PRICES = [f"{body}, {check}" for body in PRICED for check in ("check on", "check off")]
 
@@ -117,9 +111,9 @@ PRICES = [f"{body}, {check}" for body in PRICED for check in ("check on", "check
 def _price(row):
     name, _, check = row.partition(", ")
     body, out, whole = PRICED[name]
-    mapped = device_map(body, (P("x"), P()), out, PRICE_MESH, check_vma=check == "check on")
+    mapped = device_map(body, P("x"), out, PRICE_MESH, check_vma=check == "check on")
     try:
-        held = blocks_of(mapped(jnp.asarray(TERMS), jnp.float32(3)), PRICE_MESH)
+        held = blocks_of(mapped(jnp.asarray(TERMS)), PRICE_MESH)
     except (TypeError, ValueError):
         return "error"
     due = blocks(np.shape(whole), out, PRICE_MESH, whole).values
@@ -174,12 +168,12 @@ def thought_the_check_lets_wrong_ones_through(row):
 # in_specs that differ from how the array lies, on a mesh of Auto axes.
 
 FITS = {
-    "lies P('x', None), in_specs P('x', None)": (P("x", None), P("x", None)),
-    "lies P(), in_specs P('x', None)": (P(), P("x", None)),
-    "lies P('x', None), in_specs P('x', 'y')": (P("x", None), P("x", "y")),
-    "lies P('x', None), in_specs P()": (P("x", None), P()),
-    "lies P('x', 'y'), in_specs P('x', None)": (P("x", "y"), P("x", None)),
-    "lies P('x', None), in_specs P(None, 'x')": (P("x", None), P(None, "x")),
+    "laid out as P('x', None), in_specs P('x', None)": (P("x", None), P("x", None)),
+    "laid out as P(), in_specs P('x', None)": (P(), P("x", None)),
+    "laid out as P('x', None), in_specs P('x', 'y')": (P("x", None), P("x", "y")),
+    "laid out as P('x', None), in_specs P()": (P("x", None), P()),
+    "laid out as P('x', 'y'), in_specs P('x', None)": (P("x", "y"), P("x", None)),
+    "laid out as P('x', None), in_specs P(None, 'x')": (P("x", None), P(None, "x")),
 }
 
 
@@ -223,9 +217,7 @@ TREE = {"w": float32(8, 4), "b": float32(4)}
 TREES = {
     "(P(), P('x'))": (P(), P("x")),
     "({'w': P('x'), 'b': P()}, P('x'))": ({"w": P("x"), "b": P()}, P("x")),
-    "P('x')": P("x"),
     "[P(), P('x')]": [P(), P("x")],
-    "(P(),)": (P(),),
     "({'w': P('x')}, P('x'))": ({"w": P("x")}, P("x")),
     "(P('x', None), P('x'))": (P("x", None), P("x")),
     "(P(), P('z'))": (P(), P("z")),
@@ -263,14 +255,14 @@ def took_a_list_for_a_tuple(row):
 def thought_the_rest_is_replicated(row):
     """What in_specs do not mention is not replicated by itself. A tuple needs an entry for each argument, a dict one
     for each key."""
-    return "runs" if row in ("(P(),)", "({'w': P('x')}, P('x'))") else None
+    return "runs" if row in ("({'w': P('x')}, P('x'))") else None
 
 
 @pytree_specs.mistake
 def wanted_a_spec_for_every_leaf(row):
     """One spec may stand for a whole tree of arrays: in_specs need only be a *prefix* of the arguments' tree. P(…) for
     a dict goes for all that is in it."""
-    return "wrong tree" if row in ("(P(), P('x'))", "P('x')") else None
+    return "wrong tree" if row in ("(P(), P('x'))") else None
 
 
 @pytree_specs.mistake
@@ -296,7 +288,7 @@ def thought_the_tree_is_at_fault(row):
 def thought_an_array_too_short(row):
     """A spec is too long when it has more entries than its array has dimensions. `b` has one dimension; how many
     entries does it get here?"""
-    return "too long" if row in ("(P(), P('x'))", "({'w': P('x'), 'b': P()}, P('x'))", "P('x')") else None
+    return "too long" if row in ("(P(), P('x'))", "({'w': P('x'), 'b': P()}, P('x'))") else None
 
 
 def _layers(params, x):

@@ -30,7 +30,6 @@ def _arrays() -> dict[str, jax.Array]:
 
 
 ATTRIBUTES: dict[str, Callable[[jax.Array, jax.Array], object]] = {
-    "len(fresh.devices())": lambda fresh, cut: len(fresh.devices()),
     "len(cut.devices())": lambda fresh, cut: len(cut.devices()),
     "cut.shape": lambda fresh, cut: cut.shape,
     "len(cut.addressable_shards)": lambda fresh, cut: len(cut.addressable_shards),
@@ -43,13 +42,6 @@ attributes = Exercise(
     "attributes", points=2, form="table", reference=lambda expression: ATTRIBUTES[expression](**_arrays())
 )
 attributes.rows(ATTRIBUTES, argument="expression")
-
-
-@attributes.mistake
-def thought_fresh_arrays_are_everywhere(expression):
-    """JAX puts a fresh array on one device, the first. It comes to the others only when you, or the compiler, put it
-    there."""
-    return 8 if expression == "len(fresh.devices())" else None
 
 
 @attributes.mistake
@@ -98,7 +90,6 @@ DRAWN = {
     "P(None, 'y')": P(None, "y"),
     "P(('x', 'y'))": P(("x", "y")),
     "P(None, ('y', 'x'))": P(None, ("y", "x")),
-    "P()": P(),
 }
 
 
@@ -177,19 +168,6 @@ def read_the_tuple_backwards(spec):
     """The blocks are right and stand in another order. The axes of a tuple count like digits: neighbouring blocks
     differ along the *last* axis named."""
     return {"P(('x', 'y'))": [[k] for k in (0, 2, 4, 6, 1, 3, 5, 7)], "P(None, ('y', 'x'))": [list(range(8))]}.get(spec)
-
-
-@draw_it.mistake
-def wrote_eight_blocks(spec):
-    """Those are eight blocks with one device each. Here is a single block that several devices hold: their numbers
-    stand together, in braces of their own."""
-    return [list(range(8))] if spec == "P()" else None
-
-
-@draw_it.mistake
-def left_it_on_device_0(spec):
-    """`P()` names no axis: nothing is cut, and every device of the mesh holds the whole array."""
-    return [[0]] if spec == "P()" else None
 
 
 # How much memory that is.
@@ -273,10 +251,6 @@ def _copies(held: Blocks, device: int) -> list[int]:
     return [k for k, index in enumerate(held.indices) if index == held.indices[device]]
 
 
-def _cut_both_ways(held: Blocks) -> bool:
-    return all(stop - start < whole for (start, stop), whole in zip(_extent(held, 0), SHAPE, strict=True))
-
-
 def _lies_as(spec: P) -> Callable[[Blocks], bool]:
     return lambda held: held.indices == blocks(SHAPE, spec, MESH).indices
 
@@ -284,13 +258,10 @@ def _lies_as(spec: P) -> Callable[[Blocks], bool]:
 CARDS: dict[str, Callable[[Blocks], bool]] = {
     "two whole rows each": lambda held: all(_extent(held, k)[1] == (0, 8) and held.entries == 16 for k in range(8)),
     "column blocks, two devices each": lambda held: _extent(held, 0)[0] == (0, 16) and len(_copies(held, 0)) == 2,
-    "an eighth each, no whole row or column": lambda held: held.entries == 16 and _cut_both_ways(held),
     "copies in pairs: 0-1, 2-3, 4-5, 6-7": lambda held: all(_copies(held, k) == [k, k + 1] for k in (0, 2, 4, 6)),
     "even devices: left half, odd devices: right half": _lies_as(P(None, "y")),
     "device 1: rows 8 and 9, whole": lambda held: _extent(held, 1) == ((8, 10), (0, 8)),
-    "no device has to ask another": _lies_as(P()),
-    "picture A": _lies_as(P("y", "x")),
-    "picture B": _lies_as(P(None, ("y", "x"))),
+    "picture": _lies_as(P(None, ("y", "x"))),
 }
 
 
@@ -323,7 +294,6 @@ def named_the_other_axis(card):
         "column blocks, two devices each": P(None, "y"),
         "copies in pairs: 0-1, 2-3, 4-5, 6-7": P("y"),
         "even devices: left half, odd devices: right half": P(None, "x"),
-        "picture A": P("x", "y"),
     }.get(card)
 
 
@@ -334,7 +304,7 @@ def cut_the_other_dimension(card):
         "two whole rows each": P(None, ("x", "y")),
         "column blocks, two devices each": P("x"),
         "even devices: left half, odd devices: right half": P("y"),
-        "picture B": P(("y", "x")),
+        "picture": P(("y", "x")),
     }.get(card)
 
 
@@ -342,7 +312,7 @@ def cut_the_other_dimension(card):
 def left_an_axis_out(card):
     """One axis more has to cut. Count what a device holds under your spec: it is more than the card allows, and there
     are copies."""
-    return {"two whole rows each": P("x"), "an eighth each, no whole row or column": P("x")}.get(card)
+    return {"two whole rows each": P("x")}.get(card)
 
 
 @choose_spec.mistake
@@ -352,7 +322,7 @@ def cut_both_dimensions(card):
     return {
         "two whole rows each": P("x", "y"),
         "device 1: rows 8 and 9, whole": P("x", "y"),
-        "picture B": P("x", "y"),
+        "picture": P("x", "y"),
     }.get(card)
 
 
@@ -360,7 +330,7 @@ def cut_both_dimensions(card):
 def took_the_usual_order(card):
     """Both axes cut the right dimension, in the other order: under this spec device 1 holds the block next to that of
     device 0. On the card it lies half an array away. Which of the axes has to be the slow one?"""
-    return {"device 1: rows 8 and 9, whole": P(("x", "y")), "picture B": P(None, ("x", "y"))}.get(card)
+    return {"device 1: rows 8 and 9, whole": P(("x", "y")), "picture": P(None, ("x", "y"))}.get(card)
 
 
 @choose_spec.mistake
@@ -370,14 +340,7 @@ def cut_what_should_be_copied(card):
     return {
         "column blocks, two devices each": P(None, ("x", "y")),
         "copies in pairs: 0-1, 2-3, 4-5, 6-7": P("x", "y"),
-        "no device has to ask another": P("x", "y"),
     }.get(card)
-
-
-@choose_spec.mistake
-def cut_only_one_dimension(card):
-    """An eighth each, but every block is a whole row or column long. Give each axis a dimension of its own."""
-    return P(("x", "y")) if card == "an eighth each, no whole row or column" else None
 
 
 # What JAX refuses. Every row is tried for real, and the error read.
@@ -399,16 +362,10 @@ def laying(shape: tuple[int, ...], *spec: object) -> Callable[[], object]:
 
 ATTEMPTS: dict[str, Callable[[], object]] = {
     "(16, 8) as P('x', 'x')": laying((16, 8), "x", "x"),
-    "(16, 8) as P(('x', 'y'), 'x')": laying((16, 8), ("x", "y"), "x"),
     "(16, 8) as P('z')": laying((16, 8), "z"),
-    "(16,) as P('x', 'y')": laying((16,), "x", "y"),
     "(16,) as P('x', None)": laying((16,), "x", None),
-    "(16,) as P(('x', 'y'))": laying((16,), ("x", "y")),
-    "(10, 8) as P('x')": laying((10, 8), "x"),
     "(10, 8) as P('y', 'x')": laying((10, 8), "y", "x"),
-    "(12, 2) as P('x', 'y')": laying((12, 2), "x", "y"),
     "(12, 2) as P(('x', 'y'))": laying((12, 2), ("x", "y")),
-    "(3, 5) as P()": laying((3, 5)),
     "a 4 × 4 mesh": lambda: jax.make_mesh((4, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2),
 }
 
@@ -473,19 +430,11 @@ def thought_devices_can_be_shared(attempt):
 
 
 @legal_or_not.mistake
-def counted_a_tuple_as_two_entries(attempt):
-    """A tuple is *one* entry: both axes cut the same dimension. How many entries are there, and how many dimensions?"""
-    return "too many entries" if attempt == "(16,) as P(('x', 'y'))" else None
-
-
-@legal_or_not.mistake
 def divided_by_all_the_devices(attempt):
     """The length need not divide by eight, only by the size of the axes that cut *this* dimension. Check each dimension
     against its own entry."""
     return {
-        "(12, 2) as P('x', 'y')": "does not divide",
         "(10, 8) as P('y', 'x')": "does not divide",
-        "(3, 5) as P()": "does not divide",
     }.get(attempt)
 
 
@@ -493,14 +442,7 @@ def divided_by_all_the_devices(attempt):
 def wanted_one_axis_per_dimension(attempt):
     """Here every axis stands once in the spec, in one tuple or apart: that is allowed. Is there another reason to
     refuse?"""
-    return {"(12, 2) as P(('x', 'y'))": "axis used twice", "(16,) as P(('x', 'y'))": "axis used twice"}.get(attempt)
-
-
-@legal_or_not.mistake
-def read_the_tuple_as_extra_entries(attempt):
-    """There are two entries for two dimensions. But look at their names: one axis is asked to cut the rows, and the
-    columns too."""
-    return "too many entries" if attempt == "(16, 8) as P(('x', 'y'), 'x')" else None
+    return {"(12, 2) as P(('x', 'y'))": "axis used twice"}.get(attempt)
 
 
 # Find the fault: sentences of well-known tutorials. What is true instead?

@@ -62,7 +62,6 @@ ORDERS = {
     "psum over 8 devices, and a loop that adds one by one": lambda: _said(
         _over(8, _numbers()), _one_by_one(_numbers())
     ),
-    "psum over 4, and over 8 devices": lambda: _said(_over(4, _numbers()), _over(8, _numbers())),
     "psum over 8 devices, the same program twice": lambda: _said(_over(8, _numbers()), _over(8, _numbers())),
     "a ring on 8 devices: the copies": lambda: _said(*_around(_numbers())),
     "psum and the loop, of whole numbers in float32": lambda: _said(
@@ -92,7 +91,6 @@ def thought_addition_has_no_order(row):
         row,
         "equal",
         "psum over 8 devices, and a loop that adds one by one",
-        "psum over 4, and over 8 devices",
         "psum over 8 devices, and over the same numbers shuffled",
     )
 
@@ -317,7 +315,6 @@ def thought_bools_stay_bools(row):
 ROWS, COLUMNS = P("x", None), P(None, "x")
 INDEXED = {
     "x[0], x cut by rows": (lambda x: x[0], ROWS),
-    "x[:1], x cut by rows": (lambda x: x[:1], ROWS),
     "x[0], x cut by columns": (lambda x: x[0], COLUMNS),
     "x[:, 0], x cut by rows": (lambda x: x[:, 0], ROWS),
     "x.sum(0), x cut by rows": (lambda x: x.sum(0), ROWS),

@@ -31,7 +31,7 @@ def _mlp(params, x):
     return jax.nn.relu(hidden @ params["W2"] + params["b2"])
 
 
-tp_mlp = Exercise("tp_mlp", points=5, reference=jax.jit(_mlp))
+tp_mlp = Exercise("tp_mlp", points=5, reference=jax.jit(_mlp), piece=True)
 
 
 @tp_mlp.cases

@@ -1,0 +1,97 @@
+"""A program's products and collectives in the order in which a device comes by, with the shapes that it has there.
+
+Drawn from the program as JAX traces it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from grader.draw.picture import OF_KIND, QUIET, Picture, inches_of, sheet
+from grader.draw.shapes import arrow, block, lettered
+
+HIGH, APART, DOWN, TOP, ROW = (
+    0.4,
+    0.3,
+    0.85,
+    0.5,
+    8,
+)  # inches: a box, to the next, to the next row, above; boxes in a row
+# What JAX calls its collectives, and what the course does.
+KINDS = {
+    "all_gather": "all_gather",
+    "all_gather_invariant": "all_gather",
+    "reduce_scatter": "reduce_scatter",
+    "psum": "all_reduce",
+    "psum_invariant": "all_reduce",
+    "all_to_all": "all_to_all",
+    "ppermute": "collective_permute",
+}
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A product or a collective, the mesh axes of the latter, and the shape of what it gives on a device."""
+
+    kind: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        over = f" over {', '.join(self.axes)}" if self.axes else ""
+        return f"{self.kind}{over} → {'×'.join(map(str, self.shape)) or 'a number'}"
+
+
+def flow(fn: Callable[..., Any], *args: Any, title: str = "") -> Picture:
+    """A chain of boxes: products without a colour, collectives each in its own.
+
+    Args:
+      fn: a function of arrays; what stands in a loop comes once.
+      *args: arrays, or their shapes (`jax.ShapeDtypeStruct`).
+      title: stands above the picture.
+
+    Example:
+      >>> line = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+      >>> total = jax.shard_map(lambda v: jax.lax.psum(v @ v.T, "x"), mesh=line, in_specs=P("x"), out_specs=P())
+      >>> grader.draw.flow(total, np.ones((4, 3)))
+        product → 2×2
+        all_reduce over x → 2×2
+    """
+    stops = list(_stops(jax.make_jaxpr(fn)(*args).jaxpr))
+    if not stops:
+        raise ValueError("there is nothing to draw: the program has no product and no collective")
+    shapes = ["×".join(map(str, stop.shape)) for stop in stops]
+    wide = max(0.6, inches_of([stop.kind for stop in stops], 0.075) + 0.14, inches_of(shapes, 0.07) + 0.1)
+    across = min(ROW, len(stops))
+    figure, ax = sheet(max(0.1 + across * (wide + APART), inches_of([title]) + 0.2), TOP + -(-len(stops) // ROW) * DOWN)
+    lettered(ax, (0.05, 0.13), title, 10)
+    places = [(0.1 + k % ROW * (wide + APART), TOP + k // ROW * DOWN) for k in range(len(stops))]
+    for stop, words, (x, y) in zip(stops, shapes, places, strict=True):
+        block(ax, (x, y, wide, HIGH), OF_KIND.get(stop.kind, "none"), stop.kind, str(stop), size=8)
+        lettered(ax, (x + wide / 2, y + HIGH + 0.12), words, 7.5, ha="center", color=QUIET)
+        lettered(ax, (x + wide / 2, y - 0.1), ", ".join(stop.axes), 7.5, ha="center", color=QUIET)
+    for (x, y), (u, v) in itertools.pairwise(places):
+        if y == v:
+            arrow(ax, (x + wide + 0.03, y + HIGH / 2), (u - 0.03, v + HIGH / 2))
+    return Picture(figure, "\n".join(filter(None, [title, *(f"  {stop}" for stop in stops)])))
+
+
+def _stops(jaxpr: Any) -> Iterator[Stop]:
+    for eqn in jaxpr.eqns:
+        name = eqn.primitive.name
+        shape = tuple(eqn.outvars[0].aval.shape) if eqn.outvars else ()
+        if name == "dot_general":
+            yield Stop("product", (), shape)
+        elif name in KINDS:
+            axes = eqn.params.get("axes", eqn.params.get("axis_name"))
+            yield Stop(KINDS[name], (axes,) if isinstance(axes, str) else tuple(axes), shape)
+        for value in eqn.params.values():
+            for inner in value if isinstance(value, (tuple, list)) else (value,):
+                inner = getattr(inner, "jaxpr", inner)
+                if hasattr(inner, "eqns"):
+                    yield from _stops(inner)

@@ -1,0 +1,174 @@
+"""§ 6: forty steps, each in the memory of the one before, by one program: the curve of one device."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from grader.arrays.described import OnDevices, OnMesh
+from grader.exercises import Case, Exercise
+from grader.jax_versions import quick_options
+from grader.lessons.capstone.drawn import AXIS_NAMES, roundings
+from grader.lessons.capstone.model import initial, one_step, started
+from grader.lessons.capstone.sharded import STATE
+from grader.lessons.capstone.steps import MICRO, MICROBATCHES
+from grader.lessons.capstone.text import alphabet, batch_at, examples, zen
+
+STEPS, ROWS_A_STEP, SHORT = 40, 8, 24  # of the lines only so many letters, to be quick
+SHAPES = (4, 2), (2, 4)  # one of them: to compile a step takes seconds
+SIZES_HERE = {"layers": 1, "vocabulary": 48, "width": 32, "heads": 8, "kv_heads": 4, "head": 4, "hidden": 48}
+
+
+@functools.cache
+def _on_one():
+    """One step on one device, compiled quickly: all cases have the same shapes."""
+    return jax.jit(one_step, compiler_options=quick_options())
+
+
+def _values(tree: Any) -> Any:
+    """The values of what is described."""
+    return jax.tree.map(lambda leaf: leaf.value, tree, is_leaf=lambda leaf: isinstance(leaf, OnDevices))
+
+
+def _due(state, batches, mesh):
+    """What is due: one device takes what lies on eight from there."""
+    return _told(_losses(state, batches))
+
+
+def _losses(state, batches, carried=True):
+    """The loss of every batch on one device; where nothing is carried, each by the first parameters."""
+    state, batches = jax.tree.map(np.asarray, (state, batches))
+    losses = []
+    for batch in batches:
+        new, value = _on_one()(state, *batch)
+        state = new if carried else state
+        losses.append(float(value))
+    return np.array(losses)
+
+
+def _told(losses, programs=1, left=0):
+    return {"losses": losses, "programs": programs, "arrays left": left}
+
+
+_BOUNDS: dict[int, tuple[Any, np.ndarray]] = {}
+
+
+def rounding_bound(state: Mapping[str, Any], batches: list[Any]) -> np.ndarray:
+    """How far every loss may be from one device's, for the descriptions that a case is made of.
+
+    The same run on one device, with every parameter moved by one rounding at the start, up or down: so far it comes
+    from itself by its own sensitivity. A step of training makes as many roundings as `roundings` says, and k roundings
+    of either sign come to about √k of them. The bound never falls from one step to the next.
+    """
+    if id(state) not in _BOUNDS:
+        signs = np.random.default_rng(0)
+
+        def moved(leaf):
+            ups = signs.choice([-1, 1], size=leaf.value.shape)
+            return OnDevices((leaf.value * (1 + ups * np.finfo(np.float32).eps)).astype(np.float32))
+
+        nudged = {**state, "params": {name: moved(leaf) for name, leaf in state["params"].items()}}
+        right, moved_a_little = (_losses(_values(one), _values(batches)) for one in (state, nudged))
+        apart = abs(moved_a_little - right)
+        least = np.finfo(np.float32).eps * right.max()
+        many = math.sqrt(roundings(SIZES_HERE, passes=3 * MICRO))
+        _BOUNDS[id(state)] = state, many * np.maximum.accumulate(np.maximum(apart, least))
+    return _BOUNDS[id(state)][1]
+
+
+def _alike(one, other, state, batches, mesh):
+    """The same fault in the counts, or none; and curves that are no further apart than rounding explains."""
+    if one.keys() != other.keys():
+        return False
+    for name, due in (("programs", 1), ("arrays left", 0)):  # how many too many is the same mistake
+        if name in other and (one[name] == due) != (other[name] == due):
+            return False
+    if "losses" not in other:
+        return True
+    mine, due = (np.asarray(value["losses"]) for value in (one, other))
+    return mine.shape == due.shape and bool((abs(mine - due) <= rounding_bound(state, batches)).all())
+
+
+curve = Exercise(
+    "curve",
+    points=6,
+    form="function",
+    reference=_due,
+    same=_alike,
+    after="step",
+    taught_in=("12_data_parallel", "20_sharp_bits"),
+)
+
+
+@curve.cases
+def _(draw):
+    lines = zen()
+    letters = alphabet(lines)
+    pair = tuple(array[:, :SHORT] for array in examples(lines, letters))
+    seed, shape = int(draw.rng.integers(2**31)), SHAPES[draw.rng.integers(len(SHAPES))]
+    return Case(_run_drawn(seed, OnMesh(dict(zip(AXIS_NAMES, shape, strict=True))), pair))
+
+
+def _run_drawn(seed, mesh, pair):
+    """A state that begins and the batches of all steps, on this mesh."""
+    state = jax.tree.map(np.asarray, started(initial(jax.random.key(seed), SIZES_HERE)))
+    drawn = [batch_at(k, seed, ROWS_A_STEP, MICRO, pair) for k in range(STEPS)]
+    return {
+        "state": jax.tree.map(lambda value, spec: OnDevices(value, mesh, spec), state, STATE),
+        "batches": [tuple(OnDevices(array, mesh, MICROBATCHES) for array in batch) for batch in drawn],
+        "mesh": mesh,
+    }
+
+
+@curve.mistake
+def both_states_kept(state, batches, mesh):
+    """The curve is right, and the state that you were given still exists beside the new one: twice the memory, for
+    arrays that nobody needs any more. Which argument of the step may be written over?"""
+    return _told(_losses(state, batches), left=len(jax.tree.leaves(state)))
+
+
+@curve.mistake
+def compiled_anew_at_step_two(state, batches, mesh):
+    """The curve is right, but more than one program was compiled. Either the new state lies otherwise than the first
+    one did, so that the second step met arguments of another layout; or the step was jitted anew in every turn. On a
+    large model each compilation takes minutes. How do you say where results are to lie, and where does `jit` stand?"""
+    return _told(_losses(state, batches), programs=2)
+
+
+@curve.mistake
+def kept_and_compiled_anew(state, batches, mesh):
+    """The curve is right, but the second step was compiled anew, and the first state is still there: the new one lies
+    otherwise, and cannot take its memory. A state comes out as it went in; how do you say so?"""
+    return _told(_losses(state, batches), programs=2, left=1)
+
+
+@curve.mistake
+def state_given_away_and_used_again(state, batches, mesh):
+    """The state was given away in the first step, and the second step was asked with it again: its arrays are deleted,
+    only their names are left. Under which name does the *new* state enter the next step?"""
+    leaf = jax.tree.leaves(state)[0]
+    raise RuntimeError(f"Array has been deleted with shape={leaf.dtype}[{','.join(map(str, leaf.shape))}].")
+
+
+@curve.mistake
+def first_state_again_and_again(state, batches, mesh):
+    """Every loss is that of the first parameters: the new state was never used. What does a step hand to the next?"""
+    return _told(_losses(state, batches, carried=False), left=len(jax.tree.leaves(state)))
+
+
+@curve.mistake
+def one_batch_for_all_steps(state, batches, mesh):
+    """Every step was made with the first batch. That curve falls quickly, and is another. Each step has its own
+    batch."""
+    return _told(_losses(state, [batches[0]] * len(batches)))
+
+
+@curve.mistake
+def last_loss_only(state, batches, mesh):
+    """That is one number. A curve has a loss for each step: keep them."""
+    return _told(_losses(state, batches)[-1:])

@@ -1,0 +1,121 @@
+"""§ 8: the same training as four processes with two devices each."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.exercises import Case, Exercise
+from grader.lessons.capstone.lives import TINY, lines_of, same_losses
+from grader.lessons.capstone.model import initial, one_step, started
+from grader.lessons.capstone.text import batch_at
+
+PROCESSES, DEVICES, ROWS, STEPS = 4, 2, 8, 4
+
+
+def _alone(process_id, num_processes, *, seed, sizes, lines, rows, steps):
+    """The same on one device, with all rows."""
+    state, losses, step = started(initial(jax.random.key(seed), sizes)), [], jax.jit(one_step)
+    for position in range(steps):
+        state, loss = step(state, *batch_at(position, seed, rows, 1, lines))
+        losses.append(float(loss))
+    return losses
+
+
+four_processes = Exercise("four_processes", points=6, form="processes", reference=_alone, same=same_losses)
+
+
+@four_processes.cases
+def _(draw):
+    yield Case(
+        {
+            "seed": int(draw.rng.integers(1000)),
+            "sizes": TINY,
+            "lines": lines_of(draw.rng, 21, 8),
+            "rows": ROWS,
+            "steps": STEPS,
+        },
+        {"processes": PROCESSES, "devices": DEVICES, "seconds": 120},
+    )
+
+
+def _joined(process_id, num_processes):
+    jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
+    shape = (num_processes, jax.local_device_count())
+    return jax.make_mesh(shape, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+
+def _losses(mesh, params, seed, batches):
+    """One curve, of parameters and batches as this process has them. The mistakes replicate what the course cuts: the
+    curve is the same, and fewer bytes are sent."""
+    whole, rows = NamedSharding(mesh, P()), NamedSharding(mesh, P(None, "data"))
+    state = jax.tree.map(lambda a: jax.make_array_from_process_local_data(whole, np.asarray(a)), started(params))
+    step, losses = jax.jit(one_step, out_shardings=whole), []
+    for batch in batches:
+        state, loss = step(state, *(jax.make_array_from_process_local_data(rows, part) for part in batch))
+        losses.append(float(loss))
+    return losses
+
+
+def _own(batch, process_id, num_processes):
+    """The rows of one process."""
+    return [np.split(part, num_processes, axis=1)[process_id] for part in batch]
+
+
+@four_processes.mistake
+def each_alone(process_id, num_processes, *, seed, sizes, lines, rows, steps):
+    """Each process trains on its own quarter of the rows, and never hears of the others: four models, four curves.
+    Either no process joined, or the arrays do not span the devices of all."""
+    state, losses, step = started(initial(jax.random.key(seed), sizes)), [], jax.jit(one_step)
+    for position in range(steps):
+        batch = _own(batch_at(position, seed, rows, 1, lines), process_id, num_processes)
+        state, loss = step(state, *batch)
+        losses.append(float(loss))
+    return losses
+
+
+@four_processes.mistake
+def a_model_for_each(process_id, num_processes, *, seed, sizes, lines, rows, steps):
+    """The first loss is wrong already: every process began with parameters of its own. They are pieces of *one* array
+    each, and nobody compares copies. Which key do all processes have to draw from?"""
+    mesh = _joined(process_id, num_processes)
+    batches = (_own(batch_at(k, seed, rows, 1, lines), process_id, num_processes) for k in range(steps))
+    return _losses(mesh, initial(jax.random.fold_in(jax.random.key(seed), process_id), sizes), seed, batches)
+
+
+@four_processes.mistake
+def the_same_rows_everywhere(process_id, num_processes, *, seed, sizes, lines, rows, steps):
+    """All processes feed the same rows: the batch is a quarter of what it should be, four times over. The seed of the
+    *parameters* is the same everywhere; of the batch that the seed of the data gives, which rows are this process's?"""
+    mesh = _joined(process_id, num_processes)
+    batches = (_own(batch_at(k, seed, rows, 1, lines), 0, num_processes) for k in range(steps))
+    return _losses(mesh, initial(jax.random.key(seed), sizes), seed, batches)
+
+
+@four_processes.mistake
+def a_small_batch_each(process_id, num_processes, *, seed, sizes, lines, rows, steps):
+    """Each process asked for a batch of a quarter of the rows, and with the same seed and position they all got the
+    same one. A batch is drawn whole, and then dealt out: it is the same batch on any number of processes."""
+    mesh = _joined(process_id, num_processes)
+    batches = (batch_at(k, seed, rows // num_processes, 1, lines) for k in range(steps))
+    return _losses(mesh, initial(jax.random.key(seed), sizes), seed, batches)
+
+
+@four_processes.mistake
+def only_the_first_joins(process_id, num_processes, *, seed, sizes, lines, rows, steps):
+    """Process 0 stands in `initialize` and waits for three others, who never call it. To join is everybody's call, and
+    the first one that each makes."""
+    if process_id == 0:
+        jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
+    return each_alone(process_id, num_processes, seed=seed, sizes=sizes, lines=lines, rows=rows, steps=steps)
+
+
+@four_processes.mistake
+def read_by_one(process_id, num_processes, *, seed, sizes, lines, rows, steps):
+    """Only process 0 called the step, because only it wants the curve. A step is full of collectives, and each process
+    holds a part of what they work on: all have to call it, whoever prints the loss."""
+    mesh = _joined(process_id, num_processes)
+    batches = (_own(batch_at(k, seed, rows, 1, lines), process_id, num_processes) for k in range(steps))
+    return _losses(mesh, initial(jax.random.key(seed), sizes), seed, batches) if process_id == 0 else []

@@ -1,0 +1,268 @@
+"""§ 2–3: once through the model, on every device its part; and the loss of a batch whose rows are of many lengths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercises import BytesSent, Case, Exercise
+from grader.lessons.capstone.drawn import (
+    AXIS_NAMES,
+    batch_drawn,
+    compiled_quickly,
+    params_drawn,
+    roundings,
+    scalars_summed,
+    sequence_summed,
+    sizes_drawn,
+    tokens_summed,
+    weights_gathered,
+)
+from grader.lessons.capstone.model import logits_of, mean_loss
+from grader.lessons.capstone.sharded import (
+    LOGITS,
+    RIGHT,
+    ROWS,
+    SPECS,
+    local_logits,
+    own_words,
+    token_losses,
+)
+from grader.lessons.shared import device_map
+
+MESHES = (4, 2), (2, 4), (1, 8)
+
+forward = Exercise(
+    "forward",
+    points=6,
+    reference=compiled_quickly(logits_of),
+    mesh_shapes=MESHES,
+    after="specs",
+    taught_in=("13_tensor_parallel", "14_fsdp"),
+)
+
+
+@forward.cases
+def _(draw):
+    mesh = draw.mesh(*AXIS_NAMES)
+    sizes = sizes_drawn(draw, mesh)
+    sent = weights_gathered(sizes, mesh) + sequence_summed(sizes, mesh)
+    return Case(
+        {"params": params_drawn(draw, sizes), "tokens": batch_drawn(draw, sizes)["tokens"]},
+        mesh,
+        LOGITS,
+        limits=[BytesSent(sent)],
+        roundings=roundings(sizes),
+    )
+
+
+def _forward(params, tokens, mesh, out=LOGITS, **pieces):
+    def body(params, tokens):
+        return local_logits(params, tokens, replace(RIGHT, **pieces))
+
+    return device_map(body, mesh, (SPECS, ROWS), out)(params, tokens)
+
+
+def _own_block(x):
+    """A device's block of the sequence, of a whole that is taken for a copy."""
+    length = x.shape[1] // lax.axis_size("model")
+    return lax.dynamic_slice_in_dim(x, lax.axis_index("model") * length, length, axis=1)
+
+
+@forward.mistake
+def parts_never_added_up(params, tokens, *, mesh):
+    """Behind the out-projection, the MLP and the embedding every device has one part of a sum, of its own heads, hidden
+    units or words. Nobody added them up: wrong from the first step on. With the check on, JAX would have said which
+    axis was forgotten."""
+    return _forward(params, tokens, mesh, scattered=_own_block)
+
+
+@forward.mistake
+def averaged_over_model(params, tokens, *, mesh):
+    """The parts were averaged over `model`. Heads and hidden units are the terms of a sum, and so are the rows that
+    only one device has: there is nothing to divide by."""
+
+    def scattered(x):
+        return RIGHT.scattered(x) / lax.axis_size("model")
+
+    return _forward(params, tokens, mesh, scattered=scattered)
+
+
+@forward.mistake
+def positions_from_zero(params, tokens, *, mesh):
+    """The rotary positions begin at 0 on every block of the sequence, so all blocks are turned as if each were the
+    first. Within a block nobody notices, since only distances count there; between blocks all are wrong. At which
+    position does a device's block begin?"""
+
+    def positions(x):
+        return lax.all_gather(jnp.arange(x.shape[1]), "model", tiled=True)
+
+    return _forward(params, tokens, mesh, positions=positions)
+
+
+@forward.mistake
+def words_from_zero(params, tokens, *, mesh):
+    """Tokens are numbers of the whole vocabulary, and a device's part of the table begins at 0. Without a shift every
+    device looks the words of device 0 up in its own part, and nobody has the others."""
+
+    def words(numbers, count):
+        mine = numbers < count
+        return mine, jnp.where(mine, numbers, 0)
+
+    return _forward(params, tokens, mesh, words=words)
+
+
+@forward.mistake
+def every_device_has_every_word(params, tokens, *, mesh):
+    """Every device added a row for every token, also where the word is not in its part of the table. What should a
+    device contribute for a word that another one has?"""
+
+    def words(numbers, count):
+        return jnp.ones(numbers.shape, bool), own_words(numbers, count)[1]
+
+    return _forward(params, tokens, mesh, words=words)
+
+
+@forward.mistake
+def width_left_in_shares(params, tokens, *, mesh):
+    """The matrices are cut in their width over `data`, and were used as they lie: their shapes do not fit to x, which
+    has its whole width. What does FSDP do right before a matrix is used?"""
+    return _forward(params, tokens, mesh, width=lambda name, leaf: leaf)
+
+
+@forward.mistake
+def logits_made_whole(params, tokens, *, mesh):
+    """The values are right, but all logits went to every device. They are the largest array of the whole network, and
+    the loss does without it: leave every device its own words."""
+
+    def body(params, tokens):
+        return lax.all_gather(local_logits(params, tokens), "model", axis=2, tiled=True)
+
+    return device_map(body, mesh, (SPECS, ROWS), ROWS)(params, tokens)
+
+
+# The loss.
+
+loss = Exercise(
+    "loss",
+    points=4,
+    reference=compiled_quickly(mean_loss),
+    mesh_shapes=MESHES,
+    after="forward",
+    taught_in=("12_data_parallel", "13_tensor_parallel"),
+)
+
+
+@loss.cases
+def _(draw):
+    mesh = draw.mesh(*AXIS_NAMES)
+    sizes = sizes_drawn(draw, mesh)
+    # For each token a maximum (or all of the devices' gathered), a sum, and the logit of the target.
+    sent = weights_gathered(sizes, mesh) + sequence_summed(sizes, mesh) + tokens_summed(mesh, 6) + scalars_summed(4)
+    return Case(
+        {"params": params_drawn(draw, sizes), **batch_drawn(draw, sizes)},
+        mesh,
+        P(),
+        limits=[BytesSent(sent)],
+        roundings=roundings(sizes) + sizes["vocabulary"],
+    )
+
+
+def _loss(params, tokens, targets, mesh, mean, losses=token_losses):
+    """`mean(losses, real)` of the losses of a device's tokens, and of which of them are real."""
+
+    def body(params, tokens, targets):
+        return mean(losses(local_logits(params, tokens), targets), targets >= 0)
+
+    return device_map(body, mesh, (SPECS, ROWS, ROWS), P())(params, tokens, targets)
+
+
+def mean_of_all(losses, real):
+    return lax.psum(jnp.sum(losses), "data") / lax.psum(jnp.sum(real), "data")
+
+
+def mean_of_means(losses, real):
+    return lax.pmean(jnp.sum(losses) / jnp.sum(real), "data")
+
+
+@loss.mistake
+def mean_of_local_means(params, tokens, targets, *, mesh):
+    """Every device took the mean over its own real tokens, and these means were averaged. Lines are of different
+    lengths: a token on a device with few of them then counts for more than one elsewhere. Which two sums make a mean of
+    all?"""
+    return _loss(params, tokens, targets, mesh, mean_of_means)
+
+
+@loss.mistake
+def padding_counted(params, tokens, targets, *, mesh):
+    """The sum is of the real tokens, and was divided by the number of all: padding makes the loss smaller, and the
+    shorter the lines the more. What should the devices count?"""
+    return _loss(params, tokens, targets, mesh, lambda losses, real: lax.pmean(jnp.mean(losses), "data"))
+
+
+@loss.mistake
+def loss_of_own_rows(params, tokens, targets, *, mesh):
+    """This is the loss of device 0's rows. Each device has other rows and another loss, though out_specs promise one
+    number. Which sums have to go over `data`?"""
+    return _loss(params, tokens, targets, mesh, lambda losses, real: jnp.sum(losses) / jnp.sum(real))
+
+
+@loss.mistake
+def counted_along_model_too(params, tokens, targets, *, mesh):
+    """The sum went over `model` as well, where all devices have the same losses, and the count of tokens did not: the
+    loss is as many times too large as there are devices along `model`."""
+
+    def mean(losses, real):
+        return lax.psum(jnp.sum(losses), ("data", "model")) / lax.psum(jnp.sum(real), "data")
+
+    return _loss(params, tokens, targets, mesh, mean)
+
+
+@loss.mistake
+def softmax_of_own_words(params, tokens, targets, *, mesh):
+    """Every device normalised over its own words. Probabilities of a part of the vocabulary then add up to 1 on every
+    device. Over what must the sum under the logarithm go?"""
+
+    def losses(logits, targets):
+        mine, local = own_words(targets, logits.shape[-1])
+        picked = jnp.take_along_axis(logits, local[..., None], axis=-1)[..., 0]
+        found = lax.psum(jnp.where(mine, picked, 0), "model")
+        return jnp.where(targets >= 0, jax.nn.logsumexp(logits, axis=-1) - found, 0)
+
+    return _loss(params, tokens, targets, mesh, mean_of_all, losses)
+
+
+@loss.mistake
+def targets_from_zero(params, tokens, targets, *, mesh):
+    """Targets are numbers of the whole vocabulary, and a device's logits begin at its own first word. Without the shift
+    every device finds the words of device 0 among its own, and nobody finds the others."""
+
+    def words(numbers, count):
+        mine = (numbers >= 0) & (numbers < count)
+        return mine, jnp.where(mine, numbers, 0)
+
+    def losses(logits, targets):
+        return token_losses(logits, targets, words)
+
+    return _loss(params, tokens, targets, mesh, mean_of_all, losses)
+
+
+@loss.mistake
+def logits_gathered_for_the_loss(params, tokens, targets, *, mesh):
+    """The value is right, but all logits went to every device. Three numbers for each token are enough: a maximum, a
+    sum, and the logit of the target."""
+
+    def losses(logits, targets):
+        return token_losses_of_whole(lax.all_gather(logits, "model", axis=2, tiled=True), targets)
+
+    return _loss(params, tokens, targets, mesh, mean_of_all, losses)
+
+
+def token_losses_of_whole(logits, targets):
+    """The loss of every token, of logits of the whole vocabulary; 0 for padding."""
+    picked = jnp.take_along_axis(logits, jnp.maximum(targets, 0)[..., None], axis=-1)[..., 0]
+    return jnp.where(targets >= 0, jax.nn.logsumexp(logits, axis=-1) - picked, 0)

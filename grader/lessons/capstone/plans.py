@@ -1,0 +1,173 @@
+"""§ 9: a plan for a machine that has to be paid for: mesh, microbatches, what is computed again.
+
+Bytes and seconds are those of lessons 09, 13, 14 and 21, per device; `held` and `seconds` give their sources. A roofline
+knows no kernel that is slower than the peak, so that a real run stays below its MFU.
+"""
+
+from __future__ import annotations
+
+from grader.exercises import Case, Exercise
+
+# Meta's model cards; `length` is the tokens of a sequence.
+LLAMA_3 = {
+    "8B": {"parameters": 8.03e9, "layers": 32, "width": 4096, "hidden": 14336, "heads": 32, "kv_heads": 8,
+           "vocabulary": 128256, "length": 8192},
+    "70B": {"parameters": 70.6e9, "layers": 80, "width": 8192, "hidden": 28672, "heads": 64, "kv_heads": 8,
+            "vocabulary": 128256, "length": 8192},
+}  # fmt: skip
+# A device: FLOPs a second, bytes that a program may have, dollars an hour (list prices, 2025), bytes a second along
+# `model`, and along `data` where `model` has 1, 2, 4 or 8 devices. On a v5e an axis of the torus, both ways at once, and
+# both axes where `model` takes none; of H100s eight share a node's eight network cards of 5·10¹⁰.
+MACHINES = {
+    "v5e": {
+        "peak": 1.97e14,
+        "memory": 15.75 * 2**30,
+        "dollars": 1.2,
+        "model": 9e10,
+        "data": [1.8e11, 9e10, 9e10, 9e10],
+    },
+    "H100": {"peak": 9.9e14, "memory": 80e9, "dollars": 3.0, "model": 4.5e11, "data": [4e11, 2e11, 1e11, 5e10]},
+}
+REMAT = "none", "mlp", "full"
+MARGIN = 0.9  # of the memory, for what nobody counts: fragments, a collective's buffers
+
+
+def held(model, plan):
+    """Bytes of one device: state, weights of two layers that are gathered, activations, logits."""
+    data, axis, tokens = plan["data"], plan["model"], plan["rows"] * model["length"]
+    d, f, layers = model["width"], model["hidden"], model["layers"]
+    state = 16 * model["parameters"] / (data * axis)  # lessons 09, 14: weights, gradients, Adam, all of them cut
+    gathered = 2 * 2 * model["parameters"] / layers / axis
+    attention = (
+        (8 + 4 * model["kv_heads"] / model["heads"]) * d * tokens / axis
+    )  # two norms' inputs, q, k, v, their sum
+    hidden = 6 * f * tokens / axis  # gate, up, their product
+    kept = {
+        "none": layers * (attention + hidden),
+        "mlp": layers * attention + hidden,
+        "full": layers * 2 * d * tokens / axis + attention + hidden,
+    }
+    logits = 2 * 4 * model["vocabulary"] * tokens / axis  # float32, and their gradient
+    return state + gathered + kept[plan["remat"]] + logits
+
+
+def seconds(model, machine, plan):
+    """Seconds of a step: arithmetic with FSDP's passes behind it, then what stands in the layers' way along `model`."""
+    data, axis, micro = plan["data"], plan["model"], plan["micro"]
+    tokens, layers = plan["rows"] * model["length"], model["layers"]
+    again = {"none": 0, "mlp": 4 * model["width"] * model["hidden"] * layers, "full": 2 * model["parameters"]}
+    flops = (6 * model["parameters"] + again[plan["remat"]]) * tokens * micro / axis
+    # Lesson 14: gathered forwards and backwards, and the gradients dealt out, for every microbatch.
+    passes = 3 * 2 * model["parameters"] / axis * (data - 1) / data * micro
+    # Lesson 13: four collectives a layer and direction; what is computed again gathers again.
+    sums = {"none": 8, "mlp": 9, "full": 12}[plan["remat"]] * layers * micro
+    sent = sums * 2 * model["width"] * tokens * (axis - 1) / axis
+    hidden = max(flops / machine["peak"], passes / machine["data"][axis.bit_length() - 1])
+    return hidden + sent / machine["model"]
+
+
+def mfu(model, machine, plan):
+    """Lesson 21: what the model's own FLOPs are of those that the devices could have done."""
+    tokens = plan["data"] * plan["rows"] * plan["micro"] * model["length"]
+    devices = plan["data"] * plan["model"]
+    return 6 * model["parameters"] * tokens / (seconds(model, machine, plan) * devices * machine["peak"])
+
+
+def plans(model, devices, sequences):
+    """All plans of powers of two that cut heads and batch evenly."""
+    for k in range(devices.bit_length()):
+        axis, data = 2**k, devices // 2**k
+        if model["kv_heads"] % axis or sequences % data:
+            continue
+        share = sequences // data
+        for rows in (2**i for i in range(share.bit_length()) if share % 2**i == 0):
+            for remat in REMAT:
+                yield {"data": data, "model": axis, "rows": rows, "micro": share // rows, "remat": remat}
+
+
+def _best(model, machine, devices, sequences, margin=MARGIN, wanted=lambda plan: True):
+    """The plan with the highest MFU among those that are wanted and fit, or if none fits, the one that holds least."""
+    every = [plan for plan in plans(model, devices, sequences) if wanted(plan)]
+    fits = [plan for plan in every if held(model, plan) <= margin * machine["memory"]]
+    if not fits:
+        return min(every, key=lambda plan: held(model, plan))
+    return max(fits, key=lambda plan: mfu(model, machine, plan))
+
+
+def _reference(model, machine, devices, sequences):
+    """The best of all plans, and the MFU that it is held to."""
+    found = _best(model, machine, devices, sequences)
+    return found | {"mfu": mfu(model, machine, found)}
+
+
+def good_plan(one, other, *, model, machine, devices, sequences):
+    """Whether a plan is possible, fits with the margin, and comes within 10 % of the reference's MFU, or beyond it.
+
+    Two answers of which none is the reference are the same if they are equal.
+    """
+    if not isinstance(other, dict) or "mfu" not in other:
+        return one == other
+    try:
+        whole = all(isinstance(one[name], int) and one[name] > 0 for name in ("data", "model", "rows", "micro"))
+        return (
+            whole
+            and one["data"] * one["model"] == devices
+            and one["data"] * one["rows"] * one["micro"] == sequences
+            and model["kv_heads"] % one["model"] == 0
+            and held(model, one) <= MARGIN * machine["memory"]
+            and mfu(model, machine, one) >= 0.9 * other["mfu"]
+        )
+    except (TypeError, LookupError):
+        return False
+
+
+plan = Exercise("plan", points=6, form="function", reference=_reference, same=good_plan)
+
+
+@plan.cases
+def _(draw):
+    """The two of the lesson; then other machines, some of whose best plans leave too little of the memory free."""
+    yield Case({"model": LLAMA_3["8B"], "machine": MACHINES["v5e"], "devices": 256, "sequences": 512})
+    yield Case({"model": LLAMA_3["70B"], "machine": MACHINES["H100"], "devices": 512, "sequences": 512})
+    for name, kind, smallest in (("8B", "H100", 3), ("8B", "v5e", 7), ("70B", "H100", 7), ("70B", "v5e", 9)):
+        model, devices = LLAMA_3[name], 2 ** int(draw.rng.integers(smallest, smallest + 3))
+        asked = {"model": model, "devices": devices, "sequences": devices * 2 ** int(draw.rng.integers(0, 3))}
+        full = held(model, _best(machine=MACHINES[kind], **asked)) / draw.rng.uniform(0.93, 0.99)
+        for memory in (MACHINES[kind]["memory"] * draw.rng.uniform(0.9, 1.1), full):
+            yield Case({**asked, "machine": MACHINES[kind] | {"memory": float(memory)}})
+
+
+@plan.mistake
+def memory_forgotten(model, machine, devices, sequences):
+    """The fastest plan of all, on devices with more memory than these. What do the activations come to, and what the
+    state? A plan counts if `held` stays within nine tenths of a device's memory."""
+    return _best(model, machine, devices, sequences, margin=float("inf"))
+
+
+@plan.mistake
+def everything_computed_again(model, machine, devices, sequences):
+    """It fits, and computes every layer twice: a third more arithmetic, of which the model asked for none. Is there
+    nothing between keeping all and keeping nothing?"""
+    return _best(model, machine, devices, sequences, wanted=lambda plan: plan["remat"] == "full")
+
+
+@plan.mistake
+def cut_as_far_as_it_goes(model, machine, devices, sequences):
+    """As many devices along `model` as there are key-value heads. It saves memory that you need not save, and its
+    collectives stand in every layer's way, where those along `data` are hidden behind the arithmetic. What is the
+    smallest axis with which it fits?"""
+    return _best(model, machine, devices, sequences, wanted=lambda plan: plan["model"] == 8)
+
+
+@plan.mistake
+def all_rows_at_once(model, machine, devices, sequences):
+    """Each device takes its whole share of the batch in one piece, and keeps the activations of all of it. Which
+    number of the plan makes the pieces smaller, and leaves the batch as it is?"""
+    return _best(model, machine, devices, sequences, wanted=lambda plan: plan["micro"] == 1)
+
+
+@plan.mistake
+def to_the_last_byte(model, machine, devices, sequences):
+    """It fits by the formula, to the last byte. No formula counts all: memory comes in pieces, a collective has its
+    buffers. One tenth is to be left free."""
+    return _best(model, machine, devices, sequences, margin=1.0)

@@ -1,0 +1,177 @@
+"""§ 5: one step of training: microbatches, one norm for all gradients, AdamW on what each device owns."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercises import BytesSent, Case, Exercise
+from grader.lessons.capstone.drawn import (
+    AXIS_NAMES,
+    batch_drawn,
+    compiled_quickly,
+    scalars_summed,
+    sizes_drawn,
+    state_drawn,
+)
+from grader.lessons.capstone.model import DECAY, LIMIT, NORMS, RATE, WARMUP, adamw, clipped, one_step
+from grader.lessons.capstone.sharded import STATE, accumulated, local_loss, squares
+from grader.lessons.capstone.slopes import backward_sent
+from grader.lessons.shared import device_map
+
+MICRO = 2
+MICROBATCHES = P(None, "data")
+
+step = Exercise(
+    "step",
+    points=8,
+    reference=compiled_quickly(one_step),
+    mesh_shapes=((4, 2), (2, 4)),
+    after="gradients",
+    taught_in=("12_data_parallel", "14_fsdp"),
+)
+
+
+@step.cases
+def _(draw):
+    mesh = draw.mesh(*AXIS_NAMES)
+    sizes = sizes_drawn(draw, mesh)
+    return Case(
+        {"state": state_drawn(draw, sizes), **batch_drawn(draw, sizes, MICRO)},
+        mesh,
+        (STATE, P()),
+        limits=[BytesSent(MICRO * backward_sent(sizes, mesh) + scalars_summed(8 * MICRO + 16))],
+        roundings=300,  # k roundings of either sign come to about √k of them; a step hardly moves the parameters
+    )
+
+
+def _step(state, tokens, targets, mesh, body, check_vma=True, out=STATE):
+    ins = STATE, MICROBATCHES, MICROBATCHES
+    return device_map(body, mesh, ins, (out, P()), check_vma)(state, tokens, targets)
+
+
+def _with_norm(norm):
+    """A right step, but for the norm that decides about clipping."""
+
+    def body(state, tokens, targets):
+        value, slopes = accumulated(state["params"], tokens, targets)
+        return adamw(state, clipped(slopes, norm(slopes))), value
+
+    return body
+
+
+def _of_all(slopes):
+    return sum(jnp.sum(g**2) for g in slopes.values())
+
+
+@step.mistake
+def copies_counted_by_every_device(state, tokens, targets, *, mesh):
+    """The squares of all gradients were added over all devices. Matrices are in shares, and that is right for them; of
+    the norm scales every device has a copy, and each was counted eight times. The norm comes out too large, and every
+    step too short. Which leaves are parts, and which are copies?"""
+    body = _with_norm(lambda slopes: jnp.sqrt(lax.psum(_of_all(slopes), ("data", "model"))))
+    return _step(state, tokens, targets, mesh, body)
+
+
+@step.mistake
+def norm_of_own_shares(state, tokens, targets, *, mesh):
+    """Every device clipped by the norm of what it holds itself: all are too small, each device has another, and parts
+    of one matrix are shortened by different factors. (Even the copies of a norm scale then drift apart.) What does
+    every device have to know of the others' shares?"""
+    return _step(state, tokens, targets, mesh, _with_norm(lambda slopes: jnp.sqrt(_of_all(slopes))), False)
+
+
+@step.mistake
+def added_over_data_alone(state, tokens, targets, *, mesh):
+    """The squares were added over `data` alone. The matrices are cut over `model` as well: the squares of the other
+    heads, hidden units and words are missing."""
+
+    def norm(slopes):
+        cut = _of_all({name: g for name, g in slopes.items() if name not in NORMS})
+        return jnp.sqrt(lax.psum(cut, "data") + _of_all({name: slopes[name] for name in NORMS}))
+
+    return _step(state, tokens, targets, mesh, _with_norm(norm), False)
+
+
+@step.mistake
+def gradients_never_clipped(state, tokens, targets, *, mesh):
+    """The gradients went into Adam as long as they were: nothing was clipped."""
+    return _step(state, tokens, targets, mesh, _with_norm(lambda slopes: jnp.float32(LIMIT)))
+
+
+@step.mistake
+def norm_scales_decay(state, tokens, targets, *, mesh):
+    """Weight decay pulled the norm scales towards 0 as well. Decay is for matrices: a scale that shrinks only makes the
+    next matrix grow. (All leaves of the layers are stacked, so a scale has two dimensions, too: `ndim > 1` does not
+    tell them apart.) What does?"""
+
+    def body(state, tokens, targets):
+        value, slopes = accumulated(state["params"], tokens, targets)
+        new = adamw(state, clipped(slopes, jnp.sqrt(squares(slopes))))
+        rate = RATE * jnp.minimum(1, new["count"] / WARMUP)
+        decayed = {name: new["params"][name] - rate * DECAY * state["params"][name] for name in NORMS}
+        return {**new, "params": {**new["params"], **decayed}}, value
+
+    return _step(state, tokens, targets, mesh, body)
+
+
+@step.mistake
+def means_of_microbatches_averaged(state, tokens, targets, *, mesh):
+    """Every microbatch was divided by its own number of real tokens, and these means were averaged. Microbatches have
+    different numbers of real tokens: add up losses, and divide once, by the number in all of them."""
+
+    def body(state, tokens, targets):
+        def added(so_far, rows):
+            return jax.tree.map(jnp.add, so_far, jax.value_and_grad(local_loss)(state["params"], *rows)), None
+
+        nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, state["params"])
+        total, _ = lax.scan(added, nothing, (tokens, targets))
+        value, slopes = jax.tree.map(lambda leaf: leaf / len(tokens), total)
+        return adamw(state, clipped(slopes, jnp.sqrt(squares(slopes)))), value
+
+    return _step(state, tokens, targets, mesh, body)
+
+
+@step.mistake
+def last_microbatch_only(state, tokens, targets, *, mesh):
+    """Only the last microbatch counts: each wrote its gradients over those of the one before. What is carried from one
+    turn of the loop to the next?"""
+
+    def body(state, tokens, targets):
+        value, slopes = jax.value_and_grad(local_loss)(state["params"], tokens[-1], targets[-1])
+        return adamw(state, clipped(slopes, jnp.sqrt(squares(slopes)))), value
+
+    return _step(state, tokens, targets, mesh, body)
+
+
+@step.mistake
+def counted_from_the_step_before(state, tokens, targets, *, mesh):
+    """The moments are right, and the parameters moved too far or not far enough: learning rate and corrections are
+    those of the step before. The first step is number 1, not 0. When is `count` raised?"""
+
+    def body(state, tokens, targets):
+        value, slopes = accumulated(state["params"], tokens, targets)
+        late = {**state, "count": state["count"] - 1}
+        return {**adamw(late, clipped(slopes, jnp.sqrt(squares(slopes)))), "count": state["count"] + 1}, value
+
+    return _step(state, tokens, targets, mesh, body)
+
+
+@step.mistake
+def moments_of_norm_scales_cut(state, tokens, targets, *, mesh):
+    """The values are right, but the moments of the norm scales come out cut over `model`, and came in whole. The new
+    state then lies otherwise than the old one: its memory cannot be used again, and the second step is compiled anew. A
+    state comes out as it went in."""
+    cut = {**STATE["mean"], "norm": P("model")}
+
+    def body(state, tokens, targets):
+        value, slopes = accumulated(state["params"], tokens, targets)
+        new = adamw(state, clipped(slopes, jnp.sqrt(squares(slopes))))
+        whole = new["mean"]["norm"]
+        length = len(whole) // lax.axis_size("model")
+        own = lax.dynamic_slice_in_dim(whole, lax.axis_index("model") * length, length)
+        return {**new, "mean": {**new["mean"], "norm": own}}, value
+
+    return _step(state, tokens, targets, mesh, body, True, {**STATE, "mean": cut})

@@ -1,0 +1,92 @@
+"""Where the collectives of a program were written: lines of its author's own cells, beside the program, no part of it.
+
+Origins are for showing alone. They come from where a student's code runs, so nobody believes them, and nothing is
+decided by them: equal programs stay equal wherever they were written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from grader.jax_versions import Spot, is_backward, open_jaxpr, spots
+from grader.programs.jaxprs import inner_jaxprs
+
+LONGEST_LINE = 120  # characters of a line that are shown
+MOST_ORIGINS = 128  # of a program: it has more collectives only where a loop is written out, line for line the same
+ERROR = "error"  # the kind of what an answer stopped with
+# The collectives of JAX, and what StableHLO calls each.
+WRITTEN_AS = {
+    "psum": "all_reduce",
+    "psum_invariant": "all_reduce",
+    "pmax": "all_reduce",
+    "pmin": "all_reduce",
+    "all_gather": "all_gather",
+    "all_gather_invariant": "all_gather",
+    "all_gather_reduced": "all_gather",
+    "reduce_scatter": "reduce_scatter",
+    "ppermute": "collective_permute",
+    "all_to_all": "all_to_all",
+    "pbroadcast": "collective_broadcast",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a cell: its number, from 1; its text; and the characters of it that are meant, none where both are 0.
+
+    `backward`: what is meant is what its gradient does.
+    """
+
+    number: int
+    text: str
+    start: int = 0
+    end: int = 0
+    backward: bool = False
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A kind of collective, or an error, and the line that it comes from; None where that is in no cell."""
+
+    kind: str
+    line: Line | None
+
+
+def origins_in(jaxpr: Any) -> tuple[Origin, ...]:
+    """Where the collectives of a traced function were written, in the order of the program; () of too many."""
+    found = tuple(itertools.islice(_origins(jaxpr, backward=False), MOST_ORIGINS + 1))
+    return found if len(found) <= MOST_ORIGINS else ()
+
+
+def _origins(jaxpr: Any, *, backward: bool) -> Iterator[Origin]:
+    for eqn in open_jaxpr(jaxpr).eqns:
+        back = backward or is_backward(eqn)
+        if kind := WRITTEN_AS.get(eqn.primitive.name):
+            yield from [Origin(kind, line_of_a_cell(spots(eqn), backward=back))] * len(eqn.invars)
+        for inner in inner_jaxprs(eqn):
+            yield from _origins(inner, backward=back)
+
+
+def line_of_a_cell(inside_out: Iterable[Spot], *, backward: bool = False) -> Line | None:
+    """The innermost of these spots that lies in a cell: cells are in no file."""
+    for spot in inside_out:
+        source = "" if os.path.exists(spot.file) else linecache.getline(spot.file, spot.first).rstrip("\n")
+        if source.strip():
+            return _line(source, spot, backward)
+    return None
+
+
+def _line(source: str, spot: Spot, backward: bool) -> Line:
+    """Python counts columns in bytes of UTF-8."""
+    indent, encoded = len(source) - len(source.lstrip()), source.encode()
+    start, end = (len(encoded[:column].decode(errors="ignore")) - indent for column in (spot.start, spot.end))
+    text = source.strip()
+    start, end = max(start, 0), len(text) if spot.last > spot.first else end
+    skipped = start if start >= LONGEST_LINE else 0
+    text, start, end = text[skipped : skipped + LONGEST_LINE], start - skipped, min(end - skipped, LONGEST_LINE)
+    return Line(spot.first, text, start, end, backward) if start < end else Line(spot.first, text, backward=backward)

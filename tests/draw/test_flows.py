@@ -1,0 +1,49 @@
+"""A program's products and collectives in order, as JAX traces it."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+from matplotlib.colors import to_hex
+
+from grader import draw
+from grader.arrays.meshes import make_mesh
+from grader.draw.picture import OF_KIND
+
+MESH = make_mesh({"x": 2, "y": 2})
+
+
+def region(v, w):
+    everybody = lax.all_gather(v, "y", axis=0, tiled=True)
+    return lax.psum_scatter(jnp.tanh(everybody @ w) @ w.T, "y", scatter_dimension=0, tiled=True)
+
+
+PROGRAM = jax.shard_map(region, mesh=MESH, in_specs=(P(("x", "y")), P(None, "y")), out_specs=P(("x", "y")))
+ARGS = jnp.ones((8, 4)), jnp.ones((4, 6))
+
+
+def test_what_a_device_comes_by_is_told_in_order():
+    assert repr(draw.flow(PROGRAM, *ARGS, title="a pair")).splitlines() == [
+        "a pair",
+        "  all_gather over y → 4×4",
+        "  product → 4×3",
+        "  product → 4×4",
+        "  reduce_scatter over y → 2×4",
+    ]
+
+
+def test_collectives_have_their_colours_and_products_none():
+    (ax,) = draw.flow(jax.jit(PROGRAM), *ARGS).figure.axes
+    colours = [to_hex(p.get_facecolor(), keep_alpha=True) for p in ax.patches if p.get_gid()]
+    assert colours == [f"{OF_KIND['all_gather']}ff", "#00000000", "#00000000", f"{OF_KIND['reduce_scatter']}ff"]
+
+
+def test_a_gradient_comes_by_more():
+    told = repr(draw.flow(jax.grad(lambda *args: PROGRAM(*args).sum()), *ARGS)).splitlines()
+    assert sum("all_gather" in line for line in told) == 2 == sum("reduce_scatter" in line for line in told)
+
+
+def test_nothing_is_no_picture():
+    with pytest.raises(ValueError, match="no product and no collective"):
+        draw.flow(jnp.sin, jnp.ones(2))

@@ -1,0 +1,65 @@
+"""Two mistakes at once are both named: where each shows in parts of its own, or where one change leaves the other."""
+
+import jax
+from answering import verdict
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from grader.judging.both import Shown, pair_that_explains, shown_in
+from grader.lessons import EXERCISES
+from grader.programs.repairs import Repair
+
+
+def test_a_mistake_shows_where_it_makes_parts_wrong_and_nowhere_else():
+    same = lambda a, b: a == b  # noqa: E731
+    assert shown_in([1, 9, 3], [1, 9, 4], [True, False, True], same) == {1}
+    assert shown_in([1, 9, 3], [7, 9, 3], [False, False, True], same) is None  # the first should be 7
+    assert shown_in([1, 9, 3], [1, 9], [True, False], same) is None
+
+
+def test_two_mistakes_explain_what_each_explains_a_part_of():
+    one, other, all_ = Shown("one", frozenset({(0, 0)})), Shown("other", frozenset({(0, 1), (1, 0)})), [(0, 0), (0, 1)]
+    assert pair_that_explains([one, other], frozenset([*all_, (1, 0)])) == ("one", "other")
+    assert pair_that_explains([one, other], frozenset([*all_, (2, 0)])) is None  # nothing explains the last
+    assert pair_that_explains([Shown("none", frozenset()), other], other.parts) is None  # one would do
+
+
+def both_of(exercise, one, other):
+    """An answer that makes two mistakes, each in those entries in which it is wrong."""
+    named = {mistake.name: mistake.wrong for mistake in exercise.mistakes}
+
+    def answer(shape, itemsize, spec, axis_sizes):
+        given = shape, itemsize, spec, axis_sizes
+        entries = zip(exercise.reference(*given), named[one](*given), named[other](*given), strict=True)
+        return tuple(b if a == due else a for due, a, b in entries)
+
+    return answer
+
+
+def test_two_mistakes_of_a_function_are_both_named_and_both_told():
+    exercise = EXERCISES["bytes_held"]
+    found = verdict(exercise, both_of(exercise, "forgot_the_copies", "counted_the_axes_left_out"))
+    assert found.mistake == "forgot_the_copies and counted_the_axes_left_out"
+    told = {mistake.name: mistake.words for mistake in exercise.mistakes}
+    assert told["forgot_the_copies"] in found.words and told["counted_the_axes_left_out"] in found.words
+    assert "Two mistakes at once." in found.words
+
+
+def test_a_mistake_that_one_change_would_leave_is_named_beside_the_change():
+    """The sum over one axis too many, and no relu at the end: neither is right without the other."""
+
+    def tp_mlp(params, x, *, mesh):
+        def body(p, x):
+            hidden = jax.nn.relu(x @ p["W1"] + p["b1"])
+            return lax.psum(hidden @ p["W2"], ("batch", "model")) + p["b2"]
+
+        specs = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
+        return jax.shard_map(body, mesh=mesh, in_specs=(specs, P("batch")), out_specs=P("batch"), check_vma=False)(
+            params, x
+        )
+
+    found = verdict(EXERCISES["tp_mlp"], tp_mlp)
+    assert found.mistake == "no_relu_at_the_end"
+    assert found.repair == Repair("all_reduce", 0, "run along", ("batch", "model"), ("model",))
+    assert "One of them would be mended if the all_reduce over batch and model ran over model." in found.words
+    assert "The result has negative entries" in found.words
