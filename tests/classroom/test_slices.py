@@ -109,8 +109,8 @@ def test_whatever_may_do_more_is_run_whole(own):
 
 def lesson_with(own: str, *later: str) -> list[Cell]:
     """A worked example, a cell of the student's own, worked examples behind it, and a check."""
-    sources = [*map(lambda source: Cell(source, example=True), (IMPORTS, "from grader import make, show", EXAMPLE))]
-    return [*sources, Cell(own), *(Cell(source, example=True) for source in later), Cell("answer", check="answer")]
+    before = [Cell(source, example=True) for source in (IMPORTS, "from grader import make, show", EXAMPLE)]
+    return [*before, Cell(own), *(Cell(source, example=True) for source in later), Cell("answer", check="answer")]
 
 
 @pytest.mark.parametrize(
