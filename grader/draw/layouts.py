@@ -141,7 +141,7 @@ def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
     figure.draw_without_rendering()  # so that each axes knows its place
     for left, right, sign in zip(axes, axes[1:], ("·", "="), strict=False):
         middle = (left.get_position().x1 + right.get_position().x0) / 2
-        figure.text(middle, 0.5, sign, fontsize=18, color=PAGE, ha="center", va="center")
+        figure.text(middle, 0.5, sign, fontsize=26 if sign == "·" else 18, color=PAGE, ha="center", va="center")
     if title:
         figure.suptitle(title, fontsize=11, color=PAGE, y=1.02, va="bottom")
     words = "\n".join(f"{name}: {text(part)}" for name, part in zip("ABC", parts, strict=True))

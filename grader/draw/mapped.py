@@ -78,7 +78,7 @@ def _drawn(
     boxes = [(a, d) for d in range(devices) for a in (*gets, *gives)]
     wide = inches_of([region(a.bounds(d)) for a, d in boxes], SMALLER) + 0.16
     middle = LEFT + ARRAY + GAP
-    call = inches_of([f"{name}(", ") ="], 0.08)
+    call = inches_of([f"{name}("], 0.085) + 0.06
     inside = call + len(gets) * (wide + 0.06) + 0.3 + len(gives) * (wide + 0.06)
     right = middle + inside + GAP
     figure, ax = sheet(max(right + ARRAY + 0.1, inches_of([title]) + 0.2), TOP + tall + 0.12)
@@ -98,9 +98,9 @@ def _drawn(
     for device in range(devices):
         y, x = TOP + device * LINE, middle
         lettered(ax, (x - 0.02, y + LINE / 2), str(device), 8, ha="right", color=QUIET)
-        x += call / 2
-        lettered(ax, (x, y + LINE / 2), f"{name}(", 8.5, ha="right")
-        x = _draw_blocks(ax, gets, device, (x + 0.04, y + 0.04, wide, LINE - 0.08))
+        x += call
+        lettered(ax, (x - 0.04, y + LINE / 2), f"{name}(", 8.5, ha="right")
+        x = _draw_blocks(ax, gets, device, (x, y + 0.04, wide, LINE - 0.08))
         lettered(ax, (x, y + LINE / 2), ") =", 8.5)
         _draw_blocks(ax, gives, device, (x + 0.3, y + 0.04, wide, LINE - 0.08))
     return figure

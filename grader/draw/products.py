@@ -94,7 +94,7 @@ def products(rows: Mapping[str, Sequence[P]], mesh: Mapping[str, int], device: i
             _draw_part(ax, share, share.makes, (columns[2], y), MADE, "A·B" if share.finished else "a term")
         _draw_wanted(ax, share, (columns[2], y))
         for x, sign in zip(columns[1:], "·=", strict=True):
-            lettered(ax, (x - GAP / 2 - 0.04, y + SIDE / 2), sign, 16, ha="center")
+            lettered(ax, (x - GAP / 2 - 0.04, y + SIDE / 2), sign, 26 if sign == "·" else 16, ha="center")
         lettered(ax, (columns[2] + SIDE + 0.15, y + SIDE / 2), f"lacks\n{share.lacks}", 9)
     return Picture(figure, "\n".join(filter(None, [title, *facts])))
 

@@ -158,7 +158,7 @@ class Ladder(ABC):
 
     def missed(self, rung: Rung, k: int, miss: Miss, hint: Hint) -> Outcome:
         """The outcome of a rung that is missed in a case."""
-        words = self.between.join(filter(None, (miss.words, hint.words)))
+        words = self.between.join(filter(None, (miss.words, hint.words, self.exercise.where_taught)))
         return Outcome.missed(self.exercise.name, rung.check, rung.worth, words, hint.mistake)
 
     def hint(self, check: str, k: int) -> Hint:

@@ -97,6 +97,8 @@ def relations_of(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str
 
 def _of_one(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str]:
     """Sentences on a value as a whole."""
+    if isinstance(found, np.ndarray) and isinstance(due, (list, tuple)) and due and all(map(_is_number, due)):
+        due = np.asarray(due)
     for name in (name for name, a in given.items() if isinstance(a, COMPARABLE) and same_value(found, a)):
         yield f"It is `{name}`, as it was given."
     if _is_number(found) and _is_number(due):
@@ -138,7 +140,7 @@ def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[
             much = "" if abs(times) == 1 else f"{number(abs(times))} × "
             yield f"It is {much}{words} too {'much' if times > 0 else 'little'}."
     if found != due and found in (math.floor(due), math.ceil(due)):
-        yield "It has been rounded."
+        yield "What is due is no whole number, and this is the next one to it. Has it been rounded?"
     yield f"It is too {'large' if found > due else 'small'}."
 
 

@@ -109,8 +109,8 @@ def test_whatever_may_do_more_is_run_whole(own):
 
 def lesson_with(own: str, *later: str) -> list[Cell]:
     """A worked example, a cell of the student's own, worked examples behind it, and a check."""
-    sources = [*map(lambda source: Cell(source, example=True), (IMPORTS, "from grader import make, show", EXAMPLE))]
-    return [*sources, Cell(own), *(Cell(source, example=True) for source in later), Cell("answer", check="answer")]
+    before = [Cell(source, example=True) for source in (IMPORTS, "from grader import make, show", EXAMPLE)]
+    return [*before, Cell(own), *(Cell(source, example=True) for source in later), Cell("answer", check="answer")]
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_an_example_that_uses_what_a_deleted_one_made_is_run():
 
 
 TRIED = [
-    "mine = lay_out(np.ones((8, 16), np.float32), 'x')\nprint('all_gather' in bytes_sent)\nmine.sharding",
+    "mine = put(np.ones((8, 16), np.float32), P('x'), mesh)\nprint('all_gather' in bytes_sent)\nmine.sharding",
     *(
         pytest.param(tried, marks=pytest.mark.slow)
         for tried in ("print([n * n for n in range(4)])", "cut_a = None", "a_cut + 1")

@@ -240,7 +240,8 @@ def _altered(text: CellText) -> set[str]:
 
 
 def _needs(check: int, names: Sequence[Names]) -> list[int]:
-    """The cells before a check, or another cell, that give the names it needs their meaning, and the cells that these need; in order.
+    """The cells before a check, or before another cell, that give the names it needs their meaning, and the cells that
+    these need; in order.
 
     A cell reads names when it runs. Its functions read them when they are called, which is at the check.
     """

@@ -254,9 +254,7 @@ def layout_of_the_old_mesh(process_id, num_processes, *, folder, shape, params, 
 
 
 @resume.mistake
-def saved_what_was_given_away(
-    process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps
-):
+def saved_what_was_given_away(process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps):
     """The state that you save has been donated: the step has written the new state over it. Which of the two is still
     yours when the step has returned?"""
     state, step = _state(params, shape), jax.jit(one_step, donate_argnums=0)

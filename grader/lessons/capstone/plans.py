@@ -19,7 +19,13 @@ LLAMA_3 = {
 # `model`, and along `data` where `model` has 1, 2, 4 or 8 devices. On a v5e an axis of the torus, both ways at once, and
 # both axes where `model` takes none; of H100s eight share a node's eight network cards of 5·10¹⁰.
 MACHINES = {
-    "v5e": {"peak": 1.97e14, "memory": 15.75 * 2**30, "dollars": 1.2, "model": 9e10, "data": [1.8e11, 9e10, 9e10, 9e10]},
+    "v5e": {
+        "peak": 1.97e14,
+        "memory": 15.75 * 2**30,
+        "dollars": 1.2,
+        "model": 9e10,
+        "data": [1.8e11, 9e10, 9e10, 9e10],
+    },
     "H100": {"peak": 9.9e14, "memory": 80e9, "dollars": 3.0, "model": 4.5e11, "data": [4e11, 2e11, 1e11, 5e10]},
 }
 REMAT = "none", "mlp", "full"
@@ -32,7 +38,9 @@ def held(model, plan):
     d, f, layers = model["width"], model["hidden"], model["layers"]
     state = 16 * model["parameters"] / (data * axis)  # lessons 09, 14: weights, gradients, Adam, all of them cut
     gathered = 2 * 2 * model["parameters"] / layers / axis
-    attention = (8 + 4 * model["kv_heads"] / model["heads"]) * d * tokens / axis  # two norms' inputs, q, k, v, their sum
+    attention = (
+        (8 + 4 * model["kv_heads"] / model["heads"]) * d * tokens / axis
+    )  # two norms' inputs, q, k, v, their sum
     hidden = 6 * f * tokens / axis  # gate, up, their product
     kept = {
         "none": layers * (attention + hidden),
