@@ -104,7 +104,7 @@ def mine(name: str = "") -> OwnModule | Text:
 
     Example:
       >>> grader.mine("tp_block")
-      `tp_block` is not in your module ...
+      `tp_block` is not in your module: ...
     """
     pieces = _pieces()
     if not name or not pieces:

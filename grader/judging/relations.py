@@ -17,6 +17,7 @@ from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 
 SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken for
+LARGEST_RATIO = 10_000  # that anybody recognizes
 TOLD_APART = 4  # entries that are told apart by their places
 LAST_COUNT = 4  # up to here a difference is one of counting
 UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
@@ -129,9 +130,9 @@ def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[
         ratio = found / due
         if any(_is(ratio, unit) or _is(ratio * unit, 1) for unit in UNITS):
             yield "It is off by the factor that lies between two units. Which one is asked for?"
-        if _is(ratio, round(ratio, 3)):
+        if abs(ratio) < LARGEST_RATIO and _is(ratio, round(ratio, 3)):
             yield f"It is {number(ratio)} times what is due."
-        elif _is(1 / ratio, round(1 / ratio)):
+        elif abs(1 / ratio) < LARGEST_RATIO and _is(1 / ratio, round(1 / ratio)):
             yield f"It is 1/{number(1 / ratio)} of what is due."
     if found - due == round(found - due) and 0 < abs(found - due) <= LAST_COUNT:
         yield f"It is {number(abs(found - due))} too {'large' if found > due else 'small'}."

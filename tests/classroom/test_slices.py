@@ -15,7 +15,7 @@ from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.inside.limits import Limits
 from grader.classroom.runs import run as running
 from grader.classroom.runs.run import Lesson, Setup, lesson_of, perform, run_hand_in, steps
-from grader.classroom.runs.slices import cut, slices, spare_examples, that_define
+from grader.classroom.runs.slices import parts_of, slices, spare_examples, that_define
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import shared_judge
 
@@ -128,7 +128,7 @@ def lesson_with(own: str, *later: str) -> list[Cell]:
     ],
 )
 def test_worked_examples_are_run_that_use_what_a_student_wrote(own, later, shown):
-    found = cut(lesson_with(own, *later))
+    found = parts_of(lesson_with(own, *later))
     assert found is not None and found.shown == shown
     assert {3, *shown} <= {*found.before} if shown else not found.before
 

@@ -21,6 +21,7 @@ def said(found, due, **given):
         (7, 5.5, {"n": 3}, "It is 0.5 × `n` too much."),
         (3, 3.2, {}, "What is due is no whole number, and this is the next one to it. Has it been rounded?"),
         (12, 11, {}, "It is 1 too large."),
+        (1, 8_589_934_591, {}, "It is too small."),
         (0.3, 11, {}, "It is too small."),
         (6, 11, {"n": 6}, "It is `n`, as it was given."),
         ([3, 2, 1], [1, 2, 3], {}, "The entries are right, but the last stands first."),

@@ -11,7 +11,7 @@ from nbgrader.preprocessors import GetGrades, SaveAutoGrades
 
 
 class NotebookMarks:
-    """A gradebook, as nbgrader's steps use it for one notebook; what they commit waits for the end of a `with` block."""
+    """A gradebook, as nbgrader's steps use it for one notebook; what they commit waits for a `with` block to end."""
 
     def __init__(self, book: Gradebook, notebook: str, lesson: str, student: str):
         self.book, self.where = book, (notebook, lesson, student)

@@ -1,7 +1,7 @@
 """§ 9: a plan for a machine that has to be paid for: mesh, microbatches, what is computed again.
 
-Bytes and seconds are those of lessons 09, 13, 14 and 21, per device; `held` and `seconds` give their sources. A roofline
-knows no kernel that is slower than the peak, so that a real run stays below its MFU.
+Bytes and seconds are those of lessons 09, 13, 14 and 21, per device; `held` and `seconds` give their sources. A
+roofline knows no kernel that is slower than the peak, so that a real run stays below its MFU.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ LLAMA_3 = {
             "vocabulary": 128256, "length": 8192},
 }  # fmt: skip
 # A device: FLOPs a second, bytes that a program may have, dollars an hour (list prices, 2025), bytes a second along
-# `model`, and along `data` where `model` has 1, 2, 4 or 8 devices. On a v5e an axis of the torus, both ways at once, and
-# both axes where `model` takes none; of H100s eight share a node's eight network cards of 5·10¹⁰.
+# `model`, and along `data` where `model` has 1, 2, 4 or 8 devices. On a v5e an axis of the torus, both ways at once,
+# and both axes where `model` takes none; of H100s eight share a node's eight network cards of 5·10¹⁰.
 MACHINES = {
     "v5e": {
         "peak": 1.97e14,
