@@ -56,7 +56,7 @@ book: $(READY) .cache/course  ## Make a website of the lessons in dist/book/
 coverage: $(READY)  ## Show which rows of the checklist are taught, and where
 	grader coverage
 
-bench: $(READY) .cache/course  ## Compare with stock nbgrader, in one run
+bench: $(READY) .cache/course  ## Compare with stock nbgrader: classes of 50, 200 and 1,000; what is measured is kept, so it may be stopped
 	python bench/bench.py
 
 tpu: $(READY)  ## Install the TPU's compiler too (200 MB; Linux): `grader.communication(…, on="v5e:16x16")` needs no TPU

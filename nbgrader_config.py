@@ -1,6 +1,6 @@
 """nbgrader's configuration: the same for its command line, Formgrader's buttons, and ours."""
 
-from nbconvert.preprocessors import ClearMetadataPreprocessor
+from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPreprocessor
 from nbgrader.preprocessors import (
     AssignLatePenalties,
     CheckCellMetadata,
@@ -12,7 +12,6 @@ from nbgrader.preprocessors import (
     LockCells,
     OverwriteCells,
     OverwriteKernelspec,
-    SaveAutoGrades,
     SaveCells,
 )
 
@@ -58,12 +57,15 @@ c.Autograde.autograde_preprocessors = [
     IgnorePattern,
     ClearMetadataPreprocessor,
     LimitOutput,
-    SaveAutoGrades,
+    "grader.classroom.nbgrader_plugins.SaveMarks",
     AssignLatePenalties,
 ]
 
 # What is late loses what course.toml says; without it, what c.LateSubmissionPlugin.penalty_method says.
 c.AssignLatePenalties.plugin_class = "grader.classroom.nbgrader_plugins.LatePenalty"
+
+# (SaveMarks, and GetMarks, ask nbgrader's gradebook once for a notebook, and not for each of its cells.)
+c.GenerateFeedback.preprocessors = ["grader.classroom.nbgrader_plugins.GetMarks", CSSHTMLHeaderPreprocessor]
 
 # What all pages share is rendered once; and nothing lies beside them.
 c.GenerateFeedback.exporter_class = "grader.classroom.nbgrader_plugins.FeedbackPage"

@@ -1,4 +1,4 @@
-"""`grader certificate`: one page, all in one file, for who has passed the capstone; made from verdicts and nothing else.
+"""`grader certificate`: one page, all in one file, for who has passed the capstone; made from verdicts alone.
 
 The same page is made of a learner's own record and of a class's gradebook, and says which, and what that is worth.
 """
@@ -28,7 +28,7 @@ from grader.lessons.capstone.sharded import STATE, sharded_step
 CAPSTONE = "22_capstone"
 GATES = "specs", "forward", "loss", "gradients", "step", "curve", "resume", "four_processes", "plan"
 MESH, BATCH = {"data": 4, "model": 2}, (2, 8, 64)  # of the report: microbatches, rows, tokens
-STYLE = """
+CERTIFICATE_STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1c; --page: #fdfdfb; --line: #8886; --good: #00734f; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e8e6e1; --page: #17181a; --good: #4fc59a; } }
 body { background: var(--page); color: var(--ink); font: 16px/1.5 Georgia, serif; margin: 0 auto; max-width: 52rem;
@@ -81,7 +81,7 @@ class Certificate:
         return (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             f'<meta name="viewport" content="width=device-width"><title>Certificate: {name}</title>'
-            f"<style>{STYLE}</style></head>\n<body>\n<header><h1>Programming many devices in JAX</h1>"
+            f"<style>{CERTIFICATE_STYLE}</style></head>\n<body>\n<header><h1>Programming many devices in JAX</h1>"
             f'<p class="name">{name}</p><p>has trained a transformer on eight devices so that nobody can tell that it '
             f"was not one.<br><time>{html.escape(self.date)}</time></p></header>\n"
             f"<h2>The gates of the capstone</h2>\n{self._gates()}\n"

@@ -13,9 +13,10 @@ from grader.arrays.devices import eight_devices
 from grader.arrays.meshes import no_mesh
 from grader.exercises.answers import origins_of
 from grader.exercises.collecting import asks, collect
+from grader.exercises.exercise import Exercise
 from grader.exercises.verdict import Outcome, Verdict, with_lines
 from grader.feedback import Offer, card, plain_card
-from grader.guide.attempts import keep
+from grader.guide.attempts import keep, was_right
 from grader.guide.pieces import keep_piece
 from grader.watch import watchable, watched
 
@@ -58,12 +59,22 @@ def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False)
         exercise = given(name)
     except (LookupError, RuntimeError) as error:
         return Verdict(name, (Outcome.missed(name, "known", 0.0, str(error)),))
+    if exercise.after and not was_right(exercise.after):
+        return Verdict(name, (Outcome.left_open(name, "gate", exercise.points, closed_gate(exercise)),))
     with no_mesh():
         cases = exercise.draw_cases(seed, thorough=thorough)
         from grader.judging.judge import judge
 
         answers = collect(exercise.form, asks(exercise, cases), answer)
         return with_lines(judge(exercise, cases, answers), list(map(origins_of, answers)))
+
+
+def closed_gate(exercise: Exercise) -> str:
+    """What is said where the gate before is not passed yet."""
+    return (
+        f"This gate opens when `{exercise.after}` is right: what you write here builds on it. Run the check of "
+        f"`{exercise.after}` first. (Grading judges every gate, whichever are open here.)"
+    )
 
 
 def _offer(verdict: Verdict, answer: Any) -> Offer | None:

@@ -9,8 +9,9 @@ from datetime import date
 from pathlib import Path
 
 ELSEWHERE = (
-    "`grader launch SCRIPT`, `grader progress`, `grader certificate NAME` and `grader chips` work everywhere; all other commands are an "
-    "instructor's, and need a clone of the course's repository and what `make grade` installs there"
+    "`grader launch SCRIPT`, `grader progress`, `grader certificate NAME`, `grader chips` work everywhere; all "
+    "other commands are an instructor's, and need a clone of the course's repository and what `make grade` installs "
+    "there"
 )
 
 
@@ -94,8 +95,8 @@ def _certificate(arguments: Sequence[str]) -> int:
 def _certificate_options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "grader certificate",
-        description="One page, all in one file, for who has passed the capstone: from your own record of checks, or, for "
-        "an instructor, from the gradebook of the class.",
+        description="One page, all in one file, for who has passed the capstone: from your own record of checks, or, "
+        "for an instructor, from the gradebook of the class.",
     )
     parser.add_argument("name", metavar="NAME", help="the name that is to stand on it")
     parser.add_argument("--student", metavar="ID", help="a student of the class whose gradebook is here")

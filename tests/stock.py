@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nbconvert.preprocessors import ClearMetadataPreprocessor
+from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPreprocessor
 from nbgrader import preprocessors as nb
 from traitlets.config import Config
 
@@ -28,6 +28,7 @@ def configuration(seconds: int) -> Config:
         nb.AssignLatePenalties,
         nb.CheckCellMetadata,
     ]
+    config.GenerateFeedback.preprocessors = [nb.GetGrades, CSSHTMLHeaderPreprocessor]
     config.GenerateFeedback.exporter_class = "nbconvert.exporters.HTMLExporter"
     config.HTMLExporter.filters = {}
     config.Exporter.optimistic_validation = False

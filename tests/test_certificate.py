@@ -28,9 +28,7 @@ def command(monkeypatch, tmp_path, capsys):
     def run(points, *arguments):
         monkeypatch.setenv(CHOSEN, str(tmp_path))
         monkeypatch.chdir(tmp_path)
-        lines = [
-            {"exercise": name, "points": p, "worth": w, "state": "", "time": 0} for name, (p, w) in points.items()
-        ]
+        lines = [{"exercise": name, "points": p, "worth": w, "state": "", "time": 0} for name, (p, w) in points.items()]
         (tmp_path / FILE).write_text("\n".join(map(json.dumps, lines)))
         status = cli._certificate(arguments)
         said = capsys.readouterr()

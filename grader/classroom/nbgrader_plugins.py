@@ -8,15 +8,18 @@ from grader.classroom.course.stubs import Starters
 from grader.classroom.course.taken import Taken
 from grader.classroom.grading.execute import JudgedExecute
 from grader.classroom.grading.filters import ansi2html, clean_html, highlight_code, markdown2html, strip_files_prefix
+from grader.classroom.grading.marks import GetMarks, SaveMarks
 from grader.classroom.grading.page import Page
 from grader.classroom.handins.handin import Alone, Reader, Restore, adopt
 
 __all__ = [
     "FeedbackPage",
+    "GetMarks",
     "JudgedExecute",
     "LatePenalty",
     "Reader",
     "Restore",
+    "SaveMarks",
     "Starters",
     "Taken",
     "adopt",

@@ -53,6 +53,8 @@ class Exercise:
     `on_devices` may bring no array up from the host: what it is given lies on devices, and stays there.
     `same`, where equal is too much to ask, says whether two values are the same answer:
     `same(one, other, **arguments)`. A `piece` is one of the model that a learner's accepted answers grow into.
+    A gate is checked in a notebook once the exercise named by `after` was right there; grading judges it all the same.
+    `taught_in` names the lessons, such as 14_fsdp, to which who misses a check is sent.
     """
 
     name: str
@@ -67,6 +69,8 @@ class Exercise:
     on_devices: bool = False
     same: Callable[..., bool] | None = None
     piece: bool = False
+    after: str = ""
+    taught_in: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
@@ -75,6 +79,14 @@ class Exercise:
     @property
     def kind(self) -> Form:
         return FORMS[self.form]
+
+    @property
+    def where_taught(self) -> str:
+        """The sentence that sends a student there; "" where there is none."""
+        if not self.taught_in:
+            return ""
+        *most, last = (f"`{lesson}`" for lesson in self.taught_in)
+        return f"The pieces of it are in {', '.join(most)} and {last}." if most else f"The piece is in {last}."
 
     def with_points(self, points: float) -> Exercise:
         """The same exercise, worth so many points."""

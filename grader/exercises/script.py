@@ -22,7 +22,7 @@ from jax.sharding import PartitionSpec
 from grader.jax_versions import public_module
 from grader.programs.program import Refused
 
-SPECS = "from jax.sharding import PartitionSpec, PartitionSpec as P\n"  # what their representation needs
+SPEC_IMPORT = "from jax.sharding import PartitionSpec, PartitionSpec as P\n"  # what their representation needs
 PLAIN = (int, float, complex, str, bytes, bool, type(None))
 
 
@@ -108,7 +108,7 @@ def _write_value(name: str, value: Any, user: types.FunctionType, written: dict[
     elif (place := _importable(value)) is not None:
         written[name] = f"from {place[0]} import {place[1]} as {name}"
     elif _writable(value):
-        written[name] = f"{SPECS if _has_specs(value) else ''}{name} = {value!r}"
+        written[name] = f"{SPEC_IMPORT if _has_specs(value) else ''}{name} = {value!r}"
     else:
         raise Refused(
             f"`{user.__name__}` uses `{name}`, a {type(value).__name__} of this notebook. Other processes do "

@@ -21,6 +21,7 @@ CHOSEN = "MANY_DEVICES_HOME"  # the folder, where somebody has chosen one
 DRIVE = Path("/content/drive/MyDrive")  # in Colab, once it is mounted
 NO_STUDENT = ("CI", "PYTEST_VERSION", SEED)  # who sets one of these is a test, or builds a lesson
 FILE = "checks.jsonl"
+_right_here: set[str] = set()  # exercises that were right in this process, whether attempts are kept or not
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ def folder() -> Path | None:
 
 def keep(verdict: Verdict) -> None:
     """Add a check that was made in a notebook. Nothing here stops a check: what cannot be written, `trouble` says."""
+    if verdict.state == "right":
+        _right_here.add(verdict.exercise)
     shell = sys.modules.get("IPython")
     if not verdict.worth or shell is None or shell.get_ipython() is None:
         return
@@ -107,6 +110,11 @@ def attempts() -> list[Attempt]:
     except OSError:
         return []
     return sorted((one for line in lines for one in _read(line)), key=lambda one: one.time)
+
+
+def was_right(exercise: str) -> bool:
+    """Whether a check of this exercise was ever right: here, or in another notebook of the student's."""
+    return exercise in _right_here or any(a.exercise == exercise and a.state == "right" for a in attempts())
 
 
 def _read(line: str) -> Iterator[Attempt]:

@@ -18,6 +18,7 @@ class Statement:
     text: str
     binds: frozenset[str]
     reads: frozenset[str]
+    is_definition: bool
 
 
 def carved(name: str, cells: Iterable[str]) -> str:
@@ -32,8 +33,16 @@ def carved(name: str, cells: Iterable[str]) -> str:
     """
     statements = [statement for cell in cells for statement in _statements(cell)]
     last = {bound: place for place, statement in enumerate(statements) for bound in statement.binds}
-    needed = sorted(_needed(name, statements, last))
-    return "\n\n".join(statements[place].text for place in needed)
+    return _page([statements[place] for place in sorted(_needed(name, statements, last))])
+
+
+def _page(statements: Sequence[Statement]) -> str:
+    """The statements as they stand in a file: two empty lines around a function or a class."""
+    text = ""
+    for before, statement in zip([None, *statements], statements, strict=False):
+        apart = before and ("\n\n\n" if before.is_definition or statement.is_definition else "\n")
+        text += f"{apart or ''}{statement.text}"
+    return text
 
 
 def _needed(name: str, statements: Sequence[Statement], last: dict[str, int]) -> set[int]:
@@ -55,7 +64,7 @@ def _statements(cell: str) -> Iterator[Statement]:
     for node in tree.body:
         first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
         text = "\n".join(lines[first - 1 : node.end_lineno])
-        yield Statement(text, frozenset(_bound(node)), frozenset(_read(text)))
+        yield Statement(text, frozenset(_bound(node)), frozenset(_read(text)), isinstance(node, DEFINITIONS))
 
 
 def _bound(node: ast.stmt) -> Iterator[str]:

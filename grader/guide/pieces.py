@@ -88,7 +88,7 @@ def keep_piece(verdict: Verdict, answer: Any) -> None:
     called = getattr(answer, "__name__", "")
     if notebook.user_ns.get(called) is not answer or not (source := carved(called, _cells(notebook))):
         return
-    alias = "" if called == name else f"\n\n{name} = {called}"
+    alias = "" if called == name else f"\n\n\n{name} = {called}"
     with contextlib.suppress(OSError):
         _write(where / MODULE / f"{name}.py", f"{source}{alias}\n")
 
@@ -104,7 +104,7 @@ def mine(name: str = "") -> OwnModule | Text:
 
     Example:
       >>> grader.mine("tp_block")
-      `tp_block` is not in your module ...
+      `tp_block` is not in your module: ...
     """
     pieces = _pieces()
     if not name or not pieces:
@@ -139,7 +139,7 @@ def _pieces() -> tuple[ModelPiece, ...]:
 def _piece(name: str, lesson: LessonText) -> ModelPiece:
     try:
         file = (_where() or Path()) / f"{name}.py"
-        return ModelPiece(name, lesson, file.read_text(errors="replace"), file.stat().st_mtime)
+        return ModelPiece(name, lesson, file.read_text(errors="replace").strip(), file.stat().st_mtime)
     except OSError:
         return ModelPiece(name, lesson)
 
@@ -169,7 +169,7 @@ def _cells(notebook: Any) -> Iterable[str]:
 def _row(piece: ModelPiece) -> str:
     name = f"<code>{html.escape(piece.name)}</code>"
     if piece.source:
-        source = f'<pre style="text-align:left;margin:.4em 0">{html.escape(piece.source)}</pre>'
+        source = f'<pre style="text-align:left;margin:.4em 0;background:transparent">{html.escape(piece.source)}</pre>'
         name = f"<details><summary>{name}</summary>{source}</details>"
     cells = (name, html.escape(piece.lesson.title), piece.when)
     aligned = (f'<td style="text-align:left;vertical-align:top">{cell}</td>' for cell in cells)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ import jax
 
 from grader.arrays.meshes import spelled
 from grader.arrays.words import numbered
+
+IN_A_FILE = re.compile(r" at [^\s:]+:\d+(?::\d+)? \([^)]*\)")  # a cell's, which has a file on this machine
 
 
 def attempt(operation: Callable[[], Any], since: str = "", lines: int = 1) -> None:
@@ -20,14 +23,15 @@ def attempt(operation: Callable[[], Any], since: str = "", lines: int = 1) -> No
       lines: how many lines of the error's text are shown, at most; empty ones do not count.
 
     Example:
-      >>> grader.attempt(lambda: 1 + 1)
-      runs: 2
-      >>> grader.attempt(lambda: jax.make_mesh((4, 4), ("x", "y")), since="is not")  # doctest: +SKIP
+      >>> grader.attempt(lambda: jnp.ones(3) + 1)
+      runs: float32[3] on device 0
+      >>> grader.attempt(lambda: jnp.ones(3) + jnp.ones(4), since="incompatible")
+      TypeError: incompatible shapes for broadcasting: (3,), (4,).
     """
     try:
         result = operation()
     except Exception as error:
-        text = str(error)
+        text = IN_A_FILE.sub("", str(error))
         said = [line.strip() for line in text[max(0, text.find(since)) :].splitlines() if line.strip()]
         print(f"{type(error).__name__}:", "\n".join(said[:lines]))
     else:

@@ -41,7 +41,8 @@ class Difference:
 def shown_whole(value: Any, due: Any) -> bool:
     """Whether both are short enough to be seen at a glance, and what is due may be told."""
     whole = not isinstance(due, Mapping) and not holds_text(due)
-    return whole and max(len(short(value)), len(short(due))) <= SMALL_VALUE
+    texts = {short(value), short(due)}  # one and the same for two large arrays, of which only the type is shown
+    return whole and len(texts) == 2 and max(map(len, texts)) <= SMALL_VALUE
 
 
 def first_difference(found: Any, due: Any, where: str = "") -> Difference | None:

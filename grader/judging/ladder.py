@@ -136,12 +136,13 @@ class Ladder(ABC):
         name, rungs = self.exercise.name, self.rungs
         first = self.first_miss()
         number = first[0] if first else len(rungs)
-        idle = first is not None and self.is_untouched(first[1])
+        floor = sum(rung.worth for rung in rungs[:number])
+        idle = first is not None and floor > 0 and self.is_untouched(first[1])
         earned = tuple(Outcome.earned(name, r.check, 0.0 if idle else r.worth) for r in rungs[:number])
         if first is None:
             return Verdict(name, earned, score=self.score())
         rung, k, miss = rungs[number], *first[1:]
-        if idle and (floor := sum(r.worth for r in rungs[:number])):
+        if idle:
             rung, miss = replace(rung, worth=rung.worth + floor), replace(miss, words=f"{miss.words}\n\n{NO_POINTS}")
         rest = (Outcome.untried(name, r.check, r.worth, rung.check) for r in rungs[number + 1 :])
         hint = self.hint(rung.check, k)
@@ -158,7 +159,7 @@ class Ladder(ABC):
 
     def missed(self, rung: Rung, k: int, miss: Miss, hint: Hint) -> Outcome:
         """The outcome of a rung that is missed in a case."""
-        words = self.between.join(filter(None, (miss.words, hint.words)))
+        words = self.between.join(filter(None, (miss.words, hint.words, self.exercise.where_taught)))
         return Outcome.missed(self.exercise.name, rung.check, rung.worth, words, hint.mistake)
 
     def hint(self, check: str, k: int) -> Hint:

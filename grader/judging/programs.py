@@ -166,10 +166,7 @@ class ProgramLadder(Ladder):
             authored = run.structure.authored
         except Failed:
             return None
-        about = miss.about
-        if (repair := hint.repair) is not None:
-            about = tuple(n for n, c in enumerate(authored) if c.kind == repair.kind)
-            about = about if repair.every else about[repair.number :][:1]
+        about = miss.about if hint.repair is None else _changed(hint.repair, authored)
         return Blamed(k, about, tuple(c.kind for c in authored), miss.most) if about else None
 
     def _first_wrong(self, k: int) -> int:
@@ -188,6 +185,14 @@ class ProgramLadder(Ladder):
             places,
             self.cases[k].roundings,
         )
+
+
+def _changed(repair: Repair, authored: Sequence[Collective]) -> tuple[int, ...]:
+    """The numbers of the collectives that a repair changes."""
+    alike = [n for n, c in enumerate(authored) if c.kind == repair.kind]
+    if repair.every:
+        return tuple(n for n in alike if authored[n].axes == repair.axes)
+    return tuple(alike[repair.number :][:1])
 
 
 @functools.lru_cache(maxsize=1024)

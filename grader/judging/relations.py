@@ -17,6 +17,7 @@ from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 
 SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken for
+LARGEST_RATIO = 10_000  # that anybody recognizes
 TOLD_APART = 4  # entries that are told apart by their places
 LAST_COUNT = 4  # up to here a difference is one of counting
 UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
@@ -97,6 +98,8 @@ def relations_of(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str
 
 def _of_one(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str]:
     """Sentences on a value as a whole."""
+    if isinstance(found, np.ndarray) and isinstance(due, (list, tuple)) and due and all(map(_is_number, due)):
+        due = np.asarray(due)
     for name in (name for name, a in given.items() if isinstance(a, COMPARABLE) and same_value(found, a)):
         yield f"It is `{name}`, as it was given."
     if _is_number(found) and _is_number(due):
@@ -127,9 +130,9 @@ def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[
         ratio = found / due
         if any(_is(ratio, unit) or _is(ratio * unit, 1) for unit in UNITS):
             yield "It is off by the factor that lies between two units. Which one is asked for?"
-        if _is(ratio, round(ratio, 3)):
+        if abs(ratio) < LARGEST_RATIO and _is(ratio, round(ratio, 3)):
             yield f"It is {number(ratio)} times what is due."
-        elif _is(1 / ratio, round(1 / ratio)):
+        elif abs(1 / ratio) < LARGEST_RATIO and _is(1 / ratio, round(1 / ratio)):
             yield f"It is 1/{number(1 / ratio)} of what is due."
     if found - due == round(found - due) and 0 < abs(found - due) <= LAST_COUNT:
         yield f"It is {number(abs(found - due))} too {'large' if found > due else 'small'}."
@@ -138,7 +141,7 @@ def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[
             much = "" if abs(times) == 1 else f"{number(abs(times))} × "
             yield f"It is {much}{words} too {'much' if times > 0 else 'little'}."
     if found != due and found in (math.floor(due), math.ceil(due)):
-        yield "It has been rounded."
+        yield "What is due is no whole number, and this is the next one to it. Has it been rounded?"
     yield f"It is too {'large' if found > due else 'small'}."
 
 

@@ -54,8 +54,8 @@ class Job:
     script that is run as it stands, with the two numbers in sys.argv. `name` is what sys.argv[0] says. `seconds`: for
     all together. `grace`: how many seconds the others may go on when one has failed. `still`: after how many seconds
     in which nobody computes nor says anything they count as waiting for ever; 0 for never. `killed_at`: a process that
-    prints the line of this step (`step 7 …`) is killed there and then, by SIGKILL; 0 for none. `folder`: the name of one
-    among the temporary files that `main` is told of, and that outlasts the job; "" for none.
+    prints the line of this step (`step 7 …`) is killed there and then, by SIGKILL; 0 for none. `folder`: the name of
+    one among the temporary files that `main` is told of, and that outlasts the job; "" for none.
     """
 
     source: str
@@ -194,7 +194,7 @@ class Doomed(io.TextIOWrapper):
     """The standard output of a process that ends at its line of one step, as if its machine had lost its power."""
 
     def __init__(self, step: int):
-        super().__init__(open(1, "wb", closefd=False), line_buffering=True)
+        super().__init__(open(1, "wb", closefd=False), line_buffering=True)  # noqa: SIM115 - open as long as it lives
         self.last, self.begun = re.compile(rf"step {step}\b"), ""
 
     def write(self, text: str) -> int:

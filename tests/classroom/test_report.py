@@ -70,6 +70,20 @@ def test_an_exercise_has_counts_difficulty_discrimination_and_bytes(papers):
     assert [one.student for one in facts.papers][-1] == "none"
 
 
+def test_a_bonus_adds_points_and_nothing_to_the_maximum_and_what_is_late_is_taken_off():
+    three = [right("case3"), Finding("two_axis", "open", "runs"), right("local_shapes")]
+    plain, bonus, late = (
+        paper("a", *three, bonus=bonus, late=late)
+        for bonus, late in (((), 0), (frozenset({"two_axis"}), 0), (frozenset({"two_axis"}), 3.0))
+    )
+    assert [plain.share, bonus.share, late.share] == [0.6, 1.0, 0.5]
+    more = paper("b", right("case3"), right("two_axis"), right("local_shapes"), bonus=frozenset({"two_axis"}))
+    facts = facts_of(LESSON, [late, more])
+    assert more.share == pytest.approx(10 / 6) and facts.distribution == [0, 0, 0, 0, 0, 1, 0, 0, 0, 1]
+    assert {one.name: one.lost for one in facts.exercises} == {"case3": 0, "two_axis": 0, "local_shapes": 0}
+    assert not any("Most points were lost" in sentence for sentence in monday(facts))
+
+
 def test_a_small_class_discriminates_nothing(papers):
     assert {one.discrimination for one in facts_of(LESSON, papers[:7]).exercises} == {None}
 

@@ -15,7 +15,7 @@ from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.inside.limits import Limits
 from grader.classroom.runs import run as running
 from grader.classroom.runs.run import Lesson, Setup, lesson_of, perform, run_hand_in, steps
-from grader.classroom.runs.slices import cut, slices, spare_examples, that_define
+from grader.classroom.runs.slices import parts_of, slices, spare_examples, that_define
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import shared_judge
 
@@ -109,8 +109,8 @@ def test_whatever_may_do_more_is_run_whole(own):
 
 def lesson_with(own: str, *later: str) -> list[Cell]:
     """A worked example, a cell of the student's own, worked examples behind it, and a check."""
-    sources = [*map(lambda source: Cell(source, example=True), (IMPORTS, "from grader import make, show", EXAMPLE))]
-    return [*sources, Cell(own), *(Cell(source, example=True) for source in later), Cell("answer", check="answer")]
+    before = [Cell(source, example=True) for source in (IMPORTS, "from grader import make, show", EXAMPLE)]
+    return [*before, Cell(own), *(Cell(source, example=True) for source in later), Cell("answer", check="answer")]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def lesson_with(own: str, *later: str) -> list[Cell]:
     ],
 )
 def test_worked_examples_are_run_that_use_what_a_student_wrote(own, later, shown):
-    found = cut(lesson_with(own, *later))
+    found = parts_of(lesson_with(own, *later))
     assert found is not None and found.shown == shown
     assert {3, *shown} <= {*found.before} if shown else not found.before
 
@@ -269,7 +269,7 @@ def test_an_example_that_uses_what_a_deleted_one_made_is_run():
 
 
 TRIED = [
-    "mine = lay_out(np.ones((8, 16), np.float32), 'x')\nprint('all_gather' in bytes_sent)\nmine.sharding",
+    "mine = put(np.ones((8, 16), np.float32), P('x'), mesh)\nprint('all_gather' in bytes_sent)\nmine.sharding",
     *(
         pytest.param(tried, marks=pytest.mark.slow)
         for tried in ("print([n * n for n in range(4)])", "cut_a = None", "a_cut + 1")

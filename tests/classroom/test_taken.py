@@ -21,9 +21,13 @@ from grader.classroom.course.index import start_page
 from grader.classroom.course.notebook import checks, grade_id
 from grader.classroom.course.plan import PLAN, LessonPlan, Plan, exercises_of, plan_of
 from grader.classroom.course.taken import NEXT, STAYS, cut, taken
+from grader.classroom.grading import page as feedback_page
+from grader.classroom.grading import record as recording
 from grader.classroom.grading.grade import hand_ins_of
 from grader.classroom.grading.record import HandIn, record
 from grader.classroom.grading.summary import write_csv, write_totals
+from grader.classroom.report import papers as papers_module
+from grader.classroom.report.papers import papers_of
 from grader.classroom.store import Unavailable
 from grader.lessons import given
 from grader.reviews.asking import makers, review
@@ -172,8 +176,11 @@ def test_a_class_is_graded_by_what_it_was_given_and_late_is_taken_off(own):
         "ben,50.0,50.0",
         "cleo,0.0,0.0",
     ]
-    page = HandIn(own, "ada", mini.LESSON).at("feedback", ".html").read_text()
-    assert "6 of 6 points" in page
+    pages = {name: HandIn(own, name, mini.LESSON).at("feedback", ".html").read_text() for name in rows}
+    assert "6 of 6 points" in pages["ada"] and "handed in late" not in pages["ada"]
+    assert "3 of 6 points" in pages["ben"] and "handed in late: -3<" in pages["ben"]
+    (papers,) = papers_of(own).values()
+    assert {paper.student: paper.share for paper in papers} == {"ada": 1, "ben": 0.5, "cleo": 0}
 
 
 def test_another_due_date_moves_what_is_late_and_what_was_asked_stays(own):
@@ -184,6 +191,21 @@ def test_another_due_date_moves_what_is_late_and_what_was_asked_stays(own):
     (own / PLAN).write_text(OWN.replace('exercises = ["case3"]\n', ""))
     with pytest.raises(Unavailable, match="01_mini cannot be released anew: hand-ins are graded"):
         build(own)
+
+
+def test_what_becomes_a_bonus_is_one_on_the_page_and_in_the_report(own, monkeypatch):
+    """As the plan has it when the page is written: none of the small course's exercises is of the stretch."""
+    hand_in, taken = HandIn(own, "ada", mini.LESSON), plan_of(own)
+    lesson = dataclasses.replace(taken.lessons[mini.LESSON], bonus=frozenset({"case3"}))
+    more = dataclasses.replace(taken, lessons={**taken.lessons, mini.LESSON: lesson})
+    for module in (feedback_page, recording, papers_module):
+        monkeypatch.setattr(module, "plan_of", lambda root: more)
+    row = record(hand_in)
+    assert (row.mark, row.most) == (6, 0)
+    written = hand_in.at("feedback", ".html").read_text()
+    assert "6 of 0 points" in written and "6 of 6 · a bonus" in written
+    (papers,) = papers_of(own).values()
+    assert papers[0].bonus == {"case3"}
 
 
 def test_a_bonus_adds_points_and_nothing_to_the_maximum(own, tmp_path):

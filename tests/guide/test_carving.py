@@ -50,3 +50,8 @@ def test_a_class_an_unpacking_and_a_loop_bind_names():
     space: dict = {}
     exec(carved("f", [*cells, "def f():\n    return Kept.value, two, rest, total"]), space)
     assert space["f"]() == (7, 2, [3], 2)
+
+
+def test_it_reads_as_a_file_does():
+    cells = ["import math\nimport random", "def one():\n    return math.pi", "def two():\n    return one(), random"]
+    assert carved("two", cells) == f"import math\nimport random\n\n\n{cells[1]}\n\n\n{cells[2]}"

@@ -59,7 +59,7 @@ def test_a_better_one_takes_its_place(notebook, home):
 
 def test_by_another_name_it_gets_its_own(notebook, home):
     accepted(notebook, "def my_block(x):\n    return x", name="my_block")
-    assert (home / f"{NAME}.py").read_text().endswith(f"\n\n{NAME} = my_block\n")
+    assert (home / f"{NAME}.py").read_text().endswith(f"\n\n\n{NAME} = my_block\n")
 
 
 def test_what_is_wrong_or_no_piece_or_nameless_is_not_kept(notebook, home):

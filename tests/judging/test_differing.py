@@ -22,6 +22,7 @@ LONG = list(range(80))
         (["run x", "run z"], ["run x", "run y"], "entry [1] is not what is due: yours is 'run z'."),
         ("run z", ["run y"], "it is not what is due: yours is 'run z'."),
         (np.ones((20, 2)), np.eye(20, 2), "entry [0, 1] should be 0.0; it is 1.0."),
+        ((np.ones((20, 2)), 1), (np.eye(20, 2), 1), "entry [0][0, 1] should be 0.0; it is 1.0."),
         (np.ones(3), np.ones((40, 2)), "the shape should be (40, 2); it is (3,)."),
         (LONG, LONG, None),
     ],
@@ -34,6 +35,7 @@ def test_the_first_difference_is_said(found, due, words):
 def test_what_is_small_and_no_text_is_shown_whole():
     assert shown_whole([1, 2], [3]) and not shown_whole(LONG, LONG)
     assert not shown_whole("no", ["echo one"]) and not shown_whole({}, {"a": 1})
+    assert not shown_whole(np.ones((8, 16)), np.zeros((8, 16)))
     assert short(np.ones((8, 16), np.float32)) == "float32[8,16]"
 
 

@@ -72,7 +72,8 @@ def test_a_file_says_which_sections_it_covers(lesson):
     section = {name: int(title.partition(" ")[0]) for name, title in sections(TEXTS[lesson]).items()}
     for file in files(lesson):
         said = numbers(" ".join(re.findall(r"§ ([\d–, ]+)", docstring(file).partition("\n\n")[0])))
-        assert said & set(section.values()) == {section[name] for name in declared(file)}, f"the docstring of {file}"
+        due = {section[name] for name in declared(file)}
+        assert said & set(section.values()) == due, f"{file}: its docstring says § {said}, its exercises are in {due}"
 
 
 @pytest.mark.parametrize("lesson", TEXTS)

@@ -725,7 +725,9 @@ before_it_begins__wrong_none = before_it_begins__right_reasoned | {
     "laid out as P('x', 'y'), in_specs P('x', None)": "nothing moves"
 }
 # a wish, so nothing moves
-before_it_begins__wrong_wish = before_it_begins__right_reasoned | {"laid out as P('x', None), in_specs P()": "nothing moves"}
+before_it_begins__wrong_wish = before_it_begins__right_reasoned | {
+    "laid out as P('x', None), in_specs P()": "nothing moves"
+}
 
 pytree_specs__right_reasoned = {
     "(P(), P('x'))": "runs",

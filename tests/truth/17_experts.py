@@ -23,8 +23,8 @@ def route__wrong_all(x, router, k):
     return jax.lax.top_k(weights, k)
 
 
-def route__wrong_type(x, router, k):
-    """The product is in the type that x comes in."""
+def route__right_type(x, router, k):
+    """The product is in the type that x comes in, which is float32."""
     top, experts = jax.lax.top_k(x @ router, k)
     return jax.nn.softmax(top.astype(jnp.float32)), experts
 

@@ -64,7 +64,7 @@ SAVING = (
     "that you hand in."
 )
 INDEX = "../index.ipynb"
-PART = re.compile(r"^## (\d+) · .*$", re.MULTILINE)
+NUMBERED_PART = re.compile(r"^## (\d+) · .*$", re.MULTILINE)
 STRETCH = "*Stretch."  # begins what the build writes below the heading of a part outside the core
 
 
@@ -97,7 +97,7 @@ def _signposted(cell: NotebookNode, core: Sequence[int]) -> str:
         after = next((f"part {part}" for part in core if part > number), "“What to remember”")
         return f"{heading[0]}\n\n{STRETCH} If you follow the core, run the cells of this part and go on with {after}.*"
 
-    return PART.sub(below, cell.source) if cell.cell_type == "markdown" and core else cell.source
+    return NUMBERED_PART.sub(below, cell.source) if cell.cell_type == "markdown" and core else cell.source
 
 
 def bare(nb: NotebookNode) -> NotebookNode:

@@ -14,12 +14,13 @@ from grader.lessons import EXERCISES
 
 BEGINNINGS = Path(__file__).parent / "beginnings"
 SECTION = re.compile(r"^## (\d+) · ", re.MULTILINE)
+CLOSING = re.compile(r"^## (?!\d+ · )", re.MULTILINE)  # what to remember, and the like
 LESSON_ROW = re.compile(r"\| `(\d\d_\w+)` \|")
 LAST_NAME = re.compile(r"`(?=[^`]*\Z)")  # the end of the last name between backquotes
 
 
 def begin_exercise(root: Path, lesson: str, name: str, form: str) -> list[Path]:
-    """Write an exercise into a section of its own, the last of its lesson; returns the files that it changed.
+    """Write an exercise into a section of its own, the last with a number; returns the files that it changed.
 
     A lesson that does not exist begins, too. Raises ValueError where one of the names will not do.
     """
@@ -30,7 +31,7 @@ def begin_exercise(root: Path, lesson: str, name: str, form: str) -> list[Path]:
     files = [] if text.exists() else _begin_lesson(root, text, package, words)
     words |= {"title": _title(name), "section": str(1 + max(map(int, SECTION.findall(text.read_text())), default=0))}
     words["exercise"] = _written(f"{form}.md", words)
-    text.write_text(f"{text.read_text().rstrip()}\n{_written('section.md', words)}")
+    text.write_text(_with_section(text.read_text(), _written("section.md", words)))
     declaration, listing = package / f"{name}.py", package / "__init__.py"
     declaration.write_text(_written(f"{form}.py", words))
     listing.write_text(_listed(listing.read_text(), name))
@@ -76,6 +77,14 @@ def _tabled(readme: Path, words: Mapping[str, str]) -> list[Path]:
     lines.insert(place, f"| `{words['lesson']}` | say here what one can do afterwards |")
     readme.write_text("\n".join(lines))
     return [readme]
+
+
+def _with_section(text: str, section: str) -> str:
+    """The text with a section more, behind its numbered ones and before what closes the lesson."""
+    last = [found.end() for found in SECTION.finditer(text)][-1:]
+    closing = CLOSING.search(text, last[0]) if last else None
+    place = closing.start() if closing else len(text)
+    return f"{text[:place].rstrip()}\n{section}" + (f"\n{text[place:]}" if closing else "")
 
 
 def _title(name: str) -> str:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Collection
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from jinja2 import BytecodeCache, DictLoader, Environment
@@ -20,6 +22,7 @@ from nbformat import NotebookNode
 from traitlets import default
 
 from grader.classroom.course.notebook import ANSWER, CHECK, checked, grade_id
+from grader.classroom.course.plan import plan_of
 from grader.classroom.grading import filters
 from grader.replay.page import DATA, PLAYER
 
@@ -71,7 +74,8 @@ class Page(HTMLExporter):
         nb, resources = super()._preprocess(nb, resources)
         marks = resources.get("nbgrader", {})
         if "score" in marks:
-            resources["head"] = _head(nb, marks)
+            root = Path(self.config.CourseDirectory.get("root") or ".")
+            resources["head"] = _head(nb, marks, plan_of(root).of(marks["assignment"]).bonus)
             for cell in filter(checked, nb.cells):
                 cell.outputs = cell.outputs[:1]
         return nb, resources
@@ -97,8 +101,11 @@ class Page(HTMLExporter):
         return environment
 
 
-def _head(nb: NotebookNode, marks: dict[str, Any]) -> str:
-    """How the page begins: all points, where most is to be won, and the exercises with their points and comments."""
+def _head(nb: NotebookNode, marks: dict[str, Any], bonus: Collection[str]) -> str:
+    """How the page begins: all points, where most is to be won, and the exercises with their points and comments.
+
+    The exercises that are a `bonus` add points, and nothing to what there is to be had.
+    """
     graded = {checked(cell): cell.metadata.nbgrader for cell in nb.cells if checked(cell)}
     left = {name: one.points - one.score for name, one in graded.items() if one.score < one.points}
     most = sorted(left, key=lambda name: -left[name])[:MOST_TO_BE_WON]
@@ -109,15 +116,17 @@ def _head(nb: NotebookNode, marks: dict[str, Any]) -> str:
     }
     lines = [
         f"<li>{_link(name)}: {_points(one.score)} of {_points(one.points)}"
+        + (" · a bonus" if name in bonus else "")
         + (f' · <a href="#comment-{ANSWER}{name}">a comment</a>' if name in commented else "")
         + "</li>"
         for name, one in graded.items()
     ]
     if marks["late_penalty"] > 0:
         lines.append(f'<li class="late-penalty">handed in late: {_points(-marks["late_penalty"])}</li>')
+    total = sum(one.points for name, one in graded.items() if name not in bonus)
     won = ", ".join(f"{_link(name)} ({_points(left[name])})" for name in most)
     return (
-        f"<h3>{escape(marks['notebook'])}: {_points(marks['score'])} of {_points(marks['max_score'])} points</h3>"
+        f"<h3>{escape(marks['notebook'])}: {_points(marks['score'])} of {_points(total)} points</h3>"
         + (f"<p>Most is to be won in {won}.</p>" if won else "<p>Everything is right.</p>")
         + f'<div id="toc"><ol>{"".join(lines)}</ol></div>'
     )

@@ -122,7 +122,8 @@ def _recorded(hand_in: HandIn, again: bool) -> Row:
     store = Store(folder, anew=True) if again else kept_in(folder)
     verdicts = grade_notebook(nb, grading, shared_judge(), store).verdicts
     late = lateness(hand_in.root, hand_in.lesson, hand_in.at("submitted").parent)
-    stamp = _stamp(nb, grading.release, verdicts, late)
+    bonus = plan_of(hand_in.root).of(hand_in.lesson).bonus
+    stamp = _stamp(nb, grading.release, verdicts, [*late, *sorted(bonus)])
     before = _row(hand_in, verdicts) if hand_in.seal.exists() else None
     if before and hand_in.seal.read_text() == stamp and hand_in.at("feedback", ".html").exists():
         return before
@@ -153,10 +154,10 @@ def material(hand_in: HandIn) -> tuple[NotebookNode, Grading]:
     return nb, grading_of(hand_in.root, hand_in.lesson, hand_in.student, nb, release, config.JudgedExecute)
 
 
-def _stamp(nb: NotebookNode, release: NotebookNode, verdicts: Sequence[Verdict], late: Sequence[str]) -> str:
-    """The content of all that a hand-in's record holds."""
+def _stamp(nb: NotebookNode, release: NotebookNode, verdicts: Sequence[Verdict], plan: Sequence[str]) -> str:
+    """The content of all that a hand-in's record holds; of `plan` its lateness, and what is a bonus."""
     content = [[[c.cell_type, c.source, c.metadata.get("nbgrader")] for c in one.cells] for one in (nb, release)]
-    return key(content, [asdict(outcome) for verdict in verdicts for outcome in verdict.outcomes], *late)
+    return key(content, [asdict(outcome) for verdict in verdicts for outcome in verdict.outcomes], *plan)
 
 
 def write_page(hand_in: HandIn) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2]
-# Not there: references, cases and mistakes; the judge; the instructor's side.
-WITHHELD = ("lessons", "judging", "classroom", "cli.py")
+# Not there: references, cases and mistakes; what trains by them; the judge; the instructor's side.
+WITHHELD = ("lessons", "judging", "classroom", "certificate.py", "cli.py")
 INSIDE = ("classroom/__init__.py", "classroom/inside")  # of the instructor's side, what runs behind the walls
 STAND_IN = PACKAGE / "classroom/inside/withheld.py"  # what stands in the place of the lessons
 

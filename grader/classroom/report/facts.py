@@ -25,9 +25,10 @@ class ExerciseFacts:
     """How a class did on one exercise.
 
     `counts`: answers by state. `share`: the mean share of its points, 1 where everybody has all (its difficulty, as the
-    test theorists call it). `discrimination`: that share among the best 27 % of the class less that among the last
-    27 %; None where the class is too small. `over_par`: of the right programs that are held against a par of bytes, how
-    many times the par the median one sends; None where none is.
+    test theorists call it). `lost`: the points that the class lacks; none of a bonus. `discrimination`: that share
+    among the best 27 % of the class less that among the last 27 %; None where the class is too small. `over_par`: of
+    the right programs that are held against a par of bytes, how many times the par the median one sends; None where
+    none is.
     """
 
     name: str
@@ -101,7 +102,7 @@ def _exercise(name: str, ranked: Sequence[Paper]) -> ExerciseFacts:
         worth,
         {state: counts[state] for state in STATES},
         _share(name, ranked),
-        sum(paper.worth.get(name, 0.0) - paper.points.get(name, 0.0) for paper in ranked),
+        sum(paper.worth.get(name, 0.0) - paper.points.get(name, 0.0) for paper in ranked if name not in paper.bonus),
         discrimination(name, ranked),
         statistics.median(over) if over else None,
         sum(ratio <= 1 for ratio in over),

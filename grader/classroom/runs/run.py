@@ -33,7 +33,7 @@ from grader.classroom.course.taken import taken
 from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.inside.wire import REPAIR
-from grader.classroom.runs.slices import cut, plain, spare_examples, that_define
+from grader.classroom.runs.slices import parts_of, plain_texts, spare_examples, that_define
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, message_in, steadily
 from grader.exercises.as_json import to_json
@@ -181,7 +181,7 @@ def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
     time at most: the rest is for running it whole.
     """
     examples = tuple(cell.source for cell in cells if cell.example)
-    if examples != setup.lesson.examples or len(set(examples)) < len(examples) or not (found := cut(cells)):
+    if examples != setup.lesson.examples or len(set(examples)) < len(examples) or not (found := parts_of(cells)):
         return None
     parts = [(*part, k) for k, part in found.answers.items()] + ([found.before] if found.shown else [])
     again = [part for part in parts if _comes_again(_part_steps(cells, part, setup), setup)]
@@ -206,7 +206,9 @@ def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
 
 def _part_steps(cells: Sequence[Cell], part: Sequence[int], setup: Setup) -> list[dict[str, Any]]:
     """What a worker does with some of the cells, whose comments and spacing do not matter."""
-    return steps([replace(cells[k], source=text) for k, text in zip(part, plain(cells, part), strict=True)], setup.seed)
+    return steps(
+        [replace(cells[k], source=text) for k, text in zip(part, plain_texts(cells, part), strict=True)], setup.seed
+    )
 
 
 def _comes_again(todo: list[dict[str, Any]], setup: Setup) -> bool:
@@ -277,7 +279,7 @@ def watch_answers(cells: Sequence[Cell], missed: Mapping[str, Watched], setup: S
     can tell, all but the worked examples that can be spared.
     """
     places = {next(k for k, cell in enumerate(cells) if cell.check == name): name for name in missed}
-    spares, parts = _spares(cells, setup), found.answers if (found := cut(cells)) else {}
+    spares, parts = _spares(cells, setup), found.answers if (found := parts_of(cells)) else {}
     before = {k for place in places for k in parts.get(place, set(range(place)) - spares)}
     todo: list[dict[str, Any]] = []
     for k in sorted(before | places.keys()):

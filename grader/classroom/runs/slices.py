@@ -112,7 +112,7 @@ HIDDEN = {
 
 
 @dataclass(frozen=True)
-class Cut:
+class Needed:
     """A notebook that need not be run whole: the numbers of the cells that its parts need, in order.
 
     `answers` has a part for every check, under the number of its cell. `shown` are the worked examples whose outputs
@@ -125,19 +125,19 @@ class Cut:
 
 
 def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
-    """For every check the cells that its answer needs, in order, without comments and spacing; None as `cut`."""
-    if (found := cut(cells)) is None:
+    """For every check the cells that its answer needs, in order, without comments and spacing; None as `parts_of`."""
+    if (found := parts_of(cells)) is None:
         return None
-    return {cells[k].check: plain(cells, part) for k, part in found.answers.items()}
+    return {cells[k].check: plain_texts(cells, part) for k, part in found.answers.items()}
 
 
-def plain(cells: Sequence[Cell], part: Iterable[int]) -> tuple[str, ...]:
+def plain_texts(cells: Sequence[Cell], part: Iterable[int]) -> tuple[str, ...]:
     """The cells of a part, without comments and spacing."""
     texts = parse_cells([cell.source for cell in cells]) or []
     return tuple(texts[k].plain for k in part)
 
 
-def cut(cells: Sequence[Cell]) -> Cut | None:
+def parts_of(cells: Sequence[Cell]) -> Needed | None:
     """What the answers of a notebook need, and what its worked examples.
 
     None when the notebook has to be run whole: it does more than define, or nobody can tell what it does.
@@ -160,7 +160,7 @@ def cut(cells: Sequence[Cell]) -> Cut | None:
     unsure = _own_meanings(cells, names)
     before = {k: _needs(k, changed) for k in examples} if unsure else {}
     shown = [k for k, part in before.items() if any(names[j].binds & unsure for j in set(part) & set(own))]
-    return Cut(
+    return Needed(
         {k: _needs(k, names) for k, cell in enumerate(cells) if cell.check},
         shown,
         sorted({j for k in shown for j in (*before[k], k)}),
@@ -240,7 +240,8 @@ def _altered(text: CellText) -> set[str]:
 
 
 def _needs(check: int, names: Sequence[Names]) -> list[int]:
-    """The cells before a check, or another cell, that give the names it needs their meaning, and the cells that these need; in order.
+    """The cells before a check, or before another cell, that give the names it needs their meaning, and the cells that
+    these need; in order.
 
     A cell reads names when it runs. Its functions read them when they are called, which is at the check.
     """

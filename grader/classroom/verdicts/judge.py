@@ -39,7 +39,7 @@ from grader.programs.repairs import Repair
 from grader.programs.structure import Structure
 
 JUDGE_SECONDS = 60.0  # for one exercise: compiling and running it on every case
-LAUNCH_SECONDS = 180.0  # the same where it is run in several processes
+LAUNCH_SECONDS = 300.0  # the same where it is run in several processes
 COMPILER = replace(Limits(), seconds=180)  # for one compilation for a pod
 # What a verdict depends on, besides the answer and what runs behind the walls.
 DECIDES = tuple(PACKAGE / room for room in ("lessons", "judging", "classroom/verdicts"))

@@ -105,17 +105,8 @@ def a_small_batch_each(process_id, num_processes, *, seed, sizes, lines, rows, s
 
 @four_processes.mistake
 def only_the_first_joins(process_id, num_processes, *, seed, sizes, lines, rows, steps):
-    """Process 0 stands in `initialize` and waits for three others, who never call it. To join is everybody's call, and
-    the first one that each makes."""
+    """Process 0 waits for the others in a call that they never make: to join, or a step. Whatever the processes do
+    together, each of them has to call, in the same order; who prints the loss is another matter."""
     if process_id == 0:
         jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
     return each_alone(process_id, num_processes, seed=seed, sizes=sizes, lines=lines, rows=rows, steps=steps)
-
-
-@four_processes.mistake
-def read_by_one(process_id, num_processes, *, seed, sizes, lines, rows, steps):
-    """Only process 0 called the step, because only it wants the curve. A step is full of collectives, and each process
-    holds a part of what they work on: all have to call it, whoever prints the loss."""
-    mesh = _joined(process_id, num_processes)
-    batches = (_own(batch_at(k, seed, rows, 1, lines), process_id, num_processes) for k in range(steps))
-    return _losses(mesh, initial(jax.random.key(seed), sizes), seed, batches) if process_id == 0 else []

@@ -49,7 +49,9 @@ def _alike(one, other, **_):
     return one.keys() == other.keys() and all(_entries(one[name]) == _entries(other[name]) for name in other)
 
 
-specs = Exercise("specs", points=4, form="function", reference=_specs, same=_alike)
+specs = Exercise(
+    "specs", points=4, form="function", reference=_specs, same=_alike, taught_in=("02_shardings", "14_fsdp")
+)
 
 
 @specs.cases

@@ -161,8 +161,8 @@ def place_in_the_data_left_out(
     process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps
 ):
     """The parameters are those that were saved, and the next batch is not the one that was due: the data began
-    again where a fresh start begins. A run sees some lines twice then, and others never. Which number says how far in the
-    data you are?"""
+    again where a fresh start begins. A run sees some lines twice then, and others never. Which number says how far in
+    the data you are?"""
     state = _state(params, shape)
     with _manager(folder) as manager:
         if done := manager.latest_step() or 0:
@@ -254,9 +254,7 @@ def layout_of_the_old_mesh(process_id, num_processes, *, folder, shape, params, 
 
 
 @resume.mistake
-def saved_what_was_given_away(
-    process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps
-):
+def saved_what_was_given_away(process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps):
     """The state that you save has been donated: the step has written the new state over it. Which of the two is still
     yours when the step has returned?"""
     state, step = _state(params, shape), jax.jit(one_step, donate_argnums=0)

@@ -105,7 +105,9 @@ def mean_loss(params, tokens, targets):
 
 def started(params) -> dict:
     """The state of training before its first step: parameters, Adam's two moments, the number of steps done."""
-    mean, square = (jax.tree.map(jnp.zeros_like, params) for _ in range(2))  # of each its own: no array is donated twice
+    mean, square = (
+        jax.tree.map(jnp.zeros_like, params) for _ in range(2)
+    )  # of each its own: no array is donated twice
     return {"params": params, "mean": mean, "square": square, "count": jnp.zeros((), jnp.int32)}
 
 

@@ -13,6 +13,7 @@ from grader.exercises import BytesSent, Case, Exercise
 from grader.lessons.capstone.drawn import (
     AXIS_NAMES,
     batch_drawn,
+    compiled_quickly,
     params_drawn,
     roundings,
     scalars_summed,
@@ -35,7 +36,14 @@ from grader.lessons.shared import device_map
 
 MESHES = (4, 2), (2, 4), (1, 8)
 
-forward = Exercise("forward", points=6, reference=jax.jit(logits_of), mesh_shapes=MESHES)
+forward = Exercise(
+    "forward",
+    points=6,
+    reference=compiled_quickly(logits_of),
+    mesh_shapes=MESHES,
+    after="specs",
+    taught_in=("13_tensor_parallel", "14_fsdp"),
+)
 
 
 @forward.cases
@@ -139,7 +147,14 @@ def logits_made_whole(params, tokens, *, mesh):
 
 # The loss.
 
-loss = Exercise("loss", points=4, reference=jax.jit(mean_loss), mesh_shapes=MESHES)
+loss = Exercise(
+    "loss",
+    points=4,
+    reference=compiled_quickly(mean_loss),
+    mesh_shapes=MESHES,
+    after="forward",
+    taught_in=("12_data_parallel", "13_tensor_parallel"),
+)
 
 
 @loss.cases

@@ -1,7 +1,7 @@
 """§ 9: a plan for a machine that has to be paid for: mesh, microbatches, what is computed again.
 
-Bytes and seconds are those of lessons 09, 13, 14 and 21, per device; `held` and `seconds` give their sources. A roofline
-knows no kernel that is slower than the peak, so that a real run stays below its MFU.
+Bytes and seconds are those of lessons 09, 13, 14 and 21, per device; `held` and `seconds` give their sources. A
+roofline knows no kernel that is slower than the peak, so that a real run stays below its MFU.
 """
 
 from __future__ import annotations
@@ -16,10 +16,16 @@ LLAMA_3 = {
             "vocabulary": 128256, "length": 8192},
 }  # fmt: skip
 # A device: FLOPs a second, bytes that a program may have, dollars an hour (list prices, 2025), bytes a second along
-# `model`, and along `data` where `model` has 1, 2, 4 or 8 devices. On a v5e an axis of the torus, both ways at once, and
-# both axes where `model` takes none; of H100s eight share a node's eight network cards of 5·10¹⁰.
+# `model`, and along `data` where `model` has 1, 2, 4 or 8 devices. On a v5e an axis of the torus, both ways at once,
+# and both axes where `model` takes none; of H100s eight share a node's eight network cards of 5·10¹⁰.
 MACHINES = {
-    "v5e": {"peak": 1.97e14, "memory": 15.75 * 2**30, "dollars": 1.2, "model": 9e10, "data": [1.8e11, 9e10, 9e10, 9e10]},
+    "v5e": {
+        "peak": 1.97e14,
+        "memory": 15.75 * 2**30,
+        "dollars": 1.2,
+        "model": 9e10,
+        "data": [1.8e11, 9e10, 9e10, 9e10],
+    },
     "H100": {"peak": 9.9e14, "memory": 80e9, "dollars": 3.0, "model": 4.5e11, "data": [4e11, 2e11, 1e11, 5e10]},
 }
 REMAT = "none", "mlp", "full"
@@ -32,7 +38,9 @@ def held(model, plan):
     d, f, layers = model["width"], model["hidden"], model["layers"]
     state = 16 * model["parameters"] / (data * axis)  # lessons 09, 14: weights, gradients, Adam, all of them cut
     gathered = 2 * 2 * model["parameters"] / layers / axis
-    attention = (8 + 4 * model["kv_heads"] / model["heads"]) * d * tokens / axis  # two norms' inputs, q, k, v, their sum
+    attention = (
+        (8 + 4 * model["kv_heads"] / model["heads"]) * d * tokens / axis
+    )  # two norms' inputs, q, k, v, their sum
     hidden = 6 * f * tokens / axis  # gate, up, their product
     kept = {
         "none": layers * (attention + hidden),

@@ -11,6 +11,7 @@ from grader.exercises import BytesSent, Case, Exercise
 from grader.lessons.capstone.drawn import (
     AXIS_NAMES,
     batch_drawn,
+    compiled_quickly,
     norms_summed,
     params_drawn,
     roundings,
@@ -26,7 +27,12 @@ from grader.lessons.capstone.sharded import ROWS, SPECS, local_logits, local_los
 from grader.lessons.shared import device_map
 
 gradients = Exercise(
-    "gradients", points=8, reference=jax.jit(jax.value_and_grad(mean_loss)), mesh_shapes=((4, 2), (2, 4), (1, 8))
+    "gradients",
+    points=8,
+    reference=compiled_quickly(jax.value_and_grad(mean_loss)),
+    mesh_shapes=((4, 2), (2, 4), (1, 8)),
+    after="loss",
+    taught_in=("11_gradients", "14_fsdp"),
 )
 
 

@@ -11,19 +11,27 @@ from grader.exercises import BytesSent, Case, Exercise
 from grader.lessons.capstone.drawn import (
     AXIS_NAMES,
     batch_drawn,
+    compiled_quickly,
     scalars_summed,
     sizes_drawn,
     state_drawn,
 )
-from grader.lessons.capstone.model import BETA1, DECAY, LIMIT, NORMS, RATE, WARMUP, adamw, clipped, one_step
-from grader.lessons.capstone.sharded import STATE, accumulated, local_logits, local_loss, squares, token_losses
+from grader.lessons.capstone.model import DECAY, LIMIT, NORMS, RATE, WARMUP, adamw, clipped, one_step
+from grader.lessons.capstone.sharded import STATE, accumulated, local_loss, squares
 from grader.lessons.capstone.slopes import backward_sent
 from grader.lessons.shared import device_map
 
 MICRO = 2
 MICROBATCHES = P(None, "data")
 
-step = Exercise("step", points=8, reference=jax.jit(one_step), mesh_shapes=((4, 2), (2, 4), (1, 8)))
+step = Exercise(
+    "step",
+    points=8,
+    reference=compiled_quickly(one_step),
+    mesh_shapes=((4, 2), (2, 4)),
+    after="gradients",
+    taught_in=("12_data_parallel", "14_fsdp"),
+)
 
 
 @step.cases
@@ -44,7 +52,7 @@ def _step(state, tokens, targets, mesh, body, check_vma=True, out=STATE):
     return device_map(body, mesh, ins, (out, P()), check_vma)(state, tokens, targets)
 
 
-def _with_norm(norm, check_vma=True):
+def _with_norm(norm):
     """A right step, but for the norm that decides about clipping."""
 
     def body(state, tokens, targets):
@@ -139,28 +147,6 @@ def last_microbatch_only(state, tokens, targets, *, mesh):
 
 
 @step.mistake
-def gradients_of_microbatches_clipped_one_by_one(state, tokens, targets, *, mesh):
-    """Each microbatch's gradients were clipped by themselves, and then added up. The step is made of their sum, and so
-    is its norm: clip once, behind the loop."""
-
-    def body(state, tokens, targets):
-        real = lax.psum(jnp.sum(targets >= 0), "data")
-
-        def part(params, tokens, targets):
-            return lax.psum(jnp.sum(token_losses(local_logits(params, tokens), targets)), "data") / real
-
-        def added(so_far, rows):
-            value, slopes = jax.value_and_grad(part)(state["params"], *rows)
-            return jax.tree.map(jnp.add, so_far, (value, clipped(slopes, jnp.sqrt(squares(slopes))))), None
-
-        nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, state["params"])
-        (value, slopes), _ = lax.scan(added, nothing, (tokens, targets))
-        return adamw(state, slopes), value
-
-    return _step(state, tokens, targets, mesh, body)
-
-
-@step.mistake
 def counted_from_the_step_before(state, tokens, targets, *, mesh):
     """The moments are right, and the parameters moved too far or not far enough: learning rate and corrections are
     those of the step before. The first step is number 1, not 0. When is `count` raised?"""
@@ -169,20 +155,6 @@ def counted_from_the_step_before(state, tokens, targets, *, mesh):
         value, slopes = accumulated(state["params"], tokens, targets)
         late = {**state, "count": state["count"] - 1}
         return {**adamw(late, clipped(slopes, jnp.sqrt(squares(slopes)))), "count": state["count"] + 1}, value
-
-    return _step(state, tokens, targets, mesh, body)
-
-
-@step.mistake
-def moments_fed_before_clipping(state, tokens, targets, *, mesh):
-    """The first moment was fed with gradients that had not been clipped. Clipping comes first; then Adam knows nothing
-    of a gradient that was too long."""
-
-    def body(state, tokens, targets):
-        value, slopes = accumulated(state["params"], tokens, targets)
-        new = adamw(state, clipped(slopes, jnp.sqrt(squares(slopes))))
-        mean = jax.tree.map(lambda m, g: BETA1 * m + (1 - BETA1) * g, state["mean"], slopes)
-        return {**new, "mean": mean}, value
 
     return _step(state, tokens, targets, mesh, body)
 

@@ -1,4 +1,4 @@
-"""§ 1–3, 5, 8: questions, and one function, answered by trying what they ask about."""
+"""§ 2–3, 5, 7–8: questions, and one function, answered by trying what they ask about."""
 
 from __future__ import annotations
 

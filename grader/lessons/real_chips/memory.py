@@ -31,6 +31,13 @@ def _(draw):
         state = int(0.2 * room * GIB)
         held = {"arguments": state, "results": state + 4, "temporaries": int(0.76 * room * GIB), "shared": state}
         yield Case({**held, "room": room})
+    full = {
+        "arguments": 5 * GIB,
+        "results": 5 * GIB + 4,
+        "temporaries": int(15.75 * GIB) - 6 * GIB - 4,
+        "shared": 4 * GIB,
+    }
+    yield Case({**full, "room": 15.75})  # to the last byte
     for _ in range(12):
         room = float(draw.rng.choice(list(ROOMS.values())))
         state = int(draw.rng.integers(1, 40) / 100 * room * GIB)

@@ -1,0 +1,53 @@
+"""§ 10: five trainers that run and learn, each with one wrong line, and the marks that these leave."""
+
+from __future__ import annotations
+
+from grader.exercises import Exercise
+from grader.lessons.shared import believed
+
+FAULTS = {
+    "a mean of means": "A",
+    "the bias is added up over model": "C",
+    "all gradients four times too large": "E",
+    "copies are counted in the norm": "D",
+    "weight decay on the bias": "B",
+}
+MEANS, BIAS, FOUR, NORM, DECAY = FAULTS
+
+five_broken_trainers = Exercise("five_broken_trainers", points=5, form="table", reference=lambda row: FAULTS[row])
+five_broken_trainers.rows(FAULTS)
+
+
+@five_broken_trainers.mistake
+def both_first_losses_confused(row):
+    """Two trainers have a wrong first loss. In one of them it would be right if all devices had as many real rows. In
+    the other it is wrong for every batch, because a number is added up that should be added once. Which is which?"""
+    return {MEANS: "C", BIAS: "A"}.get(row)
+
+
+@five_broken_trainers.mistake
+def large_gradients_from_the_means(row):
+    """Look at the gradients of that trainer once more: are they off by *one* factor, in every parameter? A mean of
+    means weighs rows unequally, and does something else to each."""
+    return {MEANS: "E", FOUR: "A"}.get(row)
+
+
+@five_broken_trainers.mistake
+def both_steps_confused(row):
+    """Two trainers have right losses and right gradients, and another update. Is it shorter in all parameters, or is
+    only one of them concerned? The norm is one number for all."""
+    return {NORM: "B", DECAY: "D"}.get(row)
+
+
+@five_broken_trainers.mistake
+def clipped_because_large(row):
+    """A norm that is too large makes the *update* too short; the gradients themselves stay as they are. Which
+    trainer's gradients are off already?"""
+    return {NORM: "E", FOUR: "D"}.get(row)
+
+
+@five_broken_trainers.mistake
+def decay_seen_in_the_loss(row):
+    """Weight decay is no part of this loss: the first loss knows nothing of it. Which trainer's bias is right before
+    the step, and wrong after it?"""
+    return believed(row, "C", DECAY) or believed(row, "B", BIAS)

@@ -1,0 +1,77 @@
+"""The capstone: its program for eight devices, its bound, its text; and gates that open one after the other."""
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import grader
+from grader.arrays.meshes import make_mesh
+from grader.check import verdict_on
+from grader.guide import attempts
+from grader.lessons import find
+from grader.lessons.capstone.curves import curve, rounding_bound
+from grader.lessons.capstone.model import SIZES, initial, one_step, started
+from grader.lessons.capstone.sharded import STATE, sharded_step
+from grader.lessons.capstone.text import alphabet, batch_at, examples, zen
+
+
+@pytest.fixture
+def lines():
+    return examples(zen(), alphabet(zen()))
+
+
+def test_every_line_is_read_to_its_own_end(lines):
+    tokens, targets = lines
+    letters = alphabet(zen())
+    for line, given, due in zip(zen(), tokens, targets, strict=True):
+        assert "".join(letters[k] for k in due[due >= 0]) == f"{line}\n"
+        assert "".join(letters[k] for k in given[1 : len(line) + 1]) == line and given[0] == 0
+
+
+def test_in_one_pass_every_line_comes_once_whatever_the_size_of_a_batch(lines):
+    for rows, micro in ((5, 2), (4, 1)):
+        batches = [batch_at(k, 3, rows, micro, lines)[0].reshape(rows * micro, -1) for k in range(20 // rows // micro)]
+        assert sorted(map(tuple, np.concatenate(batches))) == sorted(map(tuple, lines[0]))
+
+
+def test_one_step_on_eight_devices_equals_one_device_and_is_compiled_once(lines):
+    mesh = make_mesh({"data": 4, "model": 2})
+    begun = jax.tree.map(np.asarray, started(initial(jax.random.key(1), {**SIZES, "width": 32, "hidden": 32})))
+    lie = lambda tree, specs: jax.tree.map(  # noqa: E731
+        lambda leaf, spec: jax.device_put(leaf, NamedSharding(mesh, spec)), tree, specs
+    )
+    state, step = lie(begun, STATE), sharded_step(mesh)
+    with grader.compilations() as made:
+        for k in range(3):
+            batch = batch_at(k, 0, 8, 1, tuple(array[:, :16] for array in lines))
+            begun, due = jax.jit(one_step)(begun, *batch)
+            before = len(made)
+            state, found = step(state, *lie(batch, (P(None, "data"),) * 2))
+            assert (len(made) - before) == (k == 0)
+            assert abs(float(found) - float(due)) < 1e-5
+
+
+def test_the_bound_of_a_curve_is_that_of_rounding():
+    case = curve.draw_cases(3)[0]
+    bound = rounding_bound(case.arguments["state"], case.arguments["batches"])
+    assert bound.shape == (40,) and (np.diff(bound) >= 0).all()
+    assert 1e-6 < bound[-1] < 1e-3
+
+
+def test_a_gate_opens_when_the_one_before_is_right(monkeypatch):
+    monkeypatch.setattr(attempts, "_right_here", set())
+    untouched = lambda *_, **__: ...  # noqa: E731
+    assert find("forward").after == "specs"
+    closed = verdict_on("forward", untouched)
+    assert closed.points == 0 and closed.worth == find("forward").points and closed.state == "open"
+    assert "`specs` is right" in closed.words
+    attempts.keep(verdict_on("specs", find("specs").reference))
+    assert attempts.was_right("specs")
+    assert "`specs` is right" not in verdict_on("forward", untouched).words
+
+
+def test_who_misses_a_gate_is_told_where_the_pieces_are():
+    missed = verdict_on("specs", find("specs").mistakes[0].wrong)
+    assert "`02_shardings` and `14_fsdp`" in missed.words
