@@ -1,5 +1,7 @@
 """The answers that are known of an exercise (solved, mistaken, untouched), and the verdict on one."""
 
+import ast
+import contextlib
 import functools
 import linecache
 from pathlib import Path
@@ -39,13 +41,31 @@ def define(source: str, space: dict[str, object]) -> None:
 
 @functools.cache
 def answered(folder: str, lesson: str) -> dict[str, object]:
-    """What the answer cells of a notebook define, by name."""
+    """What the answer cells of a notebook define, by name; other cells only give them names that they use."""
     space: dict[str, object] = {}
     define(setting(lesson), space)
     for cell in notebook(folder, lesson).cells:
         if cell.metadata.get("answer"):
             define(cell.source, space)
+        elif cell.cell_type == "code":
+            for source in definitions(cell.source):
+                with contextlib.suppress(NameError):  # it is made of what an example made
+                    define(source, space)
     return space
+
+
+def definitions(source: str) -> list[str]:
+    """What a cell defines, piece by piece: its imports, functions, and constants, whose names are in capitals."""
+    try:
+        statements = ast.parse(source).body
+    except SyntaxError:  # a command of IPython's
+        return []
+    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef)
+    return [ast.unparse(node) for node in statements if isinstance(node, kinds) or _is_constant(node)]
+
+
+def _is_constant(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and all(isinstance(t, ast.Name) and t.id.isupper() for t in node.targets)
 
 
 def asked(lesson: str) -> list[str]:

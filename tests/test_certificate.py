@@ -8,6 +8,7 @@ import pytest
 
 from grader import certificate, cli
 from grader.certificate import GATES, Certificate
+from grader.classroom.report import papers
 from grader.guide.attempts import CHOSEN, FILE
 from grader.lessons import EXERCISES
 
@@ -64,6 +65,21 @@ def test_who_has_not_passed_hears_which_gates_are_open(command, tmp_path):
     status, said = command({name: ALL[name] for name in GATES if name not in ("curve", "plan")}, "Ada")
     assert status == 1 and "curve, plan" in said
     assert not (tmp_path / "certificate.html").exists()
+
+
+def test_a_class_has_it_from_the_gradebook(command, drawn, monkeypatch, tmp_path):
+    points, worth = ({name: pair[k] for name, pair in ALL.items()} for k in (0, 1))
+    papers_read = {certificate.CAPSTONE: [papers.Paper("ada", points, worth, {}), papers.Paper("bob", {}, {}, {})]}
+    monkeypatch.setattr(papers, "papers_of", lambda root: papers_read)
+    (tmp_path / "nbgrader_config.py").touch()
+    assert command({}, "Ada", "--student", "ada") == (0, "wrote certificate.html\n")
+    assert "gradebook of a class" in (tmp_path / "certificate.html").read_text()
+    assert command(ALL, "Bob", "--student", "bob")[0] == 1
+    status, said = command(ALL, "Eve", "--student", "eve")
+    assert status == 2 and "Nothing of 'eve' is graded here. Graded are: ada, bob." in said
+    (tmp_path / "nbgrader_config.py").unlink()
+    status, said = command(ALL, "Ada", "--student", "ada")
+    assert status == 2 and "not inside the course" in said
 
 
 def test_without_a_name_or_a_place_to_write_it_is_status_2(command, drawn):

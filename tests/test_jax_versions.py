@@ -3,10 +3,15 @@
 import re
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 import grader
-from grader.jax_versions import BY_AXES, has_backend, numbers_for
+from grader.jax_versions import BY_AXES, has_backend, mlir_context, numbers_for, one_mlir_context
+from grader.programs.program import trace
 
 PRIVATE = re.compile(r"\b_src\b|\bjaxlib\._|\bjaxlib import _|__version_info__|\bjax\.__version__")
 
@@ -32,3 +37,20 @@ def test_a_backend_that_runs_is_known():
 )
 def test_groups_named_by_mesh_axes_are_written_out(named, groups):
     assert BY_AXES.sub(numbers_for, f"replica_groups={named}, x") == f"replica_groups={{{groups}}}, x"
+
+
+def test_in_one_context_a_program_has_the_same_bytes():
+    def program():
+        mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+        rows = jax.ShapeDtypeStruct((8, 3), jnp.float32, sharding=NamedSharding(mesh, P("x")))
+        summed = jax.shard_map(lambda a: jax.lax.psum(a.sum(0), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+        return trace(summed, rows).artefact
+
+    alone, context = program(), mlir_context()
+    with one_mlir_context():
+        assert [program(), program()] == [alone, alone]
+        shared = mlir_context()
+        with one_mlir_context():
+            assert mlir_context() is shared
+        assert mlir_context() is shared is not context
+    assert mlir_context() is not shared

@@ -297,7 +297,8 @@ def new(
         raise Trouble(str(error)) from None
     for file in files:
         _say(f"wrote {file.relative_to(root)}")
-    _say(f"Write over what is in them, prove it as CONTRIBUTING.md says, and begin with `grader build {lesson}`.")
+    _say(f"Write over what is in them, prove it as CONTRIBUTING.md says, and begin with `grader build {lesson}`; then")
+    _say(f'`pytest -m "" tests/lessons/test_exercises.py -k {exercise}`.')
 
 
 @app.command()

@@ -56,7 +56,7 @@ class Replay:
         for wait in {wait.device: wait for f in frames for wait in f.waits}.values():
             stuck.setdefault((wait.name, wait.missing), []).append(wait.device)
         waits = [Meeting(name, tuple(who), missing) for (name, missing), who in stuck.items()]
-        return lanes(math.prod(frames[-1].mesh.values()), [*met, *waits], self.title)
+        return lanes(math.prod(frames[-1].mesh.values()), [*met, *waits])
 
     def _repr_html_(self) -> str:
         if not self.facts.frames:

@@ -44,7 +44,7 @@ def test_a_core_has_at_most_two_tables(lesson):
     assert len(tables(TEXTS[lesson]).keys() & core(TEXTS[lesson])) <= CORE_TABLES
 
 
-@pytest.mark.parametrize("lesson", TEXTS)
+@pytest.mark.parametrize("lesson", [lesson for lesson in TEXTS if lesson != "22_capstone"])  # whose gates are its own
 def test_predictions_have_a_place(lesson):
     """At most three of them: else the place is filled in without a thought."""
     guesses = TEXTS[lesson].count("grader.guess(")

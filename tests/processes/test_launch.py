@@ -53,6 +53,23 @@ def test_a_function_runs_in_every_process_and_each_says_what_it_holds():
     assert "4 processes ended well." in repr(found) and "│" in repr(found)
 
 
+def test_a_process_is_killed_at_the_line_of_one_step(tmp_path):
+    """The line is heard, and nothing after it: not of a step whose number only begins so, and no clean-up."""
+    program = """
+        import atexit
+        atexit.register(print, "cleaned up")
+        for step in (70, 6, 7, 8):
+            print(f"step {step} loss", 0.5)
+    """
+    file = tmp_path / "script.py"
+    file.write_text(textwrap.dedent(program))
+    (process,) = launch(file, processes=1, killed_at=7).processes
+    assert process.status == -signal.SIGKILL
+    assert process.said.splitlines() == ["step 70 loss 0.5", "step 6 loss 0.5", "step 7 loss 0.5"]
+    (process,) = launch(file, processes=1, killed_at=9).processes
+    assert process.status == 0 and process.said.endswith("step 8 loss 0.5\ncleaned up\n")
+
+
 def test_a_script_finds_its_number_in_argv(tmp_path):
     found = launch(
         script(tmp_path, "print(process_id, jax.device_count(), jax.local_device_count())"), processes=2, devices=3

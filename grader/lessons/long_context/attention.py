@@ -62,9 +62,12 @@ def send(block, n: int, by: int = 1):
 
 
 def drawn(draw: Draw, *blocks: int) -> tuple[dict[str, int], dict[str, Array]]:
-    """A mesh, and q, k, v on it: blocks of one of these lengths; logits too large for an exp that nobody holds back."""
+    """A mesh, and q, k, v on it: blocks of one of these lengths. All logits are too large for an exp that nobody holds
+    back, and differ little: every key counts for every query."""
     mesh = draw.mesh("x")
     tokens = mesh["x"] * int(draw.rng.choice(blocks))
     d, e = (4, 4) if draw.square else (int(k) for k in draw.rng.permutation([4, 6]))
     q, k, v = (draw.array(tokens, width, spec=ROWS) for width in (d, d, e))
-    return mesh, {"q": Array(3 * q.value, ROWS), "k": k, "v": v}
+    q, k = (Array(a.value / 4, ROWS) for a in (q, k))
+    q.value[:, 0], k.value[:, 0] = 24, 12
+    return mesh, {"q": q, "k": k, "v": v}

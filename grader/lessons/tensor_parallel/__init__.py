@@ -1,4 +1,4 @@
 """Training with the weights cut: layers, heads and vocabulary.
 
-Its files, in the order of the text: `numbers`, `layers`, `heads`, `vocabulary`.
+Its files, in the order of the text: `numbers`, `layers`, `heads`, `vocabulary`, `block`.
 """

@@ -1,4 +1,4 @@
-"""§ 1, 3, 7–8: choices and numbers: which specs, what each pair sends, what a step costs, how weights begin.
+"""§ 1–2, 7–8: choices and numbers: which specs, what each pair sends, what a step costs, how weights begin.
 
 Every answer is found by the experiment that it is about.
 """
