@@ -10,7 +10,7 @@ from contrast import contrast
 from jax.sharding import PartitionSpec as P
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
+from matplotlib.patches import FancyArrowPatch, Patch
 from matplotlib.text import Text
 
 from grader import draw
@@ -73,7 +73,10 @@ def ground(figure, text):
     under = [
         patch.get_facecolor()
         for patch in sorted(figure.findobj(Patch), key=lambda patch: patch.zorder)
-        if patch.get_visible() and patch.get_facecolor()[3] and patch.contains_point((x, y))
+        if not isinstance(patch, FancyArrowPatch)  # a line
+        and patch.get_visible()
+        and patch.get_facecolor()[3]
+        and patch.contains_point((x, y))
     ]
     return under[-1] if under else None
 
