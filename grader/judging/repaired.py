@@ -21,9 +21,9 @@ MOST_TRIED = 64  # repairs of a program
 MOST_TRIED_FOR_A_LINE = 6  # where what is wrong is known already
 SECONDS_REPAIRING = 0.6  # of computing, after which no more are tried: somebody waits
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-# Ways that mend a collective, whatever else is wrong. (To leave a step out, or to turn it round, may bring about a
-# mistake that nobody made.)
-REPLACING = ("run along", "average", "add up", "sum", "mean")
+# Ways that mend a collective, whatever else is wrong. (To leave a step out, to turn it round or to count it otherwise
+# may bring about a mistake that nobody made: a mean that counts once for each device is a sum.)
+REPLACING = ("run along", "sum", "mean")
 OPPOSITE = {
     "addition": "a subtraction",
     "subtraction": "an addition",
