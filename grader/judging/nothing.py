@@ -13,7 +13,7 @@ from grader.judging.behaviour import Execution
 from grader.programs.program import Program
 from grader.programs.variants import in_jax
 
-NO_POINTS = "The program does no more here than the bare formula does, without a word about devices: no points for that yet."
+NO_POINTS = "The program does no more than the bare formula, without a word about devices. That earns no points yet."
 
 
 @functools.lru_cache(maxsize=256)
