@@ -352,8 +352,8 @@ def saved_all_transfers(n, product, transfer):
 
 @ring_time.mistake
 def longer_one_for_every_block(n, product, transfer):
-    """n steps, each as long as the longer one of the two: but there are n products and only n − 1 transfers. One product
-    has no transfer beside it. How long does that step take?"""
+    """You counted n steps, each as long as the longer one of the two. But there are n products and only n − 1
+    transfers: one product has no transfer beside it. How long does that step take?"""
     return _times((n - 1) * transfer + n * product, n * max(product, transfer))
 
 

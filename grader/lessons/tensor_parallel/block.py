@@ -235,8 +235,8 @@ def norms_forgotten(params, x, *, mesh, check_vma=False):
 
 @tp_block.mistake
 def second_norm_forgotten(params, x, *, mesh, check_vma=False):
-    """The MLP got what attention had left, without a norm, and `scale_2` was used by nobody: its gradient is 0. Each half
-    of the block begins with a norm of its own, each with its own scale."""
+    """The tokens went into the MLP without a norm, and `scale_2` was used nowhere: its gradient is 0. Each half of the
+    block begins with a norm, and each norm has its own scale."""
 
     def body(p, x):
         x = x + _dealt(_attend(_together(_norm(x, p["scale_1"])), p["w_qkv"], p["w_out"]))
