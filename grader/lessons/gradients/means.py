@@ -376,8 +376,8 @@ def _norms_by(norm, norms_first=True):
 
 @gradient_cast.mistake
 def norm_of_the_mean(params, x, y, *, mesh):
-    """The gradient is right. But all norms are the same, since they are the norm of the *averaged* gradient: by then the
-    devices' own gradients are gone. Take the norms before the pmean."""
+    """The gradient is right. But all norms are the same, since they are the norm of the *averaged* gradient: by then
+    the devices' own gradients are gone. Take the norms before the pmean."""
     return _norms_by(_norm, norms_first=False)(params, x, y, mesh=mesh)
 
 
