@@ -9,7 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from jax.sharding import PartitionSpec as P
 
+from grader.arrays.meshes import spelled
 from grader.exercises.answers import Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import in_plain_words
@@ -19,7 +21,7 @@ from grader.judging.differing import short
 from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.miss import Miss, unanswered
 from grader.judging.relations import relations_of
-from grader.judging.values import expected_value, same_answer, worded
+from grader.judging.values import expected_value, is_layout_due, same_answer, worded
 
 SMALL = 20  # up to here a number is a count: one more or less is another
 
@@ -106,7 +108,8 @@ class TableLadder(Ladder):
     def _not_so(self, k: int) -> str:
         answer = self.answers[k]
         assert isinstance(answer, Value)  # else there is nothing that could be wrong
-        return worded(lambda: f"not {short(answer.value)}.")
+        layout = isinstance(answer.value, tuple) and is_layout_due(self.exercise, self.cases[k])
+        return worded(lambda: f"not {spelled(P(*answer.value)) if layout else short(answer.value)}.")
 
 
 def _same_word(one: Any, other: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Exercise
 from grader.exercises.collecting import asks, collect
@@ -66,6 +67,15 @@ def test_a_mistake_in_several_rows_is_explained_once():
     assert found["one"].words == "one: not 'stops'. Half of it was meant."
     assert found["three"].words == "three: not 'stops'. The same as in “one”."
     assert found["three"].mistake == found["one"].mistake == "halved"
+
+
+@pytest.mark.parametrize(("spec", "shown"), [(P(), "P()"), (P(None, "x"), "P(None, 'x')"), ("x", "'x'")])
+def test_a_wrong_layout_is_shown_as_it_was_written(spec, shown):
+    layouts = Exercise("layouts", points=1, form="table", reference=lambda row: P("x"))
+    layouts.rows(["one"])
+    cases = layouts.draw_cases()
+    found = judge(layouts, cases, collect("table", asks(layouts, cases), {"one": spec}))
+    assert found.words.startswith(f"one: not {shown}.")
 
 
 @pytest.mark.slow  # some references are experiments in several processes

@@ -348,3 +348,17 @@ def saved_all_transfers(n, product, transfer):
     """That is the time without any transfers. A transfer is hidden only as far as a product beside it lasts: what if
     a block takes longer to send than to multiply?"""
     return _times((n - 1) * transfer + n * product, n * product)
+
+
+@ring_time.mistake
+def longer_one_for_every_block(n, product, transfer):
+    """You counted n steps, each as long as the longer one of the two. But there are n products and only n − 1
+    transfers: one product has no transfer beside it. How long does that step take?"""
+    return _times((n - 1) * transfer + n * product, n * max(product, transfer))
+
+
+@ring_time.mistake
+def ended_with_a_transfer(n, product, transfer):
+    """Overlapped, the last thing was a transfer. But what has come has to be multiplied: of n products and n − 1
+    transfers, which one is left alone at the end?"""
+    return _times((n - 1) * transfer + n * product, (n - 1) * max(product, transfer) + transfer)

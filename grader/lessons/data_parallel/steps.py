@@ -223,9 +223,9 @@ def never_synchronised(*arrays, **how):
 
 @shard_map_dp.mistake
 def reduced_twice(*arrays, check_vma=False, **how):
-    """Two reductions, and one was enough: after a sum or a mean over `data`, by JAX or by you, gradients are alike on
-    all devices. The mean of equal numbers is that number, their psum as many times that. Look at `jax.typeof` of
-    a gradient before you reduce it: does it vary?"""
+    """You took the mean of gradients that had been added up over `data` already, by JAX or by you: a mean of equal
+    numbers changes none. Without it the sum is left, still as many times too large as `data` has devices. The sum of n
+    means lacks a division. `jax.typeof` of a gradient, before you reduce it, tells whether it varies."""
 
     def gradient(*local):
         value, gradients = _local(*local)
@@ -369,6 +369,38 @@ def reduced_by_the_type(*arrays, **how):
         return lax.pmean(value, "data") / count, _scaled(gradients, 1 / count / lax.axis_size("data"))
 
     return _accumulated(body, *arrays, **how, check_vma=True)
+
+
+@accumulate.mistake
+def reduced_in_every_turn_from_zero(*arrays, **how):
+    """The values are right, but the loop reduces in every turn: what the first turn has sent, the others send again. So
+    it is, too, where a loss that is averaged over `data` is differentiated in the loop: all gradients are added up with
+    it. What may a turn do without asking the other devices?"""
+
+    def body(params, x, y, count):
+        turns = tuple(v.reshape(count, -1, v.shape[-1]) for v in (x, y))
+
+        def turn(total, rows):
+            return jax.tree.map(jnp.add, total, _averaged(LOCAL(params, *rows))), None
+
+        zeros = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
+        return _scaled(lax.scan(turn, zeros, turns)[0], 1 / count)
+
+    return _accumulated(body, *arrays, **how)
+
+
+@accumulate.mistake
+def reduced_in_every_written_turn(*arrays, **how):
+    """The values are right, but each turn of your Python loop has its reductions: of the loss and of every gradient.
+    (To differentiate a loss that is averaged over `data` reduces the gradients as well, though you wrote no such
+    line.) Which loss needs no other device, and in which type must the parameters be for its gradient to stay local?"""
+
+    def body(params, x, y, count):
+        turns = zip(jnp.split(x, count), jnp.split(y, count), strict=True)
+        parts = [_averaged(LOCAL(params, *rows)) for rows in turns]
+        return jax.tree.map(lambda *leaves: sum(leaves) / count, *parts)
+
+    return _accumulated(body, *arrays, **how)
 
 
 @accumulate.mistake

@@ -360,6 +360,42 @@ def cast_and_left(params, x, y, *, mesh, check_vma=False):
     return _cast(keep, keep, check_vma)(params, x, y, mesh=mesh)
 
 
+def _norms_by(norm, norms_first=True):
+    """Cast and averaged as is due; the norms by `norm`, of each device's gradient or, else, of their mean."""
+
+    def program(params, x, y, *, mesh):
+        def body(params, x, y):
+            own = jax.grad(loss)(each(params, lambda p: varying(p, "data")), x, y)
+            mean = each(own, _mean)
+            return norm(own if norms_first else mean)[None], mean
+
+        return _on_devices(body, mesh, (BATCH, P()))(params, x, y)
+
+    return program
+
+
+@gradient_cast.mistake
+def norm_of_the_mean(params, x, y, *, mesh):
+    """The gradient is right. But all norms are the same, since they are the norm of the *averaged* gradient: by then
+    the devices' own gradients are gone. Take the norms before the pmean."""
+    return _norms_by(_norm, norms_first=False)(params, x, y, mesh=mesh)
+
+
+@gradient_cast.mistake
+def norms_added_up(params, x, y, *, mesh):
+    """The gradient is right. The norm of w1's gradient and that of w2's were added up. The two together are one long
+    vector, and its norm is one root: of what sum?"""
+    return _norms_by(lambda grads: sum(jnp.sqrt(jnp.sum(g**2)) for g in jax.tree.leaves(grads)))(
+        params, x, y, mesh=mesh
+    )
+
+
+@gradient_cast.mistake
+def norms_without_a_root(params, x, y, *, mesh):
+    """The gradient is right. The norms are still squared: a sum of squares, whose root was not taken."""
+    return _norms_by(lambda grads: sum(jnp.sum(g**2) for g in jax.tree.leaves(grads)))(params, x, y, mesh=mesh)
+
+
 @gradient_cast.mistake
 def not_cast(params, x, y, *, mesh):
     """All norms are the same, and too large: what you took the norm of had been added up over all devices before you

@@ -113,6 +113,31 @@ def tokens_not_gathered(params, x, *, mesh, check_vma=False):
 
 
 @tp_block.mistake
+def attention_of_own_tokens(params, x, *, mesh, check_vma=False):
+    """The MLP's half is right. In attention each device had its own tokens and its own heads only: no token looked at
+    one that lies on another device, and the other devices' heads were never added. The same two collectives stand
+    around attention as around the MLP. Which one before, which one behind?"""
+
+    def body(p, x):
+        x = x + _attend(_norm(x, p["scale_1"]), p["w_qkv"], p["w_out"])
+        return x + _dealt(_hidden(_together(_norm(x, p["scale_2"])), p["W1"], p["W2"]))
+
+    return _on_devices(params, x, mesh, body, check_vma=check_vma)
+
+
+@tp_block.mistake
+def scattered_only_at_the_end(params, x, *, mesh, check_vma=False):
+    """Everything was gathered once, and summed once, at the very end. So the second norm and the MLP saw x plus one
+    device's *part* of attention, and the last sum has x as many times as `model` has devices. Where is the result of
+    attention needed whole, and what should be outside of a sum?"""
+
+    def body(p, x):
+        return _dealt(_block_of(p, _together(x)))
+
+    return _on_devices(params, x, mesh, body, check_vma=check_vma)
+
+
+@tp_block.mistake
 def block_added_then_sliced(params, x, *, mesh, check_vma=False):
     """The values are right. But each sum was brought to every device, and all tokens except its own were thrown away.
     Which collective adds the parts and deals out the tokens, for half of the bytes?"""
@@ -149,6 +174,30 @@ def residual_inside_the_sum(params, x, *, mesh, check_vma=False):
 
 
 @tp_block.mistake
+def first_residual_inside_the_sum(params, x, *, mesh, check_vma=False):
+    """In the first half x was added before the reduce_scatter, on every device, so the sum has it as many times as
+    `model` has devices. The second half is right: what does it add behind the collective?"""
+
+    def body(p, x):
+        x = _dealt(_together(x) + _attend(_together(_norm(x, p["scale_1"])), p["w_qkv"], p["w_out"]))
+        return x + _dealt(_hidden(_together(_norm(x, p["scale_2"])), p["W1"], p["W2"]))
+
+    return _on_devices(params, x, mesh, body, check_vma=check_vma)
+
+
+@tp_block.mistake
+def second_residual_inside_the_sum(params, x, *, mesh, check_vma=False):
+    """Attention's half is right. In the second half its result was added before the reduce_scatter, on every device, so
+    the sum has it as many times as `model` has devices. To which tokens should a device add it, and when?"""
+
+    def body(p, x):
+        x = x + _dealt(_attend(_together(_norm(x, p["scale_1"])), p["w_qkv"], p["w_out"]))
+        return _dealt(_together(x) + _hidden(_together(_norm(x, p["scale_2"])), p["W1"], p["W2"]))
+
+    return _on_devices(params, x, mesh, body, check_vma=check_vma)
+
+
+@tp_block.mistake
 def residual_forgotten(params, x, *, mesh, check_vma=False):
     """Both halves of the block *add* to x, and here they replaced it. With small weights the sum hardly differs from x,
     which is how eighty blocks in a row can be trained. What is added to what?"""
@@ -179,6 +228,18 @@ def norms_forgotten(params, x, *, mesh, check_vma=False):
 
     def body(p, x):
         x = x + _dealt(_attend(_together(x), p["w_qkv"], p["w_out"]))
+        return x + _dealt(_hidden(_together(x), p["W1"], p["W2"]))
+
+    return _on_devices(params, x, mesh, body, check_vma=check_vma)
+
+
+@tp_block.mistake
+def second_norm_forgotten(params, x, *, mesh, check_vma=False):
+    """The tokens went into the MLP without a norm, and `scale_2` was used nowhere: its gradient is 0. Each half of the
+    block begins with a norm, and each norm has its own scale."""
+
+    def body(p, x):
+        x = x + _dealt(_attend(_together(_norm(x, p["scale_1"])), p["w_qkv"], p["w_out"]))
         return x + _dealt(_hidden(_together(x), p["W1"], p["W2"]))
 
     return _on_devices(params, x, mesh, body, check_vma=check_vma)

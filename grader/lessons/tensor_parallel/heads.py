@@ -15,15 +15,15 @@ from grader.lessons.shared import bytes_sent
 HEADS = P("batch"), P(None, "model"), P("model")  # x[B, T, D], w_qkv[D, H, 3, K], w_out[H, K, D]
 
 
-def _attended(q, k, v):
-    """softmax(q·k / √K)·v, for [B, T, H, K]."""
-    logits = jnp.einsum("bthk,bshk->bhts", q, k) / math.sqrt(q.shape[-1])
+def _attended(q, k, v, scaled=lambda logits, head: logits / math.sqrt(head)):
+    """softmax(q·k / √K)·v, for [B, T, H, K]; `scaled` divides the logits of heads of this length."""
+    logits = scaled(jnp.einsum("bthk,bshk->bhts", q, k), q.shape[-1])
     return jnp.einsum("bhts,bshk->bthk", jax.nn.softmax(logits, axis=-1), v)
 
 
-def _heads(x, w_qkv):
+def _heads(x, w_qkv, *scaled):
     qkv = jnp.einsum("btd,dhck->cbthk", x, w_qkv)
-    return _attended(qkv[0], qkv[1], qkv[2])
+    return _attended(qkv[0], qkv[1], qkv[2], *scaled)
 
 
 def _projected(mixed, w_out):
@@ -105,6 +105,34 @@ def mean_over_heads(x, w_qkv, w_out, *, mesh, check_vma=False):
     return _on_devices(
         x, w_qkv, w_out, mesh, lambda x, w, o: lax.pmean(_projected(_heads(x, w), o), "model"), check_vma=check_vma
     )
+
+
+def _otherwise_scaled(x, w_qkv, w_out, mesh, scaled, check_vma):
+    def body(x, w, o):
+        return lax.psum(_projected(_heads(x, w, scaled), o), "model")
+
+    return _on_devices(x, w_qkv, w_out, mesh, body, check_vma=check_vma)
+
+
+@tp_attention.mistake
+def logits_not_scaled(x, w_qkv, w_out, *, mesh, check_vma=False):
+    """The devices did their part: what is missing is in every head, on one device too. The logits went into the softmax
+    as the products of q and k came. A sum of K products grows with K; by what is it divided before the softmax?"""
+    return _otherwise_scaled(x, w_qkv, w_out, mesh, lambda logits, head: logits, check_vma)
+
+
+@tp_attention.mistake
+def logits_over_the_length(x, w_qkv, w_out, *, mesh, check_vma=False):
+    """The logits were divided by K, the length of a head: too much, and the softmax comes out too even. A sum of K
+    independent products grows as the *root* of K. (On the mesh everything is right.)"""
+    return _otherwise_scaled(x, w_qkv, w_out, mesh, lambda logits, head: logits / head, check_vma)
+
+
+@tp_attention.mistake
+def logits_over_all_features(x, w_qkv, w_out, *, mesh, check_vma=False):
+    """The logits were divided by the root of D, the length of a token. But q and k of a head have K numbers, and a
+    logit adds up K products. The last dimension of which array is K?"""
+    return _otherwise_scaled(x, w_qkv, w_out, mesh, lambda logits, _: logits / math.sqrt(x.shape[-1]), check_vma)
 
 
 @tp_attention.mistake

@@ -109,6 +109,18 @@ def relu_before_the_sum(params, x, *, mesh, check_vma=False):
 
 
 @tp_mlp.mistake
+def relu_and_bias_before_the_sum(params, x, *, mesh, check_vma=False):
+    """Two steps came too early. Every device added b2 to its part, so the sum has b2 as many times as `model` has
+    devices. And relu was applied to the parts: relu(3) + relu(−5) is 3, relu(3 − 5) is 0. Which of sum, bias and relu
+    comes first?"""
+
+    def body(p, x):
+        return lax.psum(jax.nn.relu(_local_hidden(p, x) @ p["W2"] + p["b2"]), "model")
+
+    return _pair(params, x, mesh, body, check_vma=check_vma)
+
+
+@tp_mlp.mistake
 def first_weights_by_rows(params, x, *, mesh):
     """in_specs cut W1 by rows. A device then has a part of W1's rows, and examples with all their columns: those do not
     multiply. Which dimension of W1 belongs to the hidden units that a device is to own?"""
