@@ -177,6 +177,23 @@ def counted_the_other_way(x, *, mesh):
 
 
 @ring_all_gather.mistake
+def counted_the_first_arrival_as_none(x, *, mesh):
+    """Each block was written one place too far. What arrives first was written over the device's own block; but after
+    the first ppermute a device holds the block of the device *before* it. With which k does that one count, and so
+    from where does your loop have to count?"""
+    n = mesh.shape["x"]
+
+    def body(block):
+        whole = jnp.zeros((n, *block.shape), block.dtype).at[_me()].set(block)
+        for k in range(n - 1):
+            block = _pass(block, n)
+            whole = whole.at[(_me() - k) % n].set(block)
+        return whole.reshape(-1, block.shape[1])
+
+    return on_ring(body, x, mesh, ROW, P())
+
+
+@ring_all_gather.mistake
 def one_step_too_few(x, *, mesh):
     """One block is missing on every device, and its place holds zeros. A device begins with one block; how many
     must still arrive?"""
