@@ -313,6 +313,38 @@ def added_before_the_send(x, *, mesh):
 
 
 @ring_reduce_scatter.mistake
+def added_the_part_of_the_turn_before(x, *, mesh):
+    """A sum was begun for one part, and terms of another part were added to it. What has arrived after k steps began k
+    devices before. With which part does a device begin, and so which part is the one that has arrived?"""
+    n = mesh.shape["x"]
+
+    def body(row):
+        part = _parts(row, n)
+        total = part(_me() - 1)
+        for k in range(1, n):
+            total = _pass(total, n) + part(_me() - k)
+        return total
+
+    return on_ring(body, x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
+def added_first_and_then_sent(x, *, mesh):
+    """In each step the device added a part of its own and sent the sum on afterwards. So it added to the part that was
+    still there, not to the one that arrives, and the last to receive a sum adds nothing. Which comes first?"""
+    n = mesh.shape["x"]
+
+    def body(row):
+        part = _parts(row, n)
+        total = part(_me() - 1)
+        for k in range(1, n):
+            total = _pass(total + part(_me() - 1 - k), n)
+        return total
+
+    return on_ring(body, x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
 def whole_vectors_went_round(x, *, mesh):
     """The right sums, but whole vectors went round, and all but one part of the result was thrown away. A device
     keeps one part; how much has to travel in a step?"""
