@@ -13,7 +13,10 @@ from grader.judging.behaviour import Execution
 from grader.programs.program import Program
 from grader.programs.variants import in_jax
 
-NO_POINTS = "The bare formula, with nothing said of devices, comes to just the same here, so this earns no points yet."
+NO_POINTS = (
+    "So far the program does no more than the formula does where nothing is said of devices, so this earns no "
+    "points yet."
+)
 
 
 @functools.lru_cache(maxsize=256)

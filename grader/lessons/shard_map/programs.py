@@ -227,6 +227,13 @@ def summed_each_row(x, *, mesh, check_vma=False):
 
 
 @column_sums.mistake
+def summed_the_rows(x, *, mesh, check_vma=False):
+    """These are the sums of the *rows*, one for each row, and they are right. One sum for each column was asked for.
+    Over which dimension does that run, and which axis cuts it?"""
+    return device_map(lambda block: lax.psum(block.sum(axis=1), "y"), mesh, GRID, P("x"), check_vma)(x)
+
+
+@column_sums.mistake
 def averaged_columns(x, *, mesh):
     """The devices' sums were averaged. They are terms of one sum: which collective adds without dividing?"""
     return device_map(lambda block: lax.pmean(block.sum(axis=0), "x"), mesh, GRID, P("y"))(x)
