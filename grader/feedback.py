@@ -51,7 +51,7 @@ def plain_card(verdict: Verdict, offer: Offer | None = None) -> str:
     """The verdict in plain text: the marks, the ladder, and what to look at next."""
     lines = [f"{verdict.exercise}: {_points(verdict)}", _ladder(verdict)]
     if not verdict.passed:
-        lines += ["", *(_wrapped(part) for part in verdict.words.split("\n"))]
+        lines += ["", *(_wrapped(part) for part in _flowing(verdict.words))]
         lines += ["", *as_text(verdict.ratios), ""] if verdict.ratios else []
         lines += ["", *lines_as_text(verdict), ""] if verdict.lines else []
         lines += [f"In the case: {verdict.where}"] if verdict.where else []
@@ -72,6 +72,17 @@ def _score(score: Score) -> str:
     if score.yours == score.compilers:
         return f"{told} · As few as the compiler's."
     return f"{told} · The compiler sends less. What does it do that you do not?"
+
+
+def _flowing(words: str) -> list[str]:
+    """The lines of a text. One that is too long to stand as it is flows on into the next, unless that begins a list."""
+    told: list[str] = []
+    for line in words.split("\n"):
+        if told and len(told[-1]) > WIDTH and line and not line.startswith(("- ", " ")):
+            told[-1] += f" {line}"
+        else:
+            told.append(line)
+    return told
 
 
 def _wrapped(paragraph: str) -> str:

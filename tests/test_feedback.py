@@ -58,6 +58,18 @@ def test_a_right_program_is_held_against_the_compilers(yours, words):
     assert f"<div>{html.escape(told)}</div>" in feedback.card(scored)
 
 
+def test_a_paragraph_with_line_ends_of_its_own_is_wrapped_once():
+    words = f"{'word ' * 20}end,\nand on.\n- {'item ' * 20}end\n- another"
+    told = feedback.plain_card(verdict(words)).splitlines()[3:]
+    assert told == [
+        f"{'word ' * 17}word",
+        "word word end, and on.",
+        f"- {'item ' * 17}item",
+        "  item item end",
+        "- another",
+    ]
+
+
 def test_what_happened_is_told_by_fields_and_not_by_words():
     silent = Verdict("case3", (Outcome.missed("case3", "values", 2, ""), Outcome.untried("case3", "work", 2, "")))
     assert not silent.passed and silent.failure.check == "values"

@@ -188,21 +188,23 @@ def lies_on_devices(value: Any) -> bool:
 
 def difference(found: Any, expected: Any, close: Any) -> str:
     """In words, the first difference of two observed results, arrays on several devices among them; "" when none."""
-    return _difference(found, expected, close, "it")
+    return _difference(found, expected, close, "")
 
 
-def _difference(found: Any, expected: Any, close: Any, name: str) -> str:
+def _difference(found: Any, expected: Any, close: Any, where: str) -> str:
+    """`where` is the way to this part of the result, such as [1][0]."""
+    name = f"entry {where} of the result" if where else "it"
     if isinstance(expected, Mapping) and HELD in expected:
         return _array_difference(found, expected[HELD], close, name)
     if isinstance(expected, Mapping):
         if not isinstance(found, Mapping) or HELD in found or found.keys() != expected.keys():
             return f"{name} should be a dict with the keys {', '.join(expected)}; it is {_kind(found)}."
-        return _first(_difference(found[k], v, close, f"{name}[{k!r}]") for k, v in expected.items())
+        return _first(_difference(found[k], v, close, f"{where}[{k!r}]") for k, v in expected.items())
     if isinstance(expected, (list, tuple)):
         if not isinstance(found, (list, tuple)) or len(found) != len(expected):
             return f"{name} should be {_kind(expected)}; it is {_kind(found)}."
         return _first(
-            _difference(f, e, close, f"{name}[{k}]") for k, (f, e) in enumerate(zip(found, expected, strict=True))
+            _difference(f, e, close, f"{where}[{k}]") for k, (f, e) in enumerate(zip(found, expected, strict=True))
         )
     plain_enough = not isinstance(found, (Mapping, list, tuple, str)) and not isinstance(expected, str)
     if found is expected or (close(found, expected) if plain_enough else found == expected):

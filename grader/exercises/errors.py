@@ -184,10 +184,17 @@ def stopped(problem: Problem) -> str:
     """What went wrong, as Python says it."""
     if problem.kind == "refused" or not problem.error:
         return problem.message or "There is no answer."
-    first = _theirs(next(iter(problem.message.strip().splitlines()), ""))
+    first = _theirs(_first(problem.message))
     given = re.search(r"^Invoked with types: (.*)", problem.message, re.MULTILINE)
-    what = f": {first[:400]}{f' Given: {given[1]}.' if given else ''}" if first else ", without a text."
+    what = f": {first[:600]}{f' Given: {given[1]}.' if given else ''}" if first else ", without a text."
     return f"It stops with {problem.error}{what}"
+
+
+def _first(message: str) -> str:
+    """A message's first line; where that is a heading of shard_map's, also the line that says which spec it means."""
+    first, *rest = message.strip().splitlines() or [""]
+    which = next((line for line in rest if re.match(r"(\* )?out_specs\S* is ", line)), "")
+    return f"{first} {which.removeprefix('* ')}" if first.endswith(":") and which else first
 
 
 def _theirs(message: str) -> str:

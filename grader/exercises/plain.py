@@ -51,8 +51,17 @@ def plain(value: Any) -> Any:
     if array.dtype.itemsize > 8 and array.dtype.kind in "fc":  # a precision that other machines may not have
         array = array.astype(np.float64 if array.dtype.kind == "f" else np.complex128)
     if array.dtype.kind not in "biufc":
-        raise Refused(f"The answer holds a {type(value).__name__}, which is neither a number, text nor array.")
+        raise Refused(_no_answer(value, array))
     return array
+
+
+def _no_answer(value: Any, array: np.ndarray) -> str:
+    """Why a value cannot be compared, and what would do."""
+    if isinstance(next(iter(array.flat), None), jax.Device):
+        return "The answer holds devices themselves. Give their ids instead, which are numbers: `device.id`."
+    if isinstance(value, np.ndarray):
+        return f"The answer holds an array of {array.dtype}, not of numbers. Lists may hold text, arrays may not."
+    return f"The answer holds a {type(value).__name__}, which is neither a number, text nor array."
 
 
 def _not_made(aval: jax.ShapeDtypeStruct) -> dict[str, Any]:

@@ -13,7 +13,10 @@ from grader.judging.behaviour import Execution
 from grader.programs.program import Program
 from grader.programs.variants import in_jax
 
-NO_POINTS = "The program does no more than the bare formula, without a word about devices. That earns no points yet."
+NO_POINTS = (
+    "So far the program does no more than the formula does where nothing is said of devices, so this earns no "
+    "points yet."
+)
 
 
 @functools.lru_cache(maxsize=256)

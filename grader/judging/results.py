@@ -144,8 +144,8 @@ def layout(run: Execution, expected: Expected) -> Miss | None:
         if not result.as_asked:
             picture = blocks(whole.shape, spec, run.case.mesh)
             return Miss(
-                f"{_named(run.case, place)} has the right values, but does not lie as it should: "
-                f"{spelled(spec)} was wanted, {picture.entries} entries on each device; yours lies "
+                f"{_named(run.case, place)} has the right values, but is not laid out as it should be: "
+                f"{spelled(spec)} was wanted, {picture.entries} entries on each device; yours is laid out as "
                 f"{result.layout}, {result.blocks.entries} on each.",
                 *_pictures(run, expected, k),
             )

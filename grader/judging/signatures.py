@@ -85,7 +85,8 @@ def _copies_differ(seen: Compared) -> str:
             return (
                 f"Devices {one} and {other} hold copies of the same block, or so the layout says, and their copies "
                 "differ. out_specs promised that all devices along an axis come to the same, and with "
-                "`check_vma=False` nobody looked. Which collective would make it true?"
+                "`check_vma=False` nobody looked. Is a collective missing, or does each device put what it receives in "
+                "another place?"
             )
     return ""
 

@@ -128,9 +128,9 @@ def lay(value, mesh, *spec):
         (
             [lay(V, FRONT, "x"), lay(V, FRONT, "x")],
             [lay(V, FRONT, "x"), lay(V, REAR, "x")],
-            "it[1] should lie on devices 4, 5, 6, 7; it lies on devices 0, 1, 2, 3.",
+            "entry [1] of the result should lie on devices 4, 5, 6, 7; it lies on devices 0, 1, 2, 3.",
         ),
-        ({"y": lay(V, FRONT), "n": 2}, {"y": lay(V, FRONT), "n": 3}, "it['n'] should be 3; it is 2."),
+        ({"y": lay(V, FRONT), "n": 2}, {"y": lay(V, FRONT), "n": 3}, "entry ['n'] of the result should be 3; it is 2."),
         ({"y": lay(V, FRONT)}, {"z": lay(V, FRONT)}, "it should be a dict with the keys z; it is a dict."),
     ],
 )

@@ -162,6 +162,17 @@ def test_what_is_handed_on_is_told_and_the_place_in_our_files_is_not():
     assert words.endswith("wrong types: Given: int, NoneType.")
 
 
+def test_which_of_the_out_specs_is_meant_is_told_with_the_heading():
+    with pytest.raises(ValueError) as raised:
+        mapped(lambda a: a.sum(), P("x"), P("x"))
+    words = stopped(Problem("error", "ValueError", str(raised.value)))
+    assert "the function: out_specs is P('x',) which has length 1" in words
+    with pytest.raises(ValueError) as raised:
+        mapped(lambda a: a, P("x"), P())
+    words = stopped(Problem("error", "ValueError", str(raised.value)))
+    assert "given the mesh: out_specs is P() which implies" in words
+
+
 def test_the_line_of_the_cell_is_told():
     space = {}
     define(

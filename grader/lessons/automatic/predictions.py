@@ -268,6 +268,28 @@ def ran_along_a_cut_dimension(operation):
 
 
 @predict_moves.mistake
+def took_a_running_sum_for_a_sum(operation):
+    """An all_reduce gives everybody the same total. In a running sum each device goes on from a total of its own, that
+    of the rows above. This compiler has no plan for that: it first makes whole, on every device, the dimension that
+    the running sum goes along. Which collective does that?"""
+    return _at(operation, {"v.cumsum(0)": "all_reduce"})
+
+
+@predict_moves.mistake
+def passed_totals_on(operation):
+    """To pass totals on from device to device would do, if you wrote the program. This compiler does not find it: it
+    first makes whole, on every device, the dimension that the running sum goes along. Which collective does that?"""
+    return _at(operation, {"v.cumsum(0)": "collective_permute"})
+
+
+@predict_moves.mistake
+def cut_the_columns_for_a_while(operation):
+    """To cut the columns instead would do: then each device runs down whole columns. This compiler does not do so: it
+    brings *all* of v to every device. Which collective does that?"""
+    return _at(operation, {"v.cumsum(0)": "all_to_all"})
+
+
+@predict_moves.mistake
 def rows_times_what(operation):
     """A device has rows of the left operand. For its rows of the product it needs *all* of the right operand,
     and holds two rows of it."""

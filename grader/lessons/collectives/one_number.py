@@ -211,6 +211,31 @@ def forgot_to_add_the_maximum(x, *, mesh):
 
 
 @global_logsumexp.mistake
+def took_off_one_maximum_for_all_rows(x, *, mesh):
+    """One number was taken off *all* rows, the largest entry of the whole array. In a row whose entries are much
+    smaller every exp becomes zero, and log(0) is -inf. Each row has a largest entry of its own: what does `axis=1`
+    do?"""
+
+    def body(x):
+        largest = lax.pmax(x.max(), "x")
+        return largest + jnp.log(lax.psum(jnp.exp(x - largest).sum(axis=1), "x"))
+
+    return device_map(body, mesh, COLUMNS, P())(x)
+
+
+@global_logsumexp.mistake
+def added_the_rows_up_too(x, *, mesh):
+    """The sum runs over all rows together, so every row got the logarithm of the same sum. Each row has a sum of its
+    own: along which dimension does it run?"""
+
+    def body(x):
+        largest = lax.pmax(x.max(axis=1), "x")
+        return largest + jnp.log(lax.psum(jnp.exp(x - largest[:, None]).sum(), "x"))
+
+    return device_map(body, mesh, COLUMNS, P())(x)
+
+
+@global_logsumexp.mistake
 def only_its_own_columns(x, *, mesh, check_vma=False):
     """That is the logsumexp of each device's own columns: nothing was sent. Which two numbers must the devices
     share for each row?"""

@@ -157,6 +157,34 @@ def shifted_the_other_way(key):
 
 
 @which_collective.mistake
+def gave_no_direction(key):
+    """`ppermute` alone is none of the words to choose from. Write `ppermute +1` or `ppermute -1`, if you mean that
+    every block went on to a neighbour."""
+    return "ppermute"
+
+
+@which_collective.mistake
+def named_no_axis(key):
+    """This mesh has two axes, and a collective runs over one of them. Write over which, as in `psum over x`."""
+    name, mesh, _, _ = KEYS[key]
+    return name if mesh is GRID else None
+
+
+@which_collective.mistake
+def averaged_for_added(key):
+    """A pmean divides the sums by the number of devices. Add up the first numbers of all devices:
+    does that sum stand there now, or a part of it?"""
+    return _taken(key, "psum", "pmean")
+
+
+@which_collective.mistake
+def stacked_for_exchanged(key):
+    """After an all_gather every device holds *all* the blocks. Here each holds one piece of every block, and so as
+    many numbers as before."""
+    return {"E": "all_gather"}.get(key)
+
+
+@which_collective.mistake
 def saw_a_broadcast(key):
     """A broadcast would bring one device's block to all. Look at more than one device, before and after: whose
     numbers are there? (JAX has no broadcast of its own; you would write it with the others.)"""
@@ -472,6 +500,32 @@ def gathered_to_sum(situation):
     """It would do, followed by a sum on every device. One collective adds on the way, and sends less on more than
     two devices."""
     return _instead(situation, "psum", "all_gather")
+
+
+@choose_collective.mistake
+def gathered_for_a_neighbour(situation):
+    """It would do, and every device would receive the blocks of all to use one of them. Only a neighbour's block is
+    needed: who sends to whom can be said in pairs."""
+    return _instead(situation, "ppermute", "all_gather")
+
+
+@choose_collective.mistake
+def gathered_to_compare(situation):
+    """It would do, followed by a maximum on every device. One collective compares on the way: which?"""
+    return _instead(situation, "pmax", "all_gather")
+
+
+@choose_collective.mistake
+def averaged_to_sum(situation):
+    """A pmean divides by the number of devices. The gradients are to be added up: which collective adds, and leaves it
+    at that?"""
+    return _instead(situation, "psum", "pmean")
+
+
+@choose_collective.mistake
+def passed_on_to_exchange(situation):
+    """A ppermute sends *one* whole block to *one* device. Here each device has something for every other one."""
+    return _instead(situation, "all_to_all", "ppermute")
 
 
 @choose_collective.mistake

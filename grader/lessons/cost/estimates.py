@@ -171,6 +171,21 @@ def one_axis_for_all(row):
 
 
 @rooflines.mistake
+def multiplied_by_the_axes(row):
+    """The number of axes was put on the wrong side. More axes mean more links, so the same bytes take less time. Does a
+    device then need more tokens to keep busy, or fewer, and may more devices share the work, or fewer?"""
+    axes = {"one": 1, "two": 2, "three": 3}[row.split()[-2]]
+    return _tokens(row, axes**2) if axes > 1 else None
+
+
+@rooflines.mistake
+def both_passes_together(row):
+    """That is where *both* passes together take as long as the gradients travel. The question is about the backward
+    pass alone, which has two thirds of the FLOPs. Does it need more tokens for the same bytes, or fewer?"""
+    return _bound(row) * 2 / 3 if row.startswith("tokens") else None
+
+
+@rooflines.mistake
 def hidden_size_left_out(row):
     """That is C/W, the FLOPs that go by while one byte is sent. It is F/Y that has to be larger: how many devices
     may share F then?"""

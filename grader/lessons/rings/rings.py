@@ -177,6 +177,23 @@ def counted_the_other_way(x, *, mesh):
 
 
 @ring_all_gather.mistake
+def counted_the_first_arrival_as_none(x, *, mesh):
+    """Each block was written one place too far. What arrives first was written over the device's own block; but after
+    the first ppermute a device holds the block of the device *before* it. With which k does that one count, and so
+    from where does your loop have to count?"""
+    n = mesh.shape["x"]
+
+    def body(block):
+        whole = jnp.zeros((n, *block.shape), block.dtype).at[_me()].set(block)
+        for k in range(n - 1):
+            block = _pass(block, n)
+            whole = whole.at[(_me() - k) % n].set(block)
+        return whole.reshape(-1, block.shape[1])
+
+    return on_ring(body, x, mesh, ROW, P())
+
+
+@ring_all_gather.mistake
 def one_step_too_few(x, *, mesh):
     """One block is missing on every device, and its place holds zeros. A device begins with one block; how many
     must still arrive?"""
@@ -290,6 +307,38 @@ def added_before_the_send(x, *, mesh):
         total = jnp.zeros_like(part(0))
         for k in range(1, n):
             total = _pass(total + part(_me() - k), n)
+        return total
+
+    return on_ring(body, x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
+def added_the_part_of_the_turn_before(x, *, mesh):
+    """A sum was begun for one part, and terms of another part were added to it. What has arrived after k steps began k
+    devices before. With which part does a device begin, and so which part is the one that has arrived?"""
+    n = mesh.shape["x"]
+
+    def body(row):
+        part = _parts(row, n)
+        total = part(_me() - 1)
+        for k in range(1, n):
+            total = _pass(total, n) + part(_me() - k)
+        return total
+
+    return on_ring(body, x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
+def added_first_and_then_sent(x, *, mesh):
+    """In each step the device added a part of its own and sent the sum on afterwards. So it added to the part that was
+    still there, not to the one that arrives, and the last to receive a sum adds nothing. Which comes first?"""
+    n = mesh.shape["x"]
+
+    def body(row):
+        part = _parts(row, n)
+        total = part(_me() - 1)
+        for k in range(1, n):
+            total = _pass(total + part(_me() - 1 - k), n)
         return total
 
     return on_ring(body, x, mesh, ROW, P("x"))

@@ -366,15 +366,19 @@ def _(draw):
     return Case({"x": draw.array(mesh["x"], length, spec=ROW)}, mesh, ROW, limits=[Turns({"all_reduce": 1})])
 
 
-def _chosen(body, x, mesh):
-    return on_ring(body, x, mesh, ROW, ROW)
+def _chosen(body, x, mesh, check_vma=False):
+    return jax.shard_map(body, mesh=mesh, in_specs=ROW, out_specs=ROW, check_vma=check_vma)(x)
 
 
 @sum_for_some.mistake
-def psum_in_a_branch(x, *, mesh):
+def psum_in_a_branch(x, *, mesh, check_vma=False):
     """Those with an odd number never come to the psum. All of them have to call it, also those that do not keep the
     sum. `jnp.where` computes both values and picks one."""
-    return _chosen(lambda row: lax.cond(me() % 2 == 0, lambda r: lax.psum(r, "x"), lambda r: r, row), x, mesh)
+
+    def body(row):
+        return lax.cond(me() % 2 == 0, lambda r: lax.psum(r, "x"), lambda r: r, row)
+
+    return _chosen(body, x, mesh, check_vma)
 
 
 @sum_for_some.mistake

@@ -103,14 +103,22 @@ def never_divided(x, *, mesh):
 
 
 @global_mean.mistake
-def counted_copies_too(x, *, mesh, check_vma=False):
+def counted_copies_too(x, *, mesh):
     """The sum also runs along y, where the devices hold copies of the same block: each copy was counted. Along
     which axis do the blocks differ?"""
 
     def body(block):
         return lax.psum(block.sum(), ("x", "y")) / (block.size * mesh.shape["x"])
 
-    return device_map(body, mesh, P("x"), P(), check_vma)(x)
+    return device_map(body, mesh, P("x"), P())(x)
+
+
+@global_mean.mistake
+def ran_along_the_copies(x, *, mesh, check_vma=False):
+    """The collective also runs along y, where the devices hold copies of the same block. A sum would count each copy.
+    A mean comes to the same, but sends more than it has to, and JAX's check refuses either: along y there is nothing
+    to bring together. Along which axis do the blocks differ?"""
+    return device_map(lambda block: lax.pmean(block.mean(), ("x", "y")), mesh, P("x"), P(), check_vma)(x)
 
 
 @global_mean.mistake
@@ -212,6 +220,20 @@ def added_along_both(x, *, mesh, check_vma=False):
 
 
 @column_sums.mistake
+def summed_each_row(x, *, mesh, check_vma=False):
+    """Each row was summed, and its sum has one entry for every row of the block. What was asked for is one sum for
+    each *column*: along which dimension of the block does that run?"""
+    return device_map(lambda block: lax.psum(block.sum(axis=1), "x"), mesh, GRID, P("y"), check_vma)(x)
+
+
+@column_sums.mistake
+def summed_the_rows(x, *, mesh, check_vma=False):
+    """These are the sums of the *rows*, one for each row, and they are right. One sum for each column was asked for.
+    Over which dimension does that run, and which axis cuts it?"""
+    return device_map(lambda block: lax.psum(block.sum(axis=1), "y"), mesh, GRID, P("x"), check_vma)(x)
+
+
+@column_sums.mistake
 def averaged_columns(x, *, mesh):
     """The devices' sums were averaged. They are terms of one sum: which collective adds without dividing?"""
     return device_map(lambda block: lax.pmean(block.sum(axis=0), "x"), mesh, GRID, P("y"))(x)
@@ -267,6 +289,13 @@ def blocks_in_swapped_places(x, *, mesh):
     """The axes of out_specs are swapped: rows from devices along x stand side by side, columns from y one under
     the other. The blocks are where they were; name the axes as in_specs do."""
     return device_map(lambda block: block.sum(axis=0, keepdims=True), mesh, GRID, P("y", "x"))(x)
+
+
+@block_sums.mistake
+def cut_one_dimension_over_both(x, *, mesh):
+    """All the blocks stand one under the other: a tuple in a spec cuts *one* dimension over both axes. Blocks from
+    devices along y hold other columns, and belong side by side. Which entry of the spec lays columns?"""
+    return device_map(lambda block: block.sum(axis=0, keepdims=True), mesh, GRID, P(("x", "y")))(x)
 
 
 # A loop whose carry starts as the same everywhere, and then differs.

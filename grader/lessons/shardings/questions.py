@@ -120,7 +120,15 @@ draw_it.rows(DRAWN, argument="spec")
 def gave_copies_other_columns(spec):
     """You cut a dimension that the spec leaves whole. Devices that differ only along an axis that is not named hold
     *copies* of one block: several numbers stand in it."""
-    return {"P('x')": [[0, 1], [2, 3], [4, 5], [6, 7]], "P(None, 'y')": [[0, 1], [2, 3], [4, 5], [6, 7]]}.get(spec)
+    return [[0, 1], [2, 3], [4, 5], [6, 7]] if spec == "P(None, 'y')" else None
+
+
+@draw_it.mistake
+def forgot_the_brackets_of_a_row(spec):
+    """As it stands, each inner bracket is a *row of blocks*, with one device in each block. Along the axis that the
+    spec does not name devices hold copies of one block, so several numbers stand in it. If your brackets were meant as
+    blocks, put one more pair around each row of them: a picture is a list of rows, and a row is a list of blocks."""
+    return {"P('x')": [[0, 1], [2, 3], [4, 5], [6, 7]], "P(None, 'y')": [[0, 2, 4, 6], [1, 3, 5, 7]]}.get(spec)
 
 
 @draw_it.mistake
@@ -168,6 +176,13 @@ def read_the_tuple_backwards(spec):
     """The blocks are right and stand in another order. The axes of a tuple count like digits: neighbouring blocks
     differ along the *last* axis named."""
     return {"P(('x', 'y'))": [[k] for k in (0, 2, 4, 6, 1, 3, 5, 7)], "P(None, ('y', 'x'))": [list(range(8))]}.get(spec)
+
+
+@draw_it.mistake
+def listed_blocks_by_device(spec):
+    """These are the *blocks*, in the order of the devices: device 0 holds block 0, device 1 holds block 4. The picture
+    is asked for the other way round, the devices in the order of the blocks: who holds block 1?"""
+    return [[0, 4, 1, 5, 2, 6, 3, 7]] if spec == "P(None, ('y', 'x'))" else None
 
 
 # How much memory that is.
