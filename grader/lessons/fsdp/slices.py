@@ -74,6 +74,20 @@ def whole_gradients_between_slices(params, x, y, *, mesh):
 
 
 @hybrid.mistake
+def averaged_what_was_added(params, x, y, *, mesh):
+    """The gradients are too large by the number of slices, though a mean over `slice` was taken. It changed nothing:
+    JAX had added them up before, because the shares do not vary over `slice`, and the mean of equal numbers is that
+    number. (And it added up whole gradients, ahead of the reduce_scatter.) In which type do the shares have to enter,
+    so that the mean is left to you?"""
+
+    def body(p, x, y):
+        found = jax.value_and_grad(lambda p: averaged(loss(gathered(p), x, y)))(p)
+        return averaged(found, "slice")
+
+    return _hybrid(params, x, y, mesh, body, True)
+
+
+@hybrid.mistake
 def slices_never_meet(params, x, y, *, mesh):
     """Inside of each slice all is well, but the slices never meet: each has the gradient of its own examples, and after
     a step they have different weights. Which sum is missing, and over which axis?"""

@@ -111,6 +111,14 @@ def sum_in_place_of_the_mean(weights, x, *, mesh):
 
 
 @pp_dp.mistake
+def averaged_what_was_added(weights, x, *, mesh):
+    """The gradients are too large by the number of copies, though a mean over `data` was taken. It changed nothing:
+    JAX had added them up before, because the weights do not vary over `data`, and the mean of equal numbers is that
+    number. Make the weights *varying* over `data` before they are differentiated; then the mean is left to you."""
+    return _both_axes(weights, x, mesh, copies=False)
+
+
+@pp_dp.mistake
 def never_reduced(weights, x, *, mesh):
     """The copies of a stage have different gradients, each from its own examples. Nothing adds them up, and after one
     step the copies are no copies any more."""
