@@ -73,20 +73,25 @@ def _combined(x, weights, results, kept):
     return x + (weights.reshape(-1, 1) * results).reshape(*weights.shape, -1).sum(axis=1)
 
 
-def _lost(kept):
-    return (~kept).sum(dtype=jnp.int32)[None]
+def _lost(slot, capacity):
+    return (slot >= capacity).sum(dtype=jnp.int32)[None]
 
 
-def _device(n, capacity, *, count=_running, visit=_visited, read=_read, combine=_combined, dropped=_lost):
+def _rows(x, k):
+    """The token of each choice."""
+    return jnp.repeat(x, k, axis=0)
+
+
+def _device(n, capacity, *, rows=_rows, count=_running, visit=_visited, read=_read, combine=_combined, dropped=_lost):
     """The program of one device, in the steps that may go wrong."""
 
     def body(x, weights, experts, w_in, w_out):
         choice = experts.reshape(-1)
         slot = count(choice, n)
         kept = slot < capacity
-        buffer = jnp.zeros((n, capacity, x.shape[1])).at[choice, slot].set(jnp.repeat(x, experts.shape[1], axis=0))
+        buffer = jnp.zeros((n, capacity, x.shape[1])).at[choice, slot].set(rows(x, experts.shape[1]))
         results = read(visit(buffer, w_in, w_out), choice, slot)
-        return combine(x, weights, results, kept), dropped(kept)
+        return combine(x, weights, results, kept), dropped(slot, capacity)
 
     return body
 
@@ -201,15 +206,42 @@ def results_not_weighed(x, weights, experts, w_in, w_out, capacity, *, mesh):
 def counted_the_kept(x, weights, experts, w_in, w_out, capacity, *, mesh):
     """The layer is right. The second result counts the choices that were *kept*; asked for are those that were
     dropped."""
-    dropped = lambda kept: kept.sum(dtype=jnp.int32)[None]  # noqa: E731
+    dropped = lambda slot, capacity: (slot < capacity).sum(dtype=jnp.int32)[None]  # noqa: E731
     return _run(x, weights, experts, w_in, w_out, capacity, mesh, dropped=dropped)
+
+
+@moe_all_to_all.mistake
+def slot_beyond_the_last_not_counted(x, weights, experts, w_in, w_out, capacity, *, mesh):
+    """The layer is right. The second result leaves out those whose slot is `capacity`: the slots of a buffer are 0 to
+    capacity − 1, so they were dropped too."""
+    dropped = lambda slot, capacity: _lost(slot, capacity + 1)  # noqa: E731
+    return _run(x, weights, experts, w_in, w_out, capacity, mesh, dropped=dropped)
+
+
+@moe_all_to_all.mistake
+def tokens_tiled(x, weights, experts, w_in, w_out, capacity, *, mesh):
+    """Tokens went to experts that others had chosen. `experts.reshape(-1)` has the k choices of token 0 first, then
+    those of token 1; the rows stood as all tokens once, then all once more, which is what `jnp.tile` makes. Which
+    function repeats each row k times before the next one comes?"""
+    return _run(x, weights, experts, w_in, w_out, capacity, mesh, rows=lambda x, k: jnp.tile(x, (k, 1)))
+
+
+def _by_columns(choice, n):
+    return _running(choice.reshape(-1, K).T.reshape(-1), n).reshape(K, -1).T.reshape(-1)
+
+
+@moe_all_to_all.mistake
+def first_choices_before_second(x, weights, experts, w_in, w_out, capacity, *, mesh):
+    """The choices were read column by column: every token's first choice gets a slot before any token's second, so
+    others are dropped than by the order of the rows. In which order does `experts.reshape(-1)` read them?"""
+    return _run(x, weights, experts, w_in, w_out, capacity, mesh, count=_by_columns)
 
 
 @moe_all_to_all.mistake
 def one_total_everywhere(x, weights, experts, w_in, w_out, capacity, *, mesh):
     """The layer is right, and the dropped choices were added up over the devices. That is one more collective. Let each
     device report its own number, in an array that lies over the axis `expert`."""
-    dropped = lambda kept: lax.psum(_lost(kept), "expert")  # noqa: E731
+    dropped = lambda slot, capacity: lax.psum(_lost(slot, capacity), "expert")  # noqa: E731
     return _run(x, weights, experts, w_in, w_out, capacity, mesh, dropped=dropped)
 
 

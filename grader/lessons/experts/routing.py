@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, Draw, Exercise
 from grader.lessons.experts.tokens import drawn_choices
 
 # The k experts that a token likes best, and with which weights.
@@ -24,12 +24,18 @@ def _route(x, router, k):
 route = Exercise("route", points=3, form="function", reference=_route)
 
 
+def _fine(draw: Draw, *shape: int, bits: int):
+    """Values of about one with so many bits more than a whole number has: float32 adds up their products without any
+    rounding, so ties stay ties, and bfloat16 cannot hold them."""
+    return (draw.values(*shape) + draw.values(*shape) / 2**bits) / 8
+
+
 @route.cases
 def _(draw):
     for tokens, width, experts, k in ((7, 12, 6, 2), (6, 6, 6, 2), (9, 20, 8, 3)):
-        router = draw.values(width, experts) / 8
+        router = _fine(draw, width, experts, bits=6)
         router[:, experts - 2] = router[:, 1]  # two experts that always tie
-        yield Case({"x": draw.values(tokens, width) / 8, "router": router, "k": k})
+        yield Case({"x": _fine(draw, tokens, width, bits=5), "router": router, "k": k})
 
 
 def _weighed(x, router, k, scores=None, choose=jax.lax.top_k, weigh=jax.nn.softmax):
@@ -67,6 +73,22 @@ def router_in_bfloat16(x, router, k):
     type should it compute?"""
     scores = jnp.asarray(x, jnp.bfloat16) @ jnp.asarray(router, jnp.bfloat16)
     return _weighed(x, router, k, scores.astype(jnp.float32))
+
+
+@route.mistake
+def factors_in_bfloat16(x, router, k):
+    """x and the router were rounded to bfloat16 before they were multiplied, which keeps eight significant bits of each
+    number. That the sums were made in float32 does not bring the others back. In which type should both *enter* the
+    product?"""
+    rounded = (np.asarray(jnp.asarray(one, jnp.bfloat16), np.float32) for one in (x, router))
+    return _weighed(x, router, k, _scores(*rounded))
+
+
+@route.mistake
+def logits_rounded(x, router, k):
+    """The product was made in float32, and its result rounded to bfloat16, which keeps eight significant bits: logits
+    of 20.08 and 20.1 become equal. Which type should the logits keep?"""
+    return _weighed(x, router, k, _scores(x, router).astype(jnp.bfloat16).astype(jnp.float32))
 
 
 def _last_first(scores, k):

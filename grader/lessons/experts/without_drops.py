@@ -50,15 +50,31 @@ def _home(sorted_results, order):
     return jnp.zeros_like(sorted_results).at[order].set(sorted_results)
 
 
+def _rows(x, order):
+    """The token of each choice, in this order."""
+    return jnp.repeat(x, K, axis=0)[order]
+
+
 def _ragged(
-    x, weights, experts, w_in, w_out, *, order=_by_order, sizes=_sizes, home=_home, weigh_sorted=False, added=True
+    x,
+    weights,
+    experts,
+    w_in,
+    w_out,
+    *,
+    order=_by_order,
+    rows=_rows,
+    sizes=_sizes,
+    home=_home,
+    weigh_sorted=False,
+    added=True,
 ):
     """Sort the choices, multiply by groups, and bring them home."""
     choice, weight = jnp.asarray(experts).reshape(-1), jnp.asarray(weights).reshape(-1, 1)
     by = order(choice)
     groups = sizes(choice, len(w_in))
-    rows = jnp.repeat(jnp.asarray(x), K, axis=0)[by]
-    results = lax.ragged_dot(jax.nn.relu(lax.ragged_dot(rows, jnp.asarray(w_in), groups)), jnp.asarray(w_out), groups)
+    taken = rows(jnp.asarray(x), by)
+    results = lax.ragged_dot(jax.nn.relu(lax.ragged_dot(taken, jnp.asarray(w_in), groups)), jnp.asarray(w_out), groups)
     results = home(weight * results, by) if weigh_sorted else weight * home(results, by)
     y = results.reshape(len(x), K, -1).sum(axis=1)
     return x + y if added else y
@@ -94,6 +110,21 @@ def unwanted_experts_left_out(x, weights, experts, w_in, w_out):
         return jnp.unique(choice, return_counts=True, size=count, fill_value=count)[1]
 
     return _ragged(x, weights, experts, w_in, w_out, sizes=sizes)
+
+
+@dropless.mistake
+def last_experts_left_out(x, weights, experts, w_in, w_out):
+    """There are fewer sizes than experts: a count without a length ends at the largest number that it finds, and nobody
+    has chosen the last expert. `ragged_dot` wants one size for each expert, 0 among them. How do you tell
+    `jnp.bincount` how many there are?"""
+    return _ragged(x, weights, experts, w_in, w_out, sizes=lambda choice, count: jnp.bincount(choice))
+
+
+@dropless.mistake
+def choice_taken_for_a_token(x, weights, experts, w_in, w_out):
+    """`order` counts choices, and x has a row for each *token*: an index beyond the last row is pushed back to it when
+    JAX reads. Which token has made choice number i, where each makes k?"""
+    return _ragged(x, weights, experts, w_in, w_out, rows=lambda x, order: x[order])
 
 
 @dropless.mistake

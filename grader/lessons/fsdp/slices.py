@@ -74,6 +74,33 @@ def whole_gradients_between_slices(params, x, y, *, mesh):
 
 
 @hybrid.mistake
+def averaged_what_was_added(params, x, y, *, mesh):
+    """The gradients are too large by the number of slices. JAX has added them up already, because the shares do not
+    vary over `slice`; a mean over `slice` behind that changes nothing, as its terms are all the same. (And whole
+    gradients were added up, ahead of the reduce_scatter.) In which type do the shares have to enter, so that the mean
+    is left to you?"""
+
+    def body(p, x, y):
+        found = jax.value_and_grad(lambda p: averaged(loss(gathered(p), x, y)))(p)
+        return averaged(found, "slice")
+
+    return _hybrid(params, x, y, mesh, body, True)
+
+
+@hybrid.mistake
+def added_by_jax(params, x, y, *, mesh):
+    """The gradients are too large by the number of slices. The shares do not vary over `slice`, so JAX has added up
+    the gradients of all slices, and whole ones, ahead of the reduce_scatter. A mean of shares is due: in which type do
+    the shares have to enter, so that it is left to you?"""
+
+    def body(p, x, y):
+        value, gradients = jax.value_and_grad(lambda p: averaged(loss(gathered(p), x, y)))(p)
+        return averaged(value, "slice"), gradients
+
+    return _hybrid(params, x, y, mesh, body, True)
+
+
+@hybrid.mistake
 def slices_never_meet(params, x, y, *, mesh):
     """Inside of each slice all is well, but the slices never meet: each has the gradient of its own examples, and after
     a step they have different weights. Which sum is missing, and over which axis?"""

@@ -88,6 +88,13 @@ def moments_only(row):
 
 
 @zero_table.mistake
+def only_what_is_divided(row):
+    """That is a device's share of what is divided. What the stage leaves whole lies on every device as well: in stage 1
+    gradients and weights, in stage 2 the weights."""
+    return {BYTES.format(1): 12 / DEVICES, BYTES.format(2): 14 / DEVICES}.get(row)
+
+
+@zero_table.mistake
 def weights_first(row):
     """You divided the smallest first. The stages begin with the largest, the optimizer's twelve bytes, and stage 3
     divides everything."""
@@ -111,6 +118,13 @@ def gathered_behind_an_all_reduce(row):
 def counted_collectives(row):
     """You counted collectives, not bytes. An all_reduce sends twice what a reduce_scatter or an all_gather sends."""
     return {SENT.format(1): 2.0, SENT.format(3): 3.0}.get(row)
+
+
+@zero_table.mistake
+def twice_for_two_gathers(row):
+    """The weights are gathered twice, but that does not double what is sent. An all_reduce sends as much as a
+    reduce_scatter and an all_gather together: count stage 0 and stage 3 in these, and then divide."""
+    return believed(row, 2.0, SENT.format(3))
 
 
 @zero_table.mistake

@@ -207,6 +207,23 @@ def sent_home_again(q, k, v, *, mesh):
 
 
 @ring_attention.mistake
+def sent_on_unmet(q, k, v, *, mesh):
+    """The values are right. But the last turn sends keys and values on once more, and nobody multiplies what arrives:
+    n transfers for n − 1. Which block can be merged behind the loop, so that a turn less sends?"""
+    n = mesh.shape["x"]
+
+    def body(q, k, v):
+        def turn(_, carry):
+            total, k, v = carry
+            return merged(total, part(q, k, v)), send(k, n), send(v, n)
+
+        total, *_ = lax.fori_loop(1, n, turn, (part(q, k, v), send(k, n), send(v, n)))
+        return total[2] / total[1]
+
+    return device_map(body, mesh, INS, ROWS)(q, k, v)
+
+
+@ring_attention.mistake
 def sent_first(q, k, v, *, mesh):
     """Values and transfers are right. But a turn first waits for the next block, and then multiplies that one, so that
     nothing runs beside the transfer. In a loop a turn ends before the next begins: what can it multiply at once?"""

@@ -111,6 +111,22 @@ def sum_in_place_of_the_mean(weights, x, *, mesh):
 
 
 @pp_dp.mistake
+def averaged_what_was_added(weights, x, *, mesh):
+    """The gradients are too large by the number of copies. JAX has added them up already, because the weights do not
+    vary over `data`; a mean over `data` behind that changes nothing, as its terms are all the same. Make the weights
+    *varying* over `data` before they are differentiated; then the mean is left to you."""
+    return _both_axes(weights, x, mesh, copies=False)
+
+
+@pp_dp.mistake
+def added_by_jax(weights, x, *, mesh):
+    """The gradients are too large by the number of copies. The weights do not vary over `data`, so JAX has added up
+    the gradients of all copies, in every turn; and a mean is due. Make the weights *varying* over `data` before they
+    are differentiated; then the mean is left to you, once, after the loop."""
+    return _both_axes(weights, x, mesh, copies=False, after=_as_it_is)
+
+
+@pp_dp.mistake
 def never_reduced(weights, x, *, mesh):
     """The copies of a stage have different gradients, each from its own examples. Nothing adds them up, and after one
     step the copies are no copies any more."""

@@ -55,6 +55,8 @@ def _gpipe(
     squeezed: bool = True,
     fed: Callable[..., Any] = lambda me: me == 0,
     empty: float = 0.0,
+    stored: Callable[..., Any] = lambda made, sent: made,
+    round_the_end: bool = False,
 ):
     n, m = mesh.shape["stage"], x.shape[0]
 
@@ -65,10 +67,11 @@ def _gpipe(
         def turn(carry, t):
             h, out = carry
             h = one_layer(w, jnp.where(fed(me), x[jnp.minimum(t, m - 1)], h))
-            k = place(t, n)
+            sent = send_on(h, n, by)
+            k = place(t, n) % m if round_the_end else place(t, n)
             here = (me == n - 1) & (k >= 0) & (k < m)
-            out = jnp.where(here, out.at[jnp.clip(k, 0, m - 1)].set(h), out)
-            return (send_on(h, n, by), out), None
+            out = jnp.where(here, out.at[jnp.clip(k, 0, m - 1)].set(stored(h, sent)), out)
+            return (sent, out), None
 
         start = jnp.full(x.shape[1:], empty), jnp.full(x.shape, empty)
         out = lax.scan(turn, start, jnp.arange(turns(m, n)))[0][1]
@@ -96,6 +99,22 @@ def stored_one_place_off(weights, x, *, mesh):
     """The results stand one place off. With S stages a microbatch moves on S − 1 times: it enters the last stage in
     the turn of its own number plus S − 1."""
     return _gpipe(weights, x, mesh, place=lambda t, n: t - n)
+
+
+@gpipe.mistake
+def first_result_last(weights, x, *, mesh):
+    """The results stand one place too early, and the first one stands last: index −1 is the last place. With S stages
+    a microbatch moves on S − 1 times. In which turn does number 0 leave the last stage, and what has to be taken off
+    that turn to make 0?"""
+    return _gpipe(weights, x, mesh, place=lambda t, n: t - n, round_the_end=True)
+
+
+@gpipe.mistake
+def stored_after_the_send(weights, x, *, mesh):
+    """What is stored has come over the wire: after the ppermute `h` is no longer what this stage has made, but what
+    the stage before it has made. The last stage's own results went to stage 0, which throws them away. When do they
+    have to be stored?"""
+    return _gpipe(weights, x, mesh, stored=lambda made, sent: sent)
 
 
 @gpipe.mistake
@@ -302,6 +321,17 @@ def divided_by_the_padding_too(weights, x, y, real, *, mesh):
     """The errors are those of real examples only, but the sum is divided by the number of all. How many examples has
     it been taken over?"""
     return _gradient(weights, x, y, real, mesh, count=lambda real: real.size)
+
+
+@gpipe_gradient.mistake
+def mean_over_the_entries(weights, x, y, real, *, mesh):
+    """Loss and gradient are D times too small: the squared errors of an example were averaged over its D entries. The
+    error of an example is their *sum*; the mean is taken over the examples alone."""
+
+    def of_means(h, y, real):
+        return jnp.sum(real * jnp.mean((h - y) ** 2, axis=-1))
+
+    return _gradient(weights, x, y, real, mesh, error=of_means)
 
 
 @gpipe_gradient.mistake
