@@ -143,7 +143,7 @@ class ProgramLadder(Ladder):
         if not words or len(alike) == len(given_away):
             return words
         places = list(_expected(self.exercise, self.cases[k]))
-        names = ", ".join(results.named(self.cases[k], places[array]) for array in alike[:MOST_NAMED])
+        names = ", ".join(results.name_in_result(self.cases[k], places[array]) for array in alike[:MOST_NAMED])
         more = f" and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
         return f"Of {names}{more}: {words} What else is wrong does not look like that."
 
