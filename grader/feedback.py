@@ -51,7 +51,7 @@ def plain_card(verdict: Verdict, offer: Offer | None = None) -> str:
     """The verdict in plain text: the marks, the ladder, and what to look at next."""
     lines = [f"{verdict.exercise}: {_points(verdict)}", _ladder(verdict)]
     if not verdict.passed:
-        lines += ["", *(_wrapped(part) for part in _flowing(verdict.words))]
+        lines += ["", _wrapped(verdict.words)]
         lines += ["", *as_text(verdict.ratios), ""] if verdict.ratios else []
         lines += ["", *lines_as_text(verdict), ""] if verdict.lines else []
         lines += [f"In the case: {verdict.where}"] if verdict.where else []
@@ -74,19 +74,14 @@ def _score(score: Score) -> str:
     return f"{told} · The compiler sends less. What does it do that you do not?"
 
 
-def _flowing(words: str) -> list[str]:
-    """The lines of a text. One that is too long to stand as it is flows on into the next, unless that begins a list."""
-    told: list[str] = []
-    for line in words.split("\n"):
-        if told and len(told[-1]) > WIDTH and line and not line.startswith(("- ", " ")):
-            told[-1] += f" {line}"
-        else:
-            told.append(line)
-    return told
+def _wrapped(words: str) -> str:
+    """Paragraphs, and the items of lists in them, each wrapped anew: line breaks of a source mean nothing."""
+    paragraphs = (re.split(r"\n(?=- )", paragraph) for paragraph in re.split(r"\n\s*\n", words))
+    return "\n\n".join("\n".join(map(_filled, parts)) for parts in paragraphs)
 
 
-def _wrapped(paragraph: str) -> str:
-    return textwrap.fill(paragraph, WIDTH, subsequent_indent="  " if paragraph.startswith("- ") else "")
+def _filled(part: str) -> str:
+    return textwrap.fill(" ".join(part.split()), WIDTH, subsequent_indent="  " if part.startswith("- ") else "")
 
 
 def _points(verdict: Verdict) -> str:
@@ -175,7 +170,7 @@ def _line(lead: str, line: Line) -> str:
     before, meant, after = map(html.escape, _in_three(line))
     underlined = f'<u style="text-decoration:underline 2px;text-underline-offset:3px">{meant}</u>' if meant else ""
     return (
-        f"<div>{lead}</div>"
+        f"<div>{as_inline_html(lead)}</div>"
         '<code dir="ltr" style="display:block;unicode-bidi:isolate;white-space:pre;overflow:auto;'
         f'padding:.15em .5em">{before}{underlined}{after}</code>'
     )
@@ -191,10 +186,16 @@ def _leads(verdict: Verdict) -> list[str]:
     """What is said of each line before it is shown."""
     most = bool(verdict.blamed and verdict.blamed.most)
     return [
-        ("Most of it is sent in" if most else "In") + f" your cell, line {line.number}"
+        ("Most of it is sent in" if most else "In") + f" {_place(line)}"
         f"{', on the way back of its gradient' if line.backward else ''}:"
         for line in verdict.lines
     ]
+
+
+def _place(line: Line) -> str:
+    if not line.function.isidentifier():  # a lambda, or no function at all
+        return f"your cell, line {line.number}"
+    return f"`{line.function}`, line {line.number} of your cell"
 
 
 def lines_as_text(verdict: Verdict) -> list[str]:

@@ -112,16 +112,33 @@ def test_a_students_line_is_shown_as_letters_and_nothing_else():
         assert "z" * LONGEST_LINE not in card and len(plain) < 600
 
 
+def test_a_paragraph_is_wrapped_once():
+    """Its own line breaks, where a docstring has them, would leave lines of a word or two."""
+    wordy = verdict("A word " * 11 + "that\nis as it is, and\nends.\n\n- one\n  two\n- three\n\nThe rest.")
+    told = feedback.plain_card(wordy).splitlines()[3:]
+    assert told == ["A word " * 11 + "that is as it", "is, and ends.", "", "- one two", "- three", "", "The rest."]
+
+
+def test_a_line_that_is_in_no_named_function_is_one_of_the_cell():
+    for function in ("", "<lambda>", "<b>x"):
+        lined = verdict("Wrong.", lines=(Line(7, "f(a)", 0, 4, function=function),))
+        assert "In your cell, line 7:" in feedback.plain_card(lined) and "<b>x" not in feedback.card(lined)
+
+
 def test_lines_come_into_a_card_that_is_drawn_already():
     blamed = Blamed(0, (0,), ("all_reduce",), most=True)
     bare, lined = verdict("Wrong.", blamed=blamed), verdict("Wrong.", blamed=blamed, lines=LINES)
     assert feedback.with_lines_shown(feedback.card(bare), lined) == feedback.card(lined)
-    assert "cell, line" not in feedback.card(bare)
+    assert "of your cell" not in feedback.card(bare)
     told = feedback.plain_card(lined).splitlines()
-    assert told[5:8] == ["Most of it is sent in your cell, line 7:", f"    {LINES[0].text}", " " * 12 + "^" * 23]
+    assert told[5:8] == [
+        "Most of it is sent in `total_of`, line 7 of your cell:",
+        f"    {LINES[0].text}",
+        " " * 12 + "^" * 23,
+    ]
 
 
-LINES = (Line(7, 'total = jax.lax.psum(part, "y")', 8, 31),)
+LINES = (Line(7, 'total = jax.lax.psum(part, "y")', 8, 31, function="total_of"),)
 HALVES = [blocks((4, 2), P("x"), {"x": 4}, value=np.full((4, 2), value)) for value in (1, 2)]
 WRONG = "The parts are not added up:\n- Which `psum` is missing?\n- Is it `x < y`?"
 CARDS = {

@@ -76,9 +76,10 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         r"inferred to be possibly varying over|can't be statically inferred|replicat\w+ over mesh ax|"
         r"out_specs .*(is|are) (implicitly )?replicated",
         "out_specs promise that all devices along an axis hold the same block, and JAX cannot see why they would. "
-        "Either a collective over that axis is missing, or the result really differs and out_specs should name the "
-        "axis. (An all_gather's result counts as varying: give `to='invarying'` where your JAX has it, or "
-        "`check_vma=False` once you are sure.)",
+        "Which output is it, and along which axis may it differ from device to device? Either a collective over that "
+        "axis is missing, or the output is meant to differ, and out_specs should name the axis. (An all_gather's "
+        "result counts as varying although it is the same everywhere: where your JAX has it, `to='invarying'` says "
+        "so.) Leave the check on: it has found what would come out wrong without a word.",
     ),
     (
         "TypeError|ValueError",

@@ -14,10 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeGuard, cast
 
-import jax
-
-from grader.arrays.laid import holds_arrays
-from grader.arrays.meshes import spelled
 from grader.exercises.answers import Answer, Problem, Script
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
@@ -27,6 +23,7 @@ from grader.judging import together
 from grader.judging.behaviour import Execution
 from grader.judging.both import BOTH, Shown, pair_that_explains, shown_in
 from grader.judging.compilations import Compilation, run_or_compile
+from grader.judging.describing import describe
 from grader.judging.miss import Miss, unanswered
 from grader.judging.nothing import NO_POINTS
 from grader.judging.repaired import repair_words
@@ -248,16 +245,3 @@ def _gist(problem: Problem) -> tuple[str, str, tuple[str, ...]]:
     first = problem.message.strip().splitlines()[0] if problem.message.strip() else ""
     names = r"<[^>]*>|at \S+:\d+|function \S+|\w+ at |argument \S+ of .+? with"
     return problem.error, re.sub(names, "·", first), problem.operands
-
-
-def describe(case: Case) -> str:
-    """A case in one line: the mesh, every array's shape and layout, and what else is given."""
-    mesh = " × ".join(f"{name}={size}" for name, size in case.mesh.items())
-    arrays = [
-        f"{name}{jax.tree_util.keystr(path)}: {'×'.join(map(str, a.value.shape))} {spelled(a.spec)}"
-        for name, argument in case.arguments.items()
-        if holds_arrays(argument)
-        for path, a in jax.tree.leaves_with_path(argument)
-    ]
-    others = [f"{name}={a!r}" for name, a in case.arguments.items() if not holds_arrays(a)]
-    return "; ".join(filter(None, [f"mesh {mesh}" if mesh else "", *arrays, *others]))

@@ -35,6 +35,8 @@ from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
 from grader.programs.structure import Collective, Structure, times
 
+MOST_NAMED = 4  # arrays of which a signature speaks
+
 
 class ProgramLadder(Ladder):
     """The values are worth a half, what they cost the rest."""
@@ -115,17 +117,35 @@ class ProgramLadder(Ladder):
         return Score(par(self.cases), yours, compilers_bytes(self.exercise, self.cases))
 
     def signature(self, check: str, k: int) -> str:
-        """What the first wrong array of the result gives away; else, on which mesh all was well."""
+        """What the wrong arrays of the result give away; else, on which mesh all was well."""
         if check == "values":
-            array, elsewhere = self._first_wrong(k), next(iter(self.witnesses(k)), k)
+            elsewhere = next(iter(self.witnesses(k)), k)
             if words := otherwise(self.exercise, [self._run(j) for j in {k: 0, elsewhere: 0}]):
                 return words
-            other = self._seen(elsewhere, array) if self.cases[elsewhere].mesh != self.cases[k].mesh else None
-            return signature(self._seen(k, array), other)
+            return self._signature_of_arrays(k, elsewhere if self.cases[elsewhere].mesh != self.cases[k].mesh else None)
         if check == "runs" and (words := _meaning(self.done[k])):
             return words
         mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
         return right_elsewhere(on(before[0]), on(mesh)) if before and mesh not in before else ""
+
+    def _signature_of_arrays(self, k: int, elsewhere: int | None) -> str:
+        """What the first wrong array gives away, and of which others that is so; `elsewhere` is a case on another mesh.
+
+        It is said of the result as a whole only where all that is wrong in it gives the same away.
+        """
+        given_away = {
+            array: signature(self._seen(k, array), None if elsewhere is None else self._seen(elsewhere, array))
+            for array in range(len(self._run(k).results))
+            if self._seen(k, array).wrong
+        }
+        words = next(iter(given_away.values()))
+        alike = [array for array, others in given_away.items() if others == words]
+        if not words or len(alike) == len(given_away):
+            return words
+        places = list(_expected(self.exercise, self.cases[k]))
+        names = ", ".join(results.name_in_result(self.cases[k], places[array]) for array in alike[:MOST_NAMED])
+        more = f" and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
+        return f"Of {names}{more}: {words} What else is wrong does not look like that."
 
     def repairs(self, check: str, k: int) -> tuple[Repair | None, Mistake | None]:
         if check != "values":
@@ -168,11 +188,6 @@ class ProgramLadder(Ladder):
             return None
         about = miss.about if hint.repair is None else _changed(hint.repair, authored)
         return Blamed(k, about, tuple(c.kind for c in authored), miss.most) if about else None
-
-    def _first_wrong(self, k: int) -> int:
-        """The first array of a result that is not right everywhere."""
-        arrays = range(len(self._run(k).results))
-        return next(array for array in arrays if self._seen(k, array).wrong)
 
     def _seen(self, k: int, array: int) -> Compared:
         result = self._run(k).results[array]

@@ -39,7 +39,7 @@ def shape(run: Execution, expected: Expected) -> Miss | None:
         want = expected[place].shape
         if want != have:
             return Miss(
-                f"{_named(run.case, place)} should have shape {want}; yours has {have}.",
+                f"{name_in_result(run.case, place)} should have shape {want}; yours has {have}.",
                 *_pictures(run, expected, k) if len(want) == len(have) else (),
             )
     return None
@@ -54,7 +54,7 @@ def _key_words(keys: list[str]) -> str:
     return f"the key {' / '.join(map(repr, keys))}" if keys else "no key of a dict"
 
 
-def _named(case: Case, place: str) -> str:
+def name_in_result(case: Case, place: str) -> str:
     """What to call a part of the result, given where it stands."""
     if case.cotangents is not None:
         (side, rest), arrays = _first(place), [name for name, a in case.arguments.items() if holds_arrays(a)]
@@ -104,7 +104,7 @@ def _ratios(run: Execution, expected: Expected) -> tuple[Ratio, ...]:
     if len(expected) == 1:
         return ()
     return tuple(
-        ratio(_named(run.case, place), block_values(result), expected_blocks(result, whole))
+        ratio(name_in_result(run.case, place), block_values(result), expected_blocks(result, whole))
         for (place, whole), result in zip(expected.items(), run.results, strict=True)
     )
 
@@ -115,7 +115,7 @@ def expected_blocks(result: Result, whole: np.ndarray) -> list[np.ndarray]:
 
 
 def _first_difference(run: Execution, place: str, k: int, device: int, whole: np.ndarray) -> str:
-    name, result = _named(run.case, place), run.results[k]
+    name, result = name_in_result(run.case, place), run.results[k]
     block, expected = block_values(result)[device], whole[result.blocks.indices[device]]
     claimed = " (its copy of the whole)" if result.claims_copies else ""
     if not expected.ndim:
@@ -144,7 +144,7 @@ def layout(run: Execution, expected: Expected) -> Miss | None:
         if not result.as_asked:
             picture = blocks(whole.shape, spec, run.case.mesh)
             return Miss(
-                f"{_named(run.case, place)} has the right values, but is not laid out as it should be: "
+                f"{name_in_result(run.case, place)} has the right values, but is not laid out as it should be: "
                 f"{spelled(spec)} was wanted, {picture.entries} entries on each device; yours is laid out as "
                 f"{result.layout}, {result.blocks.entries} on each.",
                 *_pictures(run, expected, k),

@@ -12,8 +12,8 @@ from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise
 from grader.exercises.small import small_cases
+from grader.judging.describing import describe
 from grader.judging.judge import first_missed
-from grader.judging.ladder import describe
 from grader.programs.program import Program
 
 SHRINKING = 1.0  # seconds in which a smaller case is looked for

@@ -39,7 +39,7 @@ WRITTEN_AS = {
 class Line:
     """A line of a cell: its number, from 1; its text; and the characters of it that are meant, none where both are 0.
 
-    `backward`: what is meant is what its gradient does.
+    `backward`: what is meant is what its gradient does. `function` is the one that the line is in.
     """
 
     number: int
@@ -47,6 +47,7 @@ class Line:
     start: int = 0
     end: int = 0
     backward: bool = False
+    function: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,20 @@ def _origins(jaxpr: Any, *, backward: bool) -> Iterator[Origin]:
 
 
 def line_of_a_cell(inside_out: Iterable[Spot], *, backward: bool = False) -> Line | None:
-    """The innermost of these spots that lies in a cell: cells are in no file."""
-    for spot in inside_out:
-        source = "" if os.path.exists(spot.file) else linecache.getline(spot.file, spot.first).rstrip("\n")
-        if source.strip():
-            return _line(source, spot, backward)
-    return None
+    """The innermost of these spots in the cell that the answer itself is in: cells are in no file.
+
+    An answer is called by the grader, so its own function is the outermost of those in cells. What it calls in other
+    cells, such as what a lesson gives, may be right. A cell's own call, outside of all functions, only came first.
+    """
+    in_cells = [spot for spot in inside_out if _source(spot).strip()]
+    called = [spot for spot in in_cells if spot.function != "<module>"] or in_cells
+    spot = next((spot for spot in called if spot.file == called[-1].file), None)
+    return _line(_source(spot), spot, backward) if spot else None
+
+
+def _source(spot: Spot) -> str:
+    """The line that a spot begins on; "" where it is in no cell."""
+    return "" if os.path.exists(spot.file) else linecache.getline(spot.file, spot.first).rstrip("\n")
 
 
 def _line(source: str, spot: Spot, backward: bool) -> Line:
@@ -89,4 +98,5 @@ def _line(source: str, spot: Spot, backward: bool) -> Line:
     start, end = max(start, 0), len(text) if spot.last > spot.first else end
     skipped = start if start >= LONGEST_LINE else 0
     text, start, end = text[skipped : skipped + LONGEST_LINE], start - skipped, min(end - skipped, LONGEST_LINE)
-    return Line(spot.first, text, start, end, backward) if start < end else Line(spot.first, text, backward=backward)
+    start, end = (start, end) if start < end else (0, 0)
+    return Line(spot.first, text, start, end, backward, spot.function.rpartition(".")[2][:LONGEST_LINE])

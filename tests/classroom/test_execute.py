@@ -94,7 +94,8 @@ def test_equal_programs_share_a_verdict_and_each_student_hears_her_own_line(smal
         cards += [next(c.outputs[0].data for c in done.notebook.cells if checked(c) == "case3")]
         assert seen.mistake and seen.lines[0].text[seen.lines[0].start :] == 'jax.lax.pmean(p @ q, "x")'
     for card, number in zip(cards, (3, 5), strict=True):
-        assert f"In your cell, line {number}:" in card["text/html"] and f"line {number}:" in card["text/plain"]
+        assert f", line {number} of your cell:" in card["text/html"]
+        assert f", line {number} of your cell:" in card["text/plain"]
         assert "pmean(p @ q, &quot;x&quot;)</u></code>" in card["text/html"]
     assert len(list((tmp_path / "verdicts").rglob("*.gz"))) == len(exercises(small))
 

@@ -179,4 +179,4 @@ def test_the_line_of_the_cell_is_told():
         "def body(a):\n    b = a * 2\n    return b.nothing\n\n\ndef answer(a, *, mesh):\n    return body(a)\n", space
     )
     (problem,) = collect("program", [Ask({"x": 2}, {"a": Layout((4,), "float32", P())})], space["answer"])
-    assert problem.line == Line(3, "return b.nothing", 7, 16)
+    assert problem.line == Line(3, "return b.nothing", 7, 16, function="body")

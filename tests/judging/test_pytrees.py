@@ -119,9 +119,21 @@ def test_a_right_loss_with_wrong_gradients_is_told_which():
     assert [r.words for r in found.ratios] == ["1", "4", "4"]
 
 
-def test_without_a_named_mistake_the_signature_is_that_of_the_first_wrong_array():
+def test_without_a_named_mistake_the_signature_is_that_of_the_wrong_arrays():
     found = verdict(exported, lambda *a, mesh: gradients(*a, mesh=mesh, then=lambda g, n: g * 8 / n))
     assert found.mistake == "" and "8 times too large" in found.words
+
+
+def test_what_is_so_of_one_wrong_array_is_not_said_of_all():
+    """One gradient is 4 times too large; the other is another number of times in each entry."""
+
+    def answer(*a, mesh):
+        loss, found = gradients(*a, mesh=mesh, then=lambda g, n: g / n)
+        return loss, {"w1": 4 * found["w1"], "w2": found["w2"] * (2 + jnp.arange(found["w2"].shape[0])[:, None])}
+
+    found = verdict(exported, answer)
+    assert "Of Result 1['w1']: Every entry is 4 times too large" in found.words
+    assert "What else is wrong does not look like that." in found.words
 
 
 def test_copies_that_differ_are_found_out():

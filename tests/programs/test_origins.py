@@ -98,5 +98,17 @@ def test_columns_are_those_of_the_text_that_is_shown(source, columns, text, mean
     assert (line.number, line.text, line.text[line.start : line.end]) == (2, text, meant)
 
 
+def test_what_an_answer_calls_in_another_cell_is_shown_where_it_is_called():
+    cells = "def g(a):\n    return a.x\n", "def f(a):\n    return g(a)\n", "f(1) if 0 else 0\n"
+    space = {}
+    for cell in cells:
+        define(cell, space)
+    inside, outside, first = (f"<cell {hash(cell)}>" for cell in cells)
+    inside_out = [Spot(inside, "g", 2, 11, 2, 14), Spot(outside, "f", 2, 11, 2, 15), Spot(__file__, "c", 1, 0, 1, 1)]
+    told = line_of_a_cell(inside_out)
+    assert (told.function, told.number, told.text[told.start : told.end]) == ("f", 2, "g(a)")
+    assert line_of_a_cell([*inside_out, Spot(first, "<module>", 1, 0, 1, 4)]) == told  # traced there before the grader
+
+
 def test_what_lies_in_a_file_is_no_cell():
     assert line_of_a_cell([Spot(__file__, "f", 1, 0, 1, 3), Spot("<nowhere>", "f", 1, 0, 1, 3)]) is None

@@ -21,7 +21,7 @@ from grader.exercises.as_json import LEGIBLE
 from grader.exercises.codecs import FLAG, Codec, optional, plain_type, refusing, tuple_of
 from grader.exercises.small import small_like
 from grader.exercises.verdict import Verdict
-from grader.judging.ladder import describe
+from grader.judging.describing import describe
 from grader.lessons import find
 from grader.replay.facts import MOST_FACTS, PageFacts
 from grader.replay.lockstep import Reach

@@ -162,6 +162,7 @@ LINE = data_class(
     start=COLUMN,
     end=COLUMN,
     backward=FLAG,
+    function=NAME,
 )
 ORIGIN = data_class(Origin, kind=plain_type(str, {*COLLECTIVE_KINDS, ERROR}.__contains__), line=optional(LINE))
 ORIGINS = Codec(lambda several: [ORIGIN.write(one) for one in several], _origins)
