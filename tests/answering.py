@@ -54,6 +54,20 @@ def answered(folder: str, lesson: str) -> dict[str, object]:
     return space
 
 
+def given(lesson: str) -> dict[str, object]:
+    """What a lesson gives to those who write its answers: all that its other cells define, as it is defined first."""
+    space: dict[str, object] = {}
+    define(setting(lesson), space)
+    for cell in notebook("solutions", lesson).cells:
+        if cell.cell_type == "code" and not cell.metadata.get("answer"):
+            for source in definitions(cell.source):
+                new = dict(space)
+                with contextlib.suppress(NameError):  # it is made of what an example made
+                    define(source, new)
+                space.update((name, value) for name, value in new.items() if name not in space)
+    return space
+
+
 def definitions(source: str) -> list[str]:
     """What a cell defines, piece by piece: its imports, functions, and constants, whose names are in capitals."""
     try:
@@ -65,7 +79,10 @@ def definitions(source: str) -> list[str]:
 
 
 def _is_constant(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Assign) and all(isinstance(t, ast.Name) and t.id.isupper() for t in node.targets)
+    """A name in capitals, or an empty dict in which functions note something."""
+    if not isinstance(node, ast.Assign) or not all(isinstance(target, ast.Name) for target in node.targets):
+        return False
+    return ast.unparse(node.value) == "{}" or all(target.id.isupper() for target in node.targets)
 
 
 def asked(lesson: str) -> list[str]:

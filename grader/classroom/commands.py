@@ -149,7 +149,7 @@ def report(
     names: Annotated[bool, typer.Option(help="Students by their names; without, they are numbered.")] = False,
     to: Annotated[Path, typer.Option(help="The file to write.")] = Path("report.html"),
 ) -> None:
-    """Write what came out of grading the class as one page: report.html."""
+    """Write a graded class as one page: report.html."""
     from grader.classroom.report.facts import facts_of
     from grader.classroom.report.page import report_page
     from grader.classroom.report.papers import papers_of

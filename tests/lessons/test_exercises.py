@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from answering import answered, asked, define, mistaken, setting, verdict
+from answering import answered, asked, define, given, mistaken, verdict
 from rota import in_turn
 
 from grader.classroom.course.demo import all_alternatives
@@ -104,8 +104,7 @@ def test_the_model_solution_earns_everything(lesson, exercise, thorough):
 
 @pytest.mark.parametrize("lesson, name, source", ALTERNATIVES)
 def test_a_right_solution_written_differently_earns_everything(lesson, name, source):
-    space: dict[str, object] = {}
-    define(setting(lesson), space)
+    space = given(lesson)
     define(source, space)
     found = judged(EXERCISES[name], space[name])
     assert found.passed, found.words

@@ -7,7 +7,7 @@ from answering import answered, setting
 
 from grader.jax_versions import timeouts
 from grader.lessons.rings import waiting as rings_waiting
-from grader.lessons.rings.waiting import BODIES, PROCESSES, RING, on_four
+from grader.lessons.rings.waiting import BODIES, RING, on_four, only_process_0_sums
 from grader.processes.trial import Trial, trial, trials
 from grader.programs.program import trace
 
@@ -16,7 +16,7 @@ def test_what_hangs_is_ended_beside_what_finishes():
     found = trials(
         [
             on_four(rings_waiting.one_branch),
-            on_four(rings_waiting.sum_then_where),
+            on_four(rings_waiting.sum_then_branch),
             on_four(rings_waiting.each_its_own_turns),
         ]
     )
@@ -49,6 +49,8 @@ def test_the_lesson_asks_about_the_bodies_that_are_run(root):
     space = {"TO_NEXT": RING}
     exec(setting("08_rings"), space)
     exec(shown, space)
-    for body in (*BODIES, *PROCESSES):
+    for body in (*BODIES, only_process_0_sums):
         assert trace(*on_four(space[body.__name__])) == trace(*on_four(body)), body.__name__
-    assert set(answered("solutions", "08_rings")["deadlock_or_not"]) == {b.__name__ for b in (*BODIES, *PROCESSES)}
+    assert set(answered("solutions", "08_rings")["deadlock_or_not"]) == {
+        b.__name__ for b in (*BODIES, only_process_0_sums)
+    }

@@ -188,7 +188,7 @@ def counted_the_first_arrival_as_none(x, *, mesh):
         for k in range(n - 1):
             block = _pass(block, n)
             whole = whole.at[(_me() - k) % n].set(block)
-        return whole.reshape(-1, block.shape[1])
+        return whole.reshape(-1, block.shape[-1])
 
     return on_ring(body, x, mesh, ROW, P())
 
