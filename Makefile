@@ -32,7 +32,7 @@ report: $(READY)  ## Write what came out of grading as one page, report.html; op
 quick: $(READY)  ## Run the core's tests in a minute or two: no classroom, no processes, no lessons
 	pytest $(SIDE_BY_SIDE) $(addprefix --ignore=tests/,whole classroom processes lessons)
 
-test: $(READY)  ## Run every test, and a fourth of the solution notebooks, each week another, against their stored outputs
+test: $(READY)  ## Run every test, and an eighth of the solution notebooks, each week another, against their stored outputs
 	pytest $(SIDE_BY_SIDE) $(NBVAL) tests solutions
 
 notebooks: $(READY)  ## Run all solution notebooks against their stored outputs

@@ -54,7 +54,7 @@ MISTAKES = list(
             for name, lesson in LESSON_OF.items()
             for mistake in EXERCISES[name].mistakes
         ),
-        every=24,
+        every=48,
     )
 )
 ALTERNATIVES = list(
@@ -65,7 +65,7 @@ ALTERNATIVES = list(
             for name, sources in all_alternatives(ROOT / "solutions" / lesson / "alternatives.py").items()
             for number, source in enumerate(sources)
         ),
-        every=18,
+        every=36,
     )
 )
 

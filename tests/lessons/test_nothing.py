@@ -16,7 +16,7 @@ from grader.lessons import EXERCISES
 from grader.programs.variants import in_jax
 
 ABOUT = [e for e in EXERCISES.values() if isinstance(e.kind, (Programs, Functions))]
-EVERY = 20  # programs take a while to compile: of these answers one in so many is judged each week
+EVERY = 40  # programs take a while to compile: of these answers one in so many is judged each week
 # Where what is asked for is the formula, and the compiler's own choice the right one.
 ENOUGH: set[str] = set()
 

@@ -19,7 +19,7 @@ from grader.exercises.forms import Programs
 from grader.lessons import EXERCISES
 from grader.programs.variants import in_jax
 
-EVERY = 24  # programs: of these one in so many is judged each week
+EVERY = 48  # programs: of these one in so many is judged each week
 SENDING = ("psum", "pmean", "all_gather", "psum_scatter", "all_to_all", "ppermute")
 SMALL = 1e-4  # a number below this stands against a division by zero
 LESSONS = [path.stem for path in ROOT.glob("solutions/*/*.md") if path.stem == path.parent.name]
