@@ -101,12 +101,16 @@ class PerLife:
 
 def given_in(life: int, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of one of the two runs."""
-    return {name: a.values[life] if isinstance(a, PerLife) else a for name, a in arguments.items()}
+    return _picked(PerLife, life, arguments)
 
 
 def given_to(number: int, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of one process."""
-    return {name: a.values[number] if isinstance(a, PerProcess) else a for name, a in arguments.items()}
+    return _picked(PerProcess, number, arguments)
+
+
+def _picked(kind: type[PerLife] | type[PerProcess], number: int, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: a.values[number] if isinstance(a, kind) else a for name, a in arguments.items()}
 
 
 def built(argument: Any) -> Any:

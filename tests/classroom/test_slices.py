@@ -15,12 +15,18 @@ from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.inside.limits import Limits
 from grader.classroom.runs import run as running
 from grader.classroom.runs.run import Lesson, Setup, lesson_of, perform, run_hand_in, steps
-from grader.classroom.runs.slices import parts_of, slices, spare_examples, that_define
+from grader.classroom.runs.slices import parts_of, plain_texts, spare_examples, that_define
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import shared_judge
 
 IMPORTS = "import jax\nimport jax.numpy as jnp\nimport math\nfrom jax.sharding import PartitionSpec as P"
 EXAMPLE = "mesh = make(jax.devices())\nshow(mesh)"
+
+
+def slices(cells):
+    """For every check the cells that its answer needs, in order, without comments and spacing; None as `parts_of`."""
+    found = parts_of(cells)
+    return found and {cells[k].check: plain_texts(cells, part) for k, part in found.answers.items()}
 
 
 def parts(*own: str, expression: str = "answer"):

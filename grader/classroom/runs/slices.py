@@ -124,13 +124,6 @@ class Needed:
     before: Sequence[int]
 
 
-def slices(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]] | None:
-    """For every check the cells that its answer needs, in order, without comments and spacing; None as `parts_of`."""
-    if (found := parts_of(cells)) is None:
-        return None
-    return {cells[k].check: plain_texts(cells, part) for k, part in found.answers.items()}
-
-
 def plain_texts(cells: Sequence[Cell], part: Iterable[int]) -> tuple[str, ...]:
     """The cells of a part, without comments and spacing."""
     texts = parse_cells([cell.source for cell in cells]) or []

@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercises import BytesSent, Case, Exercise
 from grader.lessons.capstone.drawn import (
     AXIS_NAMES,
+    MESHES,
     batch_drawn,
     compiled_quickly,
     params_drawn,
@@ -33,8 +34,6 @@ from grader.lessons.capstone.sharded import (
     token_losses,
 )
 from grader.lessons.shared import device_map
-
-MESHES = (4, 2), (2, 4), (1, 8)
 
 forward = Exercise(
     "forward",

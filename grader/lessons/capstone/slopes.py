@@ -10,6 +10,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercises import BytesSent, Case, Exercise
 from grader.lessons.capstone.drawn import (
     AXIS_NAMES,
+    MESHES,
     batch_drawn,
     compiled_quickly,
     norms_summed,
@@ -30,7 +31,7 @@ gradients = Exercise(
     "gradients",
     points=8,
     reference=compiled_quickly(jax.value_and_grad(mean_loss)),
-    mesh_shapes=((4, 2), (2, 4), (1, 8)),
+    mesh_shapes=MESHES,
     after="loss",
     taught_in=("11_gradients", "14_fsdp"),
 )
