@@ -9,7 +9,8 @@ import os
 
 import pytest
 
-WEEK = int(os.environ.setdefault("TEST_WEEK", str(datetime.date.today().isocalendar().week)))
+# (Weeks since Monday the first of January of the year 1: they go on over New Year, so that every part has its turn.)
+WEEK = int(os.environ.setdefault("TEST_WEEK", str((datetime.date.today().toordinal() - 1) // 7)))
 
 
 def in_turn(place, every):
