@@ -91,10 +91,11 @@ def test_specs_and_manual_axes_are_read():
     assert tuple(region.out_specs[0]) == ("x", None)
 
 
-def test_operands_that_do_not_lie_as_in_specs_say_are_counted():
+@pytest.mark.parametrize("around", [lambda f: f, jax.jit, lambda f: jax.jit(lambda a: jax.jit(f)(a))])
+def test_operands_that_do_not_lie_as_in_specs_say_are_counted(around):
     mesh = make_mesh(MESH)
     mapped = jax.shard_map(lambda a: a, mesh=mesh, in_specs=P(None, "y"), out_specs=P(None, "y"))
-    found = only(grader.communication(mapped, aval((16, 32), jnp.float32, P("x", "y"), mesh)))
+    found = only(grader.communication(around(mapped), aval((16, 32), jnp.float32, P("x", "y"), mesh)))
     assert found.implicit and found.kind == "all_gather" and found.axes == ("x",)
     assert found.bytes_sent == 3 * BLOCK
 
