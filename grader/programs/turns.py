@@ -69,9 +69,10 @@ class Known:
     def inside(self, function: ir.Operation, operands: Iterable[ir.Value]) -> Known:
         """What is known in a function that is called with these operands."""
         called = Known(self.devices, self.functions, self._depth)
-        pairs = list(zip(map(ir.Value, function.regions[0].blocks[0].arguments), operands, strict=True))
-        called._numbers = {argument: self(value) for argument, value in pairs}
-        called._given = {argument: self.as_given(value) for argument, value in pairs}
+        arguments = function.regions[0].blocks[0].arguments
+        for argument, value in zip(map(ir.Value, arguments), operands, strict=True):
+            called._numbers[argument] = self(value)
+            called._given[argument] = self.as_given(value)
         return called
 
     def as_given(self, value: ir.Value) -> ir.Value:
