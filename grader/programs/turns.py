@@ -69,8 +69,8 @@ class Known:
     def inside(self, function: ir.Operation, operands: Iterable[ir.Value]) -> Known:
         """What is known in a function that is called with these operands."""
         called = Known(self.devices, self.functions, self._depth)
-        arguments = function.regions[0].blocks[0].arguments
-        for argument, value in zip(map(ir.Value, arguments), operands, strict=True):
+        arguments: list[ir.Value] = [ir.Value(argument) for argument in function.regions[0].blocks[0].arguments]
+        for argument, value in zip(arguments, operands, strict=True):
             called._numbers[argument] = self(value)
             called._given[argument] = self.as_given(value)
         return called
