@@ -51,6 +51,15 @@ def test_kind_axes_and_bytes_of_each_collective(body, kind, axes, sent):
     assert found.bytes_sent == sent and found.times == 1
 
 
+def test_a_program_with_a_shard_map_is_compiled_when_its_costs_are_asked_for(monkeypatch):
+    compiled = []
+    compile_it = jax.stages.Lowered.compile
+    monkeypatch.setattr(jax.stages.Lowered, "compile", lambda *args: compiled.append(args) or compile_it(*args))
+    found = report(lambda a: lax.psum(a, "x"))
+    assert found.bytes_sent and not compiled
+    assert found.flops and found.peak_bytes and len(compiled) == 1
+
+
 def shift(axis, n):
     return lambda k, c: lax.ppermute(c, axis, [(i, (i + 1) % n) for i in range(n)])
 
