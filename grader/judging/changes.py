@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-Change = tuple[str, ast.AST]
+_Change = tuple[str, ast.AST]
 
-LARGEST = 16  # up to here a number in a program is a count, of which one may have been missed
-LEFT_OUT = {
+LARGEST_COUNT = 16  # up to here a number in a program is a count, of which one may have been missed
+WITHOUT = {
     "abs": "no absolute value is taken",
     "ceil": "nothing is rounded up",
     "floor": "nothing is rounded down",
@@ -73,22 +73,22 @@ OPERATIONS: dict[type[ast.operator], list[tuple[type[ast.operator], str]]] = {
 LEAVES_IN = "equality is let through by a comparison that should keep it out"
 KEEPS_OUT = "equality is kept out by a comparison that should let it through"
 TURNED = "a comparison is turned round"
-OPPOSITE = "a condition is turned into its opposite"
+NEGATED = "a condition is turned into its opposite"
 COMPARISONS: dict[type[ast.cmpop], list[tuple[type[ast.cmpop], str]]] = {
     ast.Lt: [(ast.LtE, LEAVES_IN), (ast.Gt, TURNED)],
     ast.LtE: [(ast.Lt, KEEPS_OUT), (ast.GtE, TURNED)],
     ast.Gt: [(ast.GtE, LEAVES_IN), (ast.Lt, TURNED)],
     ast.GtE: [(ast.Gt, KEEPS_OUT), (ast.LtE, TURNED)],
-    ast.Eq: [(ast.NotEq, OPPOSITE)],
-    ast.NotEq: [(ast.Eq, OPPOSITE)],
-    ast.In: [(ast.NotIn, OPPOSITE)],
-    ast.NotIn: [(ast.In, OPPOSITE)],
+    ast.Eq: [(ast.NotEq, NEGATED)],
+    ast.NotEq: [(ast.Eq, NEGATED)],
+    ast.In: [(ast.NotIn, NEGATED)],
+    ast.NotIn: [(ast.In, NEGATED)],
 }
 ONE_CASE = "a case that is different is not told apart from the others"
 NOT_ASKED = "one of several conditions is not asked for"
 
 
-def changed(function: ast.AST, names: Collection[str]) -> Generator[str]:
+def changed_once(function: ast.AST, names: Collection[str]) -> Generator[str]:
     """Each change in words, while it is made in the function, in one place and then in all places at once; it is taken
     back before the next one.
 
@@ -147,12 +147,12 @@ def _made(changes: Iterable[tuple[_Site, ast.AST]]) -> Iterator[None]:
             site.put(site.node)
 
 
-def _changes(node: ast.AST, names: Collection[str]) -> Iterator[Change]:
+def _changes(node: ast.AST, names: Collection[str]) -> Iterator[_Change]:
     """What might stand in the place of this node, in words."""
     if isinstance(node, ast.BinOp):
         yield from _of_operation(node, names)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Not)):
-        yield OPPOSITE if isinstance(node.op, ast.Not) else "a sign is left out", node.operand
+        yield NEGATED if isinstance(node.op, ast.Not) else "a sign is left out", node.operand
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
         for op, words in COMPARISONS.get(type(node.ops[0]), []):
             yield words, ast.Compare(node.left, [op()], node.comparators)
@@ -183,7 +183,7 @@ def _changes(node: ast.AST, names: Collection[str]) -> Iterator[Change]:
                 yield f"`{other}` stands where `{node.id}` should", ast.Name(other, ast.Load())
 
 
-def _of_operation(node: ast.BinOp, names: Collection[str]) -> Iterator[Change]:
+def _of_operation(node: ast.BinOp, names: Collection[str]) -> Iterator[_Change]:
     left, right = node.left, node.right
     for op, words in OPERATIONS.get(type(node.op), []):
         yield words, ast.BinOp(left, op(), right)
@@ -215,7 +215,7 @@ def _without(part: ast.expr, names: Collection[str], named: str, unnamed: str) -
     return named.format(part.id) if isinstance(part, ast.Name) and part.id in names else unnamed
 
 
-def _of_conditions(node: ast.BoolOp) -> Iterator[Change]:
+def _of_conditions(node: ast.BoolOp) -> Iterator[_Change]:
     for k in range(len(node.values)):
         rest = [*node.values[:k], *node.values[k + 1 :]]
         yield NOT_ASKED, rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
@@ -225,9 +225,9 @@ def _of_conditions(node: ast.BoolOp) -> Iterator[Change]:
         yield "several conditions must hold where one is enough", ast.BoolOp(ast.And(), node.values)
 
 
-def _of_number(node: ast.Constant) -> Iterator[Change]:
+def _of_number(node: ast.Constant) -> Iterator[_Change]:
     value = node.value
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > LARGEST:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > LARGEST_COUNT:
         return
     yield "a number in it is one larger than it should be", ast.Constant(value + 1)
     yield "a number in it is one smaller than it should be", ast.Constant(value - 1)
@@ -235,14 +235,14 @@ def _of_number(node: ast.Constant) -> Iterator[Change]:
         yield "a number in it is twice as large as it should be", ast.Constant(2 * value)
 
 
-def _of_call(node: ast.Call) -> Iterator[Change]:
-    name = called(node)
+def _of_call(node: ast.Call) -> Iterator[_Change]:
+    name = _name_called(node)
     for other, words in IN_PLACE_OF.get(name, []):
         function = ast.Attribute(node.func.value, other) if isinstance(node.func, ast.Attribute) else ast.Name(other)
         function.ctx = ast.Load()
         yield words, ast.Call(function, node.args, node.keywords)
-    if name in LEFT_OUT and node.args:
-        yield LEFT_OUT[name], node.args[0]
+    if name in WITHOUT and node.args:
+        yield WITHOUT[name], node.args[0]
     if name == "range":
         last = len(node.args) > 1
         for step, words in ((ast.Add(), "it goes one step too far"), (ast.Sub(), "it stops one step early")):
@@ -253,7 +253,7 @@ def _of_call(node: ast.Call) -> Iterator[Change]:
         yield "two things are exchanged that are given to a function", ast.Call(node.func, node.args[::-1], [])
 
 
-def called(node: ast.Call) -> str:
+def _name_called(node: ast.Call) -> str:
     """The name of a function that is called, without that of its module; "" where it has none."""
     function = node.func
     return (
@@ -261,7 +261,7 @@ def called(node: ast.Call) -> str:
     )
 
 
-def _of_part(node: ast.Subscript) -> Iterator[Change]:
+def _of_part(node: ast.Subscript) -> Iterator[_Change]:
     if not isinstance(node.slice, ast.Slice) or not isinstance(node.ctx, ast.Load):
         return
     turned = isinstance(node.slice.step, ast.UnaryOp)
@@ -277,7 +277,7 @@ def _of_turns(turns: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     yield "it is gone through in the opposite order", ast.Subscript(whole, ast.Slice(step=minus_one), ast.Load())
 
 
-def _of_comprehension(node: ast.comprehension) -> Iterator[Change]:
+def _of_comprehension(node: ast.comprehension) -> Iterator[_Change]:
     for words, turns in _of_turns(node.iter):
         yield words, ast.comprehension(node.target, turns, node.ifs, node.is_async)
     for k in range(len(node.ifs)):

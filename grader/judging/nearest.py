@@ -28,23 +28,23 @@ from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.exercises.plain import plain
-from grader.judging.changes import changed
+from grader.judging.changes import changed_once
 from grader.judging.values import same_answer
 
-SECONDS = 0.3  # of computing, after which no further change is tried: somebody waits in a notebook
-ENOUGH = 30  # changes, at least, that are tried
-CALLS = 50_000  # of functions, and ends of these, in one run of a changed function, which may never end
-LONGEST = 10**6  # entries of a range
-FEWEST = 4  # cases, or numbers in the answers: fewer are alike by chance
+SECONDS_FOR_CHANGES = 0.3  # of computing, after which no further change is tried: somebody waits in a notebook
+CHANGES_AT_LEAST = 30  # changes, at least, that are tried
+MOST_CALLS = 50_000  # of functions, and ends of these, in one run of a changed function, which may never end
+LONGEST_RANGE = 10**6  # entries of a range
+CASES_THAT_TELL = 4  # cases, or numbers in the answers: fewer are alike by chance
 TOLD = 2  # changes that come to the same, and are told
-OURS = "grader.lessons."
+OF_LESSONS = "grader.lessons."
 
 
 class _TooLong(BaseException):
     """A changed function goes on and on. What it calls may catch exceptions, but not this."""
 
 
-def nearest(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], failing: int) -> str:
+def nearest_function(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], failing: int) -> str:
     """What the answers to all cases are the results of, in words; "" where no change comes to them."""
     if not _tell_enough(answers):
         return ""
@@ -64,7 +64,7 @@ def _tell_enough(answers: Sequence[Answer]) -> bool:
     """Whether it is no chance to have the same answers to all cases."""
     values = [answer.value for answer in answers if isinstance(answer, Value)]
     leaves = {repr(leaf) for value in values for leaf in _leaves(value)}
-    return len(leaves) >= (2 if len(values) >= FEWEST else 2 * FEWEST)
+    return len(leaves) >= (2 if len(values) >= CASES_THAT_TELL else 2 * CASES_THAT_TELL)
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -100,7 +100,7 @@ def _bounded() -> Iterator[None]:
     calls, before = itertools.count(), sys.getprofile()
 
     def counted(*_: Any) -> None:
-        if next(calls) > CALLS:
+        if next(calls) > MOST_CALLS:
             raise _TooLong
 
     sys.setprofile(counted)
@@ -119,11 +119,11 @@ def _ways(exercise: Exercise, case: Case) -> Iterator[tuple[str, Callable[..., A
     begun, whole = time.process_time(), exercise.formula or exercise.reference
     with contextlib.suppress(ValueError):
         whole(**built(copy.deepcopy(dict(case.arguments))))
-    if time.process_time() - begun > SECONDS / ENOUGH:  # too slow to be tried often
+    if time.process_time() - begun > SECONDS_FOR_CHANGES / CHANGES_AT_LEAST:  # too slow to be tried often
         return
     for way in itertools.chain(_exchanged(whole, case), source.changed(_alike(case))):
         yield way
-        if time.process_time() - begun > SECONDS:
+        if time.process_time() - begun > SECONDS_FOR_CHANGES:
             return
 
 
@@ -158,7 +158,7 @@ class Source:
         top = next(iter(self.texts))
         for place, tree in self.texts.items():
             try:
-                with contextlib.closing(changed(tree.body[0], names if place == top else ())) as changes:
+                with contextlib.closing(changed_once(tree.body[0], names if place == top else ())) as changes:
                     for words in changes:
                         if self.define(place, tree):
                             yield words, self._reference
@@ -208,7 +208,7 @@ def _turn() -> None:
 
 def _short_range(*bounds: Any) -> range:
     found = builtins.range(*bounds)
-    if len(found) > LONGEST:
+    if len(found) > LONGEST_RANGE:
         raise _TooLong
     return found
 
@@ -223,7 +223,9 @@ def _named(tree: ast.AST) -> list[str]:
 
 def _is_ours(value: Any) -> bool:
     """Whether it is a function of the lessons as it was written: without a closure, and without a cache around it."""
-    return isinstance(value, types.FunctionType) and value.__module__.startswith(OURS) and value.__closure__ is None
+    return (
+        isinstance(value, types.FunctionType) and value.__module__.startswith(OF_LESSONS) and value.__closure__ is None
+    )
 
 
 def _text(function: types.FunctionType) -> ast.Module:

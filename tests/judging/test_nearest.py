@@ -9,15 +9,15 @@ import pytest
 from grader.arrays.numbers import same_value
 from grader.exercises import Case, Exercise
 from grader.exercises.answers import Value
-from grader.judging.changes import changed
-from grader.judging.nearest import nearest
+from grader.judging.changes import changed_once
+from grader.judging.nearest import nearest_function
 from grader.lessons import EXERCISES
 
 
 def variants(source, *names):
     """What stands in the place of a function's text after each change, by its words."""
     tree = ast.parse(source)
-    found = [(words, ast.unparse(tree)) for words in changed(tree.body[0], names)]
+    found = [(words, ast.unparse(tree)) for words in changed_once(tree.body[0], names)]
     assert ast.unparse(tree) == source, "the function is as it was"
     return found
 
@@ -76,12 +76,12 @@ CASES = [Case({"start": a, "end": b, "stops": c}) for a, b, c in ((1, 9, 3), (9,
 
 
 def heard(function, cases=CASES):
-    return nearest(exercise, cases, [Value(function(**case.arguments)) for case in cases], 0)
+    return nearest_function(exercise, cases, [Value(function(**case.arguments)) for case in cases], 0)
 
 
 @pytest.fixture(autouse=True)
 def _these_are_ours(monkeypatch):
-    monkeypatch.setattr("grader.judging.nearest.OURS", __name__)
+    monkeypatch.setattr("grader.judging.nearest.OF_LESSONS", __name__)
 
 
 def test_the_nearest_wrong_function_is_told():
@@ -108,7 +108,7 @@ def test_of_the_same_answer_to_all_nothing_is_said():
 def test_what_never_ends_is_given_up():
     counting = Exercise("counting", points=1, form="function", reference=_root)
     cases = [Case({"n": n}) for n in (4, 10, 36, 50)]
-    assert "equality is let through" in nearest(counting, cases, [Value(k) for k in (3, 4, 7, 8)], 0)
+    assert "equality is let through" in nearest_function(counting, cases, [Value(k) for k in (3, 4, 7, 8)], 0)
 
 
 with_formula = [exercise for exercise in EXERCISES.values() if exercise.formula]
