@@ -16,6 +16,11 @@ from grader.programs.program import Program
 from grader.programs.structure import Collective, Structure
 from grader.programs.walk import compiled_structure, structure
 
+ELSEWHERE = (
+    "The program is for a mesh of {due} devices, and its arguments are on {there}. Each of them should be laid out on "
+    "that mesh, as `put(array, P(...), mesh)` does. (A new array of NumPy or jax.numpy is on no mesh.)"
+)
+
 
 @dataclass(frozen=True)
 class Report:
@@ -52,10 +57,25 @@ def _specs(specs: tuple[P, ...]) -> str:
     return ", ".join(f"P({', '.join(map(repr, spec))})" for spec in specs)
 
 
+def _devices_of(args: Any) -> int:
+    """On how many devices the arguments are: a NumPy array, as one that was never laid out, goes to a single one."""
+    layouts = (getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(args))
+    return max((layout.num_devices for layout in layouts if layout), default=1)
+
+
 def report(program: Program, *args: Any) -> Report:
-    """The report on a program, compiled for the devices of `args`."""
+    """The report on a program, compiled for the devices of `args`.
+
+    Raises ValueError where the program is for more devices than its arguments are on.
+    """
     written = structure(program)
-    compiled = program.compile(*args)
+    try:
+        compiled = program.compile(*args)
+    except ValueError:
+        due, there = program.exported.nr_devices, _devices_of(args)
+        if there < due:
+            raise ValueError(ELSEWHERE.format(due=due, there=there)) from None
+        raise
     chosen = written if written.manual else compiled_structure(compiled, written.mesh)
     return Report(chosen, not written.manual, flops(compiled, written), peak_bytes(compiled))
 
