@@ -88,7 +88,7 @@ def _drawn(facts: Growth, title: str) -> Figure:
     for one, _, x in facts.crossings():
         height = math.exp(_between(facts.at, facts.lines[one], x))
         ax.plot([x], [height], "o", color=PAGE, markersize=5, gid="crossing")
-        ax.annotate(_short(x), (x, height), (4, -11), textcoords="offset points", fontsize=8, color=PAGE)
+        ax.annotate(_short(x), (x, height), (-5, 5), textcoords="offset points", ha="right", fontsize=8, color=PAGE)
     _plain_axes(ax, facts)
     ax.set_title(title, fontsize=10, color=PAGE, loc="left")
     figure.legend(loc="outside right center", fontsize=8.5, frameon=False, labelcolor=PAGE)
