@@ -18,6 +18,7 @@ from grader.jax_versions import mlir_context, stablehlo_of
 from grader.programs.custom_calls import foreign
 from grader.programs.operations import (
     blocks_in,
+    donated,
     dot_flops,
     first_mesh,
     functions_in,
@@ -62,6 +63,7 @@ def walk(module: ir.Module, mesh: Mapping[str, int] | None = None) -> Structure:
         visitor.dot_flops,
         tuple(sorted({name for op in top for name in foreign(op)})),
         order.chain(main, known),
+        donated(main),
     )
 
 
