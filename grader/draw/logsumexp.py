@@ -24,7 +24,7 @@ STEPS = ("x", "max x", "", "Σ exp(x − largest)", "", "largest + log Σ")  # w
 
 @dataclass(frozen=True)
 class Boiled:
-    """A row by device, each device's largest entry and its sum of exp(x − largest of all), and bytes of each of these."""
+    """A row by device, and the two numbers that each device makes of its block, of `itemsize` bytes each."""
 
     blocks: tuple[np.ndarray, ...]
     itemsize: int

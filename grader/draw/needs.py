@@ -1,6 +1,6 @@
 """What a device needs of an array for its part of a result, and how much of that it has.
 
-Found by experiment: an entry is needed where the result becomes no number when the entry is none.
+Found by experiment: an entry is needed if the result changes when it becomes as large, or as small, as can be.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 
 from grader.arrays.blocks import Blocks, blocks_of
 from grader.draw.layouts import draw_whole, grid_shape, inches
-from grader.draw.picture import INK, PAGE, WRONG, Picture
+from grader.draw.picture import INK, PAGE, Picture
 
-APART, BELOW = 0.35, 0.75  # inches: between two arrays, and for the words around them
-DOT = 3.2  # points
+APART, ABOVE, BELOW = 0.35, 0.45, 0.3  # inches: between two arrays, and for the words around them
+DOT, MISSING = 3.2, "#b5121b"  # points; red on blocks, whatever the page
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,18 @@ class Needed:
 
 
 def needed(operation: Callable[[Any], Any], array: jax.Array, device: int) -> Needed:
-    """What a device's part of `operation(array)` needs, for arithmetic that hands on what is no number (NaN)."""
+    """What a device's part of `operation(array)` needs, found by changing one entry after the other."""
     value, result = np.asarray(array, np.float32), jax.jit(operation)(array)
-    spoilt = np.where(np.eye(value.size, dtype=bool), np.float32(np.nan), value.reshape(-1))
-    parts = jax.vmap(operation)(spoilt.reshape(-1, *value.shape))[(slice(None), *blocks_of(result).indices[device])]
+    part = blocks_of(result).indices[device]
+    own = np.asarray(result)[part].reshape(-1)
+    changes = np.zeros(value.size, bool)
+    for extreme in (np.inf, -np.inf):
+        others = np.where(np.eye(value.size, dtype=bool), np.float32(extreme), value.reshape(-1))
+        found = np.asarray(jax.vmap(operation)(others.reshape(-1, *value.shape)))[(slice(None), *part)]
+        changes |= (found.reshape(value.size, -1) != own).any(1)
     has = np.zeros(value.shape, bool)
     has[blocks_of(array).indices[device]] = True
-    return Needed(np.isnan(np.asarray(parts)).reshape(value.size, -1).any(1).reshape(value.shape), has)
+    return Needed(changes.reshape(value.shape), has)
 
 
 def needs(
@@ -86,6 +91,6 @@ def _draw(ax: Axes, blocks: Blocks, facts: Needed) -> None:
     for label in list(ax.texts):
         label.remove()  # the dots tell whose block it is
     shape = grid_shape(blocks.shape)
-    for which, ink in ((facts.needs & facts.has, INK), (facts.needs & ~facts.has, WRONG)):
+    for which, ink in ((facts.needs & facts.has, INK), (facts.needs & ~facts.has, MISSING)):
         rows, columns = np.nonzero(which.reshape(shape))
         ax.plot(columns + 0.5, rows + 0.5, "o", color=ink, markersize=DOT, linestyle="none")
