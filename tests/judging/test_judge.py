@@ -268,7 +268,7 @@ def test_answers_cross_the_wire_and_nothing_else_does():
     assert again[1] == odd[1] and again[0].value[1] == {"a": (1, 2.5)} and again[0].value[2] == float("inf")
 
 
-VALUE = {"value": 1, "uploaded": ""}
+VALUE = {"value": 1, "moved": ""}
 LAID = {"value": 1, "mesh": None, "spec": {"tuple": []}, "instead": [], "memory": ""}
 
 
@@ -285,7 +285,7 @@ LAID = {"value": 1, "mesh": None, "spec": {"tuple": []}, "instead": [], "memory"
         {"value": 1},
         {"value": {"x": 1}},
         {"value": {**VALUE, "more": 1}},
-        {"value": {**VALUE, "uploaded": 3}},
+        {"value": {**VALUE, "moved": 3}},
         {"value": [1, ""]},
         {"value": {**VALUE, "value": {"x": 1}}},
         {"script": {"source": "1", "main": ["f"]}},

@@ -362,7 +362,7 @@ def reduced_in_every_turn(*arrays, **how):
 def reduced_by_the_type(*arrays, **how):
     """No psum of yours stands in the loop, but JAX put one there: parameters that are alike everywhere, used by a loss
     that varies, get a gradient that is summed at once. In which type must the parameters enter the loop, so that
-    their gradient stays local?"""
+    their gradient stays local? (The lesson's `varying` changes it.)"""
 
     def body(params, x, y, count):
         value, gradients = _in_turns(params, x, y, count, LOCAL)
