@@ -146,7 +146,7 @@ def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
 
 def _by_way_of_the_host(answer: Value) -> str:
     return (
-        f"The result lies where it should, but it came by way of the host: `{answer.uploaded}` was put on devices "
+        f"The result is where it should be, but it came by way of the host: `{answer.uploaded}` was put on devices "
         "from there. Either NumPy stood in between, or `device_put` had to cut the array into other blocks for "
         "other devices, which it does on the host. This costs no points, for only your own notebook sees it; on real "
         "chips it costs time."

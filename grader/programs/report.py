@@ -86,7 +86,7 @@ def flops(compiled: jax.stages.Compiled, written: Structure) -> int:
 
 
 def peak_bytes(compiled: jax.stages.Compiled) -> int:
-    """Bytes that one device holds at the peak: arguments, results and what lies between."""
+    """Bytes that one device holds at the peak: arguments, results and what is between."""
     memory: Any = compiled.memory_analysis()
     total = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
     return total - memory.alias_size_in_bytes

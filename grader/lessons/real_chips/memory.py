@@ -59,7 +59,7 @@ def counted_the_state_twice(arguments, results, temporaries, shared, room):
 
 @hbm.mistake
 def added_what_is_shared(arguments, results, temporaries, shared, room):
-    """`shared` is no memory of its own: it is the part of the results that lies where arguments were. Should it make
+    """`shared` is no memory of its own: it is the part of the results that is where arguments were. Should it make
     the sum larger or smaller?"""
     total = arguments + results + temporaries + shared
     return total, total <= room * GIB
@@ -67,7 +67,7 @@ def added_what_is_shared(arguments, results, temporaries, shared, room):
 
 @hbm.mistake
 def left_out_the_temporaries(arguments, results, temporaries, shared, room):
-    """That is what goes in and what comes out. Where do the activations lie that the backward pass waits for?"""
+    """That is what goes in and what comes out. Where are the activations that the backward pass waits for?"""
     total = arguments + results - shared
     return total, total <= room * GIB
 
