@@ -105,7 +105,7 @@ def operands(case: Case) -> list[Array]:
 
 
 def specs_due(case: Case) -> list[P]:
-    """The layouts that a case asks of its results; a gradient lies as the argument it belongs to."""
+    """The layouts that a case asks of its results; a gradient is laid out as the argument it belongs to."""
     specs = jax.tree.leaves(case.out, is_leaf=lambda spec: isinstance(spec, P))
     if case.cotangents is None:
         return specs

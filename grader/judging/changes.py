@@ -116,7 +116,7 @@ class _Site:
 
 
 def _sites(function: ast.AST) -> Iterator[_Site]:
-    """What lies outside comes before what lies in it."""
+    """What is outside comes before what is in it."""
     for parent in ast.walk(function):
         for field, value in ast.iter_fields(parent):
             if isinstance(value, list):

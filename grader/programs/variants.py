@@ -235,7 +235,7 @@ def _numbers_of_devices(sizes: Mapping[str, int]) -> Iterator[tuple[str, int]]:
 def alone(
     reference: Callable[..., Any], arguments: Mapping[str, Array], sizes: Mapping[str, int], along: Sequence[str]
 ) -> list[Any]:
-    """What comes out on every device when it knows of the arguments only what lies on its own place along some axes.
+    """What comes out on every device when it knows of the arguments only what is on its own place along some axes.
 
     Raises whatever the reference makes of arrays of these shapes.
     """

@@ -62,7 +62,9 @@ def step_of(model: Mapping[str, Any], plan: Mapping[str, Any]) -> tuple[Any, tup
     """The step of a plan, and the shapes of its arguments on the plan's mesh."""
     mesh = abstract_mesh({"data": plan["data"], "model": plan["model"]})
     leaf = lambda shape, dtype, spec: jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))  # noqa: E731
-    params = {name: leaf(tuple(_lengths(model)[axis] for axis in AXES[name]), jnp.float32, SPECS[name]) for name in AXES}
+    params = {
+        name: leaf(tuple(_lengths(model)[axis] for axis in AXES[name]), jnp.float32, SPECS[name]) for name in AXES
+    }
     state = {"params": params, "mean": params, "square": params, "count": leaf((), jnp.int32, P())}
     rows = P(None, "data")
     tokens = leaf((plan["micro"], plan["data"] * plan["rows"], model["length"]), jnp.int32, rows)

@@ -74,7 +74,7 @@ def joined_along_the_other_dimension(collective):
 
 @result_shapes.mistake
 def gathered_one_axis_only(collective):
-    """That many devices lie along one axis. Over both axes all eight take part."""
+    """That many devices are along one axis. Over both axes all eight take part."""
     return (16, 6) if collective == "all_gather over (x, y), axis=0, tiled" else None
 
 

@@ -141,7 +141,7 @@ class Runs:
         return self._trained[run][0]
 
     def params(self, run: str) -> Any:
-        """The parameters after the last step, as they lie on the devices."""
+        """The parameters after the last step, as they are laid out on the devices."""
         return self._trained[run][1]
 
     def gradients(self, run: str, *, dropout: bool = True, padding: bool = True, alike: bool = False) -> Any:

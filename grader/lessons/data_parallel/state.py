@@ -247,7 +247,7 @@ def summed_over_the_data_axis_too(gradients, *, limit, mesh, check_vma=False):
 @clip_by_global_norm.mistake
 def summed_over_the_data_axis_only(gradients, *, limit, mesh, check_vma=False):
     """The squares were summed over `data`, along which all devices hold the same parts. Over which axis are these
-    matrices cut? There lie the squares that are missing."""
+    matrices cut? There are the squares that are missing."""
 
     def norm(g):
         return jnp.sqrt(_squares(g, WHOLE) + lax.psum(_squares(g, CUT_LEAVES), "data"))

@@ -83,7 +83,7 @@ def cut_the_list_into_pieces(mesh, axis):
 @axis_groups.mistake
 def took_the_size_for_the_stride(mesh, axis):
     """From one member of a group to the next you went ahead by the size of the axis. The step is another number:
-    how many devices lie between two neighbours, when one step along this axis passes over all the axes after it?"""
+    how many devices are between two neighbours, when one step along this axis passes over all the axes after it?"""
     return _ids(mesh).reshape(-1, mesh.shape[axis]).T.tolist()
 
 
@@ -502,7 +502,7 @@ def reached_into_the_other_process(row):
 
 @local_and_global.mistake
 def shape_of_the_local_half(row):
-    """That is the part that lies on the devices of this process. `y` is the *global* array, and its shape is the
+    """That is the part that is on the devices of this process. `y` is the *global* array, and its shape is the
     same in every process."""
     return believed(row, (32, 64), "shape of y in process 1")
 

@@ -80,7 +80,7 @@ def _strategy_bytes(case, wanted, i, j, k, n, itemsize, reshard=True):
     gather = {"gather A": ring_bytes("all_gather", a / n, n), "gather B": ring_bytes("all_gather", b / n, n)}
     gather["gather A and B"] = gather["gather A"] + gather["gather B"]
     reduce = ring_bytes("all_reduce" if wanted == WANTED[0] else "reduce_scatter", c, n)
-    # Where the product lies in case 4, and what it costs to bring it to where it is wanted.
+    # Where the product is in case 4, and what it costs to bring it to where it is wanted.
     left = {"gather A": "C[I, K_X]", "gather B": "C[I_X, K]"} if case == 4 and reshard else {}
     return {
         s: reduce if s == "reduce C" else gather[s] + _moving(left.get(s, wanted), wanted, c, n)
@@ -210,7 +210,7 @@ def divided_the_other_dimension(notation):
 
 @local_shapes.mistake
 def took_the_whole(notation):
-    """That is the shape of the whole array. How much of a cut dimension lies on one device?"""
+    """That is the shape of the whole array. How much of a cut dimension is on one device?"""
     return tuple(LENGTHS[d] for d in parse(notation).dims)
 
 

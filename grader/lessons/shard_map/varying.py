@@ -165,7 +165,7 @@ def thought_the_check_lets_wrong_ones_through(row):
     return "wrong" if row.endswith("on") else None
 
 
-# in_specs that differ from how the array lies, on a mesh of Auto axes.
+# in_specs that differ from how the array is laid out, on a mesh of Auto axes.
 
 FITS = {
     "laid out as P('x', None), in_specs P('x', None)": (P("x", None), P("x", None)),
@@ -345,7 +345,7 @@ def specs_of_just_one_layer(params, x, mesh):
 
 @many_layers.mistake
 def rows_on_everyone(params, x, mesh):
-    """Every device computed all rows. x lies cut by rows; leave it so, and let every device do its own."""
+    """Every device computed all rows. x is cut by rows; leave it so, and let every device do its own."""
     return _by_rows(params, x, mesh, (P(), P()), P())
 
 
@@ -453,7 +453,7 @@ def thought_the_product_needs_nothing(row):
 @four_ways.mistake
 def thought_explicit_decides_alone(row):
     """With Explicit axes the layout of a result is part of its type, and JAX does not guess it where several would do.
-    Has this program said how the product should lie, in a way that an Explicit mesh takes?"""
+    Has this program said how the product should be laid out, in a way that an Explicit mesh takes?"""
     return 1 if row.startswith("Explicit") else None
 
 

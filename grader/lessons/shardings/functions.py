@@ -1,4 +1,4 @@
-"""§ 1, 3–4, 7–8, the functions: of shapes, specs and meshes, and of arrays that lie on devices."""
+"""§ 1, 3–4, 7–8, the functions: of shapes, specs and meshes, and of arrays that are on devices."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def reversed_the_spec(value, spec, mesh):
 
 @distribute.mistake
 def built_a_mesh_of_its_own(value, spec, mesh):
-    """The array lies on a 4 × 2 mesh of its own making, not on the one that was given. Your function will be called
+    """The array is on a 4 × 2 mesh of its own making, not on the one that was given. Your function will be called
     with meshes you have not seen: use its argument."""
     return _distributed(value, spec, make_mesh(MESH))
 

@@ -53,7 +53,7 @@ def counted_blocks_for_devices(expression):
 
 @attributes.mistake
 def took_the_block_for_the_array(expression):
-    """`cut` is the whole array: its shape does not depend on how it lies. A *shard* has the shape of a block."""
+    """`cut` is the whole array: its shape does not depend on how it is laid out. A *shard* has the shape of a block."""
     return (8, 8) if expression == "cut.shape" else None
 
 
@@ -134,7 +134,7 @@ def forgot_the_brackets_of_a_row(spec):
 @draw_it.mistake
 def counted_through_the_picture(spec):
     """The grid of blocks has the right shape, but the devices were numbered along it, row by row. Device 1 differs from
-    device 0 along y. Which dimension does y cut here, and so where does block 1 lie?"""
+    device 0 along y. Which dimension does y cut here, and so where is block 1?"""
     return [[0, 1, 2, 3], [4, 5, 6, 7]] if spec == "P('y', 'x')" else None
 
 
@@ -344,7 +344,7 @@ def cut_both_dimensions(card):
 @choose_spec.mistake
 def took_the_usual_order(card):
     """Both axes cut the right dimension, in the other order: under this spec device 1 holds the block next to that of
-    device 0. On the card it lies half an array away. Which of the axes has to be the slow one?"""
+    device 0. On the card it is half an array away. Which of the axes has to be the slow one?"""
     return {"device 1: rows 8 and 9, whole": P(("x", "y")), "picture": P(None, ("x", "y"))}.get(card)
 
 
@@ -539,8 +539,8 @@ def took_same_meaning_for_equal(claim):
 
 @tutorial_faults.mistake
 def believed_nbytes(claim):
-    """`nbytes` is that of the array, however it lies. Add up `shard.data.nbytes` over `addressable_shards`: what do
-    eight copies take?"""
+    """`nbytes` is that of the array, however it is laid out. Add up `shard.data.nbytes` over `addressable_shards`: what
+    do eight copies take?"""
     return 1 if claim == "nbytes" else None
 
 

@@ -78,7 +78,7 @@ def shifted_by_the_index(table, ids, *, mesh, check_vma=False):
 
 @vocab_embedding.mistake
 def taken_out_of_bounds(table, ids, *, mesh, check_vma=False):
-    """NaN everywhere: `jnp.take` fills what lies outside the table with NaN, and NaN plus anything is NaN. An id that
+    """NaN everywhere: `jnp.take` fills what is outside the table with NaN, and NaN plus anything is NaN. An id that
     is not the device's own must be looked up somewhere harmless, and its row put to zero."""
 
     def body(table, ids):
