@@ -6,7 +6,9 @@ compiler chooses, so they are read from the compiled program.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any
 
 import jax
@@ -19,12 +21,29 @@ from grader.programs.walk import compiled_structure, structure
 
 @dataclass(frozen=True)
 class Report:
-    """A structure together with what the compiled program costs on each device."""
+    """What a program communicates, and what it costs on each device; compiled when something is asked that takes it.
 
-    structure: Structure
-    by_compiler: bool
-    flops: int
-    peak_bytes: int
+    The collectives of a `written` structure with a shard_map are its author's; else the compiler has chosen them.
+    """
+
+    written: Structure
+    compiled: Callable[[], jax.stages.Compiled] = field(compare=False)
+
+    @property
+    def by_compiler(self) -> bool:
+        return not self.written.manual
+
+    @cached_property
+    def structure(self) -> Structure:
+        return compiled_structure(self.compiled(), self.written.mesh) if self.by_compiler else self.written
+
+    @cached_property
+    def flops(self) -> int:
+        return flops(self.compiled(), self.written)
+
+    @cached_property
+    def peak_bytes(self) -> int:
+        return peak_bytes(self.compiled())
 
     @property
     def collectives(self) -> tuple[Collective, ...]:
@@ -53,11 +72,8 @@ def _specs(specs: tuple[P, ...]) -> str:
 
 
 def report(program: Program, *args: Any) -> Report:
-    """The report on a program, compiled for the devices of `args`."""
-    written = structure(program)
-    compiled = program.compile(*args)
-    chosen = written if written.manual else compiled_structure(compiled, written.mesh)
-    return Report(chosen, not written.manual, flops(compiled, written), peak_bytes(compiled))
+    """The report on a program, lowered for the devices of `args`."""
+    return Report(structure(program), cache(program.lower(*args).compile))
 
 
 def flops(compiled: jax.stages.Compiled, written: Structure) -> int:

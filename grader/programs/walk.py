@@ -126,7 +126,7 @@ class _Visitor:
         manual = Manual(manual_axes(op), specs_of(op, "in_shardings"), specs_of(op, "out_shardings"))
         self.manual.append(manual)
         for operand, spec in zip(op.operands, manual.in_specs, strict=True):
-            self.collectives += self.moved_to_fit(operand, spec, manual.axes)
+            self.collectives += self.moved_to_fit(place.known.as_given(operand), spec, manual.axes)
         self.regions(op, place)
 
     def moved_to_fit(self, operand: ir.Value, in_spec: P, manual: tuple[str, ...]) -> Iterator[Collective]:

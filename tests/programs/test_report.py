@@ -51,6 +51,15 @@ def test_kind_axes_and_bytes_of_each_collective(body, kind, axes, sent):
     assert found.bytes_sent == sent and found.times == 1
 
 
+def test_a_program_with_a_shard_map_is_compiled_when_its_costs_are_asked_for(monkeypatch):
+    compiled = []
+    compile_it = jax.stages.Lowered.compile
+    monkeypatch.setattr(jax.stages.Lowered, "compile", lambda *args: compiled.append(args) or compile_it(*args))
+    found = report(lambda a: lax.psum(a, "x"))
+    assert found.bytes_sent and not compiled
+    assert found.flops and found.peak_bytes and len(compiled) == 1
+
+
 def shift(axis, n):
     return lambda k, c: lax.ppermute(c, axis, [(i, (i + 1) % n) for i in range(n)])
 
@@ -91,10 +100,11 @@ def test_specs_and_manual_axes_are_read():
     assert tuple(region.out_specs[0]) == ("x", None)
 
 
-def test_operands_that_do_not_lie_as_in_specs_say_are_counted():
+@pytest.mark.parametrize("around", [lambda f: f, jax.jit, lambda f: jax.jit(lambda a: jax.jit(f)(a))])
+def test_operands_that_do_not_lie_as_in_specs_say_are_counted(around):
     mesh = make_mesh(MESH)
     mapped = jax.shard_map(lambda a: a, mesh=mesh, in_specs=P(None, "y"), out_specs=P(None, "y"))
-    found = only(grader.communication(mapped, aval((16, 32), jnp.float32, P("x", "y"), mesh)))
+    found = only(grader.communication(around(mapped), aval((16, 32), jnp.float32, P("x", "y"), mesh)))
     assert found.implicit and found.kind == "all_gather" and found.axes == ("x",)
     assert found.bytes_sent == 3 * BLOCK
 
