@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercises.answers import Problem, Value
 from grader.exercises.as_json import from_json, question_from_json, to_json
 from grader.exercises.collecting import asks, collect
-from grader.exercises.limits import ORDER, BytesSent, Limit, Meanwhile, PeakBytes, Turns, Written
+from grader.exercises.limits import ORDER, BytesSent, InPlace, Limit, Meanwhile, PeakBytes, Turns, Without, Written
 from grader.judging.judge import judge
 from grader.judging.signatures import Compared, signature
 from grader.lessons import EXERCISES, find
@@ -119,6 +119,10 @@ def limited(*limits):
         (Turns({}), "Enough: none"),
         (PeakBytes(1 << 20), ""),
         (PeakBytes(100), "at the peak, where 100 B are enough"),
+        (Without("all_reduce", "y", "all of it is here"), ""),
+        (Without("all_reduce", "x", "all of it is here"), "The result is right, but all of it is here:\n- all_reduce"),
+        (InPlace(()), ""),
+        (InPlace(("float32",)), "of the 1 arrays that come out anew 1 are not given away"),
         (Meanwhile(1), "Products of 0 FLOPs neither wait for it nor it for them; 1 should"),
     ],
 )
