@@ -14,6 +14,7 @@ Pointing at a block, or choosing a device below, lights what the same device hol
 from grader.arrays.blocks import Blocks, blocks, blocks_of
 from grader.draw.bars import bars, bytes_sent
 from grader.draw.brackets import laid_out
+from grader.draw.calls import calls
 from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
 from grader.draw.crossings import crossings
@@ -66,6 +67,7 @@ __all__ = [
     "blocks_of",
     "buffers",
     "bytes_sent",
+    "calls",
     "change",
     "collective",
     "compare",
