@@ -79,10 +79,7 @@ does_it_overlap__wrong_line_order = does_it_overlap__right_plain | {"send_and_mu
 does_it_overlap__wrong_loop = does_it_overlap__right_plain | {"send_and_multiply_in_a_loop": "all"}
 """Believes that a loop is as good as written out."""
 
-does_it_overlap__wrong_counts = does_it_overlap__right_plain | {
-    "first_one_then_the_rest": "all",
-    "ring_then_multiply": "some",
-}
+does_it_overlap__wrong_counts = does_it_overlap__right_plain | {"first_one_then_the_rest": "all"}
 """Lets one product hide many transfers."""
 
 
