@@ -54,6 +54,8 @@ class Exercise:
     `same`, where equal is too much to ask, says whether two values are the same answer:
     `same(one, other, **arguments)`. A `piece` is one of the model that a learner's accepted answers grow into.
     A gate is checked in a notebook once the exercise named by `after` was right there; grading judges it all the same.
+    Where the reference is an experiment, a `formula` may stand beside it, which returns the same as a student would
+    compute it: a wrong answer is held against what small changes to it return.
     `taught_in` names the lessons, such as 14_fsdp, to which who misses a check is sent.
     """
 
@@ -71,6 +73,7 @@ class Exercise:
     piece: bool = False
     after: str = ""
     taught_in: tuple[str, ...] = ()
+    formula: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
@@ -127,6 +130,11 @@ class Exercise:
         rng = np.random.default_rng([seed, *self.name.encode()])
         rounds = self.kind.rounds(rng, self.mesh_shapes, thorough=thorough)
         return tuple(case for draw in rounds for case in _listed(self.drawn(draw)))
+
+    def by_formula(self, formula: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: what the reference finds by an experiment, as a student computes it."""
+        self.formula = formula
+        return formula
 
     def mistaken(self, mistake: Mistake) -> Any:
         """The whole answer of a student who makes this mistake."""

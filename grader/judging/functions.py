@@ -14,6 +14,7 @@ from grader.exercises.exercise import Exercise
 from grader.judging.differing import first_difference, short, shown_whole
 from grader.judging.ladder import Alike, Done, Ladder, Rung, same_problem
 from grader.judging.miss import Miss
+from grader.judging.nearest import nearest_function
 from grader.judging.relations import Tried, evidence
 from grader.judging.values import NO_VALUE, expected_value, same_answer, worded
 
@@ -73,7 +74,8 @@ class FunctionLadder(Ladder):
         answer = self.answers[k]
         if isinstance(answer, Problem):
             return meaning(answer)
-        return evidence([self._tried(j, a) for j, a in enumerate(self.answers) if isinstance(a, Value)])
+        tried = [self._tried(j, a) for j, a in enumerate(self.answers) if isinstance(a, Value)]
+        return evidence(tried, lambda: nearest_function(self.exercise, self.cases, self.answers, k))
 
     def _tried(self, k: int, answer: Value) -> Tried:
         case = self.cases[k]

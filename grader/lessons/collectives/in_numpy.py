@@ -53,6 +53,11 @@ psum_ref = Exercise(
 )
 
 
+@psum_ref.by_formula
+def _added_up(blocks):
+    return [np.sum(blocks, axis=0)] * len(blocks)
+
+
 @psum_ref.cases
 def _(draw):
     for n, shape in ((4, (3,)), (3, (2, 5))):
@@ -86,6 +91,12 @@ all_gather_ref = Exercise(
     same=_alike,
     reference=lambda blocks, axis, tiled: _really(_gather(axis, tiled), blocks),
 )
+
+
+@all_gather_ref.by_formula
+def _put_together(blocks, axis, tiled):
+    together = np.concatenate(blocks, axis) if tiled else np.stack(blocks, axis)
+    return [together] * len(blocks)
 
 
 @all_gather_ref.cases
@@ -135,6 +146,11 @@ psum_scatter_ref = Exercise(
 )
 
 
+@psum_scatter_ref.by_formula
+def _dealt_out(blocks, scatter_dimension):
+    return np.split(sum(blocks), len(blocks), scatter_dimension)
+
+
 @psum_scatter_ref.cases
 def _(draw):
     for n, shape, dimension in ((4, (4,), 0), (4, (8, 3), 0), (3, (2, 6), 1)):
@@ -173,6 +189,12 @@ all_to_all_ref = Exercise(
     same=_alike,
     reference=lambda blocks, split_axis, concat_axis: _really(_exchange(split_axis, concat_axis), blocks),
 )
+
+
+@all_to_all_ref.by_formula
+def _exchanged(blocks, split_axis, concat_axis):
+    pieces = [np.split(block, len(blocks), split_axis) for block in blocks]
+    return [np.concatenate(received, concat_axis) for received in zip(*pieces, strict=True)]
 
 
 @all_to_all_ref.cases
@@ -220,6 +242,14 @@ ppermute_ref = Exercise(
     same=_alike,
     reference=lambda blocks, perm: _really(_permute(tuple(map(tuple, perm))), blocks),
 )
+
+
+@ppermute_ref.by_formula
+def _sent_on(blocks, perm):
+    held = [np.zeros_like(block) for block in blocks]
+    for source, destination in perm:
+        held[destination] = blocks[source]
+    return held
 
 
 @ppermute_ref.cases

@@ -45,6 +45,16 @@ def _held(how, params, activations, n, *, state=(WEIGHTS, GRADIENTS, OPTIMISER),
 memory_per_device = Exercise("memory_per_device", points=4, reference=_held, form="function")
 
 
+@memory_per_device.by_formula
+def _bytes_of_a_device(how, params, activations, n):
+    if how == "tensor parallel":
+        return 16 * params / n + activations
+    optimiser = 12 / n if how in ("ZeRO-1", "ZeRO-2", "ZeRO-3") else 12
+    gradients = 2 / n if how in ("ZeRO-2", "ZeRO-3") else 2
+    weights = 2 / n if how == "ZeRO-3" else 2
+    return params * (optimiser + gradients + weights) + activations / n
+
+
 @memory_per_device.cases
 def _(draw):
     for k in range(30):

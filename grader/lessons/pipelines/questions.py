@@ -119,6 +119,11 @@ def _idle(stages, microbatches):
 bubble = Exercise("bubble", points=2, reference=_idle, form="function")
 
 
+@bubble.by_formula
+def _idle_part(stages, microbatches):
+    return (stages - 1) / (stages + microbatches - 1)
+
+
 @bubble.cases
 def _(draw):
     for _ in range(30):
@@ -164,6 +169,14 @@ def _enough(stages, percent):
 
 
 microbatches = Exercise("microbatches", points=2, reference=_enough, form="function")
+
+
+@microbatches.by_formula
+def _counted_up(stages, percent):
+    pieces = 1
+    while 100 * (stages - 1) >= percent * (stages + pieces - 1):
+        pieces += 1
+    return pieces
 
 
 @microbatches.cases

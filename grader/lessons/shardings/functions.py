@@ -93,6 +93,18 @@ shard_shape = Exercise("shard_shape", points=3, reference=_shard_shape, form="fu
 SPECS = (P("x", "y"), P("y", "x"), P("x"), P(None, "y"), P(("x", "y")), P("x", None), P())
 
 
+@shard_shape.by_formula
+def _axis_by_axis(shape, spec, axis_sizes):
+    entries = [*spec, *[None] * (len(shape) - len(spec))]
+    block = []
+    for length, entry in zip(shape, entries, strict=True):
+        axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
+        for axis in axes:
+            length //= axis_sizes[axis]
+        block.append(length)
+    return tuple(block)
+
+
 @shard_shape.cases
 def _(draw):
     for sizes in (MESH, {"x": 2, "y": 4}):
