@@ -652,7 +652,7 @@ def memory_per_device__wrong_data(how, params, activations, n):
 
 
 def memory_per_device__wrong_eight(how, params, activations, n):
-    """No master copy: eight bytes of optimiser."""
+    """No master copy: eight bytes of optimizer."""
     whole = _DIVIDED[how]
     sizes = 2 * params, 2 * params, 8 * params, activations
     return sum(s if w else s / n for s, w in zip(sizes, whole))
@@ -696,7 +696,7 @@ largest_model__wrong_eight = largest_model__right_reckoned | {"data parallel": 8
 largest_model__wrong_gone = largest_model__right_reckoned | {"ZeRO-1": 4}
 # gradients too
 largest_model__wrong_two = largest_model__right_reckoned | {"ZeRO-2": 16 / 5.5}
-# the optimiser is not divided
+# the optimizer is not divided
 largest_model__wrong_three = largest_model__right_reckoned | {"ZeRO-3": 16 / 12.5}
 # rounded
 largest_model__wrong_rounded = largest_model__right_reckoned | {"ZeRO-1": 3}
