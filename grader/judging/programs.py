@@ -30,7 +30,7 @@ from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import otherwise
 from grader.judging.repaired import REPLACING, try_repairs
 from grader.judging.results import Expected
-from grader.judging.signatures import Compared, on, right_elsewhere, signature
+from grader.judging.signatures import Compared, arrangement, on, right_elsewhere, signature
 from grader.programs.execution import Failed, Result
 from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
@@ -171,7 +171,10 @@ class ProgramLadder(Ladder):
         if check != "values":
             return ""
         runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
-        return deviating(self.exercise, runs, functools.partial(_expected, self.exercise))
+        if words := deviating(self.exercise, runs, functools.partial(_expected, self.exercise)):
+            return words
+        wrong = (self._seen(k, array) for array in range(len(self._run(k).results)))
+        return arrangement(next(seen for seen in wrong if seen.wrong))
 
     def _is_right(self, run: Execution, found: Sequence[Result]) -> bool:
         return all(results.right(run, found, _expected(self.exercise, run.case)))
