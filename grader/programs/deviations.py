@@ -45,6 +45,8 @@ OTHER = {
     "max": ("a minimum", "a maximum", np.minimum),
     "min": ("a maximum", "a minimum", np.maximum),
 }
+FEW_ENTRIES = 4  # along a dimension: so few may be things of their own, such as queries, keys and values
+FEW_LATER = 4  # steps behind a sum, before which it could have been due
 ROUND_NUMBERS = (0.1, 0.01, 0.5, 1.0)  # which a notebook may have given a name
 
 
@@ -68,8 +70,8 @@ class Deviation:
 
 
 class Model:
-    """A reference, traced on the arguments of a case: `given` are the arrays of these, `names` and `labels` what they
-    are called, alone and within a pytree, and `specs` how they lie on a mesh of these sizes.
+    """A reference, traced on the arguments of a case: `given` are the arrays of these, `names` what they are called, as
+    params['b1'], and `specs` how they lie on a mesh of these sizes.
 
     Plain numbers that are floats are arrays here; `counts` are the whole ones, by name. The reference takes both as
     keywords. Raises whatever tracing it does, and ValueError for one that is too long.
@@ -87,10 +89,7 @@ class Model:
         rates = {name: np.float32(number) for name, number in numbers.items() if isinstance(number, float)}
         placed = [(name, path, a) for name, tree in arguments.items() for path, a in jax.tree.leaves_with_path(tree)]
         self.tree = jax.tree.structure((tuple(arguments.values()), rates))
-        self.names = [name for name, _, _ in placed] + sorted(rates)
-        self.labels = [f"`{name}{jax.tree_util.keystr(path)}`" for name, path, _ in placed] + [
-            f"`{r}`" for r in sorted(rates)
-        ]
+        self.names = [f"{name}{jax.tree_util.keystr(path)}" for name, path, _ in placed] + sorted(rates)
         self.given = [np.asarray(a.value) for _, _, a in placed] + [np.asarray(rates[name]) for name in sorted(rates)]
         self.specs: list[P] = [a.spec for _, _, a in placed] + [P()] * len(rates)
         self.closed = self._traced(self.given, self.counts)
@@ -141,6 +140,8 @@ def deviations(model: Model) -> Iterator[Deviation]:
     yield from _of_arguments(model, "biu")
     yield from _of_numbers(model)
     yield from _exchanged_arguments(model)
+    yield from _exchanged_entries(model)
+    yield from _of_softmaxes(model, few)
     yield from _behind_the_sum(model, few)
     yield from _of_own_parts(model, few)
     yield from _in_other_order(model, few)
@@ -150,6 +151,7 @@ def deviations(model: Model) -> Iterator[Deviation]:
     yield from _of_loops(model)
     for k, axis, dimension in _cuts(model):
         yield from _of_parts(model, k, axis, dimension)
+    yield from _mirrored(model)
     yield from _of_arguments(model, "f")
     yield from _of_cut_arguments(model)
 
@@ -160,8 +162,21 @@ def _exchanged_arguments(model: Model) -> Iterator[Deviation]:
         if one.shape == other.shape and one.ndim and one.dtype == other.dtype:
             exchanged = [*model.given]
             exchanged[i], exchanged[j] = other, one
-            words = f"{model.labels[i]} and {model.labels[j]} are exchanged"
+            words = f"`{model.names[i]}` and `{model.names[j]}` are exchanged"
             yield Deviation(words, "Which is which?", _done(model, given=exchanged))
+
+
+def _exchanged_entries(model: Model) -> Iterator[Deviation]:
+    """Two of few entries, as where one array holds queries, keys and values."""
+    for k, array in enumerate(model.given):
+        for dimension, size in enumerate(array.shape):
+            for i, j in itertools.combinations(range(size), 2) if size <= FEW_ENTRIES else ():
+                order = [{i: j, j: i}.get(entry, entry) for entry in range(size)]
+                yield Deviation(
+                    f"entries {i} and {j} of `{model.names[k]}` along dimension {dimension} are exchanged",
+                    "Which is which?",
+                    _done(model, given=model.given_with(k, array.take(order, dimension))),
+                )
 
 
 def _of_arguments(model: Model, kinds: str) -> Iterator[Deviation]:
@@ -169,7 +184,7 @@ def _of_arguments(model: Model, kinds: str) -> Iterator[Deviation]:
     for k, array in enumerate(model.given):
         for words, question, other in _forms(array, model.sizes) if array.dtype.kind in kinds else ():
             yield Deviation(
-                f"{model.labels[k]} {words}", question, _done(model, given=model.given_with(k, other)), (k,)
+                f"`{model.names[k]}` {words}", question, _done(model, given=model.given_with(k, other)), (k,)
             )
 
 
@@ -207,10 +222,29 @@ def _of_numbers(model: Model) -> Iterator[Deviation]:
             others += [(f"is multiplied by the number of devices along {axis}", number * n)]
         for words, other in others:
             given = model.given_with(k, np.asarray(other, number.dtype))
-            yield Deviation(f"{model.labels[k]} {words}", question, _done(model, given=given))
+            yield Deviation(f"`{model.names[k]}` {words}", question, _done(model, given=given))
     for name, count in model.counts.items():
         for words, by in (("one more", 1), ("one less", -1)):
             yield Deviation(f"`{name}` is {words}", question, _anew(model, name, count + by))
+
+
+def _mirrored(model: Model) -> Iterator[Deviation]:
+    """Before stands for behind: an argument the other way round, and what comes out turned round again."""
+    for k, array in enumerate(model.given):
+        for dimension in range(array.ndim):
+            if any(result.ndim <= dimension for result in model.right.results):
+                continue
+            turned = _done(model, given=model.given_with(k, np.flip(array, dimension)))
+            yield Deviation(
+                f"before and behind are exchanged in `{model.names[k]}`, along dimension {dimension}",
+                "Who is whose neighbour, and on which side?",
+                functools.partial(_turned_back, turned, dimension),
+                (k, dimension),
+            )
+
+
+def _turned_back(made: Made, dimension: int, place: int) -> list[Any]:
+    return [np.flip(array, dimension) for array in made(place)]
 
 
 def _cuts(model: Model) -> Iterator[tuple[int, str, int]]:
@@ -223,7 +257,7 @@ def _cuts(model: Model) -> Iterator[tuple[int, str, int]]:
 
 def _of_parts(model: Model, k: int, axis: str, dimension: int) -> Iterator[Deviation]:
     """The parts of an argument, one on each device, in other places."""
-    n, array, label = model.sizes[axis], model.given[k], model.labels[k]
+    n, array, label = model.sizes[axis], model.given[k], f"`{model.names[k]}`"
     parts = np.split(array, n, dimension)
     question = "Whose part belongs where?"
 
@@ -286,8 +320,9 @@ def _behind_the_sum(model: Model, steps: Sequence[TracedStep]) -> Iterator[Devia
         n, number = model.sizes[axis], step.number
         for factor, together, what in ((1, np.sum, "the parts of"), (n, np.mean, "the devices' own means from")):
             runs = [model.done(Otherwise({number: _of_part(which, place, n, factor)})) for place in range(n)]
-            for later in steps:
-                if any(number in source.steps for source in later.sources) and later.name != "random_split":
+            behind = [step for step in steps if any(number in source.steps for source in step.sources)]
+            for later in behind[:FEW_LATER]:
+                if not _is_of_jaxs_own(later):
                     results = [run.steps[later.number].result for run in runs]
                     yield Deviation(
                         f"{what} {SUMS[step.name]} along {axis} are taken together only behind "
@@ -315,6 +350,32 @@ def _named(step: TracedStep, kept: int) -> str:
         return "a choice" if step.name == "select_n" else "a later step"
     words = step.besides(kept) if len(step.operands) < 3 else BINARY[step.name]
     return f"{BINARY[step.name]} of {words}" if step.name in BINARY and words.startswith("`") else words
+
+
+def _is_of_jaxs_own(step: TracedStep) -> bool:
+    """Whether it is the step of a maximum in JAX that is there for infinities alone."""
+    return step.name == "max" and any(np.isinf(a).all() for a in step.operands if a.dtype.kind == "f")
+
+
+def _of_softmaxes(model: Model, steps: Sequence[TracedStep]) -> Iterator[Deviation]:
+    """A softmax along another dimension."""
+    of = {id(step.result): step for step in steps}
+    for last in steps:
+        over = of.get(id(last.operands[0])) if last.name == "div" else None
+        first = of.get(id(over.operands[0])) if over and over.name == "exp" else None
+        if first is None or first.name != "sub":
+            continue
+        for dimension in range(last.result.ndim):
+            yield Deviation(
+                f"a softmax runs along dimension {dimension} of its argument",
+                "What is to add up to one?",
+                _with_steps(model, {last.number: _softmax_along(first.number, dimension)}),
+                (last.number,),
+            )
+
+
+def _softmax_along(first: int, dimension: int) -> Instead:
+    return lambda step, done: np.asarray(jax.nn.softmax(done[first].operands[0], axis=dimension))
 
 
 def _of_own_parts(model: Model, steps: Sequence[TracedStep]) -> Iterator[Deviation]:
@@ -550,7 +611,7 @@ def _of_cut_arguments(model: Model) -> Iterator[Deviation]:
             if axis not in jax.tree.leaves(tuple(spec)) and array.ndim and array.shape[0] % n == 0:
                 parts = np.split(array, n)
                 yield Deviation(
-                    f"{model.labels[k]} is cut along {axis}, and each device has only its own part",
+                    f"`{model.names[k]}` is cut along {axis}, and each device has only its own part",
                     "Who needs how much of it?",
                     _on_parts(model, k, parts),
                     (k,),

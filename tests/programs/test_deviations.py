@@ -37,6 +37,14 @@ CENTRED = model(lambda x: x - x.mean(axis=0), x=(X, ROWS))
 SOFTMAX = model(lambda x: jax.nn.softmax(x, axis=1), x=(X, P(None, "x")))
 HORNER = model(lambda c, x: np.polyval(c, x), c=(C, P()), x=(X, ROWS))
 ROOT = model(lambda x: jnp.sqrt(jnp.sum(x**2, axis=1) + 2), x=(X, P(None, "x")))
+NEIGHBOURS = model(lambda x: 3 * jnp.roll(x, 1, 0) + jnp.roll(x, -1, 0), x=(X, ROWS))
+TRIPLE = model(lambda x: x[0] * x[1] - x[2], x=(X[:3], P()))
+NETWORK = Model(
+    lambda params, x: x @ params["W"] + params["b"],
+    {"params": {"W": Array(W, ROWS), "b": Array(C, P())}, "x": Array(X, P(None, "x"))},
+    {},
+    SIZES,
+)
 RATE = model(lambda x, steps, rate: x * (1 - rate) ** steps, {"steps": 3, "rate": 0.3}, x=(X, ROWS))
 LOOKED_UP = model(lambda table, ids: table[ids], table=(X, P()), ids=(IDS, ROWS))
 MASKED = model(lambda x, mask: np.where(mask, x, 0).sum(0), x=(X, ROWS), mask=(MASK, P()))
@@ -46,6 +54,10 @@ RELU = lambda a: np.maximum(a, 0)  # noqa: E731
 FOUND = [
     (LAYER, "along x are taken together only behind `relu`", sum(map(RELU, map(np.matmul, parts(X, 1), parts(W))))),
     (LAYER, "`relu` is left out", X @ W),
+    (SOFTMAX, "a softmax runs along dimension 0", jax.nn.softmax(X, axis=0)),
+    (NEIGHBOURS, "before and behind are exchanged in `x`, along dimension 0", np.roll(X, 1, 0) + 3 * np.roll(X, -1, 0)),
+    (TRIPLE, "entries 1 and 2 of `x` along dimension 0 are exchanged", X[0] * X[2] - X[1]),
+    (NETWORK, "only behind the addition of `params['b']`", X @ W + 4 * C),
     (LAYER, "`tanh` stands in the place of `relu`", np.tanh(X @ W)),
     (LAYER, "the parts of `x` along x are stacked", RELU(np.stack(parts(X, 1)).reshape(8, 8) @ W)),
     (LAYER, "`x` is transposed", RELU(X.T @ W)),
