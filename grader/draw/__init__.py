@@ -14,10 +14,12 @@ Pointing at a block, or choosing a device below, lights what the same device hol
 from grader.arrays.blocks import Blocks, blocks, blocks_of
 from grader.draw.bars import bars, bytes_sent
 from grader.draw.brackets import laid_out
+from grader.draw.brought import brought
 from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
 from grader.draw.crossings import crossings
 from grader.draw.curves import curves
+from grader.draw.dimensions import dimensions
 from grader.draw.dispatch import dispatch
 from grader.draw.films import Film, film, ring, turning
 from grader.draw.flows import flow
@@ -64,6 +66,7 @@ __all__ = [
     "bars",
     "blocks",
     "blocks_of",
+    "brought",
     "buffers",
     "bytes_sent",
     "change",
@@ -71,6 +74,7 @@ __all__ = [
     "compare",
     "curves",
     "devices",
+    "dimensions",
     "dispatch",
     "film",
     "groups",

@@ -259,11 +259,13 @@ def _draw_cell(
 ) -> None:
     x, y, wide, high = box
     parts = _parts(cell)
+    below = bool(doing) and _holds_several(facts)  # words across the borders of blocks could not be read
+    tall = high - 0.2 if below else high
     for k, part in enumerate(parts):
         share = wide / len(parts)
         ax.add_patch(
             Rectangle(
-                (x + k * share, y), share, high, facecolor=_colour(facts, part), edgecolor=INK, linewidth=EDGE, gid=gid
+                (x + k * share, y), share, tall, facecolor=_colour(facts, part), edgecolor=INK, linewidth=EDGE, gid=gid
             )
         )
         ax.text(
@@ -282,8 +284,12 @@ def _draw_cell(
             Rectangle((x, y), wide, high, facecolor="none", edgecolor=FAINT, linewidth=0.8, linestyle=":", gid=gid)
         )
     if doing:
-        ink = INK if parts else PAGE
-        ax.text(x + wide / 2, y + high - 0.14, doing, ha="center", va="center", fontsize=7.5, color=ink, gid=gid)
+        ink, up = (INK if parts and not below else PAGE), 0.09 if below else 0.14
+        ax.text(x + wide / 2, y + high - up, doing, ha="center", va="center", fontsize=7.5, color=ink, gid=gid)
+
+
+def _holds_several(facts: Film) -> bool:
+    return any(len(_parts(cell)) > 1 for row in facts.holds for cell in row)
 
 
 def _draw_sends(ax: Axes, pairs: Sequence[Pair], middles: Sequence[float], across: Point, gid: str) -> None:

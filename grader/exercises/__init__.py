@@ -17,9 +17,11 @@ from grader.exercises.limits import (
     Move,
     Moves,
     OneWay,
+    InPlace,
     PeakBytes,
     Steps,
     Turns,
+    Without,
     Written,
 )
 from grader.exercises.verdict import Outcome
@@ -44,9 +46,11 @@ __all__ = [
     "Moves",
     "OneWay",
     "Outcome",
+    "InPlace",
     "PeakBytes",
     "Steps",
     "Turns",
+    "Without",
     "Written",
     "holds_arrays",
     "values_of",

@@ -67,12 +67,18 @@ class ProgramLadder(Ladder):
 
     def likenesses(self, check: str) -> Sequence[Alike]:
         """Where the values are wrong they decide; but a mistake that sends the same as well goes first."""
+        if check == "work":
+            return [self._held_alike]
         return [self._behave_alike, self._come_to_the_same] if check == "values" else [self._behave_alike]
 
     def _behave_alike(self, case: Case, one: Done, other: Done) -> bool:
         if not isinstance(one, Execution) or not isinstance(other, Execution):
             return False
         return same_behaviour(one, other, by_compiler=self.exercise.by_compiler)
+
+    def _held_alike(self, case: Case, one: Done, other: Done) -> bool:
+        """Where memory counts, so does what is given away."""
+        return self._behave_alike(case, one, other) and _donated(one) == _donated(other)
 
     def _come_to_the_same(self, case: Case, one: Done, other: Done) -> bool:
         return isinstance(one, Execution) and isinstance(other, Execution) and same_results(one, other)
@@ -200,6 +206,11 @@ class ProgramLadder(Ladder):
             places,
             self.cases[k].roundings,
         )
+
+
+def _donated(done: Done) -> tuple[int, ...]:
+    assert isinstance(done, Execution)  # it behaves as another does
+    return done.structure.donated
 
 
 def _changed(repair: Repair, authored: Sequence[Collective]) -> tuple[int, ...]:

@@ -28,8 +28,20 @@ def summed():
     return program, jax.device_put(np.ones(2, np.float32), jax.NamedSharding(line, P("x")))
 
 
+def explicit(axis):
+    """A vector whose type says that it is cut over this axis."""
+    mesh = jax.make_mesh(
+        (2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Explicit,) * 2, devices=jax.devices()[:4]
+    )
+    return jax.device_put(np.ones(4, np.float32), jax.NamedSharding(mesh, P(axis)))
+
+
 PICTURES = {
+    "brought": lambda: draw.brought({0: [1], 1: [2]}, {"P()": {0: [(0, 1, [1])], 1: [(0, 1, [2])]}}, "title"),
     "crossings": lambda: draw.crossings(3, "title"),
+    "dimensions": lambda: draw.dimensions(
+        {"stops": ("i,i->i", {"rows": explicit("x"), "of y": explicit("y")})}, "title"
+    ),
     "flow": lambda: draw.flow(*summed(), title="title"),
     "growth": lambda: draw.growth([1, 10], {"up": [1, 10], "down": [10, 1]}, "n", "B", "title"),
     "hosts": lambda: draw.hosts({0: [0, 1], 1: [2, 3]}, "title"),

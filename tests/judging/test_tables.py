@@ -24,10 +24,13 @@ def halved(row):
     return {"five": 59.6, "one": "stops", "three": "stops"}.get(row)
 
 
-def outcomes(**wrong):
+def verdict(**wrong):
     cases = table.draw_cases()
-    found = judge(table, cases, collect("table", asks(table, cases), {**DUE, **wrong})).outcomes
-    return {outcome.check: outcome for outcome in found}
+    return judge(table, cases, collect("table", asks(table, cases), {**DUE, **wrong}))
+
+
+def outcomes(**wrong):
+    return {outcome.check: outcome for outcome in verdict(**wrong).outcomes}
 
 
 @pytest.mark.parametrize(
@@ -77,6 +80,14 @@ def test_a_mistake_in_several_rows_is_explained_once():
     assert found["one"].words == "one: not 'stops'. Half of it was meant."
     assert found["three"].words == "three: not 'stops'. The same as in “one”."
     assert found["three"].mistake == found["one"].mistake == "halved"
+
+
+def test_up_to_three_wrong_rows_are_explained_and_the_others_counted():
+    told = verdict(one="stops", two="runs", five=60).told.split("\n\n")
+    assert [words.partition(":")[0] for words in told] == ["one", "two", "five"]
+    told = verdict(one="stops", two="runs", five=60, six=[2], seven=False).told.split("\n\n")
+    assert len(told) == 4 and told[-1] == "2 more are wrong."
+    assert verdict(six=[2], seven=...).told == verdict(six=[2]).words  # what is open is not wrong
 
 
 @pytest.mark.parametrize(("spec", "shown"), [(P(), "P()"), (P(None, "x"), "P(None, 'x')"), ("x", "'x'")])
