@@ -402,7 +402,7 @@ def _outcome(attempt):
     return refusal(ATTEMPTS[attempt])
 
 
-REASONS = {
+STANDS_FOR = {
     "fine": "It is fine where every name is an axis of the mesh, none stands twice, there are no more entries than "
     "dimensions, and everything divides. Which of these does not hold?",
     "axis used twice": "So it is where one axis stands twice in a spec. Does any stand there twice?",
@@ -413,7 +413,7 @@ REASONS = {
     "many?",
     "too few devices": "So it is where a mesh asks for more devices than there are. How many are asked for here?",
 }
-legal_or_not = Exercise("legal_or_not", points=3, reference=_outcome, form="table", options=REASONS)
+legal_or_not = Exercise("legal_or_not", points=3, reference=_outcome, form="table", options=STANDS_FOR)
 legal_or_not.rows(ATTEMPTS, argument="attempt")
 
 
