@@ -457,7 +457,15 @@ def _left_behind(row):
     return "error" if after == "error" else "as before" if after == before else "changed"
 
 
-mesh_leak = Exercise("mesh_leak", points=4, reference=_left_behind, form="table")
+FATES = {
+    "error": "That would be said where something asks for another mesh than the one in force. Does anything in this "
+    "line?",
+    "changed": "That would be said where the line runs, and its result lies elsewhere, or came about where there "
+    "was an error. Does it run, and where does its result lie?",
+    "as before": "That would be said where the mesh in force plays no part. Does this line make an array, or "
+    "compute on devices?",
+}
+mesh_leak = Exercise("mesh_leak", points=4, reference=_left_behind, form="table", options=FATES)
 mesh_leak.rows(LEFT_BEHIND)
 
 
