@@ -128,7 +128,7 @@ def gradients_still_whole(how, params, activations, n):
 def weights_divided_first(how, params, activations, n):
     """The stages of ZeRO were taken in the opposite order: the weights first. What is largest, and is needed only
     when the weights are changed?"""
-    other = {"weights": "optimiser", "optimiser": "weights"}
+    other = {"weights": "optimizer", "optimizer": "weights"}
     return _held(how, params, activations, n, lies=lambda how, what: _lies(how, other.get(what, what)))
 
 
