@@ -12,7 +12,6 @@ from nbgrader.preprocessors import (
     LockCells,
     OverwriteCells,
     OverwriteKernelspec,
-    SaveCells,
 )
 
 c = get_config()  # noqa: F821 - traitlets gives it to this file
@@ -33,7 +32,7 @@ c.GenerateAssignment.preprocessors = [
     ClearOutput,
     CheckCellMetadata,
     ComputeChecksums,
-    SaveCells,
+    "grader.classroom.nbgrader_plugins.EnterCells",  # nbgrader's SaveCells, but all of a lesson at once
 ]
 
 # A hand-in under another name is found, and gets the release's marks whatever happened to its own.

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from grader.classroom.course.entered import EnterCells
 from grader.classroom.course.late import LatePenalty
 from grader.classroom.course.stubs import Starters
 from grader.classroom.course.taken import Taken
@@ -13,6 +14,7 @@ from grader.classroom.grading.page import Page
 from grader.classroom.handins.handin import Alone, Reader, Restore, adopt
 
 __all__ = [
+    "EnterCells",
     "FeedbackPage",
     "GetMarks",
     "JudgedExecute",

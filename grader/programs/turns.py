@@ -16,7 +16,7 @@ from jax.extend.mlir.dialects import stablehlo
 from grader.jax_versions import is_argument
 from grader.programs.operations import callee_of, last
 
-DEEPEST = 100  # operations followed one behind the other; what lies deeper counts as unknown
+DEEPEST = 100  # operations followed one behind the other; what is deeper counts as unknown
 
 _TYPES = {
     "i1": np.bool_,
@@ -64,13 +64,20 @@ class Known:
     def __init__(self, devices: int, functions: Mapping[str, ir.Operation], depth: int = 0):
         self.devices, self.functions, self._depth = devices, functions, depth
         self._numbers: dict[ir.Value, Numbers] = {}
+        self._given: dict[ir.Value, ir.Value] = {}
 
     def inside(self, function: ir.Operation, operands: Iterable[ir.Value]) -> Known:
         """What is known in a function that is called with these operands."""
         called = Known(self.devices, self.functions, self._depth)
-        pairs = zip(function.regions[0].blocks[0].arguments, operands, strict=True)
-        called._numbers = {ir.Value(argument): self(value) for argument, value in pairs}
+        arguments: list[ir.Value] = [ir.Value(argument) for argument in function.regions[0].blocks[0].arguments]
+        for argument, value in zip(arguments, operands, strict=True):
+            called._numbers[argument] = self(value)
+            called._given[argument] = self.as_given(value)
         return called
+
+    def as_given(self, value: ir.Value) -> ir.Value:
+        """What a function was called with where the value is an argument of it; else the value itself."""
+        return self._given.get(value, value)
 
     def __call__(self, value: ir.Value) -> Numbers:
         if value not in self._numbers:

@@ -146,7 +146,11 @@ def test_code_is_coloured_soon(line):
             filters.highlight_code((f"x{line}\n" * count)[: filters.MOST_IN_CELL])
 
 
-@pytest.mark.parametrize("source", [r"\begin{a}" * 55_000, "<b>" * 200_000, "a" * 1_000_000, " \n" * 100_000])
+@pytest.mark.parametrize(
+    "source",
+    [r"\begin{a}" * 55_000, "<b>" * 200_000, "a" * 1_000_000, " \n" * 100_000],
+    ids=["formulas", "tags", "letters", "lines"],
+)
 def test_too_much_of_it_is_shown_as_it_was_typed(source):
     with within(seconds=3):
         cells = new_markdown_cell(source), new_raw_cell(source), new_code_cell(source)
@@ -161,7 +165,11 @@ def test_texts_of_a_notebook_are_bounded_together():
         assert pages.page(*texts).count("<pre>") == 100
 
 
-@pytest.mark.parametrize("opened", ["<b title='" + '"' * 5_000 + "'>", "".join(f"<b a{k}>" for k in range(700))])
+@pytest.mark.parametrize(
+    "opened",
+    ["<b title='" + '"' * 5_000 + "'>", "".join(f"<b a{k}>" for k in range(700))],
+    ids=["a long attribute", "many tags"],
+)
 @pytest.mark.parametrize("kind", [new_markdown_cell, new_raw_cell])
 def test_a_tag_left_open_is_not_repeated_without_end(kind, opened):
     source = ("<p>" + opened + "<p>x" * filters.MOST_IN_CELL)[: filters.MOST_IN_CELL]

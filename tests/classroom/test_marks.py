@@ -4,8 +4,9 @@ import mini
 import pytest
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
-from nbgrader.preprocessors import GetGrades, SaveAutoGrades
+from nbgrader.preprocessors import GetGrades, SaveAutoGrades, SaveCells
 
+from grader.classroom.course.entered import EnterCells
 from grader.classroom.course.notebook import checked, grade_id
 from grader.classroom.grading.marks import GetMarks, SaveMarks
 
@@ -83,3 +84,42 @@ def test_what_fails_half_way_writes_nothing(course):
         SaveMarks().preprocess(nb, resources)
     grades, _ = rows(course)
     assert {auto for auto, *_ in grades.values()} == {None}
+
+
+def cells(book):
+    """All that the gradebook knows of the lesson's cells, but for the numbers that it gives them."""
+    notebook = book.find_notebook(mini.LESSON, mini.LESSON)
+    kinds = (notebook.grade_cells, notebook.solution_cells, notebook.task_cells, notebook.source_cells)
+    return [sorted(str(sorted((cell.to_dict() | {"id": ""}).items())) for cell in kind) for kind in kinds]
+
+
+@pytest.fixture
+def source(course, tmp_path):
+    """nbgrader's resources for the lesson's source, with an empty gradebook, and the source."""
+    url = f"sqlite:///{tmp_path}/fresh.db"
+    with Gradebook(url) as book:
+        book.update_or_create_assignment(mini.LESSON)
+    return {"nbgrader": {"notebook": mini.LESSON, "assignment": mini.LESSON, "db_url": url}}, mini.released(course)
+
+
+def test_the_same_cells_are_entered_once_and_again(source):
+    resources, nb = source
+    found = []
+    for step in (SaveCells, EnterCells, EnterCells):
+        step().preprocess(nb, resources)
+        with Gradebook(resources["nbgrader"]["db_url"]) as book:
+            found.append(cells(book))
+            if step is SaveCells:
+                book.remove_notebook(mini.LESSON, mini.LESSON)
+    assert found[0] == found[1] == found[2]
+    assert all(found[0][kind] for kind in (0, 1, 3))
+
+
+def test_a_lesson_that_fails_half_way_is_not_entered(source, monkeypatch):
+    resources, nb = source
+    EnterCells().preprocess(nb, resources)
+    monkeypatch.setattr(Gradebook, "update_or_create_source_cell", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        EnterCells().preprocess(nb, resources)
+    with Gradebook(resources["nbgrader"]["db_url"]) as book:
+        assert all(cells(book)[kind] for kind in (0, 1, 3))  # as they were
