@@ -117,7 +117,7 @@ class Besides(Limit):
         return (
             f"The result is right, but the compiler sends what is not written in shard_map:\n{bullets(unwritten)}\n\n"
             "Data move before it or behind it, where the compiler chose how. Do the work inside, on operands as they "
-            "lie."
+            "are laid out."
         )
 
 

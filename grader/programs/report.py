@@ -18,6 +18,11 @@ from grader.programs.program import Program
 from grader.programs.structure import Collective, Structure
 from grader.programs.walk import compiled_structure, structure
 
+OFF_THE_MESH = (
+    "The program is for a mesh of {due} devices, and its arguments are on {there}. Each of them should be laid out on "
+    "that mesh, as `put(array, P(...), mesh)` does. (A new array of NumPy or jax.numpy is on no mesh.)"
+)
+
 
 @dataclass(frozen=True)
 class Report:
@@ -71,9 +76,25 @@ def _specs(specs: tuple[P, ...]) -> str:
     return ", ".join(f"P({', '.join(map(repr, spec))})" for spec in specs)
 
 
+def _devices_of(args: Any) -> int:
+    """On how many devices the arguments are: a NumPy array, as one that was never laid out, goes to a single one."""
+    layouts = (getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(args))
+    return max((layout.num_devices for layout in layouts if layout), default=1)
+
+
 def report(program: Program, *args: Any) -> Report:
-    """The report on a program, lowered for the devices of `args`."""
-    return Report(structure(program), cache(program.lower(*args).compile))
+    """The report on a program, lowered for the devices of `args`.
+
+    Raises ValueError where the program is for more devices than its arguments are on.
+    """
+    try:
+        lowered = program.lower(*args)
+    except ValueError:
+        due, there = program.exported.nr_devices, _devices_of(args)
+        if there < due:
+            raise ValueError(OFF_THE_MESH.format(due=due, there=there)) from None
+        raise
+    return Report(structure(program), cache(lowered.compile))
 
 
 def flops(compiled: jax.stages.Compiled, written: Structure) -> int:
@@ -82,7 +103,7 @@ def flops(compiled: jax.stages.Compiled, written: Structure) -> int:
 
 
 def peak_bytes(compiled: jax.stages.Compiled) -> int:
-    """Bytes that one device holds at the peak: arguments, results and what lies between."""
+    """Bytes that one device holds at the peak: arguments, results and what is between."""
     memory: Any = compiled.memory_analysis()
     total = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
     return total - memory.alias_size_in_bytes

@@ -247,7 +247,7 @@ def begun_anew(process_id, num_processes, *, folder, shape, params, seed, positi
 
 @resume.mistake
 def layout_of_the_old_mesh(process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps):
-    """The curve is right, and the state lies on the mesh of the first run: without a layout to restore to, Orbax takes
+    """The curve is right, and the state is on the mesh of the first run: without a layout to restore to, Orbax takes
     the one that it finds in the checkpoint. Here the same eight devices happen to be there; on another number of
     them there is no such mesh. What do `ShapeDtypeStruct`s say besides shape and dtype?"""
     state = _state(params, shape)
