@@ -85,6 +85,13 @@ def plain_step(state, tokens, targets):
     return adamw(state, clipped(slopes, norm)), value  # noqa: F821 - the lesson's own
 
 
+def mapped_step(mesh):
+    """The step of all devices, compiled; it gives the state away."""
+    rows = P(None, "data")
+    mapped = jax.shard_map(plain_step, mesh=mesh, in_specs=(STATE, rows, rows), out_specs=(STATE, P()))
+    return jax.jit(mapped, donate_argnums=0)
+
+
 def specs__by_table(axes, lengths, mesh):
     """Written down, without a last None; the bytes by what each device has of every dimension."""
     sizes = {None: 1, **mesh}
@@ -182,13 +189,6 @@ def curve__compiled_ahead(state, batches, mesh):
     return {"losses": losses, "programs": len(made), "arrays left": len(kept)}
 
 
-def mapped_step(mesh):
-    """The step of all devices, compiled; it gives the state away."""
-    rows = P(None, "data")
-    mapped = jax.shard_map(plain_step, mesh=mesh, in_specs=(STATE, rows, rows), out_specs=(STATE, P()))
-    return jax.jit(mapped, donate_argnums=0)
-
-
 def resume__one_file(process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps):
     """A file of NumPy's in place of Orbax: whole arrays, and a name only when it is written to its end."""
     file, done = pathlib.Path(folder, "saved.npz"), 0
@@ -225,19 +225,3 @@ def four_processes__by_callback(process_id, num_processes, *, seed, sizes, lines
         state, value = run(state, *(jax.make_array_from_callback(a.shape, cut, a.__getitem__) for a in batch))
         losses.append(float(value))
     return losses
-
-
-def plan__fastest_first(model, machine, devices, sequences):
-    """All plans, the fastest first: of those the first that fits."""
-    every = []
-    for axis in (1, 2, 4, 8):
-        data, rows = devices // axis, 1
-        while data and sequences % data == 0 and sequences // data >= rows:
-            every += [
-                {"data": data, "model": axis, "rows": rows, "micro": sequences // data // rows, "remat": remat}
-                for remat in ("full", "mlp", "none")
-            ]
-            rows *= 2
-    every.sort(key=lambda one: used(model, machine, one), reverse=True)  # noqa: F821 - the lesson's own
-    fits = (one for one in every if held(model, one) <= 0.9 * machine["memory"])  # noqa: F821
-    return next(fits, None) or min(every, key=lambda one: held(model, one))  # noqa: F821
