@@ -21,6 +21,8 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.sketch import Sketch
 from grader.arrays.words import number, numbered, region
 
+FROM_HOST, BETWEEN_DEVICES = "from the host", "between devices"  # ways on which an array may travel
+GUARDS = {FROM_HOST: jax.transfer_guard_host_to_device, BETWEEN_DEVICES: jax.transfer_guard_device_to_device}
 HELD = "held by device"  # the key of what was observed of an array that is on several devices
 
 
@@ -154,17 +156,19 @@ def _own_memory(device: Any) -> str:
     return device.default_memory().kind  # the type stubs do not know of it
 
 
-def uploaded(call: Callable[[], Any]) -> str:
-    """The type of the first array that comes up from the host while `call` runs, as float32[8,6]; "" for none.
+def moved(call: Callable[[], Any], barred: str) -> str:
+    """The type of the first array that travels on the barred way while `call` runs, as float32[8,6]; "" for none.
 
     A CPU's memory is the host's, so JAX cannot notice a transfer *down* to the host there; a transfer up it notices on
     every platform. A single number, such as the 2 of `2 * x`, comes up too: it is allowed, and so is what follows it.
     """
+    if not barred:
+        return ""
     try:
-        with jax.transfer_guard_host_to_device("disallow_explicit"):
+        with GUARDS[barred]("disallow_explicit"):
             call()
     except Exception as error:  # JAX's own error has another class in every version
-        match = re.search(r"Disallowed host-to-device transfer: aval=ShapedArray\((\w+\[[^\]]+\])", str(error))
+        match = re.search(r"Disallowed [\w-]+ transfer: aval=ShapedArray\((\w+\[[^\]]+\])", str(error))
         return match[1] if match else ""
     return ""
 

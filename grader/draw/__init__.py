@@ -15,6 +15,7 @@ from grader.arrays.blocks import Blocks, blocks, blocks_of
 from grader.draw.bars import bars, bytes_sent
 from grader.draw.brackets import laid_out
 from grader.draw.brought import brought
+from grader.draw.calls import calls
 from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
 from grader.draw.crossings import crossings
@@ -32,8 +33,10 @@ from grader.draw.lattices import lattice
 from grader.draw.layouts import compare, devices, matmul, shards, text
 from grader.draw.levels import levels
 from grader.draw.lines import growth
+from grader.draw.logsumexp import logsumexp
 from grader.draw.mapped import mapped
 from grader.draw.mirrors import mirror
+from grader.draw.needs import needs
 from grader.draw.picture import Picture
 from grader.draw.places import placement
 from grader.draw.pods import pod
@@ -51,6 +54,8 @@ __all__ = [
     "products",
     "mirror",
     "mapped",
+    "needs",
+    "logsumexp",
     "growth",
     "lattice",
     "lanes",
@@ -69,6 +74,7 @@ __all__ = [
     "brought",
     "buffers",
     "bytes_sent",
+    "calls",
     "change",
     "collective",
     "compare",

@@ -160,7 +160,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         r"carry input and carry output must have equal types",
         "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along "
         "which axes a value may differ between devices. Give the start the type that the loop ends with "
-        "(`jax.lax.pcast`).",
+        "(`jax.lax.pcast`; `varying`, where the lesson has it).",
     ),
     (
         "TracerBoolConversionError",

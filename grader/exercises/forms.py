@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jax.sharding import AbstractMesh, Mesh
 
-from grader.arrays.described import built, uploaded
+from grader.arrays.described import built, moved
 from grader.arrays.meshes import abstract_mesh, aval, make_mesh, mesh_set_in_a_trace
 from grader.exercises.answers import Answer, Ask, Layout, Problem, Script, Value
 from grader.exercises.case import Case, Draw
@@ -98,7 +98,7 @@ class Functions(Form):
     def answer(self, work: Any, ask: Ask) -> Answer:
         _must_be_callable(work)
         result = _something(work(**_built(ask)), work)
-        return Value(plain(result), uploaded(functools.partial(work, **_built(ask))) if ask.on_devices else "")
+        return Value(plain(result), moved(functools.partial(work, **_built(ask)), ask.barred))
 
 
 class Timetables(Functions):

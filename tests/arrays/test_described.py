@@ -9,7 +9,17 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import HELD, OnDevices, OnMesh, built, difference, lies_on_devices, observed_mesh, uploaded
+from grader.arrays.described import (
+    FROM_HOST,
+    HELD,
+    OnDevices,
+    OnMesh,
+    built,
+    difference,
+    lies_on_devices,
+    moved,
+    observed_mesh,
+)
 from grader.arrays.numbers import close
 from grader.exercises.answers import Ask, Problem, Value
 from grader.exercises.as_json import question_from_json, to_json
@@ -241,21 +251,21 @@ MOVES = {
 def test_an_array_that_comes_up_from_the_host_is_noticed(way):
     move, says = MOVES[way]
     array = OnDevices(V, FRONT, P("x")).built()
-    assert uploaded(lambda: move(array)) == says
+    assert moved(lambda: move(array), FROM_HOST) == says
 
 
-@pytest.mark.parametrize("on_devices", [True, False])
-def test_only_exercises_that_ask_for_it_mind_the_host(on_devices):
-    exercise = Exercise("placed", points=1, reference=MOVES["across"][0], form="function", on_devices=on_devices)
+@pytest.mark.parametrize("barred", [FROM_HOST, ""])
+def test_only_exercises_that_ask_for_it_mind_the_host(barred):
+    exercise = Exercise("placed", points=1, reference=MOVES["across"][0], form="function", barred=barred)
     cases = [Case({"x": OnDevices(V, FRONT, P("x"))})]
     answers = across(collect("function", across(asks(exercise, cases)), MOVES["numpy"][0]))
     found = judge(exercise, cases, answers)
-    assert found.passed is not on_devices
-    assert ("`float32[8]` was put on devices from there" in found.words) is on_devices
+    assert found.passed is not bool(barred)
+    assert ("`float32[8]` was put on devices from there" in found.words) is bool(barred)
 
 
 def test_where_it_lies_comes_before_how_it_came():
-    exercise = Exercise("placed", points=1, reference=MOVES["across"][0], form="function", on_devices=True)
+    exercise = Exercise("placed", points=1, reference=MOVES["across"][0], form="function", barred=FROM_HOST)
     cases = [Case({"x": OnDevices(V, FRONT, P("x"))})]
     found = judge(exercise, cases, collect("function", asks(exercise, cases), MOVES["recut"][0]))
     assert "device 4 should hold [0:2]; it holds [0:8]" in found.words and "host" not in found.words

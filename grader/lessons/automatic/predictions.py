@@ -18,6 +18,7 @@ from grader.arrays.numbers import same_value
 from grader.chips.report import communication
 from grader.exercises import Exercise
 from grader.exercises.plain import plain
+from grader.lessons.shared import COLLECTIVES
 from grader.programs.report import Report
 
 GRID = {"x": 4, "y": 2}  # the mesh of the lesson
@@ -221,7 +222,7 @@ def _takes(operation: str) -> str:
     return _moved(communication(OPERATIONS[operation], _laid((16, 16), P("d"), LINE)))
 
 
-predict_moves = Exercise("predict_moves", points=4, reference=_takes, form="table")
+predict_moves = Exercise("predict_moves", points=4, reference=_takes, form="table", options=COLLECTIVES)
 predict_moves.rows([o for o in OPERATIONS if o not in ("v[0]", "v.reshape(-1)")], LINE, argument="operation")
 
 
@@ -416,7 +417,7 @@ def _costs(change: str) -> str:
     return _moved(communication(lambda v: lax.with_sharding_constraint(v + 1, wanted), _laid((16, 32), before)))
 
 
-constraint_moves = Exercise("constraint_moves", points=4, reference=_costs, form="table")
+constraint_moves = Exercise("constraint_moves", points=4, reference=_costs, form="table", options=COLLECTIVES)
 constraint_moves.rows(CHANGES, GRID, argument="change")
 
 

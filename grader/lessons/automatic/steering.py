@@ -17,7 +17,7 @@ from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import OnDevices, OnMesh
+from grader.arrays.described import BETWEEN_DEVICES, OnDevices, OnMesh
 from grader.exercises import Array, BytesSent, Case, Exercise, Flops, Move, Moves
 from grader.lessons.shared import FLOAT, bytes_sent
 from grader.programs.structure import ring_bytes
@@ -244,7 +244,7 @@ divide_layer = Exercise(
     "divide_layer",
     points=4,
     by_compiler=True,
-    reference=lambda x, weights, bias: 1 / (1 + np.exp(-(x @ weights + bias))),
+    reference=lambda x, weights, bias: jax.nn.sigmoid(x @ weights + bias),
 )
 
 
@@ -320,7 +320,7 @@ def _cut_by_columns(rows, columns, axis, mesh):
     return _made(rows, columns, NamedSharding(mesh, P(None, axis)))
 
 
-init_sharded = Exercise("init_sharded", points=4, reference=_cut_by_columns, form="function")
+init_sharded = Exercise("init_sharded", points=4, reference=_cut_by_columns, form="function", barred=BETWEEN_DEVICES)
 
 
 @init_sharded.cases
@@ -337,6 +337,15 @@ def made_whole_then_cut(rows, columns, axis, mesh):
     *that* program's memory_analysis say?"""
     whole, size = _made(rows, columns, None)
     return jax.device_put(whole, NamedSharding(mesh, P(None, axis))), size
+
+
+@init_sharded.mistake
+def made_whole_and_sent(rows, columns, axis, mesh):
+    """It was made whole, and then cut and sent: for a moment one device held all of it. A weight that does not fit on
+    one device cannot be made this way. Let the program that makes it lay it out, too: which argument of `jax.jit`
+    says where a result belongs?"""
+    _, size = _cut_by_columns(rows, columns, axis, mesh)
+    return jax.device_put(_made(rows, columns, None)[0], NamedSharding(mesh, P(None, axis))), size
 
 
 @init_sharded.mistake

@@ -269,7 +269,7 @@ OPTIMISERS = (
 
 
 def _update(rule, w, g, state):
-    """One step of an optimiser: the new weights, and its new state (two arrays like the weights, and the step)."""
+    """One step of an optimizer: the new weights, and its new state (two arrays like the weights, and the step)."""
     first, second, count = state
     if rule == "SGD with weight decay":
         return 0.9 * w - 0.1 * g, state

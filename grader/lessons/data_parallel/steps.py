@@ -148,6 +148,15 @@ def multiplied_by_the_devices(params, x, y, *, steps, rate, mesh):
 
 
 @jit_dp.mistake
+def every_step_from_the_start(params, x, y, *, steps, rate, mesh):
+    """Every step began at the parameters that were given: the losses are all the same, and what is returned is one
+    step away from the start, however many there were. Which parameters does the next turn of the loop read?"""
+    x, y = _laid(x, mesh, "data"), _laid(y, mesh, "data")
+    (value,), after = trained(params, x, y, 1, rate)
+    return jnp.stack([value] * steps), after
+
+
+@jit_dp.mistake
 def trained_on_one_share(params, x, y, *, steps, rate, mesh):
     """The batch was sliced, and the rest thrown away: the run saw one share of it. To lay an array out is not to take
     a part of it: in the program it stays whole, and only *is stored* in parts."""
@@ -362,7 +371,7 @@ def reduced_in_every_turn(*arrays, **how):
 def reduced_by_the_type(*arrays, **how):
     """No psum of yours stands in the loop, but JAX put one there: parameters that are alike everywhere, used by a loss
     that varies, get a gradient that is summed at once. In which type must the parameters enter the loop, so that
-    their gradient stays local?"""
+    their gradient stays local? (The lesson's `varying` changes it.)"""
 
     def body(params, x, y, count):
         value, gradients = _in_turns(params, x, y, count, LOCAL)

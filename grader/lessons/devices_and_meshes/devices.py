@@ -70,6 +70,8 @@ def _fate(scheme: str, order: Any) -> str:
     word = _readable(scheme, order)
     if not word:
         return "no order"
+    if scheme == "flag" and "F" in word and ASKING in word:
+        return "a useless cell is left"
     if OTHERS - set(word) or not {ASKING, "F"} & set(word):
         return "a cell is missing"
     ran, error, devices = _run_cells(scheme, word)
@@ -162,6 +164,13 @@ def left_a_cell_out(scheme):
 def wrote_no_order(scheme):
     """That is no order of the cells. Write a list of their letters, each at most once, such as ["A", "B"]."""
     return [1, 2, 3]
+
+
+@setup_cells.mistake
+def kept_the_useless_cell(scheme):
+    """It ends with eight devices, and one of the cells has no part in that. Leave it out: the next reader would believe
+    that it does something. Which of them may be gone without a difference?"""
+    return list("ACFBDE") if scheme == "flag" else None
 
 
 # Reading a list of devices: what the eight cores of a TPU v2 board said of themselves on Colab; v3 says the same.

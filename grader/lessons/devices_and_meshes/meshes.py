@@ -227,6 +227,23 @@ def ignored_the_order(coords, order):
     return _longest(coords, sorted(order))
 
 
+@longest_hop.mistake
+def wires_round_the_edge(coords, order):
+    """This is the way with a wire from the last chip of a row to its first, and of a column: a torus. These chips are
+    wired to the ones beside, above and below, and the edge is the end. How does a step get from one edge to the
+    other?"""
+    columns, rows = (len(set(places)) for places in zip(*coords, strict=True))
+    return _longest(coords, order, length=lambda dx, dy: min(dx, columns - dx) + min(dy, rows - dy))
+
+
+@longest_hop.mistake
+def steps_back_are_negative(coords, order):
+    """A step to the left or down came out as less than none, and takes wires away. How many wires does it take to go
+    back as far as one has come?"""
+    places = [coords[device] for device in order]
+    return max(c - a + d - b for (a, b), (c, d) in zip(places, [*places[1:], places[0]], strict=True))
+
+
 # A mesh for training.
 
 

@@ -147,8 +147,8 @@ def _hidden(x, W1, b1, W2, b2):
 
 @fix_types.mistake
 def left_as_it_was(x, W1, b1, W2, b2, W3, b3, *, mesh):
-    """The third product stops the program: its contracted dimension is cut over `model` on both sides, and JAX wants to
-    be told how the result should be laid out. The first two have types of their own. What does the third one lack?"""
+    """The third product stops the program: its contracted dimension is cut over `model` on both sides, and JAX wants
+    to be told how the result should be laid out. The first two have types of their own. What does the third lack?"""
     return _hidden(x, W1, b1, W2, b2) @ W3 + b3
 
 
@@ -173,6 +173,15 @@ def made_the_weights_whole(x, W1, b1, W2, b2, W3, b3, *, mesh):
     along `model` does the same work. Keep the weights where they are; only one product needs a word from you."""
     W2, b2, W3 = reshard(W2, sharding(mesh)), reshard(b2, sharding(mesh)), reshard(W3, sharding(mesh))
     return _hidden(x, W1, b1, W2, b2) @ W3 + b3
+
+
+@fix_types.mistake
+def gathered_the_last_weights(x, W1, b1, W2, b2, W3, b3, *, mesh):
+    """W3 was gathered over `model`, so that only one side of its product is cut. But each device already holds the rows
+    of W3 that match its hidden units: it can multiply them as they are. Who adds up the parts, and where do you say
+    how the result should be laid out?"""
+    hidden = _hidden(x, W1, b1, W2, b2)
+    return jnp.dot(hidden, reshard(W3, sharding(mesh)), out_sharding=sharding(mesh, "batch", None)) + b3
 
 
 @fix_types.mistake
@@ -271,8 +280,8 @@ def _(draw: Draw) -> Case:
 @borrowed.mistake
 def called_as_it_is(series, *, mesh):
     """The step along the cut dimension, inside the borrowed function, has no rule, and the function is not yours to
-    change. Wrap it so that the compiler decides within, and say how its result should be laid out: on which mesh, too.
-    (Given a bare P and no mesh, the wrapper does nothing.)"""
+    change. Wrap it so that the compiler decides within, and say how its result should be laid out:
+    on which mesh, too. (Given a bare P and no mesh, the wrapper does nothing.)"""
     return _differences(series)
 
 

@@ -68,6 +68,27 @@ def kept_the_last_term(A, B):
     return [[row[-1] @ B[-1][k] for k in range(len(B[0]))] for row in A]
 
 
+@block_matmul.mistake
+def multiplied_where_they_stand(A, B):
+    """Every block is a single product, of the blocks of A and B in its own row and column numbers. C[i][k] takes the
+    whole row i of A, and the whole column k of B: over which index does one add up?"""
+    return [[A[i][k] @ B[i][k] for k in range(len(B[0]))] for i in range(len(A))]
+
+
+@block_matmul.mistake
+def one_matrix(A, B):
+    """The numbers are right, in one matrix. What is asked for is cut into blocks as A and B are: a list of rows, each a
+    list of blocks. No device has all of A to put together."""
+    return np.block(A) @ np.block(B)
+
+
+@block_matmul.mistake
+def two_blocks_always(A, B):
+    """You took A and B to be two blocks long and two blocks wide. How many rows of blocks has A, how many columns has
+    B, and how many blocks do they share?"""
+    return [[A[i][0] @ B[0][k] + A[i][1] @ B[1][k] for k in range(2)] for i in range(2)]
+
+
 # Choosing by cost. Strategies and what they send per device, in bytes, by the ring algorithm.
 
 STRATEGIES = {2: ("gather A", "reduce C"), 3: ("reduce C", "gather A and B"), 4: ("gather A", "gather B")}

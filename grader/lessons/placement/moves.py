@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import OnDevices, OnMesh
+from grader.arrays.described import FROM_HOST, OnDevices, OnMesh
 from grader.exercises import Case, Exercise
 from grader.lessons.placement.whereabouts import FRONT, REAR, RING, TURNED, lab, runs
 from grader.lessons.shared import believed
@@ -29,7 +29,7 @@ def _brought_to(y, z):
     return y + jax.device_put(z, y.sharding)
 
 
-fix_the_placement = Exercise("fix_the_placement", points=4, reference=_brought_to, form="function", on_devices=True)
+fix_the_placement = Exercise("fix_the_placement", points=4, reference=_brought_to, form="function", barred=FROM_HOST)
 
 
 @fix_the_placement.cases
@@ -97,7 +97,7 @@ def _moved_outside(x, target):
     return jax.device_put(jax.jit(lambda a: 2 * a)(x), NamedSharding(target, P("x")))
 
 
-no_move_in_jit = Exercise("no_move_in_jit", points=3, reference=_moved_outside, form="function", on_devices=True)
+no_move_in_jit = Exercise("no_move_in_jit", points=3, reference=_moved_outside, form="function", barred=FROM_HOST)
 
 
 @no_move_in_jit.cases
@@ -157,7 +157,7 @@ def _two_stage(x, w1, w2):
     return stage(w2, jax.device_put(h, NamedSharding(w2.sharding.mesh, P("x"))))
 
 
-two_stage = Exercise("two_stage", points=5, reference=_two_stage, form="function", on_devices=True)
+two_stage = Exercise("two_stage", points=5, reference=_two_stage, form="function", barred=FROM_HOST)
 
 
 @two_stage.cases
@@ -198,8 +198,8 @@ def everything_on_all_devices(x, w1, w2):
 
 @two_stage.mistake
 def moved_the_weights(x, w1, w2):
-    """The second stage ran on the first mesh: its *weights* were moved. In a pipeline weights stay where they
-    are, and activations travel."""
+    """The result lies on the first mesh. Either the second stage ran there, and its *weights* were moved; or the result
+    was brought back. In a pipeline weights stay where they are, and activations travel: on, and not back."""
     return stage(jax.device_put(w2, w1.sharding), stage(w1, x))
 
 
@@ -241,7 +241,7 @@ def _pipeline(batches, weights):
     return done
 
 
-halves_pipeline = Exercise("halves_pipeline", points=6, reference=_pipeline, form="function", on_devices=True)
+halves_pipeline = Exercise("halves_pipeline", points=6, reference=_pipeline, form="function", barred=FROM_HOST)
 QUARTERS = ((0, 1), (2, 3), (4, 5), (6, 7))
 
 

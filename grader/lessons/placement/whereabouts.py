@@ -402,7 +402,15 @@ def _travels(row):
     return STAYS if any(moved is array for array in lab().values()) else INSIDE_A_PROGRAM
 
 
-how_it_travels = Exercise("how_it_travels", points=4, reference=_travels, form="table")
+WAYS = {
+    STAYS: "Not at all: the same array comes back. Does it lie on these devices already, and in this layout?",
+    BETWEEN: "Between devices: `device_put` sends blocks from device to device as they are. Who moves the data in "
+    "this line, and do the blocks stay as they are?",
+    HOST: "Through the host: NumPy stands in between, or `device_put` has to cut the blocks anew. Which of the two "
+    "is it here?",
+    INSIDE_A_PROGRAM: "In a program: a compiled one moves the data. Which function in this line compiles one?",
+}
+how_it_travels = Exercise("how_it_travels", points=4, reference=_travels, form="table", options=WAYS)
 how_it_travels.rows(TRAVELS)
 
 

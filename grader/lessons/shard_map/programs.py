@@ -430,7 +430,7 @@ LAYER = (P("y", "x"), P("x", None), P())
 
 
 def _layer(x, w, b):
-    return 1 / (1 + np.exp(-(x @ w + b)))
+    return jax.nn.sigmoid(x @ w + b)
 
 
 def _layer_arrays(draw: Draw) -> tuple[dict[str, int], dict[str, Array], tuple[int, int, int]]:

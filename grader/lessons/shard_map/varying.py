@@ -240,7 +240,14 @@ def _what_is_wrong(message):
     return "too long" if "rank" in message or "too long" in message else "no such axis"
 
 
-pytree_specs = Exercise("pytree_specs", points=3, reference=_taken, form="table")
+FAULTS_OF_SPECS = {
+    "no such axis": "So it is where a spec names an axis that the mesh lacks. Which name is it here?",
+    "too long": "So it is where a spec has more entries than an array that it is for has dimensions. Which spec, "
+    "and which array?",
+    "wrong tree": "So it is where the specs are not built as the arguments are, or as their beginning. Where do the "
+    "two part?",
+}
+pytree_specs = Exercise("pytree_specs", points=3, reference=_taken, form="table", options=FAULTS_OF_SPECS)
 pytree_specs.rows(TREES, mesh={"x": 4})
 
 

@@ -402,7 +402,18 @@ def _outcome(attempt):
     return refusal(ATTEMPTS[attempt])
 
 
-legal_or_not = Exercise("legal_or_not", points=3, reference=_outcome, form="table")
+STANDS_FOR = {
+    "fine": "It is fine where every name is an axis of the mesh, none stands twice, there are no more entries than "
+    "dimensions, and everything divides. Which of these does not hold?",
+    "axis used twice": "So it is where one axis stands twice in a spec. Does any stand there twice?",
+    "unknown axis": "So it is where a spec names an axis that the mesh lacks. Which of these names would it be?",
+    "too many entries": "So it is where a spec has more entries than the array has dimensions; a tuple is one "
+    "entry. Count both.",
+    "does not divide": "So it is where a length is no multiple of the devices that cut it. Which length, and by how "
+    "many?",
+    "too few devices": "So it is where a mesh asks for more devices than there are. How many are asked for here?",
+}
+legal_or_not = Exercise("legal_or_not", points=3, reference=_outcome, form="table", options=STANDS_FOR)
 legal_or_not.rows(ATTEMPTS, argument="attempt")
 
 

@@ -15,7 +15,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import OnDevices, OnMesh
+from grader.arrays.described import FROM_HOST, OnDevices, OnMesh
 from grader.arrays.meshes import make_mesh, put
 from grader.exercises import Case, Exercise
 from grader.lessons.shared import believed
@@ -205,7 +205,7 @@ def _offloaded_step(w, g, m, v):
     return w, _to_host(m), _to_host(v)
 
 
-offloaded_step = Exercise("offloaded_step", points=5, reference=_offloaded_step, form="function", on_devices=True)
+offloaded_step = Exercise("offloaded_step", points=5, reference=_offloaded_step, form="function", barred=FROM_HOST)
 
 
 @offloaded_step.cases
@@ -457,7 +457,15 @@ def _left_behind(row):
     return "error" if after == "error" else "as before" if after == before else "changed"
 
 
-mesh_leak = Exercise("mesh_leak", points=4, reference=_left_behind, form="table")
+FATES = {
+    "error": "That would be said where something asks for another mesh than the one in force. Does anything in this "
+    "line?",
+    "changed": "That would be said where the line runs, and its result lies elsewhere, or came about where there "
+    "was an error. Does it run, and where does its result lie?",
+    "as before": "That would be said where the mesh in force plays no part. Does this line make an array, or "
+    "compute on devices?",
+}
+mesh_leak = Exercise("mesh_leak", points=4, reference=_left_behind, form="table", options=FATES)
 mesh_leak.rows(LEFT_BEHIND)
 
 

@@ -149,6 +149,29 @@ def block_added_then_sliced(params, x, *, mesh, check_vma=False):
 
 
 @tp_block.mistake
+def whole_until_the_end(params, x, *, mesh, check_vma=False):
+    """The values are right. But all tokens stayed on every device through the whole block, two sums were brought to
+    everybody, and the tokens were dealt out at the very end. An all_reduce is a reduce_scatter *and* an all_gather:
+    which of the two is due behind a pair, and which before the next?"""
+
+    def body(p, x):
+        return _own_tokens(_block_of(p, _together(x), scatter=lambda parts: lax.psum(parts, "model")), x)
+
+    return _on_devices(params, x, mesh, body, check_vma=check_vma)
+
+
+@tp_block.mistake
+def scattered_along_the_features(params, x, *, mesh, check_vma=False):
+    """The sum was scattered along the features: a device has all tokens then, and some features of each. That cannot be
+    added to x, which has some tokens and all their features. Which dimension of [B, T, D] are the tokens?"""
+
+    def scatter(parts):
+        return lax.psum_scatter(parts, "model", scatter_dimension=2, tiled=True)
+
+    return _on_devices(params, x, mesh, lambda p, x: _block_of(p, x, _together, scatter), check_vma=check_vma)
+
+
+@tp_block.mistake
 def parts_kept(params, x, *, mesh, check_vma=False):
     """Each device kept its own tokens of its own *part* of each sum: the heads and hidden units of the others are
     missing from them. Who adds the parts?"""

@@ -267,7 +267,17 @@ def _where(row: str) -> str:
     return "either way" if np.allclose(early, operation(sum(products), None)) else "after the sum"
 
 
-where_it_goes = Exercise("where_it_goes", points=3, form="table", reference=_where)
+PLACES = {
+    "on the parts": "On the parts: each device applies it to what it holds, and nothing else is needed. Try it with "
+    "two devices that hold a number each: is what they have together the right result?",
+    "after the sum": "After the sum: applied to each part and then added up, it would come to something else. Try "
+    "it with the parts 1 and −3: does it?",
+    "either way": "Either way: applied to each part and then added up, it comes to the same as applied to the sum. "
+    "Try it with the parts 1 and −3: does it?",
+    "needs a collective of its own": "It needs one where a device cannot do its own entries without those of "
+    "others. Which would it need here?",
+}
+where_it_goes = Exercise("where_it_goes", points=3, form="table", reference=_where, options=PLACES)
 where_it_goes.rows(OPERATIONS)
 
 
