@@ -71,7 +71,7 @@ class Deviation:
 
 class Model:
     """A reference, traced on the arguments of a case: `given` are the arrays of these, `names` what they are called, as
-    params['b1'], and `specs` how they lie on a mesh of these sizes.
+    params['b1'], and `specs` how they are laid out on a mesh of these sizes.
 
     Plain numbers that are floats are arrays here; `counts` are the whole ones, by name. The reference takes both as
     keywords. Raises whatever tracing it does, and ValueError for one that is too long.
@@ -283,7 +283,7 @@ def _of_parts(model: Model, k: int, axis: str, dimension: int) -> Iterator[Devia
 
 
 def _sums(model: Model, steps: Sequence[TracedStep]) -> Iterator[tuple[TracedStep, int, str]]:
-    """The steps that take something together along a dimension that could lie on the devices along an axis."""
+    """The steps that take something together along a dimension that could be cut over the devices along an axis."""
     for step in steps:
         for which, size in enumerate(_taken_together(step)):
             yield from ((step, which, axis) for axis, n in model.sizes.items() if size % n == 0)
@@ -605,7 +605,7 @@ def _on_parts(model: Model, k: int, parts: Sequence[Any]) -> Made:
 
 
 def _of_cut_arguments(model: Model) -> Iterator[Deviation]:
-    """Each device has only its own part of an argument that lies whole on all."""
+    """Each device has only its own part of an argument that is whole on all."""
     for k, (array, spec) in enumerate(zip(model.given, model.specs, strict=True)):
         for axis, n in model.sizes.items():
             if axis not in jax.tree.leaves(tuple(spec)) and array.ndim and array.shape[0] % n == 0:

@@ -1,5 +1,6 @@
 """A student who has answered nothing yet, and runs all cells of a lesson, comes politely to its end."""
 
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -20,8 +21,9 @@ PARTS = 11  # half a minute a lesson
 def test_no_cell_stops_while_every_exercise_is_open(lesson, monkeypatch, tmp_path):
     monkeypatch.setenv("MANY_DEVICES_HOME", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    folder = shutil.copytree(lesson.parent, tmp_path / "lesson")  # with what stands beside the notebook
     notebook = nbformat.read(lesson, 4)
-    NotebookClient(notebook, allow_errors=True, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, allow_errors=True, resources={"metadata": {"path": str(folder)}}).execute()
     assert [(cell.source, out.evalue) for cell, out in _outputs(notebook) if out.output_type == "error"] == []
     assert sum("still the starter" in str(out) for _, out in _outputs(notebook)) > 0  # the checks have been run
 

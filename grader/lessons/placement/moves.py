@@ -198,7 +198,7 @@ def everything_on_all_devices(x, w1, w2):
 
 @two_stage.mistake
 def moved_the_weights(x, w1, w2):
-    """The result lies on the first mesh. Either the second stage ran there, and its *weights* were moved; or the result
+    """The result is on the first mesh. Either the second stage ran there, and its *weights* were moved; or the result
     was brought back. In a pipeline weights stay where they are, and activations travel: on, and not back."""
     return stage(jax.device_put(w2, w1.sharding), stage(w1, x))
 

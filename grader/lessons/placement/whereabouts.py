@@ -403,7 +403,7 @@ def _travels(row):
 
 
 WAYS = {
-    STAYS: "Not at all: the same array comes back. Does it lie on these devices already, and in this layout?",
+    STAYS: "Not at all: the same array comes back. Is it on these devices already, and in this layout?",
     BETWEEN: "Between devices: `device_put` sends blocks from device to device as they are. Who moves the data in "
     "this line, and do the blocks stay as they are?",
     HOST: "Through the host: NumPy stands in between, or `device_put` has to cut the blocks anew. Which of the two "

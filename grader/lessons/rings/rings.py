@@ -354,7 +354,7 @@ def one_turn_too_many(x, *, mesh):
 
 @ring_reduce_scatter.mistake
 def one_turn_too_few(x, *, mesh):
-    """The sums stopped one device too early: each lacks a term, and lies on the device before its own. How many devices
+    """The sums stopped one device too early: each lacks a term, and is on the device before its own. How many devices
     have still to add theirs when a sum sets out?"""
     return scatter_ring(x, mesh, more=-1)
 

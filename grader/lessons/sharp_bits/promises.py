@@ -460,8 +460,8 @@ def _left_behind(row):
 FATES = {
     "error": "That would be said where something asks for another mesh than the one in force. Does anything in this "
     "line?",
-    "changed": "That would be said where the line runs, and its result lies elsewhere, or came about where there "
-    "was an error. Does it run, and where does its result lie?",
+    "changed": "That would be said where the line runs, and its result is elsewhere, or came about where there "
+    "was an error. Does it run, and where is its result?",
     "as before": "That would be said where the mesh in force plays no part. Does this line make an array, or "
     "compute on devices?",
 }
