@@ -1,6 +1,6 @@
-"""What is on devices, as plain facts: arguments that are built where an answer runs, and arrays as they lie.
+"""What is on devices, as plain facts: arguments that are built where an answer runs, and arrays as they are laid out.
 
-A function may be given meshes and arrays that lie on devices. What crosses from the judge to whoever runs
+A function may be given meshes and arrays that are on devices. What crosses from the judge to whoever runs
 the function is a description, and `built` makes the real thing of it there. What comes back is `observed`:
 who holds what.
 """
@@ -23,7 +23,7 @@ from grader.arrays.words import number, numbered, region
 
 FROM_HOST, BETWEEN_DEVICES = "from the host", "between devices"  # ways on which an array may travel
 GUARDS = {FROM_HOST: jax.transfer_guard_host_to_device, BETWEEN_DEVICES: jax.transfer_guard_device_to_device}
-HELD = "held by device"  # the key of what was observed of an array that lies on several devices
+HELD = "held by device"  # the key of what was observed of an array that is on several devices
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class OnDevices:
     """An array: laid out over `mesh` by `spec`, or fresh and uncommitted where there is no mesh.
 
     `instead` says what single devices hold in place of what they should, by their place in the mesh: a
-    replica that differs, for one. `memory` is the kind of memory that it lies in, such as pinned_host; by default
+    replica that differs, for one. `memory` is the kind of memory that it is in, such as pinned_host; by default
     the devices' own.
     """
 
@@ -147,7 +147,7 @@ def observed_array(array: jax.Array) -> Any:
 
 
 def _other_memory(array: jax.Array) -> str:
-    """Where an array lies if not in its device's own memory, as " in pinned_host"; else ""."""
+    """Where an array is if not in its device's own memory, as " in pinned_host"; else ""."""
     kind, own = array.sharding.memory_kind, _own_memory(next(iter(array.sharding.device_set)))
     return f" in {kind}" if kind not in (None, own) else ""
 
@@ -188,7 +188,7 @@ def observed_mesh(mesh: Mesh) -> dict[str, Any]:
 
 
 def lies_on_devices(value: Any) -> bool:
-    """Whether an array that lies on several devices was observed here, or anywhere inside."""
+    """Whether an array that is on several devices was observed here, or anywhere inside."""
     if isinstance(value, Mapping):
         return HELD in value or any(map(lies_on_devices, value.values()))
     return isinstance(value, (list, tuple)) and any(map(lies_on_devices, value))
@@ -222,10 +222,10 @@ def _difference(found: Any, expected: Any, close: Any, where: str) -> str:
 
 def _array_difference(found: Any, expected: Mapping[str, Any], close: Any, name: str) -> str:
     if not _is_observed(found):
-        return f"{name} should lie on {_listed(expected)}; it is {_kind(found)}."
+        return f"{name} should be on {_listed(expected)}; it is {_kind(found)}."
     observed = found[HELD]
     if observed.keys() != expected.keys():
-        return f"{name} should lie on {_listed(expected)}; it lies on {_listed(observed)}."
+        return f"{name} should be on {_listed(expected)}; it is on {_listed(observed)}."
     for device, blocks in expected.items():
         ((part, block),), ((other, theirs),) = blocks.items(), observed[device].items()
         if part != other:

@@ -15,6 +15,7 @@ from grader.arrays.blocks import Blocks, blocks, blocks_of
 from grader.draw.bars import bars, bytes_sent
 from grader.draw.brackets import laid_out
 from grader.draw.brought import brought
+from grader.draw.calls import calls
 from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
 from grader.draw.crossings import crossings
@@ -73,6 +74,7 @@ __all__ = [
     "brought",
     "buffers",
     "bytes_sent",
+    "calls",
     "change",
     "collective",
     "compare",

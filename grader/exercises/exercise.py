@@ -56,6 +56,8 @@ class Exercise:
     A gate is checked in a notebook once the exercise named by `after` was right there; grading judges it all the same.
     Where the reference is an experiment, a `formula` may stand beside it, which returns the same as a student would
     compute it: a wrong answer is held against what small changes to it return.
+    `options` says of a word that may be chosen in a table what it stands for: who chose it in a wrong row is told so,
+    where no mistake does.
     `taught_in` names the lessons, such as 14_fsdp, to which who misses a check is sent.
     """
 
@@ -74,6 +76,7 @@ class Exercise:
     after: str = ""
     taught_in: tuple[str, ...] = ()
     formula: Callable[..., Any] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:

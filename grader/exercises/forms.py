@@ -87,7 +87,7 @@ class PodPrograms(Programs):
 
 
 class Functions(Form):
-    """A function of plain Python and NumPy values, and of meshes and arrays that lie on devices.
+    """A function of plain Python and NumPy values, and of meshes and arrays that are on devices.
 
     `grader.arrays.described` says how these last are written. The function is called once per case, and must raise
     ValueError where the reference does.

@@ -72,8 +72,8 @@ def cotangent_of_a_sum(rng: np.random.Generator) -> Question:
     ][rng.integers(4)]
     return Question(
         f"{n} devices along x, a number on each. They take the {collective} of it and return it with "
-        f"out_specs={out}, every entry of the result has the cotangent {each}. What is the gradient with "
-        "respect to one device's number?",
+        f"out_specs={out}, every entry of the result has the cotangent {each}. What is the gradient with respect to "
+        "one device's number?",
         _number(each * factor),
         why,
     )

@@ -100,14 +100,14 @@ def lay(value, mesh, *spec):
     "found, expected, says",
     [
         (lay(V, FRONT, "x"), lay(V, FRONT, "x"), ""),
-        (lay(V, FRONT, "x"), lay(V, REAR, "x"), "it should lie on devices 4, 5, 6, 7; it lies on devices 0, 1, 2, 3."),
+        (lay(V, FRONT, "x"), lay(V, REAR, "x"), "it should be on devices 4, 5, 6, 7; it is on devices 0, 1, 2, 3."),
         (
             jnp.arange(8.0),
             lay(V, REAR, "x"),
-            "it should lie on devices 4, 5, 6, 7; it is an array on one device, or NumPy's on the host.",
+            "it should be on devices 4, 5, 6, 7; it is an array on one device, or NumPy's on the host.",
         ),
-        (3, lay(V, FRONT, "x"), "it should lie on devices 0, 1, 2, 3; it is 3."),
-        ({"a": 1}, lay(V, FRONT, "x"), "it should lie on devices 0, 1, 2, 3; it is a dict."),
+        (3, lay(V, FRONT, "x"), "it should be on devices 0, 1, 2, 3; it is 3."),
+        ({"a": 1}, lay(V, FRONT, "x"), "it should be on devices 0, 1, 2, 3; it is a dict."),
         (lay(V, FRONT), lay(V, FRONT, "x"), "device 0 should hold [0:2]; it holds [0:8]."),
         (
             lay(V, OnMesh({"x": 4}, order=(1, 0, 2, 3)), "x"),
@@ -138,7 +138,7 @@ def lay(value, mesh, *spec):
         (
             [lay(V, FRONT, "x"), lay(V, FRONT, "x")],
             [lay(V, FRONT, "x"), lay(V, REAR, "x")],
-            "entry [1] of the result should lie on devices 4, 5, 6, 7; it lies on devices 0, 1, 2, 3.",
+            "entry [1] of the result should be on devices 4, 5, 6, 7; it is on devices 0, 1, 2, 3.",
         ),
         ({"y": lay(V, FRONT), "n": 2}, {"y": lay(V, FRONT), "n": 3}, "entry ['n'] of the result should be 3; it is 2."),
         ({"y": lay(V, FRONT)}, {"z": lay(V, FRONT)}, "it should be a dict with the keys z; it is a dict."),

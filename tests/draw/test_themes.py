@@ -57,6 +57,7 @@ PICTURES = {
     "stripes": lambda: draw.stripes({"in order": ["q0", "q1", "k0", "k1"]}, 2, "title"),
     "bars": lambda: draw.bars({"copies": {"weights": 4, "Adam": 8}, "shards": 3}, "GB", "title"),
     "buffers": lambda: draw.buffers({"What happened?": ([[1, 2], [3, 4]], [[4, 6], [4, 6]])}),
+    "calls": lambda: draw.calls(jax.jit(lambda a: a + 1), {"one": [1], "half": [0.5]}, "title"),
     "change": lambda: draw.change(ONES, TWOS, "nothing", device=0),
     "compare": lambda: draw.compare(ONES, TWOS),
     "levels": lambda: draw.levels({"all": [2.0, 2.0], "in turn": [1.0, 1.0]}, "layers"),

@@ -512,5 +512,5 @@ def one_type_for_all_axes(second, sizes):
 
 @half_mesh.mistake
 def kept_one_axis(second, sizes):
-    """The four devices were put into one row. `sizes` says how many lie along each axis, and the axes' names."""
+    """The four devices were put into one row. `sizes` says how many are along each axis, and the axes' names."""
     return _mesh({next(iter(sizes)): 4}, _half(second))

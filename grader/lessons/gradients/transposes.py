@@ -29,7 +29,8 @@ CUT, WHOLE = P("data"), P()
 
 
 class _Step(NamedTuple):
-    """What every device does with its `length` numbers, how its input and result lie, and the result's cotangent."""
+    """What every device does with its `length` numbers, how its input and result are laid out, and the result's
+    cotangent."""
 
     body: Any
     cotangent: np.ndarray
@@ -319,7 +320,7 @@ def forgot_to_gather_again(row):
 @fsdp_transpose.mistake
 def every_weight_twice(row):
     """Almost: but who needs the first weight in the backward pass? The second is needed to send the cotangent on to the
-    first layer. The first would send it on to x, and nobody asked for the gradient by x."""
+    first layer. The first would send it on to x, and nobody asked for the gradient with respect to x."""
     return 6 if row.endswith("but gathered weights") else None
 
 
