@@ -19,7 +19,7 @@ CELL, HIGH, APART, TOP, DOWN = (
     0.75,
     0.46,
 )  # inches: a number; its height; to the next device; above; a row
-STEPS = ("x", "max x", "", "Σ exp(x − largest)", "", "largest + log Σ")  # what stands before each row
+BEFORE_ROWS = ("x", "max x", "", "Σ exp(x − largest)", "", "largest + log Σ")  # what stands before each row
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ def logsumexp(row: jax.Array, title: str = "") -> Picture:
     """
     held = blocks_of(row)
     facts = Boiled(tuple(np.asarray(value) for value in held.values or ()), row.dtype.itemsize)
-    left = 0.15 + inches_of(STEPS)
+    left = 0.15 + inches_of(BEFORE_ROWS)
     wide = [len(part) * CELL for part in facts.blocks]
     across = sum(wide) + APART * (len(wide) - 1)
-    figure, ax = sheet(max(left + across + 0.1, inches_of([title]) + 0.2), TOP + len(STEPS) * DOWN)
+    figure, ax = sheet(max(left + across + 0.1, inches_of([title]) + 0.2), TOP + len(BEFORE_ROWS) * DOWN)
     lettered(ax, (0.05, 0.15), title, 10)
-    for k, words in enumerate(STEPS):
+    for k, words in enumerate(BEFORE_ROWS):
         lettered(ax, (0.05, TOP + k * DOWN + HIGH / 2), words, 9)
     x = left
     for device, part in enumerate(facts.blocks):

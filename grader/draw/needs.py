@@ -23,7 +23,7 @@ DOT, MISSING = 3.2, "#b5121b"  # points; red on blocks, whatever the page
 
 
 @dataclass(frozen=True)
-class Needed:
+class NeededEntries:
     """Of each entry of an array, whether a device's part of a result needs it, and whether the device has it."""
 
     needs: np.ndarray
@@ -34,7 +34,7 @@ class Needed:
         return f"needs {total} entries, has {there}, lacks {total - there}"
 
 
-def needed(operation: Callable[[Any], Any], array: jax.Array, device: int) -> Needed:
+def needed(operation: Callable[[Any], Any], array: jax.Array, device: int) -> NeededEntries:
     """What a device's part of `operation(array)` needs, found by changing one entry after the other."""
     value, result = np.asarray(array, np.float32), jax.jit(operation)(array)
     part = blocks_of(result).indices[device]
@@ -46,7 +46,7 @@ def needed(operation: Callable[[Any], Any], array: jax.Array, device: int) -> Ne
         changes |= (found.reshape(value.size, -1) != own).any(1)
     has = np.zeros(value.shape, bool)
     has[blocks_of(array).indices[device]] = True
-    return Needed(changes.reshape(value.shape), has)
+    return NeededEntries(changes.reshape(value.shape), has)
 
 
 def needs(
@@ -86,7 +86,7 @@ def needs(
     return Picture(figure, "\n".join(filter(None, [title, *words])))
 
 
-def _draw(ax: Axes, blocks: Blocks, facts: Needed) -> None:
+def _draw(ax: Axes, blocks: Blocks, facts: NeededEntries) -> None:
     draw_whole(ax, blocks, ())
     for label in list(ax.texts):
         label.remove()  # the dots tell whose block it is

@@ -18,16 +18,16 @@ from grader.judging.nearest import nearest_function
 from grader.judging.relations import Tried, evidence
 from grader.judging.values import NO_VALUE, expected_value, same_answer, worded
 
-TOLD = "This costs no points, for only your own notebook sees it; on real chips it costs"
+COSTS_NOTHING = "This costs no points, for only your own notebook sees it; on real chips it costs"
 BARRED = {
     FROM_HOST: (
         "The result is laid out as it should be, but it came by way of the host: `{}` was put on devices from there. "
         "Either NumPy stood in between, or `device_put` had to cut the array into other blocks for other devices, "
-        f"which it does on the host. {TOLD} time."
+        f"which it does on the host. {COSTS_NOTHING} time."
     ),
     BETWEEN_DEVICES: (
         "The result is right, but it was not made where it belongs: on the way `{}` was held by other devices, and was "
-        f"sent from there. {TOLD} time and memory."
+        f"sent from there. {COSTS_NOTHING} time and memory."
     ),
 }
 IN_WORDS = 100  # characters of what a function was given that stand among the words on it

@@ -58,7 +58,11 @@ def shape_after(rng: np.random.Generator) -> Question:
 
 def transposed_of(rng: np.random.Generator) -> Question:
     name, answer, why = [
-        ("all_gather", "psum_scatter", "What is copied to all forwards is added up backwards, each device its share."),
+        (
+            "all_gather (without `to=`)",
+            "psum_scatter",
+            "What is copied to all forwards is added up backwards, each device its share.",
+        ),
         ("psum_scatter", "all_gather", "What is added up forwards is copied to all backwards."),
         ("all_to_all", "all_to_all", "Every piece goes to one place, so backwards each comes straight back."),
         ("ppermute", "ppermute", "The same pairs, backwards."),

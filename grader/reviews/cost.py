@@ -41,8 +41,8 @@ def state_of_a_parameter(rng: np.random.Generator) -> Question:
     stage, n = int(rng.integers(4)), int(rng.choice([2, 4, 8]))
     order = [("the optimizer", 12), ("the gradients", 2), ("the weights", 2)]
     answer = sum(size / (n if k < stage else 1) for k, (_, size) in enumerate(order))
-    how = f"ZeRO-{stage}" if stage else "Plain data parallelism"
     cut = ", ".join(name for name, _ in order[:stage]) or "nothing"
+    how = f"ZeRO-{stage}, which divides {cut}," if stage else "Plain data parallelism"
     return Question(
         f"{how} on {n} devices, Adam with bfloat16 weights and gradients, and a float32 copy. How many "
         "bytes does one parameter take on each device?",

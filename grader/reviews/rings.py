@@ -41,8 +41,8 @@ def bytes_of_a_ring_all_reduce(rng: np.random.Generator) -> Question:
     n, length = int(rng.choice([2, 4, 8])), 8 * int(rng.integers(2, 20))
     answer = round(ring_bytes("all_reduce", 4 * length, n))
     return Question(
-        f"{n} devices add up a vector of {length} float32 on a ring, in two rounds that send one part, "
-        f"1/{n} of it, in each step. How many bytes does one device send?",
+        f"{n} devices add up a vector of {length} float32 on a ring: n - 1 steps add up, n - 1 "
+        f"hand the sums round, and each sends one part, 1/{n} of the vector. How many bytes does one device send?",
         answer,
         f"2 · ({n} - 1) steps of {4 * length // n} bytes.",
     )

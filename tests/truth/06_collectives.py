@@ -13,6 +13,30 @@ MESH = mesh
 INVARYING = {"to": "invarying"} if "to" in inspect.signature(jax.lax.all_gather).parameters else {}
 CHECK = bool(INVARYING)
 
+after_collective__right_summed = {
+    "all_gather": [3, 9, 5, 2, 6, 6, 3, 5, 8, 1, 4, 6, 5, 4, 2, 3],
+    "psum": [22, 20, 14, 16],
+    "psum_scatter": [14],
+}
+# counts from one
+after_collective__wrong_from_one = after_collective__right_summed | {"psum_scatter": [20]}
+# its own sum
+after_collective__wrong_own = after_collective__right_summed | {"psum": [19]}
+# a number, no list
+after_collective__wrong_number = after_collective__right_summed | {"psum_scatter": 14}
+# its own only
+after_collective__wrong_gather = after_collective__right_summed | {"all_gather": [8, 1, 4, 6]}
+# its own sum
+after_collective__wrong_scatter_own = after_collective__right_summed | {"psum_scatter": [19]}
+# nested
+after_collective__wrong_nested = after_collective__right_summed | {
+    "all_gather": [[3, 9, 5, 2], [6, 6, 3, 5], [8, 1, 4, 6], [5, 4, 2, 3]]
+}
+# begins with its own
+after_collective__wrong_rotated = after_collective__right_summed | {
+    "all_gather": [8, 1, 4, 6, 5, 4, 2, 3, 3, 9, 5, 2, 6, 6, 3, 5]
+}
+
 partners__right_counted = {
     "psum over x": [1, 3, 5, 7],
     "psum over y": [4, 5],

@@ -16,7 +16,7 @@ from grader.classroom.course.notebook import checked, grade_id
 WORDS_A_MINUTE = 150  # of prose with code and formulas in it
 EXAMPLE = 0.5  # minutes for a code cell that is only run
 NEWCOMER = 1.4  # a newcomer's minutes for each of the minutes that an exercise states
-ASIDE = " · stretch"  # ends the heading of a section without an exercise that the core leaves out
+CALLED_STRETCH = " · stretch"  # ends the heading of a section without an exercise that the core leaves out
 STEP = 5  # minutes are told in steps of five
 
 BEFORE_HEADING = re.compile(r"^(?=###? )", re.MULTILINE)
@@ -80,7 +80,7 @@ def _spent(lesson: NotebookNode) -> Iterator[Spent]:
                 exercise = exercise_heading(line)
                 minutes += NEWCOMER * exercise.minutes if exercise else 0
                 if exercise is None:
-                    text_is = "stretch" if line.endswith(ASIDE) else "read"
+                    text_is = "stretch" if line.endswith(CALLED_STRETCH) else "read"
             yield Spent(part, text_is if exercise is None else "core" if exercise.is_core else "stretch", minutes)
 
 

@@ -1,8 +1,9 @@
-"""§ 6–7, 9–10, 14, the tables: judged by running the collectives and by reading their programs."""
+"""§ 4, 6–7, 9–10, 14, the tables: judged by running the collectives and by reading their programs."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.meshes import aval, make_mesh
+from grader.arrays.meshes import aval, make_mesh, put
 from grader.exercises import Exercise
 from grader.lessons.shared import COLLECTIVES, believed
 from grader.programs.buffers import Puzzle, after, named, over, puzzle, ran
@@ -18,6 +19,67 @@ from grader.programs.program import trace
 from grader.programs.walk import structure
 
 LINE, GRID, MESH = {"x": 4}, {"x": 2, "y": 2}, {"x": 4, "y": 2}
+
+# What device 2 holds after a collective. Four devices with four numbers each.
+
+NUMBERS = ((3, 9, 5, 2), (6, 6, 3, 5), (8, 1, 4, 6), (5, 4, 2, 3))
+AFTER = {
+    "all_gather": lambda x: lax.all_gather(x, "x", tiled=True),
+    "psum": lambda x: lax.psum(x, "x"),
+    "psum_scatter": lambda x: lax.psum_scatter(x, "x", tiled=True),
+}
+
+
+def _after(collective):
+    """Run the collective on four devices; what device 2 holds, as a list."""
+    mesh = make_mesh(LINE)
+    program = jax.shard_map(AFTER[collective], mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+    numbers = put(jnp.array(NUMBERS).reshape(-1), P("x"), mesh)
+    return np.split(np.asarray(jax.jit(program)(numbers)), 4)[2].tolist()
+
+
+after_collective = Exercise("after_collective", points=2, reference=_after, form="table")
+after_collective.rows(AFTER, LINE, argument="collective")
+
+
+@after_collective.mistake
+def nothing_happened(collective):
+    """That is what device 2 had before. Every one of these collectives brings it something of the others."""
+    return list(NUMBERS[2])
+
+
+@after_collective.mistake
+def added_its_own(collective):
+    """You added up the four numbers of device 2. A collective adds *across* devices: the first number of each,
+    then the second of each."""
+    return [sum(NUMBERS[2])]
+
+
+@after_collective.mistake
+def summed_for_all(collective):
+    """Those are the sums across the devices, all four of them. After this collective device 2 holds something
+    else: are the numbers added at all, and if so, who keeps which?"""
+    return np.sum(NUMBERS, axis=0).tolist()
+
+
+@after_collective.mistake
+def gathered_for_all(collective):
+    """That is everything from everybody, side by side: what an all_gather gives. A sum adds numbers that stand
+    in the same place."""
+    return list(itertools.chain(*NUMBERS))
+
+
+@after_collective.mistake
+def kept_a_share(collective):
+    """Device 2 keeps one number of the sums only after a psum_scatter."""
+    return [int(np.sum(NUMBERS, axis=0)[2])]
+
+
+@after_collective.mistake
+def share_of_another_device(collective):
+    """That share of the sums belongs to another device. Devices count from 0, so device 2 keeps the third."""
+    return [int(np.sum(NUMBERS, axis=0)[1])]
+
 
 # The shape of what one device holds after a collective. Its block is float32[4, 6], the mesh 4 × 2.
 
