@@ -33,8 +33,10 @@ from grader.draw.lattices import lattice
 from grader.draw.layouts import compare, devices, matmul, shards, text
 from grader.draw.levels import levels
 from grader.draw.lines import growth
+from grader.draw.logsumexp import logsumexp
 from grader.draw.mapped import mapped
 from grader.draw.mirrors import mirror
+from grader.draw.needs import needs
 from grader.draw.picture import Picture
 from grader.draw.places import placement
 from grader.draw.pods import pod
@@ -52,6 +54,8 @@ __all__ = [
     "products",
     "mirror",
     "mapped",
+    "needs",
+    "logsumexp",
     "growth",
     "lattice",
     "lanes",

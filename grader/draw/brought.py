@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from grader.arrays.words import number
 from grader.draw.picture import COLOURS, Picture, inches_of, sheet
-from grader.draw.shapes import block, framed, lettered
+from grader.draw.shapes import block, lettered, red_frame
 
 HIGH, BETWEEN, TOP = 0.36, 0.16, 0.6  # inches: a row; between two processes; above the rows
 BRINGS = "brings"
@@ -15,7 +15,7 @@ Shard = tuple[int, int, Sequence[float]]  # where it begins and ends in the arra
 
 
 @dataclass(frozen=True)
-class Piece:
+class OnDevice:
     """What one device of a process holds of an array; `differs`: another has other values under the same indices."""
 
     process: int
@@ -70,17 +70,17 @@ def brought(
         box = (lefts[one.process] + one.device * wide, tops[way], wide, HIGH - 0.08)
         block(ax, box, colours[one.process], _written(one.values), f"{way}: {one}")
         if one.differs:
-            framed(ax, box, f"{way}: {one}")
+            red_frame(ax, box, f"{way}: {one}")
     facts = [f"{BRINGS}: " + "; ".join(f"process {process} {_written(values)}" for process, values in mine.items())]
     facts += [f"{way}: {'; '.join(map(str, row))}" for way, row in rows.items()]
     return Picture(figure, "\n".join(filter(None, [title, *facts])))
 
 
-def _pieces(shards: Mapping[int, Sequence[Shard]]) -> list[Piece]:
+def _pieces(shards: Mapping[int, Sequence[Shard]]) -> list[OnDevice]:
     """What the devices hold of one array, each held against who has the same part first."""
     first: dict[tuple[int, int], tuple[float, ...]] = {}
     return [
-        Piece(process, device, start, stop, here, first.setdefault((start, stop), here) != here)
+        OnDevice(process, device, start, stop, here, first.setdefault((start, stop), here) != here)
         for process, held in shards.items()
         for device, (start, stop, values) in enumerate(held)
         for here in [tuple(values)]

@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 
 from grader.arrays.blocks import axes_of
 from grader.draw.picture import COLOURS, WRONG, Picture, inches_of, sheet
-from grader.draw.shapes import Point, block, framed, lettered
+from grader.draw.shapes import Point, block, lettered, red_frame
 
 WIDE, HIGH, APART, TOP, ACROSS = 0.74, 0.3, 0.5, 0.75, 2  # inches: a dimension; to the next; above; panels in a row
 RESULT, NO_TYPE = "result", "no type: rule"
-Cell = tuple[int, tuple[str, ...]]  # a dimension's length, and the axes that cut it
+Length = tuple[int, tuple[str, ...]]  # a dimension's length, and the axes that cut it
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Dimensions:
     agree, or cut a contracted dimension on both sides; 3 where an axis would come twice; 0 where there is a type.
     """
 
-    arrays: Mapping[str, Mapping[str, Cell]]
+    arrays: Mapping[str, Mapping[str, Length]]
     rule: int = 0
     stops: tuple[str, ...] = ()
 
@@ -108,7 +108,7 @@ def _draw_panel(ax: Axes, name: str, one: Dimensions, colours: Mapping[str, str]
             block(ax, box, colour, _written(cell), f"{name}: {array} {letter}")
     tall = HIGH * len(one.arrays)
     for letter in one.stops:
-        framed(ax, (places[letter], first, WIDE, tall), f"{name}: stops at {letter}")
+        red_frame(ax, (places[letter], first, WIDE, tall), f"{name}: stops at {letter}")
     if one.rule:
         lettered(ax, (left - 0.1, first + tall + HIGH / 2), f"{NO_TYPE} {one.rule}", 8.5, ha="right", color=WRONG)
 
@@ -119,7 +119,7 @@ def _entries(array: Any) -> tuple[Any, ...]:
     return (*spec, *[None] * (array.ndim - len(spec)))
 
 
-def _written(cell: Cell) -> str:
+def _written(cell: Length) -> str:
     length, axes = cell
     if not axes:
         return str(length)

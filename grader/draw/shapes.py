@@ -34,7 +34,7 @@ def block(ax: Axes, box: Box, colour: str, words: str = "", gid: str = "", size:
         lettered(ax, middle, words, size, color=PAGE if empty else INK, ha="center", gid=gid or None, zorder=3)
 
 
-def framed(ax: Axes, box: Box, gid: str) -> None:
+def red_frame(ax: Axes, box: Box, gid: str) -> None:
     """A red frame: what is wrong, or in the way."""
     left, top, wide, high = box
     ax.add_patch(Rectangle((left, top), wide, high, facecolor="none", edgecolor=WRONG, linewidth=2, gid=gid))

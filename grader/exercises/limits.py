@@ -117,7 +117,7 @@ class Besides(Limit):
         return (
             f"The result is right, but the compiler sends what is not written in shard_map:\n{bullets(unwritten)}\n\n"
             "Data move before it or behind it, where the compiler chose how. Do the work inside, on operands as they "
-            "lie."
+            "are laid out."
         )
 
 
@@ -370,8 +370,8 @@ class InPlace(Limit):
             values = result.blocks.values
             if values is not None and (found := str(values[0].dtype)) != due:
                 return (
-                    f"The result is right, but array {k} of it went in as {due} and comes out as {found}: the next call "
-                    "is another program, which is compiled anew."
+                    f"The result is right, but array {k} of it went in as {due} and comes out as {found}: the next "
+                    "call is another program, which is compiled anew."
                 )
         return ""
 

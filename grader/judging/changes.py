@@ -17,7 +17,7 @@ from dataclasses import dataclass
 _Change = tuple[str, ast.AST]
 
 LARGEST_COUNT = 16  # up to here a number in a program is a count, of which one may have been missed
-WITHOUT = {
+DROPPED = {
     "abs": "no absolute value is taken",
     "ceil": "nothing is rounded up",
     "floor": "nothing is rounded down",
@@ -116,7 +116,7 @@ class _Site:
 
 
 def _sites(function: ast.AST) -> Iterator[_Site]:
-    """What lies outside comes before what lies in it."""
+    """What is outside comes before what is in it."""
     for parent in ast.walk(function):
         for field, value in ast.iter_fields(parent):
             if isinstance(value, list):
@@ -241,8 +241,8 @@ def _of_call(node: ast.Call) -> Iterator[_Change]:
         function = ast.Attribute(node.func.value, other) if isinstance(node.func, ast.Attribute) else ast.Name(other)
         function.ctx = ast.Load()
         yield words, ast.Call(function, node.args, node.keywords)
-    if name in WITHOUT and node.args:
-        yield WITHOUT[name], node.args[0]
+    if name in DROPPED and node.args:
+        yield DROPPED[name], node.args[0]
     if name == "range":
         last = len(node.args) > 1
         for step, words in ((ast.Add(), "it goes one step too far"), (ast.Sub(), "it stops one step early")):

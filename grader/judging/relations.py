@@ -146,7 +146,7 @@ def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[
             yield "It is 1 divided by what is due."
         ratio = found / due
         if any(_is(ratio, unit) or _is(ratio * unit, 1) for unit in UNITS):
-            yield "It is off by the factor that lies between two units. Which one is asked for?"
+            yield "It is off by the factor between two units. Which one is asked for?"
         if abs(ratio) < LARGEST_RATIO and _is(ratio, round(ratio, 3)):
             yield f"It is {number(ratio)} times what is due."
         elif abs(1 / ratio) < LARGEST_RATIO and _is(1 / ratio, round(1 / ratio)):

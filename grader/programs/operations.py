@@ -110,7 +110,7 @@ def donated(function: ir.Operation) -> tuple[int, ...]:
 
 
 def spec_of_argument(value: ir.Value) -> list[tuple[str, ...]] | None:
-    """How an argument of main lies on the mesh, the axes per dimension; None for any other value."""
+    """How an argument of main is on the mesh, the axes per dimension; None for any other value."""
     if not is_argument(value):
         return None
     argument: ir.BlockArgument = ir.BlockArgument(value)

@@ -8,6 +8,7 @@ the function's author runs after `trace`.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -110,8 +111,8 @@ def _given_away(jaxpr: Any, args: Sequence[Any]) -> tuple[int, ...]:
         if gone
     }
     leaves = iter(open_jaxpr(jaxpr).invars)
-    whole = [all([id(next(leaves)) in given for _ in jax.tree.leaves(arg)]) for arg in args]
-    return tuple(k for k, gone in enumerate(whole) if gone and jax.tree.leaves(args[k]))
+    own = [[id(leaf) for leaf in itertools.islice(leaves, len(jax.tree.leaves(arg)))] for arg in args]
+    return tuple(k for k, arrays in enumerate(own) if arrays and given.issuperset(arrays))
 
 
 def with_gradient(fn: Callable[..., Any], count: int) -> Callable[..., Any]:

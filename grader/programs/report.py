@@ -18,7 +18,7 @@ from grader.programs.program import Program
 from grader.programs.structure import Collective, Structure
 from grader.programs.walk import compiled_structure, structure
 
-ELSEWHERE = (
+OFF_THE_MESH = (
     "The program is for a mesh of {due} devices, and its arguments are on {there}. Each of them should be laid out on "
     "that mesh, as `put(array, P(...), mesh)` does. (A new array of NumPy or jax.numpy is on no mesh.)"
 )
@@ -92,7 +92,7 @@ def report(program: Program, *args: Any) -> Report:
     except ValueError:
         due, there = program.exported.nr_devices, _devices_of(args)
         if there < due:
-            raise ValueError(ELSEWHERE.format(due=due, there=there)) from None
+            raise ValueError(OFF_THE_MESH.format(due=due, there=there)) from None
         raise
     return Report(structure(program), cache(lowered.compile))
 
@@ -103,7 +103,7 @@ def flops(compiled: jax.stages.Compiled, written: Structure) -> int:
 
 
 def peak_bytes(compiled: jax.stages.Compiled) -> int:
-    """Bytes that one device holds at the peak: arguments, results and what lies between."""
+    """Bytes that one device holds at the peak: arguments, results and what is between."""
     memory: Any = compiled.memory_analysis()
     total = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
     return total - memory.alias_size_in_bytes

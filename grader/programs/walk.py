@@ -130,7 +130,7 @@ class _Visitor:
         self.regions(op, place)
 
     def moved_to_fit(self, operand: ir.Value, in_spec: P, manual: tuple[str, ...]) -> Iterator[Collective]:
-        """What the compiler must gather when an argument does not lie as in_specs want it.
+        """What the compiler must gather when an argument is not laid out as in_specs want it.
 
         in_specs speak of the manual axes; along the others an argument stays as it is.
         """

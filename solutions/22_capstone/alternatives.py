@@ -4,12 +4,13 @@ All of them must earn full marks: the judge sees what a program does, not how it
 """
 
 import math
+import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import NamedSharding
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import grader
@@ -179,3 +180,64 @@ def curve__compiled_ahead(state, batches, mesh):
         losses = np.array([np.asarray(value) for value in losses])
     kept = [leaf for leaf in first if not leaf.is_deleted()]
     return {"losses": losses, "programs": len(made), "arrays left": len(kept)}
+
+
+def mapped_step(mesh):
+    """The step of all devices, compiled; it gives the state away."""
+    rows = P(None, "data")
+    mapped = jax.shard_map(plain_step, mesh=mesh, in_specs=(STATE, rows, rows), out_specs=(STATE, P()))
+    return jax.jit(mapped, donate_argnums=0)
+
+
+def resume__one_file(process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps):
+    """A file of NumPy's in place of Orbax: whole arrays, and a name only when it is written to its end."""
+    file, done = pathlib.Path(folder, "saved.npz"), 0
+    mesh = jax.make_mesh(shape, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    leaves, tree = jax.tree.flatten(started(params))  # noqa: F821 - the lesson's own
+    if file.exists():
+        with np.load(file) as saved:
+            leaves = [saved[f"arr_{k}"] for k in range(len(leaves))]
+            done, seed, position = (int(saved[name]) for name in ("done", "seed", "position"))
+    lies = jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE)
+    state, run, losses = jax.device_put(jax.tree.unflatten(tree, leaves), lies), mapped_step(mesh), []
+    for number in range(done + 1, steps + 1):
+        state, value = run(state, *batch_at(position, seed, 4, 2, lines))  # noqa: F821 - the lesson's own
+        losses.append(float(value))
+        position += 1
+        if number % every == 0:
+            unfinished = file.with_name("unfinished.npz")
+            np.savez(unfinished, *map(np.asarray, jax.tree.leaves(state)), done=number, seed=seed, position=position)
+            unfinished.replace(file)
+        print(f"step {number} is done")
+    return {"first": done + 1, "losses": losses, "mesh": {"data": shape[0], "model": shape[1]}}
+
+
+def four_processes__by_callback(process_id, num_processes, *, seed, sizes, lines, rows, steps):
+    """State and batch made where they lie: by a compiled function, and by what each device is asked for."""
+    jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
+    mesh = jax.make_mesh((num_processes, jax.local_device_count()), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    lies = jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE)
+    begun = jax.jit(lambda: started(initial(jax.random.key(seed), sizes)), out_shardings=lies)  # noqa: F821
+    state, run, losses = begun(), mapped_step(mesh), []
+    for number in range(steps):
+        batch = batch_at(number, seed, rows, 1, lines)  # noqa: F821 - the lesson's own
+        cut = NamedSharding(mesh, P(None, "data"))
+        state, value = run(state, *(jax.make_array_from_callback(a.shape, cut, a.__getitem__) for a in batch))
+        losses.append(float(value))
+    return losses
+
+
+def plan__fastest_first(model, machine, devices, sequences):
+    """All plans, the fastest first: of those the first that fits."""
+    every = []
+    for axis in (1, 2, 4, 8):
+        data, rows = devices // axis, 1
+        while data and sequences % data == 0 and sequences // data >= rows:
+            every += [
+                {"data": data, "model": axis, "rows": rows, "micro": sequences // data // rows, "remat": remat}
+                for remat in ("full", "mlp", "none")
+            ]
+            rows *= 2
+    every.sort(key=lambda one: used(model, machine, one), reverse=True)  # noqa: F821 - the lesson's own
+    fits = (one for one in every if held(model, one) <= 0.9 * machine["memory"])  # noqa: F821
+    return next(fits, None) or min(every, key=lambda one: held(model, one))  # noqa: F821

@@ -13,7 +13,8 @@ from grader.judging.values import expected_value
 from grader.lessons import EXERCISES
 
 DUE = {"one": "runs", "two": "an error", "three": "runs", "four": "an error", "five": 120, "six": [1, 2], "seven": True}
-table = Exercise("table", points=7, form="table", reference=lambda row: DUE[row])
+SAID = {"runs": "What runs comes to its end. Does this?"}
+table = Exercise("table", points=7, form="table", reference=lambda row: DUE[row], options=SAID)
 table.rows(DUE)
 
 
@@ -51,7 +52,16 @@ def test_the_same_in_another_form_is_right(same):
     ("wrong", "words"),
     [
         ({"one": "walks"}, "one: not 'walks'. The answer is one of these words: 'an error', 'runs'."),
-        ({"one": "an error"}, "one: not 'an error'."),
+        (
+            {"one": "an error"},
+            "one: not 'an error'. The same answer is right in “two”. In what does this row differ from that one?",
+        ),
+        ({"four": "runs"}, "four: not 'runs'. What runs comes to its end. Does this?"),
+        (
+            {"five": 240},
+            "five: not 240. It is too large, by a whole factor. What was counted too often, or not divided by?",
+        ),
+        ({"six": [1, 3]}, "six: not [1, 3]. Of the entries only number 1 is wrong."),
         ({"one": True}, "one: not True. The answer is one of these words: 'an error', 'runs'."),
         ({"five": "120"}, "five: not '120'. The answer is a number."),
         ({"five": 121}, "five: not 121. It is too large."),

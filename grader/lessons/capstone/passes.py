@@ -130,8 +130,8 @@ def every_device_has_every_word(params, tokens, *, mesh):
 
 @forward.mistake
 def width_left_in_shares(params, tokens, *, mesh):
-    """The matrices are cut in their width over `data`, and were used as they lie: their shapes do not fit to x, which
-    has its whole width. What does FSDP do right before a matrix is used?"""
+    """The matrices are cut in their width over `data`, and were used as they are laid out: their shapes do not fit to
+    x, which has its whole width. What does FSDP do right before a matrix is used?"""
     return _forward(params, tokens, mesh, width=lambda name, leaf: leaf)
 
 

@@ -62,17 +62,15 @@ def step_of(model: Mapping[str, Any], plan: Mapping[str, Any]) -> tuple[Any, tup
     """The step of a plan, and the shapes of its arguments on the plan's mesh."""
     mesh = abstract_mesh({"data": plan["data"], "model": plan["model"]})
     leaf = lambda shape, dtype, spec: jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))  # noqa: E731
-    params = {name: leaf(tuple(_lengths(model)[axis] for axis in AXES[name]), jnp.float32, SPECS[name]) for name in AXES}
+    lengths = {**model, "head": model["width"] // model["heads"]}
+    shapes = {name: tuple(lengths[axis] for axis in axes) for name, axes in AXES.items()}
+    params = {name: leaf(shape, jnp.float32, SPECS[name]) for name, shape in shapes.items()}
     state = {"params": params, "mean": params, "square": params, "count": leaf((), jnp.int32, P())}
     rows = P(None, "data")
     tokens = leaf((plan["micro"], plan["data"] * plan["rows"], model["length"]), jnp.int32, rows)
     body = functools.partial(_step, kept=KEPT[plan["remat"]])
     mapped = jax.shard_map(body, mesh=mesh, in_specs=(STATE, rows, rows), out_specs=(STATE, P()))
     return jax.jit(mapped, donate_argnums=0), (state, tokens, tokens)
-
-
-def _lengths(model):
-    return {**model, "head": model["width"] // model["heads"]}
 
 
 def _step(state, tokens, targets, kept):

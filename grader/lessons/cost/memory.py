@@ -124,6 +124,20 @@ def gradients_still_whole(how, params, activations, n):
     return _held(how, params, activations, n, lies=lambda how, what: P() if what == "gradients" else (_lies(how, what)))
 
 
+@memory_per_device.mistake
+def weights_divided_first(how, params, activations, n):
+    """The stages of ZeRO were taken in the opposite order: the weights first. What is largest, and is needed only
+    when the weights are changed?"""
+    other = {"weights": "optimizer", "optimizer": "weights"}
+    return _held(how, params, activations, n, lies=lambda how, what: _lies(how, other.get(what, what)))
+
+
+@memory_per_device.mistake
+def gradients_in_float32(how, params, activations, n):
+    """You counted four bytes for each number of the gradients. Of what type are they here?"""
+    return _held(how, params, activations, n, state=(WEIGHTS, ("float32",), OPTIMISER))
+
+
 # The largest model that fits on eight devices of 16 GB, nothing but its training state in them.
 
 MEMORY, DEVICES = 16e9, 8

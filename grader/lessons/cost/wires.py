@@ -255,6 +255,13 @@ def one_pass_for_an_all_reduce(kind, n, volume, alpha, bandwidth):
     return (n - 1) * (alpha + volume / n / bandwidth)
 
 
+@ring_seconds.mistake
+def both_directions_at_once(kind, n, volume, alpha, bandwidth):
+    """The blocks went twice as fast: you let them travel both ways round. This ring sends one way. How many bytes
+    does a link carry in a step?"""
+    return _seconds_on_a_ring(kind, n, volume, alpha, 2 * bandwidth)
+
+
 # A tree has fewer steps, each with the whole array: it wins while messages are small.
 
 
@@ -660,7 +667,8 @@ def used_one_direction(how, backward, b, d, f, n, flops_per_s, link):
 
 @layer_seconds.mistake
 def two_flops_for_one(how, backward, b, d, f, n, flops_per_s, link):
-    """A multiplication and an addition are two FLOPs. You counted one for each pair of entries that meet."""
+    """It is half of the FLOPs. A multiplication and an addition are two; a layer has two products, and both count.
+    Which of the twos is missing?"""
     math_s, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link)
     return math_s / 2, wire_s
 

@@ -211,6 +211,20 @@ def one_microbatch_short(stages, percent):
     return max(1, _enough(stages, percent) - 1)
 
 
+@microbatches.mistake
+def percent_for_a_part(stages, percent):
+    """A bubble of 0.1 was held against 10: `percent` is in percent, and the bubble is a part of one. Which of the two
+    has to be multiplied by 100?"""
+    return 1
+
+
+@microbatches.mistake
+def not_a_whole_number(stages, percent):
+    """This is where the bubble is *just* so large, solved for the microbatches. There are only whole ones, and the
+    bubble shall be smaller: which number comes next?"""
+    return 100 * (stages - 1) / percent - (stages - 1)
+
+
 def idle_places(stages: int, microbatches: int) -> tuple[int, int]:
     """A pipeline step by step: (idle, all) places in its table of stages and steps."""
     done = [0] * stages  # microbatches that each stage has finished

@@ -54,14 +54,14 @@ def counted_the_state_twice(arguments, results, temporaries, shared, peak, room)
 
 @hbm.mistake
 def added_what_is_shared(arguments, results, temporaries, shared, peak, room):
-    """`shared` is no memory of its own: it is the part of the results that lies where arguments were. Should it make
+    """`shared` is no memory of its own: it is the part of the results that is where arguments were. Should it make
     the sum larger or smaller?"""
     return arguments + results + temporaries + shared, peak <= room * GIB
 
 
 @hbm.mistake
 def left_out_the_temporaries(arguments, results, temporaries, shared, peak, room):
-    """That is what goes in and what comes out. Where do the activations lie that the backward pass waits for?"""
+    """That is what goes in and what comes out. Where are the activations that the backward pass waits for?"""
     return arguments + results - shared, peak <= room * GIB
 
 
