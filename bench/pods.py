@@ -1,6 +1,6 @@
 """One training step, compiled for pods of 8, 64, 256 and 4,096 chips by their own compiler: `python bench/pods.py`.
 
-The same model each time: 16 blocks of two matmuls (LLaMA 3 8B's width, 4,096 × 14,336) in bfloat16, gradients, and
+The same model each time: 16 blocks of two matmuls (Llama 3 8B's width, 4,096 × 14,336) in bfloat16, gradients, and
 Adam's two moments in float32; weights and moments lie in shards over all chips (FSDP, on the largest pod with
 eight-fold tensor parallelism); 4,096 tokens for every chip; a block's activations are computed anew on the way back.
 Nothing is run, and no chip is needed: `make tpu` brings the compiler. What it refuses is a line of the table too.

@@ -16,6 +16,7 @@ from grader.guide.progress import progress
 from grader.guide.receipts import hand_in
 from grader.guide.refusals import attempt
 from grader.guide.scoreboard import scoreboard
+from grader.jax_versions import all_gather
 from grader.processes.launch import launch
 from grader.processes.trial import trial
 from grader.programs.compilations import compilations
@@ -24,6 +25,7 @@ from grader.reviews.asking import review
 from grader.watch import watch
 
 __all__ = [
+    "all_gather",
     "attempt",
     "check",
     "communication",

@@ -51,7 +51,7 @@ def plain_card(verdict: Verdict, offer: Offer | None = None) -> str:
     """The verdict in plain text: the marks, the ladder, and what to look at next."""
     lines = [f"{verdict.exercise}: {_points(verdict)}", _ladder(verdict)]
     if not verdict.passed:
-        lines += ["", _wrapped(verdict.words)]
+        lines += ["", _wrapped(verdict.told)]
         lines += ["", *as_text(verdict.ratios), ""] if verdict.ratios else []
         lines += ["", *lines_as_text(verdict), ""] if verdict.lines else []
         lines += [f"In the case: {verdict.where}"] if verdict.where else []
@@ -111,7 +111,7 @@ def card(verdict: Verdict, offer: Offer | None = None) -> str:
     ]
     if not verdict.passed:
         parts += [
-            _paragraphs(verdict.words),
+            _paragraphs(verdict.told),
             lines_as_html(verdict),
             as_html(verdict.ratios) if verdict.ratios else "",
             _where(verdict),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import itertools
 import math
 import re
@@ -134,6 +135,32 @@ def varying(tree: Any, axes: str | tuple[str, ...]) -> Any:
     if hasattr(lax, "pcast"):
         return jax.tree.map(lambda leaf: lax.pcast(leaf, axes, to="varying"), tree)
     return jax.tree.map(lambda leaf: lax.pvary(leaf, axes), tree)  # type: ignore[attr-defined] # JAX before 0.8.2
+
+
+def all_gather(
+    x: Any, axis_name: str | tuple[str, ...], *, axis: int = 0, tiled: bool = False, to: str = "varying"
+) -> Any:
+    """`jax.lax.all_gather`, in every version with the argument `to`, which JAX has from 0.8.2 on.
+
+    Args:
+      x: a device's block, inside shard_map.
+      axis_name: the mesh axis, or axes, along which the blocks are collected.
+      axis: the dimension in which they are put together.
+      tiled: one behind the other; else along a new dimension.
+      to: "invarying" for one value, the same on all devices; "varying" for a copy on each.
+
+    Example:
+      >>> line = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+      >>> whole = lambda block: grader.all_gather(block, "x", tiled=True, to="invarying")
+      >>> print(jax.shard_map(whole, mesh=line, in_specs=P("x"), out_specs=P())(jnp.arange(4)))
+      [0 1 2 3]
+    """
+    if "to" in inspect.signature(lax.all_gather).parameters:
+        return lax.all_gather(x, axis_name, axis=axis, tiled=tiled, to=to)
+    from jax._src.lax.parallel import all_gather_invariant
+
+    gather = all_gather_invariant if to == "invarying" else lax.all_gather
+    return gather(x, axis_name, axis=axis, tiled=tiled)
 
 
 def axes_varied(kind: Any) -> list[str]:

@@ -190,7 +190,7 @@ def _not_a_pass(orders: tuple[tuple[Work, ...], ...]) -> str:
     for device, order in enumerate(orders):
         for work in order:
             if homes.setdefault(work.stage, device) != device:
-                return f"Stage {work.stage} is on devices {homes[work.stage]} and {device}: its weights lie on one."
+                return f"Stage {work.stage} is on devices {homes[work.stage]} and {device}: its weights are on one."
     kinds = "FB" if any(work.kind != "F" for work in count) else "F"
     missing = _missing(count, kinds, range(max(homes) + 1))
     if missing:

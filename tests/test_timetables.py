@@ -35,7 +35,7 @@ def test_a_forward_pass_alone_is_a_timetable():
         ([[]], "Nobody has anything to do."),
         ([["F0", "F0", "B0"]], "F0@0 is done twice."),
         ([["F0", "B0"], ["F0@0", "B0"]], "F0@0 is done twice."),
-        ([["F0", "B0"], ["F1@0", "B1@0"]], "Stage 0 is on devices 0 and 1: its weights lie on one."),
+        ([["F0", "B0"], ["F1@0", "B1@0"]], "Stage 0 is on devices 0 and 1: its weights are on one."),
         ([["F0", "F1", "B0"]], "B1@0 is never done."),
         ([["F0", "B0"], ["F0@2", "B0@2"]], "F0@1 is never done."),
         ([["F0", "F1", "B0", "W0", "B1"]], "W1@0 is never done, though stage 0 has its other W apart from B."),

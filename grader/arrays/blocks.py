@@ -88,7 +88,7 @@ def blocks_of(array: jax.Array, mesh: Mapping[str, int] | None = None, partial_o
     """The blocks of a real array, read from every device that holds one.
 
     Args:
-      array: lies on devices.
+      array: is on devices.
       mesh: axis names to sizes; by default those of the array's own sharding.
       partial_over: the axes along which blocks are parts of a sum.
 

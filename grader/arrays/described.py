@@ -1,6 +1,6 @@
-"""What is on devices, as plain facts: arguments that are built where an answer runs, and arrays as they lie.
+"""What is on devices, as plain facts: arguments that are built where an answer runs, and arrays as they are laid out.
 
-A function may be given meshes and arrays that lie on devices. What crosses from the judge to whoever runs
+A function may be given meshes and arrays that are on devices. What crosses from the judge to whoever runs
 the function is a description, and `built` makes the real thing of it there. What comes back is `observed`:
 who holds what.
 """
@@ -21,7 +21,9 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.sketch import Sketch
 from grader.arrays.words import number, numbered, region
 
-HELD = "held by device"  # the key of what was observed of an array that lies on several devices
+FROM_HOST, BETWEEN_DEVICES = "from the host", "between devices"  # ways on which an array may travel
+GUARDS = {FROM_HOST: jax.transfer_guard_host_to_device, BETWEEN_DEVICES: jax.transfer_guard_device_to_device}
+HELD = "held by device"  # the key of what was observed of an array that is on several devices
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class OnDevices:
     """An array: laid out over `mesh` by `spec`, or fresh and uncommitted where there is no mesh.
 
     `instead` says what single devices hold in place of what they should, by their place in the mesh: a
-    replica that differs, for one. `memory` is the kind of memory that it lies in, such as pinned_host; by default
+    replica that differs, for one. `memory` is the kind of memory that it is in, such as pinned_host; by default
     the devices' own.
     """
 
@@ -145,7 +147,7 @@ def observed_array(array: jax.Array) -> Any:
 
 
 def _other_memory(array: jax.Array) -> str:
-    """Where an array lies if not in its device's own memory, as " in pinned_host"; else ""."""
+    """Where an array is if not in its device's own memory, as " in pinned_host"; else ""."""
     kind, own = array.sharding.memory_kind, _own_memory(next(iter(array.sharding.device_set)))
     return f" in {kind}" if kind not in (None, own) else ""
 
@@ -154,17 +156,19 @@ def _own_memory(device: Any) -> str:
     return device.default_memory().kind  # the type stubs do not know of it
 
 
-def uploaded(call: Callable[[], Any]) -> str:
-    """The type of the first array that comes up from the host while `call` runs, as float32[8,6]; "" for none.
+def moved(call: Callable[[], Any], barred: str) -> str:
+    """The type of the first array that travels on the barred way while `call` runs, as float32[8,6]; "" for none.
 
     A CPU's memory is the host's, so JAX cannot notice a transfer *down* to the host there; a transfer up it notices on
     every platform. A single number, such as the 2 of `2 * x`, comes up too: it is allowed, and so is what follows it.
     """
+    if not barred:
+        return ""
     try:
-        with jax.transfer_guard_host_to_device("disallow_explicit"):
+        with GUARDS[barred]("disallow_explicit"):
             call()
     except Exception as error:  # JAX's own error has another class in every version
-        match = re.search(r"Disallowed host-to-device transfer: aval=ShapedArray\((\w+\[[^\]]+\])", str(error))
+        match = re.search(r"Disallowed [\w-]+ transfer: aval=ShapedArray\((\w+\[[^\]]+\])", str(error))
         return match[1] if match else ""
     return ""
 
@@ -184,7 +188,7 @@ def observed_mesh(mesh: Mesh) -> dict[str, Any]:
 
 
 def lies_on_devices(value: Any) -> bool:
-    """Whether an array that lies on several devices was observed here, or anywhere inside."""
+    """Whether an array that is on several devices was observed here, or anywhere inside."""
     if isinstance(value, Mapping):
         return HELD in value or any(map(lies_on_devices, value.values()))
     return isinstance(value, (list, tuple)) and any(map(lies_on_devices, value))
@@ -218,10 +222,10 @@ def _difference(found: Any, expected: Any, close: Any, where: str) -> str:
 
 def _array_difference(found: Any, expected: Mapping[str, Any], close: Any, name: str) -> str:
     if not _is_observed(found):
-        return f"{name} should lie on {_listed(expected)}; it is {_kind(found)}."
+        return f"{name} should be on {_listed(expected)}; it is {_kind(found)}."
     observed = found[HELD]
     if observed.keys() != expected.keys():
-        return f"{name} should lie on {_listed(expected)}; it lies on {_listed(observed)}."
+        return f"{name} should be on {_listed(expected)}; it is on {_listed(observed)}."
     for device, blocks in expected.items():
         ((part, block),), ((other, theirs),) = blocks.items(), observed[device].items()
         if part != other:

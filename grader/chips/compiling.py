@@ -1,7 +1,7 @@
 """Asks the TPU's compiler, and keeps what it said: the same program for the same pod is compiled once.
 
 Each compilation is a process of its own with a time limit. What it said is kept by content in the student's cache.
-What the lessons ask for lies beside this file in `stored/`, so that they can be read without the compiler. A program's
+What the lessons ask for is beside this file in `stored/`, so that they can be read without the compiler. A program's
 bytes differ between versions of JAX; there it is also found by what its author wrote.
 """
 
@@ -148,12 +148,12 @@ def _sources(fn: Any, seen: set[str]) -> list[str]:
 
 
 def _mesh(leaves: Iterable[Any]) -> Any:
-    """The mesh that the arguments lie on."""
+    """The mesh that the arguments are on."""
     for leaf in leaves:
         if isinstance(getattr(leaf, "sharding", None), NamedSharding):
             return leaf.sharding.mesh
     raise ValueError(
-        "no argument says how it lies on a mesh. Give shapes with layouts, such as "
+        "no argument says how it is laid out on a mesh. Give shapes with layouts, such as "
         "`jax.ShapeDtypeStruct((4096, 4096), jnp.bfloat16, sharding=NamedSharding(mesh, P('x')))`."
     )
 

@@ -27,7 +27,7 @@ _LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=\{(\{[\d,{}]*\})\}
 
 @dataclass(frozen=True)
 class Tiled:
-    """An array as it lies in memory: its shape, and the bytes that it takes with its tiles filled up."""
+    """An array as it is laid out in memory: its shape, and the bytes that it takes with its tiles filled up."""
 
     dtype: str
     shape: tuple[int, ...]

@@ -171,7 +171,7 @@ def communication(
     Args:
       fn: any function that JAX can trace; `jax.jit` is applied for you. What it is jitted with (donated arguments,
         layouts of results) counts on a pod.
-      *args: arrays as they lie on their devices, or each a `jax.ShapeDtypeStruct` with a sharding.
+      *args: arrays as they are laid out on their devices, or each a `jax.ShapeDtypeStruct` with a sharding.
       on: a pod, such as "v5e:16x16": the program is then compiled for it by the TPU's own compiler, which needs no TPU.
         The arguments' mesh has as many devices as the pod; a `jax.sharding.AbstractMesh` will do. `grader chips` lists
         pods.

@@ -53,7 +53,7 @@ class Schedule:
 
 
 def schedule(module: Module, mesh: Mapping[str, int]) -> Schedule:
-    """Read a compiled program; `mesh` names the axes along which its device groups lie."""
+    """Read a compiled program; `mesh` names the axes along which its device groups are."""
     reader = _Reader(module, mesh)
     reader.block(module.entry, 1)
     return reader.schedule
@@ -203,7 +203,7 @@ def _matmul_flops(op: Operation, beside: Mapping[str, Operation]) -> int:
 
 
 def _window(rest: str, dimensions: int) -> list[tuple[int, int, int, int]]:
-    """Stride, padding in front, and how far apart the entries of the left and of the right side lie, by dimension."""
+    """Stride, padding in front, and how far apart the entries of the left and of the right side are, by dimension."""
     found = re.search(r"window=\{([^}]*)\}", rest)
     parts = dict(part.split("=", 1) for part in (found[1] if found else "").split())
 

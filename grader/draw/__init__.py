@@ -14,10 +14,13 @@ Pointing at a block, or choosing a device below, lights what the same device hol
 from grader.arrays.blocks import Blocks, blocks, blocks_of
 from grader.draw.bars import bars, bytes_sent
 from grader.draw.brackets import laid_out
+from grader.draw.brought import brought
+from grader.draw.calls import calls
 from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
 from grader.draw.crossings import crossings
 from grader.draw.curves import curves
+from grader.draw.dimensions import dimensions
 from grader.draw.dispatch import dispatch
 from grader.draw.films import Film, film, ring, turning
 from grader.draw.flows import flow
@@ -30,8 +33,10 @@ from grader.draw.lattices import lattice
 from grader.draw.layouts import compare, devices, matmul, shards, text
 from grader.draw.levels import levels
 from grader.draw.lines import growth
+from grader.draw.logsumexp import logsumexp
 from grader.draw.mapped import mapped
 from grader.draw.mirrors import mirror
+from grader.draw.needs import needs
 from grader.draw.picture import Picture
 from grader.draw.places import placement
 from grader.draw.pods import pod
@@ -49,6 +54,8 @@ __all__ = [
     "products",
     "mirror",
     "mapped",
+    "needs",
+    "logsumexp",
     "growth",
     "lattice",
     "lanes",
@@ -64,13 +71,16 @@ __all__ = [
     "bars",
     "blocks",
     "blocks_of",
+    "brought",
     "buffers",
     "bytes_sent",
+    "calls",
     "change",
     "collective",
     "compare",
     "curves",
     "devices",
+    "dimensions",
     "dispatch",
     "film",
     "groups",

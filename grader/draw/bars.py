@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLOURS, EDGE, INK, OF_KIND, PAGE, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, INK, OF_KIND, PAGE, WRONG, Picture, inches_of, sheet
 from grader.programs.report import Report
 
 LONG, HIGH, APART = 4.2, 0.3, 0.16  # inches: the longest bar, a bar's height, the space below it
@@ -25,10 +25,11 @@ RULED = 0.07  # inches from one rule to the next
 
 @dataclass(frozen=True)
 class Bars:
-    """Alternatives in order, each a list of parts with their sizes, in one unit."""
+    """Alternatives in order, each a list of parts with their sizes, in one unit; and sizes to hold them against."""
 
     parts: Mapping[str, Mapping[str, float]]
     unit: str
+    marks: Mapping[str, float]
 
     @property
     def totals(self) -> dict[str, float]:
@@ -44,6 +45,7 @@ class Bars:
         for name, sizes in self.parts.items():
             made_of = ", ".join(f"{part} {amount(size)}" for part, size in sizes.items() if part and size)
             lines.append(f"  {name}: {amount(self.totals[name])} {self.unit}" + (f" = {made_of}" if made_of else ""))
+        lines += [f"  {what}: at {amount(size)} {self.unit}" for what, size in self.marks.items()]
         return "\n".join(lines)
 
 
@@ -52,13 +54,19 @@ def amount(size: float) -> str:
     return f"{size:,.0f}" if float(size).is_integer() else f"{size:,.3g}" if abs(size) < 1000 else f"{size:,.0f}"
 
 
-def bars(alternatives: Mapping[str, Mapping[str, float] | float], unit: str = "B", title: str = "") -> Picture:
+def bars(
+    alternatives: Mapping[str, Mapping[str, float] | float],
+    unit: str = "B",
+    title: str = "",
+    marks: Mapping[str, float] | None = None,
+) -> Picture:
     """One bar for each alternative, to one scale, its parts in colours.
 
     Args:
       alternatives: name → its parts (a dict from part to size), or one number.
       unit: what the sizes are counted in.
       title: stands above the picture.
+      marks: what bars are held against, such as the room that there is → how much; a line through all of them.
 
     Example:
       >>> grader.draw.bars({"copies": {"weights": 4, "Adam": 8}, "shards": 3}, "GB")
@@ -68,7 +76,9 @@ def bars(alternatives: Mapping[str, Mapping[str, float] | float], unit: str = "B
     if not alternatives:
         raise ValueError("there is nothing to draw: `alternatives` is empty")
     facts = Bars(
-        {name: dict(parts) if isinstance(parts, Mapping) else {"": parts} for name, parts in alternatives.items()}, unit
+        {name: dict(parts) if isinstance(parts, Mapping) else {"": parts} for name, parts in alternatives.items()},
+        unit,
+        marks or {},
     )
     if any(size < 0 for parts in facts.parts.values() for size in parts.values()):
         raise ValueError("a bar cannot be shorter than nothing: the sizes must not be negative")
@@ -119,11 +129,11 @@ def _draw_part(ax: Axes, box: tuple[float, float, float, float], look: tuple[str
 
 
 def _drawn(facts: Bars, title: str) -> Figure:
-    longest = max(facts.totals.values()) or 1.0
+    longest = max(*facts.totals.values(), *facts.marks.values(), 0) or 1.0
     left = 0.2 + inches_of(facts.parts)
     totals = {name: f"{amount(total)} {facts.unit}" for name, total in facts.totals.items()}
     kinds = [kind for kind in facts.kinds if kind]
-    top = 0.45 if title else 0.12
+    top = (0.45 if title else 0.12) + 0.22 * bool(facts.marks)
     wide = max(left + LONG + 0.2 + inches_of(totals.values()), inches_of([title]) + 0.2)
     bottom = top + len(facts.parts) * (HIGH + APART)
     figure, ax = sheet(wide, bottom + 0.3 * len(kinds) + 0.1)
@@ -137,6 +147,10 @@ def _drawn(facts: Bars, title: str) -> Figure:
             _draw_part(ax, (x, y, length, HIGH), look[part], f"{name}: {part}")
             x += length
         ax.text(x + 0.08, y + HIGH / 2, totals[name], fontsize=9, color=PAGE, va="center")
+    for what, size in facts.marks.items():
+        x = left + LONG * size / longest
+        ax.plot([x, x], [top - 0.06, bottom - APART + 0.06], color=WRONG, linewidth=1.4, linestyle="--", gid=what)
+        ax.text(x, top - 0.15, what, fontsize=8, color=WRONG, ha="center", va="center")
     for k, kind in enumerate(kinds):
         y = bottom + 0.3 * k + 0.06
         _draw_part(ax, (left, y, 0.22, 0.17), look[kind])

@@ -36,6 +36,8 @@ class Change:
 def change(before: Any, after: Any, between: Any = (), title: str = "", device: int | None = None) -> Picture:
     """One layout, an arrow with the collectives between, and the other layout.
 
+    Where before and after are one array, a piece afterwards has the colour of the block that it was in before.
+
     Args:
       before, after: a jax.Array or `Blocks` each, on the same devices.
       between: what moves: a text, several, or a report of `grader.communication`.
@@ -63,8 +65,9 @@ def change(before: Any, after: Any, between: Any = (), title: str = "", device: 
     high = max(height, 0.22 * len(facts.between) + 0.9) + 0.4
     figure = Figure(figsize=(sum(widths) + BETWEEN + 0.4, high))
     left, middle, right = figure.subplots(1, 3, width_ratios=[widths[0], BETWEEN, widths[1]])
+    origin = facts.before if facts.arriving is not None else None
     for ax, blocks, name in ((left, facts.before, "before"), (right, facts.after, "after")):
-        draw_whole(ax, blocks, ())
+        draw_whole(ax, blocks, (), origin)
         ax.set_title(name, fontsize=10, color=PAGE)
         if device is not None:
             _frame_device(ax, blocks, device)

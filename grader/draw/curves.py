@@ -94,7 +94,7 @@ def _drawn(facts: Curves, title: str) -> Figure:
         axis.set_major_formatter("{x:g}")
     left.yaxis.set_minor_formatter("{x:g}")
     left.set_title(title or "every run", fontsize=10, color=PAGE, loc="left")
-    right.set_title(f"distance from {facts.against}, as a part of it", fontsize=10, color=PAGE, loc="left")
+    right.set_title(f"relative distance from {facts.against}", fontsize=10, color=PAGE, loc="left")
     figure.legend(
         *left.get_legend_handles_labels(), loc="outside right center", fontsize=8.5, frameon=False, labelcolor=PAGE
     )

@@ -29,13 +29,14 @@ class Film:
 
     `holds[t][d]` is the block on device d at step t: a number or a short text, a tuple of several, or None.
     `does[t][d]` says what the device does with it, "" for nothing. `sends[t]` are the pairs (from, to) along which
-    blocks move between step t and the next.
+    blocks move between step t and the next. `word` is what a step is called.
     """
 
     holds: tuple[tuple[Any, ...], ...]
     does: tuple[tuple[str, ...], ...] = ()
     sends: tuple[tuple[Pair, ...], ...] = ()
     blocks: str = field(default="", kw_only=True)
+    word: str = field(default="step", kw_only=True)
 
     def __post_init__(self) -> None:
         widths = {len(row) for row in (*self.holds, *self.does)}
@@ -116,7 +117,7 @@ def _drawn_strip(facts: Film, title: str) -> Figure:
         ax.text(x + wide / 2, top - 0.08, f"device {d}", ha="center", va="bottom", fontsize=7.5, color=PAGE)
     for t, row in enumerate(facts.holds):
         y, gid = top + t * (high + gap), f"from step {t}"
-        ax.text(0.02, y + high / 2, f"step {t}", va="center", fontsize=8, color=PAGE, gid=gid)
+        ax.text(0.02, y + high / 2, f"{facts.word} {t}", va="center", fontsize=8, color=PAGE, gid=gid)
         for d, x in enumerate(corners):
             _draw_cell(ax, facts, row[d], facts.doing(t, d), (x, y, wide, high), gid)
         _draw_sends(ax, facts.sent(t), [x + wide / 2 for x in corners], (y + high, gap), gid)
@@ -128,7 +129,7 @@ def strip(facts: Film) -> str:
     lines = []
     for t, row in enumerate(facts.holds):
         cells = [f"device {d} {_names(facts, cell)}{_bracketed(facts.doing(t, d))}" for d, cell in enumerate(row)]
-        lines.append(f"step {t}: {', '.join(cells)}")
+        lines.append(f"{facts.word} {t}: {', '.join(cells)}")
         if pairs := facts.sent(t):
             lines.append("  sends " + ", ".join(f"{a}→{b}" for a, b in pairs))
     return "\n".join(lines)
@@ -210,11 +211,13 @@ def turning(facts: Film, title: str = "") -> Movie:
     wide, high = _cell(facts)
     ax.text(1.85, 0.15, title, ha="center", va="center", fontsize=9, color=PAGE)
     for d, (x, y) in enumerate(_at(middle, radius, angle) for angle in angles):
-        ax.text(x, y - high / 2 - 0.03, f"device {d}", ha="center", va="bottom", fontsize=6.5, color=PAGE)
+        below = y > middle[1] + 0.1  # on the side away from the middle, where nothing travels
+        place, side = (y + high / 2 + 0.03, "top") if below else (y - high / 2 - 0.03, "bottom")
+        ax.text(x, place, f"device {d}", ha="center", va=side, fontsize=6.5, color=PAGE)
     travels: dict[str, tuple[Point, Point]] = {}
     for step, row in enumerate(facts.holds):
         gid = f"step {step}"
-        ax.text(*middle, gid, ha="center", va="center", fontsize=10, color=PAGE, gid=gid)
+        ax.text(*middle, f"{facts.word} {step}", ha="center", va="center", fontsize=10, color=PAGE, gid=gid)
         for d, angle in enumerate(angles):
             x, y = _at(middle, radius, angle)
             _draw_cell(ax, facts, row[d], facts.doing(step, d), (x - wide / 2, y - high / 2, wide, high), gid)
@@ -259,11 +262,13 @@ def _draw_cell(
 ) -> None:
     x, y, wide, high = box
     parts = _parts(cell)
+    below = bool(doing) and _holds_several(facts)  # words across the borders of blocks could not be read
+    tall = high - 0.2 if below else high
     for k, part in enumerate(parts):
         share = wide / len(parts)
         ax.add_patch(
             Rectangle(
-                (x + k * share, y), share, high, facecolor=_colour(facts, part), edgecolor=INK, linewidth=EDGE, gid=gid
+                (x + k * share, y), share, tall, facecolor=_colour(facts, part), edgecolor=INK, linewidth=EDGE, gid=gid
             )
         )
         ax.text(
@@ -282,8 +287,12 @@ def _draw_cell(
             Rectangle((x, y), wide, high, facecolor="none", edgecolor=FAINT, linewidth=0.8, linestyle=":", gid=gid)
         )
     if doing:
-        ink = INK if parts else PAGE
-        ax.text(x + wide / 2, y + high - 0.14, doing, ha="center", va="center", fontsize=7.5, color=ink, gid=gid)
+        ink, up = (INK if parts and not below else PAGE), 0.09 if below else 0.14
+        ax.text(x + wide / 2, y + high - up, doing, ha="center", va="center", fontsize=7.5, color=ink, gid=gid)
+
+
+def _holds_several(facts: Film) -> bool:
+    return any(len(_parts(cell)) > 1 for row in facts.holds for cell in row)
 
 
 def _draw_sends(ax: Axes, pairs: Sequence[Pair], middles: Sequence[float], across: Point, gid: str) -> None:

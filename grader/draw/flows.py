@@ -6,7 +6,7 @@ Drawn from the program as JAX traces it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,10 +67,11 @@ def flow(fn: Callable[..., Any], *args: Any, title: str = "") -> Picture:
         raise ValueError("there is nothing to draw: the program has no product and no collective")
     shapes = ["×".join(map(str, stop.shape)) for stop in stops]
     wide = max(0.6, inches_of([stop.kind for stop in stops], 0.075) + 0.14, inches_of(shapes, 0.07) + 0.1)
-    across = min(ROW, len(stops))
-    figure, ax = sheet(max(0.1 + across * (wide + APART), inches_of([title]) + 0.2), TOP + -(-len(stops) // ROW) * DOWN)
+    rows = _rows(stops)
+    across = max(map(len, rows))
+    figure, ax = sheet(max(0.1 + across * (wide + APART), inches_of([title]) + 0.2), TOP + len(rows) * DOWN)
     lettered(ax, (0.05, 0.13), title, 10)
-    places = [(0.1 + k % ROW * (wide + APART), TOP + k // ROW * DOWN) for k in range(len(stops))]
+    places = [(0.1 + k * (wide + APART), TOP + n * DOWN) for n, row in enumerate(rows) for k in range(len(row))]
     for stop, words, (x, y) in zip(stops, shapes, places, strict=True):
         block(ax, (x, y, wide, HIGH), OF_KIND.get(stop.kind, "none"), stop.kind, str(stop), size=8)
         lettered(ax, (x + wide / 2, y + HIGH + 0.12), words, 7.5, ha="center", color=QUIET)
@@ -79,6 +80,18 @@ def flow(fn: Callable[..., Any], *args: Any, title: str = "") -> Picture:
         if y == v:
             arrow(ax, (x + wide + 0.03, y + HIGH / 2), (u - 0.03, v + HIGH / 2))
     return Picture(figure, "\n".join(filter(None, [title, *(f"  {stop}" for stop in stops)])))
+
+
+def _rows(stops: Sequence[Stop]) -> list[list[Stop]]:
+    """All in a row, if they fit; else a row ends where a sum is dealt out, or where it is full."""
+    if len(stops) <= ROW:
+        return [list(stops)]
+    rows: list[list[Stop]] = [[]]
+    for stop in stops:
+        if len(rows[-1]) == ROW or rows[-1] and rows[-1][-1].kind == "reduce_scatter":
+            rows.append([])
+        rows[-1].append(stop)
+    return rows
 
 
 def _stops(jaxpr: Any) -> Iterator[Stop]:

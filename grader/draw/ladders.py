@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from grader.draw.picture import COLOURS, QUIET, Picture, inches_of, sheet
 from grader.draw.shapes import block, lettered
 
+LOG = "log scale"  # half the length is not half as much
 DECADE, HIGH, APART = 1.3, 0.3, 0.3  # inches: ten times as much, a bar, and from it to the next
 
 
@@ -43,6 +44,7 @@ def ladder(rungs: Mapping[str, float], unit: str, title: str = "") -> Picture:
         block(ax, (left, y, length, HIGH), COLOURS[k % len(COLOURS)], gid=name)
         lettered(ax, (left + length + 0.08, y + HIGH / 2), said[k], 9)
         lettered(ax, (left + 0.08, y - APART / 2), f"↓ {steps[k]}" if k else "", 8, color=QUIET)
+    lettered(ax, (left, top + len(sizes) * (HIGH + APART) - APART / 2), LOG, 8, color=QUIET)
     return Picture(figure, "\n".join(filter(None, [title, *facts])))
 
 

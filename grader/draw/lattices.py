@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from grader.arrays.meshes import make_mesh
 from grader.draw.picture import COLOURS, QUIET, Picture, inches_of, sheet
 from grader.draw.shapes import arrow, block, lettered
-from grader.jax_versions import axes_varied, varying
+from grader.jax_versions import all_gather, axes_varied, varying
 
 Varied = frozenset[str]
 OverAxis = Callable[[Any, str], Any]
@@ -26,7 +26,7 @@ OverAxis = Callable[[Any, str], Any]
 COLLECT: Mapping[str, OverAxis] = {
     "psum": lax.psum,
     "pmax": lax.pmax,
-    'all_gather(…, to="invarying")': lambda v, axis: lax.all_gather(v, axis, to="invarying"),
+    'all_gather(…, to="invarying")': lambda v, axis: all_gather(v, axis, to="invarying"),
     "all_gather": lax.all_gather,
     "ppermute": lambda v, axis: lax.ppermute(v, axis, [(0, 1), (1, 0)]),
 }
@@ -66,11 +66,7 @@ def type_moves(axes: Sequence[str]) -> dict[tuple[Varied, Varied, str], list[str
     found: dict[tuple[Varied, Varied, str], list[str]] = {}
     for start, axis in itertools.product(_types(axes), axes):
         for name, operation in (COLLECT if axis in start else LOOSEN).items():
-            try:
-                end = _after(operation, start, axis, mesh)
-            except TypeError:  # older JAX has no `to="invarying"`
-                continue
-            found.setdefault((start, end, axis), []).append(name)
+            found.setdefault((start, _after(operation, start, axis, mesh), axis), []).append(name)
     return found
 
 

@@ -205,8 +205,11 @@ def _planes(blocks: Blocks) -> list[tuple[str, tuple[int, ...]]]:
     return [(f"[{', '.join(map(str, k))}]", k) for k in leading]
 
 
-def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...]) -> None:
+def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...], origin: Blocks | None = None) -> None:
+    """An array coloured by block; or by the blocks of its `origin`, which is the same array in another layout."""
     rows, columns = grid_shape(blocks.shape)
+    if origin is not None:
+        _draw_pieces(ax, blocks, origin)
     holders = _holders(blocks)
     for colour, (index, who) in enumerate(holders.items()):
         if any(not start <= k < stop for k, (start, stop) in zip(plane, index, strict=False)):
@@ -217,7 +220,7 @@ def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...]) -> None:
                 (left, top),
                 right - left,
                 bottom - top,
-                facecolor=COLOURS[colour % len(COLOURS)],
+                facecolor=COLOURS[colour % len(COLOURS)] if origin is None else "none",
                 edgecolor=INK,
                 linewidth=EDGE,
                 gid=held_by(*who),
@@ -238,6 +241,24 @@ def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...]) -> None:
             gid=held_by(*who),
         )
     _frame(ax, rows, columns)
+
+
+def _draw_pieces(ax: Axes, blocks: Blocks, origin: Blocks) -> None:
+    """What each block has of each block of the origin, in that one's colour."""
+    for (colour, old), (new, who) in itertools.product(enumerate(_holders(origin)), _holders(blocks).items()):
+        common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(old, new, strict=True)]
+        (top, bottom), (left, right) = ((0, 1), (0, 1), *common)[-2:]
+        if top < bottom and left < right:
+            ax.add_patch(
+                Rectangle(
+                    (left, top),
+                    right - left,
+                    bottom - top,
+                    facecolor=COLOURS[colour % len(COLOURS)],
+                    linewidth=0,
+                    gid=held_by(*who),
+                )
+            )
 
 
 def _frame(ax: Axes, rows: int, columns: int) -> None:

@@ -20,6 +20,7 @@ from grader.draw.picture import COLOURS, EDGE, INK, QUIET, Picture, inches_of, s
 from grader.draw.shapes import Point, arrow, lettered
 
 STEP, WIDE, RADIUS, TOP, APART = 0.34, 1.25, 0.12, 0.66, 0.55  # inches
+DOTTED = "dotted: a device has it already, and nothing is sent"
 ALL = "all"  # the holder of what is the same on all devices
 Pairs = tuple[tuple[int | str, int | str], ...]  # from whom, to whom
 
@@ -64,6 +65,8 @@ def _pairs(matrix: np.ndarray, sources: list[int | str], goals: list[int | str])
 def mirror(programs: Mapping[str, Callable[[Any], Any]], array: jax.Array, title: str = "") -> Picture:
     """For each program the wires forwards, above, and the wires of its gradient, below: each runs the other way.
 
+    A wire is dotted where its end has the number already: at the device itself, or where all have it.
+
     Args:
       programs: name → a linear program of `array`.
       array: one entry on each device of a line.
@@ -78,9 +81,12 @@ def mirror(programs: Mapping[str, Callable[[Any], Any]], array: jax.Array, title
     """
     found = {name: wires(program, array) for name, program in programs.items()}
     facts = [f"{name}: forwards {_said(m.forwards)}; backwards {_said(m.backwards)}" for name, m in found.items()]
+    kept = any(not _sent(*pair) for one in found.values() for pair in one.forwards + one.backwards)
     tall = array.size * STEP
-    figure, ax = sheet(max(0.75 + len(found) * (WIDE + APART), inches_of([title])), TOP + 2 * (tall + 0.3))
+    bottom = TOP + 2 * (tall + 0.3)
+    figure, ax = sheet(max(0.75 + len(found) * (WIDE + APART), inches_of([title])), bottom + 0.2 * kept)
     lettered(ax, (0.05, 0.13), title, 10)
+    lettered(ax, (0.05, bottom), DOTTED * kept, 8, color=QUIET)
     for row, words in enumerate(("forwards", "backwards")):
         lettered(ax, (0.05, TOP + row * (tall + 0.3) + tall / 2), words, 8, color=QUIET)
     for k, (name, one) in enumerate(found.items()):
@@ -89,6 +95,10 @@ def mirror(programs: Mapping[str, Callable[[Any], Any]], array: jax.Array, title
         _draw_wires(ax, one.forwards, (left, TOP), array.size, back=False)
         _draw_wires(ax, one.backwards, (left, TOP + tall + 0.3), array.size, back=True)
     return Picture(figure, "\n".join(filter(None, [title, *facts])))
+
+
+def _sent(source: int | str, goal: int | str) -> bool:
+    return source not in (goal, ALL)
 
 
 def _said(pairs: Pairs) -> str:
@@ -115,4 +125,5 @@ def _draw_wires(ax: Axes, pairs: Pairs, corner: Point, count: int, back: bool) -
     for a, b in pairs:
         start, end = place(a, sides[0]), place(b, sides[1])
         away = (RADIUS + 0.03) * (-1 if back else 1)
-        arrow(ax, (start[0] + away, start[1]), (end[0] - away, end[1]), linewidth=0.9, mutation_scale=7)
+        line = "-" if _sent(a, b) else ":"
+        arrow(ax, (start[0] + away, start[1]), (end[0] - away, end[1]), linewidth=0.9, mutation_scale=7, linestyle=line)

@@ -17,6 +17,7 @@ from matplotlib.patches import Rectangle
 from grader.arrays.blocks import Bounds
 from grader.arrays.words import number, region
 from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, SMALLER, Picture, held_by, inches_of, sheet
+from grader.draw.shapes import Box
 
 HOST = "host"
 
@@ -63,8 +64,10 @@ def placement(**arrays: Any) -> Picture:
             fontsize=7.5,
             color=PAGE,
         )
+    parts = sorted({part for row in rows for part, _ in row.parts.values()}, key=str)
+    colours = {part: COLOURS[k % len(COLOURS)] for k, part in enumerate(parts)}  # whoever holds it, in whichever row
     for k, row in enumerate(rows):
-        _draw_row(ax, row, places, left, 0.3 + k * (high + 0.12), wide, high)
+        _draw_row(ax, row, places, colours, (left, 0.3 + k * (high + 0.12), wide, high))
     return Picture(figure, "\n".join(map(_text, rows)))
 
 
@@ -111,12 +114,12 @@ def _cell(rows: Sequence[PlacedArray]) -> tuple[float, float]:
 
 
 def _draw_row(
-    ax: Axes, row: PlacedArray, places: Sequence[int | str], left: float, top: float, wide: float, high: float
+    ax: Axes, row: PlacedArray, places: Sequence[int | str], colours: Mapping[Bounds, str], first: Box
 ) -> None:
+    """The places of an array in a row; `first` is the box of the first one."""
+    left, top, wide, high = first
     ax.text(left - 0.1, top + high / 2 - 0.07, row.name, ha="right", va="center", fontsize=9, weight="bold", color=PAGE)
     ax.text(left - 0.1, top + high / 2 + 0.1, row.kind, ha="right", va="center", fontsize=7, color=QUIET)
-    parts = sorted({part for part, _ in row.parts.values()})  # a part keeps its colour, whoever holds it
-    colours = {part: COLOURS[k % len(COLOURS)] for k, part in enumerate(parts)}
     for column, place in enumerate(places):
         x = left + column * (wide + 0.06)
         held = row.parts.get(place)

@@ -1,4 +1,4 @@
-"""A pod of chips: where each stands, which host drives it, and how a mesh axis runs through them.
+"""A pod of chips: where each stands, its wires, which host drives it, and how a mesh axis runs through them.
 
 Drawn from `Route`s over a `Topology`, which are facts: the devices of each group along an axis, and the wires between
 one and the next.
@@ -49,11 +49,12 @@ def pod(
     order: Sequence[int] | None = None,
     title: str = "",
 ) -> Picture:
-    """The chips of a pod with their hosts, and how the devices along a mesh axis are wired.
+    """The chips of a pod with their wires and their hosts, and how the devices along a mesh axis are wired.
 
-    One group along the axis is drawn as a ring with its arrows; the others have a colour each. An arrow over more than
-    one wire is red. Planes of a pod with three dimensions stand side by side; of a step from one to another the number
-    of its goal stands below the chip.
+    Wires within a plane are drawn where chips are numbered; one that closes a row or a column to a ring is a stub at
+    both ends. One group along the axis is drawn as a ring with its arrows; the others have a colour each. An arrow over
+    more than one wire is red. Planes of a pod with three dimensions stand side by side; of a step from one to another
+    the number of its goal stands below the chip.
 
     Args:
       where: a pod, such as "v5e:4x4", or the report of `grader.communication(…, on=…)`, which brings mesh and order.
@@ -70,6 +71,7 @@ def pod(
       v5e:2x4 (8 chips, 2 hosts)
         host 0: 0 at (0, 0), 1 at (1, 0), 2 at (0, 1), 3 at (1, 1)
         host 1: 4 at (0, 2), 5 at (1, 2), 6 at (0, 3), 7 at (1, 3)
+        wires: from each chip to its neighbours
       along x: 2 groups of 4
         0 → 2 → 7 → 5 → 0: 1, 3, 1, 3 wires
         1 → 3 → 6 → 4 → 1: 1, 3, 1, 3 wires
@@ -83,7 +85,7 @@ def pod(
         raise ValueError(f"the axis {axis!r} is one of a mesh: say which, as mesh={{'{axis}': {chips.devices}}}")
     placed = tuple(order) if order is not None else chips.order(sizes) if sizes else tuple(range(chips.devices))
     found = routes(chips, sizes, placed, axis) if axis else []
-    words = [title, str(chips), *_hosts_in_words(chips), *_routes_in_words(found, axis)]
+    words = [title, str(chips), *_hosts_in_words(chips), _wires_in_words(chips), *_routes_in_words(found, axis)]
     return Picture(_drawn(chips, found, title or _heading(chips, axis)), "\n".join(filter(None, words)))
 
 
@@ -97,6 +99,12 @@ def _hosts_in_words(chips: Topology) -> list[str]:
         hosts.setdefault(chips.host(device), []).append(device)
     lines = [f"  host {h}: {', '.join(f'{d} at {_place(chips, d)}' for d in those)}" for h, those in hosts.items()]
     return lines if len(lines) <= 4 else [*lines[:2], f"  … {len(lines) - 3} more …", lines[-1]]
+
+
+def _wires_in_words(chips: Topology) -> str:
+    closed = [str(k + 1) for k in range(chips.chip.dimensions) if chips.wraps(k)]
+    rings = f"; closed to rings along dimension {', '.join(closed)}" if closed else ""
+    return f"  wires: from each chip to its neighbours{rings}"
 
 
 def _place(chips: Topology, device: int) -> tuple[int, ...]:
@@ -139,6 +147,8 @@ def _drawn(chips: Topology, found: Sequence[Route], title: str) -> Figure:
     for device in shown:
         if all(place % 2 == 0 for place in chips.coords[device][:2]):
             _host(ax, at(device), apart, chips.host(device) if few else None)
+    for a, b in _wires(chips, shown) if few else ():
+        _wire(ax, at(a), at(b), apart, f"wire from {a} to {b}")
     colour = {d: COLOURS[k % len(COLOURS)] for k, route in enumerate(found) for d in route.devices}
     for device in shown:
         x, y = at(device)
@@ -167,6 +177,30 @@ def _host(ax: Axes, corner: tuple[float, float], apart: float, number: int | Non
     )  # fmt: skip
     if number is not None:
         ax.text(x + side / 2, y + side / 2, f"host {number}", ha="center", va="center", fontsize=6.5, color=QUIET)
+
+
+def _wires(chips: Topology, devices: Sequence[int]) -> list[tuple[int, int]]:
+    """The pairs of neighbours that stand in the same plane."""
+    pairs = itertools.combinations(devices, 2)
+    return [(a, b) for a, b in pairs if chips.hops(a, b) == 1 and chips.coords[a][2] == chips.coords[b][2]]
+
+
+def _wire(ax: Axes, one: tuple[float, float], other: tuple[float, float], apart: float, gid: str) -> None:
+    """A line between two neighbours; between the ends of a row or a column, a stub at each, away from the other."""
+    far = math.dist(one, other)
+    ends = (
+        [(one, other)]
+        if far < 1.5 * apart
+        else [(one, _beyond(other, one, apart)), (other, _beyond(one, other, apart))]
+    )
+    for start, end in ends:
+        ax.plot(*zip(start, end, strict=True), color=QUIET, linewidth=1, zorder=1, gid=gid)
+
+
+def _beyond(start: tuple[float, float], end: tuple[float, float], apart: float) -> tuple[float, float]:
+    """The place half a step behind the end of a way."""
+    share = 1 + 0.5 * apart / math.dist(start, end)
+    return start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])
 
 
 def _ring(ax: Axes, route: Route, at: Mapping[int, tuple[float, float]], radius: float, planes: Sequence[int]) -> None:

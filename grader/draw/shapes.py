@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from grader.draw.picture import EDGE, FAINT, INK, PAGE
+from grader.draw.picture import EDGE, FAINT, INK, PAGE, WRONG
 
 Box = tuple[float, float, float, float]  # left, top, wide, high; inches
 Point = tuple[float, float]  # across and down; inches
@@ -32,6 +32,12 @@ def block(ax: Axes, box: Box, colour: str, words: str = "", gid: str = "", size:
     if words:
         middle = left + wide / 2, top + high / 2
         lettered(ax, middle, words, size, color=PAGE if empty else INK, ha="center", gid=gid or None, zorder=3)
+
+
+def red_frame(ax: Axes, box: Box, gid: str) -> None:
+    """A red frame: what is wrong, or in the way."""
+    left, top, wide, high = box
+    ax.add_patch(Rectangle((left, top), wide, high, facecolor="none", edgecolor=WRONG, linewidth=2, gid=gid))
 
 
 def lettered(ax: Axes, place: Point, words: str, size: float = 8, **looks: Any) -> None:

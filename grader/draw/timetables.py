@@ -6,10 +6,12 @@ empty; what a device waits for ever to begin is an empty frame.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, SMALL, Picture, inches_of, sheet
 from grader.timetables import Orders, Timetable, Work, simulate
 
 CELL, ROW, LEFT = 0.3, 0.32, 0.72  # inches
@@ -18,12 +20,13 @@ READABLE = 0.14  # inches: what is narrower has no letters, and its colour tells
 STRONG = 1.6  # points around a backward pass
 
 
-def timetable(orders: Orders | Timetable, title: str = "") -> Picture:
+def timetable(orders: Orders | Timetable, title: str = "", rows: Sequence[str] = ()) -> Picture:
     """A pipeline's timetable: who does what in which step. Orders that come to a halt are drawn up to there.
 
     Args:
       orders: for each device a list of its work, as `draw.simulate` takes it, or what that returned.
       title: stands above the picture.
+      rows: what the rows are called, where each is not one device.
 
     Example:
       >>> grader.draw.timetable([["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]])
@@ -32,32 +35,40 @@ def timetable(orders: Orders | Timetable, title: str = "") -> Picture:
       9 steps, bubble 33.3%, microbatches held 2 1
     """
     facts = orders if isinstance(orders, Timetable) else simulate(orders)
+    names = list(rows) or [f"device {device}" for device in range(len(facts.orders))]
+    if len(names) != len(facts.orders):
+        raise ValueError(f"there are {len(facts.orders)} rows to name, and {len(names)} names")
+    before = max(LEFT, inches_of(names, SMALL) + 0.1)
     steps = facts.steps + (2 if any(map(facts.waiting, range(len(facts.orders)))) else 0)
-    cell = min(CELL, (WIDEST - LEFT) / max(steps, 1))
+    cell = min(CELL, (WIDEST - before) / max(steps, 1))
     top = 0.45 if title else 0.1
     bottom = top + ROW * len(facts.orders)
     said = repr(facts).splitlines()
-    figure, ax = sheet(max(LEFT + cell * steps, inches_of([title, *said])) + 0.1, bottom + 0.4 + 0.18 * len(said))
+    figure, ax = sheet(max(before + cell * steps, inches_of([title, *said])) + 0.1, bottom + 0.4 + 0.18 * len(said))
     if title:
         ax.text(0.02, 0.15, title, fontsize=10, color=PAGE, va="center")
     for device in range(len(facts.orders)):
         y = top + ROW * device
-        ax.text(0.02, y + ROW / 2, f"device {device}", fontsize=8, color=PAGE, va="center")
-        idle = Rectangle((LEFT, y), cell * steps, ROW, facecolor="none", edgecolor=FAINT, linewidth=0.6, linestyle=":")
+        ax.text(0.02, y + ROW / 2, names[device], fontsize=8, color=PAGE, va="center")
+        idle = Rectangle(
+            (before, y), cell * steps, ROW, facecolor="none", edgecolor=FAINT, linewidth=0.6, linestyle=":"
+        )
         ax.add_patch(idle)
         for work, start, end in facts.placed(device):
-            _draw_work(ax, facts, work, (LEFT + cell * start, y, cell * (end - start), ROW))
+            _draw_work(ax, facts, work, (before + cell * start, y, cell * (end - start), ROW))
         if pending := facts.waiting(device):
             start = max((end for _, _, end in facts.placed(device)), default=0)
-            _draw_work(ax, facts, pending, (LEFT + cell * start, y, cell * facts.length(pending), ROW), waits=True)
+            _draw_work(ax, facts, pending, (before + cell * start, y, cell * facts.length(pending), ROW), waits=True)
     for step in range(0, steps, max(1, round(0.3 / cell))):
-        ax.text(LEFT + cell * (step + 0.5), bottom + 0.12, str(step), fontsize=6, color=QUIET, ha="center", va="center")
+        ax.text(
+            before + cell * (step + 0.5), bottom + 0.12, str(step), fontsize=6, color=QUIET, ha="center", va="center"
+        )
     for k, line in enumerate(said):
         ax.text(0.02, bottom + 0.36 + 0.18 * k, line, fontsize=8.5, color=PAGE, va="center")
-    return Picture(figure, "\n".join(filter(None, [title, in_text(facts)])))
+    return Picture(figure, "\n".join(filter(None, [title, in_text(facts, names)])))
 
 
-def in_text(facts: Timetable) -> str:
+def in_text(facts: Timetable, names: Sequence[str]) -> str:
     """A timetable as text: a line for each device, a word for each step."""
     steps, several = facts.steps, len({w.stage for order in facts.orders for w in order}) > len(facts.orders)
     rows = []
@@ -67,7 +78,9 @@ def in_text(facts: Timetable) -> str:
             row[start:end] = [_name(work, several)] * (end - start)
         rows.append(row)
     wide = max((len(word) for row in rows for word in row), default=1)
-    lines = [f"device {d} │ {' '.join(word.ljust(wide) for word in row)}".rstrip() for d, row in enumerate(rows)]
+    lines = [
+        f"{name} │ {' '.join(word.ljust(wide) for word in row)}".rstrip() for name, row in zip(names, rows, strict=True)
+    ]
     return "\n".join([*lines, repr(facts)])
 
 

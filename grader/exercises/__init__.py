@@ -12,6 +12,7 @@ from grader.exercises.limits import (
     ChipFlops,
     EitherWay,
     Flops,
+    InPlace,
     ManualAlong,
     Meanwhile,
     Move,
@@ -20,6 +21,7 @@ from grader.exercises.limits import (
     PeakBytes,
     Steps,
     Turns,
+    Without,
     Written,
 )
 from grader.exercises.verdict import Outcome
@@ -44,9 +46,11 @@ __all__ = [
     "Moves",
     "OneWay",
     "Outcome",
+    "InPlace",
     "PeakBytes",
     "Steps",
     "Turns",
+    "Without",
     "Written",
     "holds_arrays",
     "values_of",

@@ -38,7 +38,7 @@ class Ask:
     arguments: Mapping[str, Any]
     key: str = ""
     explicit: bool = False
-    on_devices: bool = False
+    barred: str = ""
     cotangents: Any = None
     pod: str = ""
 
@@ -47,11 +47,11 @@ class Ask:
 class Value:
     """A plain result: numbers, strings, NumPy arrays, and lists, tuples and dicts of them.
 
-    `uploaded` is the type of an array that came up from the host on the way, if that was looked for.
+    `moved` is the type of an array that travelled on the way that the ask bars.
     """
 
     value: Any
-    uploaded: str = ""
+    moved: str = ""
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ PROGRAM = Record(lambda program: _base64(program.artefact), lambda body: Program
 
 ANSWERS: Mapping[str, Record] = {
     "program": PROGRAM,
-    "value": data_class(Value, value=PLAIN, uploaded=LEGIBLE),
+    "value": data_class(Value, value=PLAIN, moved=LEGIBLE),
     "script": data_class(Script, source=TEXT, main=TEXT),
     "problem": data_class(Problem, kind=LEGIBLE, error=LEGIBLE, message=LEGIBLE, operands=tuple_of(LEGIBLE)),
 }
@@ -171,7 +171,7 @@ VALUES: Mapping[str, Record] = {
 }
 RECORDS: Mapping[str, Record] = {
     **ANSWERS,
-    "ask": data_class(Ask, mesh=ANY, arguments=ANY, key=TEXT, explicit=FLAG, on_devices=FLAG, cotangents=ANY, pod=TEXT),
+    "ask": data_class(Ask, mesh=ANY, arguments=ANY, key=TEXT, explicit=FLAG, barred=TEXT, cotangents=ANY, pod=TEXT),
     "case": data_class(Case, arguments=ANY, mesh=ANY, explicit=FLAG, cotangents=ANY),
     "spread": data_class(Array, value=PLAIN, spec=SPEC),
     "layout": data_class(Layout, shape=tuple_of(NUMBER), dtype=TEXT, spec=SPEC),

@@ -35,7 +35,7 @@ def asks(exercise: Exercise, cases: Sequence[Case]) -> list[Ask]:
             {name: _unvalued(argument) for name, argument in exercise.kind.asked(case).items()},
             case.key,
             case.explicit,
-            exercise.on_devices,
+            exercise.barred,
             _unvalued(case.cotangents),
             case.pod,
         )

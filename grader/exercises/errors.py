@@ -15,7 +15,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "ShardingTypeError",
         r"Contracting dimensions are sharded|contracting dimensions to have consistent sharding",
         "The contracted dimension is cut in both operands, so several layouts of the product are possible, and on an "
-        "Explicit mesh JAX does not choose. Say how the product should lie: `out_sharding=`, or `reshard` an operand.",
+        "Explicit mesh JAX does not choose. Say how the product should be laid out: `out_sharding=`, or `reshard` an "
+        "operand.",
     ),
     (
         "ShardingTypeError",
@@ -32,7 +33,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ShardingTypeError",
         r"\.at\[\.\.\.\]",
-        "Where the picked entries come to lie does not follow from the types. The long form of indexing has a place to "
+        "Where the picked entries end up does not follow from the types. The long form of indexing has a place to "
         "say it: `a.at[index].get(out_sharding=...)`.",
     ),
     (
@@ -57,14 +58,14 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError|AssertionError",
         r"can only refer to Auto axes|acts as an assert",
-        "`with_sharding_constraint` is a hint for Auto axes. On an Explicit mesh the type says how an array lies; "
-        "`reshard` changes it.",
+        "`with_sharding_constraint` is a hint for Auto axes. On an Explicit mesh the type says how an array is "
+        "laid out; `reshard` changes it.",
     ),
     (
         "TypeError",
         r"Missing required keyword argument: 'out_sharding'",
-        "Inside `auto_axes` layouts are the compiler's affair, so you have to say how the result lies when it comes "
-        "out: call the wrapped function with `out_sharding=`.",
+        "Inside `auto_axes` layouts are the compiler's affair, so you have to say how the result is laid out when it "
+        "comes out: call the wrapped function with `out_sharding=`.",
     ),
     (
         "DuplicateSpecError|ValueError",
@@ -139,7 +140,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"memory_space of all inputs",
-        "The operands lie in different memories, one on the devices and one with the host, and JAX fetches nothing "
+        "The operands are in different memories, one on the devices and one with the host, and JAX fetches nothing "
         "unasked. `jax.device_put(a, a.sharding.with_memory_kind(...))` moves one of them.",
     ),
     (
@@ -159,7 +160,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         r"carry input and carry output must have equal types",
         "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along "
         "which axes a value may differ between devices. Give the start the type that the loop ends with "
-        "(`jax.lax.pcast`).",
+        "(`jax.lax.pcast`; `varying`, where the lesson has it).",
     ),
     (
         "TracerBoolConversionError",

@@ -49,11 +49,15 @@ class Exercise:
 
     A program is written with shard_map, unless it is left to the compiler (`by_compiler`). Where it is written
     `against_compiler`, the bytes that a right one sends are held against those of the compiler, which is given the
-    reference: JAX must be able to trace it. Every case has then a limit `BytesSent`. A function that is
-    `on_devices` may bring no array up from the host: what it is given lies on devices, and stays there.
+    reference: JAX must be able to trace it. Every case has then a limit `BytesSent`. A function may have a way `barred`
+    on which none of its arrays should travel: `FROM_HOST` or `BETWEEN_DEVICES`.
     `same`, where equal is too much to ask, says whether two values are the same answer:
     `same(one, other, **arguments)`. A `piece` is one of the model that a learner's accepted answers grow into.
     A gate is checked in a notebook once the exercise named by `after` was right there; grading judges it all the same.
+    Where the reference is an experiment, a `formula` may stand beside it, which returns the same as a student would
+    compute it: a wrong answer is held against what small changes to it return.
+    `options` says of a word that may be chosen in a table what it stands for: who chose it in a wrong row is told so,
+    where no mistake does.
     `taught_in` names the lessons, such as 14_fsdp, to which who misses a check is sent.
     """
 
@@ -66,11 +70,13 @@ class Exercise:
     drawn: Callable[[Draw], Iterable[Case] | Case] | None = None
     by_compiler: bool = False
     against_compiler: bool = False
-    on_devices: bool = False
+    barred: str = ""
     same: Callable[..., bool] | None = None
     piece: bool = False
     after: str = ""
     taught_in: tuple[str, ...] = ()
+    formula: Callable[..., Any] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
@@ -127,6 +133,11 @@ class Exercise:
         rng = np.random.default_rng([seed, *self.name.encode()])
         rounds = self.kind.rounds(rng, self.mesh_shapes, thorough=thorough)
         return tuple(case for draw in rounds for case in _listed(self.drawn(draw)))
+
+    def by_formula(self, formula: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: what the reference finds by an experiment, as a student computes it."""
+        self.formula = formula
+        return formula
 
     def mistaken(self, mistake: Mistake) -> Any:
         """The whole answer of a student who makes this mistake."""

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jax.sharding import AbstractMesh, Mesh
 
-from grader.arrays.described import built, uploaded
+from grader.arrays.described import built, moved
 from grader.arrays.meshes import abstract_mesh, aval, make_mesh, mesh_set_in_a_trace
 from grader.exercises.answers import Answer, Ask, Layout, Problem, Script, Value
 from grader.exercises.case import Case, Draw
@@ -87,7 +87,7 @@ class PodPrograms(Programs):
 
 
 class Functions(Form):
-    """A function of plain Python and NumPy values, and of meshes and arrays that lie on devices.
+    """A function of plain Python and NumPy values, and of meshes and arrays that are on devices.
 
     `grader.arrays.described` says how these last are written. The function is called once per case, and must raise
     ValueError where the reference does.
@@ -98,7 +98,7 @@ class Functions(Form):
     def answer(self, work: Any, ask: Ask) -> Answer:
         _must_be_callable(work)
         result = _something(work(**_built(ask)), work)
-        return Value(plain(result), uploaded(functools.partial(work, **_built(ask))) if ask.on_devices else "")
+        return Value(plain(result), moved(functools.partial(work, **_built(ask)), ask.barred))
 
 
 class Timetables(Functions):

@@ -117,7 +117,7 @@ class Besides(Limit):
         return (
             f"The result is right, but the compiler sends what is not written in shard_map:\n{bullets(unwritten)}\n\n"
             "Data move before it or behind it, where the compiler chose how. Do the work inside, on operands as they "
-            "lie."
+            "are laid out."
         )
 
 
@@ -143,6 +143,25 @@ class Turns(Limit):
         for c in sending(facts.written.collectives):
             turns[c.kind] += c.times or 0
         return _those(facts, lambda c: turns[c.kind] > self.allowed.get(c.kind, 0))
+
+
+@dataclass(frozen=True)
+class Without(Limit):
+    """A kind of collective that a program with shard_map does not run along an axis, and what it would bring about."""
+
+    kind: str
+    axis: str
+    brings: str
+
+    def of_written(self, facts: Facts) -> str:
+        found = [c for c in sending(facts.written.collectives) if self._is_meant(c)]
+        return f"The result is right, but {self.brings}:\n{bullets(found)}" if found else ""
+
+    def about(self, facts: Facts) -> tuple[int, ...]:
+        return _those(facts, self._is_meant)
+
+    def _is_meant(self, collective: Collective) -> bool:
+        return collective.kind == self.kind and self.axis in collective.axes
 
 
 @dataclass(frozen=True)
@@ -334,6 +353,30 @@ class PeakBytes(Limit):
 
 
 @dataclass(frozen=True)
+class InPlace(Limit):
+    """The first arrays that a program is given, of these dtypes, are given away, and come out first and as they went
+    in: their memory is used again, and the next call finds the program compiled."""
+
+    dtypes: tuple[str, ...]
+
+    def of_work(self, facts: Facts) -> str:
+        kept = len(set(range(len(self.dtypes))) - set(facts.written.donated))
+        if kept:
+            return (
+                f"The result is right, but of the {len(self.dtypes)} arrays that come out anew {kept} are not given "
+                "away: each device holds the old ones and the new ones side by side."
+            )
+        for k, (due, result) in enumerate(zip(self.dtypes, facts.ran.results, strict=False)):
+            values = result.blocks.values
+            if values is not None and (found := str(values[0].dtype)) != due:
+                return (
+                    f"The result is right, but array {k} of it went in as {due} and comes out as {found}: the next "
+                    "call is another program, which is compiled anew."
+                )
+        return ""
+
+
+@dataclass(frozen=True)
 class ChipFlops(Limit):
     """For a program on a pod: the FLOPs of matmuls that each device needs at least, and those that are enough."""
 
@@ -359,6 +402,7 @@ ORDER: tuple[type[Limit], ...] = (
     Besides,
     Moves,
     Turns,
+    Without,
     BytesSent,
     OneWay,
     Steps,
@@ -366,6 +410,7 @@ ORDER: tuple[type[Limit], ...] = (
     Written,
     Flops,
     PeakBytes,
+    InPlace,
     ChipFlops,
 )
 

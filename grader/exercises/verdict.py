@@ -11,6 +11,7 @@ from grader.programs.origins import Line, Origin
 from grader.programs.repairs import Repair
 
 MOST_LINES_TOLD = 3  # of several that a miss is about
+MOST_ROWS_TOLD = 3  # of several that are wrong in a table
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,15 @@ class Verdict:
     @property
     def words(self) -> str:
         return self.failure.words if self.failure else ""
+
+    @property
+    def told(self) -> str:
+        """What a card says: why the first check was missed; where every one is tried, as in a table, why the first few
+        were, and how many more."""
+        missed = [o.words for o in self.outcomes if o.tried and not o.passed]
+        more = len(missed) - MOST_ROWS_TOLD
+        rest = [f"{more} more {'is' if more == 1 else 'are'} wrong."] if more > 0 else []
+        return "\n\n".join([*missed[:MOST_ROWS_TOLD], *rest]) or self.words
 
 
 def with_lines(verdict: Verdict, origins: Sequence[Sequence[Origin]]) -> Verdict:

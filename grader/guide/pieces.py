@@ -25,7 +25,7 @@ from grader.guide.syllabus import LessonText, syllabus
 from grader.reviews.question import Text
 
 MODULE = "mine"  # the folder, so that `from mine.tp_block import tp_block` is Python too
-NO_MODULE = "Your module lies with your own notebooks, and is not there while hand-ins are graded."
+NO_MODULE = "Your module is with your own notebooks, and is not there while hand-ins are graded."
 
 
 @dataclass(frozen=True)

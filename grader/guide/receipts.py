@@ -94,4 +94,4 @@ def _laid_aside(file: Path, content: bytes, receipt: tuple[str, ...]) -> Text:
         (place / "receipt.txt").write_text("\n".join(receipt).replace("`", "") + "\n")
     except OSError as error:
         return Text((f"The copy could not be written to {place}: {error.strerror}. Hand in {file} itself.", *receipt))
-    return Text((f"Hand in `{place / file.name}`. The receipt lies beside it.", *receipt))
+    return Text((f"Hand in `{place / file.name}`. The receipt is beside it.", *receipt))

@@ -105,7 +105,7 @@ def operands(case: Case) -> list[Array]:
 
 
 def specs_due(case: Case) -> list[P]:
-    """The layouts that a case asks of its results; a gradient lies as the argument it belongs to."""
+    """The layouts that a case asks of its results; a gradient is laid out as the argument it belongs to."""
     specs = jax.tree.leaves(case.out, is_leaf=lambda spec: isinstance(spec, P))
     if case.cotangents is None:
         return specs
@@ -163,11 +163,11 @@ def block_values(result: Result) -> tuple[np.ndarray, ...]:
 def same_blocks(a: Result, b: Result, roundings: int) -> bool:
     """Whether every device holds the same of two arrays."""
     return a.blocks.indices == b.blocks.indices and all(
-        _same_numbers(one, other, roundings) for one, other in zip(block_values(a), block_values(b), strict=True)
+        same_numbers(one, other, roundings) for one, other in zip(block_values(a), block_values(b), strict=True)
     )
 
 
-def _same_numbers(one: np.ndarray, other: np.ndarray, roundings: int) -> bool:
+def same_numbers(one: np.ndarray, other: np.ndarray, roundings: int) -> bool:
     """Close, and infinite or no number in the same places: a wrong program may overflow, or divide 0 by 0."""
     if one.shape != other.shape:
         return False

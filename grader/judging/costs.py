@@ -23,7 +23,7 @@ def sent_as_written(run: Execution) -> Miss | None:
         )
     if implicit := [c for c in sending(run.structure.collectives) if c.implicit]:
         return Miss(
-            "The result is right, but in_specs do not describe the operands as they lie, so data move "
+            "The result is right, but in_specs do not describe the operands as they are laid out, so data move "
             "before your function begins:\n" + bullets(implicit)
         )
     limits = run.case.limits

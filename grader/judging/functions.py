@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from grader.arrays.described import difference, lies_on_devices
+from grader.arrays.described import BETWEEN_DEVICES, FROM_HOST, difference, lies_on_devices
 from grader.arrays.numbers import close, same_value
 from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
@@ -14,14 +14,27 @@ from grader.exercises.exercise import Exercise
 from grader.judging.differing import first_difference, short, shown_whole
 from grader.judging.ladder import Alike, Done, Ladder, Rung, same_problem
 from grader.judging.miss import Miss
+from grader.judging.nearest import nearest_function
 from grader.judging.relations import Tried, evidence
 from grader.judging.values import NO_VALUE, expected_value, same_answer, worded
 
+TOLD = "This costs no points, for only your own notebook sees it; on real chips it costs"
+BARRED = {
+    FROM_HOST: (
+        "The result is laid out as it should be, but it came by way of the host: `{}` was put on devices from there. "
+        "Either NumPy stood in between, or `device_put` had to cut the array into other blocks for other devices, "
+        f"which it does on the host. {TOLD} time."
+    ),
+    BETWEEN_DEVICES: (
+        "The result is right, but it was not made where it belongs: on the way `{}` was held by other devices, and was "
+        f"sent from there. {TOLD} time and memory."
+    ),
+}
 IN_WORDS = 100  # characters of what a function was given that stand among the words on it
 
 
 class FunctionLadder(Ladder):
-    """The value that is returned; then, on devices, the way on which it came.
+    """The value that is returned; then, where a way is barred, that none of its arrays travelled there.
 
     The way is told, and earns nothing: only the process in which the function ran can see it, and there the function
     may change what is seen.
@@ -30,7 +43,7 @@ class FunctionLadder(Ladder):
     @property
     def rungs(self) -> Sequence[Rung]:
         values = Rung("values", self.exercise.points, self._value)
-        return [values, Rung("way", 0.0, self._way)] if self.exercise.on_devices else [values]
+        return [values, Rung("way", 0.0, self._way)] if self.exercise.barred else [values]
 
     def likenesses(self, check: str) -> Sequence[Alike]:
         return [self._alike]
@@ -39,7 +52,7 @@ class FunctionLadder(Ladder):
         return (
             isinstance(one, Value)
             and isinstance(other, Value)
-            and bool(one.uploaded) == bool(other.uploaded)
+            and bool(one.moved) == bool(other.moved)
             and same_answer(self.exercise, case, one.value, other.value)
         )
 
@@ -73,7 +86,8 @@ class FunctionLadder(Ladder):
         answer = self.answers[k]
         if isinstance(answer, Problem):
             return meaning(answer)
-        return evidence([self._tried(j, a) for j, a in enumerate(self.answers) if isinstance(a, Value)])
+        tried = [self._tried(j, a) for j, a in enumerate(self.answers) if isinstance(a, Value)]
+        return evidence(tried, lambda: nearest_function(self.exercise, self.cases, self.answers, k))
 
     def _tried(self, k: int, answer: Value) -> Tried:
         case = self.cases[k]
@@ -90,7 +104,11 @@ class FunctionLadder(Ladder):
 
     def _way(self, k: int) -> Miss | None:
         answer = self.answers[k]
-        return Miss(_by_way_of_the_host(answer)) if isinstance(answer, Value) and answer.uploaded else None
+        return (
+            Miss(BARRED[self.exercise.barred].format(answer.moved))
+            if isinstance(answer, Value) and answer.moved
+            else None
+        )
 
 
 def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
@@ -142,15 +160,6 @@ def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
     else:
         return NO_VALUE
     return _called(case, f"it should raise a ValueError ({expected}). {instead}", ",")
-
-
-def _by_way_of_the_host(answer: Value) -> str:
-    return (
-        f"The result lies where it should, but it came by way of the host: `{answer.uploaded}` was put on devices "
-        "from there. Either NumPy stood in between, or `device_put` had to cut the array into other blocks for "
-        "other devices, which it does on the host. This costs no points, for only your own notebook sees it; on real "
-        "chips it costs time."
-    )
 
 
 def _given(case: Case) -> str:

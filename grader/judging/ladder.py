@@ -100,6 +100,10 @@ class Ladder(ABC):
         would be left."""
         return None, None
 
+    def deviation(self, check: str, k: int) -> str:
+        """Of which right answer this is the result, but for one thing; "" where none is found."""
+        return ""
+
     def is_untouched(self, k: int) -> bool:
         """Whether an answer that misses a check on this case does what the formula does where nothing is done."""
         return False
@@ -168,8 +172,9 @@ class Ladder(ABC):
         if words := self.signature(check, k):
             return Hint(words)
         repair, left = self.repairs(check, k)
-        words = repair_words(repair, left.words if left else "") if repair else ""
-        return Hint(words, left.name if left else "", repair)
+        if repair is None:
+            return Hint(self.deviation(check, k))
+        return Hint(repair_words(repair, left.words if left else ""), left.name if left else "", repair)
 
     def explanation(self, check: str, failing: int) -> Mistake | None:
         """The mistake that does the same as the answer: on the failing case, where it misses the same check, and on

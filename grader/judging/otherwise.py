@@ -54,7 +54,7 @@ def _on_its_own(exercise: Exercise, runs: Sequence[Execution]) -> str:
 
 
 def _are(run: Execution, results: Sequence[Sequence[Any]]) -> bool:
-    """Whether every device holds what stands in its place here: the part of it that lies there, where it is larger."""
+    """Whether every device holds what stands in its place here: the part of it that is there, where it is larger."""
     return len(results) > 0 and all(
         len(arrays) == len(run.results)
         and all(_is(result, device, np.asarray(array), run) for result, array in zip(run.results, arrays, strict=True))

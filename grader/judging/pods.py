@@ -21,8 +21,8 @@ POD = "pod"  # the rung on which a compiler decides
 
 
 class PodLadder(ProgramLadder):
-    """Half of the points are for the values, half for what the pod's compiler says. How the results lie is its own
-    affair."""
+    """Half of the points are for the values, half for what the pod's compiler says. How the results are laid out is its
+    own affair."""
 
     @property
     def rungs(self) -> Sequence[Rung]:

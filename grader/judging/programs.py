@@ -23,13 +23,14 @@ from grader.exercises.exercise import Exercise, Mistake
 from grader.exercises.verdict import Blamed, Score
 from grader.judging import costs, results
 from grader.judging.behaviour import Execution, block_values, same_behaviour, same_blocks, same_results
+from grader.judging.deviating import deviating
 from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import otherwise
 from grader.judging.repaired import REPLACING, try_repairs
 from grader.judging.results import Expected
-from grader.judging.signatures import Compared, on, right_elsewhere, signature
+from grader.judging.signatures import Compared, arrangement, on, right_elsewhere, signature
 from grader.programs.execution import Failed, Result
 from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
@@ -67,12 +68,18 @@ class ProgramLadder(Ladder):
 
     def likenesses(self, check: str) -> Sequence[Alike]:
         """Where the values are wrong they decide; but a mistake that sends the same as well goes first."""
+        if check == "work":
+            return [self._held_alike]
         return [self._behave_alike, self._come_to_the_same] if check == "values" else [self._behave_alike]
 
     def _behave_alike(self, case: Case, one: Done, other: Done) -> bool:
         if not isinstance(one, Execution) or not isinstance(other, Execution):
             return False
         return same_behaviour(one, other, by_compiler=self.exercise.by_compiler)
+
+    def _held_alike(self, case: Case, one: Done, other: Done) -> bool:
+        """Where memory counts, so does what is given away."""
+        return self._behave_alike(case, one, other) and _donated(one) == _donated(other)
 
     def _come_to_the_same(self, case: Case, one: Done, other: Done) -> bool:
         return isinstance(one, Execution) and isinstance(other, Execution) and same_results(one, other)
@@ -120,13 +127,20 @@ class ProgramLadder(Ladder):
         """What the wrong arrays of the result give away; else, on which mesh all was well."""
         if check == "values":
             elsewhere = next(iter(self.witnesses(k)), k)
-            if words := otherwise(self.exercise, [self._run(j) for j in {k: 0, elsewhere: 0}]):
+            runs = [self._run(j) for j in {k: 0, elsewhere: 0}]
+            if self._is_result_wrong(k) and (words := otherwise(self.exercise, runs)):
                 return words
             return self._signature_of_arrays(k, elsewhere if self.cases[elsewhere].mesh != self.cases[k].mesh else None)
         if check == "runs" and (words := _meaning(self.done[k])):
             return words
         mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
         return right_elsewhere(on(before[0]), on(mesh)) if before and mesh not in before else ""
+
+    def _is_result_wrong(self, k: int) -> bool:
+        """Whether there is anything wrong besides gradients."""
+        due = _expected(self.exercise, self.cases[k])
+        wrong = [place for place, well in zip(due, self.right_parts(k, self.done[k]), strict=True) if not well]
+        return self.cases[k].cotangents is None or any(place.startswith("[0]") for place in wrong)
 
     def _signature_of_arrays(self, k: int, elsewhere: int | None) -> str:
         """What the first wrong array gives away, and of which others that is so; `elsewhere` is a case on another mesh.
@@ -158,6 +172,15 @@ class ProgramLadder(Ladder):
             if repair := tried.first(functools.partial(self._is_mistaken, mistake), REPLACING):
                 return repair, mistake
         return None, None
+
+    def deviation(self, check: str, k: int) -> str:
+        if check != "values":
+            return ""
+        runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
+        if words := deviating(self.exercise, runs, functools.partial(_expected, self.exercise)):
+            return words
+        wrong = (self._seen(k, array) for array in range(len(self._run(k).results)))
+        return arrangement(next(seen for seen in wrong if seen.wrong))
 
     def _is_right(self, run: Execution, found: Sequence[Result]) -> bool:
         return all(results.right(run, found, _expected(self.exercise, run.case)))
@@ -200,6 +223,11 @@ class ProgramLadder(Ladder):
             places,
             self.cases[k].roundings,
         )
+
+
+def _donated(done: Done) -> tuple[int, ...]:
+    assert isinstance(done, Execution)  # it behaves as another does
+    return done.structure.donated
 
 
 def _changed(repair: Repair, authored: Sequence[Collective]) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ every case that came out wrong is said.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,14 @@ LARGEST_RATIO = 10_000  # that anybody recognizes
 TOLD_APART = 4  # entries that are told apart by their places
 LAST_COUNT = 4  # up to here a difference is one of counting
 UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
+VAGUE = (
+    "too large.",
+    "too small.",
+    "others are not.",
+    "wrong.",
+    "entries than are due.",
+    "shape is another than is due.",
+)
 COMPARABLE = (int, float, list, tuple, np.ndarray)
 
 
@@ -34,10 +42,19 @@ class Tried:
     right: bool = False
 
 
-def evidence(tried: Sequence[Tried]) -> str:
-    """What all wrong cases have in common, and the right ones have not. "" where nothing is seen."""
+def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str) -> str:
+    """What all wrong cases have in common, and the right ones have not. "" where nothing is seen.
+
+    `otherwise` finds words where what they have in common says little.
+    """
     wrong, right = [one for one in tried if not one.right], [one for one in tried if one.right]
-    return " ".join(filter(None, (_in_common(wrong), _divide(right, wrong))))
+    common = _in_common(wrong)
+    said = (otherwise() if _says_little(common) else "") or common
+    return " ".join(filter(None, (said, _divide(right, wrong))))
+
+
+def _says_little(words: str) -> bool:
+    return not words or words.startswith("In this case") or any(vague in words for vague in VAGUE)
 
 
 def _in_common(wrong: Sequence[Tried]) -> str:
@@ -129,7 +146,7 @@ def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[
             yield "It is 1 divided by what is due."
         ratio = found / due
         if any(_is(ratio, unit) or _is(ratio * unit, 1) for unit in UNITS):
-            yield "It is off by the factor that lies between two units. Which one is asked for?"
+            yield "It is off by the factor between two units. Which one is asked for?"
         if abs(ratio) < LARGEST_RATIO and _is(ratio, round(ratio, 3)):
             yield f"It is {number(ratio)} times what is due."
         elif abs(1 / ratio) < LARGEST_RATIO and _is(1 / ratio, round(1 / ratio)):

@@ -120,7 +120,7 @@ def _changed_words(repair: Repair) -> str:
         "comes the first). Whose block is it?",
         "one back": f"{place} {_names(repair)} the device before along {' and '.join(repair.axes)} (before the first "
         "comes the last). Whose block is it?",
-        "other axis": f"{place} were the one over {along}. Along which axis does what you number lie?",
+        "other axis": f"{place} were the one over {along}. Along which axis is what you number?",
         "skip": f"{place} were left out. What is it for?",
         "keep first": f"{place} were left out, and only its first operand kept. What is the other one for?",
         "keep second": f"{place} were left out, and only its second operand kept. What is the other one for?",

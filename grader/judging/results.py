@@ -60,7 +60,7 @@ def name_in_result(case: Case, place: str) -> str:
         (side, rest), arrays = _first(place), [name for name, a in case.arguments.items() if holds_arrays(a)]
         if side == 1:
             k, inside = _first(rest)
-            return f"The gradient by {arrays[k or 0]}{inside}"
+            return f"The gradient with respect to {arrays[k or 0]}{inside}"
         place = rest
     if not place:
         return "The result"
@@ -110,7 +110,7 @@ def _ratios(run: Execution, expected: Expected) -> tuple[Ratio, ...]:
 
 
 def expected_blocks(result: Result, whole: np.ndarray) -> list[np.ndarray]:
-    """What should lie where the result lies, device by device."""
+    """What should be where the result is, device by device."""
     return [whole[index] for index in result.blocks.indices]
 
 

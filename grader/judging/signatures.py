@@ -93,13 +93,11 @@ def _copies_differ(seen: Compared) -> str:
 
 def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
     """Every entry is the same number of times too large. Of axes it speaks when the number follows them."""
-    factor = _factor(seen)
-    if factor is None:
-        return ""
     if elsewhere is None:
-        return _ratio_on_one_mesh(factor, seen.mesh)
-    other = _factor(elsewhere)
-    if other is None:
+        alone = _factor(seen)
+        return _ratio_on_one_mesh(alone, seen.mesh) if alone is not None else ""
+    factor, other = _factor(seen, 1), _factor(elsewhere, 1)
+    if factor is None or other is None or not (_factor(seen) or (_is_whole(factor) and _is_whole(other))):
         return ""
     for words, size in _sizes(seen.mesh, elsewhere.mesh):
         for power, kind in ((1, _TOO_LARGE), (2, _TOO_LARGE), (-1, _TOO_SMALL), (-2, _TOO_SMALL)):
@@ -133,15 +131,21 @@ def _sizes(*meshes: Mapping[str, int]) -> list[tuple[str, Callable[[Mapping[str,
     return [*along, ("the number of all devices", lambda mesh: math.prod(mesh.values()))]
 
 
-def _factor(seen: Compared) -> float | None:
-    """By what every entry is multiplied; None where that differs, or is nothing, or there is too little to tell."""
+def _is_whole(factor: float) -> bool:
+    """Whether it is a whole number, or one divided by one: of a single entry no other says anything."""
+    larger = max(abs(factor), 1 / abs(factor))
+    return _is(larger, round(larger))
+
+
+def _factor(seen: Compared, enough: int = ENOUGH) -> float | None:
+    """By what every entry is multiplied; None where that differs, or is nothing, or there are not enough to tell."""
     pairs = zip(seen.blocks, seen.expected, strict=True)
     if any(b.shape != e.shape or b.dtype.kind not in "fiu" for b, e in pairs):
         return None
     blocks, expected = (np.concatenate([np.ravel(x) for x in side]) for side in (seen.blocks, seen.expected))
     blocks, expected = blocks.astype(np.float64), expected.astype(np.float64)
     size = expected @ expected
-    if not np.isfinite(blocks).all() or len(np.unique(np.abs(expected[expected != 0]))) < ENOUGH:
+    if not np.isfinite(blocks).all() or len(np.unique(np.abs(expected[expected != 0]))) < enough:
         return None
     factor = float(blocks @ expected / size)
     exact = all(close(b, e * factor) for b, e in zip(seen.blocks, seen.expected, strict=True))
@@ -198,6 +202,47 @@ def _permuted(seen: Compared) -> str:
         f"The blocks are right but stand in the wrong places: device {wrong} holds what belongs on device "
         f"{owners[wrong][0]}. Is it the direction, the offset, or the order of the axes?"
     )
+
+
+def arrangement(seen: Compared) -> str:
+    """What is right in a wrong result: the numbers, but for their places; or all but the ends of the blocks."""
+    pairs = list(zip(seen.blocks, seen.expected, strict=True))
+    if any(block.shape != expected.shape for block, expected in pairs):
+        return ""
+    return _in_other_places(seen) or _but_for_an_end(pairs)
+
+
+def _in_other_places(seen: Compared) -> str:
+    if all(_holds_the_same(*pair) for pair in zip(seen.blocks, seen.expected, strict=True)):
+        return (
+            "Each device holds the numbers that belong on it, but in other places of its block. In which order do the "
+            "pieces arrive, and how are they joined?"
+        )
+    first = [seen.places.index(place) for place in dict.fromkeys(seen.places)]  # of copies one
+    found, due = (np.concatenate([np.ravel(side[d]) for d in first]) for side in (seen.blocks, seen.expected))
+    if first and _holds_the_same(found, due):
+        return (
+            "Every number that is due is there, as often as it is due, but in another place: numbers are on devices "
+            "where they do not belong. What has to be sent to whom, and where in the block does it go?"
+        )
+    return ""
+
+
+def _holds_the_same(block: np.ndarray, expected: np.ndarray) -> bool:
+    """Whether the numbers are the same but for their order, and enough to tell."""
+    return len(np.unique(expected)) >= ENOUGH and close(np.sort(block, axis=None), np.sort(expected, axis=None))
+
+
+def _but_for_an_end(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
+    for dimension, (k, which) in itertools.product(range(pairs[0][1].ndim), ((0, "first"), (-1, "last"))):
+        ends = [close(b.take([k], dimension), e.take([k], dimension)) for b, e in pairs]
+        rests = [close(np.delete(b, k, dimension), np.delete(e, k, dimension)) for b, e in pairs]
+        if pairs[0][1].shape[dimension] > 1 and all(rests) and not any(ends):
+            return (
+                f"In every block only the {which} entry along dimension {dimension} is wrong. What does that one need, "
+                "and on which device is it?"
+            )
+    return ""
 
 
 def _only_some(seen: Compared) -> str:

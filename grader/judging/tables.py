@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import spelled
+from grader.arrays.numbers import same_value
 from grader.exercises.answers import Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import in_plain_words
@@ -24,6 +27,7 @@ from grader.judging.relations import relations_of
 from grader.judging.values import expected_value, is_layout_due, same_answer, worded
 
 SMALL = 20  # up to here a number is a count: one more or less is another
+FACTORS = 64  # up to here one number is a multiple of another for a reason
 
 
 class TableLadder(Ladder):
@@ -66,11 +70,30 @@ class TableLadder(Ladder):
         )
 
     def signature(self, check: str, k: int) -> str:
-        """What kind of answer is due, where it is of another; else what can be said without telling numbers."""
+        """What kind of answer is due, where it is of another; else what can be said without telling numbers, what the
+        chosen word stands for, and where it is right."""
         answer, due = self.answers[k], self._due(k)
         if not isinstance(answer, Value):
             return ""
-        return _kind_due(answer.value, due, self._words) or _untold(answer.value, due)
+        if kind := _kind_due(answer.value, due, self._words):
+            return kind
+        meant = self.exercise.options.get(answer.value, "") if isinstance(answer.value, str) else ""
+        return _untold(answer.value, due) or meant or self._right_elsewhere(k, answer.value)
+
+    def _right_elsewhere(self, k: int, value: Any) -> str:
+        """The row most like this one in which the student gave the same answer, and it is right."""
+        rows = [
+            j for j in range(len(self.cases)) if j != k and self._row(j) is None and same_value(self._given(j), value)
+        ]
+        key = self.cases[k].key
+        if not rows:
+            return ""
+        alike = max((self.cases[j].key for j in rows), key=lambda row: SequenceMatcher(None, row, key).ratio())
+        return f"The same answer is right in “{alike}”. In what does this row differ from that one?"
+
+    def _given(self, k: int) -> Any:
+        answer = self.answers[k]
+        return answer.value if isinstance(answer, Value) else None
 
     @functools.cached_property
     def _words(self) -> list[str]:
@@ -137,7 +160,26 @@ def _kind_due(value: Any, due: Any, words: Sequence[str]) -> str:
 
 def _untold(value: Any, due: Any) -> str:
     """How a wrong entry stands to the one that is due, in words from which that one cannot be worked out."""
-    return next((words for words in relations_of(value, due, {}) if not re.search(r"\d|\bsign\b", words)), "")
+    related = (words for words in relations_of(value, due, {}) if not re.search(r"\d|\bsign\b", _without_places(words)))
+    return _in_units(value, due) or next(related, "")
+
+
+def _without_places(words: str) -> str:
+    """Words without the numbers of entries, which tell nothing of what stands there."""
+    return re.sub(r"(?<=only )number \d+(, number \d+)*", "", words)
+
+
+def _in_units(value: Any, due: Any) -> str:
+    """Whether one number is so many times the other that a factor may have been forgotten, or taken once too often."""
+    numbers = [x for x in (value, due) if isinstance(x, (int, float)) and not isinstance(x, bool) and x > 0]
+    if len(numbers) < 2 or max(numbers) <= SMALL:
+        return ""
+    times = value / due
+    if 1 < times <= FACTORS and math.isclose(times, round(times), rel_tol=1e-4):
+        return "It is too large, by a whole factor. What was counted too often, or not divided by?"
+    if 1 < 1 / times <= FACTORS and math.isclose(1 / times, round(1 / times), rel_tol=1e-4):
+        return "It is too small, by a whole factor. What was left out, or divided by too often?"
+    return ""
 
 
 def _rounded_alike(one: Any, other: Any) -> bool:

@@ -15,6 +15,25 @@ from grader.programs.structure import ring_bytes
 
 FLOAT = 4  # bytes of a float32
 
+COLLECTIVES = {  # what to say of one that was chosen in a table's wrong row
+    "all_gather": "An all_gather brings the blocks of all devices to every one of them. Does each need all of them "
+    "here?",
+    "all_reduce": "An all_reduce adds up what the devices hold, entry by entry. What is there to be added up here?",
+    "psum": "A psum adds up what the devices hold, entry by entry, and all have the sum. Is it a sum that is wanted "
+    "here?",
+    "pmean": "A pmean adds up what the devices hold, and divides by their number. Is it a mean that is wanted here?",
+    "pmax": "A pmax keeps the largest of what the devices hold, entry by entry. Is that what is wanted here?",
+    "psum_scatter": "A psum_scatter adds up what the devices hold, and leaves each its own part of the sum. Is "
+    "anything added up here, and does each keep a part?",
+    "all_to_all": "In an all_to_all each device sends every other one another piece of its block. Does each device "
+    "need a piece of every block here?",
+    "ppermute": "In a ppermute each device gets one block at most, from a single other device. Is that enough here?",
+    "collective_permute": "In a collective_permute each device gets one block at most, from a single other device. "
+    "Is that what happens here?",
+    "nothing": "Where nothing is sent, each device makes do with what it holds. Take one device: what does it need, "
+    "and does it hold all of that?",
+}
+
 
 def device_map(body, mesh: Mesh, in_specs, out_specs, check_vma: bool = False, **options):
     """`body`, a function of one device's blocks, as a function of whole arrays; shard_map's check is off."""

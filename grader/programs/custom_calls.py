@@ -1,7 +1,7 @@
 """Calls of a program by name: which of them JAX itself writes, and what each may look like.
 
 What is called by a name is code on the machine that believes the shapes it is told. So a name alone is not enough: a
-result of another size would have it read or write what lies beside.
+result of another size would have it read or write what is beside.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from jax.extend.mlir import ir
 
 from grader.programs.operations import blocks_in, operations_in
 
-# What a call may say besides its name. None of it names other code, or lets a result lie in an operand's place.
+# What a call may say besides its name. None of it names other code, or lets a result be in an operand's place.
 SAID = {
     "call_target_name",
     "has_side_effect",

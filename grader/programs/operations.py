@@ -101,8 +101,16 @@ def specs_of(op: ir.Operation, side: str) -> tuple[P, ...]:
     return tuple(P(*(d[0] if len(d) == 1 else d or None for d in _dims(s))) for s in values.shardings)
 
 
+def donated(function: ir.Operation) -> tuple[int, ...]:
+    """The numbers of a function's arguments whose memory it may write over."""
+    if "arg_attrs" not in function.attributes:
+        return ()
+    each = enumerate(map(ir.DictAttr, ir.ArrayAttr(function.attributes["arg_attrs"])))
+    return tuple(k for k, said in each if "jax.buffer_donor" in said or "tf.aliasing_output" in said)
+
+
 def spec_of_argument(value: ir.Value) -> list[tuple[str, ...]] | None:
-    """How an argument of main lies on the mesh, the axes per dimension; None for any other value."""
+    """How an argument of main is on the mesh, the axes per dimension; None for any other value."""
     if not is_argument(value):
         return None
     argument: ir.BlockArgument = ir.BlockArgument(value)

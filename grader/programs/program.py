@@ -8,7 +8,8 @@ the function's author runs after `trace`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -80,22 +81,38 @@ class Program:
 def trace(fn: Callable[..., Any], *args: Any, platform: str | None = None) -> Program:
     """Trace `fn` on `args` (arrays or `aval`s, pytrees of them) into a `Program`, for this platform or the one here.
 
+    An argument that `fn` gives away to a function jitted inside it is one that the program may write over.
     Debug prints and debug callbacks are left out. Host callbacks raise `Refused`, as does a result
     that is no array; whatever `fn` itself raises passes through.
     """
     jitted: jax.stages.Wrapped = jax.jit(_named_alike(fn))
     traced = jitted.trace(*args)
-    names = _primitives(traced.jaxpr)
+    names, gone = _primitives(traced.jaxpr), _given_away(traced.jaxpr, args)
     if callbacks := sorted(name for name in names if _is_host_callback(name)):
         raise Refused(
             f"The function calls back to Python on the host (`{'`, `'.join(callbacks)}`), so it is not a "
             "program of the devices alone. Compute with jax.numpy and jax.lax instead."
         )
     if any(_is_debug(name) for name in names):
-        jitted = _without_debug(traced)
+        jitted = _without_debug(traced, gone)
+    elif gone:
+        jitted = jax.jit(_named_alike(fn), donate_argnums=gone)
     with without_places():
         artefact = bytes(export.export(jitted, platforms=platform and [platform])(*args).serialize())
     return Program(artefact, origins_in(traced.jaxpr))
+
+
+def _given_away(jaxpr: Any, args: Sequence[Any]) -> tuple[int, ...]:
+    """The numbers of the arguments of which a function gives every array away: to what is jitted so inside it."""
+    given = {
+        id(variable)
+        for eqn in open_jaxpr(jaxpr).eqns
+        for variable, gone in zip(eqn.invars, eqn.params.get("donated_invars", ()), strict=False)
+        if gone
+    }
+    leaves = iter(open_jaxpr(jaxpr).invars)
+    own = [[id(leaf) for leaf in itertools.islice(leaves, len(jax.tree.leaves(arg)))] for arg in args]
+    return tuple(k for k, arrays in enumerate(own) if arrays and given.issuperset(arrays))
 
 
 def with_gradient(fn: Callable[..., Any], count: int) -> Callable[..., Any]:
@@ -160,11 +177,11 @@ def _primitives(jaxpr: Any) -> set[str]:
     return names
 
 
-def _without_debug(traced: Any) -> jax.stages.Wrapped:
-    """The traced function with its debug prints and debug callbacks taken out."""
+def _without_debug(traced: Any, gone: tuple[int, ...]) -> jax.stages.Wrapped:
+    """The traced function with its debug prints and debug callbacks taken out; these arguments are given away."""
     run = core.jaxpr_as_fun(_stripped(traced.jaxpr))
     result = jax.tree.structure(traced.out_info)
-    return jax.jit(lambda *args: jax.tree.unflatten(result, run(*jax.tree.leaves(args))))
+    return jax.jit(lambda *args: jax.tree.unflatten(result, run(*jax.tree.leaves(args))), donate_argnums=gone)
 
 
 def _stripped(jaxpr: Any) -> Any:

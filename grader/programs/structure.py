@@ -104,7 +104,8 @@ class Structure:
 
     `dot_flops` counts the matmuls inside the shard_maps, per device, loops multiplied out. `foreign` names
     what it calls that is no operation of the devices, wherever in the text. `steps` is the length of the longest
-    chain of collectives that wait for one another, loops multiplied out.
+    chain of collectives that wait for one another, loops multiplied out. `donated` numbers the arrays given to it whose
+    memory it may write over.
     """
 
     mesh: Mapping[str, int]
@@ -113,6 +114,7 @@ class Structure:
     dot_flops: int
     foreign: tuple[str, ...] = ()
     steps: int = 0
+    donated: tuple[int, ...] = ()
 
     def waiting(self, collective: Collective) -> tuple[int, int] | None:
         """Two devices of which the first would wait in a collective for the second for ever, if the text says so."""

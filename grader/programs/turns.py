@@ -16,7 +16,7 @@ from jax.extend.mlir.dialects import stablehlo
 from grader.jax_versions import is_argument
 from grader.programs.operations import callee_of, last
 
-DEEPEST = 100  # operations followed one behind the other; what lies deeper counts as unknown
+DEEPEST = 100  # operations followed one behind the other; what is deeper counts as unknown
 
 _TYPES = {
     "i1": np.bool_,

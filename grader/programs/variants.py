@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,94 +17,15 @@ from typing import Any
 import jax
 import numpy as np
 from jax import numpy as jnp
-from jax.extend import core
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import blocks
 from grader.arrays.laid import Array
-from grader.jax_versions import open_jaxpr
+from grader.programs.stepwise import ACTIVATIONS, REDUCTIONS, SUMS, Instead, Otherwise, Stepwise, TracedStep, length
 
 MOST_EQUATIONS = 300  # of a reference; in a longer one, such as a training, a single step means little
-MOST_STEPS = 40  # that are changed, for the same reason
+MOST_STEPS = 60  # that are changed, for the same reason
 MOST_PAIRS = 20  # of steps that are left out at once
-UNARY = {
-    "tanh": "the tanh",
-    "logistic": "the sigmoid",
-    "exp": "the exponential",
-    "log": "the logarithm",
-    "sqrt": "the root",
-    "rsqrt": "the division by the root",
-    "abs": "the absolute value",
-    "square": "the square",
-    "integer_pow": "the power",
-    "neg": "the change of sign",
-}
-BINARY = {
-    "add": "the addition",
-    "sub": "the subtraction",
-    "mul": "the factor",
-    "div": "the division",
-    "max": "the maximum",
-    "min": "the minimum",
-}
-SUMS = {"dot_general": "a product of matrices", "reduce_sum": "a sum"}
-REDUCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
-    "reduce_sum": ("a sum", jnp.sum),
-    "reduce_max": ("a maximum", jnp.max),
-    "reduce_min": ("a minimum", jnp.min),
-}
-ACTIVATIONS = {
-    "relu": jax.nn.relu,
-    "gelu": jax.nn.gelu,
-    "silu": jax.nn.silu,
-    "tanh": jnp.tanh,
-    "sigmoid": jax.nn.sigmoid,
-}
-CALLS = ("jit", "pjit", "custom_jvp_call", "custom_vjp_call", "closed_call")
-DICE = ("uniform", "normal", "bernoulli", "fold_in", "split", "choice", "randint", "permutation", "threefry")
-
-
-@dataclass(frozen=True)
-class TracedStep:
-    """An operation of a reference: its name, its operands, and of which arguments each of them is made.
-
-    `again` does it once more, on another array in the place of the operand that could pass for its result.
-    """
-
-    name: str
-    operands: Sequence[Any]
-    made_of: Sequence[frozenset[str]]
-    result: Any
-    again: Callable[[int, Any], Any]
-    axes: tuple[int, ...] = ()
-
-    @property
-    def alike(self) -> list[int]:
-        """The operands that could stand in the place of the result."""
-        if self.name not in (*UNARY, *BINARY, *ACTIVATIONS):
-            return []
-        form = (np.shape(self.result), jnp.result_type(self.result))
-        return [k for k, a in enumerate(self.operands) if (np.shape(a), jnp.result_type(a)) == form]
-
-    def besides(self, kept: int) -> str:
-        """What is done to one operand."""
-        if self.name in ACTIVATIONS or self.name in UNARY:
-            return f"`{self.name}`" if self.name in ACTIVATIONS else UNARY[self.name]
-        other = 1 - kept
-        if not self.made_of[other]:
-            by = {"div": "by", "max": "with", "min": "with"}.get(self.name, "of")
-            return f"{BINARY[self.name]} {by} {_constant(self.operands[other])}"
-        new = self.made_of[other] - self.made_of[kept]
-        return f"`{next(iter(new))}`" if len(new) == 1 and new == self.made_of[other] else BINARY[self.name]
-
-
-def _constant(value: Any) -> str:
-    values = np.unique(np.asarray(value))
-    return f"{values[0]:g}" if len(values) == 1 else "a constant"
-
-
-# What stands in the place of a step's result, given its operands and that result.
-Instead = Callable[[Sequence[Any], Any], Any]
 
 
 @dataclass(frozen=True)
@@ -133,9 +55,9 @@ class Variants:
         self.changes: dict[str, Departure] = {}
         try:
             self.closed = jax.make_jaxpr(in_jax(reference))(*arguments.values())
-            if _length(self.closed) > MOST_EQUATIONS:
+            if length(self.closed) > MOST_EQUATIONS:
                 return
-            steps = _Run(self.closed, self.given, self.names).steps
+            steps = list(Stepwise(self.closed, self.given, self.names).steps.values())
         except Exception:  # a reference may do what is not to be traced
             return
         if len(steps) <= MOST_STEPS:
@@ -149,7 +71,7 @@ class Variants:
         try:
             if change.turned:
                 return self._turned(change.turned)
-            run = _Run(self.closed, self.given, self.names, change.instead)
+            run = Stepwise(self.closed, self.given, self.names, Otherwise(change.instead))
             return [np.asarray(change.at_the_end(array)) for array in run.results]
         except (TypeError, ValueError):
             return []
@@ -171,6 +93,7 @@ def _changes(steps: Sequence[TracedStep], sizes: Mapping[str, int]) -> Iterator[
             yield left_out[-1]
             yield Departure(f"{name} comes at the very end", keep, again)
             yield Departure(f"{name} comes once more at the end", {}, again)
+    for k, step in enumerate(steps):
         yield from (Departure(words, {k: instead}) for words, instead in [*_exchanged(step), *_counted(step, sizes)])
     for one, other in itertools.islice(itertools.combinations(left_out, 2), MOST_PAIRS):
         if not one.instead.keys() & other.instead.keys():
@@ -191,9 +114,9 @@ def _exchanged(step: TracedStep) -> Iterator[tuple[str, Instead]]:
                 yield words, _of_first(functools.partial(reduction, axis=step.axes))
     if step.name == "argmax":
         words = "the largest number itself stands in the place of where it is"
-        yield words, _of_first(functools.partial(jnp.max, axis=step.axes))
+        yield words, _of_first(functools.partial(np.max, axis=step.axes))
     if step.name == "sub":
-        yield "the two sides of a difference are exchanged", lambda operands, _: operands[1] - operands[0]
+        yield "the two sides of a difference are exchanged", lambda step, _: step.operands[1] - step.operands[0]
 
 
 def _counted(step: TracedStep, sizes: Mapping[str, int]) -> Iterator[tuple[str, Instead]]:
@@ -203,26 +126,26 @@ def _counted(step: TracedStep, sizes: Mapping[str, int]) -> Iterator[tuple[str, 
             yield f"{SUMS[step.name]} counts once for each of the devices{among}", _times(n)
             yield f"{SUMS[step.name]} is divided by the number of devices{among}", _times(1 / n)
         for other in (0, 1) if step.name == "add" else ():
-            if len(step.made_of[other]) == 1:
-                name = next(iter(step.made_of[other]))
+            if len(step.sources[other].arguments) == 1:
+                name = next(iter(step.sources[other].arguments))
                 yield f"`{name}` is added once for each of the devices{among}", _added(other, n)
 
 
 def _operand(k: int) -> Instead:
-    return lambda operands, _: operands[k]
+    return lambda step, _: step.operands[k]
 
 
 def _of_first(function: Callable[[Any], Any]) -> Instead:
-    return lambda operands, _: function(operands[0])
+    return lambda step, _: np.asarray(function(step.operands[0]))
 
 
 def _times(n: float) -> Instead:
-    return lambda _, result: result * n
+    return lambda step, _: step.result * n
 
 
 def _added(k: int, n: int) -> Instead:
     """An operand of a sum, n times."""
-    return lambda operands, result: result + (n - 1) * operands[k]
+    return lambda step, _: step.result + (n - 1) * step.operands[k]
 
 
 def _numbers_of_devices(sizes: Mapping[str, int]) -> Iterator[tuple[str, int]]:
@@ -235,7 +158,7 @@ def _numbers_of_devices(sizes: Mapping[str, int]) -> Iterator[tuple[str, int]]:
 def alone(
     reference: Callable[..., Any], arguments: Mapping[str, Array], sizes: Mapping[str, int], along: Sequence[str]
 ) -> list[Any]:
-    """What comes out on every device when it knows of the arguments only what lies on its own place along some axes.
+    """What comes out on every device when it knows of the arguments only what is on its own place along some axes.
 
     Raises whatever the reference makes of arrays of these shapes.
     """
@@ -259,78 +182,15 @@ def _only(spec: P, along: Sequence[str]) -> P:
     return P(*(tuple(name for name in entry if name in along) or None for entry in names))
 
 
-class _Run:
-    """A traced reference, done step by step."""
-
-    def __init__(
-        self,
-        closed: Any,
-        given: Sequence[Any],
-        names: Sequence[str],
-        instead: Mapping[int, Instead] | None = None,
-    ):
-        self.instead, self.steps = instead or {}, list[TracedStep]()
-        made_of = [frozenset([name]) for name in names]
-        self.results, _ = self._done(open_jaxpr(closed), closed.consts, given, made_of)
-
-    def _done(
-        self, jaxpr: core.Jaxpr, consts: Sequence[Any], given: Sequence[Any], made_of: Sequence[frozenset[str]]
-    ) -> tuple[list[Any], list[frozenset[str]]]:
-        value: dict[Any, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *given], strict=True))
-        made: dict[Any, frozenset[str]] = dict(zip(jaxpr.invars, made_of, strict=True))
-        read = lambda v: v.val if isinstance(v, core.Literal) else value[v]  # noqa: E731
-        of = lambda v: frozenset() if isinstance(v, core.Literal) else made.get(v, frozenset())  # noqa: E731
-        for eqn in jaxpr.eqns:
-            operands, sources = [read(v) for v in eqn.invars], [of(v) for v in eqn.invars]
-            inner, name = _called(eqn)
-            if inner is not None and name not in ACTIVATIONS and not any(die in name for die in DICE):
-                results, kinds = self._done(open_jaxpr(inner), getattr(inner, "consts", ()), operands, sources)
-            else:
-                results = self._stepped(eqn, name, operands, sources)
-                kinds = [frozenset[str]().union(*sources)] * len(results)
-            value |= dict(zip(eqn.outvars, results, strict=True))
-            made |= dict(zip(eqn.outvars, kinds, strict=True))
-        return [read(v) for v in jaxpr.outvars], [of(v) for v in jaxpr.outvars]
-
-    def _stepped(self, eqn: Any, name: str, operands: list[Any], sources: list[frozenset[str]]) -> list[Any]:
-        def bound(*operands: Any) -> list[Any]:
-            if name in ACTIVATIONS:
-                return [ACTIVATIONS[name](operands[0])]
-            results = eqn.primitive.bind(*operands, **eqn.params)
-            return list(results) if eqn.primitive.multiple_results else [results]
-
-        results = bound(*operands)
-        if name not in {**UNARY, **BINARY, **SUMS, **REDUCTIONS, **ACTIVATIONS, "argmax": ""}:
-            return results
-        again = lambda k, other: bound(*operands[:k], other, *operands[k + 1 :])[0]  # noqa: E731
-        number = len(self.steps)
-        self.steps.append(TracedStep(name, operands, sources, results[0], again, eqn.params.get("axes", ())))
-        return [self.instead[number](operands, results[0])] if number in self.instead else results
-
-
-def _called(eqn: Any) -> tuple[Any, str]:
-    """What an equation calls, if it does, and what that is called; else the name of its operation."""
-    if eqn.primitive.name not in CALLS:
-        return None, eqn.primitive.name
-    inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
-    only = open_jaxpr(inner).eqns if "name" not in eqn.params else []
-    name = eqn.params.get("name") or (only[0].params.get("name", "") if len(only) == 1 else "")
-    return inner, name
-
-
-def _length(jaxpr: Any) -> int:
-    """How many equations there are, those of what is called among them."""
-    return sum(1 if (inner := _called(eqn)[0]) is None else _length(inner) for eqn in open_jaxpr(jaxpr).eqns)
-
-
 def in_jax(reference: Callable[..., Any]) -> Callable[..., Any]:
     """A reference as a function that JAX can trace, whether it is written in JAX or in NumPy."""
 
     def traceable(*given: Any) -> Any:
-        try:
-            return reference(*given)
-        except Exception:  # what NumPy says of a traced array depends on what was asked of it
-            return _opened(reference(*jax.tree.map(_wrapped_once, given)))
+        with warnings.catch_warnings(action="ignore"):  # JAX's, that it has no float64 here
+            try:
+                return reference(*given)
+            except Exception:  # what NumPy says of a traced array depends on what was asked of it
+                return _opened(reference(*jax.tree.map(_wrapped_once, given)))
 
     return traceable
 
@@ -368,7 +228,8 @@ class _Traced(np.lib.mixins.NDArrayOperatorsMixin):
     def _options(self, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
         opened = dict(_opened(dict(options)))
         if self.turned and name in FOLDS and "axis" in opened:
-            opened["axis"] = self.turned(opened["axis"])
+            axis = self.turned(opened["axis"])
+            opened |= {"axis": axis} if axis is None else {"axis": axis, "keepdims": True}  # what follows is its like
         return opened
 
     def _wrapped(self, tree: Any) -> Any:

@@ -18,6 +18,7 @@ from grader.jax_versions import mlir_context, stablehlo_of
 from grader.programs.custom_calls import foreign
 from grader.programs.operations import (
     blocks_in,
+    donated,
     dot_flops,
     first_mesh,
     functions_in,
@@ -62,6 +63,7 @@ def walk(module: ir.Module, mesh: Mapping[str, int] | None = None) -> Structure:
         visitor.dot_flops,
         tuple(sorted({name for op in top for name in foreign(op)})),
         order.chain(main, known),
+        donated(main),
     )
 
 
@@ -128,7 +130,7 @@ class _Visitor:
         self.regions(op, place)
 
     def moved_to_fit(self, operand: ir.Value, in_spec: P, manual: tuple[str, ...]) -> Iterator[Collective]:
-        """What the compiler must gather when an argument does not lie as in_specs want it.
+        """What the compiler must gather when an argument is not laid out as in_specs want it.
 
         in_specs speak of the manual axes; along the others an argument stays as it is.
         """

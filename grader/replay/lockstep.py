@@ -16,7 +16,7 @@ import numpy as np
 from jax.extend import core
 
 from grader.arrays.words import numbered
-from grader.jax_versions import Spot, is_backward, open_jaxpr
+from grader.jax_versions import Spot, is_backward, open_jaxpr, quick_options
 from grader.replay.collectives import (
     CASTS,
     RULES,
@@ -108,17 +108,19 @@ class Lockstep:
             return [_places(eqn, scene)]
         if (inner := called(eqn)) is not None and (scene.recorded or not is_alone(eqn)):
             return self.run(inner, values, scene)
-        return _alone(self._work(eqn), values, scene, here, len(eqn.outvars))
+        return _alone(self._work(eqn, scene), values, scene, here, len(eqn.outvars))
 
-    def _work(self, eqn: Any) -> Callable[..., list[Any]]:
-        """What a device does alone; where that is many operations, they are compiled as one."""
-        inner = called(eqn)
-        if inner is None and not eqn.primitive.name.startswith("random_"):
-            return functools.partial(_bound, eqn)
-        if eqn not in self.compiled:
-            whole = lambda *operands: [v for (v,) in self.run(inner, [[x] for x in operands], Scene())]  # noqa: E731
-            self.compiled[eqn] = jax.jit(functools.partial(_bound, eqn) if inner is None else whole)
-        return self.compiled[eqn]
+    def _work(self, eqn: Any, scene: Scene) -> Callable[..., list[Any]]:
+        """What a device does alone, compiled quickly; where that is many operations, they are compiled as one."""
+        inner, alone = called(eqn), functools.partial(_bound, eqn)
+        if scene.traced and inner is None and not eqn.primitive.name.startswith("random_"):
+            return alone
+        if (known := (eqn, scene.traced)) not in self.compiled:
+            one = Scene(traced=True)
+            whole = lambda *operands: [v for (v,) in self.run(inner, [[x] for x in operands], one)]  # noqa: E731
+            options = None if scene.traced else quick_options()  # which JAX takes for the outermost alone
+            self.compiled[known] = jax.jit(alone if inner is None else whole, compiler_options=options)
+        return self.compiled[known]
 
     def _sent(self, rule: Rule, eqn: Any, values: list[Values], scene: Scene, here: Sequence[int]) -> list[Values]:
         """A collective: every group that is complete does its part, and the devices of the others wait."""

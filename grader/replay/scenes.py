@@ -19,7 +19,10 @@ class Halt(Exception):
 
 @dataclass(frozen=True)
 class Scene:
-    """On which mesh a part of a program runs, and which devices came in. Without a mesh, one stands for all."""
+    """On which mesh a part of a program runs, and which devices came in. Without a mesh, one stands for all.
+
+    `recorded`: what it does is written down; `traced`: it is compiled as one with what is around it.
+    """
 
     mesh: Mapping[str, int] = field(default_factory=dict)
     manual: frozenset[str] = frozenset()
@@ -27,6 +30,7 @@ class Scene:
     scopes: tuple[Scope, ...] = ()
     backward: bool = False
     recorded: bool = False
+    traced: bool = False
 
     @property
     def devices(self) -> int:

@@ -22,8 +22,8 @@ def _spelled(spec: tuple[str | None, ...]) -> str:
 def layout_of_a_transpose(rng: np.random.Generator) -> Question:
     spec = SPECS[rng.integers(len(SPECS))]
     return Question(
-        f"`v` is 16 × 32 and lies as {_spelled(spec)}, axes Auto. How does `jax.jit(lambda v: "
-        "jnp.sin(v).T)(v)` lie? A tuple with one entry per dimension, such as ('x', None).",
+        f"`v` is 16 × 32 and is laid out as {_spelled(spec)}, axes Auto. How is `jax.jit(lambda v: "
+        "jnp.sin(v).T)(v)` laid out? A tuple with one entry per dimension, such as ('x', None).",
         spec[::-1],
         "An elementwise operation leaves the layout as it is, and a transpose swaps its entries. Nothing "
         "is sent: every device transposes the block it has.",
@@ -40,7 +40,7 @@ def collective_of_a_sum(rng: np.random.Generator) -> Question:
         else f"Dimension {dim} is whole on every device, so each adds up what it holds."
     )
     return Question(
-        f"`v` lies as {_spelled(spec)}, axes Auto. Over which mesh axis does `v.sum({dim})` communicate: "
+        f"`v` is laid out as {_spelled(spec)}, axes Auto. Over which mesh axis does `v.sum({dim})` communicate: "
         "'x', 'y' or 'none'?",
         cut or "none",
         why,
@@ -52,7 +52,7 @@ def bytes_of_a_sum(rng: np.random.Generator) -> Question:
     sizes, rows, columns = _sizes(rng), int(rng.choice([16, 32])), int(rng.choice([24, 40, 48]))
     n, share = sizes["x"], columns // sizes["y"]
     return Question(
-        f"A float32[{rows},{columns}] lies as P('x', 'y') on a mesh x={n}, y={sizes['y']}. `jit` sums it "
+        f"A float32[{rows},{columns}] is laid out as P('x', 'y') on a mesh x={n}, y={sizes['y']}. `jit` sums it "
         "over its rows, `v.sum(0)`. How many bytes does one device send, on a ring?",
         round(ring_bytes("all_reduce", 4 * share, n)),
         f"Every device has {share} sums that lack {n - 1} other part{'s' * (n > 2)}: an all_reduce of "

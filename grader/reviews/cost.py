@@ -39,7 +39,7 @@ def bound_by(rng: np.random.Generator) -> Question:
 
 def state_of_a_parameter(rng: np.random.Generator) -> Question:
     stage, n = int(rng.integers(4)), int(rng.choice([2, 4, 8]))
-    order = [("the optimiser", 12), ("the gradients", 2), ("the weights", 2)]
+    order = [("the optimizer", 12), ("the gradients", 2), ("the weights", 2)]
     answer = sum(size / (n if k < stage else 1) for k, (_, size) in enumerate(order))
     how = f"ZeRO-{stage}" if stage else "Plain data parallelism"
     cut = ", ".join(name for name, _ in order[:stage]) or "nothing"

@@ -37,7 +37,7 @@ def bytes_between_slices(rng: np.random.Generator) -> Question:
     slices, n, rows, columns = (int(rng.choice(some)) for some in ([2, 4], [4, 8], [64, 128], [32, 48]))
     answer = round(ring_bytes("all_reduce", 4 * rows * columns // n, slices))
     return Question(
-        f"W, float32[{rows},{columns}], lies in shares over the {n} devices of a slice, with copies in {slices} "
+        f"W, float32[{rows},{columns}], is in shares over the {n} devices of a slice, with copies in {slices} "
         "slices. How many bytes of its gradient must each device send between the slices, in a ring?",
         answer,
         f"An all_reduce of its share, {4 * rows * columns // n:,} bytes, over {slices}: the reduce_scatter in the "

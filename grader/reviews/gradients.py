@@ -30,7 +30,7 @@ def ratio_of_a_recipe(rng: np.random.Generator) -> Question:
     power = RECIPES[recipe][0 if check else 1]
     answer = "copies differ" if power is None else n**power
     why = (
-        "With the check on, the gradient by a replicated parameter is summed over the devices by itself."
+        "With the check on, the gradient with respect to a replicated parameter is summed over the devices by itself."
         if check
         else "Unchecked, nothing is added by itself, and a psum is transposed to a psum."
     )
@@ -72,8 +72,8 @@ def cotangent_of_a_sum(rng: np.random.Generator) -> Question:
     ][rng.integers(4)]
     return Question(
         f"{n} devices along x, a number on each. They take the {collective} of it and return it with "
-        f"out_specs={out}, every entry of the result has the cotangent {each}. What is the gradient by one "
-        "device's number?",
+        f"out_specs={out}, every entry of the result has the cotangent {each}. What is the gradient with respect to "
+        "one device's number?",
         _number(each * factor),
         why,
     )

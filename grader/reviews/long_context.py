@@ -14,7 +14,7 @@ def keys_seen(rng: np.random.Generator) -> Question:
     n, block = int(rng.choice([4, 8])), int(rng.integers(3, 9))
     device, place = int(rng.integers(1, n)), int(rng.integers(block))
     return Question(
-        f"A text of {n * block} tokens lies on {n} devices, block after block. How many keys does query number {place} "
+        f"A text of {n * block} tokens is on {n} devices, block after block. How many keys does query number {place} "
         f"of device {device} see under a causal mask, both counted from 0?",
         device * block + place + 1,
         f"It stands at {device} · {block} + {place} in the text, and sees itself and all before.",

@@ -48,7 +48,7 @@ def who_must_call(rng: np.random.Generator) -> Question:
         ("print(jnp.sum(x))", "no", "The sum needs all devices: the others have to make the call, too."),
         ("np.asarray(jax.device_put(x, replicated))", "no", "To make copies everywhere is a collective."),
         ("multihost_utils.process_allgather(x, tiled=True)", "no", "To gather is a collective: all processes call it."),
-        ("save(np.asarray(total)), with total replicated", "yes", "A replicated array lies whole in this process."),
+        ("save(np.asarray(total)), with total replicated", "yes", "A replicated array is whole in this process."),
     ][rng.integers(6)]
     return Question(
         f"x is cut over the devices of all processes. May `{line}` stand under `if jax.process_index() == "

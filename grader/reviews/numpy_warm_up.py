@@ -35,16 +35,16 @@ def shape_of_a_block(rng: np.random.Generator) -> Question:
 
 def shape_of_a_product(rng: np.random.Generator) -> Question:
     i, j, k = (int(n) for n in rng.choice([2, 3, 5, 7, 8], size=3, replace=False))
-    letters, left, right = [
-        ("ij,jk->ik", (i, j), (j, k)),
-        ("ij,kj->ik", (i, j), (k, j)),
-        ("ji,jk->ik", (j, i), (j, k)),
+    written, left, right = [
+        ("A @ B", (i, j), (j, k)),
+        ("A @ B.T", (i, j), (k, j)),
+        ("A.T @ B", (j, i), (j, k)),
     ][rng.integers(3)]
-    answer = np.einsum(letters, np.zeros(left), np.zeros(right)).shape
+    answer = (np.zeros((i, j)) @ np.zeros((j, k))).shape
     return Question(
-        f"A has shape {left} and B has shape {right}. What is the shape of np.einsum('{letters}', A, B)? A tuple.",
+        f"A has shape {left} and B has shape {right}. What is the shape of {written}? A tuple.",
         answer,
-        f"j is in both, not in the result: it is summed over. i is {i}, k is {k}.",
+        f"The product adds up over the {j} that both have; {i} rows and {k} columns are left.",
     )
 
 

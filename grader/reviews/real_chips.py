@@ -16,7 +16,7 @@ def held_at_once(rng: np.random.Generator) -> Question:
         f"A step's arguments are {state} GiB of state on each device, its results the new state, its temporaries "
         f"{between} GiB. The state is donated. How many GiB do the parts come to?",
         state + between,
-        f"The new state lies where the old one lay: {state} + {state} + {between} - {state} GiB.",
+        f"The new state is where the old one was: {state} + {state} + {between} - {state} GiB.",
     )
 
 
@@ -32,12 +32,12 @@ def turns_of_a_loop(rng: np.random.Generator) -> Question:
 
 
 def wires_of_a_step(rng: np.random.Generator) -> Question:
-    """How many wires lie between two chips of a row."""
+    """How many wires are between two chips of a row."""
     length = int(rng.choice([4, 8, 16]))
     one, other = sorted(int(k) for k in rng.choice(length, 2, replace=False))
     apart = other - one
     return Question(
-        f"A v5e pod is {length} chips wide. How many wires lie between the chips {one} and {other} of a row, counted "
+        f"A v5e pod is {length} chips wide. How many wires are between the chips {one} and {other} of a row, counted "
         "from 0?",
         min(apart, 16 - apart) if length == 16 else apart,
         "A row of 16 is closed to a ring, and the shorter way counts; a row of fewer is a line.",

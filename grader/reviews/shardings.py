@@ -32,7 +32,7 @@ def shape_of_a_block(rng: np.random.Generator) -> Question:
     answer = tuple(part.stop - part.start for part in blocks(shape, spec, mesh).indices[0])
     rows, columns = _parts(shape, spec, mesh)
     return Question(
-        f"{where} a {shape[0]} × {shape[1]} array lies as {spelled(spec)}. Which shape has one device's "
+        f"{where} a {shape[0]} × {shape[1]} array is laid out as {spelled(spec)}. Which shape has one device's "
         "block? (a tuple)",
         answer,
         f"The rows are cut into {rows}, the columns into {columns} {_noun(columns)}.",
@@ -55,7 +55,7 @@ def who_holds_the_entry(rng: np.random.Generator) -> Question:
     ]
     rows, columns = layout.indices[answer[0]]
     return Question(
-        f"{where} an 8 × 8 array lies as {spelled(spec)}. Which devices hold entry [{row}, {column}]? "
+        f"{where} an 8 × 8 array is laid out as {spelled(spec)}. Which devices hold entry [{row}, {column}]? "
         "(a list of numbers)",
         answer,
         f"It stands in the block [{rows.start}:{rows.stop}, {columns.start}:{columns.stop}].",
@@ -69,7 +69,7 @@ def bytes_on_all_devices(rng: np.random.Generator) -> Question:
     layout = blocks(shape, spec, mesh)
     copies = sum(index == layout.indices[0] for index in layout.indices)
     return Question(
-        f"{where} a float32[{shape[0]},{shape[1]}] lies as {spelled(spec)}. How many bytes do all eight "
+        f"{where} a float32[{shape[0]},{shape[1]}] is laid out as {spelled(spec)}. How many bytes do all eight "
         "devices hold together?",
         4 * layout.entries * len(layout.indices),
         f"{4 * layout.entries:,} bytes on each of 8 devices. The array has {4 * math.prod(shape):,}, and of "
@@ -91,7 +91,7 @@ def what_jax_says(rng: np.random.Generator) -> Question:
     ][rng.integers(8)]
     answer, options = verdict_of_jax(shape, P(*spec)), list(WHY)
     return Question(
-        f"On a 4 × 2 mesh with axes x and y, an array of shape {shape} is to lie as {spelled(P(*spec))}. "
+        f"On a 4 × 2 mesh with axes x and y, an array of shape {shape} is to be laid out as {spelled(P(*spec))}. "
         f"What comes of it: {', '.join(map(repr, options[:-1]))} or {options[-1]!r}?",
         answer,
         WHY[answer],

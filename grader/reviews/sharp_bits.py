@@ -20,7 +20,7 @@ def fold_in_what(rng: np.random.Generator) -> Question:
         "only. Inside shard_map each block gets noise, copies staying copies. Which axis' index is folded "
         "into the key?",
         cut,
-        f"Along {cut} the blocks differ, so their noise should; along {other} lie copies, which have to draw alike.",
+        f"Along {cut} the blocks differ, so their noise should; along {other} are copies, which have to draw alike.",
     )
 
 

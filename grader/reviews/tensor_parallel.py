@@ -18,7 +18,7 @@ def gradient_ratio(rng: np.random.Generator) -> Question:
         "Inside shard_map with check_vma=False somebody takes the gradients and their pmean over 'batch'. "
         f"By which factor is that of {name} too large (1: it is right)?",
         model if before else 1,
-        f"The psum was transposed into a psum: what lies before it counts {model} times, and b2 lies behind it.",
+        f"The psum was transposed into a psum: what stands before it counts {model} times, and b2 stands behind it.",
     )
 
 

@@ -4,12 +4,13 @@ All of them must earn full marks: the judge sees what a program does, not how it
 """
 
 import math
+import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import NamedSharding
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import grader
@@ -40,17 +41,24 @@ def gather_width(name, leaf, stacked):
 
 
 def plain_logits(params, tokens):
-    """x whole along `model`, a psum behind every part; nothing gathered again on the way back."""
+    """Layer by layer in a Python loop; nothing gathered again on the way back."""
+
+    def all_of(x):
+        return lax.all_gather(x, "model", axis=1, tiled=True)
+
+    def summed(x):
+        return lax.psum_scatter(x, "model", scatter_dimension=1, tiled=True)
+
     table = gather_width("embedding", params["embedding"], 0)
     first = lax.axis_index("model") * table.shape[0]
     mine = (tokens >= first) & (tokens < first + table.shape[0])
-    x = lax.psum(jnp.where(mine[..., None], table[jnp.clip(tokens - first, 0, table.shape[0] - 1)], 0), "model")
+    x = summed(jnp.where(mine[..., None], table[jnp.clip(tokens - first, 0, table.shape[0] - 1)], 0))
     for k in range(params["query"].shape[0]):
         layer = {name: gather_width(name, params[name][k], 1) for name in INSIDE}
-        heard = rms_norm(x, layer["attention_norm"])  # noqa: F821 - the lesson's own, like the others
-        x = x + lax.psum(attention(layer, heard, jnp.arange(tokens.shape[1])), "model")  # noqa: F821
-        x = x + lax.psum(mlp(layer, rms_norm(x, layer["mlp_norm"])), ("model",))  # noqa: F821
-    return rms_norm(x, params["norm"]) @ gather_width("unembedding", params["unembedding"], 0)  # noqa: F821
+        heard = all_of(rms_norm(x, layer["attention_norm"]))  # noqa: F821 - the lesson's own, like the others
+        x = x + summed(attention(layer, heard, jnp.arange(tokens.shape[1])))  # noqa: F821
+        x = x + summed(mlp(layer, all_of(rms_norm(x, layer["mlp_norm"]))))  # noqa: F821
+    return all_of(rms_norm(x, params["norm"])) @ gather_width("unembedding", params["unembedding"], 0)  # noqa: F821
 
 
 def plain_losses(logits, targets):
@@ -87,8 +95,8 @@ def specs__by_table(axes, lengths, mesh):
     return {**ALL, "bytes on each device": total * 4}
 
 
-def forward__all_reduce(params, tokens, *, mesh):
-    """Without a cut of the sequence."""
+def forward__layer_by_layer(params, tokens, *, mesh):
+    """Without a scan over the layers."""
     outs = P("data", None, "model")
     return jax.shard_map(plain_logits, mesh=mesh, in_specs=(ALL, P("data", None)), out_specs=outs)(params, tokens)
 
@@ -146,11 +154,11 @@ def gradients__own_part(params, tokens, targets, *, mesh):
 
 
 def step__one_by_one(state, tokens, targets, *, mesh):
-    """Without a scan over the microbatches."""
+    """Without a scan over the microbatches; the state is given away by its name."""
     rows = P(None, "data")
-    return jax.shard_map(plain_step, mesh=mesh, in_specs=(STATE, rows, rows), out_specs=(STATE, P()))(
-        state, tokens, targets
-    )
+    mapped = jax.shard_map(plain_step, mesh=mesh, in_specs=(STATE, rows, rows), out_specs=(STATE, P()))
+    stepped = jax.jit(lambda state, *batch: mapped(state, *batch), donate_argnames="state")
+    return stepped(state, tokens, targets)
 
 
 def curve__compiled_ahead(state, batches, mesh):
@@ -172,3 +180,64 @@ def curve__compiled_ahead(state, batches, mesh):
         losses = np.array([np.asarray(value) for value in losses])
     kept = [leaf for leaf in first if not leaf.is_deleted()]
     return {"losses": losses, "programs": len(made), "arrays left": len(kept)}
+
+
+def mapped_step(mesh):
+    """The step of all devices, compiled; it gives the state away."""
+    rows = P(None, "data")
+    mapped = jax.shard_map(plain_step, mesh=mesh, in_specs=(STATE, rows, rows), out_specs=(STATE, P()))
+    return jax.jit(mapped, donate_argnums=0)
+
+
+def resume__one_file(process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps):
+    """A file of NumPy's in place of Orbax: whole arrays, and a name only when it is written to its end."""
+    file, done = pathlib.Path(folder, "saved.npz"), 0
+    mesh = jax.make_mesh(shape, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    leaves, tree = jax.tree.flatten(started(params))  # noqa: F821 - the lesson's own
+    if file.exists():
+        with np.load(file) as saved:
+            leaves = [saved[f"arr_{k}"] for k in range(len(leaves))]
+            done, seed, position = (int(saved[name]) for name in ("done", "seed", "position"))
+    lies = jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE)
+    state, run, losses = jax.device_put(jax.tree.unflatten(tree, leaves), lies), mapped_step(mesh), []
+    for number in range(done + 1, steps + 1):
+        state, value = run(state, *batch_at(position, seed, 4, 2, lines))  # noqa: F821 - the lesson's own
+        losses.append(float(value))
+        position += 1
+        if number % every == 0:
+            unfinished = file.with_name("unfinished.npz")
+            np.savez(unfinished, *map(np.asarray, jax.tree.leaves(state)), done=number, seed=seed, position=position)
+            unfinished.replace(file)
+        print(f"step {number} is done")
+    return {"first": done + 1, "losses": losses, "mesh": {"data": shape[0], "model": shape[1]}}
+
+
+def four_processes__by_callback(process_id, num_processes, *, seed, sizes, lines, rows, steps):
+    """State and batch made where they lie: by a compiled function, and by what each device is asked for."""
+    jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
+    mesh = jax.make_mesh((num_processes, jax.local_device_count()), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    lies = jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE)
+    begun = jax.jit(lambda: started(initial(jax.random.key(seed), sizes)), out_shardings=lies)  # noqa: F821
+    state, run, losses = begun(), mapped_step(mesh), []
+    for number in range(steps):
+        batch = batch_at(number, seed, rows, 1, lines)  # noqa: F821 - the lesson's own
+        cut = NamedSharding(mesh, P(None, "data"))
+        state, value = run(state, *(jax.make_array_from_callback(a.shape, cut, a.__getitem__) for a in batch))
+        losses.append(float(value))
+    return losses
+
+
+def plan__fastest_first(model, machine, devices, sequences):
+    """All plans, the fastest first: of those the first that fits."""
+    every = []
+    for axis in (1, 2, 4, 8):
+        data, rows = devices // axis, 1
+        while data and sequences % data == 0 and sequences // data >= rows:
+            every += [
+                {"data": data, "model": axis, "rows": rows, "micro": sequences // data // rows, "remat": remat}
+                for remat in ("full", "mlp", "none")
+            ]
+            rows *= 2
+    every.sort(key=lambda one: used(model, machine, one), reverse=True)  # noqa: F821 - the lesson's own
+    fits = (one for one in every if held(model, one) <= 0.9 * machine["memory"])  # noqa: F821
+    return next(fits, None) or min(every, key=lambda one: held(model, one))  # noqa: F821

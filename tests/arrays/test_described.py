@@ -9,7 +9,17 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import HELD, OnDevices, OnMesh, built, difference, lies_on_devices, observed_mesh, uploaded
+from grader.arrays.described import (
+    FROM_HOST,
+    HELD,
+    OnDevices,
+    OnMesh,
+    built,
+    difference,
+    lies_on_devices,
+    moved,
+    observed_mesh,
+)
 from grader.arrays.numbers import close
 from grader.exercises.answers import Ask, Problem, Value
 from grader.exercises.as_json import question_from_json, to_json
@@ -90,14 +100,14 @@ def lay(value, mesh, *spec):
     "found, expected, says",
     [
         (lay(V, FRONT, "x"), lay(V, FRONT, "x"), ""),
-        (lay(V, FRONT, "x"), lay(V, REAR, "x"), "it should lie on devices 4, 5, 6, 7; it lies on devices 0, 1, 2, 3."),
+        (lay(V, FRONT, "x"), lay(V, REAR, "x"), "it should be on devices 4, 5, 6, 7; it is on devices 0, 1, 2, 3."),
         (
             jnp.arange(8.0),
             lay(V, REAR, "x"),
-            "it should lie on devices 4, 5, 6, 7; it is an array on one device, or NumPy's on the host.",
+            "it should be on devices 4, 5, 6, 7; it is an array on one device, or NumPy's on the host.",
         ),
-        (3, lay(V, FRONT, "x"), "it should lie on devices 0, 1, 2, 3; it is 3."),
-        ({"a": 1}, lay(V, FRONT, "x"), "it should lie on devices 0, 1, 2, 3; it is a dict."),
+        (3, lay(V, FRONT, "x"), "it should be on devices 0, 1, 2, 3; it is 3."),
+        ({"a": 1}, lay(V, FRONT, "x"), "it should be on devices 0, 1, 2, 3; it is a dict."),
         (lay(V, FRONT), lay(V, FRONT, "x"), "device 0 should hold [0:2]; it holds [0:8]."),
         (
             lay(V, OnMesh({"x": 4}, order=(1, 0, 2, 3)), "x"),
@@ -128,7 +138,7 @@ def lay(value, mesh, *spec):
         (
             [lay(V, FRONT, "x"), lay(V, FRONT, "x")],
             [lay(V, FRONT, "x"), lay(V, REAR, "x")],
-            "entry [1] of the result should lie on devices 4, 5, 6, 7; it lies on devices 0, 1, 2, 3.",
+            "entry [1] of the result should be on devices 4, 5, 6, 7; it is on devices 0, 1, 2, 3.",
         ),
         ({"y": lay(V, FRONT), "n": 2}, {"y": lay(V, FRONT), "n": 3}, "entry ['n'] of the result should be 3; it is 2."),
         ({"y": lay(V, FRONT)}, {"z": lay(V, FRONT)}, "it should be a dict with the keys z; it is a dict."),
@@ -241,21 +251,21 @@ MOVES = {
 def test_an_array_that_comes_up_from_the_host_is_noticed(way):
     move, says = MOVES[way]
     array = OnDevices(V, FRONT, P("x")).built()
-    assert uploaded(lambda: move(array)) == says
+    assert moved(lambda: move(array), FROM_HOST) == says
 
 
-@pytest.mark.parametrize("on_devices", [True, False])
-def test_only_exercises_that_ask_for_it_mind_the_host(on_devices):
-    exercise = Exercise("placed", points=1, reference=MOVES["across"][0], form="function", on_devices=on_devices)
+@pytest.mark.parametrize("barred", [FROM_HOST, ""])
+def test_only_exercises_that_ask_for_it_mind_the_host(barred):
+    exercise = Exercise("placed", points=1, reference=MOVES["across"][0], form="function", barred=barred)
     cases = [Case({"x": OnDevices(V, FRONT, P("x"))})]
     answers = across(collect("function", across(asks(exercise, cases)), MOVES["numpy"][0]))
     found = judge(exercise, cases, answers)
-    assert found.passed is not on_devices
-    assert ("`float32[8]` was put on devices from there" in found.words) is on_devices
+    assert found.passed is not bool(barred)
+    assert ("`float32[8]` was put on devices from there" in found.words) is bool(barred)
 
 
 def test_where_it_lies_comes_before_how_it_came():
-    exercise = Exercise("placed", points=1, reference=MOVES["across"][0], form="function", on_devices=True)
+    exercise = Exercise("placed", points=1, reference=MOVES["across"][0], form="function", barred=FROM_HOST)
     cases = [Case({"x": OnDevices(V, FRONT, P("x"))})]
     found = judge(exercise, cases, collect("function", asks(exercise, cases), MOVES["recut"][0]))
     assert "device 4 should hold [0:2]; it holds [0:8]" in found.words and "host" not in found.words

@@ -186,7 +186,15 @@ def test_stored_outputs_stay_when_only_the_frame_changes(tmp_path, root, lesson)
     assert "owner/name" in after[k - 1].source and after[k].outputs == nb.cells[k].outputs
 
 
-def test_a_part_outside_the_core_says_where_the_core_goes_on():
+@pytest.mark.parametrize(
+    ("behind", "end"),
+    [
+        (["The bill", "What to remember"], "“The bill”"),
+        (["You may see this elsewhere", "What to remember"], "“What to remember”"),
+        ([], "what follows"),
+    ],
+)
+def test_a_part_outside_the_core_says_where_the_core_goes_on(behind, end):
     def part(number, kind):
         heading = f"## {number} · Title\n\nText.\n\n### Exercise `case3` · {kind} · 4 points · 8 minutes · ●●○"
         marks = {"grade_id": f"answer_{number}", "grade": False}, {"grade_id": f"check_{number}", "grade": True}
@@ -194,8 +202,10 @@ def test_a_part_outside_the_core_says_where_the_core_goes_on():
 
     kinds = ("core", "stretch", "core", "stretch")
     parts = [cell for k, kind in enumerate(kinds, 1) for cell in part(k, kind)]
-    lesson = new_notebook(cells=[new_markdown_cell("# 02 · Two"), new_code_cell("two = 2"), *parts])
+    questions = new_markdown_cell("## Before we begin: three questions")
+    others = [new_markdown_cell(f"## {heading}\n\nText.") for heading in behind]
+    lesson = new_notebook(cells=[new_markdown_cell("# 02 · Two"), new_code_cell("two = 2"), questions, *parts, *others])
     shown = framed(lesson, "02_two", ORDER, NOWHERE)
     said = [re.findall(r"go on with (.*)\.\*", cell.source) for cell in shown.cells if cell.source.startswith("## ")]
-    assert said == [[], ["part 3"], [], ["“What to remember”"]]
+    assert said == [[], [], ["part 3"], [], [end], *([] for _ in behind)]
     assert [cell.source for cell in bare(shown).cells] == [cell.source for cell in lesson.cells]

@@ -72,3 +72,8 @@ def test_the_parts_of_the_core_are_named(core, parts):
     said = str(honest_minutes(lesson(*cells)))
     assert said.startswith(f"About {5 * round(14 * len(core) / 5)} minutes for the core: {parts}; ")
     assert said.endswith("About 85 minutes for everything.")
+
+
+def test_the_core_leaves_out_a_section_that_is_called_stretch():
+    aside = ("### A side track · stretch\n" + READ, *20 * [EXAMPLE], "### Back\n" + READ)
+    assert counted("## 1 · One\n", heading("core", 50), *EXERCISE, *aside) == (80, 100)

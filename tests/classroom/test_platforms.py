@@ -285,7 +285,7 @@ def test_only_the_outermost_name_says_whose_a_file_is(take, files, students):
 def test_whose_is_what_another_platform_named(take):
     _, taken = take(dict.fromkeys(["ada/x.ipynb", "bob/x.ipynb", f"group/{MOODLE}"], OURS))
     assert taken[-1].student == "group"
-    assert "is named as a platform names hand-ins, but lies in this student's. Whose is it?" in taken[-1].problem
+    assert "is named as a platform names hand-ins, but is in this student's. Whose is it?" in taken[-1].problem
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ PLAIN = [
     "answer = {k: f'C[{k[1:].split()[0]}]' for k in ('I x', 'J y')}",
     "answer = lambda a: print(a)",
     "import jax\nimport jax.numpy as jnp\ndef answer(a): return jnp.sin(a)",
+    "from __future__ import annotations\ndef answer(a: jax.Array) -> jax.Array: return a",
 ]
 
 
@@ -75,6 +76,7 @@ WHOLE = {
     "a changed library": "import jax\njax.config.update('jax_enable_x64', True)\nanswer = 1",
     "another library": "import os\nanswer = 1",
     "another library, inside": "def answer():\n    import sys\n    return sys.argv",
+    "another grammar": "from __future__ import barry_as_FLUFL\nanswer = 1",
     "everything of a library": "from math import *\nanswer = 1",
     "a class": "class answer:\n    pass",
     "a decorator of their own": "def d(f): return f\n@d\ndef answer(): pass",

@@ -20,7 +20,13 @@ from grader.programs.structure import Collective, Manual, Structure
 SHIFTED = Collective("collective_permute", ("x",), 4, (2, 3), "f32", 24, 3, True, 5, 1, (1, 0, 1, 0))
 BRANCHED = Collective("all_reduce", (), 8, (), "bf16", 2, None)
 STRUCTURE = Structure(
-    {"x": 4, "y": 2}, (Manual(("x",), (P("x", None), P(("x", "y"))), (P(),)),), (SHIFTED, BRANCHED), 7, ("f",), 3
+    {"x": 4, "y": 2},
+    (Manual(("x",), (P("x", None), P(("x", "y"))), (P(),)),),
+    (SHIFTED, BRANCHED),
+    7,
+    ("f",),
+    3,
+    (0, 2),
 )
 RESULT = Result(blocks((8, 2), P("x"), {"x": 4}, np.arange(16.0).reshape(8, 2)), "P('x')", True)
 RAN = Ran((RESULT,), 12, 96, (BRANCHED,))

@@ -34,6 +34,16 @@ def test_bars_are_to_one_scale():
     assert found["other: gradients"] == 0
 
 
+def test_a_line_stands_where_the_room_ends():
+    picture = draw.bars({"small": 4, "large": 24}, "GiB", marks={"room": 16})
+    assert repr(picture).splitlines()[-1] == "  room: at 16 GiB"
+    small, large = lengths(picture).values()
+    (line,) = picture.figure.axes[0].lines
+    left = picture.figure.axes[0].patches[0].get_x()
+    assert line.get_xdata()[0] - left == pytest.approx(4 * small) == pytest.approx(LONG * 16 / 24)
+    assert large == LONG
+
+
 def test_a_picture_without_any_bytes_is_drawn_too():
     assert draw.bars({"nothing": 0, "nor here": {}}).svg().startswith("<svg")
 

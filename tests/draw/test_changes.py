@@ -74,6 +74,25 @@ def test_a_report_says_what_moves_and_real_arrays_are_drawn():
     assert picture.svg().startswith("<svg") and picture.svg() == picture.svg()
 
 
+def filled(picture):
+    """For the arrays before and after: their filled rectangles, by corner."""
+    return [
+        {patch.get_xy(): patch.get_facecolor() for patch in ax.patches if patch.get_facecolor()[3]}
+        for ax in (picture.figure.axes[0], picture.figure.axes[2])
+    ]
+
+
+def test_a_piece_has_the_colour_of_the_block_that_it_was_in():
+    before, after = filled(draw.change(layout(P("x")), layout(P(None, "x"))))
+    assert len(before) == 4 and len(after) == 16
+    assert all(after[across, down] == before[0, down] for across, down in after)
+
+
+def test_other_data_has_its_own_colours():
+    before, after = filled(draw.change(layout(P("x")), layout(P("x"), (16,))))
+    assert len(before) == len(after) == 4
+
+
 def test_nothing_sent_is_said():
     assert "→ nothing is sent" in repr(draw.change(layout(P("x")), layout(P("x", "y"))))
 

@@ -49,6 +49,13 @@ def test_any_table_is_a_film():
     assert len(picture.figure.axes[0].patches) == 7 and picture.svg().startswith("<svg")
 
 
+def test_a_step_may_have_another_word():
+    turns = draw.Film(((0, 1), (1, 0)), blocks="C", word="turn")
+    assert repr(draw.film(turns)) == "turn 0: device 0 C0, device 1 C1\nturn 1: device 0 C1, device 1 C0"
+    for picture in (draw.film(turns), draw.turning(turns)):
+        assert {"turn 0", "turn 1"} <= {text.get_text() for text in picture.figure.axes[0].texts}
+
+
 @pytest.mark.parametrize(
     "holds, does", [((), ()), (((0, 1), (2,)), ()), (((0, 1),), (("a",),)), (((0, 1),), (("a", "b"), ("c", "d")))]
 )
@@ -94,3 +101,14 @@ def test_a_moving_ring_is_one_small_picture_the_same_every_time():
     svg = movie.svg()
     assert svg == draw.turning(FOUR, "a ring").svg() and len(svg) < 20_000
     assert repr(movie) == repr(draw.film(FOUR, "a ring"))
+
+
+def test_no_block_travels_over_a_devices_name():
+    (ax,) = draw.turning(FOUR).figure.axes
+    heights = {text.get_text(): text.get_position()[1] for text in ax.texts if text.get_text().startswith("device")}
+    blocks = {
+        patch.get_y() + patch.get_height() / 2 for patch in ax.patches if (patch.get_gid() or "").startswith("step 0")
+    }
+    top, middle, bottom = sorted(blocks)  # of the blocks; the way of each leads through the inside
+    assert heights["device 0"] < top and heights["device 2"] > bottom
+    assert heights["device 1"] < middle and heights["device 3"] < middle

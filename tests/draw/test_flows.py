@@ -47,3 +47,9 @@ def test_a_gradient_comes_by_more():
 def test_nothing_is_no_picture():
     with pytest.raises(ValueError, match="no product and no collective"):
         draw.flow(jnp.sin, jnp.ones(2))
+
+
+def test_a_long_chain_breaks_where_a_sum_is_dealt_out():
+    (ax,) = draw.flow(lambda v, w: PROGRAM(PROGRAM(PROGRAM(v, w), w), w), *ARGS).figure.axes
+    rows = [patch.get_y() for patch in ax.patches if patch.get_gid()]
+    assert [rows.count(y) for y in sorted(set(rows))] == [4, 4, 4]

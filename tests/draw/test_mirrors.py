@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
+from matplotlib.patches import FancyArrowPatch
 
 from grader import draw
 from grader.arrays.meshes import make_mesh, put
@@ -41,3 +42,11 @@ def test_each_wire_is_an_arrow():
     picture = draw.mirror({"psum": PROGRAMS["psum"]}, ARRAY, "title")
     assert repr(picture) == "title\npsum: forwards 0→all 1→all 2→all 3→all; backwards all→0 all→1 all→2 all→3"
     assert len(picture.figure.axes[0].patches) == 2 * (4 + 4)
+
+
+def test_what_a_device_has_already_is_dotted():
+    def dotted(name):
+        (ax,) = draw.mirror({name: PROGRAMS[name]}, ARRAY).figure.axes
+        return [patch.get_linestyle() for patch in ax.patches if isinstance(patch, FancyArrowPatch)].count(":")
+
+    assert {name: dotted(name) for name in PROGRAMS} == {"all_gather": 8, "ppermute": 0, "psum": 4, "nothing": 8}

@@ -55,3 +55,23 @@ def test_between_planes_numbers_stand_in_place_of_arrows_that_would_cross_each_o
     for a, b in steps:
         name, same_plane = f"{a} to {b}", a // 4 == b // 4
         assert (name in arrows, told.get(name)) == ((True, None) if same_plane else (False, f"→ {b}"))
+
+
+def wires(pod):
+    return {line.get_gid() for line in draw.pod(pod).figure.axes[0].lines}
+
+
+def test_wires_are_drawn_between_neighbours_and_told():
+    assert wires("v5e:2x4") == {f"wire from {a} to {b}" for a, b in [(0, 1), (2, 3), (4, 5), (6, 7)]} | {
+        f"wire from {a} to {a + 2}" for a in range(6)
+    }
+    assert "wires: from each chip to its neighbours\n" in f"{draw.pod('v5e:2x4').facts}\n"
+
+
+def test_a_wire_that_closes_a_ring_is_a_stub_at_both_ends():
+    lines = draw.pod("v5p:4x4x4").figure.axes[0].lines
+    ends = [line for line in lines if line.get_gid() == "wire from 0 to 3"]
+    (first, last) = sorted(tuple(line.get_xdata()) for line in ends)
+    assert first[1] < first[0] < last[0] < last[1]
+    assert "closed to rings along dimension 1, 2, 3" in draw.pod("v5p:4x4x4").facts
+    assert wires("v5e:16x16") == set()  # chips without numbers have none

@@ -28,8 +28,20 @@ def summed():
     return program, jax.device_put(np.ones(2, np.float32), jax.NamedSharding(line, P("x")))
 
 
+def explicit(axis):
+    """A vector whose type says that it is cut over this axis."""
+    mesh = jax.make_mesh(
+        (2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Explicit,) * 2, devices=jax.devices()[:4]
+    )
+    return jax.device_put(np.ones(4, np.float32), jax.NamedSharding(mesh, P(axis)))
+
+
 PICTURES = {
+    "brought": lambda: draw.brought({0: [1], 1: [2]}, {"P()": {0: [(0, 1, [1])], 1: [(0, 1, [2])]}}, "title"),
     "crossings": lambda: draw.crossings(3, "title"),
+    "dimensions": lambda: draw.dimensions(
+        {"stops": ("i,i->i", {"rows": explicit("x"), "of y": explicit("y")})}, "title"
+    ),
     "flow": lambda: draw.flow(*summed(), title="title"),
     "growth": lambda: draw.growth([1, 10], {"up": [1, 10], "down": [10, 1]}, "n", "B", "title"),
     "hosts": lambda: draw.hosts({0: [0, 1], 1: [2, 3]}, "title"),
@@ -45,6 +57,7 @@ PICTURES = {
     "stripes": lambda: draw.stripes({"in order": ["q0", "q1", "k0", "k1"]}, 2, "title"),
     "bars": lambda: draw.bars({"copies": {"weights": 4, "Adam": 8}, "shards": 3}, "GB", "title"),
     "buffers": lambda: draw.buffers({"What happened?": ([[1, 2], [3, 4]], [[4, 6], [4, 6]])}),
+    "calls": lambda: draw.calls(jax.jit(lambda a: a + 1), {"one": [1], "half": [0.5]}, "title"),
     "change": lambda: draw.change(ONES, TWOS, "nothing", device=0),
     "compare": lambda: draw.compare(ONES, TWOS),
     "levels": lambda: draw.levels({"all": [2.0, 2.0], "in turn": [1.0, 1.0]}, "layers"),

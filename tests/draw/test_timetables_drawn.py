@@ -1,5 +1,6 @@
 """Timetables drawn: the text is the table, and every piece of work is there."""
 
+import pytest
 from matplotlib.patches import Rectangle
 
 from grader import draw
@@ -25,3 +26,10 @@ def test_orders_that_come_to_a_halt_are_drawn_up_to_there():
 
 def test_the_same_timetable_is_drawn_alike_every_time():
     assert draw.timetable(PAIR).svg() == draw.timetable(draw.simulate(PAIR)).svg()
+
+
+def test_rows_may_have_names_of_their_own():
+    picture = draw.timetable([["F0"], ["F0"]], rows=("first half", "second half"))
+    assert repr(picture).startswith("first half │ F0 ·\nsecond half │ ·  F0")
+    with pytest.raises(ValueError, match="2 rows to name, and 1 names"):
+        draw.timetable([["F0"], ["F0"]], rows=("all",))

@@ -111,7 +111,7 @@ PROGRAMS = {
         lambda: on_device(0) + put(ARRAY, P("x")),
     ],
     "The array's memory was given away": [deleted],
-    "The operands lie in different memories": [lambda: jax.device_put(ARRAY, HOST) + put(ARRAY, P("x"))],
+    "The operands are in different memories": [lambda: jax.device_put(ARRAY, HOST) + put(ARRAY, P("x"))],
     "With axis_names, in_specs": [lambda: mapped(lambda a: a, P("y"), P("y"), axis_names={"x"})],
     "The specs and what they describe": [
         lambda: mapped(lambda a, b: a, (P(),), P(), ARRAY, ARRAY),

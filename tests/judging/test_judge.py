@@ -12,9 +12,9 @@ from jax.sharding import PartitionSpec as P
 from grader.exercises.answers import Problem, Value
 from grader.exercises.as_json import from_json, question_from_json, to_json
 from grader.exercises.collecting import asks, collect
-from grader.exercises.limits import ORDER, BytesSent, Limit, Meanwhile, PeakBytes, Turns, Written
+from grader.exercises.limits import ORDER, BytesSent, InPlace, Limit, Meanwhile, PeakBytes, Turns, Without, Written
 from grader.judging.judge import judge
-from grader.judging.signatures import Compared, signature
+from grader.judging.signatures import Compared, arrangement, signature
 from grader.lessons import EXERCISES, find
 
 INS = (P(None, "x"), P("x", None))
@@ -119,6 +119,10 @@ def limited(*limits):
         (Turns({}), "Enough: none"),
         (PeakBytes(1 << 20), ""),
         (PeakBytes(100), "at the peak, where 100 B are enough"),
+        (Without("all_reduce", "y", "all of it is here"), ""),
+        (Without("all_reduce", "x", "all of it is here"), "The result is right, but all of it is here:\n- all_reduce"),
+        (InPlace(()), ""),
+        (InPlace(("float32",)), "of the 1 arrays that come out anew 1 are not given away"),
         (Meanwhile(1), "Products of 0 FLOPs neither wait for it nor it for them; 1 should"),
     ],
 )
@@ -268,7 +272,7 @@ def test_answers_cross_the_wire_and_nothing_else_does():
     assert again[1] == odd[1] and again[0].value[1] == {"a": (1, 2.5)} and again[0].value[2] == float("inf")
 
 
-VALUE = {"value": 1, "uploaded": ""}
+VALUE = {"value": 1, "moved": ""}
 LAID = {"value": 1, "mesh": None, "spec": {"tuple": []}, "instead": [], "memory": ""}
 
 
@@ -285,7 +289,7 @@ LAID = {"value": 1, "mesh": None, "spec": {"tuple": []}, "instead": [], "memory"
         {"value": 1},
         {"value": {"x": 1}},
         {"value": {**VALUE, "more": 1}},
-        {"value": {**VALUE, "uploaded": 3}},
+        {"value": {**VALUE, "moved": 3}},
         {"value": [1, ""]},
         {"value": {**VALUE, "value": {"x": 1}}},
         {"script": {"source": "1", "main": ["f"]}},
@@ -334,3 +338,26 @@ def test_cases_are_fresh_and_without_zeros_or_equal_lengths():
         assert len({i, j, k}) == 3 and case.arguments["a"].value.all()
     assert len({n for a in one[-1].arguments.values() for n in a.value.shape}) == 1
     assert not np.array_equal(one[0].arguments["a"].value[:16, :16], other[0].arguments["a"].value[:16, :16])
+
+
+def test_of_a_single_number_a_whole_ratio_tells_where_it_is_seen_on_two_meshes():
+    def seen(number, factor, mesh):
+        due = [np.array(number)] * 8
+        return Compared([d * factor for d in due], due, mesh)
+
+    words = signature(seen(3.5, 12, TALL), seen(2.5, 6, WIDE))
+    assert "12 times too large on 4 × 2" in words and "6 times too large on 2 × 4" in words
+    assert "times too large" not in signature(seen(3.5, 1.7, TALL), seen(2.5, 2.9, WIDE))
+
+
+def test_right_numbers_in_other_places_are_told():
+    due = [np.arange(6.0).reshape(2, 3) + 10 * d for d in range(4)]
+    places = [str(d) for d in range(4)]
+    within = Compared([d[:, ::-1] for d in due], due, {"x": 4}, places)
+    assert arrangement(within).startswith("Each device holds the numbers that belong on it")
+    rows = np.concatenate(due)
+    between = Compared(np.split(np.roll(rows, 1, axis=0), 4), due, {"x": 4}, places)
+    assert arrangement(between).startswith("Every number that is due is there")
+    ends = Compared([np.concatenate([d[:, :2], d[:, 2:] + 100], axis=1) for d in due], due, {"x": 4}, places)
+    assert "only the last entry along dimension 1" in arrangement(ends)
+    assert arrangement(Compared([d + 100 for d in due], due, {"x": 4}, places)) == ""

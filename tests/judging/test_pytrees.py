@@ -104,10 +104,10 @@ def test_a_wrong_scale_is_named_and_the_table_shows_it():
     assert found.mistake == "sum_of_means"
     assert {r.name: r.words for r in found.ratios} == {
         "The result": "4",
-        "The gradient by params['w1']": "4",
-        "The gradient by params['w2']": "4",
-        "The gradient by x": "4",
-        "The gradient by y": "4",
+        "The gradient with respect to params['w1']": "4",
+        "The gradient with respect to params['w2']": "4",
+        "The gradient with respect to x": "4",
+        "The gradient with respect to y": "4",
     }
     assert "found ÷ expected:" in feedback.plain_card(found) and "<strong>4</strong>" in feedback.card(found)
 

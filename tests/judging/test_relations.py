@@ -17,7 +17,7 @@ def said(found, due, **given):
         (40, 5, {"n": 8}, "It is `n` times too large."),
         (5, 40, {"blocks": [0] * 8}, "It is what is due, divided by the number of `blocks`."),
         (5, 40, {"mesh": {"x": 4, "y": 2}}, "It is what is due, divided by the number of all devices."),
-        (1.7e-2, 1.7, {}, "It is off by the factor that lies between two units. Which one is asked for?"),
+        (1.7e-2, 1.7, {}, "It is off by the factor between two units. Which one is asked for?"),
         (7, 5.5, {"n": 3}, "It is 0.5 × `n` too much."),
         (3, 3.2, {}, "What is due is no whole number, and this is the next one to it. Has it been rounded?"),
         (12, 11, {}, "It is 1 too large."),

@@ -13,7 +13,8 @@ from grader.judging.values import expected_value
 from grader.lessons import EXERCISES
 
 DUE = {"one": "runs", "two": "an error", "three": "runs", "four": "an error", "five": 120, "six": [1, 2], "seven": True}
-table = Exercise("table", points=7, form="table", reference=lambda row: DUE[row])
+SAID = {"runs": "What runs comes to its end. Does this?"}
+table = Exercise("table", points=7, form="table", reference=lambda row: DUE[row], options=SAID)
 table.rows(DUE)
 
 
@@ -23,10 +24,13 @@ def halved(row):
     return {"five": 59.6, "one": "stops", "three": "stops"}.get(row)
 
 
-def outcomes(**wrong):
+def verdict(**wrong):
     cases = table.draw_cases()
-    found = judge(table, cases, collect("table", asks(table, cases), {**DUE, **wrong})).outcomes
-    return {outcome.check: outcome for outcome in found}
+    return judge(table, cases, collect("table", asks(table, cases), {**DUE, **wrong}))
+
+
+def outcomes(**wrong):
+    return {outcome.check: outcome for outcome in verdict(**wrong).outcomes}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,16 @@ def test_the_same_in_another_form_is_right(same):
     ("wrong", "words"),
     [
         ({"one": "walks"}, "one: not 'walks'. The answer is one of these words: 'an error', 'runs'."),
-        ({"one": "an error"}, "one: not 'an error'."),
+        (
+            {"one": "an error"},
+            "one: not 'an error'. The same answer is right in “two”. In what does this row differ from that one?",
+        ),
+        ({"four": "runs"}, "four: not 'runs'. What runs comes to its end. Does this?"),
+        (
+            {"five": 240},
+            "five: not 240. It is too large, by a whole factor. What was counted too often, or not divided by?",
+        ),
+        ({"six": [1, 3]}, "six: not [1, 3]. Of the entries only number 1 is wrong."),
         ({"one": True}, "one: not True. The answer is one of these words: 'an error', 'runs'."),
         ({"five": "120"}, "five: not '120'. The answer is a number."),
         ({"five": 121}, "five: not 121. It is too large."),
@@ -67,6 +80,14 @@ def test_a_mistake_in_several_rows_is_explained_once():
     assert found["one"].words == "one: not 'stops'. Half of it was meant."
     assert found["three"].words == "three: not 'stops'. The same as in “one”."
     assert found["three"].mistake == found["one"].mistake == "halved"
+
+
+def test_up_to_three_wrong_rows_are_explained_and_the_others_counted():
+    told = verdict(one="stops", two="runs", five=60).told.split("\n\n")
+    assert [words.partition(":")[0] for words in told] == ["one", "two", "five"]
+    told = verdict(one="stops", two="runs", five=60, six=[2], seven=False).told.split("\n\n")
+    assert len(told) == 4 and told[-1] == "2 more are wrong."
+    assert verdict(six=[2], seven=...).told == verdict(six=[2]).words  # what is open is not wrong
 
 
 @pytest.mark.parametrize(("spec", "shown"), [(P(), "P()"), (P(None, "x"), "P(None, 'x')"), ("x", "'x'")])

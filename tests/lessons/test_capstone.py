@@ -9,8 +9,11 @@ from jax.sharding import PartitionSpec as P
 import grader
 from grader.arrays.meshes import make_mesh
 from grader.check import verdict_on
+from grader.chips.compiling import NoCompiler
+from grader.chips.report import Fit
 from grader.guide import attempts
 from grader.lessons import find
+from grader.lessons.capstone import plans, pods
 from grader.lessons.capstone.curves import curve, rounding_bound
 from grader.lessons.capstone.model import SIZES, initial, one_step, started
 from grader.lessons.capstone.sharded import STATE, sharded_step
@@ -75,3 +78,30 @@ def test_a_gate_opens_when_the_one_before_is_right(monkeypatch):
 def test_who_misses_a_gate_is_told_where_the_pieces_are():
     missed = verdict_on("specs", find("specs").mistakes[0].wrong)
     assert "`02_shardings` and `14_fsdp`" in missed.words
+
+
+@pytest.mark.parametrize("shape, remat", [((128, 2, 4), "mlp"), ((256, 1, 2), "full"), ((64, 4, 8), "none")])
+def test_the_pods_compiler_takes_a_plan_that_the_formulas_let_through_and_counts_what_they_do(shape, remat):
+    data, axis, micro = shape
+    plan = {"data": data, "model": axis, "rows": 1, "micro": micro, "remat": remat}
+    model = plans.LLAMA_3["8B"]
+    try:
+        said = pods.fit(model, plan, "v5e:16x16")
+    except NoCompiler as error:
+        pytest.skip(str(error))
+    assert not said.refusal
+    assert said.held == pytest.approx(plans.held(model, plan), rel=0.06)
+
+
+def test_a_plan_that_the_pods_compiler_refuses_is_none(monkeypatch):
+    case = find("plan").draw_cases()[0]
+    best = find("plan").reference(**case.arguments)
+    assert plans.good_plan(best, best, **case.arguments)
+    monkeypatch.setattr(plans, "fit", lambda *asked: Fit("too large", 0, 0))
+    assert not plans.good_plan(best, best, **case.arguments)
+    monkeypatch.setattr(plans, "fit", nobody_knows)
+    assert plans.good_plan(best, best, **case.arguments)
+
+
+def nobody_knows(*asked):
+    raise NoCompiler("no compiler is here")

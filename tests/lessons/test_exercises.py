@@ -149,7 +149,10 @@ def test_no_two_mistakes_of_an_exercise_say_the_same():
 def test_every_sentence_to_a_student_is_as_reviewed(lesson, request):
     """The golden file is the reviewed prose; `pytest --rewrite-goldens` writes it anew."""
     golden = Path(__file__).parent / "goldens" / f"{lesson}.json"
-    words = {name: {m.name: m.words for m in EXERCISES[name].mistakes} for name in asked(lesson)}
+    words = {
+        name: {m.name: m.words for m in EXERCISES[name].mistakes} | dict(EXERCISES[name].options)
+        for name in asked(lesson)
+    }
     if request.config.getoption("--rewrite-goldens"):
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(json.dumps(words, indent=1, ensure_ascii=False) + "\n")

@@ -8,6 +8,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import aval, make_mesh, put
 from grader.programs.program import Program, Refused, trace
+from grader.programs.walk import structure
 
 MESH = {"x": 4, "y": 2}
 
@@ -77,3 +78,19 @@ def test_equal_programs_are_equal_bytes_however_they_are_spelled():
     artefact = trace(one, argument()).artefact
     assert trace(lambda b: sharded_sum(b), argument()).artefact == artefact
     assert trace(lambda b: 2 * sharded_sum(b), argument()).artefact != artefact
+
+
+def test_what_a_function_gives_away_inside_stands_in_the_bytes():
+    """Of an argument all arrays, and by the program's author; it is not deleted where the program runs."""
+
+    def stepped(state, batch):
+        jax.debug.print("a step")
+        return jax.jit(lambda state, batch: (state["w"] + batch.sum(), state["n"] + 1), donate_argnums=0)(state, batch)
+
+    def half(state, batch):
+        return jax.jit(lambda w, n: (w + batch.sum(), n + 1), donate_argnums=0)(state["w"], state["n"])
+
+    given = {"n": jnp.zeros((), jnp.int32), "w": jnp.ones(3)}, jnp.ones(2)
+    assert [structure(trace(fn, *given)).donated for fn in (stepped, half)] == [(0, 1), ()]
+    trace(stepped, *given).run(*given)
+    assert not given[0]["w"].is_deleted()

@@ -5,6 +5,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
 from jax.sharding import NamedSharding
@@ -49,6 +50,15 @@ def test_kind_axes_and_bytes_of_each_collective(body, kind, axes, sent):
     found = only(report(body))
     assert (found.kind, found.axes, found.operand, found.bytes) == (kind, axes, (4, 16), BLOCK)
     assert found.bytes_sent == sent and found.times == 1
+
+
+def test_a_program_with_a_shard_map_is_compiled_when_its_costs_are_asked_for(monkeypatch):
+    compiled = []
+    compile_it = jax.stages.Lowered.compile
+    monkeypatch.setattr(jax.stages.Lowered, "compile", lambda *args: compiled.append(args) or compile_it(*args))
+    found = report(lambda a: lax.psum(a, "x"))
+    assert found.bytes_sent and not compiled
+    assert found.flops and found.peak_bytes and len(compiled) == 1
 
 
 def shift(axis, n):
@@ -232,3 +242,11 @@ def test_what_is_no_collective_is_an_error():
     with pytest.raises(ValueError, match="no collective 'all-gather'; there are all_reduce, all_gather"):
         ring_bytes("all-gather", 4, 8)
     assert ring_bytes("collective_permute", 4, 8) == 4 and ring_bytes("all_gather", 4, 1) == 0
+
+
+@pytest.mark.parametrize("array", [np.ones(8, np.float32), jnp.ones(8)], ids=["NumPy", "jax.numpy"])
+def test_arguments_that_are_on_no_mesh_are_told_where_they_belong(array):
+    mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:4])
+    total = jax.shard_map(lambda v: lax.psum(v, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+    with pytest.raises(ValueError, match=r"a mesh of 4 devices, and its arguments are on 1\..* `put\(array, P"):
+        grader.communication(total, array)

@@ -108,8 +108,8 @@ def device_grid__wrong_mesh(shape, names):
     return jax.make_mesh(shape, names).devices
 
 
-def device_grid__wrong_list(shape, names):
-    """A nested list, no array."""
+def device_grid__right_list(shape, names):
+    """A nested list, no array: check takes one for the other, as everywhere."""
     return np.arange(np.prod(shape)).reshape(shape).tolist()
 
 

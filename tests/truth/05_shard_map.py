@@ -522,8 +522,8 @@ def axis_index_coords__wrong_no_dimension(mesh):
     return jax.shard_map(body, mesh=mesh, in_specs=(), out_specs=P(("x", "y")))()
 
 
-def axis_index_coords__wrong_numpy(mesh):
-    """Made on the host, then cut."""
+def axis_index_coords__right_numpy(mesh):
+    """Made on the host, then cut: where the rows lie is all that is asked."""
     rows = np.array(list(np.ndindex(*mesh.devices.shape)))
     return jax.device_put(rows, NamedSharding(mesh, P(("x", "y"))))
 

@@ -126,8 +126,8 @@ case1_out__wrong_a = case1_out__right_read | {"A[I_X, J] · B[J, K_Y]": "C[I_X, 
 case1_out__wrong_j = case1_out__right_read | {"A[I, J] · B[J, K_Y]": "C[I, J_Y]"}
 # swapped
 case1_out__wrong_swapped = case1_out__right_read | {"A[I_X, J] · B[J, K_Y]": "C[I_Y, K_X]"}
-# small letters
-case1_out__wrong_small = case1_out__right_read | {"A[I_X, J] · B[J, K]": "C[I_x, K]"}
+# small letters: in a table capitals do not count
+case1_out__right_small = case1_out__right_read | {"A[I_X, J] · B[J, K]": "C[I_x, K]"}
 # without the C
 case1_out__wrong_no_name = case1_out__right_read | {"A[I_X, J] · B[J, K]": "[I_X, K]"}
 

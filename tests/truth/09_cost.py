@@ -21,8 +21,8 @@ before_you_measure__wrong_eight = before_you_measure__right_estimated | {"bytes 
 before_you_measure__wrong_one = before_you_measure__right_estimated | {"FLOPs of one device": 536_870_912}
 # all the FLOPs
 before_you_measure__wrong_all = before_you_measure__right_estimated | {"FLOPs of one device": 4_294_967_296}
-# n = 8
-before_you_measure__wrong_n = before_you_measure__right_estimated | {"bytes sent by one device": 3_670_016}
+# n = 8, which is within the 20 % that the text allows
+before_you_measure__right_n = before_you_measure__right_estimated | {"bytes sent by one device": 3_670_016}
 # C once
 before_you_measure__wrong_c = before_you_measure__right_estimated | {"bytes sent by one device": 2_097_152}
 # a reduce_scatter
@@ -652,7 +652,7 @@ def memory_per_device__wrong_data(how, params, activations, n):
 
 
 def memory_per_device__wrong_eight(how, params, activations, n):
-    """No master copy: eight bytes of optimiser."""
+    """No master copy: eight bytes of optimizer."""
     whole = _DIVIDED[how]
     sizes = 2 * params, 2 * params, 8 * params, activations
     return sum(s if w else s / n for s, w in zip(sizes, whole))
@@ -696,7 +696,7 @@ largest_model__wrong_eight = largest_model__right_reckoned | {"data parallel": 8
 largest_model__wrong_gone = largest_model__right_reckoned | {"ZeRO-1": 4}
 # gradients too
 largest_model__wrong_two = largest_model__right_reckoned | {"ZeRO-2": 16 / 5.5}
-# the optimiser is not divided
+# the optimizer is not divided
 largest_model__wrong_three = largest_model__right_reckoned | {"ZeRO-3": 16 / 12.5}
 # rounded
 largest_model__wrong_rounded = largest_model__right_reckoned | {"ZeRO-1": 3}

@@ -70,8 +70,6 @@ does_it_overlap__right_plain = {
     "send_and_multiply": "all",
     "send_and_multiply_in_a_loop": "none",
     "first_one_then_the_rest": "some",
-    "sums_travel": "all",
-    "parts_of_one_product": "none",
 }
 """As it is."""
 
@@ -81,14 +79,8 @@ does_it_overlap__wrong_line_order = does_it_overlap__right_plain | {"send_and_mu
 does_it_overlap__wrong_loop = does_it_overlap__right_plain | {"send_and_multiply_in_a_loop": "all"}
 """Believes that a loop is as good as written out."""
 
-does_it_overlap__wrong_counts = does_it_overlap__right_plain | {
-    "first_one_then_the_rest": "all",
-    "parts_of_one_product": "some",
-}
+does_it_overlap__wrong_counts = does_it_overlap__right_plain | {"first_one_then_the_rest": "all"}
 """Lets one product hide many transfers."""
-
-does_it_overlap__wrong_sums = does_it_overlap__right_plain | {"sums_travel": "none"}
-"""Believes that a part must wait for the sum that it is added to."""
 
 
 def ring_time__right_plain(n, product, transfer):

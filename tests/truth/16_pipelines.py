@@ -28,7 +28,7 @@ timetable__right_counted = {
     "2 stages, 4 batches: steps": 5,
     "4 stages, 12 batches: steps": 15,
     "4 stages, 12 batches: idle steps of one stage": 3,
-    "4 stages, 12 batches: batch on stage 3 in step 5": 3,
+    "4 stages, 12 batches: batch on stage 2 in step 4": 2,
     "4 stages, 12 batches, waiting for each: steps": 48,
 }
 # batches plus stages
@@ -39,12 +39,12 @@ timetable__wrong_product = timetable__right_counted | {"2 stages, 4 batches: ste
 timetable__wrong_perfect = timetable__right_counted | {"4 stages, 12 batches: steps": 12}
 # the idle steps of all stages
 timetable__wrong_idle = timetable__right_counted | {"4 stages, 12 batches: idle steps of one stage": 12}
-# counts from zero
-timetable__wrong_zero = timetable__right_counted | {"4 stages, 12 batches: batch on stage 3 in step 5": 2}
+# counts from one
+timetable__wrong_one = timetable__right_counted | {"4 stages, 12 batches: batch on stage 2 in step 4": 3}
 # waiting costs nothing
 timetable__wrong_waiting = timetable__right_counted | {"4 stages, 12 batches, waiting for each: steps": 15}
 # the step less the stage, wrong sign
-timetable__wrong_sign = timetable__right_counted | {"4 stages, 12 batches: batch on stage 3 in step 5": 7}
+timetable__wrong_sign = timetable__right_counted | {"4 stages, 12 batches: batch on stage 2 in step 4": 6}
 
 
 def bubble__right_formula(stages, microbatches):

@@ -49,34 +49,41 @@ def compile_for__wrong_dtype(shapes, dtype, specs, sizes):
     return compile_for__right_plain(shapes, "bfloat16", specs, sizes)
 
 
-def hbm__right_plain(arguments, results, temporaries, shared, room):
+def hbm__right_plain(arguments, results, temporaries, shared, peak, room):
     """As it is."""
-    total = arguments + results + temporaries - shared
-    return total, total <= room * 2**30
+    return arguments + results + temporaries - shared, peak <= room * 2**30
 
 
-def hbm__wrong_added(arguments, results, temporaries, shared, room):
+def hbm__wrong_added(arguments, results, temporaries, shared, peak, room):
     """Counts what is shared once more."""
-    total = arguments + results + temporaries + shared
-    return total, total <= room * 2**30
+    return arguments + results + temporaries + shared, peak <= room * 2**30
 
 
-def hbm__wrong_twice(arguments, results, temporaries, shared, room):
+def hbm__wrong_twice(arguments, results, temporaries, shared, peak, room):
     """Forgets what is shared."""
-    total = arguments + results + temporaries
+    return arguments + results + temporaries, peak <= room * 2**30
+
+
+def hbm__wrong_by_the_sum(arguments, results, temporaries, shared, peak, room):
+    """Holds the sum against the room."""
+    total = arguments + results + temporaries - shared
     return total, total <= room * 2**30
 
 
-def hbm__wrong_gb(arguments, results, temporaries, shared, room):
+def hbm__wrong_by_the_larger(arguments, results, temporaries, shared, peak, room):
+    """Wants both the sum and the peak to fit."""
+    total = arguments + results + temporaries - shared
+    return total, max(total, peak) <= room * 2**30
+
+
+def hbm__wrong_gb(arguments, results, temporaries, shared, peak, room):
     """GB for GiB."""
-    total = arguments + results + temporaries - shared
-    return total, total <= room * 10**9
+    return arguments + results + temporaries - shared, peak <= room * 10**9
 
 
-def hbm__wrong_less(arguments, results, temporaries, shared, room):
+def hbm__wrong_less(arguments, results, temporaries, shared, peak, room):
     """Less than, where no more than is meant."""
-    total = arguments + results + temporaries - shared
-    return total, total < room * 2**30
+    return arguments + results + temporaries - shared, peak < room * 2**30
 
 
 def bet__right_plain(way, data, model, weights, activations):

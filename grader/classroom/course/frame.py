@@ -65,6 +65,8 @@ SAVING = (
 )
 INDEX = "../index.ipynb"
 NUMBERED_PART = re.compile(r"^## (\d+) · .*$", re.MULTILINE)
+UNNUMBERED_PART = re.compile(r"^## (?!\d+ · )(.*)$", re.MULTILINE)
+ASIDE = "You may see this elsewhere"  # a part that one may leave out
 STRETCH = "*Stretch."  # begins what the build writes below the heading of a part outside the core
 
 
@@ -81,20 +83,28 @@ def framed(nb: NotebookNode, lesson: str, order: Mapping[str, str], where: Publi
     minutes = honest_minutes(nb)
     head = _head(lesson, order, where, minutes)
     first = nbformat.from_dict({**nb.cells[0], "source": "\n\n".join([title, head, *rest])})
-    others = [nbformat.from_dict({**cell, "source": _signposted(cell, minutes.parts)}) for cell in nb.cells[1:]]
+    end = _after_the_parts(nb)
+    others = [nbformat.from_dict({**cell, "source": _signposted(cell, minutes.parts, end)}) for cell in nb.cells[1:]]
     cells = [first, *others, new_markdown_cell(_links(lesson, order, where), id=f"{number}-end")]
     place = next(k for k, cell in enumerate(cells) if cell.cell_type == "code")
     cells.insert(place, first_cell(number, where))
     return nbformat.from_dict({**nb, "cells": cells})
 
 
-def _signposted(cell: NotebookNode, core: Sequence[int]) -> str:
+def _after_the_parts(nb: NotebookNode) -> str:
+    """Where the core goes on behind the last numbered part: with what it was all for, where the lesson says that."""
+    text = "\n\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
+    last = max((part.end() for part in NUMBERED_PART.finditer(text)), default=0)
+    return next((f"“{heading}”" for heading in UNNUMBERED_PART.findall(text, last) if heading != ASIDE), "what follows")
+
+
+def _signposted(cell: NotebookNode, core: Sequence[int], end: str) -> str:
     """The source of a cell; below the heading of a part outside the core it says where the core goes on."""
 
     def below(heading: re.Match[str]) -> str:
         if (number := int(heading[1])) in core:
             return heading[0]
-        after = next((f"part {part}" for part in core if part > number), "“What to remember”")
+        after = next((f"part {part}" for part in core if part > number), end)
         return f"{heading[0]}\n\n{STRETCH} If you follow the core, run the cells of this part and go on with {after}.*"
 
     return NUMBERED_PART.sub(below, cell.source) if cell.cell_type == "markdown" and core else cell.source

@@ -16,6 +16,7 @@ from grader.classroom.course.notebook import checked, grade_id
 WORDS_A_MINUTE = 150  # of prose with code and formulas in it
 EXAMPLE = 0.5  # minutes for a code cell that is only run
 NEWCOMER = 1.4  # a newcomer's minutes for each of the minutes that an exercise states
+ASIDE = " · stretch"  # ends the heading of a section without an exercise that the core leaves out
 STEP = 5  # minutes are told in steps of five
 
 BEFORE_HEADING = re.compile(r"^(?=###? )", re.MULTILINE)
@@ -49,8 +50,8 @@ def honest_minutes(lesson: NotebookNode) -> Minutes:
     """The minutes of a lesson, given without its frame.
 
     Counted are the words of the text (150 a minute; hints are left out), half a minute for each worked example, and
-    1.4 times the minutes that the exercises state. The core leaves out the stretch exercises with their texts, and each
-    part that has no others.
+    1.4 times the minutes that the exercises state. The core leaves out the stretch exercises with their texts, the
+    sections that are called stretch, and each part that has no others.
 
     The constants are those of two readers who went through sixteen lessons as newcomers, and estimated every one: 150
     words and two cells a minute, exercises × 1.3 to 1.5. With 1.4 the count of all sixteen is theirs, 48 hours.
@@ -64,10 +65,11 @@ def honest_minutes(lesson: NotebookNode) -> Minutes:
 
 def _spent(lesson: NotebookNode) -> Iterator[Spent]:
     part, exercise = "", None  # the exercise that is being read: its check ends it
+    text_is: Literal["read", "stretch"] = "read"  # outside of exercises
     for cell in lesson.cells:
         if cell.cell_type == "code":
             if exercise is None and not grade_id(cell):
-                yield Spent(part, "read", EXAMPLE)
+                yield Spent(part, text_is, EXAMPLE)
             exercise = None if checked(cell) else exercise
             continue
         for text in BEFORE_HEADING.split(HINTS.sub("", cell.source)):
@@ -77,7 +79,9 @@ def _spent(lesson: NotebookNode) -> Iterator[Spent]:
             if line.startswith("##"):
                 exercise = exercise_heading(line)
                 minutes += NEWCOMER * exercise.minutes if exercise else 0
-            yield Spent(part, "read" if exercise is None else "core" if exercise.is_core else "stretch", minutes)
+                if exercise is None:
+                    text_is = "stretch" if line.endswith(ASIDE) else "read"
+            yield Spent(part, text_is if exercise is None else "core" if exercise.is_core else "stretch", minutes)
 
 
 def _rounded(spent: Iterable[Spent]) -> int:

@@ -343,7 +343,7 @@ def _check(pieces: list[Piece]) -> None:
         inner = ("/".join(piece.path.parts[k:]) for k in range(len(piece.path.parts)))
         if any(platform.fullmatch(text) for text in inner for platform in WORDED):
             raise Unreadable(
-                f"{one_line(piece.path)} is named as a platform names hand-ins, but lies in this student's. Whose is "
+                f"{one_line(piece.path)} is named as a platform names hand-ins, but is in this student's. Whose is "
                 "it? Put it in its place by hand."
             )
 

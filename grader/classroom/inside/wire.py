@@ -144,6 +144,7 @@ STRUCTURE = data_class(
     dot_flops=COUNT,
     foreign=NAMES,
     steps=COUNT,
+    donated=COUNTS,
 )
 LAYOUT = Codec(lambda layout: layout[:LONGEST], NAME.read)
 RESULT = data_class(Result, blocks=BLOCKS, layout=LAYOUT, as_asked=FLAG)

@@ -117,6 +117,7 @@ def main(questions: TextIO, replies: TextIO) -> None:
     from grader.classroom.inside.wire import ORIGINS
     from grader.exercises.answers import Problem, origins_of
     from grader.exercises.as_json import question_from_json, to_json
+    from grader.jax_versions import one_mlir_context
 
     too_long = Problem("refused", message=f"The answer takes more than {Limits.line >> 20} MiB. It should be small.")
     prepare()  # devices start when they are first used, which tables never do
@@ -130,19 +131,20 @@ def main(questions: TextIO, replies: TextIO) -> None:
         replies.write(line + "\n")
         replies.flush()
 
-    for number, step in enumerate(job["steps"]):
-        if "source" in step:
-            outputs = run_cell(shell, recorder, step["source"], job["cell_seconds"])
-            say(REPORTED, [{"output_type": "stream", "name": "stdout", "text": CUT}], cell=number, outputs=outputs)
-        elif "watch" in step:
-            say(REPORTED, None, check=step["check"], answers=facts_to_watch(shell, step, job["cell_seconds"]))
-        else:
-            asks = question_from_json(step["asks"])
-            values = answers(shell, step["form"], asks, step["expression"], job["cell_seconds"])
-            recorder.take()
-            origins = [ORIGINS.write(origins_of(value)) for value in values]
-            say(REPORTED, [], origins_of=step["check"], origins=origins)
-            say(Limits.line, to_json([too_long] * len(asks)), check=step["check"], answers=to_json(values))
+    with one_mlir_context():
+        for number, step in enumerate(job["steps"]):
+            if "source" in step:
+                outputs = run_cell(shell, recorder, step["source"], job["cell_seconds"])
+                say(REPORTED, [{"output_type": "stream", "name": "stdout", "text": CUT}], cell=number, outputs=outputs)
+            elif "watch" in step:
+                say(REPORTED, None, check=step["check"], answers=facts_to_watch(shell, step, job["cell_seconds"]))
+            else:
+                asks = question_from_json(step["asks"])
+                values = answers(shell, step["form"], asks, step["expression"], job["cell_seconds"])
+                recorder.take()
+                origins = [ORIGINS.write(origins_of(value)) for value in values]
+                say(REPORTED, [], origins_of=step["check"], origins=origins)
+                say(Limits.line, to_json([too_long] * len(asks)), check=step["check"], answers=to_json(values))
     say(REPORTED, True, end=True)
 
 

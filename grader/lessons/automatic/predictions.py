@@ -18,6 +18,7 @@ from grader.arrays.numbers import same_value
 from grader.chips.report import communication
 from grader.exercises import Exercise
 from grader.exercises.plain import plain
+from grader.lessons.shared import COLLECTIVES
 from grader.programs.report import Report
 
 GRID = {"x": 4, "y": 2}  # the mesh of the lesson
@@ -30,7 +31,7 @@ def _laid(shape: tuple[int, ...], spec: P, mesh: Any = GRID) -> jax.Array:
 
 
 def _spec(array: jax.Array) -> tuple[Any, ...]:
-    """How an array lies, an entry for each dimension."""
+    """How an array is laid out, an entry for each dimension."""
     return _padded(tuple(array.sharding.spec), array.ndim)
 
 
@@ -111,7 +112,7 @@ def one_program_serves_all(claim):
 
 @who_decides.mistake
 def layouts_change_values(claim):
-    """A layout says where the parts of an array lie, not what they are. What is kept when the compiler divides
+    """A layout says where the parts of an array are, not what they are. What is kept when the compiler divides
     a program, whatever the layout, and what alone may change? (Sums may be rounded in another order: that is
     all.)"""
     return _at(claim, {"values depend on the layout": True})
@@ -144,7 +145,7 @@ def constraints_act_forward_only(claim):
     return _at(claim, {"a constraint can divide work before it": False})
 
 
-# How does the result of an operation lie, and what does it take? A 16 × 16 array, its rows cut over d.
+# How is the result of an operation laid out, and what does it take? A 16 × 16 array, its rows cut over d.
 
 OPERATIONS = {
     "v.T": lambda v: v.T,
@@ -221,7 +222,7 @@ def _takes(operation: str) -> str:
     return _moved(communication(OPERATIONS[operation], _laid((16, 16), P("d"), LINE)))
 
 
-predict_moves = Exercise("predict_moves", points=4, reference=_takes, form="table")
+predict_moves = Exercise("predict_moves", points=4, reference=_takes, form="table", options=COLLECTIVES)
 predict_moves.rows([o for o in OPERATIONS if o not in ("v[0]", "v.reshape(-1)")], LINE, argument="operation")
 
 
@@ -342,7 +343,7 @@ contract.rows(CONTRACT, WIDE, argument="asked")
 
 @contract.mistake
 def kept_its_own_part(asked):
-    """That is the sum over the three rows a device holds itself. The other three lie on the devices with the
+    """That is the sum over the three rows a device holds itself. The other three are on the devices with the
     same y: who adds them?"""
     return _at(asked, {"device 0": [24.0, 27.0], "device 4": [96.0, 99.0]})
 
@@ -364,7 +365,7 @@ def whole_on_every_device(asked):
 
 @contract.mistake
 def neighbours_hold_the_same(asked):
-    """Devices 0 and 1 differ along y, and the columns are cut over y: they hold different columns. Copies lie
+    """Devices 0 and 1 differ along y, and the columns are cut over y: they hold different columns. Copies are
     on devices that differ only along the axis over which nothing is cut any more. What is the number of the
     device one step along x?"""
     return _at(asked, {"device 4": [144.0, 150.0]})
@@ -372,7 +373,7 @@ def neighbours_hold_the_same(asked):
 
 @contract.mistake
 def summed_over_the_wrong_axis(asked):
-    """Rows are cut over x, columns over y, and `sum(0)` adds up rows. Over which axis lie the parts of one
+    """Rows are cut over x, columns over y, and `sum(0)` adds up rows. Over which axis are the parts of one
     sum?"""
     return _at(asked, {"over": "y", "layout": P("x")})
 
@@ -416,7 +417,7 @@ def _costs(change: str) -> str:
     return _moved(communication(lambda v: lax.with_sharding_constraint(v + 1, wanted), _laid((16, 32), before)))
 
 
-constraint_moves = Exercise("constraint_moves", points=4, reference=_costs, form="table")
+constraint_moves = Exercise("constraint_moves", points=4, reference=_costs, form="table", options=COLLECTIVES)
 constraint_moves.rows(CHANGES, GRID, argument="change")
 
 
@@ -513,7 +514,7 @@ error_or_not.rows(ATTEMPTS, GRID, argument="attempt")
 
 @error_or_not.mistake
 def names_alone_are_enough(attempt):
-    """P("y", "x") names two axes, but of which mesh? `jit` does not look at where the argument lies to find
+    """P("y", "x") names two axes, but of which mesh? `jit` does not look at where the argument is to find
     out. A NamedSharding says it; so does a mesh that is set for the time being."""
     return _at(attempt, {"a constraint with a bare P, no mesh set": "runs"})
 
@@ -541,14 +542,14 @@ def uneven_is_padded(attempt):
 
 @error_or_not.mistake
 def jit_moves_what_is_committed(attempt):
-    """The argument was put where it lies on purpose: it is committed. `in_shardings` that say otherwise
+    """The argument was put where it is on purpose: it is committed. `in_shardings` that say otherwise
     contradict you, and JAX does not choose between the two."""
     return _at(attempt, {"in_shardings unlike a committed argument's": "runs"})
 
 
 @error_or_not.mistake
 def numpy_is_committed_too(attempt):
-    """A NumPy array lies on no device yet, so there is nothing to contradict: `jit` puts it where
+    """A NumPy array is on no device yet, so there is nothing to contradict: `jit` puts it where
     `in_shardings` say."""
     return _at(attempt, {"in_shardings for a NumPy argument": "an error"})
 

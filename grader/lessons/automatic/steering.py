@@ -17,7 +17,7 @@ from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import OnDevices, OnMesh
+from grader.arrays.described import BETWEEN_DEVICES, OnDevices, OnMesh
 from grader.exercises import Array, BytesSent, Case, Exercise, Flops, Move, Moves
 from grader.lessons.shared import FLOAT, bytes_sent
 from grader.programs.structure import ring_bytes
@@ -87,7 +87,7 @@ def put_on_reordered_devices(v, *, mesh):
 
 @constrain.mistake
 def constrained_what_is_not_returned(v, *, mesh):
-    """The result lies as v lay. A constraint changes no array in place: it *returns* the array that is
+    """The result is laid out as v was. A constraint changes no array in place: it *returns* the array that is
     constrained. Was that one returned? Or was it a `device_put`? Inside `jit`, to the same devices, that leaves
     the layout to the compiler."""
     result = v + 1
@@ -137,7 +137,7 @@ def _(draw):
 
 @constrain_whole.mistake
 def left_as_it_lies(v, *, mesh):
-    """The result lies as v does. Either nobody asked for anything else, or a `device_put` did, which inside
+    """The result is laid out as v is. Either nobody asked for anything else, or a `device_put` did, which inside
     `jit` leaves the layout to the compiler; "whole" does not mean on one device anyway. Which spec says "whole
     on every device", and which function says it inside `jit`?"""
     return v + 1
@@ -161,7 +161,7 @@ def constrained_a_bare_empty_spec(v, *, mesh):
     return lax.with_sharding_constraint(v + 1, P())
 
 
-# Two matmuls, x cut by rows, the weights whole: one constraint on what lies between divides the work.
+# Two matmuls, x cut by rows, the weights whole: one constraint on what is between divides the work.
 
 steer = Exercise("steer", points=5, by_compiler=True, reference=lambda x, w1, w2: np.maximum(x @ w1, 0) @ w2)
 
@@ -226,14 +226,14 @@ def hidden_made_whole(x, w1, w2, *, mesh):
 
 @steer.mistake
 def cut_the_wrong_way_round(x, w1, w2, *, mesh):
-    """The rows of the hidden layer were asked for over `model`, its columns over `data`. The rows of x lie over
+    """The rows of the hidden layer were asked for over `model`, its columns over `data`. The rows of x are cut over
     `data`: all of them have to move first. Which entry of the spec stands for the rows?"""
     return _constrained(_steered(x, w1, w2, mesh, "model", "data"), mesh, "data")
 
 
 @steer.mistake
 def asked_for_too_little(x, w1, w2, *, mesh):
-    """The work is divided, but the result came out cut over `model` too. It was to lie as P("data"): every
+    """The work is divided, but the result came out cut over `model` too. It was to be laid out as P("data"): every
     device along `model` holds its rows whole."""
     return _constrained(_steered(x, w1, w2, mesh, "data", "model"), mesh, "data", "model")
 
@@ -244,7 +244,7 @@ divide_layer = Exercise(
     "divide_layer",
     points=4,
     by_compiler=True,
-    reference=lambda x, weights, bias: 1 / (1 + np.exp(-(x @ weights + bias))),
+    reference=lambda x, weights, bias: jax.nn.sigmoid(x @ weights + bias),
 )
 
 
@@ -269,7 +269,7 @@ def _(draw):
 @divide_layer.mistake
 def divided_nothing(x, weights, bias, *, mesh):
     """All arguments are whole on every device, so every device computes the whole layer, and a constraint on
-    the result does not change that: P() is how it lies anyway. Along which dimension of x and of the weights
+    the result does not change that: P() is how it is laid out anyway. Along which dimension of x and of the weights
     does the sum run? *They* can be cut there."""
     return jax.nn.sigmoid(x @ weights + bias)
 
@@ -277,7 +277,7 @@ def divided_nothing(x, weights, bias, *, mesh):
 @divide_layer.mistake
 def constrained_x_only(x, weights, bias, *, mesh):
     """Only x is cut. The weights are whole on every device, so the compiler has a choice: to cut them too, or
-    to gather x again. It gathered. Leave it no choice: how should *both* operands lie?"""
+    to gather x again. It gathered. Leave it no choice: how should *both* operands be laid out?"""
     return jax.nn.sigmoid(_constrained(x, mesh, "x") @ weights + bias)
 
 
@@ -320,7 +320,7 @@ def _cut_by_columns(rows, columns, axis, mesh):
     return _made(rows, columns, NamedSharding(mesh, P(None, axis)))
 
 
-init_sharded = Exercise("init_sharded", points=4, reference=_cut_by_columns, form="function")
+init_sharded = Exercise("init_sharded", points=4, reference=_cut_by_columns, form="function", barred=BETWEEN_DEVICES)
 
 
 @init_sharded.cases
@@ -332,16 +332,25 @@ def _(draw):
 
 @init_sharded.mistake
 def made_whole_then_cut(rows, columns, axis, mesh):
-    """The array lies as it should, but the bytes are those of all of it. Either one device made it whole before
-    it was cut, or the number is that of the global shape, as `nbytes` is. Which program makes it, and what does
+    """The array is laid out as it should be, but the bytes are those of all of it. Either one device made it whole
+    before it was cut, or the number is that of the global shape, as `nbytes` is. Which program makes it, and what does
     *that* program's memory_analysis say?"""
     whole, size = _made(rows, columns, None)
     return jax.device_put(whole, NamedSharding(mesh, P(None, axis))), size
 
 
 @init_sharded.mistake
+def made_whole_and_sent(rows, columns, axis, mesh):
+    """It was made whole, and then cut and sent: for a moment one device held all of it. A weight that does not fit on
+    one device cannot be made this way. Let the program that makes it lay it out, too: which argument of `jax.jit`
+    says where a result belongs?"""
+    _, size = _cut_by_columns(rows, columns, axis, mesh)
+    return jax.device_put(_made(rows, columns, None)[0], NamedSharding(mesh, P(None, axis))), size
+
+
+@init_sharded.mistake
 def left_where_it_was_made(rows, columns, axis, mesh):
-    """The weights lie on one device. Nothing in this program says where its result belongs: no argument is laid
+    """The weights are on one device. Nothing in this program says where its result belongs: no argument is laid
     out that the compiler could follow. What can you tell `jax.jit` about the result?"""
     return _made(rows, columns, None)
 
@@ -425,14 +434,14 @@ def _(draw):
 
 @same_everywhere.mistake
 def compared_global_values(a, b):
-    """Only the values were compared, and `np.asarray` reads one copy of each block. How the arrays lie does not
-    enter, and a copy that has gone wrong on another device is never looked at."""
+    """Only the values were compared, and `np.asarray` reads one copy of each block. How the arrays are laid out does
+    not enter, and a copy that has gone wrong on another device is never looked at."""
     return bool(np.array_equal(a, b))
 
 
 @same_everywhere.mistake
 def compared_shardings_by_equality(a, b):
-    """Values and shardings were compared, the shardings with `==`. P("x") and P("x", None) lie alike and are
+    """Values and shardings were compared, the shardings with `==`. P("x") and P("x", None) are laid out alike and are
     not equal. Which method of a sharding asks whether two of them put the same parts on the same devices?"""
     return bool(
         a.shape == b.shape
@@ -462,7 +471,7 @@ def compared_device_by_device(a, b):
 
 @same_everywhere.mistake
 def forgot_the_layout(a, b):
-    """All values and all copies were compared, but these two do not lie alike: some device holds another part
+    """All values and all copies were compared, but these two are not laid out alike: some device holds another part
     of the array."""
     return bool(np.array_equal(a, b) and _copies_agree(a) and _copies_agree(b))
 

@@ -36,7 +36,7 @@ def _values(tree: Any) -> Any:
 
 
 def _due(state, batches, mesh):
-    """What is due: one device takes what lies on eight from there."""
+    """What is due: one device takes what is on eight from there."""
     return _told(_losses(state, batches))
 
 
@@ -134,16 +134,17 @@ def both_states_kept(state, batches, mesh):
 
 @curve.mistake
 def compiled_anew_at_step_two(state, batches, mesh):
-    """The curve is right, but more than one program was compiled. Either the new state lies otherwise than the first
-    one did, so that the second step met arguments of another layout; or the step was jitted anew in every turn. On a
-    large model each compilation takes minutes. How do you say where results are to lie, and where does `jit` stand?"""
+    """The curve is right, but more than one program was compiled. Either the new state is laid out otherwise than
+    the first one was, so that the second step met arguments of another layout; or the step was jitted anew in every
+    turn. On a large model each compilation takes minutes. How do you say where results are to be, and where does
+    `jit` stand?"""
     return _told(_losses(state, batches), programs=2)
 
 
 @curve.mistake
 def kept_and_compiled_anew(state, batches, mesh):
-    """The curve is right, but the second step was compiled anew, and the first state is still there: the new one lies
-    otherwise, and cannot take its memory. A state comes out as it went in; how do you say so?"""
+    """The curve is right, but the second step was compiled anew, and the first state is still there: the new one is
+    laid out otherwise, and cannot take its memory. A state comes out as it went in; how do you say so?"""
     return _told(_losses(state, batches), programs=2, left=1)
 
 

@@ -8,8 +8,8 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Case, Exercise
-from grader.lessons.capstone.lives import TINY, lines_of, same_losses
-from grader.lessons.capstone.model import initial, one_step, started
+from grader.lessons.capstone.lives import TINY, compiled_step, lines_of, same_losses
+from grader.lessons.capstone.model import initial, started
 from grader.lessons.capstone.text import batch_at
 
 PROCESSES, DEVICES, ROWS, STEPS = 4, 2, 8, 4
@@ -17,7 +17,7 @@ PROCESSES, DEVICES, ROWS, STEPS = 4, 2, 8, 4
 
 def _alone(process_id, num_processes, *, seed, sizes, lines, rows, steps):
     """The same on one device, with all rows."""
-    state, losses, step = started(initial(jax.random.key(seed), sizes)), [], jax.jit(one_step)
+    state, losses, step = started(initial(jax.random.key(seed), sizes)), [], compiled_step()
     for position in range(steps):
         state, loss = step(state, *batch_at(position, seed, rows, 1, lines))
         losses.append(float(loss))
@@ -52,7 +52,7 @@ def _losses(mesh, params, seed, batches):
     curve is the same, and fewer bytes are sent."""
     whole, rows = NamedSharding(mesh, P()), NamedSharding(mesh, P(None, "data"))
     state = jax.tree.map(lambda a: jax.make_array_from_process_local_data(whole, np.asarray(a)), started(params))
-    step, losses = jax.jit(one_step, out_shardings=whole), []
+    step, losses = compiled_step(out_shardings=whole), []
     for batch in batches:
         state, loss = step(state, *(jax.make_array_from_process_local_data(rows, part) for part in batch))
         losses.append(float(loss))
@@ -68,7 +68,7 @@ def _own(batch, process_id, num_processes):
 def each_alone(process_id, num_processes, *, seed, sizes, lines, rows, steps):
     """Each process trains on its own quarter of the rows, and never hears of the others: four models, four curves.
     Either no process joined, or the arrays do not span the devices of all."""
-    state, losses, step = started(initial(jax.random.key(seed), sizes)), [], jax.jit(one_step)
+    state, losses, step = started(initial(jax.random.key(seed), sizes)), [], compiled_step()
     for position in range(steps):
         batch = _own(batch_at(position, seed, rows, 1, lines), process_id, num_processes)
         state, loss = step(state, *batch)

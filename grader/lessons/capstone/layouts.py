@@ -1,4 +1,4 @@
-"""§ 1: where everything lies, from the names of its dimensions, and what that comes to on each device."""
+"""§ 1: where everything is, from the names of its dimensions, and what that comes to on each device."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def width_over_both_axes(axes, lengths, mesh):
 
 @specs.mistake
 def axes_exchanged(axes, lengths, mesh):
-    """`data` and `model` are exchanged: heads, hidden units and words would lie along `data`, where the devices have
+    """`data` and `model` are exchanged: heads, hidden units and words would be along `data`, where the devices have
     other examples. Along which axis do devices work on the same examples?"""
     rules = {dim: {"data": "model", "model": "data"}[axis] for dim, axis in RULES.items()}
     specs = {name: P() if name.endswith("norm") else P(*map(rules.get, dims)) for name, dims in axes.items()}

@@ -1,6 +1,6 @@
 """The transformer on one device, in plain JAX, and one step of its training: what every gate is held against.
 
-Parameters are a dict of float32 arrays, whose dimensions `AXES` names; those of all layers lie one behind the other,
+Parameters are a dict of float32 arrays, whose dimensions `AXES` names; those of all layers are one behind the other,
 along "layers". Lengths: V vocabulary, D width, N heads, K kv_heads (K divides N), H head, F hidden.
 Tokens and targets are int32 [B, T]; a target below 0 is padding and counts nowhere.
 """

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Exercise
+from grader.exercises import BytesSent, Case, Exercise, Without
 from grader.lessons.capstone.drawn import (
     AXIS_NAMES,
     MESHES,
@@ -35,6 +35,8 @@ from grader.lessons.capstone.sharded import (
 )
 from grader.lessons.shared import device_map
 
+X_IN_PARTS = Without("all_reduce", "model", "every device along `model` has the whole of x after this")
+
 forward = Exercise(
     "forward",
     points=6,
@@ -54,7 +56,7 @@ def _(draw):
         {"params": params_drawn(draw, sizes), "tokens": batch_drawn(draw, sizes)["tokens"]},
         mesh,
         LOGITS,
-        limits=[BytesSent(sent)],
+        limits=[BytesSent(sent), X_IN_PARTS],
         roundings=roundings(sizes),
     )
 
@@ -128,9 +130,24 @@ def every_device_has_every_word(params, tokens, *, mesh):
 
 @forward.mistake
 def width_left_in_shares(params, tokens, *, mesh):
-    """The matrices are cut in their width over `data`, and were used as they lie: their shapes do not fit to x, which
-    has its whole width. What does FSDP do right before a matrix is used?"""
+    """The matrices are cut in their width over `data`, and were used as they are laid out: their shapes do not fit to
+    x, which has its whole width. What does FSDP do right before a matrix is used?"""
     return _forward(params, tokens, mesh, width=lambda name, leaf: leaf)
+
+
+@forward.mistake
+def x_kept_whole(params, tokens, *, mesh):
+    """The logits are right, and so are the bytes: an all_reduce is a reduce_scatter and an all_gather. But between the
+    layers every device along `model` now keeps the whole sequence of x, norms all of it, and adds all of it: the same
+    work and the same memory on each. Where is the first half of that all_reduce enough, and when is the second due?"""
+    return _forward(
+        params,
+        tokens,
+        mesh,
+        gathered=lambda x: x,
+        scattered=lambda x: lax.psum(x, "model"),
+        positions=lambda x: jnp.arange(x.shape[1]),
+    )
 
 
 @forward.mistake

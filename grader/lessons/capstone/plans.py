@@ -6,7 +6,9 @@ roofline knows no kernel that is slower than the peak, so that a real run stays 
 
 from __future__ import annotations
 
+from grader.chips.compiling import NoCompiler
 from grader.exercises import Case, Exercise
+from grader.lessons.capstone.pods import fit
 
 # Meta's model cards; `length` is the tokens of a sequence.
 LLAMA_3 = {
@@ -29,6 +31,8 @@ MACHINES = {
     "H100": {"peak": 9.9e14, "memory": 80e9, "dollars": 3.0, "model": 4.5e11, "data": [4e11, 2e11, 1e11, 5e10]},
 }
 REMAT = "none", "mlp", "full"
+PLAN = "data", "model", "rows", "micro", "remat"
+PODS = (("v5e", 256, "v5e:16x16"),)  # machines, and so many of them, that a compiler is asked about
 MARGIN = 0.9  # of the memory, for what nobody counts: fragments, a collective's buffers
 
 
@@ -116,9 +120,20 @@ def good_plan(one, other, *, model, machine, devices, sequences):
             and model["kv_heads"] % one["model"] == 0
             and held(model, one) <= MARGIN * machine["memory"]
             and mfu(model, machine, one) >= 0.9 * other["mfu"]
+            and _is_taken_by_its_compiler(model, machine, one)
         )
     except (TypeError, LookupError):
         return False
+
+
+def _is_taken_by_its_compiler(model, machine, one):
+    """Whether the compiler of the plan's pod takes it, where there is such a pod, and the compiler can be asked."""
+    asked = machine, one["data"] * one["model"]
+    pod = next((pod for kind, devices, pod in PODS if asked == (MACHINES[kind], devices)), "")
+    try:
+        return not pod or not fit(model, {name: one[name] for name in PLAN}, pod).refusal
+    except NoCompiler:
+        return True
 
 
 plan = Exercise("plan", points=6, form="function", reference=_reference, same=good_plan)

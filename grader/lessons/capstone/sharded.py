@@ -136,9 +136,8 @@ def local_step(state, tokens, targets):
 def sharded_step(mesh: Mesh):
     """`one_step` of the model, for a state and microbatches on this mesh, compiled; the state is given away.
 
-    Said of the new state is that it lies as the old one. shard_map spells some layouts otherwise, without a last None,
-    and the second step would then be compiled anew.
-    """
+    Said of the new state is that it is laid out as the old one. shard_map spells some layouts otherwise, without a last
+    None, and the second step would then be compiled anew."""
     rows = P(None, "data")
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(STATE, rows, rows), out_specs=(STATE, P()))
     lies = jax.tree.map(lambda spec: NamedSharding(mesh, spec), (STATE, P()))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Exercise
+from grader.exercises import BytesSent, Case, Exercise, InPlace
 from grader.lessons.capstone.drawn import (
     AXIS_NAMES,
     batch_drawn,
@@ -17,7 +17,7 @@ from grader.lessons.capstone.drawn import (
     state_drawn,
 )
 from grader.lessons.capstone.model import DECAY, LIMIT, NORMS, RATE, WARMUP, adamw, clipped, one_step
-from grader.lessons.capstone.sharded import STATE, accumulated, local_loss, squares
+from grader.lessons.capstone.sharded import STATE, accumulated, local_loss, local_step, squares
 from grader.lessons.capstone.slopes import backward_sent
 from grader.lessons.shared import device_map
 
@@ -38,18 +38,23 @@ step = Exercise(
 def _(draw):
     mesh = draw.mesh(*AXIS_NAMES)
     sizes = sizes_drawn(draw, mesh)
+    state = state_drawn(draw, sizes)
     return Case(
-        {"state": state_drawn(draw, sizes), **batch_drawn(draw, sizes, MICRO)},
+        {"state": state, **batch_drawn(draw, sizes, MICRO)},
         mesh,
         (STATE, P()),
-        limits=[BytesSent(MICRO * backward_sent(sizes, mesh) + scalars_summed(8 * MICRO + 16))],
+        limits=[
+            BytesSent(MICRO * backward_sent(sizes, mesh) + scalars_summed(8 * MICRO + 16)),
+            InPlace(tuple(str(leaf.value.dtype) for leaf in jax.tree.leaves(state))),
+        ],
         roundings=300,  # k roundings of either sign come to about √k of them; a step hardly moves the parameters
     )
 
 
-def _step(state, tokens, targets, mesh, body, check_vma=True, out=STATE):
+def _step(state, tokens, targets, mesh, body, check_vma=True, out=STATE, donated=(0,)):
     ins = STATE, MICROBATCHES, MICROBATCHES
-    return device_map(body, mesh, ins, (out, P()), check_vma)(state, tokens, targets)
+    mapped = device_map(body, mesh, ins, (out, P()), check_vma)
+    return jax.jit(mapped, donate_argnums=donated)(state, tokens, targets)
 
 
 def _with_norm(norm):
@@ -162,8 +167,8 @@ def counted_from_the_step_before(state, tokens, targets, *, mesh):
 @step.mistake
 def moments_of_norm_scales_cut(state, tokens, targets, *, mesh):
     """The values are right, but the moments of the norm scales come out cut over `model`, and came in whole. The new
-    state then lies otherwise than the old one: its memory cannot be used again, and the second step is compiled anew. A
-    state comes out as it went in."""
+    state then is laid out otherwise than the old one: its memory cannot be used again, and the second step is compiled
+    anew. A state comes out as it went in."""
     cut = {**STATE["mean"], "norm": P("model")}
 
     def body(state, tokens, targets):
@@ -175,3 +180,24 @@ def moments_of_norm_scales_cut(state, tokens, targets, *, mesh):
         return {**new, "mean": {**new["mean"], "norm": own}}, value
 
     return _step(state, tokens, targets, mesh, body, True, {**STATE, "mean": cut})
+
+
+@step.mistake
+def second_state_kept(state, tokens, targets, *, mesh):
+    """The new state is right, and the old one stays beside it: twice the parameters, twice the moments, for arrays that
+    nobody will read again. Which argument of `jax.jit` says that an input may be written over? (A jit further out, in
+    the training loop, would do as well; who calls this step alone has only what is written here.)"""
+    return _step(state, tokens, targets, mesh, local_step, donated=())
+
+
+@step.mistake
+def count_comes_out_otherwise(state, tokens, targets, *, mesh):
+    """The numbers are right, and `count` went in as a whole number and comes out as a float. So the second step is
+    given other types than the first, and JAX compiles another program for it, which takes minutes for a large model. A
+    state comes out as it went in: shapes, layouts, and dtypes. Where did a number with a point come in?"""
+
+    def body(state, tokens, targets):
+        new, value = local_step(state, tokens, targets)
+        return {**new, "count": new["count"].astype(jnp.float32)}, value
+
+    return _step(state, tokens, targets, mesh, body)

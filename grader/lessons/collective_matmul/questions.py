@@ -108,10 +108,6 @@ def _up(block):
     return lax.ppermute(block, "x", [(k, (k + 1) % FOUR) for k in range(FOUR)])
 
 
-def _down(block):
-    return lax.ppermute(block, "x", [(k, (k - 1) % FOUR) for k in range(FOUR)])
-
-
 def _fitting(a, b, step):
     """The columns of A that fit the block of B which is at hand after so many transfers."""
     start = (lax.axis_index("x") - step) % FOUR * b.shape[0]
@@ -164,27 +160,6 @@ def first_one_then_the_rest(a, b):
     return total + jnp.concatenate(columns, axis=1) @ jnp.concatenate(blocks)
 
 
-def sums_travel(a, b):
-    height = a.shape[0] // 4
-
-    def part(step):
-        start = (lax.axis_index("x") + 1 + step) % FOUR * height
-        return lax.dynamic_slice_in_dim(a, start, height) @ b
-
-    total = part(0)
-    for step in range(1, 4):
-        total = _down(total) + part(step)
-    return total
-
-
-def parts_of_one_product(a, b):
-    parts = (a @ b).reshape(4, -1, b.shape[1])
-    total = parts[(lax.axis_index("x") + 1) % FOUR]
-    for step in range(1, 4):
-        total = _down(total) + parts[(lax.axis_index("x") + 1 + step) % FOUR]
-    return total
-
-
 PROGRAMS: Mapping[str, Callable[..., jax.Array]] = {
     body.__name__: body
     for body in (
@@ -194,20 +169,16 @@ PROGRAMS: Mapping[str, Callable[..., jax.Array]] = {
         send_and_multiply,
         send_and_multiply_in_a_loop,
         first_one_then_the_rest,
-        sums_travel,
-        parts_of_one_product,
     )
 }
-SUMS = (sums_travel, parts_of_one_product)
 SIZE = 16  # rows and columns of A and of B
 
 
 def overlap(body: Callable[..., jax.Array]) -> str:
     """How many of a program's transfers have a whole block's product of their own beside them: all, some or none."""
     mesh = make_mesh({"x": FOUR})
-    specs = (P(None, "x") if body in SUMS else P("x", None)), P("x", None)
-    mapped = jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P("x", None), check_vma=False)
-    found = structure(trace(mapped, *(aval((SIZE, SIZE), jnp.float32, spec, mesh) for spec in specs)))
+    mapped = jax.shard_map(body, mesh=mesh, in_specs=P("x", None), out_specs=P("x", None), check_vma=False)
+    found = structure(trace(mapped, *[aval((SIZE, SIZE), jnp.float32, P("x", None), mesh)] * 2))
     product = 2 * SIZE**3 // FOUR**2
     shares = [collective.meanwhile for collective in found.collectives]
     return "all" if min(shares) >= product else "some" if any(shares) else "none"
@@ -238,30 +209,30 @@ def believed_the_big_collective(program):
 
 @does_it_overlap.mistake
 def took_a_ring_for_overlap(program):
-    """Neighbour by neighbour is not enough. Which product of this program could begin before the last block has come,
-    or after the first has left?"""
-    return "all" if program in ("ring_then_multiply", "parts_of_one_product") else None
+    """Neighbour by neighbour is not enough. Which product of this program could begin before the last block has
+    come?"""
+    return {"ring_then_multiply": "all"}.get(program)
 
 
 @does_it_overlap.mistake
 def saw_pieces_of_one_product(program):
-    """There is only one product here, and it waits for every transfer, or every transfer for it. It cannot run in
-    pieces: only what the program writes as separate products can."""
-    return "some" if program in ("ring_then_multiply", "parts_of_one_product") else None
+    """There is only one product here, and it waits for every transfer. It cannot run in pieces: only what the program
+    writes as separate products can."""
+    return {"ring_then_multiply": "some"}.get(program)
 
 
 @does_it_overlap.mistake
 def read_the_lines_as_an_order(program):
     """Lines are not an order in time: only what needs a result waits for it. Does the next transfer need this step's
     product?"""
-    return "none" if program in ("multiply_and_send", "send_and_multiply", "sums_travel") else None
+    return "none" if program in ("multiply_and_send", "send_and_multiply") else None
 
 
 @does_it_overlap.mistake
 def missed_some_products(program):
     """There are three transfers and four products. Draw an arrow to each from what it needs: one product is left for
     every transfer."""
-    return "some" if program in ("multiply_and_send", "send_and_multiply", "sums_travel") else None
+    return "some" if program in ("multiply_and_send", "send_and_multiply") else None
 
 
 @does_it_overlap.mistake

@@ -16,7 +16,12 @@ from grader.programs.buffers import COLLECTIVES, after, named, over, puzzle
 
 
 def _alike(one, other, **_):
-    return len(one) == len(other) and all(map(close, one, other))
+    return len(one) == len(other) and all(map(_same_block, one, other))
+
+
+def _same_block(one, other):
+    """Whether two blocks hold the same; a wrong answer may have none."""
+    return one is other if one is None or other is None else close(one, other)
 
 
 @functools.cache
@@ -53,6 +58,11 @@ psum_ref = Exercise(
 )
 
 
+@psum_ref.by_formula
+def _added_up(blocks):
+    return [np.sum(blocks, axis=0)] * len(blocks)
+
+
 @psum_ref.cases
 def _(draw):
     for n, shape in ((4, (3,)), (3, (2, 5))):
@@ -79,6 +89,13 @@ def returned_one_block(blocks):
     return sum(blocks)
 
 
+@psum_ref.mistake
+def running_sums(blocks):
+    """Device k has the sum of the blocks up to its own: a running sum. Does only the last device get what all of them
+    need?"""
+    return list(np.cumsum(blocks, axis=0))
+
+
 all_gather_ref = Exercise(
     "all_gather_ref",
     points=1,
@@ -86,6 +103,12 @@ all_gather_ref = Exercise(
     same=_alike,
     reference=lambda blocks, axis, tiled: _really(_gather(axis, tiled), blocks),
 )
+
+
+@all_gather_ref.by_formula
+def _put_together(blocks, axis, tiled):
+    together = np.concatenate(blocks, axis) if tiled else np.stack(blocks, axis)
+    return [together] * len(blocks)
 
 
 @all_gather_ref.cases
@@ -135,6 +158,11 @@ psum_scatter_ref = Exercise(
 )
 
 
+@psum_scatter_ref.by_formula
+def _dealt_out(blocks, scatter_dimension):
+    return np.split(sum(blocks), len(blocks), scatter_dimension)
+
+
 @psum_scatter_ref.cases
 def _(draw):
     for n, shape, dimension in ((4, (4,), 0), (4, (8, 3), 0), (3, (2, 6), 1)):
@@ -166,6 +194,12 @@ def scattered_backwards(blocks, scatter_dimension):
     return np.array_split(sum(blocks), len(blocks), scatter_dimension)[::-1]
 
 
+@psum_scatter_ref.mistake
+def first_part_for_everybody(blocks, scatter_dimension):
+    """Every device has the first part of the sum, and the others are lost. Which part belongs to device k?"""
+    return [_dealt_out(blocks, scatter_dimension)[0]] * len(blocks)
+
+
 all_to_all_ref = Exercise(
     "all_to_all_ref",
     points=2,
@@ -173,6 +207,12 @@ all_to_all_ref = Exercise(
     same=_alike,
     reference=lambda blocks, split_axis, concat_axis: _really(_exchange(split_axis, concat_axis), blocks),
 )
+
+
+@all_to_all_ref.by_formula
+def _exchanged(blocks, split_axis, concat_axis):
+    pieces = [np.split(block, len(blocks), split_axis) for block in blocks]
+    return [np.concatenate(received, concat_axis) for received in zip(*pieces, strict=True)]
 
 
 @all_to_all_ref.cases
@@ -213,6 +253,14 @@ def joined_its_own_pieces(blocks, split_axis, concat_axis):
     return [np.concatenate(np.split(b, len(blocks), split_axis), concat_axis) for b in blocks]
 
 
+@all_to_all_ref.mistake
+def added_the_pieces(blocks, split_axis, concat_axis):
+    """The pieces were dealt out rightly, and then added up. An all_to_all computes nothing: what arrives is put side by
+    side."""
+    pieces = [np.split(block, len(blocks), split_axis) for block in blocks]
+    return [sum(received) for received in zip(*pieces, strict=True)]
+
+
 ppermute_ref = Exercise(
     "ppermute_ref",
     points=1,
@@ -220,6 +268,14 @@ ppermute_ref = Exercise(
     same=_alike,
     reference=lambda blocks, perm: _really(_permute(tuple(map(tuple, perm))), blocks),
 )
+
+
+@ppermute_ref.by_formula
+def _sent_on(blocks, perm):
+    held = [np.zeros_like(block) for block in blocks]
+    for source, destination in perm:
+        held[destination] = blocks[source]
+    return held
 
 
 @ppermute_ref.cases
@@ -252,6 +308,31 @@ def overwrote_while_sending(blocks, perm):
         held[to] = held[by]
     reached = {to for _, to in perm}
     return [block if k in reached else np.zeros_like(block) for k, block in enumerate(held)]
+
+
+@ppermute_ref.mistake
+def nothing_where_nobody_sends(blocks, perm):
+    """A device to which nobody sends has `None`. On devices there is always an array: of what shape, and with what in
+    it?"""
+    sent = {destination: blocks[source] for source, destination in perm}
+    return [sent.get(device) for device in range(len(blocks))]
+
+
+@ppermute_ref.mistake
+def added_what_came(blocks, perm):
+    """What arrives was added to the block that was there. A ppermute adds nothing: what does a device hold
+    afterwards?"""
+    held = [np.array(block) for block in blocks]
+    for source, destination in perm:
+        held[destination] = held[destination] + blocks[source]
+    return held
+
+
+@ppermute_ref.mistake
+def always_to_the_next(blocks, perm):
+    """Every block went to the next device, and the last one's to the first, whatever `perm` says. Who sends to whom in
+    the pairs, and does everybody send?"""
+    return [*blocks[-1:], *blocks[:-1]]
 
 
 # A classifier: blocks before and after, fresh each time; which collective was it?

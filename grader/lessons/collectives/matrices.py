@@ -87,8 +87,8 @@ def padded_and_summed(a, *, mesh):
 
 @gather_columns.mistake
 def gathered_by_in_specs(a, *, mesh):
-    """in_specs say that A comes whole, but it does not lie that way: the compiler quietly gathers it before your
-    function begins. Describe A as it lies, and write the gather yourself."""
+    """in_specs say that A comes whole, but it is not laid out that way: the compiler quietly gathers it before your
+    function begins. Describe A as it is laid out, and write the gather yourself."""
     return device_map(lambda a: a, mesh, P(), P())(a)
 
 
@@ -248,8 +248,8 @@ def only_said_columns(x, *, mesh):
 
 @reshard_rows_to_cols.mistake
 def exchanged_by_in_specs(x, *, mesh):
-    """in_specs say that x comes cut by columns, but it lies cut by rows: the compiler quietly exchanges the pieces
-    before your function begins. Describe x as it lies, and write the exchange yourself."""
+    """in_specs say that x comes cut by columns, but it is cut by rows: the compiler quietly exchanges the pieces
+    before your function begins. Describe x as it is laid out, and write the exchange yourself."""
     return device_map(lambda x: x, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -268,8 +268,8 @@ def _(draw):
 
 @distributed_transpose.mistake
 def turned_in_place(x, *, mesh):
-    """The values are right, and nothing was sent: rows of x are columns of its transpose, so the result lies cut
-    by columns. Here it is wanted cut by rows. What remains to be done is the exercise before this one."""
+    """The values are right, and nothing was sent: rows of x are columns of its transpose, so the result is
+    cut by columns. Here it is wanted cut by rows. What remains to be done is the exercise before this one."""
     return device_map(lambda x: x.T, mesh, ROWS, COLUMNS)(x)
 
 

@@ -1,4 +1,4 @@
-"""§ 12–13: numbers about the whole, made from parts of it: where the largest lies, softmax, means."""
+"""§ 12–13: numbers about the whole, made from parts of it: where the largest is, softmax, means."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _(draw):
 
 
 def _candidates(v, place):
-    """`place` where the largest entry of all lies, and more than any place elsewhere."""
+    """`place` where the largest entry of all is, and more than any place elsewhere."""
     largest = lax.pmax(v.max(), "x")
     return jnp.where(v == largest, place, np.iinfo(np.int32).max)
 
@@ -52,7 +52,7 @@ def only_its_own_argmax(v, *, mesh, check_vma=False):
 @global_argmax.mistake
 def largest_local_argmax(v, *, mesh):
     """You took the largest of the local *places*. A place says nothing about how large the entry there is: first
-    compare values, then ask where the winner lies."""
+    compare values, then ask where the winner is."""
     return device_map(lambda v: lax.pmax(jnp.argmax(v), "x"), mesh, VECTOR, P())(v)
 
 
@@ -448,7 +448,7 @@ def own_statistics(x, *, mesh):
 @sharded_layernorm.mistake
 def averaged_the_variances(x, *, mesh):
     """The mean is that of all features, but the variance is the average of the devices' own variances, each around
-    its *own* mean. How far the devices' means lie apart is lost. Around which mean must every device measure?"""
+    its *own* mean. How far apart the means of the devices are, is lost. Around which mean must every device measure?"""
 
     def body(x):
         mean = lax.pmean(_average(x), "x")
@@ -510,7 +510,9 @@ def gathered_the_features(x, *, mesh):
 
 MASKED = VECTOR, VECTOR
 
-masked_mean = Exercise("masked_mean", points=4, reference=lambda x, mask: x[mask].mean())
+masked_mean = Exercise(
+    "masked_mean", points=4, reference=lambda x, mask: np.where(mask, x, 0).sum() / mask.sum(dtype=np.float32)
+)
 
 
 @masked_mean.cases

@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import aval, make_mesh
 from grader.exercises import Exercise
-from grader.lessons.shared import believed
+from grader.lessons.shared import COLLECTIVES, believed
 from grader.programs.buffers import Puzzle, after, named, over, puzzle, ran
 from grader.programs.program import trace
 from grader.programs.walk import structure
@@ -74,7 +74,7 @@ def joined_along_the_other_dimension(collective):
 
 @result_shapes.mistake
 def gathered_one_axis_only(collective):
-    """That many devices lie along one axis. Over both axes all eight take part."""
+    """That many devices are along one axis. Over both axes all eight take part."""
     return (16, 6) if collective == "all_gather over (x, y), axis=0, tiled" else None
 
 
@@ -122,7 +122,19 @@ def _answer(key):
     return name if mesh is LINE else f"{name} over {axis}"
 
 
-which_collective = Exercise("which_collective", points=4, reference=_answer, form="table")
+def _as_named(name: str) -> list[str]:
+    """The ways in which the table writes a collective."""
+    details = {"all_gather": ["", " tiled"], "ppermute": [" +1", " -1"]}.get(name, [""])
+    return [f"{name}{detail}{over}" for detail in details for over in ("", " over x", " over y")]
+
+
+which_collective = Exercise(
+    "which_collective",
+    points=4,
+    reference=_answer,
+    form="table",
+    options={written: words for name, words in COLLECTIVES.items() for written in _as_named(name)},
+)
 which_collective.rows(KEYS, argument="key")
 
 
@@ -393,7 +405,21 @@ def _transposed(collective):
     return IN_JAX[sent[0].kind] if sent else "nothing"
 
 
-transposed_pair = Exercise("transposed_pair", points=2, reference=_transposed, form="table")
+BACK = {  # of what was chosen for the way back
+    "all_gather": "An all_gather on the way back gives every device the cotangents of all. Do all of them belong to "
+    "numbers that this device sent?",
+    "psum_scatter": "A psum_scatter on the way back adds up cotangents, and leaves each device a part of the sum. "
+    "Did each number come to all devices on the way forward?",
+    "psum": "A psum on the way back adds up the cotangents of all devices. On the way forward, did each number come "
+    "to all of them, in the same place?",
+    "all_to_all": "An all_to_all on the way back gives each piece to another device. On the way forward, were "
+    "pieces dealt out to all devices?",
+    "ppermute": "A ppermute on the way back sends each cotangent to a single device. On the way forward, did each "
+    "number go to one device alone?",
+    "nothing": "With nothing on the way back, each device keeps the cotangent that it has. On the way forward, did "
+    "the numbers stay where they were?",
+}
+transposed_pair = Exercise("transposed_pair", points=2, reference=_transposed, form="table", options=BACK)
 transposed_pair.rows(BACKWARDS, LINE, argument="collective")
 
 
@@ -468,7 +494,7 @@ def _chosen(situation):
     return name.split()[0]
 
 
-choose_collective = Exercise("choose_collective", points=3, reference=_chosen, form="table")
+choose_collective = Exercise("choose_collective", points=3, reference=_chosen, form="table", options=COLLECTIVES)
 choose_collective.rows(SITUATIONS, argument="situation")
 
 

@@ -43,22 +43,28 @@ def step(x, w_in, w_out, dy, *, gathers):
     return out, back(dy)
 
 
+def program_of(body, gathers, x, y, b=64, d=32, f=128):
+    """`layer`, or `step`, as a program on a mesh of x by y devices, and shapes to trace it with."""
+    mesh = make_mesh({"x": x, "y": y})
+    share = "x" if gathers else None
+    specs = P("x", None), P(share, "y"), P("y", share)
+    arrays = [
+        aval(shape, jnp.bfloat16, spec, mesh) for shape, spec in zip(((b, d), (d, f), (f, d)), specs, strict=True)
+    ]
+    ins, outs = specs, specs[0]
+    if body is step:
+        ins, outs, arrays = (*specs, specs[0]), (specs[0], specs), [*arrays, arrays[0]]
+    program = jax.shard_map(functools.partial(body, gathers=gathers), mesh=mesh, in_specs=ins, out_specs=outs)
+    return program, *arrays
+
+
 @functools.cache
 def measured(how: str, b: int, d: int, f: int, x: int, y: int) -> tuple[Cost, Cost]:
     """Forward and backward of a layer, read from its programs."""
-    mesh = make_mesh({"x": x, "y": y})
-    gathers = "FSDP" in how
-    share = "x" if gathers else None
-    specs = P("x", None), P(share, "y"), P("y", share)
-    batch, w_in, w_out = (
-        aval(shape, jnp.bfloat16, spec, mesh) for shape, spec in zip(((b, d), (d, f), (f, d)), specs, strict=True)
-    )
 
-    def cost(body, ins, outs, *args):
-        program = jax.shard_map(functools.partial(body, gathers=gathers), mesh=mesh, in_specs=ins, out_specs=outs)
-        found = structure(trace(program, *args))
+    def cost(body):
+        found = structure(trace(*program_of(body, "FSDP" in how, x, y, b, d, f)))
         return Cost(found.bytes_sent, found.dot_flops)
 
-    forward = cost(layer, specs, specs[0], batch, w_in, w_out)
-    both = cost(step, (*specs, specs[0]), (specs[0], specs), batch, w_in, w_out, batch)
+    forward, both = cost(layer), cost(step)
     return forward, Cost(both.sent - forward.sent, both.flops - forward.flops)

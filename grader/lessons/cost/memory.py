@@ -21,10 +21,10 @@ def _lies(how: str, what: str) -> P:
     """How an array of a training state is laid out over the n devices of axis d."""
     cut = {
         "data parallel": ("activations",),
-        "ZeRO-1": ("activations", "optimiser"),
-        "ZeRO-2": ("activations", "optimiser", "gradients"),
-        "ZeRO-3": ("activations", "optimiser", "gradients", "weights"),
-        "tensor parallel": ("optimiser", "gradients", "weights"),
+        "ZeRO-1": ("activations", "optimizer"),
+        "ZeRO-2": ("activations", "optimizer", "gradients"),
+        "ZeRO-3": ("activations", "optimizer", "gradients", "weights"),
+        "tensor parallel": ("optimizer", "gradients", "weights"),
     }[how]
     return P("d") if what in cut else P()
 
@@ -33,7 +33,7 @@ def _held(how, params, activations, n, *, state=(WEIGHTS, GRADIENTS, OPTIMISER),
     """Lay everything out on n devices and look what the first one holds, in bytes."""
     arrays = [
         (params, dtype, what)
-        for what, dtypes in zip(("weights", "gradients", "optimiser"), state, strict=True)
+        for what, dtypes in zip(("weights", "gradients", "optimizer"), state, strict=True)
         for dtype in dtypes
     ] + [(activations, "int8", "activations")]
     return sum(
@@ -43,6 +43,16 @@ def _held(how, params, activations, n, *, state=(WEIGHTS, GRADIENTS, OPTIMISER),
 
 
 memory_per_device = Exercise("memory_per_device", points=4, reference=_held, form="function")
+
+
+@memory_per_device.by_formula
+def _bytes_of_a_device(how, params, activations, n):
+    if how == "tensor parallel":
+        return 16 * params / n + activations
+    optimizer = 12 / n if how in ("ZeRO-1", "ZeRO-2", "ZeRO-3") else 12
+    gradients = 2 / n if how in ("ZeRO-2", "ZeRO-3") else 2
+    weights = 2 / n if how == "ZeRO-3" else 2
+    return params * (optimizer + gradients + weights) + activations / n
 
 
 @memory_per_device.cases
@@ -60,8 +70,8 @@ def _(draw):
 
 
 @memory_per_device.mistake
-def optimiser_in_bfloat16(how, params, activations, n):
-    """The optimiser's three arrays were counted in bfloat16. They are kept in float32, four bytes an entry, or
+def optimizer_in_bfloat16(how, params, activations, n):
+    """The optimizer's three arrays were counted in bfloat16. They are kept in float32, four bytes an entry, or
     small updates would be rounded away."""
     return _held(how, params, activations, n, state=(WEIGHTS, GRADIENTS, ("bfloat16",) * 3))
 
@@ -76,7 +86,7 @@ def no_master_copy(how, params, activations, n):
 @memory_per_device.mistake
 def no_gradients(how, params, activations, n):
     """Where are the gradients? They have the shape of the weights, two bytes an entry here, and are there when
-    the optimiser runs."""
+    the optimizer runs."""
     return _held(how, params, activations, n, state=(WEIGHTS, (), OPTIMISER))
 
 
@@ -100,7 +110,7 @@ def whole_batch_everywhere(how, params, activations, n):
 
 @memory_per_device.mistake
 def all_state_divided(how, params, activations, n):
-    """You divided the whole training state by n. ZeRO does so step by step: 1 the optimiser's arrays, 2 also the
+    """You divided the whole training state by n. ZeRO does so step by step: 1 the optimizer's arrays, 2 also the
     gradients, 3 also the weights. Plain data parallelism divides none."""
     return _held(
         how, params, activations, n, lies=lambda how, what: P("d") if what != "activations" else (_lies(how, what))
@@ -112,6 +122,20 @@ def gradients_still_whole(how, params, activations, n):
     """From ZeRO-2 on a device keeps only its share of the gradients: a reduce_scatter leaves it no more. Yours
     are whole."""
     return _held(how, params, activations, n, lies=lambda how, what: P() if what == "gradients" else (_lies(how, what)))
+
+
+@memory_per_device.mistake
+def weights_divided_first(how, params, activations, n):
+    """The stages of ZeRO were taken in the opposite order: the weights first. What is largest, and is needed only
+    when the weights are changed?"""
+    other = {"weights": "optimiser", "optimiser": "weights"}
+    return _held(how, params, activations, n, lies=lambda how, what: _lies(how, other.get(what, what)))
+
+
+@memory_per_device.mistake
+def gradients_in_float32(how, params, activations, n):
+    """You counted four bytes for each number of the gradients. Of what type are they here?"""
+    return _held(how, params, activations, n, state=(WEIGHTS, ("float32",), OPTIMISER))
 
 
 # The largest model that fits on eight devices of 16 GB, nothing but its training state in them.
@@ -135,7 +159,7 @@ largest_model.rows(HOWS[:4], argument="how")
 @largest_model.mistake
 def weights_alone(how):
     """That many *weights* would fit, if a model were nothing else. Training also holds the gradients and the
-    optimiser's arrays: how many bytes is that for each parameter, and which are divided?"""
+    optimizer's arrays: how many bytes is that for each parameter, and which are divided?"""
     return {"data parallel": MEMORY / 2 / 1e9, "ZeRO-3": DEVICES * MEMORY / 2 / 1e9}.get(how)
 
 
@@ -155,6 +179,6 @@ def as_plain_data_parallel(how):
 
 @largest_model.mistake
 def one_stage_further(how):
-    """You are one stage too far: 1 divides the optimiser's arrays, 2 the gradients as well, 3 the weights as
+    """You are one stage too far: 1 divides the optimizer's arrays, 2 the gradients as well, 3 the weights as
     well."""
     return dict(itertools.pairwise(HOWS[:4])).get(how) and _largest(dict(itertools.pairwise(HOWS[:4]))[how])

@@ -44,6 +44,16 @@ def _sent(kind, shape, dtype, n):
 collective_bytes = Exercise("collective_bytes", points=4, reference=_sent, form="function")
 
 
+@collective_bytes.by_formula
+def _bytes_on_a_ring(kind, shape, dtype, n):
+    volume, share = _nbytes(shape, dtype), (n - 1) / n
+    if kind == "all_reduce":
+        return 2 * share * volume
+    if kind == "all_to_all":
+        return share / n * volume
+    return volume / n if kind == "collective_permute" else share * volume
+
+
 @collective_bytes.cases
 def _(draw):
     for k in range(30):
@@ -123,6 +133,14 @@ def sent_what_it_keeps(kind, shape, dtype, n):
 link_bytes = Exercise("link_bytes", points=3, reference=busiest_link, form="function")
 
 
+@link_bytes.by_formula
+def _through_a_link(volume, n, both_ways):
+    message = volume / n**2
+    if not both_ways:
+        return message * sum(range(1, n))
+    return message * (sum(range(1, n // 2)) + n / 4)
+
+
 @link_bytes.cases
 def _(draw):
     for k in range(30):
@@ -175,6 +193,12 @@ def _seconds(kind, n, volume, alpha, bandwidth):
 
 
 ring_seconds = Exercise("ring_seconds", points=3, reference=_seconds, form="function")
+
+
+@ring_seconds.by_formula
+def _seconds_on_a_ring(kind, n, volume, alpha, bandwidth):
+    steps = (n - 1) * (2 if kind == "all_reduce" else 1)
+    return steps * (alpha + volume / n / bandwidth)
 
 
 @ring_seconds.cases
@@ -231,6 +255,13 @@ def one_pass_for_an_all_reduce(kind, n, volume, alpha, bandwidth):
     return (n - 1) * (alpha + volume / n / bandwidth)
 
 
+@ring_seconds.mistake
+def both_directions_at_once(kind, n, volume, alpha, bandwidth):
+    """The blocks went twice as fast: you let them travel both ways round. This ring sends one way. How many bytes
+    does a link carry in a step?"""
+    return _seconds_on_a_ring(kind, n, volume, alpha, 2 * bandwidth)
+
+
 # A tree has fewer steps, each with the whole array: it wins while messages are small.
 
 
@@ -245,6 +276,12 @@ def _crossing(n, alpha, bandwidth):
 
 
 crossover_bytes = Exercise("crossover_bytes", points=3, reference=_crossing, form="function")
+
+
+@crossover_bytes.by_formula
+def _where_both_are_alike(n, alpha, bandwidth):
+    tree, ring = 2 * math.log2(n), 2 * (n - 1)
+    return alpha * bandwidth * (ring - tree) / (tree - ring / n)
 
 
 @crossover_bytes.cases
@@ -570,6 +607,15 @@ def _layer_seconds(how, backward, b, d, f, n, flops_per_s, link):
 layer_seconds = Exercise("layer_seconds", points=4, reference=_layer_seconds, form="function")
 
 
+@layer_seconds.by_formula
+def _seconds_of_a_pass(how, backward, b, d, f, n, flops_per_s, link):
+    flops = (8 if backward else 4) * b * d * f / n
+    if how == "data parallel" and not backward:
+        return flops / flops_per_s, 0.0
+    numbers = 2 * d * f if how == "data parallel" else b * d
+    return flops / flops_per_s, 2 * (n - 1) / n * 2 * numbers / (2 * link)
+
+
 @layer_seconds.cases
 def _(draw):
     for k in range(10):
@@ -621,7 +667,8 @@ def used_one_direction(how, backward, b, d, f, n, flops_per_s, link):
 
 @layer_seconds.mistake
 def two_flops_for_one(how, backward, b, d, f, n, flops_per_s, link):
-    """A multiplication and an addition are two FLOPs. You counted one for each pair of entries that meet."""
+    """It is half of the FLOPs. A multiplication and an addition are two; a layer has two products, and both count.
+    Which of the twos is missing?"""
     math_s, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link)
     return math_s / 2, wire_s
 

@@ -102,7 +102,7 @@ def scaled_with_the_batch(row):
     return sent * 64 // ROWS if "64 rows" in row else None
 
 
-# Where a model and a batch lie.
+# Where a model and a batch are.
 
 
 def _placed(params, batch, mesh):
@@ -183,7 +183,7 @@ RECIPES = {
 
 @functools.lru_cache
 def _times_too_large(recipe: str) -> float:
-    """The recipe's gradient by one weight, over that of the mean over the whole batch."""
+    """The recipe's gradient with respect to one weight, over that of the mean over the whole batch."""
     reduce, combine, check = RECIPES[recipe]
     rows = 2 * MICROBATCHES if "microbatches" in recipe else SHARE
     mesh = make_mesh({"data": DEVICES})
@@ -269,7 +269,7 @@ OPTIMISERS = (
 
 
 def _update(rule, w, g, state):
-    """One step of an optimiser: the new weights, and its new state (two arrays like the weights, and the step)."""
+    """One step of an optimizer: the new weights, and its new state (two arrays like the weights, and the step)."""
     first, second, count = state
     if rule == "SGD with weight decay":
         return 0.9 * w - 0.1 * g, state

@@ -141,7 +141,7 @@ class Runs:
         return self._trained[run][0]
 
     def params(self, run: str) -> Any:
-        """The parameters after the last step, as they lie on the devices."""
+        """The parameters after the last step, as they are laid out on the devices."""
         return self._trained[run][1]
 
     def gradients(self, run: str, *, dropout: bool = True, padding: bool = True, alike: bool = False) -> Any:
@@ -222,7 +222,21 @@ def identified(run: str) -> str:
     return "sum of means" if loss > 2 * due else "sum taken for the mean"
 
 
-which_run = Exercise("which_run", points=7, form="table", reference=identified)
+SIGNS = {  # of each wrong program
+    "never synchronised": "Devices that never synchronise have a gradient each. How many versions of a gradient "
+    "does this run have?",
+    "averaged over one axis": "Averaged over one axis alone, the devices along the other one still differ. How many "
+    "versions of a gradient does this run have?",
+    "sum of means": "In a sum of means the loss is several times too large, like the gradients. What is this run's "
+    "loss?",
+    "sum taken for the mean": "Where gradients are added up that should be averaged, they are several times too "
+    "large, all of them. By how much are they off in this run?",
+    "same dropout masks": "If the masks are the fault, the run is right as soon as nothing is dropped. Is this one?",
+    "padding counted": "If padding is the fault, the run is right as soon as no row is padded. Is this one?",
+    "last microbatch only": "If only the last microbatch counts, the run is right as soon as all microbatches are "
+    "alike, and nothing is dropped or padded. Is this one?",
+}
+which_run = Exercise("which_run", points=7, form="table", reference=identified, options=SIGNS)
 
 
 @which_run.cases

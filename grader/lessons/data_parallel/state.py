@@ -247,7 +247,7 @@ def summed_over_the_data_axis_too(gradients, *, limit, mesh, check_vma=False):
 @clip_by_global_norm.mistake
 def summed_over_the_data_axis_only(gradients, *, limit, mesh, check_vma=False):
     """The squares were summed over `data`, along which all devices hold the same parts. Over which axis are these
-    matrices cut? There lie the squares that are missing."""
+    matrices cut? There are the squares that are missing."""
 
     def norm(g):
         return jnp.sqrt(_squares(g, WHOLE) + lax.psum(_squares(g, CUT_LEAVES), "data"))
@@ -285,6 +285,14 @@ def forgot_the_root(gradients, *, limit, mesh, check_vma=False):
     """This is the sum of the squares, and the gradients were scaled by it. A norm has the unit of what it measures:
     twice the gradients, twice the norm. What is missing?"""
     return _clip(lambda g: _norm(g) ** 2, gradients, limit=limit, mesh=mesh, check_vma=check_vma)
+
+
+@clip_by_global_norm.mistake
+def norm_of_the_clipped(gradients, *, limit, mesh, check_vma=False):
+    """The gradients are right. The norm returned is the one that they have *after* they were clipped, which is never
+    more than the limit and so tells nothing. Whose norm would you want to see in a log?"""
+    clipped, norm = _clip(_norm, gradients, limit=limit, mesh=mesh, check_vma=check_vma)
+    return clipped, jnp.minimum(norm, limit)
 
 
 # A state that exists once: each step writes over the one before.

@@ -71,7 +71,7 @@ def _(draw):
     params = _network(draw, *widths)
     # What is added up over the batch: each parameter's gradient, and the loss.
     sums = [(), *(leaf.value.shape for leaf in jax.tree.leaves(params))]
-    # Products of a step: one forward and two backward for each layer, but no gradient by the data.
+    # Products of a step: one forward and two backward for each layer, but no gradient with respect to the data.
     products = 3 * sum(n * m for n, m in zip(widths, widths[1:], strict=False)) - widths[0] * widths[1]
     # Each step adds up over a batch and over every layer's inputs, forward and backward.
     roundings = STEPS * (batch + 2 * sum(widths))
@@ -143,14 +143,23 @@ def lost_the_loss_before(params, x, y, *, steps, rate, mesh):
 @jit_dp.mistake
 def multiplied_by_the_devices(params, x, y, *, steps, rate, mesh):
     """Every step is too long by the number of devices along `data`. The compiler works for *one* program: the mean in
-    the loss is already that of the whole batch, wherever its rows lie. What is left to correct?"""
+    the loss is already that of the whole batch, wherever its rows are. What is left to correct?"""
     return trained(params, _laid(x, mesh, "data"), _laid(y, mesh, "data"), steps, rate * mesh.shape["data"])
+
+
+@jit_dp.mistake
+def every_step_from_the_start(params, x, y, *, steps, rate, mesh):
+    """Every step began at the parameters that were given: the losses are all the same, and what is returned is one
+    step away from the start, however many there were. Which parameters does the next turn of the loop read?"""
+    x, y = _laid(x, mesh, "data"), _laid(y, mesh, "data")
+    (value,), after = trained(params, x, y, 1, rate)
+    return jnp.stack([value] * steps), after
 
 
 @jit_dp.mistake
 def trained_on_one_share(params, x, y, *, steps, rate, mesh):
     """The batch was sliced, and the rest thrown away: the run saw one share of it. To lay an array out is not to take
-    a part of it: in the program it stays whole, and only *lies* in parts."""
+    a part of it: in the program it stays whole, and only *is stored* in parts."""
     share = x.shape[0] // mesh.shape["data"]
     return trained(params, x[:share], y[:share], steps, rate)
 
@@ -362,7 +371,7 @@ def reduced_in_every_turn(*arrays, **how):
 def reduced_by_the_type(*arrays, **how):
     """No psum of yours stands in the loop, but JAX put one there: parameters that are alike everywhere, used by a loss
     that varies, get a gradient that is summed at once. In which type must the parameters enter the loop, so that
-    their gradient stays local?"""
+    their gradient stays local? (The lesson's `varying` changes it.)"""
 
     def body(params, x, y, count):
         value, gradients = _in_turns(params, x, y, count, LOCAL)

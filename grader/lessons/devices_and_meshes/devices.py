@@ -1,4 +1,4 @@
-"""§ 1–4: the devices JAX has, where an array lies, and meshes."""
+"""§ 1–4: the devices JAX has, where an array is, and meshes."""
 
 from __future__ import annotations
 
@@ -70,6 +70,8 @@ def _fate(scheme: str, order: Any) -> str:
     word = _readable(scheme, order)
     if not word:
         return "no order"
+    if scheme == "flag" and "F" in word and ASKING in word:
+        return "a useless cell is left"
     if OTHERS - set(word) or not {ASKING, "F"} & set(word):
         return "a cell is missing"
     ran, error, devices = _run_cells(scheme, word)
@@ -164,6 +166,13 @@ def wrote_no_order(scheme):
     return [1, 2, 3]
 
 
+@setup_cells.mistake
+def kept_the_useless_cell(scheme):
+    """It ends with eight devices, and one of the cells has no part in that. Leave it out: the next reader would believe
+    that it does something. Which of them may be gone without a difference?"""
+    return list("ACFBDE") if scheme == "flag" else None
+
+
 # Reading a list of devices: what the eight cores of a TPU v2 board said of themselves on Colab; v3 says the same.
 
 TPU_BOARD = """\
@@ -233,7 +242,7 @@ def one_process_a_device(row):
     return believed(row, len(TPU_DEVICES), "processes")
 
 
-# Where an array lies.
+# Where an array is.
 
 
 @functools.lru_cache
@@ -263,7 +272,7 @@ array_facts.rows(_lying)
 
 @array_facts.mistake
 def spread_by_itself(row):
-    """JAX spreads nothing unless it is told to. A new array lies on the default device, however many others are
+    """JAX spreads nothing unless it is told to. A new array is on the default device, however many others are
     idle. What does `x.devices()` say?"""
     return believed(row, 8, "devices of x")
 
@@ -283,7 +292,7 @@ def stayed_on_one_device(row):
 
 @array_facts.mistake
 def took_a_list_of_arrays(row):
-    """There is one array, with one shape and one name in your program. It happens to lie in several pieces; the
+    """There is one array, with one shape and one name in your program. It happens to be in several pieces; the
     pieces are in `y.addressable_shards`. What is the type of `y` itself?"""
     return believed(row, "a list of arrays", "type of y")
 
@@ -298,7 +307,7 @@ def took_numpys_array(row):
 @array_facts.mistake
 def shape_of_the_piece(row):
     """That is the shape of one piece. The array you program with has the shape of the whole, wherever its pieces
-    lie. What does `y.shape` print?"""
+    are. What does `y.shape` print?"""
     return believed(row, (16, 32), "shape of y")
 
 
@@ -464,7 +473,7 @@ def _(draw):
 
 @put_on_mesh.mistake
 def ignored_the_mesh(value, spec, on=None):
-    """The array lies on the lesson's mesh although another one was given. When should the default be used?"""
+    """The array is on the lesson's mesh although another one was given. When should the default be used?"""
     return _put(value, spec)
 
 

@@ -83,7 +83,7 @@ def cut_the_list_into_pieces(mesh, axis):
 @axis_groups.mistake
 def took_the_size_for_the_stride(mesh, axis):
     """From one member of a group to the next you went ahead by the size of the axis. The step is another number:
-    how many devices lie between two neighbours, when one step along this axis passes over all the axes after it?"""
+    how many devices are between two neighbours, when one step along this axis passes over all the axes after it?"""
     return _ids(mesh).reshape(-1, mesh.shape[axis]).T.tolist()
 
 
@@ -225,6 +225,23 @@ def ignored_the_order(coords, order):
     """You went through `coords` in the order in which the devices are listed. The ring goes in another order, and
     `order` holds it. Whose place comes second?"""
     return _longest(coords, sorted(order))
+
+
+@longest_hop.mistake
+def wires_round_the_edge(coords, order):
+    """This is the way with a wire from the last chip of a row to its first, and of a column: a torus. These chips are
+    wired to the ones beside, above and below, and the edge is the end. How does a step get from one edge to the
+    other?"""
+    columns, rows = (len(set(places)) for places in zip(*coords, strict=True))
+    return _longest(coords, order, length=lambda dx, dy: min(dx, columns - dx) + min(dy, rows - dy))
+
+
+@longest_hop.mistake
+def steps_back_are_negative(coords, order):
+    """A step to the left or down came out as less than none, and takes wires away. How many wires does it take to go
+    back as far as one has come?"""
+    places = [coords[device] for device in order]
+    return max(c - a + d - b for (a, b), (c, d) in zip(places, [*places[1:], places[0]], strict=True))
 
 
 # A mesh for training.
@@ -502,7 +519,7 @@ def reached_into_the_other_process(row):
 
 @local_and_global.mistake
 def shape_of_the_local_half(row):
-    """That is the part that lies on the devices of this process. `y` is the *global* array, and its shape is the
+    """That is the part that is on the devices of this process. `y` is the *global* array, and its shape is the
     same in every process."""
     return believed(row, (32, 64), "shape of y in process 1")
 

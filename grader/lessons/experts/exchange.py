@@ -103,7 +103,7 @@ def _run(x, weights, experts, w_in, w_out, capacity, mesh, **steps):
 
 @moe_all_to_all.mistake
 def never_came_back(x, weights, experts, w_in, w_out, capacity, *, mesh):
-    """The tokens travelled once. What an expert made of them still lies on the expert's device, and each device took
+    """The tokens travelled once. What an expert made of them is still on the expert's device, and each device took
     the results of *other* devices' tokens for its own. How do they get home?"""
     visit = lambda buffer, w_in, w_out: expert(_exchange(buffer), w_in[0], w_out[0])  # noqa: E731
     return _run(x, weights, experts, w_in, w_out, capacity, mesh, visit=visit)
@@ -240,7 +240,7 @@ def first_choices_before_second(x, weights, experts, w_in, w_out, capacity, *, m
 @moe_all_to_all.mistake
 def one_total_everywhere(x, weights, experts, w_in, w_out, capacity, *, mesh):
     """The layer is right, and the dropped choices were added up over the devices. That is one more collective. Let each
-    device report its own number, in an array that lies over the axis `expert`."""
+    device report its own number, in an array that is laid out over the axis `expert`."""
     dropped = lambda slot, capacity: lax.psum(_lost(slot, capacity), "expert")  # noqa: E731
     return _run(x, weights, experts, w_in, w_out, capacity, mesh, dropped=dropped)
 

@@ -199,7 +199,7 @@ def nobody_dropped(experts, num_experts, capacity):
 @slots.mistake
 def squeezed_into_the_last_slot(experts, num_experts, capacity):
     """Those who are dropped were given the last slot, where somebody is already: written there, they overwrite a token
-    that was in time. Let their slot lie outside the buffer, where JAX's `.at[…].set` writes nothing."""
+    that was in time. Let their slot be outside the buffer, where JAX's `.at[…].set` writes nothing."""
     slot = _counted(experts, num_experts)
     return _told(np.minimum(slot, capacity - 1), slot < capacity)
 

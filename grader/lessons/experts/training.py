@@ -105,7 +105,7 @@ def mean_over_all_axes(params, x, y, *, mesh):
 @moe_gradients.mistake
 def router_not_reduced(params, x, y, *, mesh):
     """Each device has its own gradient of the router, from its own tokens, and out_specs promise copies. After one step
-    the devices would route by different routers. Over which axes does the router lie whole?"""
+    the devices would route by different routers. Over which axes is the router whole?"""
     return _reduced(params, x, y, mesh, _as_it_is, _mean_of_experts)
 
 
@@ -134,6 +134,6 @@ def experts_counted_too_often(params, x, y, *, mesh):
 @moe_gradients.mistake
 def added_up_already(params, x, y, *, mesh):
     """Every gradient is as many times too large as there are devices: they were added up, by you, or by JAX, which with
-    the check on adds up what lies as copies. What was added are gradients of *means*, each over one device's tokens. By
-    what is the sum to be divided?"""
+    the check on adds up what is held as copies. What was added are gradients of *means*, each over one device's tokens.
+    By what is the sum to be divided?"""
     return _reduced(params, x, y, mesh, _as_it_is, _as_it_is, check_vma=True)

@@ -1,6 +1,6 @@
 """§ 4–8: programs on Explicit meshes, where the layout is part of an array's type.
 
-They are left to the compiler, which has no choice: `out_sharding` and `reshard` say where things lie, and
+They are left to the compiler, which has no choice: `out_sharding` and `reshard` say where things are, and
 the compiled program shows what had to be sent for it.
 """
 
@@ -30,7 +30,7 @@ def _(draw: Draw) -> Case:
 @relaid.mistake
 def constrained(a, *, mesh):
     """`with_sharding_constraint` is a hint to a compiler that may choose, as on an Auto mesh. On an Explicit one there
-    is nothing to hint at: the type already says how an array lies. Which function makes it lie otherwise?"""
+    is nothing to hint at: the type already says how an array is laid out. Which function lays it out otherwise?"""
     return jax.lax.with_sharding_constraint(a + 1, sharding(mesh, "y", "x"))
 
 
@@ -73,7 +73,7 @@ def _(draw: Draw) -> Case:
 @explicit_layer.mistake
 def as_in_the_tutorial(a, b, *, mesh):
     """J is cut in both operands, so each device gets one part of every entry's sum. The sum can end whole, cut, or not
-    be made at all; JAX does not choose. Where does one say how a product should lie?"""
+    be made at all; JAX does not choose. Where does one say how a product should be laid out?"""
     return jax.nn.relu(a @ b)
 
 
@@ -94,7 +94,7 @@ def whole_on_every_device(a, b, *, mesh):
 @explicit_layer.mistake
 def gathered_the_operands(a, b, *, mesh):
     """With J whole in both operands the product has a type, so nothing complains; but the operands were gathered for
-    it. Let the devices multiply what they hold, and say how the product should lie."""
+    it. Let the devices multiply what they hold, and say how the product should be laid out."""
     return jax.nn.relu(reshard(a, sharding(mesh, "x", None)) @ reshard(b, sharding(mesh)))
 
 
@@ -148,7 +148,7 @@ def _hidden(x, W1, b1, W2, b2):
 @fix_types.mistake
 def left_as_it_was(x, W1, b1, W2, b2, W3, b3, *, mesh):
     """The third product stops the program: its contracted dimension is cut over `model` on both sides, and JAX wants
-    to be told how the result should lie. The first two have types of their own. What does the third one lack?"""
+    to be told how the result should be laid out. The first two have types of their own. What does the third lack?"""
     return _hidden(x, W1, b1, W2, b2) @ W3 + b3
 
 
@@ -170,9 +170,18 @@ def network_with_a_bare_spec(x, W1, b1, W2, b2, W3, b3, *, mesh):
 @fix_types.mistake
 def made_the_weights_whole(x, W1, b1, W2, b2, W3, b3, *, mesh):
     """The types agree now, because nothing is cut over `model` any more: W2 and W3 were gathered, and every device
-    along `model` does the same work. Keep the weights where they lie; only one product needs a word from you."""
+    along `model` does the same work. Keep the weights where they are; only one product needs a word from you."""
     W2, b2, W3 = reshard(W2, sharding(mesh)), reshard(b2, sharding(mesh)), reshard(W3, sharding(mesh))
     return _hidden(x, W1, b1, W2, b2) @ W3 + b3
+
+
+@fix_types.mistake
+def gathered_the_last_weights(x, W1, b1, W2, b2, W3, b3, *, mesh):
+    """W3 was gathered over `model`, so that only one side of its product is cut. But each device already holds the rows
+    of W3 that match its hidden units: it can multiply them as they are. Who adds up the parts, and where do you say
+    how the result should be laid out?"""
+    hidden = _hidden(x, W1, b1, W2, b2)
+    return jnp.dot(hidden, reshard(W3, sharding(mesh)), out_sharding=sharding(mesh, "batch", None)) + b3
 
 
 @fix_types.mistake
@@ -243,7 +252,7 @@ def forgot_the_columns(table, ids, *, mesh):
 @embed.mistake
 def gathered_the_table(table, ids, *, mesh):
     """The table was made whole on every device before anything was looked up. A device needs only its own columns of
-    it. Leave table and numbers where they lie."""
+    it. Leave table and numbers where they are."""
     whole = reshard(table, sharding(mesh)).at[ids].get(out_sharding=sharding(mesh, "x", None, None))
     return reshard(whole, sharding(mesh, "x", None, "y"))
 
@@ -271,8 +280,8 @@ def _(draw: Draw) -> Case:
 @borrowed.mistake
 def called_as_it_is(series, *, mesh):
     """The step along the cut dimension, inside the borrowed function, has no rule, and the function is not yours to
-    change. Wrap it so that the compiler decides within, and say how its result should lie: on which mesh, too. (Given a
-    bare P and no mesh, the wrapper does nothing.)"""
+    change. Wrap it so that the compiler decides within, and say how its result should be laid out:
+    on which mesh, too. (Given a bare P and no mesh, the wrapper does nothing.)"""
     return _differences(series)
 
 
@@ -286,7 +295,7 @@ def wrapped_without_a_layout(series, *, mesh):
 @borrowed.mistake
 def came_back_whole(series, *, mesh):
     """What comes back is whole on every device, so all rows were gathered everywhere. Each row's difference belongs
-    where the row lies."""
+    where the row is."""
     return auto_axes(_differences)(series, out_sharding=sharding(mesh))
 
 
@@ -374,6 +383,6 @@ def x_was_left_whole(x, W, A, B, *, mesh):
 @lora.mistake
 def gathered_the_weights(x, W, A, B, *, mesh):
     """The weights were gathered, and every device computed the whole result. The exercise asks for one all-reduce of
-    the result; the weights stay where they lie."""
+    the result; the weights stay where they are."""
     W, A, B = (reshard(weight, sharding(mesh)) for weight in (W, A, B))
     return x @ W + (x @ A) @ B

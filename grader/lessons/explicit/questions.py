@@ -305,8 +305,8 @@ def took_the_mismatch_for_the_double(expression):
 
 @will_it_type.mistake
 def took_the_double_for_the_mismatch(expression):
-    """Each dimension of the result has one clear answer, so rule 2 is content. Write the answers side by side: which
-    axis is there twice?"""
+    """Each dimension of the result has one clear answer, so rule 2 has no objection. Write the answers side by side:
+    which axis is there twice?"""
     return "rule 2" if _outcome(expression) == "rule 3" else None
 
 
@@ -512,5 +512,5 @@ def one_type_for_all_axes(second, sizes):
 
 @half_mesh.mistake
 def kept_one_axis(second, sizes):
-    """The four devices were put into one row. `sizes` says how many lie along each axis, and the axes' names."""
+    """The four devices were put into one row. `sizes` says how many are along each axis, and the axes' names."""
     return _mesh({next(iter(sizes)): 4}, _half(second))

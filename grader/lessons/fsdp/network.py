@@ -1,4 +1,4 @@
-"""The network of lesson 12, and how its weights lie: a list of layers, each with its "W" and "b"."""
+"""The network of lesson 12, and how its weights are laid out: a list of layers, each with its "W" and "b"."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def batch_drawn(draw: Draw, rows: int, widths, spec=CUT):
 
 
 def laid(tree):
-    """How the arrays of a tree lie: a spec for each."""
+    """How the arrays of a tree are laid out: a spec for each."""
     return jax.tree.map(lambda leaf: leaf.spec, tree, is_leaf=lambda leaf: isinstance(leaf, Array))
 
 

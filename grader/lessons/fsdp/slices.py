@@ -152,7 +152,7 @@ def averaged_over_both_axes(params, x, y, *, mesh):
 @hybrid.mistake
 def shares_of_every_device(params, x, y, *, mesh):
     """The weights were cut over `slice` too. That holds less on each device, but weights now cross the slow wire, on
-    the way forwards and on the way back, and the result does not lie as it should. Inside a slice one has shares;
+    the way forwards and on the way back, and the result is not laid out as it should be. Inside a slice one has shares;
     between slices, copies."""
 
     def body(p, x, y):

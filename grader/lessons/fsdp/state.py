@@ -20,7 +20,7 @@ from grader.lessons.shared import believed, device_map, within
 from grader.programs.program import trace
 from grader.programs.walk import structure
 
-# ZeRO's stages: bytes as they lie, and what real programs send.
+# ZeRO's stages: bytes as they are laid out, and what real programs send.
 
 DEVICES, PARAMETERS = 8, 1024
 HELD = {"optimizer": (np.float32,) * 3, "gradients": (jnp.bfloat16,), "weights": (jnp.bfloat16,)}  # in order of stages
@@ -89,7 +89,7 @@ def moments_only(row):
 
 @zero_table.mistake
 def only_what_is_divided(row):
-    """That is a device's share of what is divided. What the stage leaves whole lies on every device as well: in stage 1
+    """That is a device's share of what is divided. What the stage leaves whole is on every device as well: in stage 1
     gradients and weights, in stage 2 the weights."""
     return {BYTES.format(1): 12 / DEVICES, BYTES.format(2): 14 / DEVICES}.get(row)
 
@@ -273,7 +273,7 @@ def moments_made_before_cutting(params, mesh):
 
 @begin_fsdp.mistake
 def moments_left_at_home(params, mesh):
-    """The weights are laid out, the moments are not: they lie on one device, where they were made. A step that takes
+    """The weights are laid out, the moments are not: they are on one device, where they were made. A step that takes
     both needs them on the same devices, in the same shares."""
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), params)
     return _begun(params, mesh)[0], {"mean": zeros, "square": zeros}

@@ -205,9 +205,9 @@ def _between_layers(params, x, y, said):
 
 @by_specs.mistake
 def nothing_said(params, x, y, *, mesh):
-    """The values are right, and nothing says that it should be FSDP. How the arrays between the layers lie was left
-    open, and with few examples on a device the compiler sends activations, too: another program, chosen for this batch.
-    Where can you say that examples stay where they are?"""
+    """The values are right, and nothing says that it should be FSDP. How the arrays between the layers are laid out was
+    left open, and with few examples on a device the compiler sends activations, too: another program, chosen for this
+    batch. Where can you say that examples stay where they are?"""
     value, gradients = jax.value_and_grad(loss)(params, x, y)
     asked = [{"W": CUT, "b": P()} for _ in params]
     return value, jax.tree.map(lambda g, spec: _said(mesh, *spec)(g), gradients, asked)
@@ -216,21 +216,21 @@ def nothing_said(params, x, y, *, mesh):
 @by_specs.mistake
 def gradients_left_whole(params, x, y, *, mesh):
     """The gradients came out whole on every device. An optimizer would then have to hold all of them, and throw most
-    away. They should lie as their weights do; can you say so?"""
+    away. They should be laid out as their weights are; can you say so?"""
     value, gradients = jax.value_and_grad(loss)(jax.tree.map(_said(mesh), params), x, y)
     return value, jax.tree.map(_said(mesh), gradients)
 
 
 @by_specs.mistake
 def activations_made_whole(params, x, y, *, mesh):
-    """What lies between the layers was asked for whole: the examples are gathered, and every device works on all of
+    """What is between the layers was asked for whole: the examples are gathered, and every device works on all of
     them. Along which dimension is the batch cut, also between layers?"""
     return jax.value_and_grad(_between_layers)(params, x, y, _said(mesh))
 
 
 @by_specs.mistake
 def activations_cut_by_columns(params, x, y, *, mesh):
-    """What lies between the layers was cut by columns, over `fsdp`: that is tensor parallelism, where activations
+    """What is between the layers was cut by columns, over `fsdp`: that is tensor parallelism, where activations
     travel. Here examples stay where they are. Which dimension counts them?"""
     return jax.value_and_grad(_between_layers)(params, x, y, _said(mesh, None, "fsdp"))
 
@@ -345,7 +345,7 @@ def whole_leaves_counted_by_all(params, moments, x, y, limit, *, mesh):
 @fsdp_step.mistake
 def norm_averaged(params, moments, x, y, limit, *, mesh):
     """The squares of the shares were averaged over the devices. A squared norm is a *sum*, over all entries, wherever
-    they lie."""
+    they are."""
     return _fsdp(params, moments, x, y, limit, mesh, _norm_by(lambda cut, whole: lax.pmean(cut, "fsdp") + whole))
 
 

@@ -115,7 +115,7 @@ def summed_over_both_axes(params, x, y, *, mesh):
 @dp_gradient_outside.mistake
 def left_unchecked(params, x, y, *, mesh):
     """The gradients are right. But unchecked, JAX does not know that devices along `model` do the same, and adds up
-    over that axis as well, also the gradients by x and y. With the check on none of that is sent."""
+    over that axis as well, also the gradients with respect to x and y. With the check on none of that is sent."""
     return _outside(lambda own, _: lax.pmean(own, "data"), check_vma=False)(params, x, y, mesh=mesh)
 
 

@@ -172,8 +172,8 @@ def swapped(params, x, y, *, mesh):
 
 @custom_vjp_pair.mistake
 def mean_instead_of_a_sum_backwards(params, x, y, *, mesh):
-    """The gradient by x is 1/n of what it should be. Each device has the part that came through its own hidden units:
-    parts of a sum are added, not averaged."""
+    """The gradient with respect to x is 1/n of what it should be. Each device has the part that came through its own
+    hidden units: parts of a sum are added, not averaged."""
     return _layer(_with_rules(_same, _mean), _with_rules(_sum, _same))(params, x, y, mesh=mesh)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +16,7 @@ from grader.arrays.meshes import aval, make_mesh, put
 from grader.arrays.numbers import close
 from grader.arrays.ratios import ratio
 from grader.exercises import Exercise
+from grader.jax_versions import all_gather
 from grader.lessons.gradients.means import loss
 from grader.programs.program import trace
 from grader.programs.walk import structure
@@ -29,17 +29,16 @@ CUT, WHOLE = P("data"), P()
 
 
 class _Step(NamedTuple):
-    """What every device does with its `length` numbers, how its input and result lie, and the result's cotangent."""
+    """What every device does with its `length` numbers, how its input and result are laid out, and the result's
+    cotangent."""
 
     body: Any
     cotangent: np.ndarray
     given: P = CUT
     out: P = CUT
     length: int = 1
-    check_vma: bool = True
 
 
-ALIKE = {"to": "invarying"} if "to" in inspect.signature(lax.all_gather).parameters else {}  # from JAX 0.8.2
 ONE, ONES, COUNTED = np.float32([1]), np.ones(8, np.float32), np.arange(8, dtype=np.float32)
 STEPS = {
     "psum to P(), ct 1": _Step(lambda x: lax.psum(x, "data"), ONE, out=WHOLE),
@@ -49,7 +48,7 @@ STEPS = {
         lambda x: lax.all_gather(x, "data", tiled=True), np.ones(64, np.float32)
     ),
     "all_gather to P(), ct 0 … 7": _Step(
-        lambda x: lax.all_gather(x, "data", tiled=True, **ALIKE), COUNTED, out=WHOLE, check_vma=bool(ALIKE)
+        lambda x: all_gather(x, "data", tiled=True, to="invarying"), COUNTED, out=WHOLE
     ),
     "ppermute +1, ct 0 … 7": _Step(lambda x: lax.ppermute(x, "data", [(k, (k + 1) % 8) for k in range(8)]), COUNTED),
     "psum_scatter, ct 0 … 7": _Step(lambda x: lax.psum_scatter(x, "data", tiled=True), COUNTED, length=8),
@@ -61,7 +60,7 @@ STEPS = {
 def _came_back(row):
     """The gradient that device 3 holds: a number, or a list of them."""
     step, mesh = STEPS[row], make_mesh(LINE)
-    program = jax.shard_map(step.body, mesh=mesh, in_specs=step.given, out_specs=step.out, check_vma=step.check_vma)
+    program = jax.shard_map(step.body, mesh=mesh, in_specs=step.given, out_specs=step.out)
     count = step.length * (8 if step.given == CUT else 1)
     given = put(np.arange(1, count + 1, dtype=np.float32), step.given, mesh)
     cotangent = put(step.cotangent, step.out, mesh)
@@ -321,7 +320,7 @@ def forgot_to_gather_again(row):
 @fsdp_transpose.mistake
 def every_weight_twice(row):
     """Almost: but who needs the first weight in the backward pass? The second is needed to send the cotangent on to the
-    first layer. The first would send it on to x, and nobody asked for the gradient by x."""
+    first layer. The first would send it on to x, and nobody asked for the gradient with respect to x."""
     return 6 if row.endswith("but gathered weights") else None
 
 

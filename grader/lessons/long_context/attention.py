@@ -23,7 +23,7 @@ NOTHING = -jnp.inf  # the largest logit of no logits
 
 def whole(q, k, v, seen=True):
     """softmax(q·k / √D)·v of q[T, D], k[S, D], v[S, E], in double precision; `seen` is True where a query may look."""
-    q, k, v = (np.asarray(a, np.float64) for a in (q, k, v))
+    q, k, v = (a.astype(np.float64) for a in (q, k, v))
     logits = np.where(seen, q @ k.T / np.sqrt(q.shape[-1]), -np.inf)
     weights = np.exp(logits - logits.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True) @ v

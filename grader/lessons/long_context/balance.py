@@ -49,7 +49,7 @@ def left_out_itself(tokens, n, layout):
 
 @work.mistake
 def only_keys_at_home(tokens, n, layout):
-    """You counted only pairs of which both tokens lie on the same device. A query looks at all keys before it,
+    """You counted only pairs of which both tokens are on the same device. A query looks at all keys before it,
     whichever device they came from."""
     return [int((p[:, None] >= p).sum()) for p in positions_of(tokens, n, layout)]
 
@@ -79,7 +79,7 @@ def shared_evenly(tokens, n, layout):
 
 @work.mistake
 def counted_keys_of_a_device(tokens, n, layout):
-    """You counted for each device by how many queries its *keys* are looked at. The work lies where the queries are:
+    """You counted for each device by how many queries its *keys* are looked at. The work is where the queries are:
     they stay, and the keys come by."""
     return (tokens - positions_of(tokens, n, layout)).sum(axis=1).tolist()
 

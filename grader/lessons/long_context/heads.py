@@ -74,7 +74,7 @@ def _turned(
 @ulysses.mistake
 def copies_dealt_out_in_turn(q, k, v, *, mesh):
     """With fewer key-value heads than devices, the copies stand in the wrong order, as 0, 1, 0, 1 where 0, 0, 1, 1 was
-    needed. Which query heads lie on device 1, and which key-value head do they share?"""
+    needed. Which query heads are on device 1, and which key-value head do they share?"""
     return _turned(q, k, v, mesh, copied=lambda a, n: jnp.tile(a, (1, max(1, n // a.shape[1]), 1)))
 
 

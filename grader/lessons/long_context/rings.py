@@ -167,7 +167,7 @@ def keys_left_at_home(q, k, v, *, mesh):
 @ring_attention.mistake
 def one_block_missing(q, k, v, *, mesh):
     """One block of keys was never met. There are n blocks, one of them at home: how many parts are merged, and how
-    many transfers lie between them?"""
+    many transfers are between them?"""
     return _ring(q, k, v, mesh, turns=lambda n: n - 1)
 
 
@@ -260,7 +260,7 @@ def written_out(q, k, v, *, mesh):
 
 @ring_attention.mistake
 def gathered_after_all(q, k, v, *, mesh):
-    """All keys at once are a gather, and all logits of a device's queries lie in memory, [T/n, T]. Here the keys are to
+    """All keys at once are a gather, and all logits of a device's queries are in memory, [T/n, T]. Here the keys are to
     come by, a block a turn, and what they come to is merged."""
 
     def body(q, k, v):

@@ -77,8 +77,8 @@ def gathered_then_summed(a, b, *, mesh):
 
 @case2_gather.mistake
 def left_to_in_specs(a, b, *, mesh):
-    """in_specs say that A comes whole, but it does not lie that way: the compiler quietly gathers it before
-    your function begins. Describe the operands as they lie, and write the gather yourself."""
+    """in_specs say that A comes whole, but it is not laid out that way: the compiler quietly gathers it before
+    your function begins. Describe the operands as they are laid out, and write the gather yourself."""
     return device_map(lambda a, b: a @ b, mesh, (P(), P()), P())(a, b)
 
 
@@ -211,7 +211,7 @@ def averaged(a, b, *, mesh, check_vma=False):
 @case3.mistake
 def summed_over_the_other_axis(a, b, *, mesh, check_vma=False):
     """The sum runs over `y`, along which the devices hold the same parts. Along which axis of the mesh was J
-    cut? There lie the parts that differ."""
+    cut? There are the parts that differ."""
     return device_map(lambda a, b: lax.psum(a @ b, "y"), mesh, CASE3, P(), check_vma)(a, b)
 
 
@@ -588,7 +588,7 @@ def _(draw):
 
 @two_axis.mistake
 def two_axis_without_sum(a, b, *, mesh, check_vma=False):
-    """Each device multiplied its block of A by its rows of B: one part of the sum over J. The parts lie on
+    """Each device multiplied its block of A by its rows of B: one part of the sum over J. The parts are on
     the devices along y."""
     return device_map(jnp.matmul, mesh, TWO, P("x", None), check_vma)(a, b)
 

@@ -68,6 +68,27 @@ def kept_the_last_term(A, B):
     return [[row[-1] @ B[-1][k] for k in range(len(B[0]))] for row in A]
 
 
+@block_matmul.mistake
+def multiplied_where_they_stand(A, B):
+    """Every block is a single product, of the blocks of A and B in its own row and column numbers. C[i][k] takes the
+    whole row i of A, and the whole column k of B: over which index does one add up?"""
+    return [[A[i][k] @ B[i][k] for k in range(len(B[0]))] for i in range(len(A))]
+
+
+@block_matmul.mistake
+def one_matrix(A, B):
+    """The numbers are right, in one matrix. What is asked for is cut into blocks as A and B are: a list of rows, each a
+    list of blocks. No device has all of A to put together."""
+    return np.block(A) @ np.block(B)
+
+
+@block_matmul.mistake
+def two_blocks_always(A, B):
+    """You took A and B to be two blocks long and two blocks wide. How many rows of blocks has A, how many columns has
+    B, and how many blocks do they share?"""
+    return [[A[i][0] @ B[0][k] + A[i][1] @ B[1][k] for k in range(2)] for i in range(2)]
+
+
 # Choosing by cost. Strategies and what they send per device, in bytes, by the ring algorithm.
 
 STRATEGIES = {2: ("gather A", "reduce C"), 3: ("reduce C", "gather A and B"), 4: ("gather A", "gather B")}
@@ -80,7 +101,7 @@ def _strategy_bytes(case, wanted, i, j, k, n, itemsize, reshard=True):
     gather = {"gather A": ring_bytes("all_gather", a / n, n), "gather B": ring_bytes("all_gather", b / n, n)}
     gather["gather A and B"] = gather["gather A"] + gather["gather B"]
     reduce = ring_bytes("all_reduce" if wanted == WANTED[0] else "reduce_scatter", c, n)
-    # Where the product lies in case 4, and what it costs to bring it to where it is wanted.
+    # Where the product is in case 4, and what it costs to bring it to where it is wanted.
     left = {"gather A": "C[I, K_X]", "gather B": "C[I_X, K]"} if case == 4 and reshard else {}
     return {
         s: reduce if s == "reduce C" else gather[s] + _moving(left.get(s, wanted), wanted, c, n)
@@ -210,7 +231,7 @@ def divided_the_other_dimension(notation):
 
 @local_shapes.mistake
 def took_the_whole(notation):
-    """That is the shape of the whole array. How much of a cut dimension lies on one device?"""
+    """That is the shape of the whole array. How much of a cut dimension is on one device?"""
     return tuple(LENGTHS[d] for d in parse(notation).dims)
 
 

@@ -166,7 +166,7 @@ def _by_rows(process_id, num_processes, rows):
 
 @print_it.mistake
 def fetched(process_id, num_processes, *, rows):
-    """NumPy wants all the values, and most lie on devices that this process cannot reach. The message names two ways;
+    """NumPy wants all the values, and most are on devices that this process cannot reach. The message names two ways;
     the third is to let every device have a copy first."""
     _, whole = _by_rows(process_id, num_processes, rows)
     return {"mine": np.asarray(whole.addressable_shards[0].data), "whole": np.asarray(whole)}
@@ -294,7 +294,7 @@ def said_to_be_replicated(process_id, num_processes, *, examples, step, batch):
 
 @loader.mistake
 def cut_inside_the_process(process_id, num_processes, *, examples, step, batch):
-    """'model' lies inside each process, and processes differ along 'data'. Cut over 'model' alone, every process has a
+    """'model' is inside each process, and processes differ along 'data'. Cut over 'model' alone, every process has a
     whole array of its own under the same name, and sums differ from process to process. JAX does not
     notice."""
     mesh = _joined(process_id, num_processes)
@@ -310,7 +310,7 @@ def summed_its_own_rows(process_id, num_processes, *, examples, step, batch):
     return _made(mesh, rows, "data") | {"sum": float(np.sum(rows))}
 
 
-# From arrays that lie on single devices already.
+# From arrays that are on single devices already.
 
 
 def _assembled(process_id, num_processes, *, parts):
@@ -349,7 +349,7 @@ def a_piece_is_missing(process_id, num_processes, *, parts):
 
 @from_single_devices.mistake
 def all_on_one_device(process_id, num_processes, *, parts):
-    """Both pieces lie on the first device: that is where arrays go when nobody says where. This function moves nothing.
+    """Both pieces are on the first device: that is where arrays go when nobody says where. This function moves nothing.
     Put each piece on its own of `jax.local_devices()`."""
     return _assemble(_joined(process_id, num_processes), _whole_shape(parts), [jnp.asarray(part) for part in parts])
 
@@ -375,8 +375,8 @@ def a_dimension_more(process_id, num_processes, *, parts):
 
 @from_single_devices.mistake
 def on_each_others_device(process_id, num_processes, *, parts):
-    """The two pieces of a process lie on each other's devices. The order of the list does not matter: where a piece
-    goes in the array is decided by the device it lies on."""
+    """The two pieces of a process are on each other's devices. The order of the list does not matter: where a piece
+    goes in the array is decided by the device it is on."""
     mesh = _joined(process_id, num_processes)
     pieces = [jax.device_put(part, device) for part, device in zip(parts, jax.local_devices()[::-1], strict=True)]
     return _assemble(mesh, _whole_shape(parts), pieces)

@@ -18,7 +18,7 @@ def _commands(script: str, processes: int, devices: int) -> list[str]:
 
 def _says(lines: list[str]) -> list[tuple[Any, ...]]:
     """Of each line: what it runs, with which devices, and whether the shell goes on at once."""
-    said = []
+    said, everywhere = [], []  # what is exported holds for all commands that follow, and is said of these
     for line in lines:
         words = list(shlex.shlex(line, posix=True, punctuation_chars=True)) if isinstance(line, str) else []
         settings = [word for word in words if word.startswith("JAX_NUM_CPU_DEVICES")]
@@ -26,7 +26,9 @@ def _says(lines: list[str]) -> list[tuple[Any, ...]]:
         if start is not None:
             rest = words[start + 1 :]
             stop = next((k for k, word in enumerate(rest) if set(word) & set("<>&|;")), len(rest))
-            said.append(("python", settings, rest[:stop], words[-1:] == ["&"]))
+            said.append(("python", settings or everywhere, rest[:stop], words[-1:] == ["&"]))
+        elif words[:1] == ["export"]:
+            everywhere = words
         elif words:
             said.append((words[0],))
     return [line for line in said if line[0] in ("python", "wait")]
@@ -70,6 +72,13 @@ def devices_left_out(script, processes, devices):
     """Without JAX_NUM_CPU_DEVICES each process has one simulated device, and all have fewer than you wanted. Written
     before the command, it holds for that one command."""
     return [*(f"python {script} {k} {processes} > log.{k} 2>&1 &" for k in range(processes)), "wait"]
+
+
+@launch_lines.mistake
+def exported_for_all(script, processes, devices):
+    """The processes get their devices, and so does every command that comes after them in this shell: `export` holds
+    until the shell ends. Where does a setting stand that holds for one command only?"""
+    return [f"export JAX_NUM_CPU_DEVICES={devices}", *devices_left_out(script, processes, devices)]
 
 
 @launch_lines.mistake

@@ -21,25 +21,25 @@ WHEN = (
     "2 stages, 4 batches: steps",
     "4 stages, 12 batches: steps",
     "4 stages, 12 batches: idle steps of one stage",
-    "4 stages, 12 batches: batch on stage 3 in step 5",
+    "4 stages, 12 batches: batch on stage 2 in step 4",
     "4 stages, 12 batches, waiting for each: steps",
 )
 
 
 def _timetable(stages, batches, waiting=False):
-    """Step by step, which batch each stage works on, counted from 1 (None: idle); a stage takes its batches in
+    """Step by step, which batch each stage works on, counted from 0 (None: idle); a stage takes its batches in
     order."""
     free, table = [0] * stages, {}
     ready = 0
-    for batch in range(1, batches + 1):
+    for batch in range(batches):
         start = ready if waiting else 0
         for k in range(stages):
             step = max(free[k], start)
-            table[k + 1, step + 1] = batch
+            table[k, step] = batch
             free[k] = start = step + 1
         ready = start
-    steps = max(step for _, step in table)
-    return [[table.get((k, step)) for step in range(1, steps + 1)] for k in range(1, stages + 1)]
+    steps = 1 + max(step for _, step in table)
+    return [[table.get((k, step)) for step in range(steps)] for k in range(stages)]
 
 
 def _when(row):
@@ -48,7 +48,7 @@ def _when(row):
     if "idle" in row:
         return table[0].count(None)
     if found := re.search(r"on stage (\d+) in step (\d+)", row):
-        return table[int(found[1]) - 1][int(found[2]) - 1]
+        return table[int(found[1])][int(found[2])]
     return len(table[0])
 
 
@@ -92,14 +92,14 @@ def counted_all_stages_idleness(row):
 
 @timetable.mistake
 def took_the_step_for_the_batch(row):
-    """In step 5 a new batch enters the *first* stage. Stage 3 is two stages behind."""
-    return believed(row, 5, WHEN[4])
+    """In step 4 batch 4 enters the *first* stage. Stage 2 is two stages behind."""
+    return believed(row, 4, WHEN[4])
 
 
 @timetable.mistake
-def counted_stages_from_0(row):
-    """Stages are counted from 1 here: batch 1 is on stage 1 in step 1."""
-    return believed(row, 2, WHEN[4])
+def counted_from_1(row):
+    """Batches are counted from 0, as stages and steps are: batch 0 is on stage 0 in step 0."""
+    return believed(row, 3, WHEN[4])
 
 
 @timetable.mistake
@@ -117,6 +117,11 @@ def _idle(stages, microbatches):
 
 
 bubble = Exercise("bubble", points=2, reference=_idle, form="function")
+
+
+@bubble.by_formula
+def _idle_part(stages, microbatches):
+    return (stages - 1) / (stages + microbatches - 1)
 
 
 @bubble.cases
@@ -166,6 +171,14 @@ def _enough(stages, percent):
 microbatches = Exercise("microbatches", points=2, reference=_enough, form="function")
 
 
+@microbatches.by_formula
+def _counted_up(stages, percent):
+    pieces = 1
+    while 100 * (stages - 1) >= percent * (stages + pieces - 1):
+        pieces += 1
+    return pieces
+
+
 @microbatches.cases
 def _(draw):
     """The bubble is to be *less* than this: exactly that much is not enough."""
@@ -196,6 +209,20 @@ def just_as_much(stages, percent):
 def one_microbatch_short(stages, percent):
     """With that many the bubble is still too large. A part of a microbatch does not help: round up."""
     return max(1, _enough(stages, percent) - 1)
+
+
+@microbatches.mistake
+def percent_for_a_part(stages, percent):
+    """A bubble of 0.1 was held against 10: `percent` is in percent, and the bubble is a part of one. Which of the two
+    has to be multiplied by 100?"""
+    return 1
+
+
+@microbatches.mistake
+def not_a_whole_number(stages, percent):
+    """This is where the bubble is *just* so large, solved for the microbatches. There are only whole ones, and the
+    bubble shall be smaller: which number comes next?"""
+    return 100 * (stages - 1) / percent - (stages - 1)
 
 
 def idle_places(stages: int, microbatches: int) -> tuple[int, int]:

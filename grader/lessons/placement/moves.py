@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import OnDevices, OnMesh
+from grader.arrays.described import FROM_HOST, OnDevices, OnMesh
 from grader.exercises import Case, Exercise
 from grader.lessons.placement.whereabouts import FRONT, REAR, RING, TURNED, lab, runs
 from grader.lessons.shared import believed
@@ -29,7 +29,7 @@ def _brought_to(y, z):
     return y + jax.device_put(z, y.sharding)
 
 
-fix_the_placement = Exercise("fix_the_placement", points=4, reference=_brought_to, form="function", on_devices=True)
+fix_the_placement = Exercise("fix_the_placement", points=4, reference=_brought_to, form="function", barred=FROM_HOST)
 
 
 @fix_the_placement.cases
@@ -57,7 +57,7 @@ def moved_nothing(y, z):
 
 @fix_the_placement.mistake
 def moved_the_other_one(y, z):
-    """Now they meet, but at z's place. The sum is to lie where y lies."""
+    """Now they meet, but at z's place. The sum is to be where y is."""
     return jax.device_put(y, z.sharding) + z
 
 
@@ -97,7 +97,7 @@ def _moved_outside(x, target):
     return jax.device_put(jax.jit(lambda a: 2 * a)(x), NamedSharding(target, P("x")))
 
 
-no_move_in_jit = Exercise("no_move_in_jit", points=3, reference=_moved_outside, form="function", on_devices=True)
+no_move_in_jit = Exercise("no_move_in_jit", points=3, reference=_moved_outside, form="function", barred=FROM_HOST)
 
 
 @no_move_in_jit.cases
@@ -133,7 +133,8 @@ def everything_to_everyone(x, target):
 
 @no_move_in_jit.mistake
 def to_one_device(x, target):
-    """The result lies on a single device. The target is a *mesh*: which sharding says how to lie over all of it?"""
+    """The result is on a single device. The target is a *mesh*: which sharding says how to lay it out over all of
+    it?"""
     return jax.device_put(jax.jit(lambda a: 2 * a)(x), target.devices.flat[0])
 
 
@@ -156,7 +157,7 @@ def _two_stage(x, w1, w2):
     return stage(w2, jax.device_put(h, NamedSharding(w2.sharding.mesh, P("x"))))
 
 
-two_stage = Exercise("two_stage", points=5, reference=_two_stage, form="function", on_devices=True)
+two_stage = Exercise("two_stage", points=5, reference=_two_stage, form="function", barred=FROM_HOST)
 
 
 @two_stage.cases
@@ -197,8 +198,8 @@ def everything_on_all_devices(x, w1, w2):
 
 @two_stage.mistake
 def moved_the_weights(x, w1, w2):
-    """The second stage ran on the first mesh: its *weights* were moved. In a pipeline weights stay where they
-    are, and activations travel."""
+    """The result lies on the first mesh. Either the second stage ran there, and its *weights* were moved; or the result
+    was brought back. In a pipeline weights stay where they are, and activations travel: on, and not back."""
     return stage(jax.device_put(w2, w1.sharding), stage(w1, x))
 
 
@@ -240,7 +241,7 @@ def _pipeline(batches, weights):
     return done
 
 
-halves_pipeline = Exercise("halves_pipeline", points=6, reference=_pipeline, form="function", on_devices=True)
+halves_pipeline = Exercise("halves_pipeline", points=6, reference=_pipeline, form="function", barred=FROM_HOST)
 QUARTERS = ((0, 1), (2, 3), (4, 5), (6, 7))
 
 
@@ -369,7 +370,7 @@ placement_claims.rows(CLAIMS)
 
 @placement_claims.mistake
 def the_default_device_decides(row):
-    """Where did `front + fresh` lie, above? What you placed decides, and what you did not place follows."""
+    """Where was `front + fresh`, above? What you placed decides, and what you did not place follows."""
     return believed(row, "on the default device", "policy")
 
 
@@ -382,7 +383,7 @@ def specs_must_agree(row):
 
 @placement_claims.mistake
 def devices_are_a_set(row):
-    """`whole` and `backwards` lie on the same eight devices. May they meet?"""
+    """`whole` and `backwards` are on the same eight devices. May they meet?"""
     return believed(row, "nothing", "same_devices")
 
 

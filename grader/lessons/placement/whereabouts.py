@@ -102,14 +102,14 @@ who_holds_it.rows(HOLDERS)
 
 @who_holds_it.mistake
 def took_the_host_for_a_device(row):
-    """A NumPy array lies in the memory of the Python process, the host. It has no `.devices()` and no sharding:
+    """A NumPy array is in the memory of the Python process, the host. It has no `.devices()` and no sharding:
     no device holds a part of it, until something puts it there."""
     return {"v": [0]}.get(row)
 
 
 @who_holds_it.mistake
 def spread_a_fresh_array(row):
-    """Nothing said that it should be spread. What you make without saying where lies whole on one device, the
+    """Nothing said that it should be spread. What you make without saying where is whole on one device, the
     default one. Look at `.devices()` of it."""
     return believed(row, list(EVERYONE), "jnp.arange(8)")
 
@@ -122,7 +122,7 @@ def copies_on_one_device(row):
 
 @who_holds_it.mistake
 def one_entry_on_one_device(row):
-    """A program runs on all devices of the mesh that its operand lies on, and so does its result, however
+    """A program runs on all devices of the mesh that its operand is on, and so does its result, however
     small. Who holds a copy of a single number, when nothing is cut?"""
     return believed(row, [0], "whole[0]")
 
@@ -136,7 +136,7 @@ def used_the_whole_machine(row):
 
 @who_holds_it.mistake
 def left_it_where_it_was(row):
-    """Those are the devices of `front` itself. `device_put` returns a *new* array: where does that one lie?"""
+    """Those are the devices of `front` itself. `device_put` returns a *new* array: where is that one?"""
     return believed(row, list(FRONT), "jax.device_put(front, there)")
 
 
@@ -168,7 +168,7 @@ commit_status.rows(STATUS)
 
 @commit_status.mistake
 def to_be_somewhere_is_to_be_committed(row):
-    """It lies on a device, but nobody said on which: JAX chose. Committed is what *you* have placed, or what
+    """It is on a device, but nobody said on which: JAX chose. Committed is what *you* have placed, or what
     was computed from that."""
     return believed(row, True, "jnp.zeros(front.shape)")
 
@@ -237,7 +237,7 @@ def layouts_must_agree(row):
 @will_it_run.mistake
 def some_devices_in_common(row):
     """That they share devices is not enough. A program runs on one list of devices, and each committed operand
-    must lie on exactly that list."""
+    must be on exactly that list."""
     return believed(row, "runs", "whole + alone")
 
 
@@ -256,7 +256,7 @@ def mesh_shapes_must_agree(row):
 
 @will_it_run.mistake
 def ones_like_goes_anywhere(row):
-    """Older tutorials show this as an example of what may be mixed. Where does `jnp.ones_like(rear)` lie today,
+    """Older tutorials show this as an example of what may be mixed. Where is `jnp.ones_like(rear)` today,
     and is it committed?"""
     return believed(row, "runs", "front + jnp.ones_like(rear)")
 
@@ -402,7 +402,15 @@ def _travels(row):
     return STAYS if any(moved is array for array in lab().values()) else INSIDE_A_PROGRAM
 
 
-how_it_travels = Exercise("how_it_travels", points=4, reference=_travels, form="table")
+WAYS = {
+    STAYS: "Not at all: the same array comes back. Does it lie on these devices already, and in this layout?",
+    BETWEEN: "Between devices: `device_put` sends blocks from device to device as they are. Who moves the data in "
+    "this line, and do the blocks stay as they are?",
+    HOST: "Through the host: NumPy stands in between, or `device_put` has to cut the blocks anew. Which of the two "
+    "is it here?",
+    INSIDE_A_PROGRAM: "In a program: a compiled one moves the data. Which function in this line compiles one?",
+}
+how_it_travels = Exercise("how_it_travels", points=4, reference=_travels, form="table", options=WAYS)
 how_it_travels.rows(TRAVELS)
 
 

@@ -59,7 +59,7 @@ def without_a_layout(shapes, dtype, specs, sizes):
 
 @compile_for.mistake
 def whole_on_every_device(shapes, dtype, specs, sizes):
-    """The mesh is right, and each array lies whole on every device of it. Where do the given specs go?"""
+    """The mesh is right, and each array is whole on every device of it. Where do the given specs go?"""
     return _avals(shapes, dtype, [P()] * len(specs), sizes)
 
 

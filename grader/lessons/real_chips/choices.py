@@ -60,7 +60,15 @@ def _differs(row):
     ]
 
 
-cpu_and_tpu = Exercise("cpu_and_tpu", points=3, reference=_differs, form="table")
+DIFFERENCES = {
+    "nothing": "Nothing differs where both programs have the same collective, with numbers of the same type. Read "
+    "both: have they?",
+    "kind": "The kind differs where the chip's program has another collective. Read both: which ones are they?",
+    "dtype": "The dtype differs where the chip sends numbers of another type. Read both: of which types are they?",
+    "both": "Both differ where the chip's program has another collective, with numbers of another type. Read both: "
+    "is each so?",
+}
+cpu_and_tpu = Exercise("cpu_and_tpu", points=3, reference=_differs, form="table", options=DIFFERENCES)
 cpu_and_tpu.rows(PROGRAMS)
 LEFT = "left sum, float32", "left sum, bfloat16", "left sum, bfloat16, 8192"
 

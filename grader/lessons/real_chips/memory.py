@@ -14,77 +14,82 @@ GIB = 2**30
 ROOMS = {"v5e": 15.75, "v6e": 31.25, "v5p": 95.74}  # GiB that a program may have
 
 
-def _hbm(arguments, results, temporaries, shared, room):
-    """What they come to, and whether a program of that size would fit."""
-    total = arguments + results + temporaries - shared
-    return total, total <= room * GIB
+def _hbm(arguments, results, temporaries, shared, peak, room):
+    """What the parts come to, and whether the program fits."""
+    return arguments + results + temporaries - shared, peak <= room * GIB
 
 
 hbm = Exercise("hbm", points=3, reference=_hbm, form="function")
 
 
+def _step(room, state, temporaries, peak, shared=1.0, more=4):
+    """The compiler's numbers for a step whose state is such a part of the room, and so on."""
+    held, lent = int(state * room * GIB), int(shared * state * room * GIB)
+    parts = {"arguments": held, "results": held + more, "temporaries": int(temporaries * room * GIB), "shared": lent}
+    return Case({**parts, "peak": int(peak * room * GIB), "room": room})
+
+
 @hbm.cases
 def _(draw):
-    """A training step of LLaMA 3 8B's size on v5e chips; then sizes near the edge, so that every slip shows."""
-    yield Case({"arguments": 6 * GIB, "results": 6 * GIB, "temporaries": 8 * GIB, "shared": 6 * GIB, "room": 15.75})
+    """A training step of Llama 3 8B's size; sum and peak on either side of the room; then sizes near the edge."""
+    gib = {"arguments": 6 * GIB, "results": 6 * GIB, "temporaries": 8 * GIB, "shared": 6 * GIB, "peak": 15 * GIB}
+    yield Case({**gib, "room": 15.75})
+    yield _step(15.75, state=0.3, temporaries=0.3, peak=1.02, shared=0.0)  # the parts would fit, the peak does not
+    yield _step(15.75, state=0.4, temporaries=0.65, peak=0.9)  # the other way round
     for room in ROOMS.values():  # between so many times 10⁹ and so many times 2³⁰
-        state = int(0.2 * room * GIB)
-        held = {"arguments": state, "results": state + 4, "temporaries": int(0.76 * room * GIB), "shared": state}
-        yield Case({**held, "room": room})
-    full = {
-        "arguments": 5 * GIB,
-        "results": 5 * GIB + 4,
-        "temporaries": int(15.75 * GIB) - 6 * GIB - 4,
-        "shared": 4 * GIB,
-    }
-    yield Case({**full, "room": 15.75})  # to the last byte
+        yield _step(room, state=0.2, temporaries=0.76, peak=0.97)
+    yield _step(15.75, state=0.2, temporaries=0.7, peak=1.0)  # to the last byte
     for _ in range(12):
-        room = float(draw.rng.choice(list(ROOMS.values())))
-        state = int(draw.rng.integers(1, 40) / 100 * room * GIB)
-        batch = int(draw.rng.integers(1, 2**24))
-        loss = int(draw.rng.integers(1, 2**12))
-        between = int(draw.rng.integers(40, 80) / 100 * room * GIB)
-        yield Case(
-            {"arguments": state + batch, "results": state + loss, "temporaries": between, "shared": state, "room": room}
-        )
+        state, between, peak = draw.rng.uniform((0.01, 0.4, 0.6), (0.4, 0.8, 1.2))
+        room, loss = draw.rng.choice(list(ROOMS.values())), draw.rng.integers(1, 2**12)
+        yield _step(float(room), state, between, peak, more=int(loss))
 
 
 @hbm.mistake
-def counted_the_state_twice(arguments, results, temporaries, shared, room):
+def counted_the_state_twice(arguments, results, temporaries, shared, peak, room):
     """The new state takes the place of the old one: its bytes are among the arguments *and* among the results. Which of
-    the four numbers says how many they are?"""
-    total = arguments + results + temporaries
-    return total, total <= room * GIB
+    the numbers says how many they are?"""
+    return arguments + results + temporaries, peak <= room * GIB
 
 
 @hbm.mistake
-def added_what_is_shared(arguments, results, temporaries, shared, room):
-    """`shared` is no memory of its own: it is the part of the results that lies where arguments were. Should it make
+def added_what_is_shared(arguments, results, temporaries, shared, peak, room):
+    """`shared` is no memory of its own: it is the part of the results that is where arguments were. Should it make
     the sum larger or smaller?"""
-    total = arguments + results + temporaries + shared
-    return total, total <= room * GIB
+    return arguments + results + temporaries + shared, peak <= room * GIB
 
 
 @hbm.mistake
-def left_out_the_temporaries(arguments, results, temporaries, shared, room):
-    """That is what goes in and what comes out. Where do the activations lie that the backward pass waits for?"""
-    total = arguments + results - shared
-    return total, total <= room * GIB
+def left_out_the_temporaries(arguments, results, temporaries, shared, peak, room):
+    """That is what goes in and what comes out. Where are the activations that the backward pass waits for?"""
+    return arguments + results - shared, peak <= room * GIB
 
 
 @hbm.mistake
-def left_out_the_results(arguments, results, temporaries, shared, room):
+def left_out_the_results(arguments, results, temporaries, shared, peak, room):
     """Results that are not written over an argument need room of their own: a loss, or a whole state if nothing was
     donated."""
-    total = arguments + temporaries - shared
+    return arguments + temporaries - shared, peak <= room * GIB
+
+
+@hbm.mistake
+def gave_the_peak_for_the_sum(arguments, results, temporaries, shared, peak, room):
+    """The first number is the bytes of the parts, all together, whenever they are held. The peak is for the second."""
+    return peak, peak <= room * GIB
+
+
+@hbm.mistake
+def went_by_the_sum(arguments, results, temporaries, shared, peak, room):
+    """The sum is right, but it does not decide. Not all parts are held at one time, and some of what is held is in none
+    of them. Which of the numbers says how much a chip holds at once?"""
+    total = arguments + results + temporaries - shared
     return total, total <= room * GIB
 
 
 @hbm.mistake
-def gigabytes_for_gibibytes(arguments, results, temporaries, shared, room):
+def gigabytes_for_gibibytes(arguments, results, temporaries, shared, peak, room):
     """The bytes are right, the comparison is not: the compiler's G is 2³⁰ bytes, 7 % more than 10⁹."""
-    total = arguments + results + temporaries - shared
-    return total, total <= room * 1e9
+    return arguments + results + temporaries - shared, peak <= room * 1e9
 
 
 # A stack of layers whose activations do not fit, unless the backward pass computes them anew.

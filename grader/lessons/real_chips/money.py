@@ -79,7 +79,7 @@ WAYS = ("data", "fsdp")
 
 @two_slices.cases
 def _(draw):
-    """Both ways, for a model of LLaMA 3 8B's size on two slices, and drawn."""
+    """Both ways, for a model of Llama 3 8B's size on two slices, and drawn."""
     yield from (Case({"way": way, "weights": 16_000_000_000, "chips": 256, "slices": 2}) for way in WAYS)
     for way in WAYS * 3:
         weights = int(draw.rng.integers(1, 200)) * 10**9

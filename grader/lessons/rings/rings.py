@@ -253,10 +253,11 @@ def _parts(row, n):
     return lambda number: parts[number % n]
 
 
-def _scatter(part, n, by=1, first=1):
-    """The sum that a device ends with, when it begins with the part `first` before its own number."""
+def _scatter(part, n, by=1, first=1, more=0):
+    """The sum that a device ends with, when it begins with the part `first` before its own number, after n - 1 turns
+    or some `more`."""
     total = part(_me() - first)
-    for k in range(1, n):
+    for k in range(1, n + more):
         total = _pass(total, n, by) + part(_me() - first - k)
     return total
 
@@ -342,6 +343,20 @@ def added_first_and_then_sent(x, *, mesh):
         return total
 
     return on_ring(body, x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
+def one_turn_too_many(x, *, mesh):
+    """The sums were complete one turn earlier. In the last turn each went one device further, and there a term was
+    added that it had already. How many devices have still to add theirs when a sum sets out?"""
+    return scatter_ring(x, mesh, more=1)
+
+
+@ring_reduce_scatter.mistake
+def one_turn_too_few(x, *, mesh):
+    """The sums stopped one device too early: each lacks a term, and lies on the device before its own. How many devices
+    have still to add theirs when a sum sets out?"""
+    return scatter_ring(x, mesh, more=-1)
 
 
 @ring_reduce_scatter.mistake

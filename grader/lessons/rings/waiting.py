@@ -308,6 +308,7 @@ def _(draw):
         [[a, b, d], [a, b, c, d], [a, b, c, d]],
         [[c]] * 4,
         [[a, a], [a, a, a]],
+        [[a], [a, b], [a, b, c]],
     ):
         yield Case({"calls": [list(own) for own in calls]})
 
@@ -350,6 +351,19 @@ def looked_at_the_first_call(calls):
     """Only the first call of each device was compared. When all have come to it they go on, to the second."""
     first = {d: own[0] for d, own in enumerate(calls) if own}
     return {} if len(first) == len(calls) and len(set(first.values())) == 1 else first
+
+
+@who_waits.mistake
+def went_on_without_the_others(calls):
+    """Devices that came to the same collective went on, though others never come to it. A collective needs *all* of its
+    devices: who stands in the first one that not everybody calls?"""
+    waiting = {}
+    for step in range(max(map(len, calls))):
+        now = {device: own[step] for device, own in enumerate(calls) if step < len(own)}
+        if len(set(now.values())) > 1:
+            return now
+        waiting = {} if len(now) == len(calls) else now
+    return waiting
 
 
 # The repair: everybody computes the sum, and each chooses what it keeps.

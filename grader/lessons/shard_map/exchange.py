@@ -65,7 +65,7 @@ def in_pairs_then_whole_blocks(v, *, mesh):
 
 @beat_the_compiler.mistake
 def whole_and_then_cut(v, *, mesh):
-    """Every device gathered the whole array, and kept one block of it. It needs two halves, and they lie on two
+    """Every device gathered the whole array, and kept one block of it. It needs two halves, and they are on two
     devices: on which?"""
 
     def body(block):
@@ -114,13 +114,13 @@ def all_send_the_same_half(v, *, mesh):
 
 @beat_the_compiler.mistake
 def asked_for_the_new_layout(v, *, mesh):
-    """in_specs ask for the blocks as they should lie in the end, so the compiler moved them before your function began,
-    in its own way. Describe them as they lie, and move them yourself."""
+    """in_specs ask for the blocks as they should be laid out in the end, so the compiler moved them before your
+    function began, in its own way. Describe them as they are laid out, and move them yourself."""
     return device_map(lambda block: block, mesh, AFTER, AFTER)(v)
 
 
 @beat_the_compiler.mistake
 def left_the_move_to_the_compiler(v, *, mesh):
-    """A constraint says where the blocks should lie, and leaves to the compiler how they come there. It is the
+    """A constraint says where the blocks should be, and leaves to the compiler how they come there. It is the
     compiler that you are to beat: who sends which half to whom?"""
     return lax.with_sharding_constraint(v + 0, NamedSharding(mesh, AFTER))

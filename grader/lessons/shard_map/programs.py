@@ -207,7 +207,7 @@ def nothing_added(x, *, mesh, check_vma=False):
 
 @column_sums.mistake
 def added_along_y(x, *, mesh, check_vma=False):
-    """The psum runs along y, where the devices hold *other columns*. Sums of one and the same column lie along
+    """The psum runs along y, where the devices hold *other columns*. Sums of one and the same column are along
     the axis that cut the rows. Which is it?"""
     return device_map(lambda block: lax.psum(block.sum(axis=0), "y"), mesh, GRID, P("y"), check_vma)(x)
 
@@ -430,7 +430,7 @@ LAYER = (P("y", "x"), P("x", None), P())
 
 
 def _layer(x, w, b):
-    return 1 / (1 + np.exp(-(x @ w + b)))
+    return jax.nn.sigmoid(x @ w + b)
 
 
 def _layer_arrays(draw: Draw) -> tuple[dict[str, int], dict[str, Array], tuple[int, int, int]]:
@@ -510,7 +510,7 @@ def summed_over_the_batch(x, w, b, *, mesh, check_vma=False):
 @layer_by_hand.mistake
 def bias_cut_like_the_rows(x, w, b, *, mesh):
     """in_specs cut the bias along x, but the product has all its columns on every device: a piece of the bias does
-    not fit. How does b lie?"""
+    not fit. How is b laid out?"""
 
     def body(x, w, b):
         return jax.nn.sigmoid(lax.psum(x @ w, "x") + b)
@@ -520,8 +520,8 @@ def bias_cut_like_the_rows(x, w, b, *, mesh):
 
 @layer_by_hand.mistake
 def asked_for_whole_operands(x, w, b, *, mesh):
-    """in_specs ask for x and w whole along x. They do not lie so: they were gathered before your function began,
-    and every device along x then did the same work. Describe the operands as they lie."""
+    """in_specs ask for x and w whole along x. They are not laid out so: they were gathered before your function began,
+    and every device along x then did the same work. Describe the operands as they are laid out."""
 
     def body(x, w, b):
         return jax.nn.sigmoid(x @ w + b)

@@ -165,7 +165,7 @@ def thought_the_check_lets_wrong_ones_through(row):
     return "wrong" if row.endswith("on") else None
 
 
-# in_specs that differ from how the array lies, on a mesh of Auto axes.
+# in_specs that differ from how the array is laid out, on a mesh of Auto axes.
 
 FITS = {
     "laid out as P('x', None), in_specs P('x', None)": (P("x", None), P("x", None)),
@@ -240,7 +240,14 @@ def _what_is_wrong(message):
     return "too long" if "rank" in message or "too long" in message else "no such axis"
 
 
-pytree_specs = Exercise("pytree_specs", points=3, reference=_taken, form="table")
+FAULTS_OF_SPECS = {
+    "no such axis": "So it is where a spec names an axis that the mesh lacks. Which name is it here?",
+    "too long": "So it is where a spec has more entries than an array that it is for has dimensions. Which spec, "
+    "and which array?",
+    "wrong tree": "So it is where the specs are not built as the arguments are, or as their beginning. Where do the "
+    "two part?",
+}
+pytree_specs = Exercise("pytree_specs", points=3, reference=_taken, form="table", options=FAULTS_OF_SPECS)
 pytree_specs.rows(TREES, mesh={"x": 4})
 
 
@@ -345,7 +352,7 @@ def specs_of_just_one_layer(params, x, mesh):
 
 @many_layers.mistake
 def rows_on_everyone(params, x, mesh):
-    """Every device computed all rows. x lies cut by rows; leave it so, and let every device do its own."""
+    """Every device computed all rows. x is cut by rows; leave it so, and let every device do its own."""
     return _by_rows(params, x, mesh, (P(), P()), P())
 
 
@@ -453,7 +460,7 @@ def thought_the_product_needs_nothing(row):
 @four_ways.mistake
 def thought_explicit_decides_alone(row):
     """With Explicit axes the layout of a result is part of its type, and JAX does not guess it where several would do.
-    Has this program said how the product should lie, in a way that an Explicit mesh takes?"""
+    Has this program said how the product should be laid out, in a way that an Explicit mesh takes?"""
     return 1 if row.startswith("Explicit") else None
 
 

@@ -1,4 +1,4 @@
-"""§ 1, 3–4, 7–8, the functions: of shapes, specs and meshes, and of arrays that lie on devices."""
+"""§ 1, 3–4, 7–8, the functions: of shapes, specs and meshes, and of arrays that are on devices."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.blocks import axes_of, blocks
 from grader.arrays.described import OnDevices, OnMesh
 from grader.arrays.meshes import make_mesh
+from grader.arrays.numbers import same_value
 from grader.exercises import Case, Draw, Exercise
 
 MESH = {"x": 4, "y": 2}  # the mesh of the lesson
@@ -76,7 +77,7 @@ def reversed_the_spec(value, spec, mesh):
 
 @distribute.mistake
 def built_a_mesh_of_its_own(value, spec, mesh):
-    """The array lies on a 4 × 2 mesh of its own making, not on the one that was given. Your function will be called
+    """The array is on a 4 × 2 mesh of its own making, not on the one that was given. Your function will be called
     with meshes you have not seen: use its argument."""
     return _distributed(value, spec, make_mesh(MESH))
 
@@ -88,9 +89,26 @@ def _shard_shape(shape, spec, axis_sizes):
     return tuple(part.stop - part.start for part in blocks(shape, spec, axis_sizes).indices[0])
 
 
-shard_shape = Exercise("shard_shape", points=3, reference=_shard_shape, form="function")
+def _same_lengths(one, other, **_):
+    """Whether both are the same shape: an array of 16.0 rows cannot be made."""
+    return same_value(one, other) and np.asarray(one).dtype.kind == np.asarray(other).dtype.kind
+
+
+shard_shape = Exercise("shard_shape", points=3, reference=_shard_shape, form="function", same=_same_lengths)
 
 SPECS = (P("x", "y"), P("y", "x"), P("x"), P(None, "y"), P(("x", "y")), P("x", None), P())
+
+
+@shard_shape.by_formula
+def _axis_by_axis(shape, spec, axis_sizes):
+    entries = [*spec, *[None] * (len(shape) - len(spec))]
+    block = []
+    for length, entry in zip(shape, entries, strict=True):
+        axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
+        for axis in axes:
+            length //= axis_sizes[axis]
+        block.append(length)
+    return tuple(block)
 
 
 @shard_shape.cases
@@ -156,6 +174,27 @@ def looked_none_up(shape, spec, axis_sizes):
         n // (axis_sizes[e] if not isinstance(e, tuple) else math.prod(axis_sizes[a] for a in e))
         for n, e in itertools.zip_longest(shape, spec)
     )
+
+
+@shard_shape.mistake
+def lengths_as_floats(shape, spec, axis_sizes):
+    """The numbers are right, and they are floats: `/` gives 16.0, and no array has 16.0 rows. Which division of Python
+    gives a whole number?"""
+    return tuple(map(float, _shard_shape(shape, spec, axis_sizes)))
+
+
+@shard_shape.mistake
+def cut_in_the_order_of_the_mesh(shape, spec, axis_sizes):
+    """The first dimension was cut by the first axis of the mesh, and so on, whatever the spec says. Which axes cut a
+    dimension is what the spec is for."""
+    return tuple(length // size for length, size in zip(shape, axis_sizes.values(), strict=False))
+
+
+@shard_shape.mistake
+def sizes_of_the_notebooks_mesh(shape, spec, axis_sizes):
+    """Along x you counted four devices, and along y two, as on the notebook's mesh. `axis_sizes` tells how many there
+    are in this one."""
+    return _shard_shape(shape, spec, axis_sizes | {"x": 4, "y": 2})
 
 
 # Which device holds which slices.
@@ -456,7 +495,11 @@ def _assembled(array):
     return whole
 
 
-assemble = Exercise("assemble", points=4, reference=_assembled, form="function")
+def _same_array(one, other, **_):
+    return same_value(one, other) and np.asarray(one).dtype == np.asarray(other).dtype
+
+
+assemble = Exercise("assemble", points=4, reference=_assembled, form="function", same=_same_array)
 
 
 @assemble.cases
@@ -500,8 +543,9 @@ def _put_together(array, differ=lambda one, other: False):
 
 @assemble.mistake
 def kept_the_last_copy(array):
-    """Blocks are written where they belong, and a copy overwrites the one before it. If two copies differ, nobody hears
-    of it. Before you write a block: has another device already given this part, and is it the same?"""
+    """Blocks are written where they belong, and a copy overwrites the one before it, whether or not the two agree: no
+    error is raised. (To print one stops nobody.) Before you write a block: has another device already given this
+    part, and is it the same?"""
     return _put_together(array)
 
 
@@ -553,4 +597,23 @@ def added_copies_up(array):
     whole = np.zeros(array.shape, array.dtype)
     for shard in array.addressable_shards:
         whole[shard.index] += np.asarray(shard.data)
+    return whole
+
+
+@assemble.mistake
+def in_numpys_own_dtype(array):
+    """The numbers are right, but not their type: `np.zeros` and `np.empty` make float64 unless they are told. Which
+    dtype has the array?"""
+    return _assembled(array).astype(np.float64)
+
+
+@assemble.mistake
+def took_zero_for_not_written(array):
+    """Where there are zeros you took the part for one that nobody has given yet. A block may hold zeros. How else can
+    you remember which parts have been written?"""
+    whole = np.zeros(array.shape, array.dtype)
+    for shard in array.addressable_shards:
+        if whole[shard.index].any() and not np.array_equal(whole[shard.index], shard.data):
+            raise ValueError("copies differ")
+        whole[shard.index] = shard.data
     return whole

@@ -53,7 +53,7 @@ def counted_blocks_for_devices(expression):
 
 @attributes.mistake
 def took_the_block_for_the_array(expression):
-    """`cut` is the whole array: its shape does not depend on how it lies. A *shard* has the shape of a block."""
+    """`cut` is the whole array: its shape does not depend on how it is laid out. A *shard* has the shape of a block."""
     return (8, 8) if expression == "cut.shape" else None
 
 
@@ -134,7 +134,7 @@ def forgot_the_brackets_of_a_row(spec):
 @draw_it.mistake
 def counted_through_the_picture(spec):
     """The grid of blocks has the right shape, but the devices were numbered along it, row by row. Device 1 differs from
-    device 0 along y. Which dimension does y cut here, and so where does block 1 lie?"""
+    device 0 along y. Which dimension does y cut here, and so where is block 1?"""
     return [[0, 1, 2, 3], [4, 5, 6, 7]] if spec == "P('y', 'x')" else None
 
 
@@ -344,7 +344,7 @@ def cut_both_dimensions(card):
 @choose_spec.mistake
 def took_the_usual_order(card):
     """Both axes cut the right dimension, in the other order: under this spec device 1 holds the block next to that of
-    device 0. On the card it lies half an array away. Which of the axes has to be the slow one?"""
+    device 0. On the card it is half an array away. Which of the axes has to be the slow one?"""
     return {"device 1: rows 8 and 9, whole": P(("x", "y")), "picture": P(None, ("x", "y"))}.get(card)
 
 
@@ -402,7 +402,18 @@ def _outcome(attempt):
     return refusal(ATTEMPTS[attempt])
 
 
-legal_or_not = Exercise("legal_or_not", points=3, reference=_outcome, form="table")
+STANDS_FOR = {
+    "fine": "It is fine where every name is an axis of the mesh, none stands twice, there are no more entries than "
+    "dimensions, and everything divides. Which of these does not hold?",
+    "axis used twice": "So it is where one axis stands twice in a spec. Does any stand there twice?",
+    "unknown axis": "So it is where a spec names an axis that the mesh lacks. Which of these names would it be?",
+    "too many entries": "So it is where a spec has more entries than the array has dimensions; a tuple is one "
+    "entry. Count both.",
+    "does not divide": "So it is where a length is no multiple of the devices that cut it. Which length, and by how "
+    "many?",
+    "too few devices": "So it is where a mesh asks for more devices than there are. How many are asked for here?",
+}
+legal_or_not = Exercise("legal_or_not", points=3, reference=_outcome, form="table", options=STANDS_FOR)
 legal_or_not.rows(ATTEMPTS, argument="attempt")
 
 
@@ -539,8 +550,8 @@ def took_same_meaning_for_equal(claim):
 
 @tutorial_faults.mistake
 def believed_nbytes(claim):
-    """`nbytes` is that of the array, however it lies. Add up `shard.data.nbytes` over `addressable_shards`: what do
-    eight copies take?"""
+    """`nbytes` is that of the array, however it is laid out. Add up `shard.data.nbytes` over `addressable_shards`: what
+    do eight copies take?"""
     return 1 if claim == "nbytes" else None
 
 

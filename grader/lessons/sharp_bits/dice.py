@@ -103,7 +103,7 @@ def thought_devices_change_the_numbers(row):
 
 @rng_partitionable.mistake
 def thought_the_old_draw_only_grows(row):
-    """The old way cuts the counter in half, and where the half lies depends on how many are drawn. Print the first
+    """The old way cuts the counter in half, and where the half is depends on how many are drawn. Print the first
     number of both draws."""
     return believed(row, "yes", "flag off: draws of 24 and of 25 begin alike")
 

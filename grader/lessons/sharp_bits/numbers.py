@@ -309,7 +309,7 @@ def thought_bools_stay_bools(row):
     return believed(row, (True, "bool"), "psum of bool")
 
 
-# What an index sends: how many collectives, and on how many devices the result lies. x is float32[8, 16] on 8 devices.
+# What an index sends: how many collectives, and on how many devices the result is. x is float32[8, 16] on 8 devices.
 
 
 ROWS, COLUMNS = P("x", None), P(None, "x")
@@ -325,7 +325,7 @@ INDEXED = {
 
 @functools.cache
 def _sent(row):
-    """Count the collectives in the compiled program, and the devices that its result lies on."""
+    """Count the collectives in the compiled program, and the devices that its result is on."""
     fn, spec = INDEXED[row]
     x = put(np.arange(1, 129, dtype=np.float32).reshape(8, 16), spec, make_mesh({"x": 8}))
     if fn is None:  # no program runs: it is a piece of x that is there already
@@ -342,13 +342,13 @@ FIRST = "x[0], x cut by rows", "x[:1], x cut by rows"
 @first_of.mistake
 def thought_it_lies_where_the_row_lay(row):
     """Device 0 holds the row, so it could stay there. But it is a program on eight devices that takes it, and its
-    result lies on eight devices: all the others get a copy. Ask `communication`."""
+    result is on eight devices: all the others get a copy. Ask `communication`."""
     return believed(row, (0, 1), *FIRST)
 
 
 @first_of.mistake
 def forgot_where_the_copies_come_from(row):
-    """On eight devices it lies: right. Seven of them had nothing of this row. How did it come to them?"""
+    """On eight devices it is: right. Seven of them had nothing of this row. How did it come to them?"""
     return believed(row, (0, 8), *FIRST)
 
 
@@ -366,7 +366,7 @@ def thought_an_index_always_sends(row):
 
 @first_of.mistake
 def thought_a_sum_is_free(row):
-    """The rows lie on eight devices, and the sum runs across them. What has to happen?"""
+    """The rows are on eight devices, and the sum runs across them. What has to happen?"""
     return believed(row, (0, 8), "x.sum(0), x cut by rows")
 
 

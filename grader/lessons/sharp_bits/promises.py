@@ -15,7 +15,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import OnDevices, OnMesh
+from grader.arrays.described import FROM_HOST, OnDevices, OnMesh
 from grader.arrays.meshes import make_mesh, put
 from grader.exercises import Case, Exercise
 from grader.lessons.shared import believed
@@ -205,7 +205,7 @@ def _offloaded_step(w, g, m, v):
     return w, _to_host(m), _to_host(v)
 
 
-offloaded_step = Exercise("offloaded_step", points=5, reference=_offloaded_step, form="function", on_devices=True)
+offloaded_step = Exercise("offloaded_step", points=5, reference=_offloaded_step, form="function", barred=FROM_HOST)
 
 
 @offloaded_step.cases
@@ -225,14 +225,14 @@ def _(draw):
 
 @offloaded_step.mistake
 def mixed_the_memories(w, g, m, v):
-    """g lies on the devices, m and v in the host's memory. JAX does not fetch anything unasked: bring both of them to
+    """g is on the devices, m and v in the host's memory. JAX does not fetch anything unasked: bring both of them to
     the devices first. `m.sharding.with_memory_kind(...)` is the same layout in another memory."""
     return adam(w, g, m, v)
 
 
 @offloaded_step.mistake
 def left_them_on_the_devices(w, g, m, v):
-    """The step is right, and now the state lies on the devices, from the first step on: nothing has been saved.
+    """The step is right, and now the state is on the devices, from the first step on: nothing has been saved.
     Where did m and v come from?"""
     return adam(w, g, _on_device(m), _on_device(v))
 
@@ -262,7 +262,7 @@ def put_away_whole(w, g, m, v):
 
 @offloaded_step.mistake
 def put_into_memory_that_moves(w, g, m, v):
-    """The state lies in ordinary host memory now. It came from *pinned* memory, which the system may not move, so
+    """The state is in ordinary host memory now. It came from *pinned* memory, which the system may not move, so
     that a device can read it by itself. Put it back where it was."""
     w, m, v = adam(w, g, _on_device(m), _on_device(v))
     return w, _to_host(m, "unpinned_host"), _to_host(v, "unpinned_host")
@@ -432,7 +432,7 @@ LEFT_BEHIND = {
 
 
 def _outcome(fn, big):
-    """What a call comes to: "error", or where its result lies."""
+    """What a call comes to: "error", or where its result is."""
     try:
         result = fn(big)
     except Exception:  # which one differs between versions of JAX
@@ -457,13 +457,21 @@ def _left_behind(row):
     return "error" if after == "error" else "as before" if after == before else "changed"
 
 
-mesh_leak = Exercise("mesh_leak", points=4, reference=_left_behind, form="table")
+FATES = {
+    "error": "That would be said where something asks for another mesh than the one in force. Does anything in this "
+    "line?",
+    "changed": "That would be said where the line runs, and its result lies elsewhere, or came about where there "
+    "was an error. Does it run, and where does its result lie?",
+    "as before": "That would be said where the mesh in force plays no part. Does this line make an array, or "
+    "compute on devices?",
+}
+mesh_leak = Exercise("mesh_leak", points=4, reference=_left_behind, form="table", options=FATES)
 mesh_leak.rows(LEFT_BEHIND)
 
 
 @mesh_leak.mistake
 def thought_arrays_bring_their_mesh(row):
-    """big lies on `mesh`, and the mesh in force is `strict`. An operation runs on the mesh in force, and finds an
+    """big is on `mesh`, and the mesh in force is `strict`. An operation runs on the mesh in force, and finds an
     array that belongs to another."""
     return believed(row, "as before", "big + 1")
 

@@ -106,7 +106,7 @@ def _own_tokens(total, like):
 @tp_block.mistake
 def tokens_not_gathered(params, x, *, mesh, check_vma=False):
     """Each device sent its own tokens through its own heads and hidden units, and then parts of *different* tokens were
-    added. No token looked at one that lies on another device either. What must every device have before a pair?"""
+    added. No token looked at one that is on another device either. What must every device have before a pair?"""
     return _on_devices(
         params, x, mesh, lambda p, x: _block_of(p, x, scatter=lambda part: lax.psum(part, "model")), check_vma=check_vma
     )
@@ -115,7 +115,7 @@ def tokens_not_gathered(params, x, *, mesh, check_vma=False):
 @tp_block.mistake
 def attention_of_own_tokens(params, x, *, mesh, check_vma=False):
     """The MLP's half is right. In attention each device had its own tokens and its own heads only: no token looked at
-    one that lies on another device, and the other devices' heads were never added. The same two collectives stand
+    one that is on another device, and the other devices' heads were never added. The same two collectives stand
     around attention as around the MLP. Which one before, which one behind?"""
 
     def body(p, x):
@@ -146,6 +146,29 @@ def block_added_then_sliced(params, x, *, mesh, check_vma=False):
         return _block_of(p, x, _together, lambda parts: _own_tokens(lax.psum(parts, "model"), x))
 
     return _on_devices(params, x, mesh, body, check_vma=check_vma)
+
+
+@tp_block.mistake
+def whole_until_the_end(params, x, *, mesh, check_vma=False):
+    """The values are right. But all tokens stayed on every device through the whole block, two sums were brought to
+    everybody, and the tokens were dealt out at the very end. An all_reduce is a reduce_scatter *and* an all_gather:
+    which of the two is due behind a pair, and which before the next?"""
+
+    def body(p, x):
+        return _own_tokens(_block_of(p, _together(x), scatter=lambda parts: lax.psum(parts, "model")), x)
+
+    return _on_devices(params, x, mesh, body, check_vma=check_vma)
+
+
+@tp_block.mistake
+def scattered_along_the_features(params, x, *, mesh, check_vma=False):
+    """The sum was scattered along the features: a device has all tokens then, and some features of each. That cannot be
+    added to x, which has some tokens and all their features. Which dimension of [B, T, D] are the tokens?"""
+
+    def scatter(parts):
+        return lax.psum_scatter(parts, "model", scatter_dimension=2, tiled=True)
+
+    return _on_devices(params, x, mesh, lambda p, x: _block_of(p, x, _together, scatter), check_vma=check_vma)
 
 
 @tp_block.mistake
@@ -266,7 +289,7 @@ def norm_of_some_features(params, x, *, mesh, check_vma=False):
 @tp_block.mistake
 def features_scattered(params, x, *, mesh, check_vma=False):
     """The sum was scattered along the features, and the pieces were reshaped until they fitted x. They have all tokens
-    and some features of each; x has some tokens and all features. Along which dimension do the tokens lie?"""
+    and some features of each; x has some tokens and all features. Along which dimension are the tokens?"""
 
     def scatter(parts):
         pieces = lax.psum_scatter(parts, "model", scatter_dimension=2, tiled=True)
@@ -315,7 +338,7 @@ def gathered_for_each(params, x, *, mesh, check_vma=False):
 @tp_block.mistake
 def copies_of_whole_sequences(params, x, *, mesh, check_vma=False):
     """in_specs ask for whole sequences and out_specs promise them: nothing is cut between the pairs, and every device
-    norms every token. Describe x as it lies, and leave the result cut alike."""
+    norms every token. Describe x as it is laid out, and leave the result cut alike."""
 
     def body(p, x):
         return _block_of(p, x, scatter=lambda parts: lax.psum(parts, "model"))

@@ -95,7 +95,7 @@ def different_heads_added(x, w_qkv, w_out, *, mesh):
 
 @tp_attention.mistake
 def added_over_sequences(x, w_qkv, w_out, *, mesh):
-    """The results were added over `batch`: those are other sequences. The heads lie along `model`."""
+    """The results were added over `batch`: those are other sequences. The heads are along `model`."""
     return _on_devices(x, w_qkv, w_out, mesh, lambda x, w, o: lax.psum(_projected(_heads(x, w), o), "batch"))
 
 

@@ -259,7 +259,7 @@ def gradients_of_own_examples(params, x, y, *, mesh):
 
 @tp_grads.mistake
 def summed_not_averaged(params, x, y, *, mesh):
-    """Two things came together: the check was off, so that what lies before the sum over `model` counts once for each
+    """Two things came together: the check was off, so that what stands before the sum over `model` counts once for each
     device there; and the gradients of the means were added over `batch`, not averaged. Look at the ratios leaf by
     leaf: which factor is whose?"""
     return _gradients(params, x, y, mesh, _added, False)
@@ -370,8 +370,8 @@ def third_product_undecided(params, x, y, steps, rate, *, mesh):
 
 @train_tp.mistake
 def batch_made_whole(params, x, y, steps, rate, *, mesh):
-    """The third product was asked for whole on every device: the examples, which lay over `batch`, are gathered, and
-    everybody computes the rest for all of them. Which dimension of the product may stay cut?"""
+    """The third product was asked for whole on every device: the examples, which were cut over `batch`, are gathered,
+    and everybody computes the rest for all of them. Which dimension of the product may stay cut?"""
 
     def product(hidden, weights):
         return jnp.dot(hidden, weights, out_sharding=_lying(mesh, None, None))
@@ -386,7 +386,7 @@ def batch_made_whole(params, x, y, steps, rate, *, mesh):
 @train_tp.mistake
 def weights_gathered(params, x, y, steps, rate, *, mesh):
     """With the hidden layer and W3 whole the product has a type, so nothing stops you; but both were gathered for it,
-    and each device computes all of it. Let them multiply what they own, and say how the sum should lie."""
+    and each device computes all of it. Let them multiply what they own, and say how the sum should be laid out."""
 
     def product(hidden, weights):
         return jax.sharding.reshard(hidden, _lying(mesh, "batch", None)) @ jax.sharding.reshard(weights, _lying(mesh))
@@ -539,7 +539,7 @@ def norm_forgotten(x, scale, W1, W2, *, mesh):
 @sequence_parallel.mistake
 def everything_kept_whole(x, scale, W1, W2, *, mesh):
     """in_specs ask for whole sequences, and out_specs promise them: nothing is cut between the products, and every
-    device norms every token. Describe x as it lies, and leave the result cut alike."""
+    device norms every token. Describe x as it is laid out, and leave the result cut alike."""
 
     def body(x, scale, W1, W2):
         return lax.psum(jax.nn.relu(_normed(x, scale) @ W1) @ W2, "model")

@@ -135,7 +135,7 @@ TURN = "examples from which on gathering W1 and W2 sends less"
 
 @functools.lru_cache
 def _sent_by(pair: str):
-    """The report on the forward pass of two layers that lie as the pair says, as the compiler makes it."""
+    """The report on the forward pass of two layers that are laid out as the pair says, as the compiler makes it."""
     mesh, (first, second) = make_mesh(MESH), PAIRS[pair]
     result = NamedSharding(mesh, P("batch", None))
 
@@ -197,7 +197,7 @@ def hidden_units_travel(pair):
 @pair_sends.mistake
 def only_the_result_gathered(pair):
     """A column of W2 meets *all* hidden units, and a device has half of them. Before anything can be multiplied a
-    second time, something has to come together, and the result lies in columns in the end. How many collectives?"""
+    second time, something has to come together, and the result is in columns in the end. How many collectives?"""
     return {"columns, then columns": ["all_gather"]}.get(pair)
 
 
@@ -267,7 +267,17 @@ def _where(row: str) -> str:
     return "either way" if np.allclose(early, operation(sum(products), None)) else "after the sum"
 
 
-where_it_goes = Exercise("where_it_goes", points=3, form="table", reference=_where)
+PLACES = {
+    "on the parts": "On the parts: each device applies it to what it holds, and nothing else is needed. Try it with "
+    "two devices that hold a number each: is what they have together the right result?",
+    "after the sum": "After the sum: applied to each part and then added up, it would come to something else. Try "
+    "it with the parts 1 and −3: does it?",
+    "either way": "Either way: applied to each part and then added up, it comes to the same as applied to the sum. "
+    "Try it with the parts 1 and −3: does it?",
+    "needs a collective of its own": "It needs one where a device cannot do its own entries without those of "
+    "others. Which would it need here?",
+}
+where_it_goes = Exercise("where_it_goes", points=3, form="table", reference=_where, options=PLACES)
 where_it_goes.rows(OPERATIONS)
 
 
@@ -363,7 +373,7 @@ def _about(row, name, value):
 
 @tp_costs.mistake
 def everything_halved(row):
-    """Only W2, b2 and W3 are cut. W1, W4 and their biases lie whole on every device, b3 as well; small, but not half of
+    """Only W2, b2 and W3 are cut. W1, W4 and their biases are whole on every device, b3 as well; small, but not half of
     themselves."""
     return _about(row, "MB of parameters on a device, DP + TP", lambda: parameters_of("DP") / MB / 2)
 
@@ -376,7 +386,7 @@ def parameters_divided_by_devices(row):
 
 @tp_costs.mistake
 def cut_over_both_axes(row):
-    """The large matrices are cut over `model` only, in two, not over all devices in eight. How many devices lie along
+    """The large matrices are cut over `model` only, in two, not over all devices in eight. How many devices are along
     `model`?"""
     return _about(
         row, "MB of parameters on a device, DP + TP", lambda: (parameters_of("DP") - 2 * 4 * 8192**2 * 7 / 8) / MB
@@ -475,7 +485,7 @@ def sent_once(row):
 
 @region_costs.mistake
 def cut_over_model_forgotten(row):
-    """The sequences are cut over `model` as well now: how many devices lie along it?"""
+    """The sequences are cut over `model` as well now: how many devices are along it?"""
     return _entries_between(False) if row == "entries of x on a device, sequences cut" else None
 
 
@@ -632,5 +642,5 @@ def never_scaled(key, fan_in, fan_out, *, mesh):
 @init_rows.mistake
 def drawn_and_left_whole(key, fan_in, fan_out, *, mesh):
     """Right numbers, but every device keeps all of them: for a matrix that is cut because it is too large, that is the
-    end of the program. Say in the program how the result is to lie."""
+    end of the program. Say in the program how the result is to be laid out."""
     return lax.with_sharding_constraint(_initial(key, fan_in, fan_out), NamedSharding(mesh, P()))

@@ -78,7 +78,7 @@ def shifted_by_the_index(table, ids, *, mesh, check_vma=False):
 
 @vocab_embedding.mistake
 def taken_out_of_bounds(table, ids, *, mesh, check_vma=False):
-    """NaN everywhere: `jnp.take` fills what lies outside the table with NaN, and NaN plus anything is NaN. An id that
+    """NaN everywhere: `jnp.take` fills what is outside the table with NaN, and NaN plus anything is NaN. An id that
     is not the device's own must be looked up somewhere harmless, and its row put to zero."""
 
     def body(table, ids):
@@ -96,6 +96,19 @@ def filled_with_zeros(table, ids, *, mesh, check_vma=False):
     def body(table, ids):
         local = ids - _first(len(table))
         return lax.psum(jnp.take(table, local, axis=0, mode="fill", fill_value=0), "model")
+
+    return _looked_up(table, ids, mesh, body, check_vma)
+
+
+@vocab_embedding.mistake
+def masked_on_one_side(table, ids, *, mesh, check_vma=False):
+    """A device answered for all words from its first one on, those behind its last one among them: their index was
+    pushed to its last row. Which words come before a device's own, and which come behind?"""
+
+    def body(table, ids):
+        local = ids - _first(len(table))
+        mine = local >= 0
+        return lax.psum(jnp.where(mine[..., None], table[jnp.where(mine, local, 0)], 0), "model")
 
     return _looked_up(table, ids, mesh, body, check_vma)
 
@@ -225,6 +238,41 @@ def maximum_of_its_own(logits, targets, *, mesh):
 
     def body(logits, targets):
         return _log_total(logits, lax.stop_gradient(jnp.max(logits, axis=1))) - _target(logits, targets)
+
+    return _judged(logits, targets, mesh, body)
+
+
+@vocab_cross_entropy.mistake
+def maximum_of_its_own_inside(logits, targets, *, mesh):
+    """What was added outside of the logarithm is the largest logit of the row, but what was subtracted inside is each
+    device's *own* largest: sums with different scales were added. Do the two cancel?"""
+
+    def body(logits, targets):
+        top = lax.stop_gradient(jnp.max(logits, axis=1))
+        return _log_total(logits, top) - top + lax.pmax(top, "model") - _target(logits, targets)
+
+    return _judged(logits, targets, mesh, body)
+
+
+@vocab_cross_entropy.mistake
+def maximum_not_added_again(logits, targets, *, mesh):
+    """The largest logit was subtracted from the row, so that exp does not overflow, and never came back. What does
+    log(sum(exp(v - m))) become when m is taken out of it?"""
+
+    def body(logits, targets):
+        top = _top(logits)
+        return _log_total(logits, top) - top - _target(logits, targets)
+
+    return _judged(logits, targets, mesh, body)
+
+
+@vocab_cross_entropy.mistake
+def target_not_differentiated(logits, targets, *, mesh):
+    """The loss is right, and its gradient is that of the logarithm alone: through the target's logit none comes. Which
+    of the terms depend on the logits, and which of them may be held still?"""
+
+    def body(logits, targets):
+        return _log_total(logits, _top(logits)) - lax.stop_gradient(_target(logits, targets))
 
     return _judged(logits, targets, mesh, body)
 

@@ -338,7 +338,7 @@ ATTACKS = (
         FORGE,
         """
         array = {"dtype": "float64", "shape": [9999999999999], "data": base64.b64encode(b"12345678").decode()}
-        everywhere("to_json", lambda answer: {"value": {"value": {"array": array}, "uploaded": ""}})
+        everywhere("to_json", lambda answer: {"value": {"value": {"array": array}, "moved": ""}})
         """,
         either(broke, undeserved, grew),
         stands(NEVER_TEXT),
@@ -352,7 +352,7 @@ ATTACKS = (
         file = io.BytesIO()
         np.savez_compressed(file, a=np.zeros(30_000_000))
         array = {"dtype": "float64", "shape": [30_000_000], "data": base64.b64encode(file.getvalue()).decode()}
-        everywhere("to_json", lambda answer: {"value": {"value": {"array": array}, "uploaded": ""}})
+        everywhere("to_json", lambda answer: {"value": {"value": {"array": array}, "moved": ""}})
         """,
         either(broke, undeserved, grew),
         stands(NEVER_TEXT),
@@ -368,7 +368,7 @@ ATTACKS = (
         file = io.BytesIO()
         np.save(file, np.array([Payload()], object), allow_pickle=True)
         array = {"dtype": "object", "shape": [1], "data": base64.b64encode(file.getvalue()).decode()}
-        everywhere("to_json", lambda answer: {"value": {"value": {"array": array}, "uploaded": ""}})
+        everywhere("to_json", lambda answer: {"value": {"value": {"array": array}, "moved": ""}})
         """,
         either(left, undeserved, broke),
         stands(NEVER_TEXT),
@@ -407,7 +407,7 @@ ATTACKS = (
         import grader.exercises.as_json as wire
         two = wire.to_json(np.zeros(2, np.float32))
         everywhere("to_json", lambda answer: {"value": {"value": {"cast": {"dtype": "S1900000000", "array": two}},
-                                                        "uploaded": ""}})
+                                                        "moved": ""}})
         """,
         either(broke, undeserved, grew, blamed),
         stands(NEVER_TEXT),
@@ -421,7 +421,7 @@ ATTACKS = (
         import grader.exercises.as_json as wire
         two = wire.to_json(np.zeros(2, np.float32))
         everywhere("to_json", lambda answer: {"value": {"value": {"cast": {"dtype": "m8[s]", "array": two}},
-                                                        "uploaded": ""}})
+                                                        "moved": ""}})
         """,
         either(broke, undeserved, blamed),
         stands(NEVER_TEXT),
@@ -432,7 +432,7 @@ ATTACKS = (
         FORGE,
         """
         odd = [{"laid": [1]}, {"mesh": [2]}, {"sketch": {}}, {"ask": {}}, {"layout": {"shape": [1 << 40]}}, {"each": 7}]
-        kinds = itertools.cycle({"value": {"value": value, "uploaded": ""}} for value in odd)
+        kinds = itertools.cycle({"value": {"value": value, "moved": ""}} for value in odd)
         everywhere("to_json", lambda answer: next(kinds))
         """,
         either(broke, undeserved, blamed),

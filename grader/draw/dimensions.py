@@ -1,0 +1,132 @@
+"""Operations on arrays whose types carry their layouts: dimension under dimension, an axis a colour, and what stops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from matplotlib.axes import Axes
+
+from grader.arrays.blocks import axes_of
+from grader.draw.picture import COLOURS, WRONG, Picture, inches_of, sheet
+from grader.draw.shapes import Point, block, lettered, red_frame
+
+WIDE, HIGH, APART, TOP, ACROSS = 0.74, 0.3, 0.5, 0.75, 2  # inches: a dimension; to the next; above; panels in a row
+RESULT, NO_TYPE = "result", "no type: rule"
+Length = tuple[int, tuple[str, ...]]  # a dimension's length, and the axes that cut it
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """What an operation's type is made of: array → letter → dimension, the result's (if it has a type) last.
+
+    `stops` are the letters at which no type is found, and `rule` which of the lesson's rules it is: 2 where axes do not
+    agree, or cut a contracted dimension on both sides; 3 where an axis would come twice; 0 where there is a type.
+    """
+
+    arrays: Mapping[str, Mapping[str, Length]]
+    rule: int = 0
+    stops: tuple[str, ...] = ()
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(letter for array in self.arrays.values() for letter in array))
+
+
+def matched(letters: str, operands: Mapping[str, Any]) -> Dimensions:
+    """The dimensions of an `einsum` of arrays on a mesh of Explicit axes, and by which rule it stops, if it does.
+
+    Args:
+      letters: as `jax.numpy.einsum` takes them, such as "ij,jk->ik".
+      operands: name → array, in their order.
+    """
+    lefts, _, right = letters.partition("->")
+    arrays = {
+        name: {letter: (n, axes_of(entry)) for letter, n, entry in zip(word, a.shape, _entries(a), strict=True)}
+        for word, (name, a) in zip(lefts.split(","), operands.items(), strict=True)
+    }
+    every = dict.fromkeys(letter for array in arrays.values() for letter in array)
+    cuts = {letter: [axes for a in arrays.values() if letter in a and (axes := a[letter][1])] for letter in every}
+    if open_ones := tuple(k for k, cut in cuts.items() if len(set(cut)) > 1 or (k not in right and len(cut) > 1)):
+        return Dimensions(arrays, 2, open_ones)
+    lengths = {letter: n for array in arrays.values() for letter, (n, _) in array.items()}
+    result = {letter: (lengths[letter], cuts[letter][0] if cuts[letter] else ()) for letter in right}
+    named = [axis for _, cut in result.values() for axis in cut]
+    if twice := tuple(k for k, (_, cut) in result.items() if any(named.count(axis) > 1 for axis in cut)):
+        return Dimensions(arrays, 3, twice)
+    return Dimensions({**arrays, RESULT: result})
+
+
+def dimensions(operations: Mapping[str, tuple[str, Mapping[str, Any]]], title: str = "") -> Picture:
+    """A panel for each operation: a row for each array, and below each letter the dimensions that belong together.
+
+    A dimension has the colour of the axis that cuts it, and none where it is whole. Where the operation stops, the
+    dimensions in the way are framed red, and there is no result.
+
+    Args:
+      operations: name → (letters as `einsum` takes them, {name: array on a mesh of Explicit axes}).
+      title: stands above the picture.
+
+    Example:
+      >>> line = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+      >>> rows = jax.device_put(np.ones((4, 4)), jax.NamedSharding(line, P("x")))
+      >>> grader.draw.dimensions({"rows + rows.T": ("ij,ji->ij", {"rows": rows, "rows.T": rows})})
+      rows + rows.T stops (rule 3) at i, j
+        rows: i 4@x, j 4
+        rows.T: j 4@x, i 4
+    """
+    found = {name: matched(letters, operands) for name, (letters, operands) in operations.items()}
+    axes = [a for one in found.values() for array in one.arrays.values() for _, cut in array.values() for a in cut]
+    colours = dict(zip(dict.fromkeys(axes), COLOURS, strict=False))
+    names = inches_of([*(name for one in found.values() for name in one.arrays), NO_TYPE], 0.08) + 0.15
+    wide = names + max(len(one.letters) for one in found.values()) * WIDE + APART
+    high = TOP + HIGH * max(len(one.arrays) + bool(one.rule) for one in found.values())
+    columns, above = min(ACROSS, len(found)), 0.35 if title else 0.0
+    figure, ax = sheet(max(columns * wide, inches_of([title])), above + -(-len(found) // columns) * high)
+    lettered(ax, (0.05, 0.13), title, 10)
+    for k, (name, one) in enumerate(found.items()):
+        _draw_panel(ax, name, one, colours, (k % columns * wide + names, above + k // columns * high))
+    return Picture(figure, "\n".join(filter(None, [title, *(_told(name, one) for name, one in found.items())])))
+
+
+def _draw_panel(ax: Axes, name: str, one: Dimensions, colours: Mapping[str, str], corner: Point) -> None:
+    """An operation; left of the corner stand the names of its arrays."""
+    left, top = corner
+    places = {letter: left + n * WIDE for n, letter in enumerate(one.letters)}
+    lettered(ax, (left, top + 0.18), name, 9, weight="bold")
+    for letter, x in places.items():
+        lettered(ax, (x + WIDE / 2, top + 0.42), letter, 8.5, ha="center", style="italic")
+    first = top + 0.55
+    for row, (array, cells) in enumerate(one.arrays.items()):
+        y = first + row * HIGH
+        lettered(ax, (left - 0.1, y + HIGH / 2), array, 8.5, ha="right")
+        for letter, cell in cells.items():
+            colour = colours[cell[1][0]] if cell[1] else "none"
+            box = (places[letter] + 0.03, y + 0.02, WIDE - 0.06, HIGH - 0.04)
+            block(ax, box, colour, _written(cell), f"{name}: {array} {letter}")
+    tall = HIGH * len(one.arrays)
+    for letter in one.stops:
+        red_frame(ax, (places[letter], first, WIDE, tall), f"{name}: stops at {letter}")
+    if one.rule:
+        lettered(ax, (left - 0.1, first + tall + HIGH / 2), f"{NO_TYPE} {one.rule}", 8.5, ha="right", color=WRONG)
+
+
+def _entries(array: Any) -> tuple[Any, ...]:
+    """What the array's type says of each dimension."""
+    spec = jax.typeof(array).sharding.spec
+    return (*spec, *[None] * (array.ndim - len(spec)))
+
+
+def _written(cell: Length) -> str:
+    length, axes = cell
+    if not axes:
+        return str(length)
+    return f"{length}@{axes[0] if len(axes) == 1 else '(' + ','.join(axes) + ')'}"
+
+
+def _told(name: str, one: Dimensions) -> str:
+    stops = f" stops (rule {one.rule}) at {', '.join(one.stops)}" if one.rule else ""
+    rows = [f"  {a}: {', '.join(f'{k} {_written(c)}' for k, c in cells.items())}" for a, cells in one.arrays.items()]
+    return "\n".join([name + stops, *rows])

@@ -1,0 +1,247 @@
+"""The nearest wrong function: one change to the reference, or to the formula that stands for it, after which it returns
+what the student's function does.
+
+Said where nothing else speaks of an answer, and asserted of nothing but what was computed here, on every case.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import copy
+import functools
+import inspect
+import itertools
+import sys
+import time
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grader.arrays.described import built
+from grader.arrays.numbers import same_value
+from grader.exercises.answers import Answer, Problem, Value
+from grader.exercises.case import Case
+from grader.exercises.exercise import Exercise
+from grader.exercises.plain import plain
+from grader.judging.changes import changed_once
+from grader.judging.values import same_answer
+
+SECONDS_FOR_CHANGES = 0.3  # of computing, after which no further change is tried: somebody waits in a notebook
+CHANGES_AT_LEAST = 30  # changes, at least, that are tried
+MOST_CALLS = 50_000  # of functions, and ends of these, in one run of a changed function, which may never end
+LONGEST_RANGE = 10**6  # entries of a range
+CASES_THAT_TELL = 4  # cases, or numbers in the answers: fewer are alike by chance
+TOLD = 2  # changes that come to the same, and are told
+OF_LESSONS = "grader.lessons."
+
+
+class _TooLong(BaseException):
+    """A changed function goes on and on. What it calls may catch exceptions, but not this."""
+
+
+def nearest_function(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], failing: int) -> str:
+    """What the answers to all cases are the results of, in words; "" where no change comes to them."""
+    if not _tell_enough(answers):
+        return ""
+    order = [failing, *(k for k in range(len(cases)) if k != failing)]
+    found: list[str] = []
+    for words, function in _ways(exercise, cases[failing]):
+        if words not in found and all(_comes_to(exercise, function, cases[k], answers[k]) for k in order):
+            found.append(words)
+            if len(found) == TOLD:
+                break
+    if not found:
+        return ""
+    return f"In every case yours is what comes out when {', or when '.join(found)}. Is it so in your function?"
+
+
+def _tell_enough(answers: Sequence[Answer]) -> bool:
+    """Whether it is no chance to have the same answers to all cases."""
+    values = [answer.value for answer in answers if isinstance(answer, Value)]
+    leaves = {repr(leaf) for value in values for leaf in _leaves(value)}
+    return len(leaves) >= (2 if len(values) >= CASES_THAT_TELL else 2 * CASES_THAT_TELL)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, np.ndarray):
+        value = value.ravel().tolist()
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if not isinstance(value, (list, tuple)):
+        yield value
+        return
+    for entry in value:
+        yield from _leaves(entry)
+
+
+def _comes_to(exercise: Exercise, function: Callable[..., Any], case: Case, answer: Answer) -> bool:
+    try:
+        with np.errstate(all="ignore"), _bounded():
+            value = plain(function(**built(copy.deepcopy(dict(case.arguments)))))
+    except _TooLong:
+        return False
+    except Exception as error:  # a changed function may do anything
+        return isinstance(answer, Problem) and answer.error == type(error).__name__
+    if not isinstance(answer, Value):
+        return False
+    if isinstance(value, (int, float)):  # which an exercise may call the same though they are only near
+        return same_value(answer.value, value)
+    return same_answer(exercise, case, answer.value, value)
+
+
+@contextlib.contextmanager
+def _bounded() -> Iterator[None]:
+    """Raise _TooLong in what calls too many functions; a loop in a changed function calls one in every turn."""
+    calls, before = itertools.count(), sys.getprofile()
+
+    def counted(*_: Any) -> None:
+        if next(calls) > MOST_CALLS:
+            raise _TooLong
+
+    sys.setprofile(counted)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+def _ways(exercise: Exercise, case: Case) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Changed functions, for as long as there is time."""
+    try:
+        source = _source(exercise)
+    except (OSError, TypeError, SyntaxError):  # it is not to be found
+        return
+    begun, whole = time.process_time(), exercise.formula or exercise.reference
+    with contextlib.suppress(ValueError):
+        whole(**built(copy.deepcopy(dict(case.arguments))))
+    if time.process_time() - begun > SECONDS_FOR_CHANGES / CHANGES_AT_LEAST:  # too slow to be tried often
+        return
+    for way in itertools.chain(_exchanged(whole, case), source.changed(_alike(case))):
+        yield way
+        if time.process_time() - begun > SECONDS_FOR_CHANGES:
+            return
+
+
+def _alike(case: Case) -> list[str]:
+    """The arguments that are numbers, of which one may stand for another."""
+    return [name for name, value in case.arguments.items() if isinstance(value, (int, float)) and value is not True]
+
+
+def _exchanged(whole: Callable[..., Any], case: Case) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The function, given two arguments in each other's place."""
+    for one, other in itertools.combinations(case.arguments, 2):
+        if type(case.arguments[one]) is type(case.arguments[other]):
+            yield f"`{one}` and `{other}` are exchanged", functools.partial(_with_exchanged, whole, one, other)
+
+
+def _with_exchanged(whole: Callable[..., Any], one: str, other: str, **given: Any) -> Any:
+    return whole(**given | {one: given[other], other: given[one]})
+
+
+@dataclass(eq=False)
+class Source:
+    """A reference and the functions of the lessons that it calls: their text, and the modules in which they run.
+
+    `texts` holds each function's tree by the name under which its module has it; the first is the reference's.
+    """
+
+    texts: dict[tuple[str, str], ast.Module]
+    spaces: dict[str, dict[str, Any]]
+
+    def changed(self, names: Sequence[str]) -> Iterator[tuple[str, Callable[..., Any]]]:
+        """The reference after each change of its own text, and of that of what it calls."""
+        top = next(iter(self.texts))
+        for place, tree in self.texts.items():
+            try:
+                with contextlib.closing(changed_once(tree.body[0], names if place == top else ())) as changes:
+                    for words in changes:
+                        if self.define(place, tree):
+                            yield words, self._reference
+            finally:
+                self.define(place, tree)
+
+    def _reference(self, **given: Any) -> Any:
+        module, name = next(iter(self.texts))
+        return self.spaces[module][name](**given)
+
+    def define(self, place: tuple[str, str], tree: ast.Module) -> bool:
+        """Put a function into its own module, and into those that took it from there; whether it is one."""
+        module, name = place
+        before = self.spaces[module].get(name)
+        try:
+            exec(compile(tree, f"<{name}, changed>", "exec"), self.spaces[module])
+        except (SyntaxError, ValueError, TypeError):  # not every node may stand everywhere
+            return False
+        for space in self.spaces.values():
+            for other in [key for key, value in space.items() if value is before and before is not None]:
+                space[other] = self.spaces[module][name]
+        return True
+
+
+@functools.lru_cache(maxsize=16)
+def _source(exercise: Exercise) -> Source:
+    source, known = Source({}, {}), set()
+    waiting = [inspect.unwrap(exercise.formula or exercise.reference)]
+    while waiting:
+        function = waiting.pop(0)
+        if function in known:
+            continue
+        known.add(function)
+        place = (function.__module__, _name(function))
+        source.texts[place] = _text(function)
+        own = {"_turn": _turn, "range": _short_range}
+        space = source.spaces.setdefault(function.__module__, function.__globals__ | own)
+        waiting += [space[name] for name in _named(source.texts[place]) if _is_ours(space.get(name))]
+    for place, tree in source.texts.items():
+        source.define(place, tree)
+    return source
+
+
+def _turn() -> None:
+    """Called in every turn of a loop, so that turns are counted."""
+
+
+def _short_range(*bounds: Any) -> range:
+    found = builtins.range(*bounds)
+    if len(found) > LONGEST_RANGE:
+        raise _TooLong
+    return found
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return function.__name__ if function.__name__.isidentifier() else "_written_in_place"  # a lambda
+
+
+def _named(tree: ast.AST) -> list[str]:
+    return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+
+
+def _is_ours(value: Any) -> bool:
+    """Whether it is a function of the lessons as it was written: without a closure, and without a cache around it."""
+    return (
+        isinstance(value, types.FunctionType) and value.__module__.startswith(OF_LESSONS) and value.__closure__ is None
+    )
+
+
+def _text(function: types.FunctionType) -> ast.Module:
+    """The text of a function, without decorators, whose turns are counted."""
+    whole = ast.parse("".join(inspect.findsource(function)[0]))
+    first = function.__code__.co_firstlineno
+    if function.__name__ == "<lambda>":
+        (found,) = (node for node in ast.walk(whole) if isinstance(node, ast.Lambda) and node.lineno == first)
+        body: list[ast.stmt] = [ast.Return(found.body)]
+        written = ast.FunctionDef(_name(function), found.args, body, [])
+    else:
+        written = next(
+            node for node in whole.body if isinstance(node, ast.FunctionDef) and node.name == function.__name__
+        )
+        written.decorator_list = []
+    for node in ast.walk(written):
+        if isinstance(node, (ast.FunctionDef, ast.For, ast.While)):
+            node.body.insert(0, ast.Expr(ast.Call(ast.Name("_turn", ast.Load()), [], [])))
+    return ast.fix_missing_locations(ast.Module([written], []))

@@ -1,0 +1,125 @@
+"""One change to a reference, and the wrong functions that it finds."""
+
+import ast
+import math
+
+import numpy as np
+import pytest
+
+from grader.arrays.numbers import same_value
+from grader.exercises import Case, Exercise
+from grader.exercises.answers import Value
+from grader.judging.changes import changed_once
+from grader.judging.nearest import nearest_function
+from grader.lessons import EXERCISES
+
+
+def variants(source, *names):
+    """What stands in the place of a function's text after each change, by its words."""
+    tree = ast.parse(source)
+    found = [(words, ast.unparse(tree)) for words in changed_once(tree.body[0], names)]
+    assert ast.unparse(tree) == source, "the function is as it was"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "after"),
+    [
+        ("a - b", "something is added that should be subtracted", "a + b"),
+        ("a * n", "the factor `n` is left out", "a"),
+        ("a * b", "a factor is left out", "b"),
+        ("a / n", "it is not divided by `n`", "a"),
+        ("a / b", "a quotient is turned upside down", "b / a"),
+        ("a // b", "a quotient is not rounded", "a / b"),
+        ("a // b", "a quotient is rounded up", "-(-a // b)"),
+        ("a < b", "equality is let through by a comparison that should keep it out", "a <= b"),
+        ("a and b", "one of several conditions is not asked for", "a"),
+        ("a if b else c", "a case that is different is not told apart from the others", "c"),
+        ("max(a, b)", "the smallest is taken where the largest should be", "min(a, b)"),
+        ("abs(a)", "no absolute value is taken", "a"),
+        ("abs(a) + abs(b)", "no absolute value is taken", "a + b"),
+        ("range(a, b)", "it goes one step too far", "range(a, b + 1)"),
+        ("a + 1", "a number in it is one larger than it should be", "a + 2"),
+        ("a.sum(axis=0)", "the largest is taken where all should be added up", "a.max(axis=0)"),
+        ("a[::-1]", "the order is not turned round", "a"),
+        ("n + stages", "`n` stands where `stages` should", "n + n"),
+        ("[a for a in b if c]", "one of several conditions is not asked for", "[a for a in b]"),
+        ("[a for a in b]", "the last is left out", "[a for a in list(b)[:-1]]"),
+    ],
+)
+def test_a_function_is_changed_in_one_way_after_the_other(source, words, after):
+    assert (words, after) in variants(source, "n", "stages")
+
+
+def test_what_is_added_up_is_forgotten():
+    source = "def f(a):\n    for b in a:\n        c += b"
+    assert ("only the last is kept, and nothing is added up", source.replace("+=", "=")) in variants(source)
+
+
+def _hops(start, end, stops):
+    return math.ceil(_between(start, end) / stops)
+
+
+def _between(start, end):
+    return abs(end - start)
+
+
+def _root(n):
+    k = 0
+    while k * k < n:  # for ever, where k is not counted up
+        k += 1
+    return k
+
+
+exercise = Exercise("hops", points=1, form="function", reference=_hops)
+CASES = [Case({"start": a, "end": b, "stops": c}) for a, b, c in ((1, 9, 3), (9, 1, 3), (7, 2, 2), (2, 25, 5))]
+
+
+def heard(function, cases=CASES):
+    return nearest_function(exercise, cases, [Value(function(**case.arguments)) for case in cases], 0)
+
+
+@pytest.fixture(autouse=True)
+def _these_are_ours(monkeypatch):
+    monkeypatch.setattr("grader.judging.nearest.OF_LESSONS", __name__)
+
+
+def test_the_nearest_wrong_function_is_told():
+    assert heard(lambda start, end, stops: abs(end - start) // stops) == (
+        "In every case yours is what comes out when it is rounded down where it should be rounded up, or when a "
+        "quotient is rounded down. Is it so in your function?"
+    )
+    assert "no absolute value is taken" in heard(lambda start, end, stops: math.ceil((end - start) / stops))
+    assert "`start` is not added" not in heard(lambda start, end, stops: math.ceil(end / stops))
+
+
+def test_of_what_no_single_change_comes_to_nothing_is_said():
+    assert heard(lambda start, end, stops: 100 + start) == ""
+
+
+def test_of_too_few_cases_nothing_is_said():
+    assert heard(lambda start, end, stops: abs(end - start) // stops, CASES[:2]) == ""
+
+
+def test_of_the_same_answer_to_all_nothing_is_said():
+    assert heard(lambda start, end, stops: 0) == ""
+
+
+def test_what_never_ends_is_given_up():
+    counting = Exercise("counting", points=1, form="function", reference=_root)
+    cases = [Case({"n": n}) for n in (4, 10, 36, 50)]
+    assert "equality is let through" in nearest_function(counting, cases, [Value(k) for k in (3, 4, 7, 8)], 0)
+
+
+with_formula = [exercise for exercise in EXERCISES.values() if exercise.formula]
+
+
+@pytest.mark.parametrize("exercise", with_formula, ids=lambda exercise: exercise.name)
+def test_a_formula_returns_what_the_reference_finds(exercise):
+    for case in exercise.draw_cases(3):
+        due = exercise.reference(**case.arguments)
+        assert (exercise.same or _same)(exercise.formula(**case.arguments), due, **case.arguments)
+
+
+def _same(one, other, **_):
+    return same_value(np.asarray(one).tolist(), np.asarray(other).tolist())

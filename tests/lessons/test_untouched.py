@@ -1,0 +1,30 @@
+"""A student who has answered nothing yet, and runs all cells of a lesson, comes politely to its end."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from rota import in_turn
+
+ROOT = Path(__file__).parents[2]
+STANDS_ON_ANSWERS = "22_capstone"  # every cell of which works on the model that its reader writes
+LESSONS = [p for p in sorted(ROOT.glob("course/*/*.ipynb")) if p.stem == p.parent.name != STANDS_ON_ANSWERS]
+PARTS = 11  # half a minute a lesson
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "lesson", [pytest.param(path, id=path.stem, marks=in_turn(k, PARTS)) for k, path in enumerate(LESSONS)]
+)
+def test_no_cell_stops_while_every_exercise_is_open(lesson, monkeypatch, tmp_path):
+    monkeypatch.setenv("MANY_DEVICES_HOME", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    notebook = nbformat.read(lesson, 4)
+    NotebookClient(notebook, allow_errors=True, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert [(cell.source, out.evalue) for cell, out in _outputs(notebook) if out.output_type == "error"] == []
+    assert sum("still the starter" in str(out) for _, out in _outputs(notebook)) > 0  # the checks have been run
+
+
+def _outputs(notebook):
+    return [(cell, out) for cell in notebook.cells for out in cell.get("outputs", ())]
