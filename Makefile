@@ -8,7 +8,8 @@ LOCKED := --quiet --no-deps --require-hashes
 # (The TPU's compiler is in a lock of its own: it is large, and JAX would look for TPUs wherever it finds it.)
 COMPILE := uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --custom-compile-command "make lock" --quiet
-SIDE_BY_SIDE := -n 3 --dist loadgroup --no-loadscope-reorder
+# (Four processes for two cores, for a quarter of what they do is to wait; each takes up to 1 GB.)
+SIDE_BY_SIDE := -n 4 --dist loadgroup --no-loadscope-reorder
 NBVAL := --nbval --nbval-sanitize-with=solutions/sanitize.cfg --nbval-cell-timeout=120
 LESSONS := $(wildcard solutions/*/*.md)
 GRADER := $(shell find grader -name '*.py')

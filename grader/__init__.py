@@ -1,6 +1,8 @@
 """A course on programming many devices in JAX, and the autograder that reads the program itself."""
 
-from grader import draw
+import importlib
+from typing import Any
+
 from grader.arrays.devices import eight_devices
 from grader.arrays.meshes import put
 from grader.arrays.ratios import ratios
@@ -46,3 +48,14 @@ __all__ = [
     "watch",
     "welcome",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`grader.draw`, when it is first asked for: matplotlib takes its time, and most processes draw nothing."""
+    if name == "draw":
+        return importlib.import_module("grader.draw")
+    raise AttributeError(f"module 'grader' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

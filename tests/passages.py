@@ -35,8 +35,8 @@ def passages(source: str) -> dict[str, str]:
     """
     bodies = [_without_docstring(body) for body in map(_body, ast.walk(ast.parse(source))) if body]
     definitions = [(s,) for body in bodies for s in body if isinstance(s, ast.FunctionDef)]
-    found = ((_nameless(passage), "\n".join(map(ast.unparse, passage))) for passage in definitions + _pairs(bodies))
-    return {nameless: text for nameless, text in found if MANY_DEVICES.search(text)}
+    texts = ("\n".join(map(ast.unparse, passage)) for passage in definitions + _pairs(bodies))
+    return {_nameless(text): text for text in texts if MANY_DEVICES.search(text)}
 
 
 def _pairs(bodies: Iterable[Sequence[ast.stmt]]) -> list[tuple[ast.stmt, ...]]:
@@ -52,8 +52,8 @@ def _without_docstring(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     return [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
 
 
-def _nameless(passage: Sequence[ast.stmt]) -> str:
-    return ast.dump(_Nameless().visit(ast.parse("\n".join(map(ast.unparse, passage)))))
+def _nameless(text: str) -> str:
+    return ast.dump(_Nameless().visit(ast.parse(text)))
 
 
 class _Nameless(ast.NodeTransformer):

@@ -201,7 +201,8 @@ def test_a_warning_in_the_students_code_costs_nothing(capfd):
         os.write(2, b"deeper noise")
         return EXERCISES["block_matmul"].reference(A, B)
 
-    assert repr(grader.check("block_matmul", block_matmul)) == "2.0"
+    with pytest.warns(UserWarning, match="hm"):
+        assert repr(grader.check("block_matmul", block_matmul)) == "2.0"
     assert capfd.readouterr().err == ""
 
 

@@ -21,6 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from grader.draw.svg import FAINT, PAGE, QUIET, WRONG, drawn, element
+from grader.palette import COLOURS
 
 __all__ = [
     "OF_KIND",
@@ -39,9 +40,6 @@ __all__ = [
     "sheet",
 ]
 
-# Okabe and Ito's hues, moved until any two are CIEDE2000 ≥ 12 apart to everyone (`tests/draw/test_colour_vision.py`
-# computes it for each kind of colour-blindness), and dark text can be read on each.
-COLOURS = ("#96d9ff", "#ffd059", "#aac9b0", "#e79872", "#c2a7bd", "#faf2bc", "#7897d4", "#e1e6ea")
 # A collective's colour where parts of a picture are collectives, not data.
 OF_KIND = {
     "all_gather": COLOURS[0],

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from grader.arrays.words import number
-from grader.draw.picture import COLOURS
+from grader.palette import COLOURS
 from grader.replay.frames import Excerpt, Frame, Held, Playback, Seen, Transfer
 
 MOST_FACTS = 140_000  # characters of facts on one page

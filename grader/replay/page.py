@@ -6,15 +6,17 @@ import html
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grader.arrays.words import legible
-from grader.draw.lanes import Meeting, lanes
-from grader.draw.picture import COLOURS, Picture
+from grader.palette import COLOURS
 from grader.replay.facts import PageFacts, as_script, fitting
 from grader.replay.frames import Playback
 from grader.replay.stills import stills
 from grader.replay.told import lines_told
+
+if TYPE_CHECKING:
+    from grader.draw.picture import Picture
 
 SCRIPT = (Path(__file__).parent / "page.js").read_text(encoding="utf-8")
 PAGE_STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
@@ -50,6 +52,8 @@ class Replay:
     @property
     def lanes(self) -> Picture:
         """The devices as lanes: where they met, and who waits for whom at the end."""
+        from grader.draw.lanes import Meeting, lanes  # matplotlib takes its time
+
         frames = self.facts.frames
         met = [Meeting(f.transfer.name, group) for f in frames if f.transfer for group in f.transfer.groups]
         stuck: dict[tuple[str, tuple[int, ...]], list[int]] = {}

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from grader.arrays.words import numbered
-from grader.draw.picture import COLOURS
+from grader.palette import COLOURS
 from grader.replay.facts import PageFacts
 
 MOST_PICTURES, MOST_ARRAYS, ROWS, COLUMNS = 4, 2, 3, 6

@@ -11,7 +11,7 @@ from rich.console import Console
 from grader.classroom.course.frame import bare
 from grader.classroom.course.notebook import checked
 from grader.classroom.grading.execute import Grading, grade_notebook
-from grader.classroom.grading.grade import grade_class
+from grader.classroom.grading.grade import Options, grade_class
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import Judge
 from grader.classroom.walls.templates import Limits
@@ -223,7 +223,7 @@ def test_gradebook_csv_and_feedback_agree(class_folder):
 def test_what_has_not_changed_is_not_graded_again(class_folder):
     folder, _ = class_folder
     before = (folder / "autograded/good/07_matmul/07_matmul.ipynb").stat().st_mtime_ns
-    grade_class(folder, Console(quiet=True))
+    grade_class(folder, Console(quiet=True), Options(workers=1))
     assert (folder / "autograded/good/07_matmul/07_matmul.ipynb").stat().st_mtime_ns == before
 
 

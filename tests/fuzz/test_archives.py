@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import fuzzing
+import pytest
 from handins import CELL, everything, packed, text
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from grader.classroom.course.late import TIME
 from grader.classroom.handins.archive import Unreadable, lone_notebook
 from grader.classroom.handins.platforms import safe, unpack
+
+pytestmark = pytest.mark.filterwarnings("ignore:Duplicate name")  # a crook's archive may have a name twice
 
 LESSON = "07_matmul"
 LESSONS = {LESSON, "03_sum"}

@@ -64,11 +64,11 @@ BROKEN = {
 }
 
 
-def test_what_cannot_be_graded_is_said_with_status_2(root, tmp_path):
+def test_what_cannot_be_graded_is_said_with_status_2(root, tmp_path, typed):
     for name, (content, _) in BROKEN.items():
         if content is not None:
             (tmp_path / name).write_text(content)
-    done = grader("grade", *(tmp_path / name for name in BROKEN), cwd=root)
+    done = typed("grade", *(tmp_path / name for name in BROKEN), cwd=root)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     for name, (_, words) in BROKEN.items():
         assert any(name in line and words in line for line in done.stderr.splitlines())

@@ -16,13 +16,13 @@ from grader import feedback
 from grader.classroom.course.cells import Cell
 from grader.classroom.runs.run import Setup, Watched, watch_answers
 from grader.classroom.verdicts.records import Judged
-from grader.draw.picture import COLOURS
 from grader.exercises.as_json import LEGIBLE
 from grader.exercises.codecs import FLAG, Codec, optional, plain_type, refusing, tuple_of
 from grader.exercises.small import small_like
 from grader.exercises.verdict import Verdict
 from grader.judging.describing import describe
 from grader.lessons import find
+from grader.palette import COLOURS
 from grader.replay.facts import MOST_FACTS, PageFacts
 from grader.replay.lockstep import Reach
 from grader.replay.page import as_data

@@ -121,7 +121,7 @@ def _logits(draw, rows, columns):
 
 
 def _shifted_exp(x):
-    wide = x.astype(np.float64)
+    wide = x.astype(float)  # (in NumPy 64 bits)
     largest = wide.max(axis=1, keepdims=True)
     return largest[:, 0], np.exp(wide - largest)
 
@@ -404,7 +404,7 @@ EPSILON = 1e-5
 
 
 def _layernorm_reference(x):
-    wide = x.astype(np.float64)
+    wide = x.astype(float)  # (in NumPy 64 bits)
     mean, variance = wide.mean(axis=1, keepdims=True), wide.var(axis=1, keepdims=True)
     return ((wide - mean) / np.sqrt(variance + EPSILON)).astype(np.float32)
 
