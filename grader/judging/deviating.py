@@ -18,7 +18,8 @@ from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.judging.behaviour import Execution, block_values, same_numbers
 from grader.judging.results import Expected, name_in_result, right
-from grader.programs.deviations import Deviation, Model, deviations
+from grader.programs.deviation import Deviation, Model
+from grader.programs.deviations import deviations
 from grader.programs.execution import Result
 
 SECONDS_DEVIATING = 0.6  # of computing, after which no more are tried: somebody waits

@@ -139,7 +139,7 @@ class ProgramLadder(Ladder):
     def _is_result_wrong(self, k: int) -> bool:
         """Whether there is anything wrong besides gradients."""
         due = _expected(self.exercise, self.cases[k])
-        wrong = [place for place, well in zip(due, self.right_parts(k, self.done[k]), strict=True) if not well]
+        wrong = [place for place, well in zip(due, self.right_parts(k, self.done[k]), strict=False) if not well]
         return self.cases[k].cotangents is None or any(place.startswith("[0]") for place in wrong)
 
     def _signature_of_arrays(self, k: int, elsewhere: int | None) -> str:
@@ -174,7 +174,7 @@ class ProgramLadder(Ladder):
         return None, None
 
     def deviation(self, check: str, k: int) -> str:
-        if check != "values":
+        if check != "values" or not self.right_parts(k, self.done[k]):
             return ""
         runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
         if words := deviating(self.exercise, runs, functools.partial(_expected, self.exercise)):

@@ -8,7 +8,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.laid import Array
 from grader.arrays.numbers import close
-from grader.programs.deviations import Model, deviations
+from grader.programs.deviation import Model
+from grader.programs.deviations import deviations
 
 SIZES = {"x": 4, "y": 2}
 DICE = np.random.default_rng(0)
