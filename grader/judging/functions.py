@@ -49,8 +49,8 @@ class FunctionLadder(Ladder):
         )
 
     def parts(self, k: int, done: Done) -> Sequence[Any]:
-        """The entries of a tuple or a dict that is due; of anything else the whole. Nothing of a truth value: of any two
-        mistakes one is like it."""
+        """The entries of a tuple or a dict that is due; of anything else the whole. Nothing of a truth value: of any
+        two mistakes one is like it."""
         if isinstance(done, Value) and isinstance(done.value, bool):
             return []
         return self._entries(k, done.value) if isinstance(done, Value) else [done]
