@@ -49,6 +49,10 @@ class FunctionLadder(Ladder):
         return [self._alike]
 
     def _alike(self, case: Case, one: Done, other: Done) -> bool:
+        if isinstance(one, Problem) and isinstance(
+            other, Problem
+        ):  # each may word the error that is due in its own way
+            return not _wrong_result(self.exercise, case, one) and not _wrong_result(self.exercise, case, other)
         return (
             isinstance(one, Value)
             and isinstance(other, Value)
@@ -57,13 +61,18 @@ class FunctionLadder(Ladder):
         )
 
     def parts(self, k: int, done: Done) -> Sequence[Any]:
-        """The entries of a tuple or a dict that is due; of anything else the whole."""
+        """The entries of a tuple or a dict that is due; of anything else the whole. Nothing of a truth value: of any
+        two mistakes one is like it."""
+        if isinstance(done, Value) and isinstance(done.value, bool):
+            return []
         return self._entries(k, done.value) if isinstance(done, Value) else [done]
 
     def right_parts(self, k: int, done: Done) -> Sequence[bool]:
         found, due = self.parts(k, done), self._entries(k, expected_value(self.exercise, self.cases[k]))
         if not _wrong_result(self.exercise, self.cases[k], cast(Answer, done)):
             return [True] * len(found)
+        if not found:
+            return []
         return list(map(same_value, found, due)) if len(due) == len(found) > 1 else [False]
 
     def same_part(self, k: int, one: Any, other: Any) -> bool:

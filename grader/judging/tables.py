@@ -75,7 +75,8 @@ class TableLadder(Ladder):
         answer, due = self.answers[k], self._due(k)
         if not isinstance(answer, Value):
             return ""
-        if kind := _kind_due(answer.value, due, self._words):
+        words = [] if self._is_due_elsewhere(answer.value) else self._words
+        if kind := _kind_due(answer.value, due, words):
             return kind
         meant = self.exercise.options.get(answer.value, "") if isinstance(answer.value, str) else ""
         return _untold(answer.value, due) or meant or self._right_elsewhere(k, answer.value)
@@ -100,6 +101,10 @@ class TableLadder(Ladder):
         """The words among which a student chooses in this table; none where to list them would give answers away."""
         words = sorted({due for k in range(len(self.cases)) if isinstance(due := self._due(k), str)})
         return words if len(words) <= len(self.cases) / 2 else []
+
+    def _is_due_elsewhere(self, value: Any) -> bool:
+        """Whether this is a number in a table that has numbers in other rows: then it is no slip of the pen."""
+        return _is_count(value) and any(_is_count(self._due(k)) for k in range(len(self.cases)))
 
     def _due(self, k: int) -> Any:
         return expected_value(self.exercise, self.cases[k])
@@ -169,9 +174,13 @@ def _without_places(words: str) -> str:
     return re.sub(r"(?<=only )number \d+(, number \d+)*", "", words)
 
 
+def _is_count(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _in_units(value: Any, due: Any) -> str:
     """Whether one number is so many times the other that a factor may have been forgotten, or taken once too often."""
-    numbers = [x for x in (value, due) if isinstance(x, (int, float)) and not isinstance(x, bool) and x > 0]
+    numbers = [x for x in (value, due) if _is_count(x) and x > 0]
     if len(numbers) < 2 or max(numbers) <= SMALL:
         return ""
     times = value / due
@@ -184,7 +193,7 @@ def _in_units(value: Any, due: Any) -> str:
 
 def _rounded_alike(one: Any, other: Any) -> bool:
     """Whether two numbers differ by rounding: `// 2` gives another than `/ 2`."""
-    numbers = [x for x in (one, other) if isinstance(x, (int, float)) and not isinstance(x, bool)]
+    numbers = [x for x in (one, other) if _is_count(x)]
     return len(numbers) == 2 and abs(other) > SMALL and abs(one - other) <= max(0.5, 1e-3 * abs(other))
 
 

@@ -49,6 +49,7 @@ def said(found, due, **given):
             "Of the entries only number 0 is wrong. The same is so of every number in it: it is 1 too large.",
         ),
         (None, 3, {}, ""),
+        ((8.0, 2.0), (8, 2), {}, ""),  # equal, and yet not what an exercise asks for
         ("a word", "another", {}, ""),
     ],
 )

@@ -63,6 +63,10 @@ def test_the_same_in_another_form_is_right(same):
         ),
         ({"six": [1, 3]}, "six: not [1, 3]. Of the entries only number 1 is wrong."),
         ({"one": True}, "one: not True. The answer is one of these words: 'an error', 'runs'."),
+        (
+            {"one": 120},
+            "one: not 120. The same answer is right in “five”. In what does this row differ from that one?",
+        ),
         ({"five": "120"}, "five: not '120'. The answer is a number."),
         ({"five": 121}, "five: not 121. It is too large."),
         ({"five": 60}, "five: not 60. Half of it was meant."),

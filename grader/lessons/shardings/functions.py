@@ -180,7 +180,8 @@ def looked_none_up(shape, spec, axis_sizes):
 def lengths_as_floats(shape, spec, axis_sizes):
     """The numbers are right, and they are floats: `/` gives 16.0, and no array has 16.0 rows. Which division of Python
     gives a whole number?"""
-    return tuple(map(float, _shard_shape(shape, spec, axis_sizes)))
+    due = _shard_shape(shape, spec, axis_sizes)
+    return tuple(n if n == length else float(n) for n, length in zip(due, shape, strict=True))
 
 
 @shard_shape.mistake
@@ -194,7 +195,7 @@ def cut_in_the_order_of_the_mesh(shape, spec, axis_sizes):
 def sizes_of_the_notebooks_mesh(shape, spec, axis_sizes):
     """Along x you counted four devices, and along y two, as on the notebook's mesh. `axis_sizes` tells how many there
     are in this one."""
-    return _shard_shape(shape, spec, axis_sizes | {"x": 4, "y": 2})
+    return _axis_by_axis(shape, spec, {"x": 4, "y": 2})
 
 
 # Which device holds which slices.
