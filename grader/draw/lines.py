@@ -15,7 +15,7 @@ from grader.draw.curves import DASHES, LINES
 from grader.draw.picture import FAINT, PAGE, QUIET, Picture
 
 WIDE, HIGH = 7.4, 3.2  # inches
-ABOVE, BELOW = {"xytext": (-5, 5), "ha": "right"}, {"xytext": (6, -11), "ha": "left"}  # where words stand beside a dot
+ABOVE, BELOW = ((-5, 5), "right"), ((6, -11), "left")  # where words stand beside a dot
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,10 @@ def _drawn(facts: Growth, title: str) -> Figure:
     met = sorted((math.exp(_between(facts.at, facts.lines[one], x)), x) for one, _, x in facts.crossings())
     for height, x in met:
         ax.plot([x], [height], "o", color=PAGE, markersize=5, gid="crossing")
-        away = ABOVE if (height, x) == met[-1] else BELOW  # clear of the other lines, which end or cross in between
-        ax.annotate(_short(x), (x, height), textcoords="offset points", fontsize=8, color=PAGE, **away)
+        away, side = (
+            ABOVE if (height, x) == met[-1] else BELOW
+        )  # clear of the other lines, which end or cross in between
+        ax.annotate(_short(x), (x, height), away, textcoords="offset points", ha=side, fontsize=8, color=PAGE)
     _plain_axes(ax, facts)
     ax.set_title(title, fontsize=10, color=PAGE, loc="left")
     figure.legend(loc="outside right center", fontsize=8.5, frameon=False, labelcolor=PAGE)
