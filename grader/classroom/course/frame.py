@@ -66,7 +66,7 @@ SAVING = (
 INDEX = "../index.ipynb"
 NUMBERED_PART = re.compile(r"^## (\d+) · .*$", re.MULTILINE)
 UNNUMBERED_PART = re.compile(r"^## (?!\d+ · )(.*)$", re.MULTILINE)
-ASIDE = "You may see this elsewhere"  # a part that one may leave out
+OPTIONAL = "You may see this elsewhere"  # a part that one may leave out
 STRETCH = "*Stretch."  # begins what the build writes below the heading of a part outside the core
 
 
@@ -95,7 +95,8 @@ def _after_the_parts(nb: NotebookNode) -> str:
     """Where the core goes on behind the last numbered part: with what it was all for, where the lesson says that."""
     text = "\n\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
     last = max((part.end() for part in NUMBERED_PART.finditer(text)), default=0)
-    return next((f"“{heading}”" for heading in UNNUMBERED_PART.findall(text, last) if heading != ASIDE), "what follows")
+    headings = UNNUMBERED_PART.findall(text, last)
+    return next((f"“{heading}”" for heading in headings if heading != OPTIONAL), "what follows")
 
 
 def _signposted(cell: NotebookNode, core: Sequence[int], end: str) -> str:
