@@ -74,7 +74,11 @@ def _result_of(number: int) -> Callable[[TracedStep, Mapping[int, TracedStep]], 
 
 def _in_several_steps(last: TracedStep, steps: Sequence[TracedStep]) -> _Activation | None:
     """The activation that ends with a step, if one does: known by its numbers."""
-    before = [step for step in steps if any(step.number in source.steps for source in last.sources)]
+    before = [
+        step
+        for step in steps
+        if step.result.dtype.kind == "f" and any(step.number in source.steps for source in last.sources)
+    ]
     if not any(step.name in ("tanh", "logistic", "erf") for step in before):
         return None
     for step, name in itertools.product(before, ("gelu", "silu")):
