@@ -54,10 +54,11 @@ class _Activation:
 def _activations(steps: Sequence[TracedStep]) -> Iterator[_Activation]:
     """The activations in a reference. JAX writes some of them as one step, others as several."""
     for step in steps:
-        zeros = [k for k, a in enumerate(step.operands) if not step.sources[k].steps and not np.any(a)]
+        constants = [k for k, source in enumerate(step.sources) if step.name == "max" and not source.steps]
+        zeros = [k for k in constants if not np.any(step.operands[k])]
         if step.name in (*ACTIVATIONS, "logistic"):
             yield _Activation("sigmoid" if step.name == "logistic" else step.name, step.number, _operand(0))
-        elif step.name == "max" and len(zeros) == 1:
+        elif len(zeros) == 1:
             yield _Activation("relu", step.number, _operand(1 - zeros[0]))
         elif step.name == "mul" and (found := _in_several_steps(step, steps)):
             yield found
@@ -73,7 +74,11 @@ def _result_of(number: int) -> Callable[[TracedStep, Mapping[int, TracedStep]], 
 
 def _in_several_steps(last: TracedStep, steps: Sequence[TracedStep]) -> _Activation | None:
     """The activation that ends with a step, if one does: known by its numbers."""
-    before = [step for step in steps if any(step.number in source.steps for source in last.sources)]
+    before = [
+        step
+        for step in steps
+        if step.result.dtype.kind == "f" and any(step.number in source.steps for source in last.sources)
+    ]
     if not any(step.name in ("tanh", "logistic", "erf") for step in before):
         return None
     for step, name in itertools.product(before, ("gelu", "silu")):
