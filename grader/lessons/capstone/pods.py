@@ -1,4 +1,4 @@
-"""§ 9: the course's own step at full size, compiled for the pod of a plan: what its compiler says of the memory.
+"""The course's own step at full size, compiled for the pod of a plan: what its compiler says of the memory.
 
 As large trainers write it: parameters, gradients and Adam's moments in float32, matrices gathered and multiplied in
 bfloat16, attention in blocks of queries (all scores of a sequence of 8,192 tokens would not fit), and of every layer
