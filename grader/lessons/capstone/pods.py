@@ -77,7 +77,7 @@ def _step(state, tokens, targets, kept):
     """On a device: `sharded.local_step`, with activations that are kept by name. Norm scales are summed over devices
     once, behind the loop; the barrier keeps this compiler from moving the other sums there, on which it stumbles."""
     params = state["params"]
-    real = lax.psum(jnp.sum(targets >= 0), "data")
+    real = lax.psum((targets >= 0).sum(), "data")
     own = {name: lax.pcast(leaf, AXIS_NAMES, to="varying") if name in NORMS else leaf for name, leaf in params.items()}
 
     def part(own, tokens, targets):
@@ -109,7 +109,7 @@ def _logits(params, tokens, kept):
         x = named(x, "between")
         return x + scattered_sequence(_mlp(layer, gathered_sequence(rms_norm(x, layer["mlp_norm"])))), None
 
-    x, _ = lax.scan(applied, x, {name: params[name] for name in LAYER})
+    x = lax.scan(applied, x, {name: params[name] for name in LAYER})[0]
     x = gathered_sequence(rms_norm(x, params["norm"].astype(jnp.bfloat16)))
     return jnp.matmul(x, _whole("unembedding", params["unembedding"]), preferred_element_type=jnp.float32)
 
