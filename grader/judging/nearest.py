@@ -63,7 +63,7 @@ def nearest_function(exercise: Exercise, cases: Sequence[Case], answers: Sequenc
 def _tell_enough(answers: Sequence[Answer]) -> bool:
     """Whether it is no chance to have the same answers to all cases."""
     values = [answer.value for answer in answers if isinstance(answer, Value)]
-    leaves = {repr(leaf) for value in values for leaf in _leaves(value)}
+    leaves = {leaf for value in values for leaf in _leaves(value) if isinstance(leaf, (int, float, str))}
     return len(leaves) >= (2 if len(values) >= CASES_THAT_TELL else 2 * CASES_THAT_TELL)
 
 

@@ -37,5 +37,5 @@ def test_one_number_that_comes_out_by_chance_tells_nothing():
 def test_a_gradient_that_alone_is_wrong_is_not_told_of_the_result():
     answer = truth.written("13_tensor_parallel").vocab_cross_entropy__wrong_target_stopped
     words = verdict(find("vocab_cross_entropy"), answer, seed=0).words
-    assert "The gradient by logits is wrong" in words
+    assert "The gradient with respect to logits is wrong" in words
     assert "right program" not in words and "This is what comes out" not in words

@@ -36,7 +36,6 @@ RIGHT = {"config": list("ABCDE"), "flag": list("ABCDE")}
         ("config", "A, C, E, B, D"),
         ("flag", ["B", "A", "C", "D", "E"]),
         ("flag", "acbed"),
-        ("flag", ("A", "F", "C", "B", "D", "E")),
     ],
 )
 def test_any_order_that_ends_with_eight_devices_is_right(scheme, order):
@@ -54,6 +53,7 @@ WRONG_ORDERS = [
     ("config", {"A": 1}, "wrote_no_order"),
     ("flag", "BDACE", "flag_after_first_use"),
     ("flag", "AFBED", "set_another_variable"),
+    ("flag", ("A", "F", "C", "B", "D", "E"), "kept_the_useless_cell"),
 ]
 MORE_WRONG_ORDERS = [
     ("config", "BADCE", "configured_after_first_use"),

@@ -50,7 +50,7 @@ def test_grade_prints_json_records_for_a_folder(root, tmp_path):
     done = grader("grade", tmp_path, "--json", "--seed", 1, cwd=root)
     assert done.returncode == 0, done.stderr
     records = json.loads(done.stdout)
-    assert len(records) == 18 and {r["student"] for r in records} == {"sofia"}
+    assert len(records) == 17 and {r["student"] for r in records} == {"sofia"}
     (shapes,) = [r for r in records if r["exercise"] == "local_shapes"]
     assert shapes["mistake"] == "divided_by_all_devices" and shapes["max"] == 2 and shapes["points"] == 0
     assert set(shapes) == {"student", "notebook", "exercise", "points", "max", "mistake", "message"}

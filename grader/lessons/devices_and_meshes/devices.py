@@ -70,13 +70,11 @@ def _fate(scheme: str, order: Any) -> str:
     word = _readable(scheme, order)
     if not word:
         return "no order"
-    if scheme == "flag" and "F" in word and ASKING in word:
-        return "a useless cell is left"
     if OTHERS - set(word) or not {ASKING, "F"} & set(word):
         return "a cell is missing"
     ran, error, devices = _run_cells(scheme, word)
     if not error:
-        return f"{devices} devices"
+        return "a useless cell is left" if scheme == "flag" and "F" in word else f"{devices} devices"
     if error != "AssertionError":
         return error
     return f"too few, {'asked too late' if ASKING in ran else 'guard first' if ASKING in word else 'never asked'}"
