@@ -94,7 +94,7 @@ def _drawn(facts: Growth, title: str) -> Figure:
         )  # clear of the other lines, which end or cross in between
         ax.annotate(_short(x), (x, height), away, textcoords="offset points", ha=side, fontsize=8, color=PAGE)
     _plain_axes(ax, facts)
-    ax.set_title(title, fontsize=10, color=PAGE, loc="left")
+    ax.set_title(title, fontsize=10, color=PAGE, loc="left", pad=22)
     figure.legend(loc="outside right center", fontsize=8.5, frameon=False, labelcolor=PAGE)
     return figure
 
@@ -108,7 +108,9 @@ def _between(at: Sequence[float], y: Sequence[float], x: float) -> float:
 
 def _plain_axes(ax: Axes, facts: Growth) -> None:
     ax.set_xlabel(facts.across, fontsize=9, color=PAGE)
-    ax.set_ylabel(facts.down, fontsize=9, color=PAGE)
+    # Level and above its axis: a picture's SVG keeps where a text stands, and not how it is turned.
+    ax.set_ylabel(facts.down, rotation=0, ha="left", va="bottom", fontsize=9, color=PAGE)
+    ax.yaxis.set_label_coords(0, 1.02)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(lambda value, _: _short(value))
         axis.set_minor_formatter(lambda value, _: "")
