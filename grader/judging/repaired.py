@@ -113,7 +113,8 @@ def _changed_words(repair: Repair) -> str:
         "divided by their number that should not be?",
         "turn about": f"{place} were the other way round: what stands first last. Which belongs where?",
         "other": f"{place} were {OPPOSITE.get(repair.kind, '')}. Which of the two is meant?",
-        "or equal": f"{place} judged equal numbers the other way. Where does what you compare begin, and where end?",
+        "or equal": f"{place} judged equal numbers the other way (the end of a loop that counts is such a "
+        "comparison, too). Where does it begin, and where end?",
         "one more": f"{place} {_counts(repair)} one more. From where do you count, and up to where?",
         "one less": f"{place} {_counts(repair)} one less. From where do you count, and up to where?",
         "one further": f"{place} {_names(repair)} the next device along {' and '.join(repair.axes)} (behind the last "

@@ -238,7 +238,7 @@ def wires_round_the_edge(coords, order):
 
 @longest_hop.mistake
 def steps_back_are_negative(coords, order):
-    """A step to the left or down came out as less than none, and takes wires away. How many wires does it take to go
+    """A step to the left or up came out as less than none, and takes wires away. How many wires does it take to go
     back as far as one has come?"""
     places = [coords[device] for device in order]
     return max(c - a + d - b for (a, b), (c, d) in zip(places, [*places[1:], places[0]], strict=True))

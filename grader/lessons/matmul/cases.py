@@ -124,7 +124,8 @@ def _reduce_c(a, b):
 @case2_cheapest.mistake
 def always_gathers(a, b, *, mesh):
     """Gathering A is the cheaper way only while A is small. Here A has more than twice the columns of C.
-    Shapes are known when the function is traced, so a Python `if` may choose."""
+    Whole shapes are known when the function is traced, so a Python `if` may choose by them: is it J, or a block's part of
+    J, that is compared?"""
     return device_map(_gather_a, mesh, CASE2, P())(a, b)
 
 

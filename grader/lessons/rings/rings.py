@@ -196,7 +196,7 @@ def counted_the_first_arrival_as_none(x, *, mesh):
 @ring_all_gather.mistake
 def one_step_too_few(x, *, mesh):
     """One block is missing on every device, and its place holds zeros. A device begins with one block; how many
-    must still arrive?"""
+    must still arrive, and is the last of them put in its place?"""
     return gather_ring(x, mesh, writes=-1, passes=-2)
 
 

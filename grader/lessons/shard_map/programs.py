@@ -77,8 +77,8 @@ def _(draw):
 
 @global_mean.mistake
 def divided_by_the_local_length(x, *, mesh):
-    """Too large by the number of devices along x. Inside, `x.shape` is the shape of a block: dividing the whole
-    sum by it, or adding up the means of the blocks, forgets how many blocks there are."""
+    """Too large by the number of devices along x. A block is not the whole: dividing the whole sum by the length of a
+    block, or adding up the means of the blocks, forgets how many blocks there are."""
     return device_map(lambda block: lax.psum(block.mean(), "x"), mesh, P("x"), P())(x)
 
 
