@@ -54,6 +54,12 @@ def test_the_core_leaves_out_stretch_exercises_with_their_texts():
     assert counted(*part) == (80, 160)
 
 
+def test_the_core_keeps_a_part_of_which_a_section_is_called_stretch():
+    part = ("## 1 · One\n" + READ, "### Two more · stretch\n" + READ, "## 2 · Two\n", heading("core", 50), *EXERCISE)
+    assert counted(*part) == (80, 90)
+    assert honest_minutes(lesson(*part)).parts == (1, 2)
+
+
 def test_the_core_leaves_out_a_part_that_has_stretch_exercises_only():
     stretch, free = ("## 1 · One\n" + READ, heading("stretch", 50), *EXERCISE, READ), "## 2 · Two\n" + READ
     assert counted(READ, *stretch, free) == (20, 110)

@@ -24,10 +24,11 @@ HINTS = re.compile(r"<details><summary>Hint \d</summary>.*?</details>", re.DOTAL
 
 
 class Spent(NamedTuple):
-    """Minutes in one part of a lesson: "read", or on an exercise of the "core" or the "stretch", its text included."""
+    """Minutes in one part of a lesson: "read", also "aside", in a section that is called stretch, or on an exercise of
+    the "core" or the "stretch", its text included."""
 
     part: str
-    kind: Literal["read", "core", "stretch"]
+    kind: Literal["read", "aside", "core", "stretch"]
     minutes: float
 
 
@@ -51,21 +52,21 @@ def honest_minutes(lesson: NotebookNode) -> Minutes:
 
     Counted are the words of the text (150 a minute; hints are left out), half a minute for each worked example, and
     1.4 times the minutes that the exercises state. The core leaves out the stretch exercises with their texts, the
-    sections that are called stretch, and each part that has no others.
+    sections that are called stretch, and each part all of whose exercises are stretch.
 
     The constants are those of two readers who went through sixteen lessons as newcomers, and estimated every one: 150
     words and two cells a minute, exercises × 1.3 to 1.5. With 1.4 the count of all sixteen is theirs, 48 hours.
     """
     spent = list(_spent(lesson))
     left_out = {one.part for one in spent if one.kind == "stretch"} - {one.part for one in spent if one.kind == "core"}
-    core = [one for one in spent if one.kind != "stretch" and one.part not in left_out]
+    core = [one for one in spent if one.kind in ("read", "core") and one.part not in left_out]
     parts = dict.fromkeys(int(number[1]) for one in core if (number := re.match(r"## (\d+) · ", one.part)))
     return Minutes(_rounded(core), _rounded(spent), tuple(parts))
 
 
 def _spent(lesson: NotebookNode) -> Iterator[Spent]:
     part, exercise = "", None  # the exercise that is being read: its check ends it
-    text_is: Literal["read", "stretch"] = "read"  # outside of exercises
+    text_is: Literal["read", "aside"] = "read"  # outside of exercises
     for cell in lesson.cells:
         if cell.cell_type == "code":
             if exercise is None and not grade_id(cell):
@@ -80,7 +81,7 @@ def _spent(lesson: NotebookNode) -> Iterator[Spent]:
                 exercise = exercise_heading(line)
                 minutes += NEWCOMER * exercise.minutes if exercise else 0
                 if exercise is None:
-                    text_is = "stretch" if line.endswith(CALLED_STRETCH) else "read"
+                    text_is = "aside" if line.endswith(CALLED_STRETCH) else "read"
             yield Spent(part, text_is if exercise is None else "core" if exercise.is_core else "stretch", minutes)
 
 
