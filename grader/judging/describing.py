@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from grader.arrays.described import PerProcess
+from grader.arrays.described import PerLife, PerProcess
 from grader.arrays.laid import holds_arrays
 from grader.arrays.meshes import spelled
 from grader.exercises.case import Case
@@ -44,15 +44,18 @@ def _joined(keys: Sequence[str]) -> str:
 
 
 def _given(name: str, argument: Any) -> str:
-    """What is given besides arrays; of what differs from process to process, and is long, what process 0 is given."""
-    if not isinstance(argument, PerProcess):
+    """What is given besides arrays; of what differs from process to process, or between a life that is killed and the
+    next, and is long, what the first is given."""
+    if not isinstance(argument, (PerProcess, PerLife)):
         return f"{name}={argument!r}"
+    count = len(argument.values)
     whole = " ".join(repr(list(argument.values)).split())
     if len(whole) <= SMALL_VALUE:
-        return f"{name} of processes 0 to {len(argument.values) - 1}: {whole}"
-    return (
-        f"{name} of process 0, the first of {len(argument.values)}: {short(_listed(argument.values[0]), SMALL_VALUE)}"
-    )
+        return (
+            f"{name} of {f'processes 0 to {count - 1}' if isinstance(argument, PerProcess) else 'both lives'}: {whole}"
+        )
+    first = f"process 0, the first of {count}" if isinstance(argument, PerProcess) else "the first life"
+    return f"{name} of {first}: {short(_listed(argument.values[0]), SMALL_VALUE)}"
 
 
 def _listed(value: Any) -> Any:

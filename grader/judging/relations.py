@@ -159,7 +159,8 @@ def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[
             yield f"It is {much}{words} too {'much' if times > 0 else 'little'}."
     if found != due and found in (math.floor(due), math.ceil(due)):
         yield "What is due is no whole number, and this is the next one to it. Has it been rounded?"
-    yield f"It is too {'large' if found > due else 'small'}."
+    if not _is(found, due):
+        yield f"It is too {'large' if found > due else 'small'}."
 
 
 def _sizes(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

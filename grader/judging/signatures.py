@@ -108,7 +108,8 @@ def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
                     f"that is {square}{words}. {kind}"
                 )
     if _is(factor, other):
-        return f"Every entry is {_times(factor)}, on every mesh. Which factor was left out, or taken twice?"
+        both = f"on {seen.on} as on {elsewhere.on}"
+        return f"Every entry is {_times(factor)}, {both}. Which factor was left out, or taken twice?"
     return f"Every entry is {_times(factor)} on {seen.on}, and {_times(other)} on {elsewhere.on}. Why that many?"
 
 

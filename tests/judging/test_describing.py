@@ -3,7 +3,7 @@
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import PerProcess
+from grader.arrays.described import PerLife, PerProcess
 from grader.arrays.laid import Array
 from grader.exercises.case import Case
 from grader.judging.describing import describe
@@ -32,3 +32,12 @@ def test_of_what_differs_from_process_to_process_much_is_not_shown():
     told = describe(Case({"rows": much}))
     assert told.startswith("rows of process 0, the first of 4: [[1.0, 1.0, 1.0], [1.0") and told.endswith("…")
     assert len(told) < 150
+
+
+def test_of_what_differs_from_life_to_life_much_is_not_shown():
+    params = {"w": np.ones((300, 300), np.float32)}
+    case = Case({"shape": PerLife(((4, 2), (2, 4))), "params": PerLife((params, params))})
+    told = describe(case)
+    assert (
+        told.startswith("shape of both lives: [(4, 2), (2, 4)]; params of the first life: {'w': ") and len(told) < 250
+    )

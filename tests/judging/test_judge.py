@@ -220,7 +220,7 @@ def seen(signed, mesh=TALL, places=()):
         (lambda w, m: [8 * b for b in w], "the number of all devices"),
         (lambda w, m: [b / m["x"] for b in w], "1/4 of what it should be on 4 × 2 devices, and 1/2"),
         (lambda w, m: [b * m["x"] ** 2 for b in w], "the square of the number of devices along x"),
-        (lambda w, m: [b * 2 for b in w], "2 times too large, on every mesh. Which factor"),
+        (lambda w, m: [b * 2 for b in w], "2 times too large, on 4 × 2 devices as on 2 × 4 devices. Which factor"),
         (lambda w, m: [-b for b in w], "of the wrong sign"),
         (lambda w, m: [b * (4 if m is TALL else 3) for b in w], "3 times too large on 2 × 4 devices. Why"),
         (lambda w, m: [b * (1 if m is WIDE else 3) for b in w], "On 2 × 4 devices this is right; on 4 × 2 devices"),

@@ -141,8 +141,8 @@ def means_of_microbatches_averaged(state, tokens, targets, *, mesh):
 
 @step.mistake
 def last_microbatch_only(state, tokens, targets, *, mesh):
-    """Only the last microbatch counts: each wrote its gradients over those of the one before. What is carried from one
-    turn of the loop to the next?"""
+    """Only the last microbatch counts: what came of those before it is gone. What is carried from one turn of the loop
+    to the next?"""
 
     def body(state, tokens, targets):
         value, slopes = jax.value_and_grad(local_loss)(state["params"], tokens[-1], targets[-1])
