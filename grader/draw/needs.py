@@ -74,7 +74,7 @@ def needs(
     high, wide = (inches(length) for length in grid_shape(blocks.shape))
     figure = Figure(figsize=(len(found) * (wide + APART) - APART, high + BELOW))
     figure.subplots_adjust(
-        left=0, right=1, bottom=0.3 / (high + BELOW), top=1 - 0.45 / (high + BELOW), wspace=APART / wide
+        left=0, right=1, bottom=BELOW / (high + BELOW), top=1 - ABOVE / (high + BELOW), wspace=APART / wide
     )
     for ax, (name, facts) in zip(figure.subplots(1, len(found), squeeze=False)[0], found.items(), strict=True):
         _draw(ax, blocks, facts)

@@ -17,6 +17,7 @@ from grader.arrays.laid import holds_arrays
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.judging.behaviour import Execution, block_values, same_numbers
+from grader.judging.references import of_arrays
 from grader.judging.results import Expected, name_in_result, right
 from grader.programs.deviation import Deviation, Model
 from grader.programs.deviations import deviations
@@ -94,15 +95,8 @@ def _model(exercise: Exercise, case: Case) -> Model | None:
     """The reference on a case; none where it is not to be traced."""
     arrays = {name: a for name, a in case.arguments.items() if holds_arrays(a)}
     numbers = {name: a for name, a in case.arguments.items() if type(a) in (int, float)}
-
-    def reference(*given: Any, **plain: float) -> Any:
-        each = iter(given)
-        return exercise.reference(
-            *(next(each) if holds_arrays(a) else plain.get(name, a) for name, a in case.arguments.items())
-        )
-
     try:
-        return Model(reference, arrays, numbers, case.mesh)
+        return Model(of_arrays(exercise, case), arrays, numbers, case.mesh)
     except Exception:  # it may do what is not to be traced
         return None
 

@@ -49,10 +49,8 @@ class FunctionLadder(Ladder):
         return [self._alike]
 
     def _alike(self, case: Case, one: Done, other: Done) -> bool:
-        if isinstance(one, Problem) and isinstance(
-            other, Problem
-        ):  # each may word the error that is due in its own way
-            return not _wrong_result(self.exercise, case, one) and not _wrong_result(self.exercise, case, other)
+        if isinstance(one, Problem) and isinstance(other, Problem):  # each may word the error that is due its own way
+            return not any(_wrong_result(self.exercise, case, problem) for problem in (one, other))
         return (
             isinstance(one, Value)
             and isinstance(other, Value)

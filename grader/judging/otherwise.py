@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from grader.arrays.numbers import close
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.judging.behaviour import Execution, block_values
+from grader.judging.references import of_arrays
 from grader.judging.shares import shares
 from grader.programs.execution import Result
 from grader.programs.variants import Variants, alone
@@ -38,7 +39,7 @@ def _by_shares(exercise: Exercise, run: Execution) -> str:
         return ""
     try:
         with np.errstate(all="ignore"):
-            return shares(run, _of_arrays(exercise, run.case), arguments)
+            return shares(run, of_arrays(exercise, run.case), arguments)
     except Exception:  # a reference may not take zeros
         return ""
 
@@ -76,7 +77,7 @@ def _is(result: Result, device: int, array: np.ndarray, run: Execution) -> bool:
 def _results_alone(exercise: Exercise, case: Case, along: tuple[str, ...]) -> Sequence[Sequence[Any]]:
     arguments = {name: a for name, a in case.arguments.items() if holds_arrays(a)}
     try:
-        return alone(_of_arrays(exercise, case), arguments, case.mesh, along)
+        return alone(of_arrays(exercise, case), arguments, case.mesh, along)
     except Exception:  # the reference may ask for more than a block
         return []
 
@@ -109,14 +110,4 @@ def _came_out(run: Execution, variants: Variants, words: str) -> bool:
 @functools.lru_cache(maxsize=64)
 def _variants(exercise: Exercise, case: Case) -> Variants:
     arguments = {name: values_of(a) for name, a in case.arguments.items() if holds_arrays(a)}
-    return Variants(_of_arrays(exercise, case), arguments, case.mesh)
-
-
-def _of_arrays(exercise: Exercise, case: Case) -> Callable[..., Any]:
-    """The reference as a function of the arrays of a case alone; what else it takes is as the case has it."""
-
-    def reference(*given: Any) -> Any:
-        each = iter(given)
-        return exercise.reference(*(next(each) if holds_arrays(a) else a for a in case.arguments.values()))
-
-    return reference
+    return Variants(of_arrays(exercise, case), arguments, case.mesh)

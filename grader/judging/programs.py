@@ -28,6 +28,7 @@ from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import otherwise
+from grader.judging.references import of_arrays
 from grader.judging.repaired import REPLACING, try_repairs
 from grader.judging.results import Expected
 from grader.judging.signatures import Compared, arrangement, on, right_elsewhere, signature
@@ -241,12 +242,7 @@ def _changed(repair: Repair, authored: Sequence[Collective]) -> tuple[int, ...]:
 @functools.lru_cache(maxsize=1024)
 def _expected(exercise: Exercise, case: Case) -> Expected:
     """Every array that the result should have, by where it stands in it; then those of the gradients."""
-    arrays = [values_of(a) for a in case.arguments.values() if holds_arrays(a)]
-
-    def reference(*given: Any) -> Any:
-        each = iter(given)
-        return exercise.reference(*(next(each) if holds_arrays(a) else a for a in case.arguments.values()))
-
+    reference, arrays = of_arrays(exercise, case), [values_of(a) for a in case.arguments.values() if holds_arrays(a)]
     if case.cotangents is None:
         result = reference(*arrays)
     else:
