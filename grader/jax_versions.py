@@ -22,6 +22,7 @@ from jax import lax
 from jax.extend.core import Jaxpr
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import sdy, stablehlo
+from jax.interpreters.partial_eval import dce_jaxpr
 
 # Starting, and compiling.
 
@@ -68,6 +69,13 @@ def quick_options() -> dict[str, Any]:
 def open_jaxpr(jaxpr: Any) -> Jaxpr:
     """The jaxpr without the constants it closes over. Since JAX 0.12 open and closed ones are of one class."""
     return getattr(jaxpr, "jaxpr", jaxpr)
+
+
+def for_result(closed: Any, number: int) -> Any:
+    """A traced function without what its result of this number does not need: of its results that one is left."""
+    jaxpr: Any = open_jaxpr(closed)
+    kept, _ = dce_jaxpr(jaxpr, [k == number for k in range(len(jaxpr.outvars))], instantiate=True)
+    return closed.replace(jaxpr=kept) if jaxpr is not closed else kept
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def test_whose_part_is_missing_is_said():
 def test_dimensions_of_sums_are_turned_where_a_reference_is_written_in_numpy():
     given = {"a": np.arange(6.0, dtype=np.float32).reshape(2, 3)}
     variants = Variants(lambda a: a - a.mean(axis=0), given, {"x": 2})
-    (turned,) = variants.result("sums and maxima run over all dimensions")
+    (turned,) = variants.result(("sums and maxima run over all dimensions", ()))
     np.testing.assert_allclose(turned, given["a"] - 2.5)
 
 

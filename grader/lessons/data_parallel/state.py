@@ -9,7 +9,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import OnDevices, OnMesh
+from grader.arrays.described import BESIDE, OnDevices, OnMesh
 from grader.exercises import Array, BytesSent, Case, EitherWay, Exercise
 from grader.lessons.data_parallel.steps import AXES, descend
 from grader.lessons.shared import bytes_sent, loss
@@ -334,7 +334,7 @@ def _in_place(state, batches, step=None, **how):
     return state, _kept(given)
 
 
-donate = Exercise("donate", points=4, form="function", reference=_in_place)
+donate = Exercise("donate", points=4, form="function", reference=_in_place, barred=BESIDE)
 
 
 @donate.cases
@@ -360,6 +360,14 @@ def second_copy_kept(state, batches):
     nobody needs any more. Which argument of `jax.jit` says that an input may be written over, and
     which of the two inputs should be?"""
     return _in_place(state, batches, _compiled(_momentum_step))
+
+
+@donate.mistake
+def counted_what_is_gone(state, batches):
+    """The state was given away, as it should be, and none of its arrays is left: the number is another. Did you ask
+    those of the *given* state, and did you count the ones that *still exist*?"""
+    last, kept = _in_place(state, batches)
+    return last, len(jax.tree.leaves(state)) - kept
 
 
 @donate.mistake
