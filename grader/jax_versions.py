@@ -71,10 +71,10 @@ def open_jaxpr(jaxpr: Any) -> Jaxpr:
     return getattr(jaxpr, "jaxpr", jaxpr)
 
 
-def for_result(closed: Any, number: int) -> Any:
-    """A traced function without what its result of this number does not need: of its results that one is left."""
+def as_needed(closed: Any, only: int | None = None) -> Any:
+    """A traced function without what its results do not need; of these one alone is left where that is said."""
     jaxpr: Any = open_jaxpr(closed)
-    kept, _ = dce_jaxpr(jaxpr, [k == number for k in range(len(jaxpr.outvars))], instantiate=True)
+    kept, _ = dce_jaxpr(jaxpr, [only in (None, k) for k in range(len(jaxpr.outvars))], instantiate=True)
     return closed.replace(jaxpr=kept) if jaxpr is not closed else kept
 
 

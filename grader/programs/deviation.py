@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.jax_versions import for_result
+from grader.jax_versions import as_needed
 from grader.programs.stepwise import (
     ACTIVATIONS,
     AS_IT_IS,
@@ -76,8 +76,7 @@ class Model:
     def _traced(self, given: Sequence[Any], counts: Mapping[str, int]) -> Any:
         trees, rates = jax.tree.unflatten(self.tree, given)
         traceable = in_jax(lambda trees, rates: self.reference(*trees, **rates, **counts))
-        whole = jax.make_jaxpr(traceable)(trees, rates)
-        return whole if self.only is None else for_result(whole, self.only)
+        return as_needed(jax.make_jaxpr(traceable)(trees, rates), self.only)
 
     @cached_property
     def right(self) -> Stepwise:

@@ -10,6 +10,7 @@ import functools
 import itertools
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import blocks
 from grader.arrays.laid import Array
-from grader.jax_versions import for_result
+from grader.jax_versions import as_needed
 from grader.programs.stepwise import ACTIVATIONS, REDUCTIONS, SUMS, Instead, Otherwise, Stepwise, TracedStep, length
 
 Key = tuple[str, tuple[int, ...]]  # of a departure: its words, and the steps that it is about
@@ -75,8 +76,7 @@ class Variants:
         self.names = [n for n, a in arguments.items() for _ in jax.tree.leaves(a)]
         self.changes: dict[Key, Departure] = {}
         try:
-            whole = jax.make_jaxpr(in_jax(reference))(*arguments.values())
-            self.closed = whole if only is None else for_result(whole, only)
+            self.closed = as_needed(jax.make_jaxpr(in_jax(reference))(*arguments.values()), only)
             if length(self.closed) > MOST_EQUATIONS:
                 return
             steps = list(Stepwise(self.closed, self.given, self.names).steps.values())
@@ -119,14 +119,16 @@ def _changes(steps: Sequence[TracedStep], sizes: Mapping[str, int]) -> Iterator[
     A step that changes nothing is in no pair that is found: the other one alone is tried before.
     """
     left_out: list[Departure] = []
+    names = Counter(step.besides(kept) for step in steps for kept in step.alike)
     for k, step in enumerate(steps):
         for kept in step.alike:
             name, keep, at = step.besides(kept), {k: _operand(kept)}, (k, kept)
             again = functools.partial(step.again, kept)
             left_out.append(Departure(f"{name} is left out", keep, at=at))
             yield left_out[-1]
-            yield Departure(f"{name} comes at the very end", keep, again, at=at)
-            yield Departure(f"{name} comes once more at the end", {}, again, at=at)
+            if names[name] == 1:  # else it would not be told which of them
+                yield Departure(f"{name} comes at the very end", keep, again, at=at)
+                yield Departure(f"{name} comes once more at the end", {}, again, at=at)
     for k, step in enumerate(steps):
         for words, instead in [*_exchanged(step), *_counted(step, sizes)]:
             yield Departure(words, {k: instead}, at=(k,))

@@ -208,6 +208,19 @@ def local_norms(gradients, *, limit, mesh, check_vma=False):
 
 
 @clip_by_global_norm.mistake
+def made_one_row_of_a_matrix(gradients, *, limit, mesh):
+    """The values are right, but a whole matrix is gathered. Something makes one long row of it (`vdot`, `ravel` or
+    `reshape` do), and a matrix that is cut by columns has no rows that lie on one device. Which sum of squares does
+    not care where an entry stands?"""
+    norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients)))
+    scale = jnp.minimum(1, limit / norm)
+    return {
+        name: lax.with_sharding_constraint(scale * g, NamedSharding(mesh, LEAVES[name]))
+        for name, g in gradients.items()
+    }, norm
+
+
+@clip_by_global_norm.mistake
 def sum_of_norms(gradients, *, limit, mesh, check_vma=False):
     """Each device took a norm, and these were added up. Norms do not add: two perpendicular steps of 3 and 4 lead 5
     away. Their squares do. Where does the square root belong?"""
