@@ -16,7 +16,7 @@ from grader.draw.picture import COLOURS, INK, OF_KIND, PAGE, QUIET, SMALLER, Pic
 from grader.draw.shapes import Box, block, lettered
 
 DRAWN_LONG = {"B": 0.92, "D": 0.66, "F": 1.16}  # inches of a dimension
-DIMENSIONS = {"x": "BD", "W_in": "DF", "W_out": "FD"}
+DIMENSIONS = {"x": ("B", "D"), "W_in": ("D", "F"), "W_out": ("F", "D")}
 PASSES = ("forward", "backward")
 TOP, HEAD, ROW, APART, CHIP = (
     0.62,
