@@ -79,6 +79,11 @@ class Division:
         return (*self._gathers, *(Sending("all_reduce", "dx", axis) for axis in sums), *terms)
 
     @property
+    def passes(self) -> dict[str, tuple[Sending, ...]]:
+        """What each pass sends."""
+        return dict(zip(PASSES, (self.forward, self.backward), strict=True))
+
+    @property
     def _gathers(self) -> tuple[Sending, ...]:
         shared = _entries(self.specs[1])[0]
         return tuple(Sending("all_gather", weight, axis) for axis in shared for weight in ("W_in", "W_out"))
@@ -108,9 +113,9 @@ def ways(divided: Mapping[str, tuple[Mapping[str, int], tuple[P, P, P]]], device
     """
     rows = {name: Division(sizes, specs) for name, (sizes, specs) in divided.items()}
     lefts, x = {}, 0.3
-    for name, (_, across) in DIMENSIONS.items():
-        lefts[name], x = x, x + DRAWN_LONG[across] + APART
-    sendings = [one for row in rows.values() for one in (*row.forward, *row.backward)]
+    for array in DIMENSIONS:
+        lefts[array], x = x, x + _size(array)[0] + APART
+    sendings = [one for row in rows.values() for sent in row.passes.values() for one in sent]
     chip = inches_of(map(str, sendings), SMALLER) + 0.12
     lefts |= {PASSES[0]: x, PASSES[1]: x + chip + 0.2}
     figure, ax = sheet(max(lefts[PASSES[1]] + chip + 0.1, inches_of([title])), TOP + len(rows) * ROW)
@@ -123,12 +128,17 @@ def ways(divided: Mapping[str, tuple[Mapping[str, int], tuple[P, P, P]]], device
         lettered(ax, (0.05, y + 0.12), name, 9.5, weight="bold")
         lettered(ax, (lefts[PASSES[0]], y + 0.12), f"mesh {_spelled(row)}", 8.5, color=QUIET)
         for array, held in row.held().items():
-            down, across = (DRAWN_LONG[letter] for letter in DIMENSIONS[array])
-            _draw_array(ax, held, (lefts[array], y + HEAD, across, down), device)
-        for moment in PASSES:
-            _draw_sendings(ax, getattr(row, moment), (lefts[moment], y + HEAD, chip, CHIP))
+            _draw_array(ax, held, (lefts[array], y + HEAD, *_size(array)), device)
+        for moment, sent in row.passes.items():
+            _draw_sendings(ax, sent, (lefts[moment], y + HEAD, chip, CHIP))
     facts = (_told(name, row, device) for name, row in rows.items())
     return Picture(figure, "\n".join(filter(None, [title, *facts])))
+
+
+def _size(array: str) -> tuple[float, float]:
+    """Inches across and down."""
+    down, across = DIMENSIONS[array]
+    return DRAWN_LONG[across], DRAWN_LONG[down]
 
 
 def _entries(spec: P) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -172,5 +182,5 @@ def _draw_sendings(ax: Axes, sendings: tuple[Sending, ...], box: Box) -> None:
 def _told(name: str, row: Division, device: int) -> str:
     parts = {array: Fraction(held.entries, math.prod(held.shape)) for array, held in row.held().items()}
     holds = ", ".join(f"{'all' if part == 1 else part} of {array}" for array, part in parts.items())
-    sent = [f"  {moment}: {', '.join(map(str, getattr(row, moment))) or 'nothing'}" for moment in PASSES]
+    sent = [f"  {moment}: {', '.join(map(str, one)) or 'nothing'}" for moment, one in row.passes.items()]
     return "\n".join([f"{name} on {_spelled(row)}: device {device} holds {holds}", *sent])
