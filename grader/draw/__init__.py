@@ -13,6 +13,7 @@ Pointing at a block, or choosing a device below, lights what the same device hol
 
 from grader.arrays.blocks import Blocks, blocks, blocks_of
 from grader.draw.bars import bars, bytes_sent
+from grader.draw.biases import bias_once
 from grader.draw.brackets import laid_out
 from grader.draw.brought import brought
 from grader.draw.calls import calls
@@ -46,6 +47,7 @@ from grader.draw.stripes import stripes
 from grader.draw.tables import table
 from grader.draw.timetables import timetable
 from grader.draw.triangles import triangles
+from grader.draw.ways import ways
 from grader.timetables import simulate
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
     "Film",
     "Picture",
     "bars",
+    "bias_once",
     "blocks",
     "blocks_of",
     "brought",
@@ -99,4 +102,5 @@ __all__ = [
     "timetable",
     "triangles",
     "turning",
+    "ways",
 ]

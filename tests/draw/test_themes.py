@@ -55,6 +55,7 @@ PICTURES = {
     "products": lambda: draw.products({"case 3": (P(None, "x"), P("x"), P())}, {"x": 2}, 1),
     "spans": lambda: draw.spans({"wire": [("gather", 0, 8)], "chip": [("multiply", 8, 20)]}, "µs", "title", {"now": 9}),
     "stripes": lambda: draw.stripes({"in order": ["q0", "q1", "k0", "k1"]}, 2, "title"),
+    "bias once": lambda: draw.bias_once(np.float32([1, 2]), -3, "title"),
     "bars": lambda: draw.bars({"copies": {"weights": 4, "Adam": 8}, "shards": 3}, "GB", "title"),
     "buffers": lambda: draw.buffers({"What happened?": ([[1, 2], [3, 4]], [[4, 6], [4, 6]])}),
     "calls": lambda: draw.calls(jax.jit(lambda a: a + 1), {"one": [1], "half": [0.5]}, "title"),
@@ -74,6 +75,7 @@ PICTURES = {
     "timetable": lambda: draw.timetable([["F0", "B0", "F1", "B1"], ["F0", "F1", "B0", "B1"]], "title"),
     "triangles": lambda: draw.triangles({"in order": [0, 0, 1, 1]}, "title"),
     "turning": lambda: draw.turning(draw.ring(2), "title"),
+    "ways": lambda: draw.ways({"FSDP": ({"x": 2}, (P("x"), P("x"), P(None, "x")))}, 1, "title"),
 }
 
 
