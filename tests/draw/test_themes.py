@@ -39,6 +39,7 @@ def explicit(axis):
 PICTURES = {
     "brought": lambda: draw.brought({0: [1], 1: [2]}, {"P()": {0: [(0, 1, [1])], 1: [(0, 1, [2])]}}, "title"),
     "crossings": lambda: draw.crossings(3, "title"),
+    "descent": lambda: draw.descent(lambda w, rows: ((w - rows) ** 2).mean(), 8, [[1, 3], [3, 5]], 1, "title"),
     "dimensions": lambda: draw.dimensions(
         {"stops": ("i,i->i", {"rows": explicit("x"), "of y": explicit("y")})}, "title"
     ),
@@ -65,7 +66,7 @@ PICTURES = {
     "curves": lambda: draw.curves({"one": [4.0, 2.0], "eight": [4.0, 3.0]}, against="one"),
     "dispatch": lambda: draw.dispatch([[1, 1], [0, 1]], 1, "title"),
     "film": lambda: draw.film([[0, None], [1, 0]], "title", blocks="A"),
-    "matmul": lambda: draw.matmul(ONES, ONES, ONES, "title"),
+    "matmul": lambda: draw.matmul(ONES, ONES, ONES, title="title"),
     "mesh": lambda: draw.mesh(jax.make_mesh((2, 2), ("x", "y")), "title"),
     "placement": lambda: draw.placement(here=np.arange(2)),
     "route": lambda: draw.route({0: (0, 0), 1: (1, 0)}, [0, 1], "title"),
