@@ -24,6 +24,7 @@ from grader.draw.curves import curves
 from grader.draw.descents import descent
 from grader.draw.dimensions import dimensions
 from grader.draw.dispatch import dispatch
+from grader.draw.exchanges import exchanges
 from grader.draw.films import Film, film, ring, turning
 from grader.draw.flows import flow
 from grader.draw.gallery import specs
@@ -88,6 +89,7 @@ __all__ = [
     "devices",
     "dimensions",
     "dispatch",
+    "exchanges",
     "film",
     "groups",
     "levels",

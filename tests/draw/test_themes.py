@@ -43,6 +43,7 @@ PICTURES = {
     "dimensions": lambda: draw.dimensions(
         {"stops": ("i,i->i", {"rows": explicit("x"), "of y": explicit("y")})}, "title"
     ),
+    "exchanges": lambda: draw.exchanges({0: [("sum", 1, 4)], 1: [("max", 3, 4)]}, "title"),
     "flow": lambda: draw.flow(*summed(), title="title"),
     "growth": lambda: draw.growth([1, 10], {"up": [1, 10], "down": [10, 1]}, "n", "B", "title"),
     "hosts": lambda: draw.hosts({0: [0, 1], 1: [2, 3]}, "title"),
