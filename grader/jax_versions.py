@@ -37,6 +37,13 @@ def has_backend() -> bool:
     return xla_bridge.backends_are_initialized()
 
 
+def find_plugins() -> None:
+    """Have JAX look for plugins now, which starts nothing, and not when a backend starts: it takes 12 ms."""
+    from jax._src import xla_bridge
+
+    xla_bridge._discover_and_register_pjrt_plugins()
+
+
 def timeouts(warn: int, terminate: int) -> dict[str, int]:
     """XLA's flags for a collective that not every device reaches: warn after so many seconds, and end the process
     after so many more, in place of waiting for ever.

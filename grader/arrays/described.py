@@ -18,6 +18,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from grader.arrays.files import OnFile
 from grader.arrays.sketch import Sketch
 from grader.arrays.words import number, numbered, region
 
@@ -118,10 +119,10 @@ def _picked(kind: type[PerLife] | type[PerProcess], number: int, arguments: Mapp
 
 def built(argument: Any) -> Any:
     """What a description describes; anything else as it is, lists and dicts item by item."""
-    if isinstance(argument, (OnMesh, OnDevices, Sketch)):
+    if isinstance(argument, (OnMesh, OnDevices, OnFile, Sketch)):
         return argument.built()
     if isinstance(argument, (PerProcess, PerLife)):
-        return list(argument.values)
+        return [built(value) for value in argument.values]
     if isinstance(argument, (list, tuple)) and not isinstance(argument, P):  # a spec is a tuple on an older JAX
         return type(argument)(map(built, argument))
     if isinstance(argument, Mapping):

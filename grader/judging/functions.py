@@ -11,7 +11,7 @@ from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise
-from grader.judging.differing import first_difference, short, shown_whole
+from grader.judging.differing import Difference, first_difference, short, shown_whole
 from grader.judging.ladder import Alike, Done, Ladder, Rung, same_problem
 from grader.judging.miss import Miss
 from grader.judging.nearest import nearest_function
@@ -145,7 +145,10 @@ def _differing(exercise: Exercise, case: Case, value: Any, expected: Any) -> str
         return _called(case, difference(value, expected, close), ":")
     if shown_whole(value, expected):
         return _called(case, f"it should return {short(expected)}; it returns {short(value)}.", ",")
-    differs = first_difference(*_wrong_entries(exercise, case, value, expected))
+    if exercise.same and isinstance(value, (list, tuple)) and isinstance(expected, (list, tuple)):
+        differs = _first_in_list(exercise, case, value, expected)
+    else:
+        differs = first_difference(*_wrong_entries(exercise, case, value, expected))
     return _called(case, differs.words if differs else f"it returns {short(value)}, which is not right.", ":")
 
 
@@ -161,6 +164,22 @@ def _wrong_entries(exercise: Exercise, case: Case, value: Any, expected: Any) ->
         return value, expected
     wrong = [key for key in expected if not same_answer(exercise, case, {key: value[key]}, {key: expected[key]})]
     return {key: value[key] for key in wrong}, {key: expected[key] for key in wrong}
+
+
+def _first_in_list(exercise: Exercise, case: Case, value: Sequence[Any], expected: Sequence[Any]) -> Difference | None:
+    """The first entry with which a list no longer begins as the one that is due, compared as the exercise compares.
+    Where that cannot compare beginnings, the first entry that is unequal."""
+
+    def alike(one: Sequence[Any], count: int) -> bool:
+        return same_answer(exercise, case, one[:count], expected[:count])
+
+    both = range(1, min(len(value), len(expected)) + 1)
+    if not all(alike(expected, count) for count in both):
+        return first_difference(value, expected)
+    count = next((count for count in both if not alike(value, count)), None)
+    if count is None:
+        return Difference("", expected, value, f"there are {len(value)} entries, and {len(expected)} are due.")
+    return first_difference(value[count - 1], expected[count - 1], f"[{count - 1}]")
 
 
 def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:

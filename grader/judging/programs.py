@@ -65,10 +65,11 @@ class ProgramLadder(Ladder):
         return run
 
     def likenesses(self, check: str) -> Sequence[Alike]:
-        """Where the values are wrong they decide; but a mistake that sends the same as well goes first."""
+        """Where the result is wrong it decides; but a mistake that sends the same as well goes first."""
         if check == "work":
             return [self._held_alike]
-        return [self._behave_alike, self._come_to_the_same] if check == "values" else [self._behave_alike]
+        wrong = check in ("shape", "values")
+        return [self._behave_alike, self._come_to_the_same] if wrong else [self._behave_alike]
 
     def _behave_alike(self, case: Case, one: Done, other: Done) -> bool:
         if not isinstance(one, Execution) or not isinstance(other, Execution):
