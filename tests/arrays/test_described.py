@@ -10,7 +10,8 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import (
-    BESIDE, FROM_HOST,
+    BESIDE,
+    FROM_HOST,
     HELD,
     OnDevices,
     OnMesh,

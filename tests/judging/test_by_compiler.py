@@ -1,10 +1,10 @@
 """Programs that are left to the compiler: what it may send, on every mesh, and what must not slip through."""
 
+import answering
 import jax
 import jax.numpy as jnp
 import pytest
 import truth
-from answering import verdict
 from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -227,4 +227,4 @@ def test_an_explicit_mesh_is_left_to_the_compiler_too():
 
 
 def test_the_turns_of_a_loop_are_counted_behind_the_compilers_copies():
-    assert verdict(find("train_tp"), truth.written("13_tensor_parallel").train_tp__right_scan, seed=0).passed
+    assert answering.verdict(find("train_tp"), truth.written("13_tensor_parallel").train_tp__right_scan, seed=0).passed

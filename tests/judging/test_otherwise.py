@@ -118,7 +118,8 @@ def test_one_result_of_several_has_variants_of_its_own():
         return jnp.tanh(a), jnp.sum(a @ w, axis=0)
 
     given = {"a": np.ones((2, 2), np.float32), "w": np.full((2, 2), 2, np.float32)}
-    (found,) = Variants(both, given, {"x": 2}, only=1).result(("a sum counts once for each of the devices along x", (1,)))
+    variants = Variants(both, given, {"x": 2}, only=1)
+    (found,) = variants.result(("a sum counts once for each of the devices along x", (1,)))
     np.testing.assert_allclose(found, [16, 16])
 
 
@@ -132,8 +133,8 @@ def test_the_wrong_one_of_several_results_is_told_of_alone():
 
     @exercise.cases
     def _(draw):
-        mask = np.arange(8) < 5
-        return Case({"w": draw.array(8, spec=P()), "mask": Array(mask.astype(np.float32), P())}, draw.mesh("x", "y"), (P(), P()))
+        mask = Array((np.arange(8) < 5).astype(np.float32), P())
+        return Case({"w": draw.array(8, spec=P()), "mask": mask}, draw.mesh("x", "y"), (P(), P()))
 
     def answer(w, mask, *, mesh):
         body = jax.value_and_grad(lambda w, mask: jnp.sum(w**3) / jnp.sum(mask))
