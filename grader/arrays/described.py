@@ -162,8 +162,8 @@ def moved(work: Callable[..., Any], given: Mapping[str, Any], barred: str) -> st
     """The type of the first array that travels on the barred way while `work` does something with what it is given, as
     float32[8,6]; "" for none.
 
-    NOT_IN_PLACE bars every array of the result that is not where one of those was that were given. A CPU's memory is the
-    host's, so JAX cannot notice a transfer *down* to the host there; a transfer up it notices on every platform. A
+    NOT_IN_PLACE bars every array of the result that is not where one of those was that were given. A CPU's memory is
+    the host's, so JAX cannot notice a transfer *down* to the host there; a transfer up it notices on every platform. A
     single number, such as the 2 of `2 * x`, comes up too: it is allowed, and so is what follows it.
     """
     if not barred:
