@@ -145,6 +145,18 @@ def test_the_wrong_one_of_several_results_is_told_of_alone():
     assert "Result 0 is what comes out when `mask` is left out. Is it so in your program?" in words
 
 
+def test_where_nothing_explains_a_result_its_right_arrays_are_named():
+    exercise = Exercise("two_arrays_of_a_test", points=2, reference=lambda a: (a + 1, a.sum()), mesh_shapes=((4, 2),))
+    exercise.cases(lambda draw: Case({"a": draw.array(8, 4, spec=P())}, draw.mesh("x", "y"), (P(), P())))
+    cases = exercise.draw_cases(0)
+
+    def answer(a, *, mesh):
+        return jax.shard_map(lambda a: (jnp.sin(a) * a**2, a.sum()), mesh=mesh, in_specs=P(), out_specs=P())(a)
+
+    words = judge(exercise, cases, collect("program", asks(exercise, cases), answer)).words
+    assert "Right on every device: Result 1. What goes into the rest, and not into that?" in words
+
+
 def test_nothing_is_said_of_shares_where_what_is_due_is_no_sum_of_them():
     found = heard(lambda a, w, bias: 2 * lax.psum((a @ w) ** 2, "x"), lambda a, w, bias: (a @ w) ** 2)
     assert "counts 2 times" not in found
