@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from grader.arrays.described import BETWEEN_DEVICES, FROM_HOST, difference, lies_on_devices
+from grader.arrays.described import BESIDE, BETWEEN_DEVICES, FROM_HOST, difference, lies_on_devices
 from grader.arrays.numbers import close, same_value
 from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
@@ -20,6 +20,11 @@ from grader.judging.values import NO_VALUE, expected_value, same_answer, worded
 
 COSTS_NOTHING = "This costs no points, for only your own notebook sees it; on real chips it costs"
 BARRED = {
+    BESIDE: (
+        "The values are right, but `{}` of the result does not lie where the array lay that it follows: somewhere on "
+        "the way old and new stood side by side. Which call did not give away what it was given? (That this array is "
+        f"gone in the end does not tell how.) {COSTS_NOTHING} memory."
+    ),
     FROM_HOST: (
         "The result is laid out as it should be, but it came by way of the host: `{}` was put on devices from there. "
         "Either NumPy stood in between, or `device_put` had to cut the array into other blocks for other devices, "
@@ -34,7 +39,7 @@ IN_WORDS = 100  # characters of what a function was given that stand among the w
 
 
 class FunctionLadder(Ladder):
-    """The value that is returned; then, where a way is barred, that none of its arrays travelled there.
+    """The value that is returned; then, where a way is barred, that none of its arrays came by it.
 
     The way is told, and earns nothing: only the process in which the function ran can see it, and there the function
     may change what is seen.
@@ -93,6 +98,8 @@ class FunctionLadder(Ladder):
         answer = self.answers[k]
         if isinstance(answer, Problem):
             return meaning(answer)
+        if check != "values":
+            return ""  # every value is right
         tried = [self._tried(j, a) for j, a in enumerate(self.answers) if isinstance(a, Value)]
         return evidence(tried, lambda: nearest_function(self.exercise, self.cases, self.answers, k))
 

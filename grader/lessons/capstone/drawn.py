@@ -12,9 +12,9 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Draw
 from grader.jax_versions import quick_options
-from grader.lessons.capstone.model import AXES, NORMS
 from grader.lessons.capstone.sharded import ROWS, SPECS
 from grader.lessons.shared import bytes_sent
+from grader.transformer.model import AXES, NORMS
 
 ROWS_DRAWN, TOKENS = 8, 8  # of a batch: as few as every mesh can cut
 AXIS_NAMES = "data", "model"

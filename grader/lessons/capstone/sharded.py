@@ -17,7 +17,8 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.lessons.capstone.model import AXES, LAYER, NORMS, adamw, attention, clipped, mlp, rms_norm
+from grader.transformer.model import AXES, LAYER, NORMS, attention, mlp, rms_norm
+from grader.transformer.training import adamw, added_up, clipped
 
 ROWS = P("data")
 LOGITS = P("data", None, "model")
@@ -127,11 +128,7 @@ def accumulated(params, tokens, targets):
     def part(params, tokens, targets):
         return lax.psum(jnp.sum(token_losses(local_logits(params, tokens), targets)), "data") / real
 
-    def added(so_far, rows):
-        return jax.tree.map(jnp.add, so_far, jax.value_and_grad(part)(params, *rows)), None
-
-    nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
-    return lax.scan(added, nothing, (tokens, targets))[0]
+    return added_up(part, params, tokens, targets)
 
 
 def local_step(state, tokens, targets):

@@ -23,9 +23,10 @@ from grader.lessons.capstone.drawn import (
     weights_gathered,
     weights_scattered,
 )
-from grader.lessons.capstone.model import NORMS, mean_loss
+from grader.lessons.capstone.model import mean_loss
 from grader.lessons.capstone.sharded import ROWS, SPECS, local_logits, local_loss, token_losses
 from grader.lessons.shared import device_map
+from grader.transformer.model import NORMS
 
 gradients = Exercise(
     "gradients",

@@ -16,10 +16,12 @@ from grader.lessons.capstone.drawn import (
     sizes_drawn,
     state_drawn,
 )
-from grader.lessons.capstone.model import DECAY, LIMIT, NORMS, RATE, WARMUP, adamw, clipped, one_step
+from grader.lessons.capstone.model import one_step
 from grader.lessons.capstone.sharded import STATE, accumulated, local_loss, local_step, squares
 from grader.lessons.capstone.slopes import backward_sent
 from grader.lessons.shared import device_map
+from grader.transformer.model import NORMS
+from grader.transformer.training import DECAY, LIMIT, RATE, WARMUP, adamw, added_up, clipped
 
 MICRO = 2
 MICROBATCHES = P(None, "data")
@@ -159,11 +161,7 @@ def _by_own_means(divided_by):
     """A step by the means of the microbatches, added up and divided by a number."""
 
     def body(state, tokens, targets):
-        def added(so_far, rows):
-            return jax.tree.map(jnp.add, so_far, jax.value_and_grad(local_loss)(state["params"], *rows)), None
-
-        nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, state["params"])
-        total, _ = lax.scan(added, nothing, (tokens, targets))
+        total = added_up(local_loss, state["params"], tokens, targets)
         value, slopes = jax.tree.map(lambda leaf: leaf / divided_by, total)
         return adamw(state, clipped(slopes, jnp.sqrt(squares(slopes)))), value
 
