@@ -21,8 +21,10 @@ from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
 from grader.draw.crossings import crossings
 from grader.draw.curves import curves
+from grader.draw.descents import descent
 from grader.draw.dimensions import dimensions
 from grader.draw.dispatch import dispatch
+from grader.draw.exchanges import exchanges
 from grader.draw.films import Film, film, ring, turning
 from grader.draw.flows import flow
 from grader.draw.gallery import specs
@@ -31,11 +33,12 @@ from grader.draw.hosts import hosts
 from grader.draw.ladders import ladder
 from grader.draw.lanes import Meeting, lanes
 from grader.draw.lattices import lattice
-from grader.draw.layouts import compare, devices, matmul, shards, text
+from grader.draw.layouts import compare, devices, shards, text
 from grader.draw.levels import levels
 from grader.draw.lines import growth
 from grader.draw.logsumexp import logsumexp
 from grader.draw.mapped import mapped
+from grader.draw.matmuls import matmul
 from grader.draw.mirrors import mirror
 from grader.draw.needs import needs
 from grader.draw.picture import Picture
@@ -82,9 +85,11 @@ __all__ = [
     "collective",
     "compare",
     "curves",
+    "descent",
     "devices",
     "dimensions",
     "dispatch",
+    "exchanges",
     "film",
     "groups",
     "levels",

@@ -39,9 +39,11 @@ def explicit(axis):
 PICTURES = {
     "brought": lambda: draw.brought({0: [1], 1: [2]}, {"P()": {0: [(0, 1, [1])], 1: [(0, 1, [2])]}}, "title"),
     "crossings": lambda: draw.crossings(3, "title"),
+    "descent": lambda: draw.descent(lambda w, rows: ((w - rows) ** 2).mean(), 8, [[1, 3], [3, 5]], 1, "title"),
     "dimensions": lambda: draw.dimensions(
         {"stops": ("i,i->i", {"rows": explicit("x"), "of y": explicit("y")})}, "title"
     ),
+    "exchanges": lambda: draw.exchanges({0: [("sum", 1, 4)], 1: [("max", 3, 4)]}, "title"),
     "flow": lambda: draw.flow(*summed(), title="title"),
     "growth": lambda: draw.growth([1, 10], {"up": [1, 10], "down": [10, 1]}, "n", "B", "title"),
     "hosts": lambda: draw.hosts({0: [0, 1], 1: [2, 3]}, "title"),
@@ -65,7 +67,7 @@ PICTURES = {
     "curves": lambda: draw.curves({"one": [4.0, 2.0], "eight": [4.0, 3.0]}, against="one"),
     "dispatch": lambda: draw.dispatch([[1, 1], [0, 1]], 1, "title"),
     "film": lambda: draw.film([[0, None], [1, 0]], "title", blocks="A"),
-    "matmul": lambda: draw.matmul(ONES, ONES, ONES, "title"),
+    "matmul": lambda: draw.matmul(ONES, ONES, ONES, title="title"),
     "mesh": lambda: draw.mesh(jax.make_mesh((2, 2), ("x", "y")), "title"),
     "placement": lambda: draw.placement(here=np.arange(2)),
     "route": lambda: draw.route({0: (0, 0), 1: (1, 0)}, [0, 1], "title"),

@@ -243,6 +243,27 @@ def _nearest(wished, n, rounded=round):
     return 2**k, n // 2**k
 
 
+@best_split.by_formula
+def _split_by_the_root(b, f, n, mx, my):
+    return _nearest(math.sqrt(b / f * n * mx / my), n)
+
+
+@best_split.mistake
+def not_a_power_of_two(b, f, n, mx, my):
+    """That is the root itself, rounded to a whole number. The devices are to be dealt out over two axes, none left
+    over: x · y is n, and both are powers of two. Which power of two is nearest?"""
+    x = round(math.sqrt(b / f * n * mx / my))
+    return x, n // max(x, 1)
+
+
+@best_split.mistake
+def more_devices_than_there_are(b, f, n, mx, my):
+    """The best x was taken as the root gives it. That may be more than n, or less than 1, and then y is no number of
+    devices any more. Between which numbers must x lie?"""
+    x = 2.0 ** round(math.log2(b / f * n * mx / my) / 2)
+    return x, n / x
+
+
 @best_split.mistake
 def swapped_the_axes(b, f, n, mx, my):
     """x and y are the wrong way round. FSDP cuts the batch over x, so a larger batch wants more devices along x."""
