@@ -10,7 +10,7 @@ from nbformat import NotebookNode
 
 from grader.classroom.course.cells import parse_cells
 
-BLOCKS = ast.For | ast.If | ast.With | ast.Try
+COMPOUND = ast.For | ast.If | ast.With | ast.Try
 PART_HEADING = re.compile(r"^## (?:(\d+) · )?", re.MULTILINE)
 
 
@@ -63,7 +63,7 @@ def _passing(tree: ast.Module) -> set[str]:
                     names |= _written(target)
                 case ast.ExceptHandler(name=str(name)):
                     names.add(name)
-                case ast.Assign(targets=targets, value=value) if isinstance(statement, BLOCKS):
+                case ast.Assign(targets=targets, value=value) if isinstance(statement, COMPOUND):
                     elsewhere = (_read(other) for other in tree.body if other is not statement)
                     names |= set().union(*map(_written, targets)).difference(_read(value), *elsewhere)
     return names
