@@ -13,6 +13,7 @@ Pointing at a block, or choosing a device below, lights what the same device hol
 
 from grader.arrays.blocks import Blocks, blocks, blocks_of
 from grader.draw.bars import bars, bytes_sent
+from grader.draw.biases import bias_once
 from grader.draw.brackets import laid_out
 from grader.draw.brought import brought
 from grader.draw.calls import calls
@@ -23,6 +24,7 @@ from grader.draw.curves import curves
 from grader.draw.descents import descent
 from grader.draw.dimensions import dimensions
 from grader.draw.dispatch import dispatch
+from grader.draw.exchanges import exchanges
 from grader.draw.films import Film, film, ring, turning
 from grader.draw.flows import flow
 from grader.draw.gallery import specs
@@ -48,6 +50,7 @@ from grader.draw.stripes import stripes
 from grader.draw.tables import table
 from grader.draw.timetables import timetable
 from grader.draw.triangles import triangles
+from grader.draw.ways import ways
 from grader.timetables import simulate
 
 __all__ = [
@@ -71,6 +74,7 @@ __all__ = [
     "Film",
     "Picture",
     "bars",
+    "bias_once",
     "blocks",
     "blocks_of",
     "brought",
@@ -85,6 +89,7 @@ __all__ = [
     "devices",
     "dimensions",
     "dispatch",
+    "exchanges",
     "film",
     "groups",
     "levels",
@@ -102,4 +107,5 @@ __all__ = [
     "timetable",
     "triangles",
     "turning",
+    "ways",
 ]
