@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from grader.arrays.blocks import Blocks, blocks
-from grader.arrays.laid import holds_arrays
+from grader.arrays.laid import Array, holds_arrays
 from grader.arrays.meshes import spelled
 from grader.arrays.numbers import close, tolerance
 from grader.arrays.ratios import Ratio, ratio
@@ -16,6 +16,7 @@ from grader.arrays.words import number, region
 from grader.exercises.case import Case
 from grader.judging.behaviour import Execution, block_values, specs_due
 from grader.judging.miss import Miss
+from grader.judging.shapes import Shaped, counts_of
 from grader.programs.execution import Result
 
 Expected = Mapping[str, np.ndarray]  # every array that is due, by where it stands in the result
@@ -43,6 +44,31 @@ def shape(run: Execution, expected: Expected) -> Miss | None:
                 *_pictures(run, expected, k) if len(want) == len(have) else (),
             )
     return None
+
+
+def wrong_shape(run: Execution, expected: Expected) -> Shaped | None:
+    """The first array of a result that has another shape than is due, where there are as many arrays as are due."""
+    if len(run.forms) != len(expected):
+        return None
+    arrays = {name: a.value.shape for name, a in run.case.arguments.items() if isinstance(a, Array)}
+    pairs = ((have, whole.shape) for (_, have), whole in zip(run.forms, expected.values(), strict=True))
+    return next((Shaped(*pair, counts_of(run.case.mesh), arrays) for pair in pairs if pair[0] != pair[1]), None)
+
+
+def arrays_missing(run: Execution, expected: Expected) -> str:
+    """Which of the arrays that are due are among those of a result that has more, or fewer; "" where none is."""
+    if len(run.forms) == len(expected) or run.case.cotangents is not None:
+        return ""
+    there = {
+        name_in_result(run.case, place): any(right(run, [result], {place: whole})[0] for result in run.results)
+        for place, whole in expected.items()
+    }
+    if not any(there.values()):
+        return ""
+    missing = [f"`{name}`" for name, found in there.items() if not found]
+    if not missing:
+        return "All that is due is there, and something besides. What of it was asked for?"
+    return f"Missing is what should be {' and '.join(missing)}, counted from 0; the others are there."
 
 
 def _keys(place: str) -> list[str]:

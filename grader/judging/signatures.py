@@ -205,47 +205,6 @@ def _permuted(seen: Compared) -> str:
     )
 
 
-def arrangement(seen: Compared) -> str:
-    """What is right in a wrong result: the numbers, but for their places; or all but the ends of the blocks."""
-    pairs = list(zip(seen.blocks, seen.expected, strict=True))
-    if any(block.shape != expected.shape for block, expected in pairs):
-        return ""
-    return _in_other_places(seen) or _but_for_an_end(pairs)
-
-
-def _in_other_places(seen: Compared) -> str:
-    if all(_holds_the_same(*pair) for pair in zip(seen.blocks, seen.expected, strict=True)):
-        return (
-            "Each device holds the numbers that belong on it, but in other places of its block. In which order do the "
-            "pieces arrive, and how are they joined?"
-        )
-    first = [seen.places.index(place) for place in dict.fromkeys(seen.places)]  # of copies one
-    found, due = (np.concatenate([np.ravel(side[d]) for d in first]) for side in (seen.blocks, seen.expected))
-    if first and _holds_the_same(found, due):
-        return (
-            "Every number that is due is there, as often as it is due, but in another place: numbers are on devices "
-            "where they do not belong. What has to be sent to whom, and where in the block does it go?"
-        )
-    return ""
-
-
-def _holds_the_same(block: np.ndarray, expected: np.ndarray) -> bool:
-    """Whether the numbers are the same but for their order, and enough to tell."""
-    return len(np.unique(expected)) >= ENOUGH and close(np.sort(block, axis=None), np.sort(expected, axis=None))
-
-
-def _but_for_an_end(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
-    for dimension, (k, which) in itertools.product(range(pairs[0][1].ndim), ((0, "first"), (-1, "last"))):
-        ends = [close(b.take([k], dimension), e.take([k], dimension)) for b, e in pairs]
-        rests = [close(np.delete(b, k, dimension), np.delete(e, k, dimension)) for b, e in pairs]
-        if pairs[0][1].shape[dimension] > 1 and all(rests) and not any(ends):
-            return (
-                f"In every block only the {which} entry along dimension {dimension} is wrong. What does that one need, "
-                "and on which device is it?"
-            )
-    return ""
-
-
 def _only_some(seen: Compared) -> str:
     if not seen.right:
         return ""
