@@ -7,6 +7,7 @@ who holds what.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -21,8 +22,11 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.sketch import Sketch
 from grader.arrays.words import number, numbered, region
 
-FROM_HOST, BETWEEN_DEVICES = "from the host", "between devices"  # ways on which an array may travel
-GUARDS = {FROM_HOST: jax.transfer_guard_host_to_device, BETWEEN_DEVICES: jax.transfer_guard_device_to_device}
+FROM_HOST, FROM_ANYWHERE = "from the host", "from anywhere"  # ways on which an array may come to devices
+GUARDS = {
+    FROM_HOST: (jax.transfer_guard_host_to_device,),
+    FROM_ANYWHERE: (jax.transfer_guard_host_to_device, jax.transfer_guard_device_to_device),
+}
 HELD = "held by device"  # the key of what was observed of an array that is on several devices
 
 
@@ -165,7 +169,9 @@ def moved(call: Callable[[], Any], barred: str) -> str:
     if not barred:
         return ""
     try:
-        with GUARDS[barred]("disallow_explicit"):
+        with contextlib.ExitStack() as stack:
+            for guard in GUARDS[barred]:
+                stack.enter_context(guard("disallow_explicit"))
             call()
     except Exception as error:  # JAX's own error has another class in every version
         match = re.search(r"Disallowed [\w-]+ transfer: aval=ShapedArray\((\w+\[[^\]]+\])", str(error))

@@ -198,6 +198,19 @@ def sizes_of_the_notebooks_mesh(shape, spec, axis_sizes):
     return _axis_by_axis(shape, spec, {"x": 4, "y": 2})
 
 
+@shard_shape.mistake
+def asked_the_notebooks_mesh(shape, spec, axis_sizes):
+    """JAX was asked, and about the notebook's mesh: four devices along x, two along y. `axis_sizes` tells how many
+    there are in this one, and what its axes are called."""
+    return NamedSharding(make_mesh(MESH), spec).shard_shape(tuple(shape))
+
+
+@shard_shape.mistake
+def counted_parts(shape, spec, axis_sizes):
+    """That is into how many parts each dimension is cut. Asked for is how long one of these parts is."""
+    return tuple(math.prod(axis_sizes[a] for a in axes) for axes in cuts(shape, spec))
+
+
 # Which device holds which slices.
 
 
@@ -316,6 +329,19 @@ def gave_start_and_length(shape, spec, mesh):
 
 
 @shard_table.mistake
+def stopped_at_the_last_entry(shape, spec, mesh):
+    """Every slice ends one entry too early. A slice names the first entry that it takes, and the first that it does
+    *not* take: `slice(0, 6)` takes six."""
+    part = _part(mesh.shape)
+
+    def up_to_the_last(place, length, axes):
+        right = part(place, length, axes)
+        return slice(right.start, right.stop - 1)
+
+    return _table(shape, spec, mesh, up_to_the_last)
+
+
+@shard_table.mistake
 def took_the_place_for_the_number(shape, spec, mesh):
     """The slices are right, place by place, but on this mesh the devices do not stand in the order of their numbers.
     `mesh.devices` says which device stands at which place; its number is `device.id`."""
@@ -429,6 +455,17 @@ count_layouts = Exercise("count_layouts", points=3, reference=_count_layouts, fo
 def _(draw):
     for rank, axes in ((2, 2), (1, 1), (2, 1), (1, 2), (3, 1), (3, 2), (1, 3), (2, 3), (3, 3), (0, 2)):
         yield Case({"rank": rank, "axes": axes})
+
+
+@count_layouts.by_formula
+def _chosen_axis_by_axis(rank, axes):
+    total = 0
+    for choice in itertools.product(range(rank + 1), repeat=axes):  # the last number: it cuts nothing
+        orders = 1
+        for dimension in range(rank):
+            orders *= math.factorial(choice.count(dimension))
+        total += orders
+    return total
 
 
 def _counted(rank, axes, keep):
@@ -583,6 +620,18 @@ def checked_whole_copies_only(array):
     """Copies are compared only where every device holds the whole array. Under `P("x")` there are copies too: those
     devices that differ only along y hold the same rows."""
     return _put_together(array, lambda one, other: array.is_fully_replicated and not np.array_equal(one, other))
+
+
+@assemble.mistake
+def compared_with_the_shard_before(array):
+    """Your ValueError came where no copies differ: these are different blocks of the array. Two shards should be the
+    same where their `index` is the same. Which of the shards before has to be compared with this one?"""
+    whole, before = np.empty(array.shape, array.dtype), None
+    for shard in array.addressable_shards:
+        if before is not None and not np.array_equal(before, shard.data):
+            raise ValueError("copies differ")
+        before = whole[shard.index] = np.asarray(shard.data)
+    return whole
 
 
 @assemble.mistake
