@@ -156,10 +156,12 @@ def _called(case: Case, words: str, mark: str) -> str:
 
 def _wrong_entries(exercise: Exercise, case: Case, value: Any, expected: Any) -> tuple[Any, Any]:
     """Two values, of two dicts only the entries by which they differ: an exercise may call unequal ones the same."""
-    if not isinstance(expected, Mapping) or not isinstance(value, Mapping) or value.keys() != expected.keys():
+    if not isinstance(expected, Mapping) or not isinstance(value, Mapping):
         return value, expected
-    wrong = [key for key in expected if not same_answer(exercise, case, {key: value[key]}, {key: expected[key]})]
-    return {key: value[key] for key in wrong}, {key: expected[key] for key in wrong}
+    each = {key: [{key: one[key]} if key in one else {} for one in (value, expected)] for key in (*expected, *value)}
+    wrong = {key for key, pair in each.items() if not same_answer(exercise, case, *pair)}
+    found, due = ({key: one[key] for key in one if key in wrong} for one in (value, expected))
+    return found, due
 
 
 def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:

@@ -139,7 +139,9 @@ class ProgramLadder(Ladder):
         if check == "shape" and (words := self._of_shapes(k)):
             return words
         mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
-        return right_elsewhere(on(before[0]), on(mesh)) if before and mesh not in before else ""
+        if before and mesh not in before:
+            return right_elsewhere(on(before[0]), on(mesh))
+        return results.how_laid_out(self._run(k), _expected(self.exercise, self.cases[k])) if check == "layout" else ""
 
     def _of_shapes(self, k: int) -> str:
         """What the wrong shapes have to do with those that are due, where that is so on every mesh."""

@@ -36,8 +36,11 @@ def relations_of(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str
     yield from _of_one(found, due, given)
     if isinstance(due, Mapping):
         yield from _of_keys(found, due)
-    if isinstance(found, Mapping) and isinstance(due, Mapping) and found.keys() == due.keys():
-        yield from _of_entries([(f"`{key}`", found[key], due[key]) for key in due], given)
+    if isinstance(found, Mapping) and isinstance(due, Mapping):
+        counts = all(map(is_number, (*found.values(), *due.values())))  # what does not occur may be left out
+        if counts or found.keys() == due.keys():
+            keys = dict.fromkeys((*due, *found))
+            yield from _of_entries([(f"`{key}`", found.get(key, 0), due.get(key, 0)) for key in keys], given)
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
         pairs = enumerate(zip(found, due, strict=True))
         yield from _of_entries([(f"number {k}", one, other) for k, (one, other) in pairs], given)
@@ -119,13 +122,21 @@ def _sizes(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Numbers that a function was given, in words: themselves, how many entries a list has, the sizes of a mesh."""
     for name, value in given.items():
         sizes = getattr(value, "sizes", value)
+        if isinstance(value, str):
+            along = (getattr(mesh, "sizes", mesh) for mesh in given.values())
+            yield from ((f"the size of `{name}`", float(one[value])) for one in along if _is_mesh(one) and value in one)
         if is_number(value):
             yield f"`{name}`", float(value)
-        elif isinstance(sizes, Mapping) and sizes and all(map(is_number, sizes.values())):
+        elif _is_mesh(sizes):
             yield "the number of all devices", float(math.prod(sizes.values()))
             yield from ((f"the size of {axis}", float(size)) for axis, size in sizes.items())
         elif isinstance(value, (list, tuple)) and value:
             yield f"the number of `{name}`", float(len(value))
+
+
+def _is_mesh(sizes: Any) -> bool:
+    """Whether these are the sizes of axes."""
+    return isinstance(sizes, Mapping) and len(sizes) > 0 and all(map(is_number, sizes.values()))
 
 
 def _is(one: float, other: float) -> bool:
@@ -155,6 +166,8 @@ def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
             yield "It is the transpose of what is due: rows stand for columns."
         if all(map(is_number, (*found, *due))) and math.prod(found) == math.prod(due) != 0:
             yield "The product of these numbers is right, and not each of them for itself."
+    if len(found) > 1 and len(due) > 1 and not any(same_value(one, other) for one in found for other in due):
+        yield "None of the entries is among those that are due."
     if _nested(due) and len(_flat(found)) == len(_flat(due)) and _as_often(_flat(found), _flat(due)):
         yield "All that is due is there, as often as it is due, but not in the groups in which it should be."
 

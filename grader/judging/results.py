@@ -15,6 +15,7 @@ from grader.arrays.ratios import Ratio, ratio
 from grader.arrays.words import number, region
 from grader.exercises.case import Case
 from grader.judging.behaviour import Execution, block_values, specs_due
+from grader.judging.layouts import layout_evidence
 from grader.judging.miss import Miss
 from grader.judging.shapes import Shaped, counts_of
 from grader.programs.execution import Result
@@ -165,14 +166,25 @@ def _pictures(run: Execution, expected: Expected, k: int) -> tuple[Blocks, Block
 
 
 def layout(run: Execution, expected: Expected) -> Miss | None:
-    for k, ((place, whole), spec) in enumerate(zip(expected.items(), specs_due(run.case), strict=True)):
-        result = run.results[k]
-        if not result.as_asked:
-            picture = blocks(whole.shape, spec, run.case.mesh)
-            return Miss(
-                f"{name_in_result(run.case, place)} has the right values, but is not laid out as it should be: "
-                f"{spelled(spec)} was wanted, {picture.entries} entries on each device; yours is laid out as "
-                f"{result.layout}, {result.blocks.entries} on each.",
-                *_pictures(run, expected, k),
-            )
-    return None
+    if (k := _laid_out_otherwise(run)) is None:
+        return None
+    result, place, spec = run.results[k], list(expected)[k], specs_due(run.case)[k]
+    due, found = _pictures(run, expected, k)
+    return Miss(
+        f"{name_in_result(run.case, place)} has the right values, but is not laid out as it should be: "
+        f"{spelled(spec)} was wanted, {due.entries} entries on each device; yours is laid out as "
+        f"{result.layout}, {found.entries} on each.",
+        due,
+        found,
+    )
+
+
+def how_laid_out(run: Execution, expected: Expected) -> str:
+    """In what the first layout that is not as it should be differs from the one that is due."""
+    k = _laid_out_otherwise(run)
+    return "" if k is None else layout_evidence(*reversed(_pictures(run, expected, k)))
+
+
+def _laid_out_otherwise(run: Execution) -> int | None:
+    """The number of the first array that is not laid out as it should be."""
+    return next((k for k, result in enumerate(run.results) if not result.as_asked), None)

@@ -79,7 +79,12 @@ class TableLadder(Ladder):
         if kind := _kind_due(answer.value, due, words):
             return kind
         meant = self.exercise.options.get(answer.value, "") if isinstance(answer.value, str) else ""
-        return _untold(answer.value, due) or meant or self._right_elsewhere(k, answer.value)
+        return (
+            _untold(answer.value, due)
+            or meant
+            or self._right_elsewhere(k, answer.value)
+            or self._asked_elsewhere(answer.value)
+        )
 
     def _right_elsewhere(self, k: int, value: Any) -> str:
         """The row most like this one in which the student gave the same answer, and it is right."""
@@ -91,6 +96,12 @@ class TableLadder(Ladder):
             return ""
         alike = max((self.cases[j].key for j in rows), key=lambda row: SequenceMatcher(None, row, key).ratio())
         return f"The same answer is right in “{alike}”. In what does this row differ from that one?"
+
+    def _asked_elsewhere(self, value: Any) -> str:
+        """That another row asks for this, where that is no chance; which one would give that row away."""
+        told = not isinstance(value, (bool, str)) and not (_is_count(value) and abs(value) <= SMALL)
+        there = told and any(same_value(value, self._due(j)) for j in range(len(self.cases)))
+        return "It is what is due in another row of this table." if there else ""
 
     def _given(self, k: int) -> Any:
         answer = self.answers[k]

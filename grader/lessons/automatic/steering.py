@@ -499,7 +499,7 @@ def _without_quoted(text):
 def _count(text):
     """An instruction is a type, a blank, the operation, perhaps `-start`, and a bracket; quoted text is no
     program."""
-    return {**dict.fromkeys(KINDS, 0), **_counted(rf" ({ANY})(?:-start)?\(", _without_quoted(text))}
+    return _counted(rf" ({ANY})(?:-start)?\(", _without_quoted(text))
 
 
 def _same_counts(one, other, text):

@@ -506,6 +506,14 @@ def made_every_axis_cut(rank, axes):
 
 
 @count_layouts.mistake
+def ordered_what_cuts_nothing(rank, axes):
+    """The axes that cut nothing were counted in every order, too. Order matters among axes that cut the same dimension:
+    why does it not matter among those that cut none?"""
+    choices = itertools.product(range(rank + 1), repeat=axes)
+    return sum(math.prod(math.factorial(choice.count(k)) for k in range(rank + 1)) for choice in choices)
+
+
+@count_layouts.mistake
 def left_out_tuples(rank, axes):
     """These are the layouts in which a dimension is cut by one axis at most. What about entries such as
     `("x", "y")`?"""
