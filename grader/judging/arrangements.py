@@ -6,11 +6,13 @@ Said where nothing else explains an answer; it is what was seen in one case, and
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from grader.arrays.numbers import close
+from grader.arrays.numbers import close, tolerance
+from grader.arrays.words import numbered, region
 from grader.judging.signatures import ENOUGH, Compared
 
 
@@ -19,7 +21,14 @@ def arrangement(seen: Compared) -> str:
     pairs = list(zip(seen.blocks, seen.expected, strict=True))
     if any(block.shape != expected.shape for block, expected in pairs):
         return ""
-    return _in_other_places(seen) or _but_for_an_end(pairs) or _the_same_on_all(seen) or _right_part(seen)
+    return (
+        _in_other_places(seen)
+        or _but_for_an_end(pairs)
+        or _the_same_on_all(seen)
+        or _right_part(seen)
+        or _wrong_region(pairs, seen.roundings)
+        or _only_some(seen)
+    )
 
 
 def _in_other_places(seen: Compared) -> str:
@@ -95,3 +104,29 @@ def _right_part(seen: Compared) -> str:
 
 def _cut(block: np.ndarray, due: np.ndarray, parts: int, dimension: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return np.split(block, parts, dimension), np.split(due, parts, dimension)
+
+
+def _wrong_region(pairs: Sequence[tuple[np.ndarray, np.ndarray]], roundings: int) -> str:
+    """The part of a block that is wrong, all of it and nothing else, where it is the same in every block that is."""
+    wrong = [~np.isclose(block, due, rtol=0, atol=tolerance(due, roundings)) for block, due in pairs]
+    bounds = {_box(where) for where in wrong if where.any()}
+    if len(bounds) > 1 or None in bounds or any(where.all() for where in wrong):
+        return ""
+    return f"Where a block is wrong, just {region(bounds.pop() or ())} of it is, and the rest is right."
+
+
+def _box(where: np.ndarray) -> tuple[tuple[int, int], ...] | None:
+    """Where these entries start and stop in each dimension; None where there are others between them."""
+    at = np.argwhere(where)
+    bounds = tuple((int(first), int(last) + 1) for first, last in zip(at.min(axis=0), at.max(axis=0), strict=True))
+    return bounds if math.prod(stop - start for start, stop in bounds) == len(at) else None
+
+
+def _only_some(seen: Compared) -> str:
+    """The devices that came out right: by their places along an axis, where these say it, else by their numbers."""
+    places = np.unravel_index(np.arange(len(seen.blocks)), tuple(seen.mesh.values()))
+    for axis, own in zip(seen.mesh, places, strict=True):
+        right = sorted({int(own[d]) for d in seen.right})
+        if seen.right and seen.right == [d for d in range(len(seen.blocks)) if int(own[d]) in right]:
+            return f"Only the devices with {numbered('place', right)} along {axis} came out right (counted from 0)."
+    return f"Only {numbered('device', seen.right)} came out right." if seen.right else ""

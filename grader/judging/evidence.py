@@ -19,6 +19,7 @@ VAGUE = (
     "too small.",
     "others are not.",
     "wrong.",
+    "among those that are due.",
     "entries than are due.",
     "shape is another than is due.",
 )

@@ -44,6 +44,9 @@ def relations_of(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
         pairs = enumerate(zip(found, due, strict=True))
         yield from _of_entries([(f"number {k}", one, other) for k, (one, other) in pairs], given)
+    if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and min(len(due), len(found)) > 1:
+        if not any(same_value(one, other) for one in found for other in due):
+            yield "None of the entries is among those that are due."
 
 
 def _of_one(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str]:
@@ -166,8 +169,6 @@ def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
             yield "It is the transpose of what is due: rows stand for columns."
         if all(map(is_number, (*found, *due))) and math.prod(found) == math.prod(due) != 0:
             yield "The product of these numbers is right, and not each of them for itself."
-    if len(found) > 1 and len(due) > 1 and not any(same_value(one, other) for one in found for other in due):
-        yield "None of the entries is among those that are due."
     if _nested(due) and len(_flat(found)) == len(_flat(due)) and _as_often(_flat(found), _flat(due)):
         yield "All that is due is there, as often as it is due, but not in the groups in which it should be."
 

@@ -36,6 +36,12 @@ DUE = [np.arange(8.0).reshape(2, 4) + 10 * device for device in range(4)]
             [np.where(np.arange(4) < 2, due, -7) for due in DUE],
             "Cut every block along dimension 1 into as many parts as there are devices along x: only the first part",
         ),
+        (
+            [np.where((np.arange(4) > 0) & (np.arange(4) < 3), -7, due) for due in DUE],
+            "Where a block is wrong, just [0:2, 1:3] of it is, and the rest is right.",
+        ),
+        ([*DUE[:2], *(due - 50 for due in DUE[2:])], "Only the devices with place 0 along x came out right"),
+        ([DUE[0], *(due - 50 for due in DUE[1:])], "Only device 0 came out right."),
         ([due - 50 for due in DUE], ""),
     ],
 )
