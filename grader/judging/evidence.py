@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
+from grader.arrays.described import HELD
 from grader.arrays.meshes import spelled
+from grader.arrays.numbers import same_value
 from grader.judging.relations import is_number, relations_of
 from grader.judging.wording import lower_first, most_telling
 
@@ -20,9 +22,11 @@ VAGUE = (
     "others are not.",
     "wrong.",
     "among those that are due.",
+    "not in the groups in which it should be.",
     "entries than are due.",
     "shape is another than is due.",
 )
+ENOUGH_CASES = 3  # in which to answer the same is no chance
 TOLD_WHOLE = 40  # characters of an argument that may be told as what cases have in common
 
 
@@ -42,9 +46,31 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str) -> str:
     `otherwise` finds words where what they have in common says little.
     """
     wrong, right = [one for one in tried if not one.right], [one for one in tried if one.right]
-    common = _no_such_word(tried, wrong) or _in_common([one for one in wrong if one.found is not None])
+    common = (
+        _no_such_word(tried, wrong)
+        or _always_the_one(tried)
+        or _in_common([one for one in wrong if one.found is not None])
+    )
     said = (otherwise() if _says_little(common) else "") or common
     return " ".join(filter(None, (said, divided(right, wrong))))
+
+
+def _always_the_one(tried: Sequence[Tried]) -> str:
+    """One and the same answer in several cases in which others are due."""
+    found, due = (
+        [_place(value) for value in side] for side in zip(*((one.found, one.due) for one in tried), strict=True)
+    )
+    if len(tried) < ENOUGH_CASES or not all(same_value(one, found[0]) for one in found[1:]):
+        return ""
+    if all(same_value(one, due[0]) for one in due[1:]):
+        return ""
+    lies = isinstance(tried[0].found, Mapping) and HELD in tried[0].found
+    return f"{'It is on the same devices' if lies else 'It is the same'} in every case, whatever was given."
+
+
+def _place(value: Any) -> Any:
+    """Of an array that is on devices these; of anything else itself."""
+    return list(value[HELD]) if isinstance(value, Mapping) and HELD in value else value
 
 
 def _no_such_word(tried: Sequence[Tried], wrong: Sequence[Tried]) -> str:
@@ -56,15 +82,21 @@ def _no_such_word(tried: Sequence[Tried], wrong: Sequence[Tried]) -> str:
 
 
 def _says_little(words: str) -> bool:
-    return not words or words.startswith("In this case") or any(vague in words for vague in VAGUE)
+    return words.startswith("In this case") or _is_vague(words)
+
+
+def _is_vague(words: str) -> bool:
+    return not words or any(vague in words for vague in VAGUE)
 
 
 def _in_common(wrong: Sequence[Tried]) -> str:
     """What is so in all wrong cases; of something that is no number, else what is so in the first of them."""
     relations = [list(relations_of(one.found, one.due, one.given)) for one in wrong]
-    if (words := most_telling(relations)) or not relations or is_number(wrong[0].found):
+    words = most_telling(relations)
+    if not relations or not relations[0] or is_number(wrong[0].found) or not _is_vague(words):
         return words
-    return f"In this case, {lower_first(relations[0][0])}" if relations[0] else ""
+    first = relations[0][0]
+    return words if words and _is_vague(first) else f"In this case, {lower_first(first)}"
 
 
 def divided(right: Sequence[Tried], wrong: Sequence[Tried]) -> str:

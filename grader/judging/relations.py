@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.arrays.described import HELD
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 from grader.judging.shapes import Shaped, shape_relations
@@ -33,6 +34,9 @@ def relations_of(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str
     """Sentences on a wrong value, the most telling first."""
     if found is None or same_value(found, due):  # an exercise may ask for more than equal numbers
         return
+    if isinstance(found, Mapping) and isinstance(due, Mapping) and HELD in found and HELD in due:
+        yield from _of_held(found[HELD], due[HELD], given)
+        return
     yield from _of_one(found, due, given)
     if isinstance(due, Mapping):
         yield from _of_keys(found, due)
@@ -44,9 +48,22 @@ def relations_of(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
         pairs = enumerate(zip(found, due, strict=True))
         yield from _of_entries([(f"number {k}", one, other) for k, (one, other) in pairs], given)
-    if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and min(len(due), len(found)) > 1:
-        if not any(same_value(one, other) for one in found for other in due):
-            yield "None of the entries is among those that are due."
+    if _plain_list(found) and _plain_list(due) and not {*found} & {*due}:
+        yield "None of the entries is among those that are due."
+
+
+def _of_held(found: Mapping[str, Any], due: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences on the numbers of an array that is on devices, where each holds the part that it should."""
+    if {device: [*parts] for device, parts in found.items()} == {device: [*parts] for device, parts in due.items()}:
+        sides = ([block for parts in held.values() for block in parts.values()] for held in (found, due))
+        one, other = (np.concatenate([np.ravel(block) for block in side]) for side in sides)
+        if one.shape == other.shape and one.dtype.kind in "biuf":
+            yield from _number_by_number(one, other, given)
+
+
+def _plain_list(value: Any) -> bool:
+    """Whether it is a list of several numbers or words."""
+    return isinstance(value, (list, tuple)) and len(value) > 1 and all(isinstance(v, (int, float, str)) for v in value)
 
 
 def _of_one(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str]:
@@ -281,10 +298,17 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, given: Mapping[str, Any]) -> 
                 yield f"It is what is due, moved on by {k} along dimension {axis}."
             if same_value(found, np.roll(due, -k, axis)):
                 yield f"It is what is due, moved back by {k} along dimension {axis}."
+    yield from _number_by_number(found, due, given)
+
+
+def _number_by_number(found: np.ndarray, due: np.ndarray, given: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences on arrays of one shape, whatever it is."""
     if same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
         yield "The numbers are right, but they stand in other places."
     if not found.any():
         yield "It is all zeros."
+    if (due >= 0).all() and (found < 0).any() and same_value(np.maximum(found, 0), due):
+        yield "It would be right with 0 in the place of its negative numbers. Is a relu missing, at the end?"
     numbers = [(f, d) for f, d in zip(found.ravel().tolist(), due.ravel().tolist(), strict=True) if d or f]
     if common := most_telling([list(_of_numbers(float(f), float(d), given)) for f, d in numbers]):
         yield f"{OF_EVERY_NUMBER} {lower_first(common)}"

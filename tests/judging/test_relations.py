@@ -101,6 +101,12 @@ def test_a_value_with_which_all_is_right_is_said_though_others_are_right_too():
     assert evidence(alone).endswith("Right in 1 of 3 cases: the one with `n` = 2, `m` = 1.")
 
 
+def test_an_answer_that_is_always_the_same_is_told():
+    same = [Tried(7, due, {"n": due}, due == 7) for due in (7, 3, 5)]
+    assert evidence(same).startswith("It is the same in every case, whatever was given.")
+    assert "the same" not in evidence(same[:2])
+
+
 def test_words_that_are_due_are_listed_to_who_wrote_another():
     words = [Tried("agather", due, {}, False) for due in ("gather", "sum")] * 2
     assert evidence(words) == "The answer is one of these words: 'gather', 'sum'."
