@@ -71,16 +71,16 @@ def shape_relations(one: Shaped) -> Iterator[str]:
 
 def _too_many(one: Shaped) -> Iterator[str]:
     """One dimension more than is due, and the others as they should be."""
+    others = ", and the others are as long as they should be." if one.due else "."
     for k in (k for k in range(len(one.found)) if one.found[:k] + one.found[k + 1 :] == one.due):
-        others = "the others are as long as they should be."
         if one.found[k] == 1:
-            yield f"Dimension {k} is one too many, of length 1: {others}"
+            yield f"Dimension {k} is one too many, of length 1{others}"
         for words in (words for words, count in one.counts.items() if count == one.found[k] != 1):
             yield (
-                f"Dimension {k} is one too many: its length is {words}, and {others} Do the blocks stand there one "
-                "beside the other, where they should be joined, or added?"
+                f"Dimension {k} is one too many: its length is {words}{others} Do the blocks stand there one beside the "
+                "other, where they should be joined, or added?"
             )
-        yield f"Dimension {k} is one too many: {others}"
+        yield f"Dimension {k} is one too many{others}"
 
 
 def _too_few(one: Shaped) -> Iterator[str]:

@@ -33,7 +33,7 @@ MESH = {"x": 4, "y": 2}
         ((6, 7), (3, 7), "Dimension 0 is as long as it should be, times the number of devices along y."),
         ((11, 5), (3, 5), "Dimension 0 is as long as dimension 1 of `w`."),
         ((4, 5, 7), (5, 7), "Dimension 0 is one too many: its length is the number of devices along x, and the others"),
-        ((5, 1, 7), (5, 7), "Dimension 1 is one too many, of length 1: the others are as long as they should be."),
+        ((5, 1, 7), (5, 7), "Dimension 1 is one too many, of length 1, and the others are as long as they should be."),
         ((7,), (1, 7), "Dimension 0 is missing, which should be of length 1."),
         ((5,), (5, 7), "Dimension 1 is missing, and the others are as long as they should be."),
         ((96,), (4, 24), "It has as many entries as are due, all in one dimension."),
