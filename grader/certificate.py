@@ -22,8 +22,9 @@ from grader.draw.curves import curves
 from grader.guide.progress import progress
 from grader.guide.syllabus import LessonText, syllabus
 from grader.lessons import EXERCISES
-from grader.lessons.capstone.model import SIZES, initial, started
+from grader.lessons.capstone.model import SIZES
 from grader.lessons.capstone.sharded import STATE, sharded_step
+from grader.transformer import initial, started
 
 CAPSTONE = "22_capstone"
 GATES = "specs", "forward", "loss", "gradients", "step", "curve", "resume", "four_processes", "plan"

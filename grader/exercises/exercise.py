@@ -50,7 +50,8 @@ class Exercise:
     A program is written with shard_map, unless it is left to the compiler (`by_compiler`). Where it is written
     `against_compiler`, the bytes that a right one sends are held against those of the compiler, which is given the
     reference: JAX must be able to trace it. Every case has then a limit `BytesSent`. A function may have a way `barred`
-    on which none of its arrays should travel: `FROM_HOST` or `FROM_ANYWHERE`.
+    by which none of its arrays should come: `FROM_HOST`, `FROM_ANYWHERE` or, where new ones should take the memory of
+    those that it was given, `NOT_IN_PLACE`.
     `same`, where equal is too much to ask, says whether two values are the same answer:
     `same(one, other, **arguments)`. A `piece` is one of the model that a learner's accepted answers grow into.
     A gate is checked in a notebook once the exercise named by `after` was right there; grading judges it all the same.
@@ -58,6 +59,7 @@ class Exercise:
     compute it: a wrong answer is held against what small changes to it return.
     `options` says of a word that may be chosen in a table what it stands for: who chose it in a wrong row is told so,
     where no mistake does.
+    `parts` are what the entries of a tuple are called that processes return: "the number of all devices".
     `taught_in` names the lessons, such as 14_fsdp, to which who misses a check is sent.
     """
 
@@ -77,6 +79,7 @@ class Exercise:
     taught_in: tuple[str, ...] = ()
     formula: Callable[..., Any] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:

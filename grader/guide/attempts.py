@@ -112,9 +112,14 @@ def attempts() -> list[Attempt]:
     return sorted((one for line in lines for one in _read(line)), key=lambda one: one.time)
 
 
+def is_right_here(exercise: str) -> bool:
+    """Whether a check of this exercise was right in this process, so with what its notebook has now."""
+    return exercise in _right_here
+
+
 def was_right(exercise: str) -> bool:
     """Whether a check of this exercise was ever right: here, or in another notebook of the student's."""
-    return exercise in _right_here or any(a.exercise == exercise and a.state == "right" for a in attempts())
+    return is_right_here(exercise) or any(a.exercise == exercise and a.state == "right" for a in attempts())
 
 
 def _read(line: str) -> Iterator[Attempt]:

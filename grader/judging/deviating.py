@@ -6,6 +6,7 @@ failing case and on those that bear witness, and came to what the answer came to
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from grader.judging.results import Expected, name_in_result, right
 from grader.programs.deviation import Deviation, Model
 from grader.programs.deviations import deviations
 from grader.programs.execution import Result
+from grader.programs.variants import MOST_STEPS
 
 SECONDS_DEVIATING = 0.6  # of computing, after which no more are tried: somebody waits
 ENOUGH_NUMBERS = 3  # different whole numbers: fewer come out by chance
@@ -32,16 +34,18 @@ def deviating(exercise: Exercise, runs: Sequence[Execution], expected: Callable[
 
     The first run is the one that has been found wrong: what is said is of the first array that is wrong in it.
     """
-    first, *others = runs
-    due, begun = expected(first.case), time.process_time()
+    first, due, begun = runs[0], expected(runs[0].case), time.process_time()
     wrong = [k for k, well in enumerate(right(first, first.results, due)) if not well]
     if not _tell([run.results[wrong[0]] for run in runs]):
         return ""
-    for deviation in _deviations(exercise, first.case):
+    modelled = [(run, model) for run in runs if (model := _model(exercise, run.case, wrong[0]))]
+    if len(modelled) < len(runs):
+        return ""
+    for deviation in _deviations(modelled[0][1]):
         if time.process_time() - begun > SECONDS_DEVIATING:
             break
-        if _came_of(deviation, first, wrong[:1]) and all(_elsewhere(exercise, deviation, o, wrong[:1]) for o in others):
-            of_all = all(_elsewhere(exercise, deviation, run, range(len(run.results))) for run in runs)
+        if found := _everywhere(deviation, modelled, wrong[0]):
+            of_all = all(_came_of(*one, range(len(one[1].results))) for one in found)
             whose = "Your values are" if of_all else f"{name_in_result(first.case, list(due)[wrong[0]])} is"
             which = "those" if of_all else "that"
             return f"{whose} {which} of a right program in which {deviation.words}. {deviation.question}"
@@ -54,15 +58,33 @@ def _tell(results: Sequence[Result]) -> bool:
     return len(numbers) >= ENOUGH_NUMBERS or (len(numbers) > 1 and bool((numbers % 1).any()))
 
 
-def _elsewhere(exercise: Exercise, deviation: Deviation, run: Execution, arrays: Sequence[int]) -> bool:
-    """Whether the same deviation comes to these arrays of another run."""
-    key = (deviation.words, deviation.at)
-    same = next((one for one in _deviations(exercise, run.case) if (one.words, one.at) == key), None)
-    return same is not None and _came_of(same, run, arrays)
+def _everywhere(
+    deviation: Deviation, modelled: Sequence[tuple[Execution, Model]], array: int
+) -> list[tuple[Deviation, Execution, Model]]:
+    """A deviation of the first of these references, and the same ones of the others, where all come to this array of
+    their runs; else none.
+
+    A reference of as many steps has it at the same place; in another, as one of more layers, the words have to do.
+    """
+    (first, here), *others = modelled
+    if not _came_of(deviation, first, here, [array]):
+        return []
+    found = [(deviation, first, here)]
+    for run, there in others:
+        alike = (
+            one
+            for one in _deviations(there)
+            if one.words == deviation.words and (one.at == deviation.at or len(here.steps) != len(there.steps))
+        )
+        if (same := next((one for one in alike if _came_of(one, run, there, [array])), None)) is None:
+            return []
+        found.append((same, run, there))
+    return found
 
 
-def _came_of(deviation: Deviation, run: Execution, arrays: Sequence[int]) -> bool:
+def _came_of(deviation: Deviation, run: Execution, model: Model, arrays: Sequence[int]) -> bool:
     """Whether these arrays of a run are on every device what comes of a deviation."""
+    first = model.only or 0
     sizes = run.case.mesh
     for place in range(sizes[deviation.along] if deviation.along else 1):
         try:
@@ -71,7 +93,10 @@ def _came_of(deviation: Deviation, run: Execution, arrays: Sequence[int]) -> boo
         except Exception:  # what it does may not fit these shapes
             return False
         devices = _devices_at(place, deviation.along, run.case)
-        if any(k >= len(made) or not _hold(run.results[k], made[k], devices, run.case) for k in arrays):
+        if any(
+            not 0 <= k - first < len(made) or not _hold(run.results[k], made[k - first], devices, run.case)
+            for k in arrays
+        ):
             return False
     return True
 
@@ -91,19 +116,22 @@ def _hold(result: Result, whole: Any, devices: Sequence[int], case: Case) -> boo
 
 
 @functools.lru_cache(maxsize=32)
-def _model(exercise: Exercise, case: Case) -> Model | None:
-    """The reference on a case; none where it is not to be traced."""
+def _model(exercise: Exercise, case: Case, array: int) -> Model | None:
+    """The reference on a case: for all of its results where it is short, else for one array of them; none where it is
+    not to be traced."""
     arrays = {name: a for name, a in case.arguments.items() if holds_arrays(a)}
     numbers = {name: a for name, a in case.arguments.items() if type(a) in (int, float)}
-    try:
-        return Model(of_arrays(exercise, case), arrays, numbers, case.mesh)
-    except Exception:  # it may do what is not to be traced
-        return None
+    found = None
+    for only in (None, array):
+        with contextlib.suppress(Exception):  # it may do what is not to be traced, or be too long
+            found = Model(of_arrays(exercise, case), arrays, numbers, case.mesh, only)
+            if len(found.steps) <= MOST_STEPS:
+                break
+    return found
 
 
-def _deviations(exercise: Exercise, case: Case) -> Iterator[Deviation]:
-    model = _model(exercise, case)
+def _deviations(model: Model) -> Iterator[Deviation]:
     try:
-        yield from deviations(model) if model else ()
+        yield from deviations(model)
     except Exception:  # what it is made of may be nothing that NumPy knows, such as a key
         return

@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import HELD
 from grader.arrays.meshes import spelled
 from grader.arrays.numbers import same_value
-from grader.judging.relations import is_number, relations_of
+from grader.judging.relations import is_number, relations_of, sizes_in
 from grader.judging.wording import lower_first, most_telling
 
 VAGUE = (
@@ -40,22 +40,22 @@ class Tried:
     right: bool = False
 
 
-def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str) -> str:
+def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: str = "cases") -> str:
     """What all wrong cases have in common, and the right ones have not. "" where nothing is seen.
 
-    `otherwise` finds words where what they have in common says little.
+    `otherwise` finds words where what they have in common says little; `among` says what is tried, if not cases.
     """
     wrong, right = [one for one in tried if not one.right], [one for one in tried if one.right]
     common = (
         _no_such_word(tried, wrong)
-        or _always_the_one(tried)
+        or _always_the_one(tried, among)
         or _in_common([one for one in wrong if one.found is not None])
     )
     said = (otherwise() if _says_little(common) else "") or common
-    return " ".join(filter(None, (said, divided(right, wrong))))
+    return " ".join(filter(None, (said, divided(right, wrong, among))))
 
 
-def _always_the_one(tried: Sequence[Tried]) -> str:
+def _always_the_one(tried: Sequence[Tried], among: str) -> str:
     """One and the same answer in several cases in which others are due."""
     found, due = (
         [_place(value) for value in side] for side in zip(*((one.found, one.due) for one in tried), strict=True)
@@ -65,7 +65,7 @@ def _always_the_one(tried: Sequence[Tried]) -> str:
     if all(same_value(one, due[0]) for one in due[1:]):
         return ""
     lies = isinstance(tried[0].found, Mapping) and HELD in tried[0].found
-    return f"{'It is on the same devices' if lies else 'It is the same'} in every case, whatever was given."
+    return f"{'It is on the same devices' if lies else 'It is the same'} in all {among}, whatever was given."
 
 
 def _place(value: Any) -> Any:
@@ -91,7 +91,10 @@ def _is_vague(words: str) -> bool:
 
 def _in_common(wrong: Sequence[Tried]) -> str:
     """What is so in all wrong cases; of something that is no number, else what is so in the first of them."""
-    relations = [list(relations_of(one.found, one.due, one.given)) for one in wrong]
+    sizes = _that_differ([dict(sizes_in(one.given)) for one in wrong])
+    relations = [
+        list(relations_of(one.found, one.due, one.given, told)) for one, told in zip(wrong, sizes, strict=True)
+    ]
     words = most_telling(relations)
     if not relations or not relations[0] or is_number(wrong[0].found) or not _is_vague(words):
         return words
@@ -99,29 +102,29 @@ def _in_common(wrong: Sequence[Tried]) -> str:
     return words if words and _is_vague(first) else f"In this case, {lower_first(first)}"
 
 
-def divided(right: Sequence[Tried], wrong: Sequence[Tried]) -> str:
+def _that_differ(sizes: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
+    """Of each case the numbers that are others elsewhere: a factor may be one that never changes by chance."""
+    return [{name: n for name, n in some.items() if len({other.get(name) for other in sizes}) > 1} for some in sizes]
+
+
+def divided(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "cases") -> str:
     """An argument, or an answer, by which right cases and wrong ones differ."""
     if not right:
         return ""
-    how_many = f"Right in {len(right)} of {len(right) + len(wrong)} cases"
+    how_many = f"Right in {len(right)} of {len(right) + len(wrong)} {among}"
     features = [
         name for name in _features(right[0].given) if all(name in _features(one.given) for one in (*right, *wrong))
     ]
-    for name in features:
-        good, bad = ({_features(one.given)[name] for one in some} for some in (right, wrong))
-        if good & bad:
-            continue
-        if len(bad) == 1 and _tells(bad, wrong):
-            return f"{how_many}: in none of those with {name} = {next(iter(bad))}."
-        if len(good) == 1 and _tells(good, right):
-            return f"{how_many}: only in those with {name} = {next(iter(good))}."
+    for some, others, words in ((wrong, right, "in none of those"), (right, wrong, "only in those")):
+        if by := _only_in(some, others, features):
+            return f"{how_many}: {words} with {' and '.join(by)}."
     if (well := {isinstance(one.due, Exception) for one in right}) != {isinstance(one.due, Exception) for one in wrong}:
         if well == {True}:
             return f"{how_many}: only where an error is due."
         if well == {False}:
             return f"{how_many}: in none of those where an error is due."
     good, bad = (_values(one.due for one in some) for some in (right, wrong))
-    if good and bad and not good & bad and len(bad) == 1:
+    if good and bad and not good & bad and len(bad) == 1 and _tells(bad, wrong):
         return f"{how_many}: in none of those where {next(iter(bad))} is due."
     if len(right) == 1 and len(features) == len(right[0].given):
         return f"{how_many}: the one with {', '.join(' = '.join(one) for one in _features(right[0].given).items())}."
@@ -130,6 +133,16 @@ def divided(right: Sequence[Tried], wrong: Sequence[Tried]) -> str:
         if words := _mostly(often, seldom, "in all of those") or _mostly(seldom, often, "in none of those"):
             return f"{how_many}: {words.format(name)}."
     return f"{how_many}."
+
+
+def _only_in(some: Sequence[Tried], others: Sequence[Tried], features: Sequence[str]) -> list[str]:
+    """Every feature that has one value in some cases, and never this one in the others."""
+    found = []
+    for name in features:
+        here, there = ({_features(one.given)[name] for one in cases} for cases in (some, others))
+        if len(here) == 1 and not here & there and _tells(here, some):
+            found.append(f"{name} = {next(iter(here))}")
+    return found
 
 
 def _mostly(some: Counter[str], others: Counter[str], whose: str) -> str:

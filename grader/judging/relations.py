@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,38 +28,51 @@ LAST_COUNT = 4  # up to here a difference is one of counting
 UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
 OF_EVERY_NUMBER = "The same is so of every number in it:"
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
+ASKED_OF_SQUARES = "Is it a factor where it should be a divisor, or the other way round?"
 COMPARABLE = (int, float, list, tuple, np.ndarray)
 
 
-def relations_of(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str]:
-    """Sentences on a wrong value, the most telling first."""
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What a function was given, and the numbers among that of which one may be a factor."""
+
+    given: Mapping[str, Any]
+    sizes: Mapping[str, float]
+
+
+def relations_of(
+    found: Any, due: Any, given: Mapping[str, Any], sizes: Mapping[str, float] | None = None
+) -> Iterator[str]:
+    """Sentences on a wrong value, the most telling first. `sizes` are the numbers, by what they are called, of which
+    one may be a factor; by default all that are among what was given."""
     if found is None or same_value(found, due):  # an exercise may ask for more than equal numbers
         return
+    known = _Known(given, dict(sizes_in(given)) if sizes is None else sizes)
     if isinstance(found, Mapping) and isinstance(due, Mapping) and HELD in found and HELD in due:
-        yield from _of_held(found[HELD], due[HELD], given)
+        yield from _of_held(found[HELD], due[HELD], known)
         return
-    yield from _of_one(found, due, given)
+    yield from _of_one(found, due, known)
     if isinstance(due, Mapping):
         yield from _of_keys(found, due)
     if isinstance(found, Mapping) and isinstance(due, Mapping):
         counts = all(map(is_number, (*found.values(), *due.values())))  # what does not occur may be left out
         if counts or found.keys() == due.keys():
             keys = dict.fromkeys((*due, *found))
-            yield from _of_entries([(f"`{key}`", found.get(key, 0), due.get(key, 0)) for key in keys], given)
+            yield from _of_entries([(f"`{key}`", found.get(key, 0), due.get(key, 0)) for key in keys], known)
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
         pairs = enumerate(zip(found, due, strict=True))
-        yield from _of_entries([(f"number {k}", one, other) for k, (one, other) in pairs], given)
+        yield from _of_entries([(f"number {k}", one, other) for k, (one, other) in pairs], known)
     if _plain_list(found) and _plain_list(due) and not {*found} & {*due}:
         yield "None of the entries is among those that are due."
 
 
-def _of_held(found: Mapping[str, Any], due: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str]:
+def _of_held(found: Mapping[str, Any], due: Mapping[str, Any], known: _Known) -> Iterator[str]:
     """Sentences on the numbers of an array that is on devices, where each holds the part that it should."""
     if {device: [*parts] for device, parts in found.items()} == {device: [*parts] for device, parts in due.items()}:
         sides = ([block for parts in held.values() for block in parts.values()] for held in (found, due))
         one, other = (np.concatenate([np.ravel(block) for block in side]) for side in sides)
         if one.shape == other.shape and one.dtype.kind in "biuf":
-            yield from _number_by_number(one, other, given)
+            yield from _number_by_number(one, other, known)
 
 
 def _plain_list(value: Any) -> bool:
@@ -66,21 +80,21 @@ def _plain_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and len(value) > 1 and all(isinstance(v, (int, float, str)) for v in value)
 
 
-def _of_one(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str]:
+def _of_one(found: Any, due: Any, known: _Known) -> Iterator[str]:
     """Sentences on a value as a whole."""
     if isinstance(found, np.ndarray) and isinstance(due, (list, tuple)) and due and all(map(is_number, due)):
         due = np.asarray(due)
-    for name in (name for name, a in given.items() if isinstance(a, COMPARABLE) and same_value(found, a)):
+    for name in (name for name, a in known.given.items() if isinstance(a, COMPARABLE) and same_value(found, a)):
         yield f"It is `{name}`, as it was given."
     if is_number(found) and is_number(due):
-        yield from _of_numbers(float(found), float(due), given)
+        yield from _of_numbers(float(found), float(due), known.sizes)
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)):
         yield from _of_sequences(list(found), list(due))
-        yield from _of_quotients(found, due, given)
+        yield from _of_quotients(found, due, known.given)
     elif isinstance(due, (list, tuple)) and not isinstance(found, np.ndarray):
         yield from _alone(found, list(due))
     elif isinstance(due, np.ndarray) and isinstance(found, COMPARABLE):
-        yield from _of_arrays(np.asarray(found), due, given)
+        yield from _of_arrays(np.asarray(found), due, known)
     elif isinstance(found, (list, tuple)):
         yield from (f"What is due is entry {k} of it, alone." for k, one in enumerate(found) if same_value(one, due))
 
@@ -107,16 +121,19 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
-def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[str]:
+def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterator[str]:
     if not (math.isfinite(found) and math.isfinite(due)):
         return
-    sizes = list(_sizes(given))
     if due and found:
         if _is(found, -due):
             yield "It has the wrong sign."
-        yield from (f"It is {words} times too large." for words, n in sizes if n not in (0, 1) and _is(found, due * n))
-        yield from (f"It is what is due, divided by {words}." for words, n in sizes if n > 1 and _is(found * n, due))
-        yield from (f"It is {words}, divided by what is due." for words, n in sizes if n > 1 and _is(found * due, n))
+        for words, n in sizes.items():
+            yield from _by_factor(found, due, words, n)
+        for words, n in sizes.items():
+            yield from (f"{said} {ASKED_OF_SQUARES}" for said in _by_factor(found, due, f"the square of {words}", n**2))
+        yield from (
+            f"It is {words}, divided by what is due." for words, n in sizes.items() if n > 1 and _is(found * due, n)
+        )
         if _is(found * due, 1):
             yield "It is 1 divided by what is due."
         ratio = found / due
@@ -128,7 +145,7 @@ def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[
             yield f"It is 1/{number(1 / ratio)} of what is due."
     if found - due == round(found - due) and 0 < abs(found - due) <= LAST_COUNT:
         yield f"It is {number(abs(found - due))} too {'large' if found > due else 'small'}."
-    for words, n in sizes:
+    for words, n in sizes.items():
         if n and (times := round((found - due) / n, 2)) and _is(found - due, times * n):
             much = "" if abs(times) == 1 else f"{number(abs(times))} × "
             yield f"It is {much}{words} too {'much' if times > 0 else 'little'}."
@@ -138,7 +155,14 @@ def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[
         yield f"It is too {'large' if found > due else 'small'}."
 
 
-def _sizes(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def _by_factor(found: float, due: float, words: str, n: float) -> Iterator[str]:
+    if n not in (0, 1) and _is(found, due * n):
+        yield f"It is {words} times too large."
+    if n > 1 and _is(found * n, due):
+        yield f"It is what is due, divided by {words}."
+
+
+def sizes_in(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Numbers that a function was given, in words: themselves, how many entries a list has, the sizes of a mesh."""
     for name, value in given.items():
         sizes = getattr(value, "sizes", value)
@@ -231,13 +255,13 @@ def _flat(values: Any) -> list[Any]:
     return np.ravel(values).tolist() if isinstance(values, np.ndarray) else [values]
 
 
-def _of_entries(entries: Sequence[tuple[str, Any, Any]], given: Mapping[str, Any]) -> Iterator[str]:
+def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Iterator[str]:
     """Which entries are wrong, and what is so of all of those."""
     wrong = [(name, found, due) for name, found, due in entries if not same_value(found, due)]
     if all(is_number(due) and is_number(found) and found == 1 < due for _, found, due in wrong):
         yield "Wherever more than 1 is due, it is 1. Is it asked whether there are any, or how many?"
     parts = [pair for _, found, due in wrong for pair in _parts(found, due)]
-    common = most_telling([list(_of_one(found, due, given)) for found, due in parts])
+    common = most_telling([list(_of_one(found, due, known)) for found, due in parts])
     if len(wrong) < len(entries) and len(wrong) <= TOLD_APART:
         places = ", ".join(name for name, _, _ in wrong)
         yield from ([f"Of the entries only {places} {_is_or_are(wrong)} wrong. {common}"] if common else [])
@@ -267,13 +291,7 @@ def _parts(found: Any, due: Any) -> Iterator[tuple[Any, Any]]:
             yield from _parts(one, other)
 
 
-def _to_compare(given: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
-    """The whole numbers and the shapes of arrays that a function was given, in words."""
-    counts = {words: int(n) for words, n in _sizes(given) if n > 1 and n == int(n)}
-    return counts, {name: a.shape for name, a in given.items() if isinstance(a, np.ndarray)}
-
-
-def _of_arrays(found: np.ndarray, due: np.ndarray, given: Mapping[str, Any]) -> Iterator[str]:
+def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[str]:
     if found.dtype.kind not in "biuf":
         return
     if found.shape != due.shape:
@@ -283,7 +301,9 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, given: Mapping[str, Any]) -> 
             yield "The numbers are right, and in order, but the shape is another."
         if found.size == due.size and same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
             yield "The numbers are right, but the shape is another."
-        yield from shape_relations(Shaped(found.shape, due.shape, *_to_compare(given)))
+        counts = {words: int(n) for words, n in known.sizes.items() if n == int(n)}
+        shapes = {name: a.shape for name, a in known.given.items() if isinstance(a, np.ndarray)}
+        yield from shape_relations(Shaped(found.shape, due.shape, counts, shapes))
         if found.ndim != due.ndim:
             yield f"It has {'more' if found.ndim > due.ndim else 'fewer'} dimensions than are due."
         yield "The shape is another than is due."
@@ -298,10 +318,10 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, given: Mapping[str, Any]) -> 
                 yield f"It is what is due, moved on by {k} along dimension {axis}."
             if same_value(found, np.roll(due, -k, axis)):
                 yield f"It is what is due, moved back by {k} along dimension {axis}."
-    yield from _number_by_number(found, due, given)
+    yield from _number_by_number(found, due, known)
 
 
-def _number_by_number(found: np.ndarray, due: np.ndarray, given: Mapping[str, Any]) -> Iterator[str]:
+def _number_by_number(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[str]:
     """Sentences on arrays of one shape, whatever it is."""
     if same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
         yield "The numbers are right, but they stand in other places."
@@ -310,7 +330,7 @@ def _number_by_number(found: np.ndarray, due: np.ndarray, given: Mapping[str, An
     if (due >= 0).all() and (found < 0).any() and same_value(np.maximum(found, 0), due):
         yield "It would be right with 0 in the place of its negative numbers. Is a relu missing, at the end?"
     numbers = [(f, d) for f, d in zip(found.ravel().tolist(), due.ravel().tolist(), strict=True) if d or f]
-    if common := most_telling([list(_of_numbers(float(f), float(d), given)) for f, d in numbers]):
+    if common := most_telling([list(_of_numbers(float(f), float(d), known.sizes)) for f, d in numbers]):
         yield f"{OF_EVERY_NUMBER} {lower_first(common)}"
     if any(same_value(f, d) for f, d in zip(found.ravel(), due.ravel(), strict=True)):
         yield "Some numbers are right, others are not."

@@ -77,8 +77,8 @@ def _too_many(one: Shaped) -> Iterator[str]:
             yield f"Dimension {k} is one too many, of length 1{others}"
         for words in (words for words, count in one.counts.items() if count == one.found[k] != 1):
             yield (
-                f"Dimension {k} is one too many: its length is {words}{others} Do the blocks stand there one beside the "
-                "other, where they should be joined, or added?"
+                f"Dimension {k} is one too many: its length is {words}{others} Do the blocks stand there one beside "
+                "the other, where they should be joined, or added?"
             )
         yield f"Dimension {k} is one too many{others}"
 

@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh
 from grader.exercises.script import script_of, untouched
-from grader.lessons.capstone.text import batch_at
+from grader.lessons.shared import predict
 from grader.programs.program import Refused
 
 ROWS, NAMES, TABLE = 6, ("a", "b"), {"x": [1, 2.5], "y": None}
@@ -51,14 +51,14 @@ def test_specs_go_along():
     assert space["laid_out"]() == LAYOUTS
 
 
-def of_a_lesson(lines):
-    return batch_at(0, 1, 2, 1, lines)
+def of_a_lesson(params, x):
+    return predict(params, x)
 
 
 def test_a_lessons_own_functions_go_along_as_text():
     """Where hand-ins are graded the lessons are withheld, and our mistakes run there as well."""
     text = script_of(of_a_lesson)
-    assert "def batch_at" in text and "grader" not in text
+    assert "def predict" in text and "grader" not in text
 
 
 def test_the_text_does_not_depend_on_where_it_stands():

@@ -1,8 +1,14 @@
 """The capstone: its program for eight devices, its bound, its text; and gates that open one after the other."""
 
+import ast
+import inspect
+import itertools
+
 import jax
 import numpy as np
 import pytest
+from answering import given as given_by
+from answering import notebook
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -13,11 +19,11 @@ from grader.chips.compiling import NoCompiler
 from grader.chips.report import Fit
 from grader.guide import attempts
 from grader.lessons import find
-from grader.lessons.capstone import plans, pods
+from grader.lessons.capstone import model, plans, pods
 from grader.lessons.capstone.curves import curve, rounding_bound
-from grader.lessons.capstone.model import SIZES, initial, one_step, started
+from grader.lessons.capstone.model import SIZES, one_step
 from grader.lessons.capstone.sharded import STATE, sharded_step
-from grader.lessons.capstone.text import alphabet, batch_at, examples, zen
+from grader.transformer import alphabet, batch_at, examples, initial, started, zen
 
 
 @pytest.fixture
@@ -73,6 +79,24 @@ def test_a_gate_opens_when_the_one_before_is_right(monkeypatch):
     attempts.keep(verdict_on("specs", find("specs").reference))
     assert attempts.was_right("specs")
     assert "`specs` is right" not in verdict_on("forward", untouched).words
+
+
+def test_what_the_text_shows_of_one_device_is_what_gates_are_held_against():
+    cells = [cell.source for cell in notebook("solutions", "22_capstone").cells if cell.cell_type == "code"]
+    (shown,) = (ast.parse(cell) for cell in cells if cell.startswith("def logits_of"))
+    for function in shown.body:
+        assert ast.unparse(function) == ast.unparse(ast.parse(inspect.getsource(getattr(model, function.name))))
+
+
+def test_the_formulas_of_the_text_are_those_by_which_plans_are_judged():
+    text = given_by("22_capstone")
+    assert (text["LLAMA_3"], text["MACHINES"]) == (plans.LLAMA_3, plans.MACHINES)
+    for name, kind in itertools.product(plans.LLAMA_3, plans.MACHINES):
+        of = plans.LLAMA_3[name], plans.MACHINES[kind]
+        for plan in plans.plans(of[0], 64, 256):
+            assert text["held"](of[0], plan) == pytest.approx(plans.held(of[0], plan))
+            assert text["seconds"](*of, plan) == pytest.approx(plans.seconds(*of, plan))
+            assert text["used"](*of, plan) == pytest.approx(plans.mfu(*of, plan))
 
 
 def test_who_misses_a_gate_is_told_where_the_pieces_are():

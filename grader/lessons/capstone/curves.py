@@ -14,10 +14,12 @@ from grader.arrays.described import OnDevices, OnMesh
 from grader.exercises import Case, Exercise
 from grader.jax_versions import quick_options
 from grader.lessons.capstone.drawn import AXIS_NAMES, roundings
-from grader.lessons.capstone.model import initial, one_step, started
+from grader.lessons.capstone.model import one_step
 from grader.lessons.capstone.sharded import STATE
 from grader.lessons.capstone.steps import MICRO, MICROBATCHES
-from grader.lessons.capstone.text import alphabet, batch_at, examples, zen
+from grader.transformer.model import initial
+from grader.transformer.text import alphabet, batch_at, examples, zen
+from grader.transformer.training import started
 
 STEPS, ROWS_A_STEP, SHORT = 40, 8, 24  # of the lines only so many letters, to be quick
 SHAPES = (4, 2), (2, 4)  # one of them: to compile a step takes seconds

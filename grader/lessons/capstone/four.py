@@ -9,8 +9,9 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Case, Exercise
 from grader.lessons.capstone.lives import TINY, compiled_step, lines_of, same_losses
-from grader.lessons.capstone.model import initial, started
-from grader.lessons.capstone.text import batch_at
+from grader.transformer.model import initial
+from grader.transformer.text import batch_at
+from grader.transformer.training import started
 
 PROCESSES, DEVICES, ROWS, STEPS = 4, 2, 8, 4
 
@@ -24,7 +25,14 @@ def _alone(process_id, num_processes, *, seed, sizes, lines, rows, steps):
     return losses
 
 
-four_processes = Exercise("four_processes", points=6, form="processes", reference=_alone, same=same_losses)
+four_processes = Exercise(
+    "four_processes",
+    points=6,
+    form="processes",
+    reference=_alone,
+    same=same_losses,
+    taught_in=("19_multihost",),
+)
 
 
 @four_processes.cases

@@ -7,9 +7,9 @@ import math
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Case, Exercise
-from grader.lessons.capstone.model import AXES
 from grader.lessons.capstone.sharded import RULES
 from grader.lessons.shared import FLOAT
+from grader.transformer.model import AXES
 
 BYTES = "bytes on each device"
 

@@ -14,9 +14,11 @@ from jax.sharding import AxisType, NamedSharding
 from grader.arrays.described import PerLife
 from grader.exercises import Case, Exercise
 from grader.jax_versions import quick_options
-from grader.lessons.capstone.model import initial, one_step, started
+from grader.lessons.capstone.model import one_step
 from grader.lessons.capstone.sharded import STATE
-from grader.lessons.capstone.text import batch_at
+from grader.transformer.model import initial
+from grader.transformer.text import batch_at
+from grader.transformer.training import started
 
 KILLED_AT, EVERY, STEPS, ROWS, MICRO = 7, 3, 10, 4, 2
 SHAPES = (4, 2), (2, 4)  # of the mesh in the first run, and in the second
@@ -67,7 +69,14 @@ def same_losses(one, other, **_):
     return isinstance(one, list) and len(one) == len(other) and bool(np.allclose(one, other, rtol=2e-4, atol=0))
 
 
-resume = Exercise("resume", points=8, form="processes", reference=_unbroken, same=same_run)
+resume = Exercise(
+    "resume",
+    points=8,
+    form="processes",
+    reference=_unbroken,
+    same=same_run,
+    taught_in=("02_shardings", "12_data_parallel"),
+)
 
 
 @resume.cases

@@ -136,7 +136,14 @@ def _is_taken_by_its_compiler(model, machine, one):
         return True
 
 
-plan = Exercise("plan", points=6, form="function", reference=_reference, same=good_plan)
+plan = Exercise(
+    "plan",
+    points=6,
+    form="function",
+    reference=_reference,
+    same=good_plan,
+    taught_in=("09_cost", "14_fsdp", "21_real_chips"),
+)
 
 
 @plan.cases

@@ -24,7 +24,6 @@ from grader.chips.compiling import Request, answer, request
 from grader.chips.report import Fit, fit_of
 from grader.chips.topologies import topology
 from grader.lessons.capstone.drawn import AXIS_NAMES
-from grader.lessons.capstone.model import AXES, LAYER, NORMS, adamw, clipped, rms_norm, rotated
 from grader.lessons.capstone.sharded import (
     SPECS,
     STATE,
@@ -35,6 +34,8 @@ from grader.lessons.capstone.sharded import (
     token_losses,
     whole_width,
 )
+from grader.transformer.model import AXES, LAYER, NORMS, rms_norm, rotated
+from grader.transformer.training import adamw, clipped
 
 QUERIES = 256  # of a block of attention
 KEPT = {  # by which names activations are kept for the way back, besides every layer's input

@@ -8,7 +8,7 @@ import io
 
 import numpy as np
 
-LONGEST = 72  # tokens of a line, padding included
+LINE_TOKENS = 72  # padding included
 
 
 def zen() -> list[str]:
@@ -24,9 +24,9 @@ def alphabet(lines: list[str]) -> str:
 
 
 def examples(lines: list[str], letters: str) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens and targets int32 [lines, LONGEST]: each line behind the end of another, to its own end; then −1."""
-    tokens = np.zeros((len(lines), LONGEST), np.int32)
-    targets = np.full((len(lines), LONGEST), -1, np.int32)
+    """Tokens and targets int32 [lines, LINE_TOKENS]: each line behind the end of another, to its own end; then −1."""
+    tokens = np.zeros((len(lines), LINE_TOKENS), np.int32)
+    targets = np.full((len(lines), LINE_TOKENS), -1, np.int32)
     for row, line in enumerate(lines):
         numbers = [letters.index(letter) for letter in line]
         tokens[row, 1 : len(line) + 1] = numbers
@@ -34,7 +34,7 @@ def examples(lines: list[str], letters: str) -> tuple[np.ndarray, np.ndarray]:
     return tokens, targets
 
 
-def batch_at(position: int, key_data: int, rows: int, micro: int, pair: tuple[np.ndarray, np.ndarray]):
+def batch_at(position: int, seed: int, rows: int, micro: int, pair: tuple[np.ndarray, np.ndarray]):
     """Batch number `position` of the run with this seed: tokens and targets [micro, rows, T].
 
     The lines come shuffled anew in every pass; the same seed and position give the same batch on any machine.
@@ -42,6 +42,6 @@ def batch_at(position: int, key_data: int, rows: int, micro: int, pair: tuple[np
     count = len(pair[0])
     begin = position * rows * micro
     passes = range(begin // count, (begin + rows * micro - 1) // count + 1)
-    order = np.concatenate([np.random.default_rng([key_data, number]).permutation(count) for number in passes])
+    order = np.concatenate([np.random.default_rng([seed, number]).permutation(count) for number in passes])
     chosen = order[begin - passes[0] * count :][: rows * micro]
     return tuple(array[chosen].reshape(micro, rows, -1) for array in pair)
