@@ -82,7 +82,7 @@ def line_of_a_cell(inside_out: Iterable[Spot], *, backward: bool = False) -> Lin
     in_cells = [spot for spot in inside_out if _source(spot).strip()]
     called = [spot for spot in in_cells if spot.function != "<module>"] or in_cells
     spot = next((spot for spot in called if spot.file == called[-1].file), None)
-    return _line(_source(spot), spot, backward) if spot else None
+    return line_shown(_source(spot), spot, backward) if spot else None
 
 
 def _source(spot: Spot) -> str:
@@ -90,8 +90,8 @@ def _source(spot: Spot) -> str:
     return "" if os.path.exists(spot.file) else linecache.getline(spot.file, spot.first).rstrip("\n")
 
 
-def _line(source: str, spot: Spot, backward: bool) -> Line:
-    """Python counts columns in bytes of UTF-8."""
+def line_shown(source: str, spot: Spot, backward: bool) -> Line:
+    """A spot in the line that it begins on. (Python counts columns in bytes of UTF-8.)"""
     indent, encoded = len(source) - len(source.lstrip()), source.encode()
     start, end = (len(encoded[:column].decode(errors="ignore")) - indent for column in (spot.start, spot.end))
     text = source.strip()

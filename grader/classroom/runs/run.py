@@ -33,6 +33,7 @@ from grader.classroom.course.taken import taken
 from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.inside.wire import REPAIR
+from grader.classroom.runs.own_lines import with_lines_as_written
 from grader.classroom.runs.slices import parts_of, plain_texts, spare_examples, that_define
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, message_in, steadily
@@ -195,7 +196,7 @@ def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
             if run.ending:
                 return None
             answers |= run.answers
-            origins |= run.origins
+            origins |= with_lines_as_written(run.origins, [cells[k] for k in part])
             outputs |= {part[k]: several for k, several in run.outputs.items()}
     shown = {k: outputs.pop(k) for k in found.shown if k in outputs}
     if len(answers) < len(found.answers) or _has_complaints(outputs):

@@ -117,7 +117,7 @@ def averaged_once_more(params, tokens, targets, *, mesh):
 @gradients.mistake
 def slopes_alone(params, tokens, targets, *, mesh):
     """The gradients were returned, and the loss was not. Which function of JAX gives both, the value first?"""
-    mapped = device_map(jax.grad(local_loss), mesh, (SPECS, ROWS, ROWS), SPECS)
+    mapped = device_map(jax.grad(local_loss), mesh, (SPECS, ROWS, ROWS), SPECS, True)
     return mapped(params, tokens, targets)
 
 

@@ -1,0 +1,54 @@
+"""Lines of cells that ran without comments and spacing, told as they were written."""
+
+import pytest
+
+from grader.classroom.course.cells import Cell, parse_cells
+from grader.classroom.inside.wire import ALL_ORIGINS
+from grader.classroom.runs.own_lines import with_lines_as_written
+from grader.programs.origins import ERROR, Line, Origin
+
+SOURCE = """# a comment, and an empty line
+
+def answer(x):   # mine
+    total = sum(
+        x, 0)    # ü
+    return {'é':   psum(total, "x")}
+"""
+(TEXT,) = parse_cells([SOURCE])
+ROWS = TEXT.plain.split("\n")
+
+
+def told(number, meant="", cells=(Cell("import jax"), Cell(SOURCE))):
+    """The line that is told of a line that ran, of which this is meant."""
+    text = ROWS[number - 1].strip()
+    start = text.index(meant) if meant else 0
+    line = Line(number, text, start, start + len(meant), function="answer")
+    reported = {"answer": ALL_ORIGINS.write([(Origin("all_reduce", line), Origin(ERROR, None))])}
+    ((first, second),) = ALL_ORIGINS.read(with_lines_as_written(reported, cells)["answer"])
+    assert second.line is None
+    return first.line
+
+
+def test_a_part_of_a_line_is_the_part_that_was_written():
+    line = told(3, "psum(total, 'x')")
+    assert (line.number, line.function) == (6, "answer")
+    assert line.text[line.start : line.end] == 'psum(total, "x")'
+
+
+def test_what_was_written_in_several_lines_is_shown_in_its_first():
+    line = told(2, "sum(x, 0)")
+    assert (line.number, line.text[line.start : line.end]) == (4, "sum(")
+
+
+@pytest.mark.parametrize(("ran", "written"), [(1, 3), (2, 4), (3, 6)])
+def test_a_whole_line_is_where_its_statement_begins(ran, written):
+    line = told(ran)
+    assert (line.number, line.start, line.end) == (written, 0, 0)
+
+
+def test_a_line_that_is_in_none_of_the_cells_is_not_shown():
+    assert told(3, "psum(total, 'x')", [Cell("import jax")]) is None
+
+
+def test_what_nobody_can_read_is_left_out():
+    assert with_lines_as_written({"answer": [["nonsense"]]}, [Cell(SOURCE)]) == {}
