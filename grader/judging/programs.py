@@ -242,6 +242,7 @@ class ProgramLadder(Ladder):
             self.cases[k].mesh,
             places,
             self.cases[k].roundings,
+            {name: count for name, count in self.cases[k].arguments.items() if type(count) is int},
         )
 
 

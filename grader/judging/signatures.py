@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,7 +26,8 @@ ENOUGH = 3  # different entries: fewer have some ratio by chance
 class Compared:
     """The blocks of a result in one case and those expected, in the order of devices.
 
-    Blocks with the same place are copies of one part of the array.
+    Blocks with the same place are copies of one part of the array. `counts` are the whole numbers that the program was
+    given, by name.
     """
 
     blocks: Sequence[np.ndarray]
@@ -34,6 +35,7 @@ class Compared:
     mesh: Mapping[str, int]
     places: Sequence[str] = ()
     roundings: int = ROUNDINGS
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @functools.cached_property
     def right(self) -> list[int]:
@@ -100,9 +102,9 @@ def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
     factor, other = _factor(seen, 1), _factor(elsewhere, 1)
     if factor is None or other is None or not (_factor(seen) or (_is_whole(factor) and _is_whole(other))):
         return ""
-    for words, size in _sizes(seen.mesh, elsewhere.mesh):
+    for words, size in _sizes(seen, elsewhere):
         for power, kind in ((1, _TOO_LARGE), (2, _TOO_LARGE), (-1, _TOO_SMALL), (-2, _TOO_SMALL)):
-            if _is(factor, size(seen.mesh) ** power) and _is(other, size(elsewhere.mesh) ** power):
+            if _is(factor, size(seen) ** power) and _is(other, size(elsewhere) ** power):
                 square = "the square of " if abs(power) == 2 else ""
                 return (
                     f"Every entry is {_times(factor)} on {seen.on}, and {_times(other)} on {elsewhere.on}: "
@@ -126,11 +128,18 @@ def _ratio_on_one_mesh(factor: float, mesh: Mapping[str, int]) -> str:
     return f"Every entry is {_times(factor)}.{along or ' Which factor was left out, or taken twice?'}"
 
 
-def _sizes(*meshes: Mapping[str, int]) -> list[tuple[str, Callable[[Mapping[str, int]], int]]]:
-    """Numbers of devices that differ from mesh to mesh; the number of all, which may not, comes last."""
-    names = [name for name in meshes[0] if len({mesh.get(name) for mesh in meshes}) > 1]
-    along = [(f"the number of devices along {name}", lambda mesh, name=name: mesh[name]) for name in names]
-    return [*along, ("the number of all devices", lambda mesh: math.prod(mesh.values()))]
+def _sizes(*cases: Compared) -> list[tuple[str, Callable[[Compared], int]]]:
+    """Numbers that differ from case to case: of devices, those given, and one times the other; the number of all
+    devices, which may not differ, comes last."""
+    names = [name for name in cases[0].mesh if len({case.mesh.get(name) for case in cases}) > 1]
+    counts = [name for name in cases[0].counts if len({case.counts.get(name) for case in cases}) > 1]
+    along = [(f"the number of devices along {name}", lambda case, name=name: case.mesh[name]) for name in names]
+    given = [(f"`{name}`", lambda case, name=name: case.counts[name]) for name in counts]
+    both = [
+        (f"{count} times {words}", lambda case, one=one, other=other: one(case) * other(case))
+        for (words, one), (count, other) in itertools.product(along, given)
+    ]
+    return [*along, *given, *both, ("the number of all devices", lambda case: math.prod(case.mesh.values()))]
 
 
 def _is_whole(factor: float) -> bool:

@@ -238,6 +238,14 @@ def test_signatures(signed, words):
     assert words in found if words else found == ""
 
 
+def test_a_number_that_was_given_may_be_in_a_ratio():
+    found, elsewhere = (
+        Compared([n * mesh["x"] * b for b in WANTED], WANTED, mesh, counts={"turns": n})
+        for mesh, n in ((TALL, 3), (WIDE, 4))
+    )
+    assert "that is `turns` times the number of devices along x." in signature(found, elsewhere)
+
+
 def test_of_a_ratio_on_one_mesh_no_cause_is_asserted():
     assert signature(seen(lambda w, m: [4 * b for b in w])).endswith("Along x there are 4 devices: is it that?")
     assert "Along" not in signature(seen(lambda w, m: [3 * b for b in w]))
