@@ -23,7 +23,7 @@ from grader.arrays.sketch import Sketch
 from grader.arrays.words import number, numbered, region
 
 FROM_HOST, BETWEEN_DEVICES = "from the host", "between devices"  # ways on which an array may travel
-BESIDE = "beside what was given"  # where an array may be that should have taken the place of one that was given
+NOT_IN_PLACE = "not in place"  # where an array may be that should have taken the place of one that was given
 GUARDS = {FROM_HOST: jax.transfer_guard_host_to_device, BETWEEN_DEVICES: jax.transfer_guard_device_to_device}
 HELD = "held by device"  # the key of what was observed of an array that is on several devices
 
@@ -162,13 +162,14 @@ def moved(work: Callable[..., Any], given: Mapping[str, Any], barred: str) -> st
     """The type of the first array that travels on the barred way while `work` does something with what it is given, as
     float32[8,6]; "" for none.
 
-    BESIDE bars every array of the result that is not where one of those was that were given. A CPU's memory is the host's, so JAX cannot notice a transfer *down* to the host there; a transfer up it notices on
-    every platform. A single number, such as the 2 of `2 * x`, comes up too: it is allowed, and so is what follows it.
+    NOT_IN_PLACE bars every array of the result that is not where one of those was that were given. A CPU's memory is
+    the host's, so JAX cannot notice a transfer *down* to the host there; a transfer up it notices on every platform. A
+    single number, such as the 2 of `2 * x`, comes up too: it is allowed, and so is what follows it.
     """
     if not barred:
         return ""
-    if barred == BESIDE:
-        return _beside(work, given)
+    if barred == NOT_IN_PLACE:
+        return _not_in_place(work, given)
     try:
         with GUARDS[barred]("disallow_explicit"):
             work(**given)
@@ -178,7 +179,7 @@ def moved(work: Callable[..., Any], given: Mapping[str, Any], barred: str) -> st
     return ""
 
 
-def _beside(work: Callable[..., Any], given: Mapping[str, Any]) -> str:
+def _not_in_place(work: Callable[..., Any], given: Mapping[str, Any]) -> str:
     """The type of the first array of a result that is not in the memory of one that was given; "" for none.
 
     It is given copies: JAX does not write over memory of NumPy's, in which an array may still be.

@@ -34,21 +34,18 @@ def deviating(exercise: Exercise, runs: Sequence[Execution], expected: Callable[
 
     The first run is the one that has been found wrong: what is said is of the first array that is wrong in it.
     """
-    first, *others = runs
-    due, begun = expected(first.case), time.process_time()
+    first, due, begun = runs[0], expected(runs[0].case), time.process_time()
     wrong = [k for k, well in enumerate(right(first, first.results, due)) if not well]
     if not _tell([run.results[wrong[0]] for run in runs]):
         return ""
-    models = [_model(exercise, run.case, wrong[0]) for run in runs]
-    for deviation in _deviations(models[0]):
+    modelled = [(run, model) for run in runs if (model := _model(exercise, run.case, wrong[0]))]
+    if len(modelled) < len(runs):
+        return ""
+    for deviation in _deviations(modelled[0][1]):
         if time.process_time() - begun > SECONDS_DEVIATING:
             break
-        if not _came_of(deviation, models[0], first, wrong[:1]):
-            continue
-        alike = [_elsewhere(deviation, models[0], model, other, wrong[0]) for model, other in zip(models[1:], others)]
-        if None not in alike:
-            each = zip([deviation, *alike], models, runs, strict=True)
-            of_all = all(_came_of(*one, range(len(one[2].results))) for one in each)
+        if found := _everywhere(deviation, modelled, wrong[0]):
+            of_all = all(_came_of(*one, range(len(one[1].results))) for one in found)
             whose = "Your values are" if of_all else f"{name_in_result(first.case, list(due)[wrong[0]])} is"
             which = "those" if of_all else "that"
             return f"{whose} {which} of a right program in which {deviation.words}. {deviation.question}"
@@ -61,24 +58,31 @@ def _tell(results: Sequence[Result]) -> bool:
     return len(numbers) >= ENOUGH_NUMBERS or (len(numbers) > 1 and bool((numbers % 1).any()))
 
 
-def _elsewhere(deviation: Deviation, here: Model, there: Model | None, run: Execution, array: int) -> Deviation | None:
-    """The same deviation on another case, where it comes to the same array of that run.
+def _everywhere(
+    deviation: Deviation, modelled: Sequence[tuple[Execution, Model]], array: int
+) -> list[tuple[Deviation, Execution, Model]]:
+    """A deviation of the first of these references, and the same ones of the others, where all come to this array of
+    their runs; else none.
 
     A reference of as many steps has it at the same place; in another, as one of more layers, the words have to do.
     """
-    return next(
-        (
+    (first, here), *others = modelled
+    if not _came_of(deviation, first, here, [array]):
+        return []
+    found = [(deviation, first, here)]
+    for run, there in others:
+        alike = (
             one
             for one in _deviations(there)
-            if one.words == deviation.words
-            and (one.at == deviation.at or len(here.steps) != len(there.steps))
-            and _came_of(one, there, run, [array])
-        ),
-        None,
-    )
+            if one.words == deviation.words and (one.at == deviation.at or len(here.steps) != len(there.steps))
+        )
+        if (same := next((one for one in alike if _came_of(one, run, there, [array])), None)) is None:
+            return []
+        found.append((same, run, there))
+    return found
 
 
-def _came_of(deviation: Deviation, model: Model, run: Execution, arrays: Sequence[int]) -> bool:
+def _came_of(deviation: Deviation, run: Execution, model: Model, arrays: Sequence[int]) -> bool:
     """Whether these arrays of a run are on every device what comes of a deviation."""
     first = model.only or 0
     sizes = run.case.mesh
@@ -126,8 +130,8 @@ def _model(exercise: Exercise, case: Case, array: int) -> Model | None:
     return found
 
 
-def _deviations(model: Model | None) -> Iterator[Deviation]:
+def _deviations(model: Model) -> Iterator[Deviation]:
     try:
-        yield from deviations(model) if model else ()
+        yield from deviations(model)
     except Exception:  # what it is made of may be nothing that NumPy knows, such as a key
         return

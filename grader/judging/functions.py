@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from grader.arrays.described import BESIDE, BETWEEN_DEVICES, FROM_HOST, difference, lies_on_devices
+from grader.arrays.described import BETWEEN_DEVICES, FROM_HOST, NOT_IN_PLACE, difference, lies_on_devices
 from grader.arrays.numbers import close, same_value
 from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
@@ -20,7 +20,7 @@ from grader.judging.values import NO_VALUE, expected_value, same_answer, worded
 
 COSTS_NOTHING = "This costs no points, for only your own notebook sees it; on real chips it costs"
 BARRED = {
-    BESIDE: (
+    NOT_IN_PLACE: (
         "The values are right, but `{}` of the result does not lie where the array lay that it follows: somewhere on "
         "the way old and new stood side by side. Which call did not give away what it was given? (That this array is "
         f"gone in the end does not tell how.) {COSTS_NOTHING} memory."

@@ -37,6 +37,7 @@ from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
 from grader.programs.structure import Collective, Structure, times
 
+
 class ProgramLadder(Ladder):
     """The values are worth a half, what they cost the rest."""
 
@@ -161,7 +162,7 @@ class ProgramLadder(Ladder):
         if not words or len(alike) == len(given_away):
             return words
         places = list(_expected(self.exercise, self.cases[k]))
-        names = ", ".join(results.name_in_result(self.cases[k], places[array]) for array in alike[:results.MOST_NAMED])
+        names = ", ".join(results.name_in_result(self.cases[k], places[array]) for array in alike[: results.MOST_NAMED])
         more = f" and {len(alike) - results.MOST_NAMED} more" if len(alike) > results.MOST_NAMED else ""
         return f"Of {names}{more}: {words} What else is wrong does not look like that."
 
@@ -183,8 +184,8 @@ class ProgramLadder(Ladder):
         runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
         if words := deviating(self.exercise, runs, functools.partial(_expected, self.exercise)):
             return words
-        number, _ = self._first_wrong(k)
-        return arrangement(self._seen(k, number)) or results.which_are_right(self._run(k), _expected(self.exercise, self.cases[k]))
+        (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
+        return arrangement(self._seen(k, number)) or results.which_are_right(self._run(k), due)
 
     def _is_right(self, run: Execution, found: Sequence[Result]) -> bool:
         return all(results.right(run, found, _expected(self.exercise, run.case)))

@@ -50,7 +50,8 @@ class Model:
     params['b1'], and `specs` how they are laid out on a mesh of these sizes.
 
     Plain numbers that are floats are arrays here; `counts` are the whole ones, by name. The reference takes both as
-    keywords. Of its results the one of the number `only` is left, where that is said. Raises whatever tracing it does, and ValueError for one that is too long.
+    keywords. Of its results the one of the number `only` is left, where that is said. Raises whatever tracing it does,
+    and ValueError for one that is too long.
     """
 
     def __init__(

@@ -64,11 +64,6 @@ def gradient_of_the_mean__unchecked(params, x, y, *, mesh):
     return jax.shard_map(go, mesh=mesh, in_specs=ROWS, out_specs=P(), check_vma=False)(params, x, y)
 
 
-def gradient_of_the_mean__from_outside(params, x, y, *, mesh):
-    whole = jax.shard_map(lambda *own: lax.pmean(network(*own), "data"), mesh=mesh, in_specs=ROWS, out_specs=P())
-    return jax.value_and_grad(whole)(params, x, y)
-
-
 def gradient_divided__scaled_loss(params, x, y, *, mesh):
     def go(params, x, y):
         return jax.grad(lambda p: network(p, x, y) / lax.psum(1, "data"))(params)

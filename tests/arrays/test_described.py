@@ -10,8 +10,9 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import (
-    BESIDE, FROM_HOST,
+    FROM_HOST,
     HELD,
+    NOT_IN_PLACE,
     OnDevices,
     OnMesh,
     built,
@@ -263,7 +264,7 @@ def test_an_array_that_comes_up_from_the_host_is_noticed(way):
     ],
 )
 def test_what_does_not_take_the_place_of_what_was_given_is_noticed(step, says):
-    assert moved(lambda x: step(x), {"x": OnDevices(V, FRONT, P("x")).built()}, BESIDE) == says
+    assert moved(lambda x: step(x), {"x": OnDevices(V, FRONT, P("x")).built()}, NOT_IN_PLACE) == says
 
 
 @pytest.mark.parametrize("barred", [FROM_HOST, ""])

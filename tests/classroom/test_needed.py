@@ -28,6 +28,9 @@ def lesson(**parts):
         ({"_2": "for b in [1]: print(b)", "_3": "for b in [2]: print(b)"}, ()),
         ({"_2": "b = 1", "_3": "if b := 2: print(b)"}, ()),
         ({"_2": "b = 1", "_3": "try: 1\nexcept ValueError as b: print(b)"}, ()),
+        ({"_2": "b = 1", "_3": "if True:\n  b = 2\n  print(b)"}, ()),
+        ({"_2": "b = 1", "_3": "for a in [1]:\n  b = b + a"}, (2,)),
+        ({"_2": "b = 1", "_3": "print(b)\nif True:\n  b = 2\n  print(b)"}, (2,)),
         ({"_2": "b = 1", "_3": "%magic b"}, ()),
     ],
 )

@@ -1,8 +1,10 @@
 """Programs that are left to the compiler: what it may send, on every mesh, and what must not slip through."""
 
+import answering
 import jax
 import jax.numpy as jnp
 import pytest
+import truth
 from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -12,6 +14,7 @@ from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise
 from grader.exercises.limits import BytesSent, Move, Moves
 from grader.judging.judge import judge
+from grader.lessons import find
 from grader.programs.structure import ring_bytes
 
 MESHES = ((4, 2), (2, 4), (8, 1), (1, 8))
@@ -221,3 +224,7 @@ def test_an_explicit_mesh_is_left_to_the_compiler_too():
 
     found = verdict(exercise(lambda v: 2 * v, case), lambda v, *, mesh: v + v)
     assert found.passed, found.words
+
+
+def test_the_turns_of_a_loop_are_counted_behind_the_compilers_copies():
+    assert answering.verdict(find("train_tp"), truth.written("13_tensor_parallel").train_tp__right_scan, seed=0).passed

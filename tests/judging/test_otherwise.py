@@ -118,7 +118,8 @@ def test_one_result_of_several_has_variants_of_its_own():
         return jnp.tanh(a), jnp.sum(a @ w, axis=0)
 
     given = {"a": np.ones((2, 2), np.float32), "w": np.full((2, 2), 2, np.float32)}
-    (found,) = Variants(both, given, {"x": 2}, only=1).result(("a sum counts once for each of the devices along x", (1,)))
+    variants = Variants(both, given, {"x": 2}, only=1)
+    (found,) = variants.result(("a sum counts once for each of the devices along x", (1,)))
     np.testing.assert_allclose(found, [16, 16])
 
 
@@ -132,8 +133,8 @@ def test_the_wrong_one_of_several_results_is_told_of_alone():
 
     @exercise.cases
     def _(draw):
-        mask = np.arange(8) < 5
-        return Case({"w": draw.array(8, spec=P()), "mask": Array(mask.astype(np.float32), P())}, draw.mesh("x", "y"), (P(), P()))
+        mask = Array((np.arange(8) < 5).astype(np.float32), P())
+        return Case({"w": draw.array(8, spec=P()), "mask": mask}, draw.mesh("x", "y"), (P(), P()))
 
     def answer(w, mask, *, mesh):
         body = jax.value_and_grad(lambda w, mask: jnp.sum(w**3) / jnp.sum(mask))
@@ -142,6 +143,18 @@ def test_the_wrong_one_of_several_results_is_told_of_alone():
     cases = exercise.draw_cases(0)
     words = judge(exercise, cases, collect("program", asks(exercise, cases), answer)).words
     assert "Result 0 is what comes out when `mask` is left out. Is it so in your program?" in words
+
+
+def test_where_nothing_explains_a_result_its_right_arrays_are_named():
+    exercise = Exercise("two_arrays_of_a_test", points=2, reference=lambda a: (a + 1, a.sum()), mesh_shapes=((4, 2),))
+    exercise.cases(lambda draw: Case({"a": draw.array(8, 4, spec=P())}, draw.mesh("x", "y"), (P(), P())))
+    cases = exercise.draw_cases(0)
+
+    def answer(a, *, mesh):
+        return jax.shard_map(lambda a: (jnp.sin(a) * a**2, a.sum()), mesh=mesh, in_specs=P(), out_specs=P())(a)
+
+    words = judge(exercise, cases, collect("program", asks(exercise, cases), answer)).words
+    assert "Right on every device: Result 1. What goes into the rest, and not into that?" in words
 
 
 def test_nothing_is_said_of_shares_where_what_is_due_is_no_sum_of_them():

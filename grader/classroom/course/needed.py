@@ -10,6 +10,7 @@ from nbformat import NotebookNode
 
 from grader.classroom.course.cells import parse_cells
 
+COMPOUND = ast.For | ast.If | ast.With | ast.Try
 PART_HEADING = re.compile(r"^## (?:(\d+) · )?", re.MULTILINE)
 
 
@@ -49,16 +50,28 @@ def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
     return text.names.binds, text.names.uses - text.names.fresh - _passing(text.tree)
 
 
-def _passing(tree: ast.Module) -> frozenset[str]:
-    """The names that a cell binds for the statements in which they are read: of loops, of `with`, `except` and `:=`."""
-    targets: list[ast.AST] = []
+def _passing(tree: ast.Module) -> set[str]:
+    """The names that a cell binds for the statement in which they are read: of loops, of `with`, `except` and `:=`, and
+    what is assigned, and only read, inside of such a statement."""
     names: set[str] = set()
-    for node in ast.walk(tree):
-        match node:
-            case ast.For(target=target) | ast.NamedExpr(target=target):
-                targets.append(target)
-            case ast.withitem(optional_vars=ast.AST() as target):
-                targets.append(target)
-            case ast.ExceptHandler(name=str(name)):
-                names.add(name)
-    return frozenset(names | {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)})
+    for statement in tree.body:
+        for node in ast.walk(statement):
+            match node:
+                case ast.For(target=target) | ast.NamedExpr(target=target):
+                    names |= _written(target)
+                case ast.withitem(optional_vars=ast.AST() as target):
+                    names |= _written(target)
+                case ast.ExceptHandler(name=str(name)):
+                    names.add(name)
+                case ast.Assign(targets=targets, value=value) if isinstance(statement, COMPOUND):
+                    elsewhere = (_read(other) for other in tree.body if other is not statement)
+                    names |= set().union(*map(_written, targets)).difference(_read(value), *elsewhere)
+    return names
+
+
+def _written(node: ast.AST) -> set[str]:
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+
+
+def _read(node: ast.AST) -> set[str]:
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load)}

@@ -9,7 +9,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import BESIDE, OnDevices, OnMesh
+from grader.arrays.described import NOT_IN_PLACE, OnDevices, OnMesh
 from grader.exercises import Array, BytesSent, Case, EitherWay, Exercise
 from grader.lessons.data_parallel.steps import AXES, descend
 from grader.lessons.shared import bytes_sent, loss
@@ -347,7 +347,7 @@ def _in_place(state, batches, step=None, **how):
     return state, _kept(given)
 
 
-donate = Exercise("donate", points=4, form="function", reference=_in_place, barred=BESIDE)
+donate = Exercise("donate", points=4, form="function", reference=_in_place, barred=NOT_IN_PLACE)
 
 
 @donate.cases

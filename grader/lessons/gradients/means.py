@@ -89,8 +89,8 @@ def never_divided(params, x, y, *, mesh):
 
 @dp_gradient_outside.mistake
 def divided_by_every_device(params, x, y, *, mesh):
-    """The sum was divided by as many as there are devices in all. The batch is cut over `data` only: devices along the other axis
-    have the same rows, and were not added up. How many terms has the sum?"""
+    """The sum was divided by as many as there are devices in all. The batch is cut over `data` only: devices along the
+    other axis have the same rows, and were not added up. How many terms has the sum?"""
     return _outside(lambda own, mesh: lax.psum(own, "data") / mesh.size)(params, x, y, mesh=mesh)
 
 

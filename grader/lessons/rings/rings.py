@@ -122,7 +122,7 @@ def many_small_steps(x, *, k, mesh):
 
 # All-gather: blocks go round once, and every device writes down each of them where it belongs.
 
-ring_all_gather = Exercise("ring_all_gather", points=4, reference=np.asarray)
+ring_all_gather = Exercise("ring_all_gather", points=4, reference=lambda x: x)
 
 
 @ring_all_gather.cases
@@ -531,7 +531,7 @@ def sent_whole_blocks(x, *, mesh):
 # Both ways at once: links carry in both directions.
 
 gather_both_ways = Exercise(
-    "gather_both_ways", points=5, reference=np.asarray, mesh_shapes=((4, 2), (3, 2), (8, 1), (2, 4), (1, 8))
+    "gather_both_ways", points=5, reference=lambda x: x, mesh_shapes=((4, 2), (3, 2), (8, 1), (2, 4), (1, 8))
 )
 
 
