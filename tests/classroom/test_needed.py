@@ -36,3 +36,12 @@ def lesson(**parts):
 )
 def test_the_core_needs_the_parts_that_bind_what_it_reads(parts, needed):
     assert needed_parts(lesson(**parts), core={1, 3}) == needed
+
+
+def test_a_section_called_stretch_needs_nothing_for_the_core():
+    aside = [new_markdown_cell("### Aside · stretch"), new_code_cell("print(a)"), new_markdown_cell("### Back")]
+    core = lesson(_2="a = 1", _3="b = 3")
+    assert needed_parts(core, core={3}) == ()
+    assert needed_parts(NotebookNode(cells=core.cells + aside[:1] + aside[2:] + aside[1:2]), core={3}) == (2,)
+    assert needed_parts(NotebookNode(cells=core.cells + aside), core={3}) == ()
+    assert needed_parts(NotebookNode(cells=[*core.cells, *aside, new_code_cell("print(b)")]), core={3}) == ()

@@ -11,35 +11,39 @@ from nbformat import NotebookNode
 from grader.classroom.course.cells import parse_cells
 
 COMPOUND = ast.For | ast.If | ast.With | ast.Try
-PART_HEADING = re.compile(r"^## (?:(\d+) · )?", re.MULTILINE)
+HEADING = re.compile(r"^###? .*$", re.MULTILINE)
+PART = re.compile(r"## (?:(\d+) · )?")
+CALLED_STRETCH = " · stretch"  # ends the heading of a section without an exercise that the core leaves out
 
 
 def needed_parts(lesson: NotebookNode, core: Collection[int]) -> tuple[int, ...]:
     """The parts outside the core in which a name is bound that the core reads below, itself or by way of another cell.
 
     Read is what a cell does not bind first itself: a loop's variable is its own. What a notebook does beyond its names
-    (the numbers that a generator draws) is not looked at.
+    (the numbers that a generator draws) is not looked at. A section that is called stretch is left out of its part.
     """
     wanted: set[str] = set()
     needed: set[int] = set()
-    for part, cell in reversed(list(_placed(lesson))):
+    for part, aside, cell in reversed(list(_placed(lesson))):
         binds, reads = _names(cell.source)
         outside = part > 0 and part not in core
-        if outside and not binds & wanted:
+        if (outside or aside) and not binds & wanted:
             continue
         needed |= {part} if outside else set()
         wanted = wanted - binds | reads
     return tuple(sorted(needed))
 
 
-def _placed(lesson: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
-    """The code cells, each with the number of its part; 0 before the parts and behind them."""
-    part = 0
+def _placed(lesson: NotebookNode) -> Iterator[tuple[int, bool, NotebookNode]]:
+    """The code cells, each with the number of its part (0 before the parts and behind them), and whether its section is
+    called stretch."""
+    part, aside = 0, False
     for cell in lesson.cells:
         if cell.cell_type == "code":
-            yield part, cell
-        elif headings := PART_HEADING.findall(cell.source):
-            part = int(headings[-1] or 0)
+            yield part, aside, cell
+        elif headings := HEADING.findall(cell.source):
+            aside = headings[-1].endswith(CALLED_STRETCH)
+            part = next((int(number[1] or 0) for line in headings[::-1] if (number := PART.match(line))), part)
 
 
 def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
