@@ -254,7 +254,7 @@ def _difference(found: Any, expected: Any, close: Any, where: str) -> str:
 
 
 def _array_difference(found: Any, expected: Mapping[str, Any], close: Any, name: str) -> str:
-    if not _is_observed(found):
+    if not is_observed(found):
         return f"{name} should be on {_listed(expected)}; it is {_kind(found)}."
     observed = found[HELD]
     if observed.keys() != expected.keys():
@@ -289,7 +289,7 @@ def _on(device: str, name: str) -> str:
     return device if name == "it" else f"{name}: {device}"
 
 
-def _is_observed(value: Any) -> bool:
+def is_observed(value: Any) -> bool:
     """Whether this is what `observed_array` says of an array on several devices: it may come from anywhere."""
     blocks = value.get(HELD) if isinstance(value, Mapping) and len(value) == 1 else None
     return (
@@ -309,7 +309,7 @@ def _first(differences: Iterator[str]) -> str:
 
 
 def _kind(value: Any) -> str:
-    if _is_observed(value):
+    if is_observed(value):
         return f"an array on {_listed(value[HELD])}"
     if isinstance(value, (list, tuple)):
         return f"a {type(value).__name__} of {len(value)}"
