@@ -22,6 +22,7 @@ from jax import lax
 from jax.extend.core import Jaxpr
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import sdy, stablehlo
+from jax.interpreters.partial_eval import dce_jaxpr
 
 # Starting, and compiling.
 
@@ -34,6 +35,13 @@ def has_backend() -> bool:
     from jax._src import xla_bridge
 
     return xla_bridge.backends_are_initialized()
+
+
+def find_plugins() -> None:
+    """Have JAX look for plugins now, which starts nothing, and not when a backend starts: it takes 12 ms."""
+    from jax._src import xla_bridge
+
+    xla_bridge._discover_and_register_pjrt_plugins()
 
 
 def timeouts(warn: int, terminate: int) -> dict[str, int]:
@@ -68,6 +76,13 @@ def quick_options() -> dict[str, Any]:
 def open_jaxpr(jaxpr: Any) -> Jaxpr:
     """The jaxpr without the constants it closes over. Since JAX 0.12 open and closed ones are of one class."""
     return getattr(jaxpr, "jaxpr", jaxpr)
+
+
+def as_needed(closed: Any, only: int | None = None) -> Any:
+    """A traced function without what its results do not need; of these one alone is left where that is said."""
+    jaxpr: Any = open_jaxpr(closed)
+    kept, _ = dce_jaxpr(jaxpr, [only in (None, k) for k in range(len(jaxpr.outvars))], instantiate=True)
+    return closed.replace(jaxpr=kept) if jaxpr is not closed else kept
 
 
 @dataclass(frozen=True)

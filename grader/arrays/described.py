@@ -18,10 +18,12 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from grader.arrays.files import OnFile
 from grader.arrays.sketch import Sketch
 from grader.arrays.words import number, numbered, region
 
 FROM_HOST, BETWEEN_DEVICES = "from the host", "between devices"  # ways on which an array may travel
+BESIDE = "beside what was given"  # where an array may be that should have taken the place of one that was given
 GUARDS = {FROM_HOST: jax.transfer_guard_host_to_device, BETWEEN_DEVICES: jax.transfer_guard_device_to_device}
 HELD = "held by device"  # the key of what was observed of an array that is on several devices
 
@@ -117,10 +119,10 @@ def _picked(kind: type[PerLife] | type[PerProcess], number: int, arguments: Mapp
 
 def built(argument: Any) -> Any:
     """What a description describes; anything else as it is, lists and dicts item by item."""
-    if isinstance(argument, (OnMesh, OnDevices, Sketch)):
+    if isinstance(argument, (OnMesh, OnDevices, OnFile, Sketch)):
         return argument.built()
     if isinstance(argument, (PerProcess, PerLife)):
-        return list(argument.values)
+        return [built(value) for value in argument.values]
     if isinstance(argument, (list, tuple)) and not isinstance(argument, P):  # a spec is a tuple on an older JAX
         return type(argument)(map(built, argument))
     if isinstance(argument, Mapping):
@@ -156,21 +158,45 @@ def _own_memory(device: Any) -> str:
     return device.default_memory().kind  # the type stubs do not know of it
 
 
-def moved(call: Callable[[], Any], barred: str) -> str:
-    """The type of the first array that travels on the barred way while `call` runs, as float32[8,6]; "" for none.
+def moved(work: Callable[..., Any], given: Mapping[str, Any], barred: str) -> str:
+    """The type of the first array that travels on the barred way while `work` does something with what it is given, as
+    float32[8,6]; "" for none.
 
-    A CPU's memory is the host's, so JAX cannot notice a transfer *down* to the host there; a transfer up it notices on
+    BESIDE bars every array of the result that is not where one of those was that were given. A CPU's memory is the host's, so JAX cannot notice a transfer *down* to the host there; a transfer up it notices on
     every platform. A single number, such as the 2 of `2 * x`, comes up too: it is allowed, and so is what follows it.
     """
     if not barred:
         return ""
+    if barred == BESIDE:
+        return _beside(work, given)
     try:
         with GUARDS[barred]("disallow_explicit"):
-            call()
+            work(**given)
     except Exception as error:  # JAX's own error has another class in every version
         match = re.search(r"Disallowed [\w-]+ transfer: aval=ShapedArray\((\w+\[[^\]]+\])", str(error))
         return match[1] if match else ""
     return ""
+
+
+def _beside(work: Callable[..., Any], given: Mapping[str, Any]) -> str:
+    """The type of the first array of a result that is not in the memory of one that was given; "" for none.
+
+    It is given copies: JAX does not write over memory of NumPy's, in which an array may still be.
+    """
+    given = jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, dict(given))
+    places = {place for array in _arrays(given) for place in _addresses(array)}
+    made = _arrays(work(**given))
+    beside = (array for array in made if not _addresses(array) <= places)
+    return next((f"{array.dtype}[{','.join(map(str, array.shape))}]" for array in beside), "")
+
+
+def _arrays(tree: Any) -> list[jax.Array]:
+    return [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array)]
+
+
+def _addresses(array: jax.Array) -> set[int]:
+    """Where its blocks begin, in the memories of their devices."""
+    return {shard.data.unsafe_buffer_pointer() for shard in array.addressable_shards}
 
 
 def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:

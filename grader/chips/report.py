@@ -88,6 +88,13 @@ class PodReport:
         return self.refusal is None
 
     @property
+    def held(self) -> int:
+        """Bytes that are held at the peak; what was wanted, where the compiler refuses."""
+        if self.refusal:
+            return self.refusal.wanted
+        return self.memory.peak if self.memory else 0
+
+    @property
     def bytes_sent(self) -> int:
         return sum(c.bytes_sent for c in self.collectives)
 
@@ -229,9 +236,7 @@ class Fit:
 def fit_of(asked: Request, found: Mapping[str, Any]) -> Fit:
     """What the compiler said to a request, in short."""
     read = pod_report(topology(asked.pod), asked, found)
-    if read.refusal:
-        return Fit(read.refusal.words, read.refusal.wanted, 0)
-    return Fit("", read.memory.peak if read.memory else 0, read.flops)
+    return Fit(read.refusal.words if read.refusal else "", read.held, read.flops)
 
 
 def _wanted(words: str) -> int:

@@ -13,6 +13,7 @@ Pointing at a block, or choosing a device below, lights what the same device hol
 
 from grader.arrays.blocks import Blocks, blocks, blocks_of
 from grader.draw.bars import bars, bytes_sent
+from grader.draw.biases import bias_once
 from grader.draw.brackets import laid_out
 from grader.draw.brought import brought
 from grader.draw.calls import calls
@@ -20,8 +21,10 @@ from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
 from grader.draw.crossings import crossings
 from grader.draw.curves import curves
+from grader.draw.descents import descent
 from grader.draw.dimensions import dimensions
 from grader.draw.dispatch import dispatch
+from grader.draw.exchanges import exchanges
 from grader.draw.films import Film, film, ring, turning
 from grader.draw.flows import flow
 from grader.draw.gallery import specs
@@ -30,11 +33,12 @@ from grader.draw.hosts import hosts
 from grader.draw.ladders import ladder
 from grader.draw.lanes import Meeting, lanes
 from grader.draw.lattices import lattice
-from grader.draw.layouts import compare, devices, matmul, shards, text
+from grader.draw.layouts import compare, devices, shards, text
 from grader.draw.levels import levels
 from grader.draw.lines import growth
 from grader.draw.logsumexp import logsumexp
 from grader.draw.mapped import mapped
+from grader.draw.matmuls import matmul
 from grader.draw.mirrors import mirror
 from grader.draw.needs import needs
 from grader.draw.picture import Picture
@@ -46,6 +50,7 @@ from grader.draw.stripes import stripes
 from grader.draw.tables import table
 from grader.draw.timetables import timetable
 from grader.draw.triangles import triangles
+from grader.draw.ways import ways
 from grader.timetables import simulate
 
 __all__ = [
@@ -69,6 +74,7 @@ __all__ = [
     "Film",
     "Picture",
     "bars",
+    "bias_once",
     "blocks",
     "blocks_of",
     "brought",
@@ -79,9 +85,11 @@ __all__ = [
     "collective",
     "compare",
     "curves",
+    "descent",
     "devices",
     "dimensions",
     "dispatch",
+    "exchanges",
     "film",
     "groups",
     "levels",
@@ -99,4 +107,5 @@ __all__ = [
     "timetable",
     "triangles",
     "turning",
+    "ways",
 ]

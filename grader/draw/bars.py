@@ -16,11 +16,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from grader.chips.report import PodReport
 from grader.draw.picture import COLOURS, EDGE, INK, OF_KIND, PAGE, WRONG, Picture, inches_of, sheet
 from grader.programs.report import Report
 
 LONG, HIGH, APART = 4.2, 0.3, 0.16  # inches: the longest bar, a bar's height, the space below it
 RULED = 0.07  # inches from one rule to the next
+PIXEL = 1 / 100  # inches: what is shorter cannot be told by its colour
+
+Against = float | Mapping[str, float]  # one size for all bars, or one for each
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Bars:
 
     parts: Mapping[str, Mapping[str, float]]
     unit: str
-    marks: Mapping[str, float]
+    marks: Mapping[str, Against]
 
     @property
     def totals(self) -> dict[str, float]:
@@ -45,7 +49,7 @@ class Bars:
         for name, sizes in self.parts.items():
             made_of = ", ".join(f"{part} {amount(size)}" for part, size in sizes.items() if part and size)
             lines.append(f"  {name}: {amount(self.totals[name])} {self.unit}" + (f" = {made_of}" if made_of else ""))
-        lines += [f"  {what}: at {amount(size)} {self.unit}" for what, size in self.marks.items()]
+        lines += [f"  {what}: {_told(mark)} {self.unit}" for what, mark in self.marks.items()]
         return "\n".join(lines)
 
 
@@ -54,11 +58,17 @@ def amount(size: float) -> str:
     return f"{size:,.0f}" if float(size).is_integer() else f"{size:,.3g}" if abs(size) < 1000 else f"{size:,.0f}"
 
 
+def _told(mark: Against) -> str:
+    if isinstance(mark, Mapping):
+        return ", ".join(f"{name} {amount(size)}" for name, size in mark.items())
+    return f"at {amount(mark)}"
+
+
 def bars(
     alternatives: Mapping[str, Mapping[str, float] | float],
     unit: str = "B",
     title: str = "",
-    marks: Mapping[str, float] | None = None,
+    marks: Mapping[str, Against] | None = None,
 ) -> Picture:
     """One bar for each alternative, to one scale, its parts in colours.
 
@@ -66,7 +76,8 @@ def bars(
       alternatives: name → its parts (a dict from part to size), or one number.
       unit: what the sizes are counted in.
       title: stands above the picture.
-      marks: what bars are held against, such as the room that there is → how much; a line through all of them.
+      marks: what bars are held against, such as the room that there is → how much, a line through all of them; or a
+        guess → how much for each alternative, a line across its bar.
 
     Example:
       >>> grader.draw.bars({"copies": {"weights": 4, "Adam": 8}, "shards": 3}, "GB")
@@ -85,12 +96,15 @@ def bars(
     return Picture(_drawn(facts, title), "\n".join(filter(None, [title, str(facts)])))
 
 
-def bytes_sent(reports: Mapping[str, Report], title: str = "") -> Picture:
+def bytes_sent(
+    reports: Mapping[str, Report | PodReport], title: str = "", marks: Mapping[str, Against] | None = None
+) -> Picture:
     """What each device sends in several programs, by collective and mesh axis, from their `communication`.
 
     Args:
       reports: name → the report of `grader.communication`.
       title: stands above the picture.
+      marks: what the bytes are held against, as in `bars`.
 
     Example:
       >>> mesh = jax.make_mesh((4,), ("x",))
@@ -99,10 +113,10 @@ def bytes_sent(reports: Mapping[str, Report], title: str = "") -> Picture:
       >>> grader.draw.bytes_sent({"a sum": grader.communication(total, array)})
         a sum: 12 B sent per device = all_reduce over x 12
     """
-    return bars({name: sent_by_kind(report) for name, report in reports.items()}, "B sent per device", title)
+    return bars({name: sent_by_kind(report) for name, report in reports.items()}, "B sent per device", title, marks)
 
 
-def sent_by_kind(report: Report) -> dict[str, int]:
+def sent_by_kind(report: Report | PodReport) -> dict[str, int]:
     """Bytes sent per device for each kind of collective and its axes; those that send nothing left out."""
     sums: Counter[str] = Counter()
     for c in report.collectives:
@@ -129,10 +143,10 @@ def _draw_part(ax: Axes, box: tuple[float, float, float, float], look: tuple[str
 
 
 def _drawn(facts: Bars, title: str) -> Figure:
-    longest = max(*facts.totals.values(), *facts.marks.values(), 0) or 1.0
+    longest = max(*facts.totals.values(), *itertools.chain.from_iterable(map(_sizes, facts.marks.values())), 0) or 1.0
     left = 0.2 + inches_of(facts.parts)
     totals = {name: f"{amount(total)} {facts.unit}" for name, total in facts.totals.items()}
-    kinds = [kind for kind in facts.kinds if kind]
+    kinds = [kind for kind in facts.kinds if kind and _is_seen(kind, facts, LONG / longest)]
     top = (0.45 if title else 0.12) + 0.22 * bool(facts.marks)
     wide = max(left + LONG + 0.2 + inches_of(totals.values()), inches_of([title]) + 0.2)
     bottom = top + len(facts.parts) * (HIGH + APART)
@@ -146,13 +160,35 @@ def _drawn(facts: Bars, title: str) -> Figure:
             length = LONG * size / longest
             _draw_part(ax, (x, y, length, HIGH), look[part], f"{name}: {part}")
             x += length
+        for what, mark in facts.marks.items():
+            there = left + LONG * (mark[name] if isinstance(mark, Mapping) else mark) / longest
+            if isinstance(mark, Mapping):
+                _draw_mark(ax, there, (y - 0.06, y + HIGH + 0.06), what)
+                if there < x:
+                    _draw_mark(ax, there, (y, y + HIGH), colour=INK)
+            if x < there < x + 0.08 + inches_of([totals[name]]):
+                x = there  # what is written beside a bar would stand across the line
         ax.text(x + 0.08, y + HIGH / 2, totals[name], fontsize=9, color=PAGE, va="center")
-    for what, size in facts.marks.items():
-        x = left + LONG * size / longest
-        ax.plot([x, x], [top - 0.06, bottom - APART + 0.06], color=WRONG, linewidth=1.4, linestyle="--", gid=what)
+    for what, mark in facts.marks.items():
+        x = left + LONG * _sizes(mark)[0] / longest
+        if not isinstance(mark, Mapping):
+            _draw_mark(ax, x, (top - 0.06, bottom - APART + 0.06), what)
         ax.text(x, top - 0.15, what, fontsize=8, color=WRONG, ha="center", va="center")
     for k, kind in enumerate(kinds):
         y = bottom + 0.3 * k + 0.06
         _draw_part(ax, (left, y, 0.22, 0.17), look[kind])
         ax.text(left + 0.32, y + 0.09, kind, fontsize=8.5, color=PAGE, va="center")
     return figure
+
+
+def _sizes(mark: Against) -> list[float]:
+    return list(mark.values()) if isinstance(mark, Mapping) else [mark]
+
+
+def _is_seen(kind: str, facts: Bars, inches: float) -> bool:
+    """Whether some bar shows this part, one unit of which takes so many inches; what is under a pixel has no colour."""
+    return any(parts.get(kind, 0) * inches >= PIXEL for parts in facts.parts.values())
+
+
+def _draw_mark(ax: Axes, x: float, ys: tuple[float, float], gid: str = "", colour: str = WRONG) -> None:
+    ax.plot([x, x], ys, color=colour, linewidth=1.4, linestyle="--", gid=gid)

@@ -16,7 +16,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, Picture, in_page, inches_of, script, sheet
+from grader.draw.picture import (
+    COLOURS,
+    EDGE,
+    FAINT,
+    INK,
+    PAGE,
+    QUIET,
+    SMALLEST,
+    Picture,
+    in_page,
+    inches_of,
+    script,
+    sheet,
+)
 from grader.draw.shapes import Point
 from grader.draw.svg import drawn, element
 
@@ -205,15 +218,16 @@ def turning(facts: Film, title: str = "") -> Movie:
         sends 0→1, 1→0
       step 1: device 0 1, device 1 0
     """
-    figure, ax = sheet(3.7, 3.75)
-    middle, radius, around = (1.85, 2.0), 1.2, facts.devices
-    angles = [math.pi * (2 * d / around - 0.5) for d in range(around)]
     wide, high = _cell(facts)
-    ax.text(1.85, 0.15, title, ha="center", va="center", fontsize=9, color=PAGE)
-    for d, (x, y) in enumerate(_at(middle, radius, angle) for angle in angles):
-        below = y > middle[1] + 0.1  # on the side away from the middle, where nothing travels
-        place, side = (y + high / 2 + 0.03, "top") if below else (y - high / 2 - 0.03, "bottom")
-        ax.text(x, place, f"device {d}", ha="center", va=side, fontsize=6.5, color=PAGE)
+    radius, around = 1.2, facts.devices
+    across = radius + wide / 2 + inches_of(["device 0"], SMALLEST) + 0.1  # from the middle to the edge
+    figure, ax = sheet(2 * across, 3.75)
+    middle = (across, 2.0)
+    angles = [math.pi * (2 * d / around - 0.5) for d in range(around)]
+    ax.text(across, 0.15, title, ha="center", va="center", fontsize=9, color=PAGE)
+    for d, angle in enumerate(angles):
+        x, y, looks = _outside(angle, _at(middle, radius, angle), wide / 2, high / 2)
+        ax.text(x, y, f"device {d}", fontsize=6.5, color=PAGE, **looks)
     travels: dict[str, tuple[Point, Point]] = {}
     for step, row in enumerate(facts.holds):
         gid = f"step {step}"
@@ -229,6 +243,14 @@ def turning(facts: Film, title: str = "") -> Movie:
                 _draw_sent(ax, facts, part, start, f"sent {step} {a} {b}")
     words = "\n".join(filter(None, [title, strip(facts)]))
     return Movie(figure, words, len(facts.holds), travels, Strip(_drawn_strip(facts, title), words))
+
+
+def _outside(angle: float, middle: Point, wide: float, high: float) -> tuple[float, float, dict[str, Any]]:
+    """Where the name of a device stands: on the side of its cell that is away from the ring, where nothing travels."""
+    (x, y), right, down = middle, math.cos(angle), math.sin(angle)
+    if abs(right) > abs(down) - 1e-9:  # at 45° they differ by a rounding
+        return x + math.copysign(wide + 0.05, right), y, {"ha": "left" if right > 0 else "right", "va": "center"}
+    return x, y + math.copysign(high + 0.03, down), {"ha": "center", "va": "top" if down > 0 else "bottom"}
 
 
 def _draw_sent(ax: Axes, facts: Film, part: Any, middle: Point, gid: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from matplotlib.patches import Circle, FancyBboxPatch
@@ -10,7 +11,7 @@ from grader.arrays.words import numbered
 from grader.draw.picture import COLOURS, EDGE, INK, QUIET, Picture, inches_of, sheet
 from grader.draw.shapes import arrow, lettered
 
-STEP, RADIUS, HIGH, TOP, APART = 0.62, 0.22, 0.92, 1.15, 0.26  # inches
+STEP, RADIUS, HIGH, TOP, APART = 0.62, 0.22, 0.92, 0.75, 0.26  # inches
 
 
 def hosts(devices: Mapping[int, Sequence[int]], title: str = "", coordinator: int = 0) -> Picture:
@@ -33,7 +34,7 @@ def hosts(devices: Mapping[int, Sequence[int]], title: str = "", coordinator: in
     names = {p: f"process {p}{', the coordinator' * (p == coordinator)}" for p in devices}
     facts = [f"  {names[p]}: {numbered('device', list(held))}" for p, held in devices.items()]
     wide = max(max(map(len, devices.values())) * step, 0.95) + 0.14
-    figure, ax = sheet(max(0.1 + len(devices) * (wide + APART), inches_of([title])), TOP + HIGH + 0.1)
+    figure, ax = sheet(max(0.1 + len(devices) * (wide + APART), inches_of([title])), TOP + HIGH + 0.25)
     lettered(ax, (0.05, 0.13), title, 10)
     lefts = {p: 0.1 + k * (wide + APART) for k, p in enumerate(devices)}
     for process, held in devices.items():
@@ -51,7 +52,14 @@ def hosts(devices: Mapping[int, Sequence[int]], title: str = "", coordinator: in
             lettered(ax, (x, y), str(device), 8, ha="center", color=INK)
         if not boss:
             end, start = lefts[coordinator] + wide / 2, left + wide / 2
+            bend = math.copysign(min(0.3, 0.5 / abs(start - end)), start - end)
             arrow(ax, (start, TOP - 0.04), (end + 0.1, TOP - 0.04), linewidth=0.9, mutation_scale=7, color=QUIET,
-                  connectionstyle=f"arc3,rad={min(0.3, 0.5 / abs(start - end) if start != end else 0.3)}")  # fmt: skip
-    lettered(ax, (lefts[coordinator] + wide / 2, TOP - 0.62), "coordinator:\n“I am here”", 8, ha="center", color=QUIET)
+                  connectionstyle=f"arc3,rad={bend}")  # fmt: skip
+    lettered(ax, (lefts[coordinator] + wide / 2, TOP + HIGH + 0.12), "coordinator", 8, ha="center", color=QUIET)
+    others = [p for p in devices if p != coordinator]
+    if others:
+        last = list(devices)[-1] == coordinator
+        x = lefts[others[0 if last else -1]] + wide / 2  # of the one beside which no arrow passes
+        aside, towards = (-0.08, "right") if last else (0.08, "left")
+        lettered(ax, (x + aside, TOP - 0.15), "“I am here”", 8, ha=towards, color=QUIET)
     return Picture(figure, "\n".join(filter(None, [title, *facts])))

@@ -109,45 +109,6 @@ def compare(expected: Blocks, found: Blocks) -> Picture:
     return Picture(figure, f"should hold\n{text(expected)}\nholds\n{text(found)}")
 
 
-def matmul(a: Any, b: Any, c: Any, title: str = "") -> Picture:
-    """A · B = C in a row, each coloured by who holds what.
-
-    Args:
-      a, b, c: a jax.Array or `Blocks` each.
-      title: stands above the picture.
-
-    Example:
-      >>> a, b, c = (grader.draw.blocks((4, 4), spec, {"x": 2}) for spec in (P("x"), P(), P("x")))
-      >>> grader.draw.matmul(a, b, c)
-      A: 4×4 over x=2
-        [0:2, 0:4] on device 0
-        [2:4, 0:4] on device 1
-      B: 4×4 over x=2
-        [0:4, 0:4] on devices 0, 1
-      C: 4×4 over x=2
-        [0:2, 0:4] on device 0
-        [2:4, 0:4] on device 1
-    """
-    parts = [as_blocks(x) for x in (a, b, c)]
-    widths = [inches(grid_shape(p.shape)[1]) for p in parts]
-    height = max(inches(grid_shape(p.shape)[0]) for p in parts)
-    figure = Figure(figsize=(sum(widths) + 1.2, height + 0.5))
-    axes = figure.subplots(1, 3, width_ratios=widths)
-    for ax, part, name in zip(axes, parts, ("A", "B", "C"), strict=True):
-        draw_whole(ax, part, ())
-        ax.set_title(
-            name + (f"  Σ {', '.join(part.partial_over)}" if part.partial_over else ""), fontsize=11, color=PAGE
-        )
-    figure.draw_without_rendering()  # so that each axes knows its place
-    for left, right, sign in zip(axes, axes[1:], ("·", "="), strict=False):
-        middle = (left.get_position().x1 + right.get_position().x0) / 2
-        figure.text(middle, 0.5, sign, fontsize=26 if sign == "·" else 18, color=PAGE, ha="center", va="center")
-    if title:
-        figure.suptitle(title, fontsize=11, color=PAGE, y=1.02, va="bottom")
-    words = "\n".join(f"{name}: {text(part)}" for name, part in zip("ABC", parts, strict=True))
-    return Picture(figure, "\n".join(filter(None, [title, words])))
-
-
 def text(array: Any) -> str:
     """Who holds what, one line a block: the devices, and the part of the whole.
 
@@ -165,7 +126,7 @@ def text(array: Any) -> str:
     mesh = ", ".join(f"{name}={n}" for name, n in blocks.mesh.items())
     partial = f", parts of a sum over {', '.join(blocks.partial_over)}" if blocks.partial_over else ""
     lines = [f"{size} over {mesh or 'one device'}{partial}"]
-    for index, holders in _holders(blocks).items():
+    for index, holders in who_holds(blocks).items():
         lines.append(f"  {region(index)} on {numbered('device', holders)}")
     return "\n".join(lines)
 
@@ -178,7 +139,8 @@ def as_blocks(array: Any) -> Blocks:
     raise TypeError(f"a picture is drawn of a jax.Array or of Blocks, not of a {type(array).__name__}")
 
 
-def _holders(blocks: Blocks) -> Mapping[Bounds, list[int]]:
+def who_holds(blocks: Blocks) -> Mapping[Bounds, list[int]]:
+    """Each block, in order, with the devices that hold it."""
     holders: dict[Bounds, list[int]] = {}
     for device in range(len(blocks.indices)):
         holders.setdefault(blocks.bounds(device), []).append(device)
@@ -210,7 +172,7 @@ def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...], origin: Blocks 
     rows, columns = grid_shape(blocks.shape)
     if origin is not None:
         _draw_pieces(ax, blocks, origin)
-    holders = _holders(blocks)
+    holders = who_holds(blocks)
     for colour, (index, who) in enumerate(holders.items()):
         if any(not start <= k < stop for k, (start, stop) in zip(plane, index, strict=False)):
             continue
@@ -245,7 +207,7 @@ def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...], origin: Blocks 
 
 def _draw_pieces(ax: Axes, blocks: Blocks, origin: Blocks) -> None:
     """What each block has of each block of the origin, in that one's colour."""
-    for (colour, old), (new, who) in itertools.product(enumerate(_holders(origin)), _holders(blocks).items()):
+    for (colour, old), (new, who) in itertools.product(enumerate(who_holds(origin)), who_holds(blocks).items()):
         common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(old, new, strict=True)]
         (top, bottom), (left, right) = ((0, 1), (0, 1), *common)[-2:]
         if top < bottom and left < right:
@@ -345,7 +307,9 @@ def _unlike(blocks: Blocks) -> list[int]:
     if blocks.values is None or blocks.partial_over:
         return []
     groups = [
-        who for who in _holders(blocks).values() if any(not close(blocks.values[d], blocks.values[who[0]]) for d in who)
+        who
+        for who in who_holds(blocks).values()
+        if any(not close(blocks.values[d], blocks.values[who[0]]) for d in who)
     ]
     return sorted(itertools.chain.from_iterable(groups))
 

@@ -3,6 +3,7 @@
   const moving = root.querySelector("[class^=many-devices-film]"), strip = root.querySelector("svg");
   const scenes = moving ? [...moving.children].filter(node => node.tagName === "g") : [];
   const rows = [...strip.querySelectorAll("[data-t]")];
+  const word = strip.querySelector("text[data-t]").textContent.split(" ")[0];  // what a step is called
   const last = moving ? scenes.length - 1 : Math.max(...rows.map(row => row.dataset.t));
   let step = moving ? 0 : last, playing = moving && !matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -21,7 +22,7 @@
   const show = () => {
     if (playing) move(); else if (moving) stand();
     if (!moving) for (const row of rows) row.style.opacity = row.dataset.t <= step ? "" : ".07";
-    said.textContent = playing ? "" : `step ${step} of ${last}`;
+    said.textContent = playing ? "" : `${word} ${step} of ${last}`;
     back.disabled = !playing && step === 0;
     on.disabled = !playing && step === last && !moving;
     play.textContent = playing ? "❚❚" : "play";

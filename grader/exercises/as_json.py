@@ -15,6 +15,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnDevices, OnMesh, PerProcess
+from grader.arrays.files import OnFile
 from grader.arrays.laid import Array
 from grader.arrays.sketch import Sketch
 from grader.arrays.words import legible
@@ -177,6 +178,7 @@ RECORDS: Mapping[str, Record] = {
     "layout": data_class(Layout, shape=tuple_of(NUMBER), dtype=TEXT, spec=SPEC),
     "mesh": data_class(OnMesh, sizes=ANY, explicit=FLAG, order=tuple_of(NUMBER)),
     "laid": data_class(OnDevices, value=ANY, mesh=ANY, spec=SPEC, instead=BY_NUMBER, memory=TEXT),
+    "file": data_class(OnFile, value=ANY, entries=NUMBER),
     "each": data_class(PerProcess, values=tuple_of(ANY)),
     "sketch": data_class(Sketch, sizes=ANY, block=ANY, steps=ANY, checked=FLAG),
     "spec": Record(SPEC.write, SPEC.read, P),  # before tuples: it is one on an older JAX

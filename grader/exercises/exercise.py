@@ -58,6 +58,7 @@ class Exercise:
     compute it: a wrong answer is held against what small changes to it return.
     `options` says of a word that may be chosen in a table what it stands for: who chose it in a wrong row is told so,
     where no mistake does.
+    `parts` are what the entries of a tuple are called that processes return: "the number of all devices".
     `taught_in` names the lessons, such as 14_fsdp, to which who misses a check is sent.
     """
 
@@ -77,6 +78,7 @@ class Exercise:
     taught_in: tuple[str, ...] = ()
     formula: Callable[..., Any] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:

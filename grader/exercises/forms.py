@@ -98,7 +98,7 @@ class Functions(Form):
     def answer(self, work: Any, ask: Ask) -> Answer:
         _must_be_callable(work)
         result = _something(work(**_built(ask)), work)
-        return Value(plain(result), moved(functools.partial(work, **_built(ask)), ask.barred))
+        return Value(plain(result), moved(work, _built(ask), ask.barred))
 
 
 class Timetables(Functions):

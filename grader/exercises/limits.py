@@ -230,6 +230,20 @@ class ManualAlong(Limit):
 
 
 @dataclass(frozen=True)
+class TakenInside(Limit):
+    """Gradients are taken inside of shard_map: there is one shard_map, and no second one for the way back."""
+
+    def of_written(self, facts: Facts) -> str:
+        if (count := len(facts.written.manual)) <= 1:
+            return ""
+        return (
+            f"The result is right, but there are {count} shard_maps in the program, and one is enough where a gradient "
+            "is taken inside. (`jax.grad` of a function with a shard_map in it is a gradient from outside: JAX makes a "
+            "second one for the way back.) What has to return the gradient?"
+        )
+
+
+@dataclass(frozen=True)
 class ByCompiler(Limit):
     """No shard_map: the program is to be divided by the compiler."""
 
@@ -399,6 +413,7 @@ ORDER: tuple[type[Limit], ...] = (
     EitherWay,
     ByCompiler,
     ManualAlong,
+    TakenInside,
     Besides,
     Moves,
     Turns,

@@ -243,6 +243,8 @@ def _of_call(node: ast.Call) -> Iterator[_Change]:
         yield words, ast.Call(function, node.args, node.keywords)
     if name in DROPPED and node.args:
         yield DROPPED[name], node.args[0]
+    if len(node.args) == 2 and (name in ("minimum", "maximum") or _is_builtin(node, ("min", "max"))):
+        yield from (("a bound is left out", argument) for argument in node.args)
     if name == "range":
         last = len(node.args) > 1
         for step, words in ((ast.Add(), "it goes one step too far"), (ast.Sub(), "it stops one step early")):
@@ -251,6 +253,11 @@ def _of_call(node: ast.Call) -> Iterator[_Change]:
             yield words, ast.Call(node.func, arguments, node.keywords)
     elif len(node.args) == 2 and name not in ("min", "max", "minimum", "maximum", "zip"):
         yield "two things are exchanged that are given to a function", ast.Call(node.func, node.args[::-1], [])
+
+
+def _is_builtin(node: ast.Call, names: Collection[str]) -> bool:
+    """Whether it calls one of these functions of Python's own, which are called without a module."""
+    return isinstance(node.func, ast.Name) and node.func.id in names
 
 
 def _name_called(node: ast.Call) -> str:

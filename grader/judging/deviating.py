@@ -6,6 +6,7 @@ failing case and on those that bear witness, and came to what the answer came to
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from grader.judging.results import Expected, name_in_result, right
 from grader.programs.deviation import Deviation, Model
 from grader.programs.deviations import deviations
 from grader.programs.execution import Result
+from grader.programs.variants import MOST_STEPS
 
 SECONDS_DEVIATING = 0.6  # of computing, after which no more are tried: somebody waits
 ENOUGH_NUMBERS = 3  # different whole numbers: fewer come out by chance
@@ -37,11 +39,16 @@ def deviating(exercise: Exercise, runs: Sequence[Execution], expected: Callable[
     wrong = [k for k, well in enumerate(right(first, first.results, due)) if not well]
     if not _tell([run.results[wrong[0]] for run in runs]):
         return ""
-    for deviation in _deviations(exercise, first.case):
+    models = [_model(exercise, run.case, wrong[0]) for run in runs]
+    for deviation in _deviations(models[0]):
         if time.process_time() - begun > SECONDS_DEVIATING:
             break
-        if _came_of(deviation, first, wrong[:1]) and all(_elsewhere(exercise, deviation, o, wrong[:1]) for o in others):
-            of_all = all(_elsewhere(exercise, deviation, run, range(len(run.results))) for run in runs)
+        if not _came_of(deviation, models[0], first, wrong[:1]):
+            continue
+        alike = [_elsewhere(deviation, models[0], model, other, wrong[0]) for model, other in zip(models[1:], others)]
+        if None not in alike:
+            each = zip([deviation, *alike], models, runs, strict=True)
+            of_all = all(_came_of(*one, range(len(one[2].results))) for one in each)
             whose = "Your values are" if of_all else f"{name_in_result(first.case, list(due)[wrong[0]])} is"
             which = "those" if of_all else "that"
             return f"{whose} {which} of a right program in which {deviation.words}. {deviation.question}"
@@ -54,15 +61,26 @@ def _tell(results: Sequence[Result]) -> bool:
     return len(numbers) >= ENOUGH_NUMBERS or (len(numbers) > 1 and bool((numbers % 1).any()))
 
 
-def _elsewhere(exercise: Exercise, deviation: Deviation, run: Execution, arrays: Sequence[int]) -> bool:
-    """Whether the same deviation comes to these arrays of another run."""
-    key = (deviation.words, deviation.at)
-    same = next((one for one in _deviations(exercise, run.case) if (one.words, one.at) == key), None)
-    return same is not None and _came_of(same, run, arrays)
+def _elsewhere(deviation: Deviation, here: Model, there: Model | None, run: Execution, array: int) -> Deviation | None:
+    """The same deviation on another case, where it comes to the same array of that run.
+
+    A reference of as many steps has it at the same place; in another, as one of more layers, the words have to do.
+    """
+    return next(
+        (
+            one
+            for one in _deviations(there)
+            if one.words == deviation.words
+            and (one.at == deviation.at or len(here.steps) != len(there.steps))
+            and _came_of(one, there, run, [array])
+        ),
+        None,
+    )
 
 
-def _came_of(deviation: Deviation, run: Execution, arrays: Sequence[int]) -> bool:
+def _came_of(deviation: Deviation, model: Model, run: Execution, arrays: Sequence[int]) -> bool:
     """Whether these arrays of a run are on every device what comes of a deviation."""
+    first = model.only or 0
     sizes = run.case.mesh
     for place in range(sizes[deviation.along] if deviation.along else 1):
         try:
@@ -71,7 +89,10 @@ def _came_of(deviation: Deviation, run: Execution, arrays: Sequence[int]) -> boo
         except Exception:  # what it does may not fit these shapes
             return False
         devices = _devices_at(place, deviation.along, run.case)
-        if any(k >= len(made) or not _hold(run.results[k], made[k], devices, run.case) for k in arrays):
+        if any(
+            not 0 <= k - first < len(made) or not _hold(run.results[k], made[k - first], devices, run.case)
+            for k in arrays
+        ):
             return False
     return True
 
@@ -91,18 +112,21 @@ def _hold(result: Result, whole: Any, devices: Sequence[int], case: Case) -> boo
 
 
 @functools.lru_cache(maxsize=32)
-def _model(exercise: Exercise, case: Case) -> Model | None:
-    """The reference on a case; none where it is not to be traced."""
+def _model(exercise: Exercise, case: Case, array: int) -> Model | None:
+    """The reference on a case: for all of its results where it is short, else for one array of them; none where it is
+    not to be traced."""
     arrays = {name: a for name, a in case.arguments.items() if holds_arrays(a)}
     numbers = {name: a for name, a in case.arguments.items() if type(a) in (int, float)}
-    try:
-        return Model(of_arrays(exercise, case), arrays, numbers, case.mesh)
-    except Exception:  # it may do what is not to be traced
-        return None
+    found = None
+    for only in (None, array):
+        with contextlib.suppress(Exception):  # it may do what is not to be traced, or be too long
+            found = Model(of_arrays(exercise, case), arrays, numbers, case.mesh, only)
+            if len(found.steps) <= MOST_STEPS:
+                break
+    return found
 
 
-def _deviations(exercise: Exercise, case: Case) -> Iterator[Deviation]:
-    model = _model(exercise, case)
+def _deviations(model: Model | None) -> Iterator[Deviation]:
     try:
         yield from deviations(model) if model else ()
     except Exception:  # what it is made of may be nothing that NumPy knows, such as a key

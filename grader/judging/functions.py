@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from grader.arrays.described import BETWEEN_DEVICES, FROM_HOST, difference, lies_on_devices
+from grader.arrays.described import BESIDE, BETWEEN_DEVICES, FROM_HOST, difference, lies_on_devices
 from grader.arrays.numbers import close, same_value
 from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise
-from grader.judging.differing import first_difference, short, shown_whole
+from grader.judging.differing import Difference, first_difference, short, shown_whole
 from grader.judging.ladder import Alike, Done, Ladder, Rung, same_problem
 from grader.judging.miss import Miss
 from grader.judging.nearest import nearest_function
@@ -20,6 +20,11 @@ from grader.judging.values import NO_VALUE, expected_value, same_answer, worded
 
 COSTS_NOTHING = "This costs no points, for only your own notebook sees it; on real chips it costs"
 BARRED = {
+    BESIDE: (
+        "The values are right, but `{}` of the result does not lie where the array lay that it follows: somewhere on "
+        "the way old and new stood side by side. Which call did not give away what it was given? (That this array is "
+        f"gone in the end does not tell how.) {COSTS_NOTHING} memory."
+    ),
     FROM_HOST: (
         "The result is laid out as it should be, but it came by way of the host: `{}` was put on devices from there. "
         "Either NumPy stood in between, or `device_put` had to cut the array into other blocks for other devices, "
@@ -34,7 +39,7 @@ IN_WORDS = 100  # characters of what a function was given that stand among the w
 
 
 class FunctionLadder(Ladder):
-    """The value that is returned; then, where a way is barred, that none of its arrays travelled there.
+    """The value that is returned; then, where a way is barred, that none of its arrays came by it.
 
     The way is told, and earns nothing: only the process in which the function ran can see it, and there the function
     may change what is seen.
@@ -93,6 +98,8 @@ class FunctionLadder(Ladder):
         answer = self.answers[k]
         if isinstance(answer, Problem):
             return meaning(answer)
+        if check != "values":
+            return ""  # every value is right
         tried = [self._tried(j, a) for j, a in enumerate(self.answers) if isinstance(a, Value)]
         return evidence(tried, lambda: nearest_function(self.exercise, self.cases, self.answers, k))
 
@@ -138,7 +145,10 @@ def _differing(exercise: Exercise, case: Case, value: Any, expected: Any) -> str
         return _called(case, difference(value, expected, close), ":")
     if shown_whole(value, expected):
         return _called(case, f"it should return {short(expected)}; it returns {short(value)}.", ",")
-    differs = first_difference(*_wrong_entries(exercise, case, value, expected))
+    if exercise.same and isinstance(value, (list, tuple)) and isinstance(expected, (list, tuple)):
+        differs = _first_in_list(exercise, case, value, expected)
+    else:
+        differs = first_difference(*_wrong_entries(exercise, case, value, expected))
     return _called(case, differs.words if differs else f"it returns {short(value)}, which is not right.", ":")
 
 
@@ -154,6 +164,22 @@ def _wrong_entries(exercise: Exercise, case: Case, value: Any, expected: Any) ->
         return value, expected
     wrong = [key for key in expected if not same_answer(exercise, case, {key: value[key]}, {key: expected[key]})]
     return {key: value[key] for key in wrong}, {key: expected[key] for key in wrong}
+
+
+def _first_in_list(exercise: Exercise, case: Case, value: Sequence[Any], expected: Sequence[Any]) -> Difference | None:
+    """The first entry with which a list no longer begins as the one that is due, compared as the exercise compares.
+    Where that cannot compare beginnings, the first entry that is unequal."""
+
+    def alike(one: Sequence[Any], count: int) -> bool:
+        return same_answer(exercise, case, one[:count], expected[:count])
+
+    both = range(1, min(len(value), len(expected)) + 1)
+    if not all(alike(expected, count) for count in both):
+        return first_difference(value, expected)
+    count = next((count for count in both if not alike(value, count)), None)
+    if count is None:
+        return Difference("", expected, value, f"there are {len(value)} entries, and {len(expected)} are due.")
+    return first_difference(value[count - 1], expected[count - 1], f"[{count - 1}]")
 
 
 def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:

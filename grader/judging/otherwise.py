@@ -22,14 +22,20 @@ from grader.judging.behaviour import Execution, block_values
 from grader.judging.references import of_arrays
 from grader.judging.shares import shares
 from grader.programs.execution import Result
-from grader.programs.variants import Variants, alone
+from grader.programs.variants import Key, Variants, alone
 
 SECONDS_TRIED = 0.5  # of computing, after which no further variant is tried: somebody waits in a notebook
 
 
-def otherwise(exercise: Exercise, runs: Sequence[Execution]) -> str:
-    """What else the results of a program are, in all of these runs; "" where nothing is found."""
-    return _on_its_own(exercise, runs) or _changed(exercise, runs) or _by_shares(exercise, runs[0])
+def otherwise(exercise: Exercise, runs: Sequence[Execution], wrong: int, name: str) -> str:
+    """What else the results of a program are, in all of these runs; "" where nothing is found.
+
+    `wrong` is the number of the first array that is wrong, `name` what it is called: of several, it is looked at alone
+    where nothing is found for all.
+    """
+    tried = [(None, "This")] + ([(wrong, name)] if len(runs[0].results) > 1 else [])
+    changed = (_changed(exercise, runs, only, what) for only, what in tried)
+    return _on_its_own(exercise, runs) or next(filter(None, changed), "") or _by_shares(exercise, runs[0])
 
 
 def _by_shares(exercise: Exercise, run: Execution) -> str:
@@ -82,21 +88,25 @@ def _results_alone(exercise: Exercise, case: Case, along: tuple[str, ...]) -> Se
         return []
 
 
-def _changed(exercise: Exercise, runs: Sequence[Execution]) -> str:
+def _changed(exercise: Exercise, runs: Sequence[Execution], only: int | None, what: str) -> str:
     first, *others = runs
-    begun, variants = time.process_time(), _variants(exercise, first.case)
-    for words in variants.changes:
+    begun, variants = time.process_time(), _variants(exercise, first.case, only)
+    for key in variants.changes:
         if time.process_time() - begun > SECONDS_TRIED:
             break
-        if _came_out(first, variants, words) and all(_came_out(o, _variants(exercise, o.case), words) for o in others):
-            return f"This is what comes out when {words}. Is it so in your program?"
+        if _came_out(first, variants, key) and all(
+            any(_came_out(other, elsewhere, like) for like in elsewhere.like(key, variants.count))
+            for other in others
+            for elsewhere in [_variants(exercise, other.case, only)]
+        ):
+            return f"{what} is what comes out when {key[0]}. Is it so in your program?"
     return ""
 
 
-def _came_out(run: Execution, variants: Variants, words: str) -> bool:
+def _came_out(run: Execution, variants: Variants, key: Key) -> bool:
     """Whether a variant has the results of a run, or those before its gradients."""
-    arrays = variants.result(words) if words in variants.changes else []
-    results = run.results[: len(arrays)]
+    arrays, first = variants.result(key), variants.only or 0
+    results = run.results[first : first + len(arrays)]
     return len(arrays) > 0 and all(
         array.shape == result.blocks.shape
         and all(
@@ -108,6 +118,6 @@ def _came_out(run: Execution, variants: Variants, words: str) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def _variants(exercise: Exercise, case: Case) -> Variants:
+def _variants(exercise: Exercise, case: Case, only: int | None) -> Variants:
     arguments = {name: values_of(a) for name, a in case.arguments.items() if holds_arrays(a)}
-    return Variants(of_arrays(exercise, case), arguments, case.mesh)
+    return Variants(of_arrays(exercise, case), arguments, case.mesh, only)

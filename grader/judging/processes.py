@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grader.arrays.described import built, difference, lies_on_devices
-from grader.arrays.numbers import close
+import numpy as np
+
+from grader.arrays.described import HELD, built, difference, given_to, lies_on_devices
+from grader.arrays.files import OnFile
+from grader.arrays.numbers import close, same_value
 from grader.exercises.answers import Problem, Script
 from grader.exercises.case import Case
 from grader.exercises.errors import in_plain_words
@@ -17,6 +21,7 @@ from grader.judging import together
 from grader.judging.differing import first_difference, short, shown_whole
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
+from grader.judging.relations import Tried, evidence
 from grader.judging.values import same_answer, worded
 from grader.processes.launch import Launch
 
@@ -60,8 +65,25 @@ class ProcessLadder(Ladder):
         pairs = zip(returned, expected, strict=True)
         for number, (value, due) in enumerate(pairs):
             if not same_answer(self.exercise, case, value, due):
-                return Miss(worded(functools.partial(_difference, number, value, due)))
+                return Miss(worded(functools.partial(_difference, number, value, due, self.exercise.parts)))
         return None
+
+    def signature(self, check: str, k: int) -> str:
+        """What all processes with a wrong result have in common."""
+        case, launch = self.cases[k], self.done[k]
+        if check != "values" or not isinstance(launch, Launch):
+            return ""
+        pairs = zip(together.returned(launch), _expected(self.exercise, case), strict=True)
+        tried = [self._tried(k, number, *pair) for number, pair in enumerate(pairs)]
+        wrong = next(number for number, one in enumerate(tried) if not one.right)
+        given = given_to(wrong, case.arguments)
+        return " ".join(filter(None, (_from_where(tried[wrong], given), evidence(tried, among="processes"))))
+
+    def _tried(self, k: int, number: int, value: Any, due: Any) -> Tried:
+        case = self.cases[k]
+        known = {"process_id": number, "num_processes": case.mesh["processes"]}
+        given = {**known, **built(given_to(number, case.arguments))}
+        return Tried(value, due, given, same_answer(self.exercise, case, value, due))
 
 
 def _alike(case: Case, one: Done, other: Done) -> bool:
@@ -74,7 +96,48 @@ def _expected(exercise: Exercise, case: Case) -> list[Any]:
     return [plain(exercise.reference(number, count, **built(dict(case.arguments)))) for number in range(count)]
 
 
-def _difference(number: int, value: Any, expected: Any) -> str:
+def _from_where(tried: Tried, given: Mapping[str, Any]) -> str:
+    """Which rows of an argument a process holds, and which are due; "" where these are none, or the same."""
+    for (device, (block, due)), (name, whole) in itertools.product(_held(tried).items(), given.items()):
+        rows = whole.value if isinstance(whole, OnFile) else whole
+        if not isinstance(rows, np.ndarray):
+            continue
+        found, wanted = (_first_row(some, rows) for some in (block, due))
+        if found is not None and wanted is not None and found != wanted:
+            return f"The first row on {device} is row {found} of this process's `{name}`, and row {wanted} is due."
+    return ""
+
+
+def _held(tried: Tried) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """What each device holds of the arrays of a process, and what it should."""
+    both: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    for key in tried.due if isinstance(tried.due, Mapping) and isinstance(tried.found, Mapping) else ():
+        sides = [part.get(HELD) for part in (tried.found.get(key), tried.due[key]) if isinstance(part, Mapping)]
+        if len(sides) == 2 and all(isinstance(side, Mapping) for side in sides):
+            blocks = (
+                (device, *(list(side[device].values()) for side in sides)) for device in sides[1] if device in sides[0]
+            )
+            both |= {device: (one[0], other[0]) for device, one, other in blocks}
+    return both
+
+
+def _first_row(block: np.ndarray, rows: np.ndarray) -> int | None:
+    """From which of these rows on they are those of a block."""
+    if block.ndim != rows.ndim or block.shape[1:] != rows.shape[1:] or not block.size:
+        return None
+    starts = range(len(rows) - len(block) + 1)
+    return next((k for k in starts if np.array_equal(rows[k : k + len(block)], block)), None)
+
+
+def _difference(number: int, value: Any, expected: Any, parts: Sequence[str]) -> str:
+    """How what a process returns differs from what is due; `parts` are what the entries of a tuple are called."""
+    if parts and isinstance(value, (list, tuple)) and len(value) == len(parts):
+        wrong = [
+            f"{part} should be {short(entry)}; it is {short(own)}."
+            for part, own, entry in zip(parts, value, expected, strict=True)
+            if not same_value(own, entry)
+        ]
+        return f"In process {number} {' '.join([wrong[0], *(words.capitalize() for words in wrong[1:])])}"
     if lies_on_devices(expected):
         return f"Process {number}: {difference(value, expected, close)}"
     if shown_whole(value, expected) or not (differs := first_difference(value, expected)):

@@ -37,9 +37,6 @@ from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
 from grader.programs.structure import Collective, Structure, times
 
-MOST_NAMED = 4  # arrays of which a signature speaks
-
-
 class ProgramLadder(Ladder):
     """The values are worth a half, what they cost the rest."""
 
@@ -68,10 +65,11 @@ class ProgramLadder(Ladder):
         return run
 
     def likenesses(self, check: str) -> Sequence[Alike]:
-        """Where the values are wrong they decide; but a mistake that sends the same as well goes first."""
+        """Where the result is wrong it decides; but a mistake that sends the same as well goes first."""
         if check == "work":
             return [self._held_alike]
-        return [self._behave_alike, self._come_to_the_same] if check == "values" else [self._behave_alike]
+        wrong = check in ("shape", "values")
+        return [self._behave_alike, self._come_to_the_same] if wrong else [self._behave_alike]
 
     def _behave_alike(self, case: Case, one: Done, other: Done) -> bool:
         if not isinstance(one, Execution) or not isinstance(other, Execution):
@@ -129,7 +127,7 @@ class ProgramLadder(Ladder):
         if check == "values":
             elsewhere = next(iter(self.witnesses(k)), k)
             runs = [self._run(j) for j in {k: 0, elsewhere: 0}]
-            if self._is_result_wrong(k) and (words := otherwise(self.exercise, runs)):
+            if self._is_result_wrong(k) and (words := otherwise(self.exercise, runs, *self._first_wrong(k))):
                 return words
             return self._signature_of_arrays(k, elsewhere if self.cases[elsewhere].mesh != self.cases[k].mesh else None)
         if check == "runs" and (words := _meaning(self.done[k])):
@@ -142,6 +140,11 @@ class ProgramLadder(Ladder):
         due = _expected(self.exercise, self.cases[k])
         wrong = [place for place, well in zip(due, self.right_parts(k, self.done[k]), strict=False) if not well]
         return self.cases[k].cotangents is None or any(place.startswith("[0]") for place in wrong)
+
+    def _first_wrong(self, k: int) -> tuple[int, str]:
+        """The first array of the result that is wrong in a case: its number, and its name."""
+        number = next(n for n, well in enumerate(self.right_parts(k, self.done[k])) if not well)
+        return number, results.name_in_result(self.cases[k], list(_expected(self.exercise, self.cases[k]))[number])
 
     def _signature_of_arrays(self, k: int, elsewhere: int | None) -> str:
         """What the first wrong array gives away, and of which others that is so; `elsewhere` is a case on another mesh.
@@ -158,8 +161,8 @@ class ProgramLadder(Ladder):
         if not words or len(alike) == len(given_away):
             return words
         places = list(_expected(self.exercise, self.cases[k]))
-        names = ", ".join(results.name_in_result(self.cases[k], places[array]) for array in alike[:MOST_NAMED])
-        more = f" and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
+        names = ", ".join(results.name_in_result(self.cases[k], places[array]) for array in alike[:results.MOST_NAMED])
+        more = f" and {len(alike) - results.MOST_NAMED} more" if len(alike) > results.MOST_NAMED else ""
         return f"Of {names}{more}: {words} What else is wrong does not look like that."
 
     def repairs(self, check: str, k: int) -> tuple[Repair | None, Mistake | None]:
@@ -180,8 +183,8 @@ class ProgramLadder(Ladder):
         runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
         if words := deviating(self.exercise, runs, functools.partial(_expected, self.exercise)):
             return words
-        wrong = (self._seen(k, array) for array in range(len(self._run(k).results)))
-        return arrangement(next(seen for seen in wrong if seen.wrong))
+        number, _ = self._first_wrong(k)
+        return arrangement(self._seen(k, number)) or results.which_are_right(self._run(k), _expected(self.exercise, self.cases[k]))
 
     def _is_right(self, run: Execution, found: Sequence[Result]) -> bool:
         return all(results.right(run, found, _expected(self.exercise, run.case)))

@@ -29,6 +29,7 @@ VAGUE = (
     "entries than are due.",
     "shape is another than is due.",
 )
+ASKED = "Is it a factor where it should be a divisor, or the other way round?"
 COMPARABLE = (int, float, list, tuple, np.ndarray)
 
 
@@ -42,15 +43,15 @@ class Tried:
     right: bool = False
 
 
-def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str) -> str:
+def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: str = "cases") -> str:
     """What all wrong cases have in common, and the right ones have not. "" where nothing is seen.
 
-    `otherwise` finds words where what they have in common says little.
+    `otherwise` finds words where what they have in common says little; `among` says what is tried, if not cases.
     """
     wrong, right = [one for one in tried if not one.right], [one for one in tried if one.right]
     common = _in_common(wrong)
     said = (otherwise() if _says_little(common) else "") or common
-    return " ".join(filter(None, (said, _divide(right, wrong))))
+    return " ".join(filter(None, (said, _divide(right, wrong, among))))
 
 
 def _says_little(words: str) -> bool:
@@ -59,10 +60,18 @@ def _says_little(words: str) -> bool:
 
 def _in_common(wrong: Sequence[Tried]) -> str:
     """What is so in all wrong cases; of something that is no number, else what is so in the first of them."""
-    relations = [list(relations_of(one.found, one.due, one.given)) for one in wrong]
+    sizes = _that_differ([dict(sizes_in(one.given)) for one in wrong])
+    relations = [
+        list(relations_of(one.found, one.due, one.given, told)) for one, told in zip(wrong, sizes, strict=True)
+    ]
     if (words := _shared(relations)) or not relations or _is_number(wrong[0].found):
         return words
     return f"In this case: {relations[0][0][:1].lower()}{relations[0][0][1:]}" if relations[0] else ""
+
+
+def _that_differ(sizes: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
+    """Of each case the numbers that are others elsewhere: a factor may be one that never changes by chance."""
+    return [{name: n for name, n in some.items() if len({other.get(name) for other in sizes}) > 1} for some in sizes]
 
 
 def _shared(relations: Sequence[list[str]]) -> str:
@@ -71,23 +80,28 @@ def _shared(relations: Sequence[list[str]]) -> str:
     return next((words for words in first if all(words in others for others in relations)), "")
 
 
-def _divide(right: Sequence[Tried], wrong: Sequence[Tried]) -> str:
+def _divide(right: Sequence[Tried], wrong: Sequence[Tried], among: str) -> str:
     """An argument, or an answer, by which right cases and wrong ones differ."""
     if not right:
         return ""
-    how_many = f"Right in {len(right)} of {len(right) + len(wrong)} cases"
-    for name in right[0].given:
-        good, bad = (_values(one.given.get(name) for one in some) for some in (right, wrong))
-        if not good or not bad or good & bad:
-            continue
-        if len(bad) == 1 and _tells(bad, wrong):
-            return f"{how_many}: in none of those with `{name}` = {next(iter(bad))}."
-        if len(good) == 1 and _tells(good, right):
-            return f"{how_many}: only in those with `{name}` = {next(iter(good))}."
+    how_many = f"Right in {len(right)} of {len(right) + len(wrong)} {among}"
+    for some, others, words in ((wrong, right, "in none of those"), (right, wrong, "only in those")):
+        if by := _only_in(some, others):
+            return f"{how_many}: {words} with {' and '.join(by)}."
     good, bad = (_values(one.due for one in some) for some in (right, wrong))
-    if good and bad and not good & bad and len(bad) == 1:
+    if good and bad and not good & bad and len(bad) == 1 and _tells(bad, wrong):
         return f"{how_many}: in none of those where {next(iter(bad))} is due."
     return f"{how_many}."
+
+
+def _only_in(some: Sequence[Tried], others: Sequence[Tried]) -> list[str]:
+    """Every argument that has one value in some cases, and never this one in the others."""
+    found = []
+    for name in some[0].given if some else ():
+        here, there = (_values(one.given.get(name) for one in cases) for cases in (some, others))
+        if len(here) == 1 and there and not here & there and _tells(here, some):
+            found.append(f"`{name}` = {next(iter(here))}")
+    return found
 
 
 def _tells(value: set[str], cases: Sequence[Tried]) -> bool:
@@ -101,47 +115,63 @@ def _values(values: Iterator[Any]) -> set[str]:
     return {repr(v) for v in listed} if all(isinstance(v, (bool, int, float, str)) for v in listed) else set()
 
 
-def relations_of(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str]:
-    """Sentences on a wrong value, the most telling first."""
+def relations_of(
+    found: Any, due: Any, given: Mapping[str, Any], sizes: Mapping[str, float] | None = None
+) -> Iterator[str]:
+    """Sentences on a wrong value, the most telling first. `sizes` are the numbers, by what they are called, of which
+    one may be a factor; by default all that are among what was given."""
     if found is None or same_value(found, due):  # an exercise may ask for more than equal numbers
         return
-    yield from _of_one(found, due, given)
+    known = _Known(given, dict(sizes_in(given)) if sizes is None else sizes)
+    yield from _of_one(found, due, known)
     if isinstance(found, Mapping) and isinstance(due, Mapping) and found.keys() == due.keys():
-        yield from _of_entries([(f"`{key}`", found[key], due[key]) for key in due], given)
+        yield from _of_entries([(f"`{key}`", found[key], due[key]) for key in due], known)
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
         pairs = enumerate(zip(found, due, strict=True))
-        yield from _of_entries([(f"number {k}", one, other) for k, (one, other) in pairs], given)
+        yield from _of_entries([(f"number {k}", one, other) for k, (one, other) in pairs], known)
 
 
-def _of_one(found: Any, due: Any, given: Mapping[str, Any]) -> Iterator[str]:
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What a function was given, and the numbers among that of which one may be a factor."""
+
+    given: Mapping[str, Any]
+    sizes: Mapping[str, float]
+
+
+def _of_one(found: Any, due: Any, known: _Known) -> Iterator[str]:
     """Sentences on a value as a whole."""
     if isinstance(found, np.ndarray) and isinstance(due, (list, tuple)) and due and all(map(_is_number, due)):
         due = np.asarray(due)
-    for name in (name for name, a in given.items() if isinstance(a, COMPARABLE) and same_value(found, a)):
+    for name in (name for name, a in known.given.items() if isinstance(a, COMPARABLE) and same_value(found, a)):
         yield f"It is `{name}`, as it was given."
     if _is_number(found) and _is_number(due):
-        yield from _of_numbers(float(found), float(due), given)
+        yield from _of_numbers(float(found), float(due), known.sizes)
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)):
         yield from _of_sequences(list(found), list(due))
     elif isinstance(due, (list, tuple)) and not isinstance(found, np.ndarray):
         yield from _alone(found, list(due))
     elif isinstance(due, np.ndarray) and isinstance(found, COMPARABLE):
-        yield from _of_arrays(np.asarray(found), due, given)
+        yield from _of_arrays(np.asarray(found), due, known.sizes)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
-def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[str]:
+def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterator[str]:
     if not (math.isfinite(found) and math.isfinite(due)):
         return
-    sizes = list(_sizes(given))
     if due and found:
         if _is(found, -due):
             yield "It has the wrong sign."
-        yield from (f"It is {words} times too large." for words, n in sizes if n not in (0, 1) and _is(found, due * n))
-        yield from (f"It is what is due, divided by {words}." for words, n in sizes if n > 1 and _is(found * n, due))
+        yield from (
+            f"It is {words} times too large." for words, n in sizes.items() if n not in (0, 1) and _is(found, due * n)
+        )
+        yield from (
+            f"It is what is due, divided by {words}." for words, n in sizes.items() if n > 1 and _is(found * n, due)
+        )
+        yield from (f"{words} {ASKED}" for words in _by_squares(found, due, sizes))
         if _is(found * due, 1):
             yield "It is 1 divided by what is due."
         ratio = found / due
@@ -153,7 +183,7 @@ def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[
             yield f"It is 1/{number(1 / ratio)} of what is due."
     if found - due == round(found - due) and 0 < abs(found - due) <= LAST_COUNT:
         yield f"It is {number(abs(found - due))} too {'large' if found > due else 'small'}."
-    for words, n in sizes:
+    for words, n in sizes.items():
         if n and (times := round((found - due) / n, 2)) and _is(found - due, times * n):
             much = "" if abs(times) == 1 else f"{number(abs(times))} × "
             yield f"It is {much}{words} too {'much' if times > 0 else 'little'}."
@@ -163,7 +193,15 @@ def _of_numbers(found: float, due: float, given: Mapping[str, Any]) -> Iterator[
         yield f"It is too {'large' if found > due else 'small'}."
 
 
-def _sizes(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def _by_squares(found: float, due: float, sizes: Mapping[str, float]) -> Iterator[str]:
+    for words, n in sizes.items():
+        if n > 1 and _is(found, due * n**2):
+            yield f"It is the square of {words} times too large."
+        elif n > 1 and _is(found * n**2, due):
+            yield f"It is what is due, divided by the square of {words}."
+
+
+def sizes_in(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Numbers that a function was given, in words: themselves, how many entries a list has, the sizes of a mesh."""
     for name, value in given.items():
         sizes = getattr(value, "sizes", value)
@@ -231,11 +269,11 @@ def _flat(values: Any) -> list[Any]:
     return np.ravel(values).tolist() if isinstance(values, np.ndarray) else [values]
 
 
-def _of_entries(entries: Sequence[tuple[str, Any, Any]], given: Mapping[str, Any]) -> Iterator[str]:
+def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Iterator[str]:
     """Which entries are wrong, and what is so of all of those."""
     wrong = [(name, found, due) for name, found, due in entries if not same_value(found, due)]
     parts = [pair for _, found, due in wrong for pair in _parts(found, due)]
-    common = _shared([list(_of_one(found, due, given)) for found, due in parts])
+    common = _shared([list(_of_one(found, due, known)) for found, due in parts])
     if len(wrong) < len(entries) and len(wrong) <= TOLD_APART:
         places = ", ".join(name for name, _, _ in wrong)
         yield from ([f"Of the entries only {places} {_is_or_are(wrong)} wrong. {common}"] if common else [])
@@ -261,7 +299,7 @@ def _parts(found: Any, due: Any) -> Iterator[tuple[Any, Any]]:
             yield from _parts(one, other)
 
 
-def _of_arrays(found: np.ndarray, due: np.ndarray, given: Mapping[str, Any]) -> Iterator[str]:
+def _of_arrays(found: np.ndarray, due: np.ndarray, sizes: Mapping[str, float]) -> Iterator[str]:
     if found.dtype.kind not in "biuf":
         return
     if found.shape != due.shape:
@@ -290,7 +328,7 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, given: Mapping[str, Any]) -> 
     if not found.any():
         yield "It is all zeros."
     numbers = [(f, d) for f, d in zip(found.ravel().tolist(), due.ravel().tolist(), strict=True) if d or f]
-    if common := _shared([list(_of_numbers(float(f), float(d), given)) for f, d in numbers]):
+    if common := _shared([list(_of_numbers(float(f), float(d), sizes)) for f, d in numbers]):
         yield f"The same is so of every number in it: {common[0].lower()}{common[1:]}"
     if any(same_value(f, d) for f, d in zip(found.ravel(), due.ravel(), strict=True)):
         yield "Some numbers are right, others are not."

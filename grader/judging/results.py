@@ -18,6 +18,8 @@ from grader.judging.behaviour import Execution, block_values, specs_due
 from grader.judging.miss import Miss
 from grader.programs.execution import Result
 
+MOST_NAMED = 4  # arrays that are named at once
+
 Expected = Mapping[str, np.ndarray]  # every array that is due, by where it stands in the result
 
 
@@ -97,6 +99,16 @@ def right(run: Execution, results: Sequence[Result], expected: Expected) -> list
         )
         for whole, result in zip(expected.values(), results, strict=True)
     ]
+
+
+def which_are_right(run: Execution, expected: Expected) -> str:
+    """The arrays that are right in a result of several; "" where none of them is."""
+    names = [name_in_result(run.case, place) for place in expected]
+    well = [name for name, is_right in zip(names, right(run, run.results, expected), strict=True) if is_right]
+    if not well:
+        return ""
+    more = f" and {len(well) - MOST_NAMED} more" if len(well) > MOST_NAMED else ""
+    return f"Right on every device: {', '.join(well[:MOST_NAMED])}{more}. What goes into the rest, and not into that?"
 
 
 def _ratios(run: Execution, expected: Expected) -> tuple[Ratio, ...]:

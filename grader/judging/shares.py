@@ -39,20 +39,26 @@ def _contributions(
     run: Execution, reference: Callable[..., Any], arguments: Mapping[str, Any], name: str
 ) -> tuple[list[list[int]], list[np.ndarray]]:
     """The devices that hold the same part of an argument, and what comes out of that part alone: for every part."""
-    argument = arguments[name]
+    argument, parts = arguments[name], []
+
+    def result_of(value: np.ndarray) -> list[Any]:
+        values = {other: jax.tree.map(lambda a: a.value, arguments[other]) for other in arguments} | {name: value}
+        return jax.tree.leaves(reference(*values.values()))
+
     indices = blocks(argument.value.shape, argument.spec, dict(run.case.mesh)).indices
     owners: dict[str, list[int]] = {}
     for device, index in enumerate(indices):
         owners.setdefault(str(index), []).append(device)
-    parts = []
     for devices in owners.values():
         alone = np.zeros_like(argument.value)
         alone[indices[devices[0]]] = argument.value[indices[devices[0]]]
-        values = {other: jax.tree.map(lambda a: a.value, arguments[other]) for other in arguments} | {name: alone}
-        leaves = jax.tree.leaves(reference(*values.values()))
+        leaves = result_of(alone)
         if len(leaves) != 1:
             return [], []
         parts.append(np.asarray(leaves[0], np.float64))
+    (due,) = result_of(argument.value)
+    if not close(np.asarray(np.sum(parts, axis=0), np.float32), np.asarray(due), run.case.roundings):
+        return [], []  # what is due is more than the sum of what comes of the parts
     return list(owners.values()), parts
 
 

@@ -31,7 +31,7 @@ from typing import Any, TextIO, cast
 
 import jax
 
-from grader.arrays.described import given_to
+from grader.arrays.described import built, given_to
 from grader.arrays.devices import prepare
 from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.plain import plain
@@ -179,7 +179,7 @@ def _be(job: Job, number: int, port: int, told: int, wire: int, stack: Any, conf
         prepare(job.devices)
         sys.argv = [job.name, str(number), str(job.processes)]
         with os.fdopen(told) as lines:
-            arguments = question_from_json(json.loads(lines.read())) | _folder(job)
+            arguments = built(question_from_json(json.loads(lines.read()))) | _folder(job)
         confined()
         if (status := _do(job, number, arguments, wire)) == 0:
             atexit._run_exitfuncs()  # JAX says goodbye to the others, and waits for them

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
+from grader.jax_versions import as_needed
 from grader.programs.stepwise import (
     ACTIVATIONS,
     AS_IT_IS,
@@ -49,7 +50,7 @@ class Model:
     params['b1'], and `specs` how they are laid out on a mesh of these sizes.
 
     Plain numbers that are floats are arrays here; `counts` are the whole ones, by name. The reference takes both as
-    keywords. Raises whatever tracing it does, and ValueError for one that is too long.
+    keywords. Of its results the one of the number `only` is left, where that is said. Raises whatever tracing it does, and ValueError for one that is too long.
     """
 
     def __init__(
@@ -58,8 +59,9 @@ class Model:
         arguments: Mapping[str, Any],
         numbers: Mapping[str, float],
         sizes: Mapping[str, int],
+        only: int | None = None,
     ):
-        self.reference, self.sizes = reference, sizes
+        self.reference, self.sizes, self.only = reference, sizes, only
         self.counts = {name: number for name, number in numbers.items() if isinstance(number, int)}
         rates = {name: np.float32(number) for name, number in numbers.items() if isinstance(number, float)}
         placed = [(name, path, a) for name, tree in arguments.items() for path, a in jax.tree.leaves_with_path(tree)]
@@ -74,7 +76,7 @@ class Model:
     def _traced(self, given: Sequence[Any], counts: Mapping[str, int]) -> Any:
         trees, rates = jax.tree.unflatten(self.tree, given)
         traceable = in_jax(lambda trees, rates: self.reference(*trees, **rates, **counts))
-        return jax.make_jaxpr(traceable)(trees, rates)
+        return as_needed(jax.make_jaxpr(traceable)(trees, rates), self.only)
 
     @cached_property
     def right(self) -> Stepwise:

@@ -44,6 +44,7 @@ _ARITHMETIC: dict[str, Callable[..., np.ndarray]] = {
     "negate": np.negative,
     "select": np.where,
     "convert": np.copy,
+    "copy": np.copy,
     "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high),
 }
 _COMPARED = {
@@ -97,7 +98,7 @@ class Known:
             function = self.functions[callee]
             returned = last(function.regions[0].blocks[0]).operands[ir.OpResult(value).result_number]
             return self.inside(function, op.operands)(returned)
-        name = op.name.removeprefix("stablehlo.")
+        name = op.name.removeprefix("mhlo.").removeprefix("stablehlo.")  # a copy is mhlo's
         if name == "partition_id":
             return np.arange(self.devices, dtype=element)
         if name == "constant":
@@ -149,7 +150,7 @@ class Known:
         addition = _made_by(last(body).operands[counter.arg_number], "stablehlo.add")
         if addition is None:
             return None
-        steps = [v for v in addition.operands if v != body.arguments[counter.arg_number]]
+        steps = [v for v in addition.operands if _as_it_was(v) != body.arguments[counter.arg_number]]
         if len(steps) != 1:
             return None
         first, limit, step = self(op.operands[counter.arg_number]), self(compared.operands[1]), self(steps[0])
@@ -162,8 +163,8 @@ class Known:
 
 
 def _as_it_was(value: ir.Value) -> ir.Value:
-    """The value itself, without conversions to the type that it has already."""
-    made = _made_by(value, "stablehlo.convert")
+    """The value itself, without conversions to the type that it has already, and without the compiler's copies."""
+    made = _made_by(value, "stablehlo.convert") or _made_by(value, "mhlo.copy")
     return made.operands[0] if made is not None and made.operands[0].type == value.type else value
 
 

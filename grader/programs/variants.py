@@ -10,6 +10,7 @@ import functools
 import itertools
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,10 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import blocks
 from grader.arrays.laid import Array
+from grader.jax_versions import as_needed
 from grader.programs.stepwise import ACTIVATIONS, REDUCTIONS, SUMS, Instead, Otherwise, Stepwise, TracedStep, length
+
+Key = tuple[str, tuple[int, ...]]  # of a departure: its words, and the steps that it is about
 
 MOST_EQUATIONS = 300  # of a reference; in a longer one, such as a training, a single step means little
 MOST_STEPS = 60  # that are changed, for the same reason
@@ -30,12 +34,20 @@ MOST_PAIRS = 20  # of steps that are left out at once
 
 @dataclass(frozen=True)
 class Departure:
-    """Another value in the place of a step's, and what is done to the result at the end."""
+    """Another value in the place of a step's, and what is done to the result at the end.
+
+    `at` tells departures of the same words apart: the numbers of their steps, each with that of an operand.
+    """
 
     words: str
     instead: Mapping[int, Instead]
     at_the_end: Callable[[Any], Any] = lambda result: result
     turned: Callable[[Any], Any] | None = None
+    at: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        return self.words, self.at
 
 
 # Other dimensions for those along which a reference in NumPy takes sums and maxima.
@@ -47,27 +59,38 @@ FOLDS = ("sum", "mean", "max", "min", "var", "std", "prod", "amax", "amin")
 
 
 class Variants:
-    """The variants of a reference of named arrays, on a mesh of these sizes; none of one that cannot be traced."""
+    """The variants of a reference of named arrays, on a mesh of these sizes; none of one that cannot be traced.
 
-    def __init__(self, reference: Callable[..., Any], arguments: Mapping[str, Any], sizes: Mapping[str, int]):
+    They are variants of the whole result, or of its array of the number `only`.
+    """
+
+    def __init__(
+        self,
+        reference: Callable[..., Any],
+        arguments: Mapping[str, Any],
+        sizes: Mapping[str, int],
+        only: int | None = None,
+    ):
+        self.only, self.count = only, 0
         self.given = jax.tree.leaves(tuple(arguments.values()))
         self.names = [n for n, a in arguments.items() for _ in jax.tree.leaves(a)]
-        self.changes: dict[str, Departure] = {}
+        self.changes: dict[Key, Departure] = {}
         try:
-            self.closed = jax.make_jaxpr(in_jax(reference))(*arguments.values())
+            self.closed = as_needed(jax.make_jaxpr(in_jax(reference))(*arguments.values()), only)
             if length(self.closed) > MOST_EQUATIONS:
                 return
             steps = list(Stepwise(self.closed, self.given, self.names).steps.values())
         except Exception:  # a reference may do what is not to be traced
             return
+        self.count = len(steps)
         if len(steps) <= MOST_STEPS:
-            self.changes = {change.words: change for change in _changes(steps, sizes)}
-            self.changes |= {words: Departure(words, {}, turned=turn) for words, turn in TURNS.items()}
+            turns = (Departure(words, {}, turned=turn) for words, turn in TURNS.items())
+            self.changes = {change.key: change for change in [*_changes(steps, sizes), *turns]}
         self.reference, self.arguments = reference, tuple(arguments.values())
 
-    def result(self, words: str) -> list[np.ndarray]:
-        """What comes out with the change of these words: the arrays of the result; none where it cannot be done."""
-        change = self.changes[words]
+    def result(self, key: Key) -> list[np.ndarray]:
+        """What comes out with a change: the arrays of the result; none where it cannot be done."""
+        change = self.changes[key]
         try:
             if change.turned:
                 return self._turned(change.turned)
@@ -76,29 +99,43 @@ class Variants:
         except (TypeError, ValueError):
             return []
 
+    def like(self, key: Key, count: int) -> list[Key]:
+        """The changes that are the same as one of a reference of so many steps: its own; and where there are others,
+        as of more layers, all of the same words."""
+        if count == self.count:
+            return [key] if key in self.changes else []
+        return [other for other in self.changes if other[0] == key[0]]
+
     def _turned(self, turned: Callable[[Any], Any]) -> list[np.ndarray]:
         """The result of a reference that is written in NumPy, whose sums and maxima run along other dimensions."""
         given = jax.tree.map(lambda a: _Traced(jnp.asarray(a), turned), self.arguments)
-        return [np.asarray(array) for array in jax.tree.leaves(_opened(self.reference(*given)))]
+        arrays = [np.asarray(array) for array in jax.tree.leaves(_opened(self.reference(*given)))]
+        return arrays if self.only is None else [arrays[self.only]]
 
 
 def _changes(steps: Sequence[TracedStep], sizes: Mapping[str, int]) -> Iterator[Departure]:
-    """The changes of single steps; then two steps left out at once."""
+    """The changes of single steps; then two steps left out at once.
+
+    A step that changes nothing is in no pair that is found: the other one alone is tried before.
+    """
     left_out: list[Departure] = []
+    names = Counter(step.besides(kept) for step in steps for kept in step.alike)
     for k, step in enumerate(steps):
         for kept in step.alike:
-            name, keep = step.besides(kept), {k: _operand(kept)}
+            name, keep, at = step.besides(kept), {k: _operand(kept)}, (k, kept)
             again = functools.partial(step.again, kept)
-            left_out.append(Departure(f"{name} is left out", keep))
+            left_out.append(Departure(f"{name} is left out", keep, at=at))
             yield left_out[-1]
-            yield Departure(f"{name} comes at the very end", keep, again)
-            yield Departure(f"{name} comes once more at the end", {}, again)
+            if names[name] == 1:  # else it would not be told which of them
+                yield Departure(f"{name} comes at the very end", keep, again, at=at)
+                yield Departure(f"{name} comes once more at the end", {}, again, at=at)
     for k, step in enumerate(steps):
-        yield from (Departure(words, {k: instead}) for words, instead in [*_exchanged(step), *_counted(step, sizes)])
+        for words, instead in [*_exchanged(step), *_counted(step, sizes)]:
+            yield Departure(words, {k: instead}, at=(k,))
     for one, other in itertools.islice(itertools.combinations(left_out, 2), MOST_PAIRS):
         if not one.instead.keys() & other.instead.keys():
             both = " and ".join(change.words.removesuffix(" is left out") for change in (one, other))
-            yield Departure(f"{both} are left out", {**one.instead, **other.instead})
+            yield Departure(f"{both} are left out", {**one.instead, **other.instead}, at=one.at + other.at)
 
 
 def _exchanged(step: TracedStep) -> Iterator[tuple[str, Instead]]:

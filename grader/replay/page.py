@@ -49,9 +49,8 @@ class Replay:
         """What the program gives; None where it did not come to its end."""
         return self.facts.result
 
-    @property
-    def lanes(self) -> Picture:
-        """The devices as lanes: where they met, and who waits for whom at the end."""
+    def lanes(self, title: str = "") -> Picture:
+        """The devices as lanes, below a title: where they met, and who waits for whom at the end."""
         from grader.draw.lanes import Meeting, lanes  # matplotlib takes its time
 
         frames = self.facts.frames
@@ -60,7 +59,7 @@ class Replay:
         for wait in {wait.device: wait for f in frames for wait in f.waits}.values():
             stuck.setdefault((wait.name, wait.missing), []).append(wait.device)
         waits = [Meeting(name, tuple(who), missing) for (name, missing), who in stuck.items()]
-        return lanes(math.prod(frames[-1].mesh.values()), [*met, *waits])
+        return lanes(math.prod(frames[-1].mesh.values()), [*met, *waits], title)
 
     def _repr_html_(self) -> str:
         if not self.facts.frames:

@@ -10,7 +10,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import (
-    FROM_HOST,
+    BESIDE, FROM_HOST,
     HELD,
     OnDevices,
     OnMesh,
@@ -251,7 +251,19 @@ MOVES = {
 def test_an_array_that_comes_up_from_the_host_is_noticed(way):
     move, says = MOVES[way]
     array = OnDevices(V, FRONT, P("x")).built()
-    assert moved(lambda: move(array), FROM_HOST) == says
+    assert moved(move, {"x": array}, FROM_HOST) == says
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (jax.jit(jnp.negative, donate_argnums=0), ""),
+        (jnp.negative, "float32[8]"),
+        (lambda x: jnp.negative(jax.jit(jnp.negative, donate_argnums=0)(x)), "float32[8]"),
+    ],
+)
+def test_what_does_not_take_the_place_of_what_was_given_is_noticed(step, says):
+    assert moved(lambda x: step(x), {"x": OnDevices(V, FRONT, P("x")).built()}, BESIDE) == says
 
 
 @pytest.mark.parametrize("barred", [FROM_HOST, ""])

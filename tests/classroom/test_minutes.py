@@ -76,10 +76,18 @@ def test_the_parts_of_the_core_are_named(core, parts):
         for cell in (f"## {k} · Title\n", heading("core" if k in core else "stretch", 10), *EXERCISE)
     ]
     said = str(honest_minutes(lesson(*cells)))
-    assert said.startswith(f"About {5 * round(14 * len(core) / 5)} minutes for the core: {parts}; ")
-    assert said.endswith("About 85 minutes for everything.")
+    core_minutes = 5 * round(14 * len(core) / 5)
+    assert said == f"About {core_minutes} minutes for the core: {parts}. About 85 minutes for everything."
 
 
 def test_the_core_leaves_out_a_section_that_is_called_stretch():
     aside = ("### A side track · stretch\n" + READ, *20 * [EXAMPLE], "### Back\n" + READ)
     assert counted("## 1 · One\n", heading("core", 50), *EXERCISE, *aside) == (80, 100)
+
+
+def test_the_parts_whose_cells_the_core_needs_are_named():
+    cells = ("## 1 · One\n", heading("stretch", 10), *EXERCISE, new_code_cell("table = [1]"), new_code_cell("idle = 2"))
+    core = ("## 2 · Two\n", heading("core", 10), *EXERCISE)
+    needs, does_not = new_code_cell("print(table)"), new_code_cell("table = 3\nprint(table)")
+    assert "for the core: part 2; of part 1 run the cells. " in str(honest_minutes(lesson(*cells, *core, needs)))
+    assert "for the core: part 2. " in str(honest_minutes(lesson(*cells, *core, does_not)))

@@ -77,3 +77,23 @@ def test_programs_are_compared_by_collective_and_axis():
 )
 def test_amounts_are_readable(size, said):
     assert amount(size) == said
+
+
+def test_a_mark_may_be_another_one_for_each_bar():
+    picture = draw.bars({"dp": 4, "tp": 2}, "MB", marks={"your bet": {"dp": 2, "tp": 2.2}})
+    assert repr(picture).splitlines()[-1] == "  your bet: dp 2, tp 2.2 MB"
+    (ax,) = picture.figure.axes
+    left = ax.patches[0].get_x()
+    lines = [line for line in ax.lines if line.get_gid() == "your bet"]
+    assert [line.get_xdata()[0] - left for line in lines] == pytest.approx([LONG * 2 / 4, LONG * 2.2 / 4])
+    (first, second), bars = (line.get_ydata() for line in lines), ax.patches
+    for (above, below), bar in ((first, bars[0]), (second, bars[1])):
+        assert above < bar.get_y() and below > bar.get_y() + bar.get_height()
+    total = next(text for text in ax.texts if text.get_text() == "2 MB")
+    assert total.get_position()[0] > left + LONG * 2.2 / 4  # beside the mark, not under it
+
+
+def test_the_legend_has_the_colours_that_can_be_seen():
+    picture = draw.bars({"one": {"large": 1e6, "tiny": 1}, "other": {"large": 1e5}})
+    words = [text.get_text() for text in picture.figure.axes[0].texts]
+    assert "large" in words and "tiny" not in words and "tiny 1" in repr(picture)

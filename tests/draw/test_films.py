@@ -103,12 +103,12 @@ def test_a_moving_ring_is_one_small_picture_the_same_every_time():
     assert repr(movie) == repr(draw.film(FOUR, "a ring"))
 
 
-def test_no_block_travels_over_a_devices_name():
+def test_a_devices_name_stands_on_the_side_away_from_the_ring():
+    """The way of each block leads through the inside."""
     (ax,) = draw.turning(FOUR).figure.axes
-    heights = {text.get_text(): text.get_position()[1] for text in ax.texts if text.get_text().startswith("device")}
-    blocks = {
-        patch.get_y() + patch.get_height() / 2 for patch in ax.patches if (patch.get_gid() or "").startswith("step 0")
-    }
-    top, middle, bottom = sorted(blocks)  # of the blocks; the way of each leads through the inside
-    assert heights["device 0"] < top and heights["device 2"] > bottom
-    assert heights["device 1"] < middle and heights["device 3"] < middle
+    names = {text.get_text(): text.get_position() for text in ax.texts if text.get_text().startswith("device")}
+    cells = [patch for patch in ax.patches if patch.get_gid() == "step 0"]
+    left, right = min(p.get_x() for p in cells), max(p.get_x() + p.get_width() for p in cells)
+    top, bottom = min(p.get_y() for p in cells), max(p.get_y() + p.get_height() for p in cells)
+    assert names["device 0"][1] < top and names["device 2"][1] > bottom
+    assert names["device 1"][0] > right and names["device 3"][0] < left

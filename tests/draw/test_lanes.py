@@ -19,8 +19,9 @@ def some_add(block):
 
 def test_a_replay_shows_who_waits_for_whom():
     program = jax.shard_map(some_add, mesh=LINE, in_specs=P("x"), out_specs=P("x"), check_vma=False)
-    picture = grader.replay(program, put(np.arange(4.0), P("x"), LINE)).lanes
+    picture = grader.replay(program, put(np.arange(4.0), P("x"), LINE)).lanes("some add up")
     assert repr(picture).splitlines() == [
+        "some add up",
         "  ppermute: devices 0, 1, 2, 3",
         "  psum: devices 0, 1 wait for ever for devices 2, 3",
     ]

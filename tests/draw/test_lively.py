@@ -98,6 +98,11 @@ def test_a_strip_hides_the_steps_to_come(tab):
     assert rows.evaluate_all(seen) == "0,1" and tab.wrong == []
 
 
+def test_a_step_is_called_what_the_film_calls_it(tab):
+    tab.set_content(draw.film(draw.Film(((0, 1), (1, 0)), word="turn"), "title")._repr_html_())
+    assert tab.locator("output").inner_text() == "turn 1 of 1" and tab.wrong == []
+
+
 def test_without_scripts_a_film_is_a_strip(browser):
     page = browser.new_context(java_script_enabled=False).new_page()
     page.set_content(draw.turning(draw.ring(3), "three of them")._repr_html_())

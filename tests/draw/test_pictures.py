@@ -90,21 +90,6 @@ def test_a_picture_is_the_same_every_time():
     assert draw.devices(held).svg() == draw.devices(held).svg()
 
 
-def test_matmul_and_real_arrays():
-    a = put(np.ones((4, 8), np.float32), P(None, "y"), make_mesh(MESH))
-    picture = draw.matmul(a, a.T, blocks((4, 4), P(), MESH, partial_over=("y",)))
-    assert "Σ y" in picture.figure.axes[2].get_title() and picture.svg()
-
-
-def test_the_signs_of_a_product_stand_between_its_matrices():
-    narrow, wide, result = blocks((8, 6), P("x"), MESH), blocks((6, 12), P(None, "y"), MESH), blocks((8, 12), P(), MESH)
-    figure = draw.matmul(narrow, wide, result).figure
-    places = [ax.get_position() for ax in figure.axes]
-    for sign, left, right in zip(figure.texts, places, places[1:], strict=False):
-        reach = sign.get_window_extent().transformed(figure.transFigure.inverted())
-        assert left.x1 < reach.x0 < reach.x1 < right.x0, sign.get_text()
-
-
 def test_other_things_are_refused_in_words():
     with pytest.raises(TypeError, match="a jax.Array or of Blocks, not of a list"):
         draw.shards([1, 2])

@@ -39,9 +39,11 @@ def explicit(axis):
 PICTURES = {
     "brought": lambda: draw.brought({0: [1], 1: [2]}, {"P()": {0: [(0, 1, [1])], 1: [(0, 1, [2])]}}, "title"),
     "crossings": lambda: draw.crossings(3, "title"),
+    "descent": lambda: draw.descent(lambda w, rows: ((w - rows) ** 2).mean(), 8, [[1, 3], [3, 5]], 1, "title"),
     "dimensions": lambda: draw.dimensions(
         {"stops": ("i,i->i", {"rows": explicit("x"), "of y": explicit("y")})}, "title"
     ),
+    "exchanges": lambda: draw.exchanges({0: [("sum", 1, 4)], 1: [("max", 3, 4)]}, "title"),
     "flow": lambda: draw.flow(*summed(), title="title"),
     "growth": lambda: draw.growth([1, 10], {"up": [1, 10], "down": [10, 1]}, "n", "B", "title"),
     "hosts": lambda: draw.hosts({0: [0, 1], 1: [2, 3]}, "title"),
@@ -55,6 +57,7 @@ PICTURES = {
     "products": lambda: draw.products({"case 3": (P(None, "x"), P("x"), P())}, {"x": 2}, 1),
     "spans": lambda: draw.spans({"wire": [("gather", 0, 8)], "chip": [("multiply", 8, 20)]}, "µs", "title", {"now": 9}),
     "stripes": lambda: draw.stripes({"in order": ["q0", "q1", "k0", "k1"]}, 2, "title"),
+    "bias once": lambda: draw.bias_once(np.float32([1, 2]), -3, "title"),
     "bars": lambda: draw.bars({"copies": {"weights": 4, "Adam": 8}, "shards": 3}, "GB", "title"),
     "buffers": lambda: draw.buffers({"What happened?": ([[1, 2], [3, 4]], [[4, 6], [4, 6]])}),
     "calls": lambda: draw.calls(jax.jit(lambda a: a + 1), {"one": [1], "half": [0.5]}, "title"),
@@ -64,7 +67,7 @@ PICTURES = {
     "curves": lambda: draw.curves({"one": [4.0, 2.0], "eight": [4.0, 3.0]}, against="one"),
     "dispatch": lambda: draw.dispatch([[1, 1], [0, 1]], 1, "title"),
     "film": lambda: draw.film([[0, None], [1, 0]], "title", blocks="A"),
-    "matmul": lambda: draw.matmul(ONES, ONES, ONES, "title"),
+    "matmul": lambda: draw.matmul(ONES, ONES, ONES, title="title"),
     "mesh": lambda: draw.mesh(jax.make_mesh((2, 2), ("x", "y")), "title"),
     "placement": lambda: draw.placement(here=np.arange(2)),
     "route": lambda: draw.route({0: (0, 0), 1: (1, 0)}, [0, 1], "title"),
@@ -74,6 +77,7 @@ PICTURES = {
     "timetable": lambda: draw.timetable([["F0", "B0", "F1", "B1"], ["F0", "F1", "B0", "B1"]], "title"),
     "triangles": lambda: draw.triangles({"in order": [0, 0, 1, 1]}, "title"),
     "turning": lambda: draw.turning(draw.ring(2), "title"),
+    "ways": lambda: draw.ways({"FSDP": ({"x": 2}, (P("x"), P("x"), P(None, "x")))}, 1, "title"),
 }
 
 

@@ -56,3 +56,17 @@ def _texts(value):
     if isinstance(value, (list, tuple)):
         return [text for part in value for text in _texts(part)]
     return [value] if isinstance(value, str) and " " in value else []
+
+
+def test_entries_are_compared_as_the_exercise_compares():
+    lines = [f"JAX_NUM_CPU_DEVICES={{devices}} python {{script}} {k} {{processes}} &" for k in range(4)]
+
+    def written(*wanted):
+        return lambda script, processes, devices: [
+            line.format(script=script, processes=processes, devices=devices) for line in wanted[: processes + 1]
+        ]
+
+    launch = EXERCISES["launch_lines"]
+    waits_early = verdict(launch, written(lines[0], lines[1], "wait", *lines[2:])).words
+    assert "entry [2] is not what is due: yours is 'wait'." in waits_early  # the lines before it say what is due
+    assert "there are 4 entries, and 5 are due." in verdict(launch, written(*lines)).words

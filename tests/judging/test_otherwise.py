@@ -7,7 +7,7 @@ from jax import lax
 from jax import numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Array, Case, Exercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 from grader.programs.variants import Variants
@@ -95,9 +95,55 @@ def test_whose_part_is_missing_is_said():
 def test_dimensions_of_sums_are_turned_where_a_reference_is_written_in_numpy():
     given = {"a": np.arange(6.0, dtype=np.float32).reshape(2, 3)}
     variants = Variants(lambda a: a - a.mean(axis=0), given, {"x": 2})
-    (turned,) = variants.result("sums and maxima run over all dimensions")
+    (turned,) = variants.result(("sums and maxima run over all dimensions", ()))
     np.testing.assert_allclose(turned, given["a"] - 2.5)
 
 
 def test_of_what_cannot_be_traced_there_are_no_variants():
     assert Variants(lambda a: a if a[0] > 0 else -a, {"a": np.ones(2, np.float32)}, {"x": 2}).changes == {}
+
+
+def test_two_steps_of_the_same_words_are_told_apart():
+    def masked_twice(a, mask):
+        return {"hits": jnp.sum((a > 0) * mask), "total": jnp.sum(a * mask)}
+
+    given = {"a": np.array([1, 2, -3], np.float32), "mask": np.array([1, 0, 1], np.float32)}
+    variants = Variants(masked_twice, given, {"x": 2})
+    found = {tuple(map(float, variants.result(key))) for key in variants.changes if key[0] == "`mask` is left out"}
+    assert found == {(2.0, -2.0), (1.0, 0.0)}
+
+
+def test_one_result_of_several_has_variants_of_its_own():
+    def both(a, w):
+        return jnp.tanh(a), jnp.sum(a @ w, axis=0)
+
+    given = {"a": np.ones((2, 2), np.float32), "w": np.full((2, 2), 2, np.float32)}
+    (found,) = Variants(both, given, {"x": 2}, only=1).result(("a sum counts once for each of the devices along x", (1,)))
+    np.testing.assert_allclose(found, [16, 16])
+
+
+def test_the_wrong_one_of_several_results_is_told_of_alone():
+    exercise = Exercise(
+        "two_results_of_a_test",
+        points=2,
+        reference=jax.value_and_grad(lambda w, mask: jnp.sum(mask * w**3) / jnp.sum(mask)),
+        mesh_shapes=((4, 2), (2, 4)),
+    )
+
+    @exercise.cases
+    def _(draw):
+        mask = np.arange(8) < 5
+        return Case({"w": draw.array(8, spec=P()), "mask": Array(mask.astype(np.float32), P())}, draw.mesh("x", "y"), (P(), P()))
+
+    def answer(w, mask, *, mesh):
+        body = jax.value_and_grad(lambda w, mask: jnp.sum(w**3) / jnp.sum(mask))
+        return jax.shard_map(body, mesh=mesh, in_specs=(P(), P()), out_specs=(P(), P()))(w, mask)
+
+    cases = exercise.draw_cases(0)
+    words = judge(exercise, cases, collect("program", asks(exercise, cases), answer)).words
+    assert "Result 0 is what comes out when `mask` is left out. Is it so in your program?" in words
+
+
+def test_nothing_is_said_of_shares_where_what_is_due_is_no_sum_of_them():
+    found = heard(lambda a, w, bias: 2 * lax.psum((a @ w) ** 2, "x"), lambda a, w, bias: (a @ w) ** 2)
+    assert "counts 2 times" not in found

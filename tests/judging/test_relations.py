@@ -70,5 +70,17 @@ def test_only_what_is_so_in_every_wrong_case_is_said():
 def test_by_what_right_and_wrong_cases_differ_is_said():
     right, wrong = (4, 4, 2, "a"), (8, 4, 2, "b")
     assert evidence(tried(right, wrong)) == (
-        "It is `n` times too large. Right in 1 of 2 cases: in none of those with `kind` = 'b'."
+        "It is 2 times what is due. Right in 1 of 2 cases: in none of those with `kind` = 'b'."
     )
+    assert evidence(tried((4, 4, 2, "a"), (4, 4, 2, "a"), (9, 4, 3, "b"), (9, 4, 5, "c"))).endswith(
+        "only in those with `n` = 2 and `kind` = 'a'."
+    )
+
+
+def test_a_number_that_never_changes_is_no_factor():
+    assert evidence(tried((8, 4, 2, "a"), (10, 5, 2, "b"))) == "It is 2 times what is due."
+    assert evidence(tried((16, 4, 2, "a"), (45, 5, 3, "a"))).startswith("It is the square of `n` times too large.")
+
+
+def test_what_is_due_in_a_single_wrong_case_divides_nothing():
+    assert evidence(tried((3, 3, 2, "a"), (4, 4, 2, "a"), (9, 5, 2, "a"))).endswith("Right in 2 of 3 cases.")

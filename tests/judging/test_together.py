@@ -100,6 +100,26 @@ def test_each_mistake_is_named_and_what_happened_is_said(wrong, check, words):
     assert "Traceback" not in feedback.plain_card(found)
 
 
+def added_twice(process_id, num_processes, *, mine):
+    return 2 * right_otherwise(process_id, num_processes, mine=mine)
+
+
+def right_in_the_first_alone(process_id, num_processes, *, mine):
+    whole = right_otherwise(process_id, num_processes, mine=mine)
+    return whole if process_id == 0 else -whole
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (added_twice, "It is 2 times what is due."),
+        (right_in_the_first_alone, "It has the wrong sign. Right in 1 of 4 processes"),
+    ],
+)
+def test_what_wrong_processes_have_in_common_is_said(wrong, words):
+    assert words in verdict(wrong).words
+
+
 def unwritten(process_id, num_processes, *, mine): ...
 
 

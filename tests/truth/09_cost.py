@@ -530,23 +530,21 @@ def layer_seconds__wrong_max(how, backward, b, d, f, n, flops_per_s, link):
 
 _RATIO = 4.6e14 / 1.8e11
 rooflines__right_solved = {
-    "tokens per device, data parallel over one axis": _RATIO,
     "tokens per device, data parallel over three axes": _RATIO / 3,
     "devices along y, tensor parallel over one axis": 28672 / _RATIO,
-    "devices along y, tensor parallel over two axes": 2 * 28672 / _RATIO,
 }
 # one direction of the link
-rooflines__wrong_direction = rooflines__right_solved | {"tokens per device, data parallel over one axis": 2 * _RATIO}
+rooflines__wrong_direction = rooflines__right_solved | {
+    "tokens per device, data parallel over three axes": 2 * _RATIO / 3
+}
 # times three
 rooflines__wrong_times = rooflines__right_solved | {"tokens per device, data parallel over three axes": 3 * _RATIO}
 # one direction
 rooflines__wrong_y = rooflines__right_solved | {"devices along y, tensor parallel over one axis": 14336 / _RATIO}
-# half
-rooflines__wrong_half = rooflines__right_solved | {"devices along y, tensor parallel over two axes": 14336 / _RATIO}
 # rounded down
-rooflines__wrong_floor = rooflines__right_solved | {"devices along y, tensor parallel over two axes": 16}
+rooflines__wrong_floor = rooflines__right_solved | {"devices along y, tensor parallel over one axis": 8}
 # four bytes
-rooflines__wrong_float = rooflines__right_solved | {"tokens per device, data parallel over one axis": _RATIO / 2}
+rooflines__wrong_float = rooflines__right_solved | {"tokens per device, data parallel over three axes": _RATIO / 6}
 
 
 def best_split__right_tried(b, f, n, mx, my):

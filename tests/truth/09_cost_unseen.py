@@ -234,30 +234,22 @@ def layer_bytes__wrong_exchanged(how, b, d, f, x, y):
 
 # --- rooflines
 _ROOF = {
-    "tokens per device, data parallel over one axis": 2556,
     "tokens per device, data parallel over three axes": 852,
     "devices along y, tensor parallel over one axis": 28672 / 2556,
-    "devices along y, tensor parallel over two axes": 2 * 28672 / 2556,
 }
 rooflines__right_numbers = dict(_ROOF)
 rooflines__wrong_one_direction = {  # W is one link in one direction, 9e10
-    "tokens per device, data parallel over one axis": 5111,
     "tokens per device, data parallel over three axes": 1704,
     "devices along y, tensor parallel over one axis": 5.6,
-    "devices along y, tensor parallel over two axes": 11.2,
 }
 rooflines__wrong_both_passes = {
     **_ROOF,
-    "tokens per device, data parallel over one axis": 1704,
-}  # the crossing in the picture: both passes
+    "tokens per device, data parallel over three axes": 568,
+}  # both passes, as in the picture
 rooflines__wrong_axes_multiply = {
     **_ROOF,
     "tokens per device, data parallel over three axes": 7667,
 }  # more axes need more tokens
-rooflines__wrong_axes_divide = {
-    **_ROOF,
-    "devices along y, tensor parallel over two axes": 28672 / 2556 / 2,
-}  # two axes, half the devices
 
 
 # --- best_split

@@ -116,8 +116,8 @@ def dp_gradient_outside__right_plain(params, x, y, *, mesh):
     return jax.shard_map(body, mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P())(params, x, y)
 
 
-def dp_gradient_outside__right_unchecked(params, x, y, *, mesh):
-    """With the check off, which the text allows from outside."""
+def dp_gradient_outside__wrong_unchecked(params, x, y, *, mesh):
+    """With the check off, which sends more than need be."""
 
     def body(params, x, y):
         return jax.lax.psum(loss(params, x, y), "data") / jax.lax.axis_size("data")
@@ -652,8 +652,8 @@ def one_all_reduce__wrong_every_turn(w, xs, ys, *, mesh):
     return sum(jax.grad(squares)(w, x, y) for x, y in zip(xs, ys))
 
 
-def one_all_reduce__wrong_at_once(w, xs, ys, *, mesh):
-    """All rows at once."""
+def one_all_reduce__right_at_once(w, xs, ys, *, mesh):
+    """All rows at once, which the text lets pass."""
 
     def body(w, xs, ys):
         own = varying(w, "data")

@@ -763,8 +763,8 @@ def clip_by_global_norm__right_plain(gradients, *, limit, mesh):
     return jax.shard_map(body, mesh=mesh, in_specs=(lies,), out_specs=(lies, P()))(gradients)
 
 
-def clip_by_global_norm__right_jit(gradients, *, limit, mesh):
-    """Whole arrays; the compiler sums."""
+def clip_by_global_norm__wrong_jit(gradients, *, limit, mesh):
+    """Whole arrays; the compiler sums, and for vdot gathers a matrix first, to make one row of it."""
     norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients)))
     scale = jnp.where(norm > limit, limit / norm, 1.0)
     lies = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}

@@ -4,7 +4,7 @@ course's tools, and below the heading of each part outside the core where the co
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import nbformat
@@ -84,7 +84,7 @@ def framed(nb: NotebookNode, lesson: str, order: Mapping[str, str], where: Publi
     head = _head(lesson, order, where, minutes)
     first = nbformat.from_dict({**nb.cells[0], "source": "\n\n".join([title, head, *rest])})
     end = _after_the_parts(nb)
-    others = [nbformat.from_dict({**cell, "source": _signposted(cell, minutes.parts, end)}) for cell in nb.cells[1:]]
+    others = [nbformat.from_dict({**cell, "source": _signposted(cell, minutes, end)}) for cell in nb.cells[1:]]
     cells = [first, *others, new_markdown_cell(_links(lesson, order, where), id=f"{number}-end")]
     place = next(k for k, cell in enumerate(cells) if cell.cell_type == "code")
     cells.insert(place, first_cell(number, where))
@@ -99,16 +99,19 @@ def _after_the_parts(nb: NotebookNode) -> str:
     return next((f"“{heading}”" for heading in headings if heading != OPTIONAL), "what follows")
 
 
-def _signposted(cell: NotebookNode, core: Sequence[int], end: str) -> str:
-    """The source of a cell; below the heading of a part outside the core it says where the core goes on."""
+def _signposted(cell: NotebookNode, minutes: Minutes, end: str) -> str:
+    """The source of a cell; below the heading of a part outside the core it says whether the core needs its cells, and
+    where it goes on: with a part of its own, or with the next whose cells it needs."""
+    visited = sorted({*minutes.parts, *minutes.run})
 
     def below(heading: re.Match[str]) -> str:
-        if (number := int(heading[1])) in core:
+        if (number := int(heading[1])) in minutes.parts:
             return heading[0]
-        after = next((f"part {part}" for part in core if part > number), end)
-        return f"{heading[0]}\n\n{STRETCH} If you follow the core, run the cells of this part and go on with {after}.*"
+        after = next((f"part {part}" for part in visited if part > number), end)
+        do = "run the cells of this part" if number in minutes.run else "leave this part out, cells and all,"
+        return f"{heading[0]}\n\n{STRETCH} If you follow the core, {do} and go on with {after}.*"
 
-    return NUMBERED_PART.sub(below, cell.source) if cell.cell_type == "markdown" and core else cell.source
+    return NUMBERED_PART.sub(below, cell.source) if cell.cell_type == "markdown" and visited else cell.source
 
 
 def bare(nb: NotebookNode) -> NotebookNode:

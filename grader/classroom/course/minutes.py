@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from nbformat import NotebookNode
 
 from grader.classroom.course.headings import exercise_heading
+from grader.classroom.course.needed import needed_parts
 from grader.classroom.course.notebook import checked, grade_id
 
 WORDS_A_MINUTE = 150  # of prose with code and formulas in it
@@ -34,16 +35,19 @@ class Spent(NamedTuple):
 
 @dataclass(frozen=True)
 class Minutes:
-    """Minutes of a lesson, rounded; `parts` are the numbers of the parts that its core consists of."""
+    """Minutes of a lesson, rounded; `parts` are the numbers of the parts that its core consists of, and `run` of those
+    outside it whose cells it needs."""
 
     core: int
     everything: int
     parts: tuple[int, ...]
+    run: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         if self.core == self.everything or not self.parts:
             return f"About {self.everything} minutes."
-        core = f"About {self.core} minutes for the core: {_in_words(self.parts)}; of the others run the cells."
+        run = f"; of {_in_words(self.run)} run the cells" if self.run else ""
+        core = f"About {self.core} minutes for the core: {_in_words(self.parts)}{run}."
         return f"{core} About {self.everything} minutes for everything."
 
 
@@ -61,7 +65,7 @@ def honest_minutes(lesson: NotebookNode) -> Minutes:
     left_out = {one.part for one in spent if one.kind == "stretch"} - {one.part for one in spent if one.kind == "core"}
     core = [one for one in spent if one.kind in ("read", "core") and one.part not in left_out]
     parts = dict.fromkeys(int(number[1]) for one in core if (number := re.match(r"## (\d+) · ", one.part)))
-    return Minutes(_rounded(core), _rounded(spent), tuple(parts))
+    return Minutes(_rounded(core), _rounded(spent), tuple(parts), needed_parts(lesson, parts))
 
 
 def _spent(lesson: NotebookNode) -> Iterator[Spent]:

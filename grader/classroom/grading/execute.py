@@ -7,6 +7,7 @@ Runs and verdicts are kept by content.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from traitlets import Float, Integer
 
 from grader.check import Mark
 from grader.chips.compiling import libtpu_version
+from grader.classroom.course.cells import Cell
 from grader.classroom.course.notebook import checked, restore
 from grader.classroom.grading.clerks import HAND_IN_SECONDS
 from grader.classroom.grading.display import harmless_outputs, output
@@ -86,14 +88,16 @@ def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Stor
     What `store` has is not done again. The lesson's worked examples need not run for every student: those that did
     not run get the outputs that are stored with the solutions.
     """
+    _ran_and_judged.cache_clear()
+    return _filled_in(nb, grading, judge, store)
+
+
+def _filled_in(nb: NotebookNode, grading: Grading, judge: Judge, store: Store) -> Graded:
     lesson = grading.lesson
     nb = restore(nb, grading.release)
     cells, setup = code(nb, lesson.examples), Setup(grading.seed, grading.limits, store, lesson)
-    run = run_hand_in(cells, setup)
-    exercises = [_exercise(cell) for cell in nb.cells if checked(cell)]
-    verdicts_of = {one.name: _judged(one, run, grading.seed, judge, store) for one in exercises}
-    lined = {name: with_own_lines(one, run.origins.get(name)) for name, one in verdicts_of.items()}
-    judged = with_offers(lined, cells, setup)
+    worth = tuple((checked(cell), cell.metadata.nbgrader.points) for cell in nb.cells if checked(cell))
+    run, judged = _ran_and_judged(cells, setup, worth, judge)
     verdicts = []
     for number, cell in enumerate(cell for cell in nb.cells if cell.cell_type == "code"):
         cell.execution_count = None
@@ -106,9 +110,19 @@ def grade_notebook(nb: NotebookNode, grading: Grading, judge: Judge, store: Stor
     return Graded(nb, tuple(verdicts))
 
 
-def _exercise(cell: NotebookNode) -> Exercise:
-    """What a check cell checks, worth what the release gives for it."""
-    return find(checked(cell)).with_points(cell.metadata.nbgrader.points)
+@functools.lru_cache(maxsize=1)
+def _ran_and_judged(
+    cells: tuple[Cell, ...], setup: Setup, worth: tuple[tuple[str, float], ...], judge: Judge
+) -> tuple[Run, Mapping[str, Judged]]:
+    """The run of a hand-in, and what each exercise gets of what the release gives for it.
+
+    The last one is remembered, for a hand-in is judged first, and recorded by nbgrader's converter after that.
+    """
+    run = run_hand_in(cells, setup)
+    exercises = [find(name).with_points(points) for name, points in worth]
+    verdicts_of = {one.name: _judged(one, run, setup.seed, judge, setup.store) for one in exercises}
+    lined = {name: with_own_lines(one, run.origins.get(name)) for name, one in verdicts_of.items()}
+    return run, with_offers(lined, cells, setup)
 
 
 def _judged(exercise: Exercise, run: Run, seed: int, judge: Judge, store: Store) -> Judged:
@@ -172,4 +186,7 @@ class JudgedExecute(NbGraderPreprocessor):
         root = Path(self.config.CourseDirectory.get("root") or ".")
         settings = self.trait_values(config=True)
         grading = grading_of(root, where["assignment"], where["student"], nb, registered_release(where), settings)
-        return grade_notebook(nb, grading, shared_judge(), kept_in(root / FOLDER)).notebook, resources
+        try:
+            return _filled_in(nb, grading, shared_judge(), kept_in(root / FOLDER)).notebook, resources
+        finally:
+            _ran_and_judged.cache_clear()  # whoever asks again wants it done again

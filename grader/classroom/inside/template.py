@@ -23,6 +23,9 @@ from pathlib import Path
 from grader.classroom.inside.limits import Limits, confine
 from grader.classroom.inside.role import Role
 from grader.classroom.inside.seccomp import close_behind, hide_from_children
+from grader.jax_versions import find_plugins
+
+FEW_SWEEPS = 50_000  # new objects between two looks for garbage, in processes that live for seconds
 
 
 def main() -> None:
@@ -30,9 +33,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     role: Role = importlib.import_module(f"{__package__}.{name}").ROLE
     role.warm()
+    find_plugins()
     hide_from_children()
     gc.collect()
     gc.freeze()  # what is imported stays shared with the forks
+    gc.set_threshold(FEW_SWEEPS)
     with socket.socket(fileno=int(descriptor)) as control:
         control.send(b"ready")
         while (status := _run(role, control)) is not None:

@@ -33,7 +33,7 @@ from grader.classroom.walls import bubblewrap as walls
 
 START_SECONDS = 120.0  # that a template may take to import JAX on a slow, busy machine
 LEAVE_SECONDS = 5.0  # that a fork may take to end after its last line
-LOOK_SECONDS = 0.1  # between two looks at a fork's memory
+LOOK_SECONDS = 0.25  # between two looks at a fork's memory; each reads the list of all processes
 TRIES = 5  # of a run whose process is killed each time
 SOON = 5.0  # seconds; a run that is killed later than this is tried once more, and not again and again
 MOST_PLAIN = 200_000  # characters of a line that stand in no text; lessons' answers have 1,400 at most

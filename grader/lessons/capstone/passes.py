@@ -31,6 +31,7 @@ from grader.lessons.capstone.sharded import (
     SPECS,
     local_logits,
     own_words,
+    scattered_sequence,
     token_losses,
 )
 from grader.lessons.shared import device_map
@@ -74,11 +75,23 @@ def _own_block(x):
     return lax.dynamic_slice_in_dim(x, lax.axis_index("model") * length, length, axis=1)
 
 
+def _averaged(x):
+    return scattered_sequence(x) / lax.axis_size("model")
+
+
 @forward.mistake
 def parts_never_added_up(params, tokens, *, mesh):
     """Behind the out-projection, the MLP and the embedding every device has one part of a sum, of its own heads, hidden
     units or words. Nobody added them up: wrong from the first step on. With the check on, JAX would have said which
     axis was forgotten."""
+    return _forward(params, tokens, mesh, looked_up=_own_block, scattered=_own_block)
+
+
+@forward.mistake
+def parts_of_layers_never_added_up(params, tokens, *, mesh):
+    """The embedding is right. But behind the out-projection and the MLP every device has one part of a sum, of its own
+    heads or hidden units, and nobody added these up. With the check on, JAX would have said which axis was
+    forgotten."""
     return _forward(params, tokens, mesh, scattered=_own_block)
 
 
@@ -87,10 +100,28 @@ def averaged_over_model(params, tokens, *, mesh):
     """The parts were averaged over `model`. Heads and hidden units are the terms of a sum, and so are the rows that
     only one device has: there is nothing to divide by."""
 
-    def scattered(x):
-        return RIGHT.scattered(x) / lax.axis_size("model")
+    return _forward(params, tokens, mesh, looked_up=_averaged, scattered=_averaged)
 
-    return _forward(params, tokens, mesh, scattered=scattered)
+
+@forward.mistake
+def layers_averaged_over_model(params, tokens, *, mesh):
+    """The embedding is right, and in the layers the parts were averaged over `model`. Heads and hidden units are the
+    terms of a sum: there is nothing to divide by."""
+    return _forward(params, tokens, mesh, scattered=_averaged)
+
+
+@forward.mistake
+def nothing_added_to(params, tokens, *, mesh):
+    """Every layer returned what attention and the MLP make of x, and not x *plus* that. Where in `logits_of` does x
+    come in again?"""
+    return _forward(params, tokens, mesh, kept=lambda x: 0)
+
+
+@forward.mistake
+def no_norm_at_the_end(params, tokens, *, mesh):
+    """There is no norm behind the last layer: x went to the unembedding as it was. What does `logits_of` do to it
+    first?"""
+    return _forward(params, tokens, mesh, at_the_end=lambda x, scale: x)
 
 
 @forward.mistake
@@ -145,6 +176,7 @@ def x_kept_whole(params, tokens, *, mesh):
         tokens,
         mesh,
         gathered=lambda x: x,
+        looked_up=lambda x: lax.psum(x, "model"),
         scattered=lambda x: lax.psum(x, "model"),
         positions=lambda x: jnp.arange(x.shape[1]),
     )
@@ -218,6 +250,18 @@ def padding_counted(params, tokens, targets, *, mesh):
     """The sum is of the real tokens, and was divided by the number of all: padding makes the loss smaller, and the
     shorter the lines the more. What should the devices count?"""
     return _loss(params, tokens, targets, mesh, lambda losses, real: lax.pmean(jnp.mean(losses), "data"))
+
+
+@loss.mistake
+def word_zero_not_counted(params, tokens, targets, *, mesh):
+    """The sum is right, and was divided by too few: the targets above 0 were counted, and 0 is a word like any other.
+    Which targets are padding?"""
+
+    def body(params, tokens, targets):
+        losses = token_losses(local_logits(params, tokens), targets)
+        return mean_of_all(losses, targets > 0)
+
+    return device_map(body, mesh, (SPECS, ROWS, ROWS), P())(params, tokens, targets)
 
 
 @loss.mistake

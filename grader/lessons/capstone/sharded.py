@@ -56,6 +56,10 @@ def all_positions(x):
     return jnp.arange(x.shape[1] * lax.axis_size("model"))
 
 
+def as_it_is(x):
+    return x
+
+
 @dataclass(frozen=True)
 class Pieces:
     """What a device does between one device's own functions. A mistake puts another in the place of one."""
@@ -63,7 +67,10 @@ class Pieces:
     width: Callable[..., Any] = whole_width
     words: Callable[..., Any] = own_words
     gathered: Callable[..., Any] = gathered_sequence
-    scattered: Callable[..., Any] = scattered_sequence
+    looked_up: Callable[..., Any] = scattered_sequence  # of the table's rows
+    scattered: Callable[..., Any] = scattered_sequence  # of what a layer adds
+    kept: Callable[..., Any] = as_it_is  # of x where a layer adds to it
+    at_the_end: Callable[..., Any] = rms_norm
     positions: Callable[..., Any] = all_positions
 
 
@@ -74,22 +81,22 @@ def layer_applied(x, layer, pieces=RIGHT):
     """One layer on a device's block of the sequence; its weights are gathered here, and not kept for the way back."""
     layer = {name: pieces.width(name, leaf) for name, leaf in layer.items()}
     heard = pieces.gathered(rms_norm(x, layer["attention_norm"]))
-    x = x + pieces.scattered(attention(layer, heard, pieces.positions(x)))
-    return x + pieces.scattered(mlp(layer, pieces.gathered(rms_norm(x, layer["mlp_norm"]))))
+    x = pieces.kept(x) + pieces.scattered(attention(layer, heard, pieces.positions(x)))
+    return pieces.kept(x) + pieces.scattered(mlp(layer, pieces.gathered(rms_norm(x, layer["mlp_norm"]))))
 
 
 def local_logits(params, tokens, pieces=RIGHT):
     """Logits [b, T, V/model] of a device's own rows and words."""
     table = pieces.width("embedding", params["embedding"])
     mine, local = pieces.words(tokens, len(table))
-    x = pieces.scattered(jnp.where(mine[..., None], table[local], 0))
+    x = pieces.looked_up(jnp.where(mine[..., None], table[local], 0))
 
     @jax.checkpoint
     def applied(x, layer):
         return layer_applied(x, layer, pieces), None
 
     x, _ = lax.scan(applied, x, {name: params[name] for name in LAYER})
-    return pieces.gathered(rms_norm(x, params["norm"])) @ pieces.width("unembedding", params["unembedding"])
+    return pieces.gathered(pieces.at_the_end(x, params["norm"])) @ pieces.width("unembedding", params["unembedding"])
 
 
 def token_losses(logits, targets, words=own_words):

@@ -76,8 +76,8 @@ def _of_all(slopes):
 @step.mistake
 def copies_counted_by_every_device(state, tokens, targets, *, mesh):
     """The squares of all gradients were added over all devices. Matrices are in shares, and that is right for them; of
-    the norm scales every device has a copy, and each was counted eight times. The norm comes out too large, and every
-    step too short. Which leaves are parts, and which are copies?"""
+    the norm scales every device has a copy, and each was counted eight times. The norm comes out too large, and
+    the gradients are shortened too much. Which leaves are parts, and which are copies?"""
     body = _with_norm(lambda slopes: jnp.sqrt(lax.psum(_of_all(slopes), ("data", "model"))))
     return _step(state, tokens, targets, mesh, body)
 
@@ -100,6 +100,24 @@ def added_over_data_alone(state, tokens, targets, *, mesh):
         return jnp.sqrt(lax.psum(cut, "data") + _of_all({name: slopes[name] for name in NORMS}))
 
     return _step(state, tokens, targets, mesh, _with_norm(norm), False)
+
+
+@step.mistake
+def squares_averaged_over_data(state, tokens, targets, *, mesh):
+    """The squares of the matrices were added over `model`, and averaged over `data`. The devices along `data` have
+    other parts of each matrix: their squares are terms of the one sum."""
+
+    def norm(slopes):
+        cut = _of_all({name: g for name, g in slopes.items() if name not in NORMS})
+        return jnp.sqrt(lax.psum(lax.pmean(cut, "data"), "model") + _of_all({name: slopes[name] for name in NORMS}))
+
+    return _step(state, tokens, targets, mesh, _with_norm(norm))
+
+
+@step.mistake
+def no_root_of_the_squares(state, tokens, targets, *, mesh):
+    """The gradients were divided by the sum of all squares. The norm is the root of that."""
+    return _step(state, tokens, targets, mesh, _with_norm(squares))
 
 
 @step.mistake
@@ -129,18 +147,31 @@ def means_of_microbatches_averaged(state, tokens, targets, *, mesh):
     """Every microbatch was divided by its own number of real tokens, and these means were averaged. Microbatches have
     different numbers of real tokens: add up losses, and divide once, by the number in all of them."""
 
+    return _step(state, tokens, targets, mesh, _by_own_means(len(tokens)))
+
+
+@step.mistake
+def means_of_microbatches_added(state, tokens, targets, *, mesh):
+    """Every microbatch was divided by its own number of real tokens, and these means were added up. Add up losses, and
+    divide once, by the number of real tokens in all microbatches."""
+    return _step(state, tokens, targets, mesh, _by_own_means(1))
+
+
+def _by_own_means(divided_by):
+    """A step by the means of the microbatches, added up and divided by a number."""
+
     def body(state, tokens, targets):
         total = added_up(local_loss, state["params"], tokens, targets)
-        value, slopes = jax.tree.map(lambda leaf: leaf / len(tokens), total)
+        value, slopes = jax.tree.map(lambda leaf: leaf / divided_by, total)
         return adamw(state, clipped(slopes, jnp.sqrt(squares(slopes)))), value
 
-    return _step(state, tokens, targets, mesh, body)
+    return body
 
 
 @step.mistake
 def last_microbatch_only(state, tokens, targets, *, mesh):
-    """Only the last microbatch counts: what came of those before it is gone. What is carried from one turn of the loop
-    to the next?"""
+    """Loss and gradients are those of the last microbatch alone. All of them make up the batch of this step: what has
+    become of the others'?"""
 
     def body(state, tokens, targets):
         value, slopes = jax.value_and_grad(local_loss)(state["params"], tokens[-1], targets[-1])

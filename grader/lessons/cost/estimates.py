@@ -125,24 +125,23 @@ def microseconds_for_seconds(row):
 # From when on is a layer bound by its arithmetic? On TPU v5p, with the numbers of How To Scale Your Model.
 
 FLOPS, LINK, HIDDEN = 4.6e14, 9e10, 28672
-BOUNDS = (
-    "tokens per device, data parallel over one axis",
-    "tokens per device, data parallel over three axes",
-    "devices along y, tensor parallel over one axis",
-    "devices along y, tensor parallel over two axes",
-)
+BOUNDS = "tokens per device, data parallel over three axes", "devices along y, tensor parallel over one axis"
+
+
+def _axes(row):
+    """How many axes of the torus a row is about."""
+    return 3 if "three axes" in row else 1
 
 
 def _bound(row):
     """Measured on a small layer over 8 devices, carried over to many: seconds grow as the sizes do."""
     b = d = f = 64
-    axes = {"one": 1, "two": 2, "three": 3}[row.split()[-2]]
     if row.startswith("tokens"):
         cost, of = measured("data parallel", b, d, f, 8, 1)[1], b / 8
     else:
         cost, of = measured("tensor parallel", b, d, f, 1, 8)[0], f / 8
     sent = cost.sent / (7 / 8)  # on very many devices (n-1)/n is 1
-    slower = (sent / (2 * LINK * axes)) / (cost.flops / FLOPS)
+    slower = (sent / (2 * LINK * _axes(row))) / (cost.flops / FLOPS)
     return of * slower if row.startswith("tokens") else HIDDEN / (of * slower)
 
 
@@ -166,16 +165,14 @@ def one_direction_of_the_link(row):
 def one_axis_for_all(row):
     """You used one axis of the torus. Cut over several, a device has two links along each of them, and sends
     through all at once: what happens to W?"""
-    factor = {"one": None, "two": 2, "three": 3}[row.split()[-2]]
-    return factor and _tokens(row, factor)
+    return _tokens(row, _axes(row)) if _axes(row) > 1 else None
 
 
 @rooflines.mistake
 def multiplied_by_the_axes(row):
     """The number of axes was put on the wrong side. More axes mean more links, so the same bytes take less time. Does a
-    device then need more tokens to keep busy, or fewer, and may more devices share the work, or fewer?"""
-    axes = {"one": 1, "two": 2, "three": 3}[row.split()[-2]]
-    return _tokens(row, axes**2) if axes > 1 else None
+    device then need more tokens to keep busy, or fewer?"""
+    return _tokens(row, _axes(row) ** 2) if _axes(row) > 1 else None
 
 
 @rooflines.mistake
@@ -189,8 +186,7 @@ def both_passes_together(row):
 def hidden_size_left_out(row):
     """That is C/W, the FLOPs that go by while one byte is sent. It is F/Y that has to be larger: how many devices
     may share F then?"""
-    axes = {"one": 1, "two": 2, "three": 3}[row.split()[-2]]
-    return None if row.startswith("tokens") else FLOPS / (2 * LINK * axes)
+    return None if row.startswith("tokens") else FLOPS / (2 * LINK * _axes(row))
 
 
 @rooflines.mistake
@@ -245,6 +241,27 @@ def _nearest(wished, n, rounded=round):
     """The split whose x is nearest to what is wished, counted in doublings."""
     k = min(max(rounded(math.log2(wished)), 0), n.bit_length() - 1)
     return 2**k, n // 2**k
+
+
+@best_split.by_formula
+def _split_by_the_root(b, f, n, mx, my):
+    return _nearest(math.sqrt(b / f * n * mx / my), n)
+
+
+@best_split.mistake
+def not_a_power_of_two(b, f, n, mx, my):
+    """That is the root itself, rounded to a whole number. The devices are to be dealt out over two axes, none left
+    over: x · y is n, and both are powers of two. Which power of two is nearest?"""
+    x = round(math.sqrt(b / f * n * mx / my))
+    return x, n // max(x, 1)
+
+
+@best_split.mistake
+def more_devices_than_there_are(b, f, n, mx, my):
+    """The best x was taken as the root gives it. That may be more than n, or less than 1, and then y is no number of
+    devices any more. Between which numbers must x lie?"""
+    x = 2.0 ** round(math.log2(b / f * n * mx / my) / 2)
+    return x, n / x
 
 
 @best_split.mistake

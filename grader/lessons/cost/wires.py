@@ -235,6 +235,13 @@ def never_waited(kind, n, volume, alpha, bandwidth):
 
 
 @ring_seconds.mistake
+def the_longer_of_the_two(kind, n, volume, alpha, bandwidth):
+    """Of each message you took the longer of its two times. A message first waits alpha, and only then its bytes
+    follow: do the two times pass side by side, or one after the other?"""
+    return _ring(kind, n) * max(alpha, volume / n / bandwidth)
+
+
+@ring_seconds.mistake
 def went_all_the_way_round(kind, n, volume, alpha, bandwidth):
     """A block that comes back to where it started has made one step too many. After how many steps has every
     device heard from the farthest one?"""

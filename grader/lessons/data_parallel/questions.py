@@ -238,6 +238,13 @@ def counted_the_devices_for_the_rows(recipe):
 
 
 @same_lr_question.mistake
+def counted_the_rows_for_the_devices(recipe):
+    """Each device took the mean over its own rows, so these are made up for. What psum added up are the devices'
+    means. How many are these?"""
+    return LR / SHARE if recipe == "local mean, psum" else None
+
+
+@same_lr_question.mistake
 def linear_scaling(recipe):
     """*“N devices, N times the learning rate”* belongs to a batch that grows with the devices. Here the batch is the
     same, cut into shares; the right rate makes the right step."""

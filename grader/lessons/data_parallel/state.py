@@ -9,7 +9,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import OnDevices, OnMesh
+from grader.arrays.described import BESIDE, OnDevices, OnMesh
 from grader.exercises import Array, BytesSent, Case, EitherWay, Exercise
 from grader.lessons.data_parallel.steps import AXES, descend
 from grader.lessons.shared import bytes_sent, loss
@@ -208,6 +208,19 @@ def local_norms(gradients, *, limit, mesh, check_vma=False):
 
 
 @clip_by_global_norm.mistake
+def made_one_row_of_a_matrix(gradients, *, limit, mesh):
+    """The values are right, but a whole matrix is gathered. Something makes one long row of it (`vdot`, `ravel` or
+    `reshape` do), and a matrix that is cut by columns has no rows that lie on one device. Which sum of squares does
+    not care where an entry stands?"""
+    norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients)))
+    scale = jnp.minimum(1, limit / norm)
+    return {
+        name: lax.with_sharding_constraint(scale * g, NamedSharding(mesh, LEAVES[name]))
+        for name, g in gradients.items()
+    }, norm
+
+
+@clip_by_global_norm.mistake
 def sum_of_norms(gradients, *, limit, mesh, check_vma=False):
     """Each device took a norm, and these were added up. Norms do not add: two perpendicular steps of 3 and 4 lead 5
     away. Their squares do. Where does the square root belong?"""
@@ -334,7 +347,7 @@ def _in_place(state, batches, step=None, **how):
     return state, _kept(given)
 
 
-donate = Exercise("donate", points=4, form="function", reference=_in_place)
+donate = Exercise("donate", points=4, form="function", reference=_in_place, barred=BESIDE)
 
 
 @donate.cases
@@ -360,6 +373,14 @@ def second_copy_kept(state, batches):
     nobody needs any more. Which argument of `jax.jit` says that an input may be written over, and
     which of the two inputs should be?"""
     return _in_place(state, batches, _compiled(_momentum_step))
+
+
+@donate.mistake
+def counted_what_is_gone(state, batches):
+    """The state was given away, as it should be, and none of its arrays is left: the number is another. Did you ask
+    those of the *given* state, and did you count the ones that *still exist*?"""
+    last, kept = _in_place(state, batches)
+    return last, len(jax.tree.leaves(state)) - kept
 
 
 @donate.mistake

@@ -99,6 +99,14 @@ def without_the_number_of_experts(logits, experts, *, mesh):
 
 
 @balance_loss.mistake
+def number_of_devices_for_experts(logits, experts, *, mesh):
+    """The factor is the number of devices, and should be that of the experts. The two are equal only where every device
+    has one expert. Which dimension of `logits` says how many experts there are?"""
+    n = mesh.shape["expert"]
+    return _cut(logits, experts, mesh, True, together=lambda f, p: n * jnp.sum(f * p))
+
+
+@balance_loss.mistake
 def sums_for_means(logits, experts, *, mesh):
     """The devices' means were added up, not averaged: f and P are both too large by the number of devices, and the loss
     by its square. How much do the fractions of all experts come to together?"""
@@ -200,9 +208,20 @@ bias_balance = Exercise("bias_balance", points=4, form="function", reference=_bi
 @bias_balance.cases
 def _(draw):
     for tokens, count, k in ((8, 6, 2), (12, 4, 2), (9, 9, 3)):
-        scores = (draw.rng.integers(1, 16, (tokens, count)) / 16).astype(np.float32)
-        bias = (draw.values(count) / 8).astype(np.float32)
+        scores, bias = _drawn(draw, tokens, count)
+        while tokens * k % count == 0 and not _has_one_at_the_mean(scores, bias, k):
+            scores, bias = _drawn(draw, tokens, count)
         yield Case({"scores": scores, "bias": bias, "k": k, "rate": 0.125})
+
+
+def _drawn(draw, tokens, count):
+    scores = (draw.rng.integers(1, 16, (tokens, count)) / 16).astype(np.float32)
+    return scores, (draw.values(count) / 8).astype(np.float32)
+
+
+def _has_one_at_the_mean(scores, bias, k):
+    load = _load(_biased(scores, bias, k, rate=0)[1], len(bias))
+    return bool((load == load.mean()).any())
 
 
 @bias_balance.mistake
@@ -234,6 +253,14 @@ def as_far_as_it_is_off(scores, bias, k, rate):
     It moves by `rate`, up or down, however far."""
     weights, experts, _ = _biased(scores, bias, k, rate)
     return weights, experts, _moved(np.asarray(bias), experts, rate, by=lambda off: off)
+
+
+@bias_balance.mistake
+def down_at_the_mean(scores, bias, k, rate):
+    """The bias of an expert that got just as many as the mean went down as well. It is neither busy nor idle, and its
+    bias stays. Which function gives -1, 0 or 1?"""
+    weights, experts, _ = _biased(scores, bias, k, rate)
+    return weights, experts, _moved(np.asarray(bias), experts, rate, by=lambda off: np.where(off > 0, 1, -1))
 
 
 @bias_balance.mistake

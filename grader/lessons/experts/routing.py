@@ -104,6 +104,15 @@ def the_later_of_two(x, router, k):
 
 
 @route.mistake
+def the_best_stands_last(x, router, k):
+    """These are the k largest in ascending order: the best of each token stands last. Which function gives the largest
+    first, and of equal ones the lower number?"""
+    scores = _scores(x, router)
+    experts = jnp.argsort(scores, axis=1)[:, -k:]
+    return jax.nn.softmax(jnp.take_along_axis(scores, experts, axis=1)), experts
+
+
+@route.mistake
 def those_liked_least(x, router, k):
     """Those are the experts with the *smallest* logits. In which direction does `argsort` sort?"""
     top, experts = jax.lax.top_k(-_scores(x, router), k)

@@ -66,6 +66,7 @@ def _ragged(
     rows=_rows,
     sizes=_sizes,
     home=_home,
+    activation=jax.nn.relu,
     weigh_sorted=False,
     added=True,
 ):
@@ -74,7 +75,7 @@ def _ragged(
     by = order(choice)
     groups = sizes(choice, len(w_in))
     taken = rows(jnp.asarray(x), by)
-    results = lax.ragged_dot(jax.nn.relu(lax.ragged_dot(taken, jnp.asarray(w_in), groups)), jnp.asarray(w_out), groups)
+    results = lax.ragged_dot(activation(lax.ragged_dot(taken, jnp.asarray(w_in), groups)), jnp.asarray(w_out), groups)
     results = home(weight * results, by) if weigh_sorted else weight * home(results, by)
     y = results.reshape(len(x), K, -1).sum(axis=1)
     return x + y if added else y
@@ -125,6 +126,19 @@ def choice_taken_for_a_token(x, weights, experts, w_in, w_out):
     """`order` counts choices, and x has a row for each *token*: an index beyond the last row is pushed back to it when
     JAX reads. Which token has made choice number i, where each makes k?"""
     return _ragged(x, weights, experts, w_in, w_out, rows=lambda x, order: x[order])
+
+
+@dropless.mistake
+def tokens_in_turns(x, weights, experts, w_in, w_out):
+    """x was put k times one behind the other, so that token 0 comes again after the last. The choices come in another
+    order: all k of token 0, then all k of token 1. Which token has made choice number i?"""
+    return _ragged(x, weights, experts, w_in, w_out, rows=lambda x, order: jnp.tile(x, (K, 1))[order])
+
+
+@dropless.mistake
+def no_relu(x, weights, experts, w_in, w_out):
+    """There is no relu between the two products. What does an expert do between w_in and w_out?"""
+    return _ragged(x, weights, experts, w_in, w_out, activation=lambda hidden: hidden)
 
 
 @dropless.mistake

@@ -241,6 +241,13 @@ def looked_at_one_operand(expression):
     )
 
 
+@typeof.mistake
+def type_of_the_loss(expression):
+    """That is the type of the sum, a single number. A gradient says of each entry of `a` how the sum changes with it:
+    how many entries has it, and on which devices are they?"""
+    return "float32[]" if expression.startswith("jax.grad") else None
+
+
 # Which rule stops it? All arrays 16 × 16: R rows over x, C columns over x, Y rows over y, N whole.
 
 SQUARE = {

@@ -88,6 +88,13 @@ def moments_only(row):
 
 
 @zero_table.mistake
+def forgot_the_master_copy(row):
+    """Your optimizer keeps two numbers for each parameter. It keeps a third, the master copy: steps are too small for
+    the two bytes of the weights themselves. How many bytes does each of the three take?"""
+    return {BYTES.format(0): 12, BYTES.format(1): 5, BYTES.format(2): 3.25, BYTES.format(3): 1.5}.get(row)
+
+
+@zero_table.mistake
 def only_what_is_divided(row):
     """That is a device's share of what is divided. What the stage leaves whole is on every device as well: in stage 1
     gradients and weights, in stage 2 the weights."""

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Besides, BytesSent, Case, Draw, Exercise, Turns
+from grader.exercises import Array, Besides, BytesSent, Case, Draw, Exercise, TakenInside, Turns
 from grader.jax_versions import varying
 from grader.lessons.shared import bytes_sent
 
@@ -89,7 +89,7 @@ def never_divided(params, x, y, *, mesh):
 
 @dp_gradient_outside.mistake
 def divided_by_every_device(params, x, y, *, mesh):
-    """The sum was divided by the number of all devices. The batch is cut over `data` only: devices along the other axis
+    """The sum was divided by as many as there are devices in all. The batch is cut over `data` only: devices along the other axis
     have the same rows, and were not added up. How many terms has the sum?"""
     return _outside(lambda own, mesh: lax.psum(own, "data") / mesh.size)(params, x, y, mesh=mesh)
 
@@ -143,7 +143,7 @@ def _(draw: Draw) -> Case:
         given,
         draw.mesh("data", "model"),
         (P(), {"w1": P(), "w2": P()}),
-        limits=[Turns({"all_reduce": 4})],
+        limits=[Turns({"all_reduce": 4}), TakenInside()],
         roundings=roundings,
     )
 
@@ -219,6 +219,13 @@ def returned_its_own_loss(params, x, y, *, mesh):
 
 
 @gradient_of_the_mean.mistake
+def taken_outside(params, x, y, *, mesh):
+    """Loss and gradient are right, but `jax.value_and_grad` stands around the shard_map. Inside, what is differentiated
+    is a function of `params` in the body, and the body returns its value and its gradient."""
+    return jax.value_and_grad(_on_devices(lambda *own: _mean(loss(*own)), mesh, P()))(params, x, y)
+
+
+@gradient_of_the_mean.mistake
 def mean_loss_unchecked(params, x, y, *, mesh):
     """Without the check nobody knows that the parameters are the same everywhere, so nobody adds up their gradient:
     each device holds that of its own rows. With the check on, the same line is complete."""
@@ -278,8 +285,8 @@ def local_then_sum(params, x, y, *, mesh):
 
 @gradient_divided.mistake
 def divided_by_the_mesh(params, x, y, *, mesh):
-    """Divided by the number of all devices, but the sum has as many terms as there are devices along `data`: the others
-    hold copies. `jax.lax.axis_size` tells the length of an axis."""
+    """What you divided by is as large as the number of all devices, but the sum has as many terms as there are devices
+    along `data`: the others hold copies. `jax.lax.axis_size` tells the length of an axis, on every mesh."""
     return _local(lambda g: g / mesh.size)(params, x, y, mesh=mesh)
 
 
@@ -379,6 +386,13 @@ def norm_of_the_mean(params, x, y, *, mesh):
     """The gradient is right. But all norms are the same, since they are the norm of the *averaged* gradient: by then
     the devices' own gradients are gone. Take the norms before the pmean."""
     return _norms_by(_norm, norms_first=False)(params, x, y, mesh=mesh)
+
+
+@gradient_cast.mistake
+def norm_of_the_first_array(params, x, y, *, mesh):
+    """The gradient is right. But the norm is that of w1's gradient alone: the gradient of a network is all of its
+    arrays together, one long vector."""
+    return _norms_by(lambda grads: jnp.sqrt(jnp.sum(grads["w1"] ** 2)))(params, x, y, mesh=mesh)
 
 
 @gradient_cast.mistake

@@ -74,6 +74,18 @@ def one_gradient_a_device(params, x, y, *, mesh):
 
 
 @closed_over_params.mistake
+def averaged_over_the_examples(params, x, y, *, mesh):
+    """That is one gradient for all, the mean over the examples. One for *every* example is wanted, and each stays on
+    the device that has the example: what is left to be averaged, or sent?"""
+
+    def body(params, x, y):
+        own = each(params, lambda p: varying(p, "data"))
+        return each(jax.grad(loss)(own, x, y), lambda g: lax.pmean(g, "data"))
+
+    return jax.shard_map(body, mesh=mesh, in_specs=(P(), BATCH, BATCH), out_specs=P())(params, x, y)
+
+
+@closed_over_params.mistake
 def gathered_the_examples(params, x, y, *, mesh):
     """Right, but the examples were sent round for it, and every device computed the gradients of all. A device has its
     own rows and all parameters: what does it lack?"""

@@ -53,6 +53,13 @@ def forgot_the_values(tokens, heads, kv_heads, width, n):
 
 
 @cp_bytes.mistake
+def keys_alone(tokens, heads, kv_heads, width, n):
+    """Only keys were counted, in all three ways. The values travel with them."""
+    right = _sent(tokens, heads, kv_heads, width, n, traded=2 * heads + max(kv_heads, n))
+    return right | {"gather": right["gather"] / 2, "ring": right["ring"] / 2}
+
+
+@cp_bytes.mistake
 def queries_sent(tokens, heads, kv_heads, width, n):
     """You sent as many key heads as there are query heads. With grouped queries several share one key-value head, and
     only those travel: that is why a gather is cheap in newer models."""

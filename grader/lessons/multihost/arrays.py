@@ -12,6 +12,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import PerProcess
+from grader.arrays.files import OnFile
 from grader.exercises import Case, Exercise
 from grader.lessons.multihost.processes import DEVICES, HERE, PROCESSES, held
 from grader.lessons.shared import FLOAT
@@ -91,6 +92,14 @@ def axes_exchanged(row):
         "P('model', 'data'): columns in process 2": _span(_parts(BOTH, 2), 1),
         "P('model'): processes that hold row 0": 1,
     }.get(row)
+
+
+@who_has_what.mistake
+def counted_something_else(row):
+    """A count of other things. Each of the 4 processes has 2 devices; cut over 'model', one of the two holds the first
+    half of the rows, in every process. And of the 8 copies of what is cut nowhere, a process can read those on its own
+    devices."""
+    return {"P('model'): processes that hold row 0": 2, "P(): shards that process 0 can read": 8}.get(row)
 
 
 @who_has_what.mistake
@@ -239,8 +248,8 @@ loader = Exercise("loader", points=5, form="processes", reference=_batch)
 @loader.cases
 def _(draw):
     batch, steps = PROCESSES * DEVICES * int(draw.rng.integers(1, 3)), 3
-    examples = PerProcess(tuple(draw.values(PROCESSES, steps * batch, 3)))
-    yield Case({"examples": examples, "step": int(draw.rng.integers(1, steps)), "batch": batch}, HERE)
+    files = (OnFile(values, values.size // steps // PROCESSES) for values in draw.values(PROCESSES, steps * batch, 3))
+    yield Case({"examples": PerProcess(tuple(files)), "step": int(draw.rng.integers(1, steps)), "batch": batch}, HERE)
 
 
 def _made(mesh, rows, *axes):
@@ -255,8 +264,9 @@ def _rows(examples, step, batch, process_id, per):
 
 @loader.mistake
 def whole_batch(process_id, num_processes, *, examples, step, batch):
-    """Every process gave the whole batch, and JAX took it for that process's part: the global array has as many
-    copies of each example as there are processes. Nobody complained. What is *this* process's share?"""
+    """More rows were read than this process needs: the whole batch has a part for each process. How many rows are
+    *this* one's, and at which row do they begin? (Who gives the whole batch to JAX without saying so gets an array with
+    as many copies of it as there are processes, and no complaint.)"""
     return _made(_joined(process_id, num_processes), examples[step * batch : (step + 1) * batch], "data")
 
 
@@ -274,6 +284,15 @@ def first_rows_for_all(process_id, num_processes, *, examples, step, batch):
     the batch are never seen. Where does this process's part begin?"""
     mesh = _joined(process_id, num_processes)
     return _made(mesh, _rows(examples, step, batch, 0, batch // num_processes), "data")
+
+
+@loader.mistake
+def counted_in_its_own_rows(process_id, num_processes, *, examples, step, batch):
+    """The step was counted in rows of one process. All of them together use up `batch` rows in a step: so many come
+    before the next."""
+    per = batch // num_processes
+    begin = (step + process_id) * per
+    return _made(_joined(process_id, num_processes), examples[begin : begin + per], "data")
 
 
 @loader.mistake
@@ -407,7 +426,8 @@ from_callback = Exercise("from_callback", points=4, form="processes", reference=
 @from_callback.cases
 def _(draw):
     rows, columns = draw.lengths(2, divisible_by=PROCESSES)
-    yield Case({"table": PerProcess(tuple(draw.values(PROCESSES, rows, columns)))}, HERE)
+    files = (OnFile(values, values.size // PROCESSES) for values in draw.values(PROCESSES, rows, columns))
+    yield Case({"table": PerProcess(tuple(files))}, HERE)
 
 
 def _called(mesh, shape, load):
@@ -417,32 +437,11 @@ def _called(mesh, shape, load):
 
 @from_callback.mistake
 def read_it_all(process_id, num_processes, *, table):
-    """The array is right, and every process has read its whole table to make it. With a table that fills a disk that is
-    the end. Read what the callback is asked for, no more."""
+    """A process has read more of its table than the blocks of its own devices. With a table that fills a disk that is
+    the end. Read what the callback is asked for, no more: the index that it is given says which rows and columns."""
     cut = NamedSharding(_joined(process_id, num_processes), P("data", "model"))
-    array = jax.make_array_from_process_local_data(cut, table, table.shape)
+    array = jax.make_array_from_process_local_data(cut, table[:], table.shape)
     return {"array": array, "sum": float(jnp.sum(array)), "read": table.size}
-
-
-@from_callback.mistake
-def read_for_each_block(process_id, num_processes, *, table):
-    """For every block the whole table was read, and then cut. Cut first: the index that the callback is given says what
-    to read, and a file that is mapped into memory reads just that."""
-    seen = []
-
-    def load(index):
-        everything = table[:]
-        seen.append(everything.size)
-        return everything[index]
-
-    return _called(_joined(process_id, num_processes), table.shape, load) | {"read": sum(seen)}
-
-
-@from_callback.mistake
-def index_left_out(process_id, num_processes, *, table):
-    """The callback gave the same whole table for every block, and its shape is not that of a block. It is called
-    once for each, with the slices it should return."""
-    return _called(_joined(process_id, num_processes), table.shape, lambda index: table) | {"read": table.size}
 
 
 @from_callback.mistake
@@ -459,5 +458,11 @@ def first_block_for_all(process_id, num_processes, *, table):
 def summed_its_own_table(process_id, num_processes, *, table):
     """The array is right, and the sum is that of this process's table. The array has blocks of all processes in it: ask
     the array for its sum."""
-    called = _called(_joined(process_id, num_processes), table.shape, lambda index: table[index])
-    return called | {"sum": float(np.sum(table)), "read": table.size // num_processes}
+    blocks = []
+
+    def load(index):
+        blocks.append(table[index])
+        return blocks[-1]
+
+    called = _called(_joined(process_id, num_processes), table.shape, load)
+    return called | {"sum": float(sum(map(np.sum, blocks))), "read": table.size // num_processes}

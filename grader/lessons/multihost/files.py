@@ -88,6 +88,13 @@ def does_not_wait(script, processes, devices):
     return _commands(script, processes, devices)[:-1]
 
 
+@launch_lines.mistake
+def waits_after_each(script, processes, devices):
+    """The shell waits behind every line, and so starts a process only when the one before has ended; and process 0
+    waits in initialize for process 1. When is it time to wait?"""
+    return [line for command in _commands(script, processes, devices)[:-1] for line in (command, "wait")]
+
+
 # Slurm.
 
 

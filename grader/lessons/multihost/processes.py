@@ -47,7 +47,19 @@ def _joining(process_id, num_processes, *, ticket):
     return process_id, num_processes, DEVICES, DEVICES * num_processes, sum(ticket)
 
 
-join = Exercise("join", points=3, form="processes", reference=_joining)
+join = Exercise(
+    "join",
+    points=3,
+    form="processes",
+    reference=_joining,
+    parts=(
+        "its own number",
+        "the number of processes",
+        "the number of its own devices",
+        "the number of all devices",
+        "the sum of all tickets",
+    ),
+)
 
 
 @join.cases
@@ -136,14 +148,20 @@ def exchanged(first: list, values=SHOWN, devices: int = DEVICES) -> float:
     return float(functools.reduce(lambda came, k: first[k]([own[k], came]), reversed(range(len(first) - 1)), own[-1]))
 
 
+def exchanged_parts(others, last) -> list[float]:
+    """What each process brings along, where the last reduces its own numbers by another function."""
+    parts = [SHOWN[DEVICES * k : DEVICES * (k + 1)] for k in range(PROCESSES)]
+    return [*map(others, parts[:-1]), last(parts[-1])]
+
+
 order_puzzle = Exercise("order_puzzle", points=3, form="table", reference=lambda row: _in_order()[row])
 
 
-def _in_order() -> dict[str, float]:
-    mixed = exchanged([sum] * 3 + [max]), exchanged([max] * 3 + [sum])
+def _in_order(values=SHOWN) -> dict[str, float]:
+    mixed = exchanged([sum] * 3 + [max], values), exchanged([max] * 3 + [sum], values)
     return {
-        "sum, all in the same order": float(sum(SHOWN)),
-        "process 3, its first collective: what it contributes": float(max(SHOWN[6:])),
+        "sum, all in the same order": float(sum(values)),
+        "process 3, its first collective: what it contributes": float(max(values[6:])),
         "what process 0 takes for the sum": mixed[0],
         "what process 0 takes for the max": mixed[1],
         "what process 3 takes for the max": mixed[0],
@@ -164,6 +182,41 @@ def by_name(row):
         "what process 3 takes for the max": float(max(SHOWN)),
         "what process 3 takes for the sum": float(sum(SHOWN)),
     }.get(row)
+
+
+@order_puzzle.mistake
+def reduced_by_what_it_calls(row):
+    """These come out if process 3 reduces as well, by what it was told to. It does not: the last process hands its own
+    number on. The others reduce that, by what *they* were told to, and all take what comes of it."""
+    return {
+        "what process 3 takes for the max": float(max(exchanged_parts(sum, max))),
+        "what process 3 takes for the sum": float(sum(exchanged_parts(max, sum))),
+    }.get(row)
+
+
+@order_puzzle.mistake
+def thought_it_hears_its_own_name(row):
+    """That is what it takes for the other of the two. What process 3 takes for its max comes of *its* first call, and
+    of the first of the others. Which of the two did those call first?"""
+    first, second = (exchanged([one] * 3 + [other]) for one, other in ((sum, max), (max, sum)))
+    return {"what process 3 takes for the max": second, "what process 3 takes for the sum": first}.get(row)
+
+
+@order_puzzle.mistake
+def left_out_the_last_process(row):
+    """That is what processes 0, 1 and 2 bring along, without process 3. It makes its second call when they make theirs.
+    Which one is that, and what does it bring to it?"""
+    three = SHOWN[: 3 * DEVICES]
+    return {
+        "what process 0 takes for the sum": float(sum(three)),
+        "what process 0 takes for the max": float(max(three)),
+    }.get(row)
+
+
+@order_puzzle.mistake
+def with_the_numbers_of_the_lesson(row):
+    """This is right of the numbers 0 to 7, which the lesson had on its devices. Here they hold others."""
+    return _in_order(range(PROCESSES * DEVICES))[row]
 
 
 @order_puzzle.mistake

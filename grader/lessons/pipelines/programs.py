@@ -53,7 +53,7 @@ def _gpipe(
     masked: Callable[..., Any] = _last_only,
     collect: Callable[..., Any] = lambda out: lax.psum(out, "stage"),
     squeezed: bool = True,
-    fed: Callable[..., Any] = lambda me: me == 0,
+    fed: Callable[..., Any] = lambda me, t: me == 0,
     empty: float = 0.0,
     stored: Callable[..., Any] = lambda made, sent: made,
     round_the_end: bool = False,
@@ -66,7 +66,7 @@ def _gpipe(
 
         def turn(carry, t):
             h, out = carry
-            h = one_layer(w, jnp.where(fed(me), x[jnp.minimum(t, m - 1)], h))
+            h = one_layer(w, jnp.where(fed(me, t), x[jnp.minimum(t, m - 1)], h))
             sent = send_on(h, n, by)
             k = place(t, n) % m if round_the_end else place(t, n)
             here = (me == n - 1) & (k >= 0) & (k < m)
@@ -171,7 +171,14 @@ def kept_the_leading_axis(weights, x, *, mesh):
 def every_stage_takes_the_input(weights, x, *, mesh):
     """Every stage works on the input itself, and what comes from the stage before is thrown away. Which stage takes
     its microbatch from x, and which from the wire?"""
-    return _gpipe(weights, x, mesh, fed=lambda me: me >= 0)
+    return _gpipe(weights, x, mesh, fed=lambda me, t: me >= 0)
+
+
+@gpipe.mistake
+def one_microbatch_only(weights, x, *, mesh):
+    """Only microbatch 0 ever enters the pipeline. From turn 1 on stage 0 works on what came over the wire, from the
+    last stage: that has been through all layers already. What is stage 0 to take in *every* turn?"""
+    return _gpipe(weights, x, mesh, fed=lambda me, t: (me == 0) & (t == 0))
 
 
 @gpipe.mistake
@@ -259,6 +266,7 @@ def _gradient(
     *,
     turns: Callable[[int, int], int] = lambda m, n: m + n - 1,
     place: Callable[[Any, int], Any] = lambda t, n: t - (n - 1),
+    counts: Callable[..., Any] = lambda k, t, m, n: (k >= 0) & (k < m),
     last: bool = True,
     error: Callable[..., Any] = _masked_error,
     count: Callable[..., Any] = jnp.sum,
@@ -276,7 +284,7 @@ def _gradient(
                 h, total = carry
                 h = one_layer(w[0], jnp.where(me == 0, x[jnp.minimum(t, m - 1)], h))
                 k = place(t, n)
-                here = (k >= 0) & (k < m) & ((me == n - 1) | (not last))
+                here = counts(k, t, m, n) & ((me == n - 1) | (not last))
                 k = jnp.clip(k, 0, m - 1)
                 total += jnp.where(here, error(h, y[k], real[k]), 0)
                 return (send_on(h, n), total), None
@@ -346,6 +354,22 @@ def labels_of_another_turn(weights, x, y, real, *, mesh):
     """The output of turn t is compared with the labels of microbatch t, which has only entered the first stage. Which
     microbatch leaves the last one in turn t?"""
     return _gradient(weights, x, y, real, mesh, place=lambda t, n: t)
+
+
+@gpipe_gradient.mistake
+def labels_clipped_to_the_last(weights, x, y, real, *, mesh):
+    """From the turn on in which the first output comes, the output of turn t was compared with the labels of microbatch
+    t, and in the last turns with those of the last one. Which microbatch leaves the last stage in turn t?"""
+    return _gradient(
+        weights, x, y, real, mesh, place=lambda t, n: t, counts=lambda k, t, m, n: (t >= n - 1) & (t < m + n - 1)
+    )
+
+
+@gpipe_gradient.mistake
+def counted_from_the_first_turn(weights, x, y, real, *, mesh):
+    """The last stage counts errors from the first turn on. But what it holds before turn S − 1 is no output: nothing
+    has come so far, and it makes something of the zeros that the loop begins with."""
+    return _gradient(weights, x, y, real, mesh, counts=lambda k, t, m, n: k < m)
 
 
 @gpipe_gradient.mistake

@@ -103,6 +103,20 @@ def counted_from_1(row):
 
 
 @timetable.mistake
+def added_the_stage(row):
+    """In step 4 only batches 0 to 4 have entered the pipeline, and batch 6 is none of them. Is stage 2 ahead of stage
+    0, or behind it?"""
+    return believed(row, 6, WHEN[4])
+
+
+@timetable.mistake
+def one_step_shared(row):
+    """In your count each batch begins while the one before is on its last stage. Whoever waits for a batch begins the
+    next one when it has *left* that stage: then no step belongs to two batches."""
+    return believed(row, 37, WHEN[5])
+
+
+@timetable.mistake
 def waiting_costs_nothing(row):
     """If Python waits for a batch before it begins with the next, no two stages ever work at the same time."""
     return believed(row, 15, WHEN[5])

@@ -52,6 +52,21 @@ def turned_back(groups, counted, turned):
 
 
 @who_talks.mistake
+def always_turned_round(groups, counted, turned):
+    """You turned all dimensions round, as `.T` does, whatever stands in `T(...)`. It says which dimension comes first,
+    and that may be any."""
+    return np.arange(math.prod(counted)).reshape(counted).T.reshape(groups).tolist()
+
+
+@who_talks.mistake
+def cut_before_it_was_turned(groups, counted, turned):
+    """You cut the devices into `groups` in their own order, and turned that round: each of your groups has one device
+    from every row. First comes the grid as it is *counted*; it is turned as `T(...)` says, and then cut into
+    groups."""
+    return np.arange(math.prod(counted)).reshape(groups).T.tolist()
+
+
+@who_talks.mistake
 def groups_are_columns(groups, counted, turned):
     """Each group is a *row* of the last grid. Yours are its columns."""
     return np.array(_groups(groups, counted, turned)).T.tolist()
@@ -87,6 +102,7 @@ def _(draw):
         yield Case({"ring": rows, "lengths": lengths, "wraps": wraps})
         some = [rows[k] for k in draw.rng.permutation(len(rows))[:6]]
         yield Case({"ring": some, "lengths": lengths, "wraps": wraps})
+    yield Case({"ring": [(k, 0) for k in reversed(range(16))], "lengths": (16, 16), "wraps": (True, True)})
 
 
 @order_of_devices.mistake
@@ -107,6 +123,17 @@ def always_a_wire_round_the_edge(ring, lengths, wraps):
     """You went round the edge where there is no wire. A v5e's dimension is a ring only if all 16 chips of it are
     there."""
     return _longest(ring, lengths, (True, True))
+
+
+@order_of_devices.mistake
+def one_way_round(ring, lengths, wraps):
+    """Where `wraps` says so you went round in one direction only, from the smaller number to the larger. The wires go
+    both ways, and the shorter way counts."""
+    steps = zip(ring, [*ring[1:], ring[0]], strict=True)
+    return max(
+        sum((b - a) % n if w else abs(b - a) for a, b, n, w in zip(one, other, lengths, wraps, strict=True))
+        for one, other in steps
+    )
 
 
 @order_of_devices.mistake

@@ -172,6 +172,29 @@ def only_the_product_next_to_the_start(schedule):
 
 
 @hidden.mistake
+def counted_products(schedule):
+    """You counted how many products run beside each transfer. How much they compute is the second entry of each: their
+    FLOPs."""
+    return _hidden([[what, 1 if what == "product" else which] for what, which in schedule])
+
+
+@hidden.mistake
+def only_for_the_last_that_began(schedule):
+    """Each product counts for one transfer only: the one that began last, of those under way. It runs beside all of
+    them."""
+    beside, under_way = {}, []
+    for what, which in schedule:
+        if what == "start":
+            under_way.append(which)
+            beside[which] = 0
+        elif what == "done":
+            under_way.remove(which)
+        elif under_way:
+            beside[under_way[-1]] += which
+    return beside
+
+
+@hidden.mistake
 def one_transfer_at_a_time(schedule):
     """Two transfers may be under way at once, over other wires. You forgot the first when the second started."""
     beside, current = {}, None

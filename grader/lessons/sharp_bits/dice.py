@@ -224,6 +224,29 @@ def counted_the_places_from_one(x, seed, *, mesh):
     return _mapped(body, x, mesh)
 
 
+@own_numbers.mistake
+def normal_numbers(x, seed, *, mesh):
+    """The keys are right, and the numbers were drawn from a normal distribution. Which function of `jax.random` draws
+    in [0, 1)?"""
+
+    def body(block):
+        key = jax.random.fold_in(jax.random.key(seed), lax.axis_index("x"))
+        return block + jax.random.normal(key, block.shape)
+
+    return _mapped(body, x, mesh)
+
+
+@own_numbers.mistake
+def one_number_for_a_block(x, seed, *, mesh):
+    """The keys are right, and each drew a single number, which was added to all entries of its row. How does `uniform`
+    hear how many numbers it should draw?"""
+
+    def body(block):
+        return block + jax.random.uniform(jax.random.fold_in(jax.random.key(seed), lax.axis_index("x")))
+
+    return _mapped(body, x, mesh)
+
+
 # Numbers that belong to the rows, not to the devices: the same on every mesh.
 
 
@@ -301,6 +324,25 @@ def one_key_for_all_rows(x, seed, *, mesh, check_vma=False):
     """The key is the same on every device, and so is the noise: every block got the same. Where does the number of
     the row come in?"""
     return _mapped(lambda block: block + _noise(jax.random.key(seed), block), x, mesh, check_vma)
+
+
+@same_on_every_mesh.mistake
+def one_draw_for_all_rows_of_x(x, seed, *, mesh):
+    """One key drew the numbers of all rows at once: the same on every mesh, but not those that are asked for. Each row
+    has a key of its own, into which its number is folded, and so needs nothing of the others."""
+    return _mapped(lambda block: block, x + _noise(jax.random.key(seed), x), mesh)
+
+
+@same_on_every_mesh.mistake
+def one_number_for_a_row(x, seed, *, mesh):
+    """The keys are right, and each drew a single number, which was added to all entries of its row. J numbers are due
+    for a row: how does `uniform` hear of that?"""
+
+    def body(block):
+        rows = lax.axis_index("x") * block.shape[0] + jnp.arange(block.shape[0])
+        return block + _row_noise(jax.random.key(seed), rows, 1)
+
+    return _mapped(body, x, mesh)
 
 
 @same_on_every_mesh.mistake

@@ -61,6 +61,18 @@ def nothing_masked(table, ids, *, mesh, check_vma=False):
 
 
 @vocab_embedding.mistake
+def first_row_not_zeroed(table, ids, *, mesh, check_vma=False):
+    """For a word that is not its own a device looked up the first row of its part, and that row went into the sum.
+    To look up somewhere harmless is one half of it. What has to become of what is found there?"""
+
+    def body(table, ids):
+        local = ids - _first(len(table))
+        return lax.psum(table[jnp.where((local >= 0) & (local < len(table)), local, 0)], "model")
+
+    return _looked_up(table, ids, mesh, body, check_vma)
+
+
+@vocab_embedding.mistake
 def nothing_shifted(table, ids, *, mesh, check_vma=False):
     """The ids are numbers of the whole vocabulary, a device's rows begin at 0. Device 1's first row is another word
     than device 0's: by how much do the numbers differ?"""
