@@ -60,12 +60,12 @@ def _always_the_one(tried: Sequence[Tried], among: str) -> str:
     found, due = (
         [_place(value) for value in side] for side in zip(*((one.found, one.due) for one in tried), strict=True)
     )
-    if len(tried) < ENOUGH_CASES or not all(same_value(one, found[0]) for one in found[1:]):
+    lies = [isinstance(value, Mapping) and HELD in value for value in (tried[0].found, tried[0].due)]
+    if len(tried) < ENOUGH_CASES or lies[0] != lies[1] or not all(same_value(one, found[0]) for one in found[1:]):
         return ""
     if all(same_value(one, due[0]) for one in due[1:]):
         return ""
-    lies = isinstance(tried[0].found, Mapping) and HELD in tried[0].found
-    return f"{'It is on the same devices' if lies else 'It is the same'} in all {among}, whatever was given."
+    return f"{'It is on the same devices' if lies[0] else 'It is the same'} in all {among}, whatever was given."
 
 
 def _place(value: Any) -> Any:
