@@ -8,7 +8,7 @@ import threading
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 
-FEW_SWEEPS = 20_000  # new objects between two looks for garbage: notebooks are many objects, and few of them cycles
+SELDOM = 20_000  # new objects between two looks for garbage: notebooks are many objects, and few of them cycles
 
 
 def without_addresses() -> None:
@@ -22,7 +22,7 @@ def without_addresses() -> None:
 def begin() -> None:
     """For a process of a pool; it ends when the one that started it has ended."""
     without_addresses()
-    gc.set_threshold(FEW_SWEEPS)
+    gc.set_threshold(SELDOM)
     if parent := multiprocessing.parent_process():
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
