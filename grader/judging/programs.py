@@ -28,7 +28,7 @@ from grader.judging.deviating import deviating
 from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
-from grader.judging.otherwise import otherwise
+from grader.judging.otherwise import one_otherwise, otherwise
 from grader.judging.references import of_arrays
 from grader.judging.repaired import REPLACING, try_repairs
 from grader.judging.results import Expected
@@ -130,9 +130,12 @@ class ProgramLadder(Ladder):
         if check == "values":
             elsewhere = next(iter(self.witnesses(k)), k)
             runs = [self._run(j) for j in {k: 0, elsewhere: 0}]
-            if self._is_result_wrong(k) and (words := otherwise(self.exercise, runs, *self._first_wrong(k))):
+            if self._is_result_wrong(k) and (words := otherwise(self.exercise, runs)):
                 return words
-            return self._signature_of_arrays(k, elsewhere if self.cases[elsewhere].mesh != self.cases[k].mesh else None)
+            apart = self.cases[elsewhere].mesh != self.cases[k].mesh
+            if (words := self._signature_of_arrays(k, elsewhere if apart else None)) or not self._is_result_wrong(k):
+                return words
+            return one_otherwise(self.exercise, runs, *self._first_wrong(k))
         if check == "runs" and (words := _meaning(self.done[k])):
             return words
         if check == "shape" and (words := self._of_shapes(k)):
