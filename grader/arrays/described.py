@@ -7,6 +7,7 @@ who holds what.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -22,9 +23,12 @@ from grader.arrays.files import OnFile
 from grader.arrays.sketch import Sketch
 from grader.arrays.words import number, numbered, region
 
-FROM_HOST, BETWEEN_DEVICES = "from the host", "between devices"  # ways on which an array may travel
+FROM_HOST, FROM_ANYWHERE = "from the host", "from anywhere"  # ways on which an array may come to devices
 NOT_IN_PLACE = "not in place"  # where an array may be that should have taken the place of one that was given
-GUARDS = {FROM_HOST: jax.transfer_guard_host_to_device, BETWEEN_DEVICES: jax.transfer_guard_device_to_device}
+GUARDS = {
+    FROM_HOST: (jax.transfer_guard_host_to_device,),
+    FROM_ANYWHERE: (jax.transfer_guard_host_to_device, jax.transfer_guard_device_to_device),
+}
 HELD = "held by device"  # the key of what was observed of an array that is on several devices
 
 
@@ -171,7 +175,9 @@ def moved(work: Callable[..., Any], given: Mapping[str, Any], barred: str) -> st
     if barred == NOT_IN_PLACE:
         return _not_in_place(work, given)
     try:
-        with GUARDS[barred]("disallow_explicit"):
+        with contextlib.ExitStack() as stack:
+            for guard in GUARDS[barred]:
+                stack.enter_context(guard("disallow_explicit"))
             work(**given)
     except Exception as error:  # JAX's own error has another class in every version
         match = re.search(r"Disallowed [\w-]+ transfer: aval=ShapedArray\((\w+\[[^\]]+\])", str(error))

@@ -38,10 +38,20 @@ def test_the_core_needs_the_parts_that_bind_what_it_reads(parts, needed):
     assert needed_parts(lesson(**parts), core={1, 3}) == needed
 
 
-def test_a_section_called_stretch_needs_nothing_for_the_core():
-    aside = [new_markdown_cell("### Aside · stretch"), new_code_cell("print(a)"), new_markdown_cell("### Back")]
-    core = lesson(_2="a = 1", _3="b = 3")
-    assert needed_parts(core, core={3}) == ()
-    assert needed_parts(NotebookNode(cells=core.cells + aside[:1] + aside[2:] + aside[1:2]), core={3}) == (2,)
-    assert needed_parts(NotebookNode(cells=core.cells + aside), core={3}) == ()
-    assert needed_parts(NotebookNode(cells=[*core.cells, *aside, new_code_cell("print(b)")]), core={3}) == ()
+STRETCH = "### Aside · stretch"
+EXERCISE = "### Exercise `case3` · stretch · 4 points · 8 minutes · ●●○"
+
+
+@pytest.mark.parametrize(
+    ("heading", "needed"), [("### As well", (2,)), (STRETCH, ()), (EXERCISE, ()), (f"{STRETCH}\n\n### The end", (2,))]
+)
+def test_what_is_called_stretch_in_a_part_of_the_core_is_not_its(heading, needed):
+    two = lesson(_2="a = 1", _3="b = 3")
+    two.cells += [new_markdown_cell(heading), new_code_cell("print(a)")]
+    assert needed_parts(two, core={3}) == needed
+
+
+def test_what_the_core_reads_is_needed_by_way_of_an_aside():
+    two = lesson(_2="a = 1", _3="b = 3")
+    two.cells += [new_markdown_cell(STRETCH), new_code_cell("c = a"), new_markdown_cell("### On"), new_code_cell("c")]
+    assert needed_parts(two, core={3}) == (2,)

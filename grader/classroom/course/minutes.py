@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 
 from nbformat import NotebookNode
 
-from grader.classroom.course.headings import exercise_heading
-from grader.classroom.course.needed import CALLED_STRETCH, needed_parts
+from grader.classroom.course.headings import CALLED_STRETCH, exercise_heading
+from grader.classroom.course.needed import needed_parts
 from grader.classroom.course.notebook import checked, grade_id
 
 WORDS_A_MINUTE = 150  # of prose with code and formulas in it

@@ -9,25 +9,26 @@ from collections.abc import Collection, Iterator
 from nbformat import NotebookNode
 
 from grader.classroom.course.cells import parse_cells
+from grader.classroom.course.headings import CALLED_STRETCH, exercise_heading
+from grader.classroom.course.notebook import checked
 
 COMPOUND = ast.For | ast.If | ast.With | ast.Try
-HEADING = re.compile(r"^###? .*$", re.MULTILINE)
-PART = re.compile(r"## (?:(\d+) · )?")
-CALLED_STRETCH = " · stretch"  # ends the heading of a section without an exercise that the core leaves out
+ANY_HEADING = re.compile(r"^##.*", re.MULTILINE)
+PART_HEADING = re.compile(r"## (?:(\d+) · )?")
 
 
 def needed_parts(lesson: NotebookNode, core: Collection[int]) -> tuple[int, ...]:
     """The parts outside the core in which a name is bound that the core reads below, itself or by way of another cell.
 
     Read is what a cell does not bind first itself: a loop's variable is its own. What a notebook does beyond its names
-    (the numbers that a generator draws) is not looked at. A section that is called stretch is left out of its part.
+    (the numbers that a generator draws) is not looked at.
     """
     wanted: set[str] = set()
     needed: set[int] = set()
-    for part, aside, cell in reversed(list(_placed(lesson))):
+    for part, is_stretch, cell in reversed(list(_placed(lesson))):
         binds, reads = _names(cell.source)
         outside = part > 0 and part not in core
-        if (outside or aside) and not binds & wanted:
+        if (outside or is_stretch) and not binds & wanted:
             continue
         needed |= {part} if outside else set()
         wanted = wanted - binds | reads
@@ -35,15 +36,19 @@ def needed_parts(lesson: NotebookNode, core: Collection[int]) -> tuple[int, ...]
 
 
 def _placed(lesson: NotebookNode) -> Iterator[tuple[int, bool, NotebookNode]]:
-    """The code cells, each with the number of its part (0 before the parts and behind them), and whether its section is
-    called stretch."""
-    part, aside = 0, False
+    """The code cells, each with the number of its part (0 before the parts and behind them), and whether its exercise,
+    or else its section, is called stretch."""
+    part, is_aside, exercise = 0, False, None
     for cell in lesson.cells:
         if cell.cell_type == "code":
-            yield part, aside, cell
-        elif headings := HEADING.findall(cell.source):
-            aside = headings[-1].endswith(CALLED_STRETCH)
-            part = next((int(number[1] or 0) for line in headings[::-1] if (number := PART.match(line))), part)
+            yield part, is_aside if exercise is None else not exercise.is_core, cell
+            exercise = None if checked(cell) else exercise
+            continue
+        for line in ANY_HEADING.findall(cell.source):
+            exercise = exercise_heading(line)
+            is_aside = is_aside if exercise else line.endswith(CALLED_STRETCH)
+            if heading := PART_HEADING.match(line):
+                part = int(heading[1] or 0)
 
 
 def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
