@@ -13,7 +13,7 @@ from grader.classroom.course.headings import CALLED_STRETCH, exercise_heading
 from grader.classroom.course.notebook import checked
 
 COMPOUND = ast.For | ast.If | ast.With | ast.Try
-SECTION_HEADING = re.compile(r"^##.*", re.MULTILINE)
+ANY_HEADING = re.compile(r"^##.*", re.MULTILINE)
 PART_HEADING = re.compile(r"## (?:(\d+) · )?")
 
 
@@ -44,7 +44,7 @@ def _placed(lesson: NotebookNode) -> Iterator[tuple[int, bool, NotebookNode]]:
             yield part, is_aside if exercise is None else not exercise.is_core, cell
             exercise = None if checked(cell) else exercise
             continue
-        for line in SECTION_HEADING.findall(cell.source):
+        for line in ANY_HEADING.findall(cell.source):
             exercise = exercise_heading(line)
             is_aside = is_aside if exercise else line.endswith(CALLED_STRETCH)
             if heading := PART_HEADING.match(line):
