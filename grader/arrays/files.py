@@ -54,7 +54,7 @@ class File:
 
     def __getattr__(self, name: str) -> Any:
         """Whatever else an array has needs all of it."""
-        if name.startswith("_"):
+        if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(name)
         return getattr(np.asarray(self), name)
 

@@ -82,7 +82,7 @@ class ProcessLadder(Ladder):
     def _tried(self, k: int, number: int, value: Any, due: Any) -> Tried:
         case = self.cases[k]
         known = {"process_id": number, "num_processes": case.mesh["processes"]}
-        given = {**known, **built(given_to(number, case.arguments))}
+        given = {**known, **given_to(number, case.arguments)}
         return Tried(value, due, given, same_answer(self.exercise, case, value, due))
 
 

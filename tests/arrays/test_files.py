@@ -14,6 +14,7 @@ def test_a_part_is_cut_as_from_an_array_and_may_be_read_again():
     file = built(OnFile(VALUES, 6))
     assert (file.shape, file.size, len(file), file.dtype) == ((8, 3), 24, 8, VALUES.dtype)
     assert np.array_equal(file[2:4], VALUES[2:4]) and np.array_equal(file[2:4, 1], VALUES[2:4, 1])
+    assert not hasattr(file, "sizes")  # nor has an array
     with pytest.raises(IndexError):
         file[8]
 
