@@ -27,6 +27,7 @@ VAGUE = (
     "shape is another than is due.",
 )
 ENOUGH_CASES = 3  # in which to answer the same is no chance
+FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
 TOLD_WHOLE = 40  # characters of an argument that may be told as what cases have in common
 
 
@@ -126,12 +127,14 @@ def divided(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "cases"
     good, bad = (_values(one.due for one in some) for some in (right, wrong))
     if good and bad and not good & bad and len(bad) == 1 and _tells(bad, wrong):
         return f"{how_many}: in none of those where {next(iter(bad))} is due."
-    if len(right) == 1 and len(features) == len(right[0].given):
-        return f"{how_many}: the one with {', '.join(' = '.join(one) for one in _features(right[0].given).items())}."
+    if words := _the_only_one(right, wrong):
+        return f"{how_many}: the one with {words}."
     for name in features:
         often, seldom = (Counter(_features(one.given)[name] for one in some) for some in (right, wrong))
         if words := _mostly(often, seldom, "in all of those") or _mostly(seldom, often, "in none of those"):
             return f"{how_many}: {words.format(name)}."
+        if words := _one_of_several(seldom, often):
+            return f"{how_many}: in none of those with {name} = {words}."
     return f"{how_many}."
 
 
@@ -150,6 +153,23 @@ def _mostly(some: Counter[str], others: Counter[str], whose: str) -> str:
     value, count = some.most_common(1)[0]
     most = count > 1 and count > some.total() / 2 and value not in others
     return f"{whose} with {{}} = {value.replace('{', '{{').replace('}', '}}')}" if most else ""
+
+
+def _one_of_several(some: Counter[str], others: Counter[str]) -> str:
+    """The few values that cases have, each of them at least two, where the others have none of these."""
+    apart = len(some) <= FEW_VALUES and min(some.values()) > 1 and not some.keys() & others.keys()
+    return " or ".join(some) if apart else ""
+
+
+def _the_only_one(right: Sequence[Tried], wrong: Sequence[Tried]) -> str:
+    """What the only right case was given besides arrays, where no wrong case was given the same."""
+    if len(right) > 1:
+        return ""
+    given = right[0].given
+    plain = _features(given)
+    whole = len(plain) == sum(not isinstance(value, np.ndarray) for value in given.values())
+    alone = whole and plain and all(_features(one.given) != plain for one in wrong)
+    return ", ".join(" = ".join(one) for one in plain.items()) if alone else ""
 
 
 def _features(given: Mapping[str, Any]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 
 from grader.judging.evidence import Tried, evidence
 from grader.judging.relations import relations_of
@@ -101,6 +102,15 @@ def test_a_value_with_which_all_is_right_is_said_though_others_are_right_too():
     assert evidence(alone).endswith("Right in 1 of 3 cases: the one with `n` = 2, `m` = 1.")
 
 
+def test_the_only_right_case_is_told_by_what_was_given_besides_arrays():
+    def with_array(*specs):
+        given = [{"value": np.ones(8), "spec": P(*spec)} for spec in specs]
+        return evidence([Tried(4 + k, 4, one, k == 0) for k, one in enumerate(given)])
+
+    assert with_array("xy", "yx", "x").endswith("Right in 1 of 3 cases: the one with `spec` = P('x', 'y').")
+    assert with_array("xy", "xy", "x").endswith("Right in 1 of 3 cases.")
+
+
 def test_an_answer_that_is_always_the_same_is_told():
     same = [Tried(7, due, {"n": due}, due == 7) for due in (7, 3, 5)]
     assert evidence(same).startswith("It is the same in all cases, whatever was given.")
@@ -118,6 +128,8 @@ def test_by_what_right_and_wrong_cases_differ_is_said():
     assert evidence(tried(right, wrong)) == (
         "It is 2 times what is due. Right in 1 of 2 cases: in none of those with `kind` = 'b'."
     )
+    two_kinds = tried((4, 4, 2, "a"), (4, 4, 3, "d"), (8, 4, 2, "b"), (8, 4, 3, "b"), (8, 4, 2, "c"), (8, 4, 3, "c"))
+    assert evidence(two_kinds).endswith("Right in 2 of 6 cases: in none of those with `kind` = 'b' or 'c'.")
     assert evidence(tried((4, 4, 2, "a"), (4, 4, 2, "a"), (9, 4, 3, "b"), (9, 4, 5, "c"))).endswith(
         "only in those with `n` = 2 and `kind` = 'a'."
     )
