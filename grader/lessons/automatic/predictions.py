@@ -182,8 +182,8 @@ predict_out.rows(
 
 @predict_out.mistake
 def kept_the_spec(operation):
-    """The layout was carried over as it stands. Ask of each dimension of the *result*: from which dimension of
-    v does it come, and is that one cut? A dimension that is summed or indexed away takes its cut along."""
+    """The first dimension of this result is not the first one of v. Ask of each dimension of the *result*: from which
+    dimension of v does it come, and is that one cut? A dimension that is summed or indexed away takes its cut along."""
     return _at(operation, {"v.T": P("d"), "v.sum(0)": P("d"), "v[0]": P("d")})
 
 
@@ -629,6 +629,13 @@ def forgot_the_copies(asked):
     """One axis of the mesh does not stand in the spec. Devices that differ only along that axis hold copies:
     how many devices hold this entry?"""
     return _at(asked, {"who holds y[8, 0]": [1], "who holds relu(x @ y)[8, 0]": [4]})
+
+
+@follow_the_mesh.mistake
+def cut_y_over_the_other_axis(asked):
+    """These devices lie in one row of `mesh.devices`: their place along a is the same. The rows of y are cut over b
+    alone. Which place along b holds this row, and how many devices have that place?"""
+    return _at(asked, {"who holds y[8, 0]": [2, 3]})
 
 
 @follow_the_mesh.mistake

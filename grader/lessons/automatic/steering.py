@@ -137,9 +137,9 @@ def _(draw):
 
 @constrain_whole.mistake
 def left_as_it_lies(v, *, mesh):
-    """The result is laid out as v is. Either nobody asked for anything else, or a `device_put` did, which inside
-    `jit` leaves the layout to the compiler; "whole" does not mean on one device anyway. Which spec says "whole
-    on every device", and which function says it inside `jit`?"""
+    """The result is laid out as v is: nothing made it whole. A constraint is on the array that it *returns*; a
+    `device_put` inside `jit` leaves the layout to the compiler; "whole" does not mean on one device. Which spec says
+    "whole on every device", which function says it inside `jit`, and is what it returns used?"""
     return v + 1
 
 

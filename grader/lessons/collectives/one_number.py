@@ -535,8 +535,8 @@ def _kept(x, mask):
 
 @masked_mean.mistake
 def mean_of_means(x, mask, *, mesh):
-    """Each device took the mean of what it keeps, and these means were averaged: a device that keeps one entry
-    counts as much as one that keeps ten, and one that keeps none divides 0 by 0. Which two sums make the mean of
+    """Each device divided by what it keeps itself, before anything was brought together: a device that keeps one entry
+    then counts as much as one that keeps ten, and one that keeps none divides 0 by 0. Which two sums make the mean of
     all?"""
 
     def body(x, mask):

@@ -70,6 +70,18 @@ def _(draw):
 
 
 @memory_per_device.mistake
+def one_thing_cut_by_each_stage(how, params, activations, n):
+    """ZeRO-2 and ZeRO-3 cut one thing each here. Each stage cuts what the stage before it cuts, and one thing more:
+    the optimizer, then the gradients, then the weights."""
+    own = {"ZeRO-1": "optimizer", "ZeRO-2": "gradients", "ZeRO-3": "weights"}.get(how)
+
+    def lies(how, what):
+        return _lies(how, what) if own is None or what == "activations" else P("d") if what == own else P()
+
+    return _held(how, params, activations, n, lies=lies)
+
+
+@memory_per_device.mistake
 def optimizer_in_bfloat16(how, params, activations, n):
     """The optimizer's three arrays were counted in bfloat16. They are kept in float32, four bytes an entry, or
     small updates would be rounded away."""

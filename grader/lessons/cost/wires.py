@@ -323,6 +323,13 @@ def ring_waited_once(n, alpha, bandwidth):
 
 
 @crossover_bytes.mistake
+def turned_the_quotient_over(n, alpha, bandwidth):
+    """Where the two times are alike, V stands beside the *bytes* and alpha beside the *steps*; your quotient of the two
+    differences is the other way up. Bring all terms with V to one side: by what is then divided?"""
+    return (alpha * bandwidth) ** 2 / _balance(2 * (n - 1), 2 * math.log2(n), 2 * (n - 1) / n, alpha, bandwidth)
+
+
+@crossover_bytes.mistake
 def one_message_of_the_ring(n, alpha, bandwidth):
     """That is alpha times bandwidth: the size at which *one* message spends as long waiting as sending. Write the
     time of the whole ring and of the whole tree, and set them equal."""

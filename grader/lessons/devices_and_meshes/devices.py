@@ -444,8 +444,8 @@ def took_what_there_is(call):
 
 @mesh_or_error.mistake
 def thought_names_are_optional(call):
-    """Each axis of the grid needs a name, and exactly one. How many axes has the array of devices here, and how
-    many names are given?"""
+    """Each axis of the grid needs a name, and exactly one; no axis is made to fit a name. How many axes has the grid
+    of devices here, and how many names are given?"""
     return _calls('jax.make_mesh((4, 2), ("data",)', "Mesh(np.array(jax.devices()), ")(call, 8)
 
 

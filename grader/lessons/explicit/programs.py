@@ -43,8 +43,8 @@ def relaid_by_a_bare_spec(a, *, mesh):
 
 @relaid.mistake
 def left_in_place(a, *, mesh):
-    """The result has the type of the operand: adding one does not move anything. The exercise wants the rows cut over
-    y and the columns over x."""
+    """The result has the type of the operand: adding one does not move anything, and `reshard` moves nothing in place,
+    but *returns* the array in its new layout. The exercise wants the rows cut over y and the columns over x."""
     return a + 1
 
 

@@ -589,8 +589,8 @@ def _(draw):
 
 @two_axis.mistake
 def two_axis_without_sum(a, b, *, mesh, check_vma=False):
-    """Each device multiplied its block of A by its rows of B: one part of the sum over J. The parts are on
-    the devices along y."""
+    """The devices along y hold parts of the sum over J, and these were added over another axis, or not at all. Which
+    collective, over which axis, makes the parts a sum?"""
     return device_map(jnp.matmul, mesh, TWO, P("x", None), check_vma)(a, b)
 
 

@@ -271,8 +271,8 @@ def never_sent_on(batches, weights):
 
 @halves_pipeline.mistake
 def did_not_cut_the_batch(batches, weights):
-    """An uncommitted batch goes wherever the weights are, so this starts; but it goes there *whole*, and every
-    device of the mesh does all of the work. Put each batch on the mesh, cut over x."""
+    """Each batch is *whole* on every device of a stage, so each of them does all of the work of that stage. The layout
+    of the weights cuts no batch, and neither does JAX by itself. Put each batch on the mesh, cut over x."""
     done = []
     for h in batches:
         for w in weights:

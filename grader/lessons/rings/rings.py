@@ -400,12 +400,12 @@ def _(draw):
     )
 
 
-def reduce_ring(x, mesh, first=1, gathers=True, adds=False):
+def reduce_ring(x, mesh, first=1, gathers=True, adds=False, more=0):
     n = mesh.shape["x"]
 
     def body(row):
         part = _parts(row, n)
-        total = _scatter(part, n, first=first)
+        total = _scatter(part, n, first=first, more=more)
         filled = jnp.zeros((n, *total.shape), total.dtype).at[_me()].set(total)
         for k in range(1, n if gathers else 1):
             total = _pass(total, n) + (part(_me() - k) if adds else 0)
@@ -444,6 +444,13 @@ def took_its_share_for_another(x, *, mesh):
     so its sum ended on the device before; the second round took it for that device's own. Which part does a device
     hold after the first round?"""
     return reduce_ring(x, mesh, first=0)
+
+
+@ring_all_reduce.mistake
+def first_round_once_more(x, *, mesh):
+    """The first round had one turn too many: the sums were complete before it. In it each went one device further, and
+    there a term was added that it had already. How many devices have still to add theirs when a sum sets out?"""
+    return reduce_ring(x, mesh, more=1)
 
 
 @ring_all_reduce.mistake

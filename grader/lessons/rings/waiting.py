@@ -83,8 +83,16 @@ def counted_past_the_end(devices, by, steps, device):
 
 
 @ring_after.mistake
+def took_the_ring_for_one_of_eight(devices, by, steps, device):
+    """There is no device of that number: this ring has fewer devices. On it, which stands before device 0, and which
+    behind the last?"""
+    return _unless_right((device - by * steps) % 8, devices, by, steps, device)
+
+
+@ring_after.mistake
 def counted_its_own_as_a_step(devices, by, steps, device):
-    """One step too few: before the first step a device holds its own block, and that is step 0."""
+    """That is where one step fewer leads. Before the first step a device holds its own block: that is step 0. And in
+    each step a block moves on by the whole shift."""
     return _unless_right((device - by * (steps - 1)) % devices, devices, by, steps, device)
 
 

@@ -200,8 +200,8 @@ def _(draw):
 
 @column_sums.mistake
 def nothing_added(x, *, mesh, check_vma=False):
-    """Each device summed its own rows only, and out_specs=P('y') promise that the devices along x agree. They do
-    not: NumPy shows what the first of them holds. What is missing between the sum and the promise?"""
+    """out_specs=P('y') promise that the devices along x agree. But each of them has sums of its own rows only: these
+    were added over another axis, or not at all. What belongs between the sum and the promise, and over which axis?"""
     return device_map(lambda block: block.sum(axis=0), mesh, GRID, P("y"), check_vma)(x)
 
 
@@ -407,7 +407,9 @@ def subtracted_local_means(x, *, mesh):
 
 @centred_columns.mistake
 def subtracted_sums_of_means(x, *, mesh):
-    """The devices' means were added. Blocks of equal length have as their common mean the *mean* of the means."""
+    """What was subtracted is the column's mean, times the number of blocks. How many rows has a block, and how many the
+    column? A sum of *all* rows is divided by the number of all rows; blocks of equal length have as their common mean
+    the *mean* of their means."""
 
     def body(block):
         return block - lax.psum(block.mean(axis=0), "x")
@@ -481,6 +483,17 @@ def sigmoid_of_the_parts(x, w, b, *, mesh):
 
     def body(x, w, b):
         return lax.psum(jax.nn.sigmoid(x @ w + b), "x")
+
+    return device_map(body, mesh, LAYER, P("y", None))(x, w, b)
+
+
+@layer_by_hand.mistake
+def sigmoid_of_the_products(x, w, b, *, mesh):
+    """The sigmoid was taken of each part of the product, the results were added, and the bias came last. The sigmoid
+    of a sum is not the sum of sigmoids: what has to be there, sum and bias, before it may be applied?"""
+
+    def body(x, w, b):
+        return lax.psum(jax.nn.sigmoid(x @ w), "x") + b
 
     return device_map(body, mesh, LAYER, P("y", None))(x, w, b)
 

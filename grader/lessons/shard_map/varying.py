@@ -73,7 +73,14 @@ def varies_over_the_whole_mesh(row):
 @vma_types.mistake
 def agrees_everywhere(row):
     """No axis at all would mean that all eight devices hold the same. What is it made of, and how was that cut?"""
-    return []
+    return None if row == TAKEN else []
+
+
+@vma_types.mistake
+def left_as_it_came_in(row):
+    """b comes in whole, and every device holds the same: so far you are right. But an addition takes two operands of
+    the same type. What does JAX do to b first, and what is the type of w?"""
+    return [] if row == TAKEN else None
 
 
 @vma_types.mistake

@@ -77,8 +77,8 @@ def reversed_the_spec(value, spec, mesh):
 
 @distribute.mistake
 def built_a_mesh_of_its_own(value, spec, mesh):
-    """The array is on a 4 × 2 mesh of its own making, not on the one that was given. Your function will be called
-    with meshes you have not seen: use its argument."""
+    """The array is on a 4 × 2 mesh, not on the one that was given. Your function will be called with meshes you have
+    not seen: use its argument."""
     return _distributed(value, spec, make_mesh(MESH))
 
 

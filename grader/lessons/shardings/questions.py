@@ -225,7 +225,8 @@ def shared_out_among_all(question):
 
 @memory.mistake
 def cut_over_the_first_axis_only(question):
-    """The array was cut over x alone. Here y is named as well: into how many parts do both axes cut it together?"""
+    """That is as much as with a cut over x alone. Here y is named as well: into how many parts do both axes cut it
+    together? And how many bytes does one of its entries take?"""
     return {
         "w as P('x', 'y'): MiB on one device": 64,
         "q as P(('x', 'y')): bytes on one device": 131072,
