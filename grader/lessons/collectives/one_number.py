@@ -188,8 +188,8 @@ def overflowed(x, *, mesh):
 
 @global_logsumexp.mistake
 def each_took_its_own_maximum(x, *, mesh, check_vma=False):
-    """Each device took the largest entry of its *own* block off before adding up, so the terms were scaled
-    differently on each. All must take off the same number: which collective finds the largest of all?"""
+    """What a device ends with still depends on a number of its *own* block alone: its largest entry, or its sum. All
+    must take off the same number before they add up: which collective finds the largest of all?"""
 
     def body(x):
         largest = x.max(axis=1)

@@ -202,8 +202,8 @@ def _norm(gradients):
 
 @clip_by_global_norm.mistake
 def local_norms(gradients, *, limit, mesh, check_vma=False):
-    """Each device took the norm of what it holds and scaled by that: the parts of one matrix are scaled by different
-    numbers. With the check on, JAX refuses. What has every device to know of the others' parts?"""
+    """The parts of one matrix are scaled by different numbers: each device's norm lacks the squares of the others'
+    parts. With the check on, JAX refuses. Over which axis is a matrix cut, and what has to be summed over that one?"""
     return _clip(lambda g: jnp.sqrt(_squares(g, LEAVES)), gradients, limit=limit, mesh=mesh, check_vma=check_vma)
 
 
