@@ -147,7 +147,8 @@ class ProgramLadder(Ladder):
 
     def _of_shapes(self, k: int) -> str:
         """What the wrong shapes have to do with those that are due, where that is so on every mesh."""
-        if words := results.arrays_missing(self._run(k), _expected(self.exercise, self.cases[k])):
+        result = self._run(k), _expected(self.exercise, self.cases[k])
+        if words := results.as_many_as_given(*result) or results.arrays_missing(*result):
             return words
         tried = [
             results.wrong_shape(self._run(j), _expected(self.exercise, self.cases[j])) for j in (k, *self.witnesses(k))

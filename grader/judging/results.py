@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+import jax
 import numpy as np
 
 from grader.arrays.blocks import Blocks, blocks
@@ -56,6 +57,26 @@ def wrong_shape(run: Execution, expected: Expected) -> Shaped | None:
     arrays = {name: a.value.shape for name, a in run.case.arguments.items() if isinstance(a, Array)}
     pairs = ((have, whole.shape) for (_, have), whole in zip(run.forms, expected.values(), strict=True))
     return next((Shaped(*pair, counts_of(run.case.mesh), arrays) for pair in pairs if pair[0] != pair[1]), None)
+
+
+def as_many_as_given(run: Execution, expected: Expected) -> str:
+    """Which argument has the shapes of a result of too many arrays, or too few, where a gradient is to be taken: it may
+    be that gradient. "" where none has."""
+    if len(expected) == len(run.forms) or run.case.cotangents is None:
+        return ""
+    have = sorted(shape for place, shape in run.forms if place.startswith("[0]"))
+    shapes = {
+        name: sorted(a.value.shape for a in jax.tree.leaves(given))
+        for name, given in run.case.arguments.items()
+        if holds_arrays(given)
+    }
+    alike = next((name for name, given in shapes.items() if given == have), "")
+    return (
+        f"What it returns has the shapes of `{alike}`, as it was given. Is that a gradient with respect to it? The "
+        "function itself is due: its gradient is taken from outside."
+        if alike
+        else ""
+    )
 
 
 def arrays_missing(run: Execution, expected: Expected) -> str:

@@ -93,3 +93,10 @@ def gradient_in_double(params, x, y):
     hidden = np.tanh(x @ w1)
     errors = 2 * (hidden @ w2 - y) / y.size
     return {"w1": x.T @ (errors @ w2.T * (1 - hidden**2)), "w2": hidden.T @ errors}
+
+
+def test_a_gradient_in_the_place_of_the_loss_is_asked_after():
+    gradient = verdict("dp_gradient_outside", lambda params, x, y, *, mesh: dict(params))
+    assert "the shapes of `params`, as it was given" in gradient.words
+    others = verdict("dp_gradient_outside", lambda params, x, y, *, mesh: (x, x, x))
+    assert "as it was given" not in others.words
