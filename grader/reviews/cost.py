@@ -42,10 +42,10 @@ def state_of_a_parameter(rng: np.random.Generator) -> Question:
     order = [("the optimizer", 12), ("the gradients", 2), ("the weights", 2)]
     answer = sum(size / (n if k < stage else 1) for k, (_, size) in enumerate(order))
     cut = ", ".join(name for name, _ in order[:stage]) or "nothing"
-    how = f"ZeRO-{stage} divides {cut} evenly" if stage else "Plain data parallelism divides nothing"
+    how = f"ZeRO-{stage}, which divides {cut}," if stage else "Plain data parallelism"
     return Question(
-        "For each parameter the weight takes 2 bytes, its gradient 2, and the optimizer 12 (Adam's two averages and "
-        f"a float32 copy). {how} on {n} devices: how many bytes does one parameter take on each device?",
+        f"{how} on {n} devices, Adam with 2 bytes for a weight, 2 for its gradient, and 12 for the optimizer: two "
+        "averages and a float32 copy. How many bytes does one parameter take on each device?",
         answer,
         f"2 + 2 + 12 bytes, and divided by {n} is: {cut}.",
     )
