@@ -7,6 +7,7 @@ who holds what.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -22,9 +23,12 @@ from grader.arrays.files import OnFile
 from grader.arrays.sketch import Sketch
 from grader.arrays.words import number, numbered, region
 
-FROM_HOST, BETWEEN_DEVICES = "from the host", "between devices"  # ways on which an array may travel
+FROM_HOST, FROM_ANYWHERE = "from the host", "from anywhere"  # ways on which an array may come to devices
 NOT_IN_PLACE = "not in place"  # where an array may be that should have taken the place of one that was given
-GUARDS = {FROM_HOST: jax.transfer_guard_host_to_device, BETWEEN_DEVICES: jax.transfer_guard_device_to_device}
+GUARDS = {
+    FROM_HOST: (jax.transfer_guard_host_to_device,),
+    FROM_ANYWHERE: (jax.transfer_guard_host_to_device, jax.transfer_guard_device_to_device),
+}
 HELD = "held by device"  # the key of what was observed of an array that is on several devices
 
 
@@ -171,7 +175,9 @@ def moved(work: Callable[..., Any], given: Mapping[str, Any], barred: str) -> st
     if barred == NOT_IN_PLACE:
         return _not_in_place(work, given)
     try:
-        with GUARDS[barred]("disallow_explicit"):
+        with contextlib.ExitStack() as stack:
+            for guard in GUARDS[barred]:
+                stack.enter_context(guard("disallow_explicit"))
             work(**given)
     except Exception as error:  # JAX's own error has another class in every version
         match = re.search(r"Disallowed [\w-]+ transfer: aval=ShapedArray\((\w+\[[^\]]+\])", str(error))
@@ -248,7 +254,7 @@ def _difference(found: Any, expected: Any, close: Any, where: str) -> str:
 
 
 def _array_difference(found: Any, expected: Mapping[str, Any], close: Any, name: str) -> str:
-    if not _is_observed(found):
+    if not is_observed(found):
         return f"{name} should be on {_listed(expected)}; it is {_kind(found)}."
     observed = found[HELD]
     if observed.keys() != expected.keys():
@@ -283,7 +289,7 @@ def _on(device: str, name: str) -> str:
     return device if name == "it" else f"{name}: {device}"
 
 
-def _is_observed(value: Any) -> bool:
+def is_observed(value: Any) -> bool:
     """Whether this is what `observed_array` says of an array on several devices: it may come from anywhere."""
     blocks = value.get(HELD) if isinstance(value, Mapping) and len(value) == 1 else None
     return (
@@ -303,7 +309,7 @@ def _first(differences: Iterator[str]) -> str:
 
 
 def _kind(value: Any) -> str:
-    if _is_observed(value):
+    if is_observed(value):
         return f"an array on {_listed(value[HELD])}"
     if isinstance(value, (list, tuple)):
         return f"a {type(value).__name__} of {len(value)}"

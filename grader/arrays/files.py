@@ -52,5 +52,11 @@ class File:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self[...], dtype)
 
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else an array has needs all of it."""
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
+
     def __repr__(self) -> str:
         return repr(self._of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grader.guide.attempts import is_right_here
 
-LEFT_OUT = "A cell that goes on with an answer is left out while hand-ins are graded."
+NOT_WHILE_GRADED = "A cell that goes on with an answer is left out while hand-ins are graded."
 
 
 def passed(exercise: str) -> bool:
@@ -23,5 +23,5 @@ def passed(exercise: str) -> bool:
     if is_right_here(exercise):
         return True
     waits = f"This cell goes on with your `{exercise}`. Get its check right, then run this cell again."
-    print(waits if EXERCISES else LEFT_OUT)
+    print(waits if EXERCISES else NOT_WHILE_GRADED)
     return False

@@ -118,6 +118,8 @@ def same_behaviour(one: Execution, other: Execution, *, by_compiler: bool) -> bo
     try:
         if one.forms != other.forms or _moves(one.structure.collectives) != _moves(other.structure.collectives):
             return False
+        if one.structure.bytes_one_way != other.structure.bytes_one_way:  # all of it one way, or some of it each way
+            return False
         if one.may_wait_for_ever or other.may_wait_for_ever:
             return one.may_wait_for_ever == other.may_wait_for_ever
         if by_compiler and _moves(one.ran.compiled) != _moves(other.ran.compiled):

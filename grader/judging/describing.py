@@ -14,6 +14,8 @@ from grader.arrays.meshes import spelled
 from grader.exercises.case import Case
 from grader.judging.differing import SMALL_VALUE, short
 
+SMALL_ARRAY = 32  # numbers of an array that are still shown
+
 
 def describe(case: Case) -> str:
     """A case in one line: the mesh, every array's shape and layout, and what else is given."""
@@ -47,7 +49,7 @@ def _given(name: str, argument: Any) -> str:
     """What is given besides arrays; of what differs from process to process, or between a life that is killed and the
     next, and is long, what the first is given."""
     if not isinstance(argument, (PerProcess, PerLife)):
-        return f"{name}={argument!r}"
+        return f"{name}={_brief(argument)!r}"
     count = len(argument.values)
     whole = " ".join(repr(list(argument.values)).split())
     if len(whole) <= SMALL_VALUE:
@@ -56,6 +58,22 @@ def _given(name: str, argument: Any) -> str:
         )
     first = f"process 0, the first of {count}" if isinstance(argument, PerProcess) else "the first life"
     return f"{name} of {first}: {short(_listed(argument.values[0]), SMALL_VALUE)}"
+
+
+def _brief(argument: Any) -> Any:
+    """The argument, with the dtype and the shape of each array in it that would fill a page."""
+    if isinstance(argument, np.ndarray):
+        return _Words(f"{argument.dtype}{list(argument.shape)}") if argument.size > SMALL_ARRAY else argument
+    if type(argument) in (tuple, list):
+        return type(argument)(map(_brief, argument))
+    return {name: _brief(value) for name, value in argument.items()} if type(argument) is dict else argument
+
+
+class _Words(str):
+    """Text that stands among values as it is, without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def _listed(value: Any) -> Any:

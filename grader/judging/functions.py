@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from grader.arrays.described import BETWEEN_DEVICES, FROM_HOST, NOT_IN_PLACE, difference, lies_on_devices
+from grader.arrays.described import FROM_ANYWHERE, FROM_HOST, NOT_IN_PLACE, difference, lies_on_devices
 from grader.arrays.numbers import close, same_value
 from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise
 from grader.judging.differing import Difference, first_difference, short, shown_whole
+from grader.judging.evidence import Tried, divided, evidence
 from grader.judging.ladder import Alike, Done, Ladder, Rung, same_problem
 from grader.judging.miss import Miss
 from grader.judging.nearest import nearest_function
-from grader.judging.relations import Tried, evidence
 from grader.judging.values import NO_VALUE, expected_value, same_answer, worded
 
 COSTS_NOTHING = "This costs no points, for only your own notebook sees it; on real chips it costs"
@@ -30,9 +30,9 @@ BARRED = {
         "Either NumPy stood in between, or `device_put` had to cut the array into other blocks for other devices, "
         f"which it does on the host. {COSTS_NOTHING} time."
     ),
-    BETWEEN_DEVICES: (
-        "The result is right, but it was not made where it belongs: on the way `{}` was held by other devices, and was "
-        f"sent from there. {COSTS_NOTHING} time and memory."
+    FROM_ANYWHERE: (
+        "The result is right, but it was not made where it belongs: on the way `{}` was held by other devices, or by "
+        f"the host, and was sent from there. {COSTS_NOTHING} time and memory."
     ),
 }
 IN_WORDS = 100  # characters of what a function was given that stand among the words on it
@@ -51,7 +51,14 @@ class FunctionLadder(Ladder):
         return [values, Rung("way", 0.0, self._way)] if self.exercise.barred else [values]
 
     def likenesses(self, check: str) -> Sequence[Alike]:
-        return [self._alike]
+        """Where it stops in some cases only, those in which it does tell as much as its values in the others."""
+        only_some = any(isinstance(answer, Value) for answer in self.answers)
+        return [self._alike, self._stops_or_alike] if only_some else [self._alike]
+
+    def _stops_or_alike(self, case: Case, one: Done, other: Done) -> bool:
+        if isinstance(one, Problem) and isinstance(other, Problem):
+            return one.error == other.error
+        return self._alike(case, one, other)
 
     def _alike(self, case: Case, one: Done, other: Done) -> bool:
         if isinstance(one, Problem) and isinstance(other, Problem):  # each may word the error that is due its own way
@@ -95,18 +102,17 @@ class FunctionLadder(Ladder):
         return [value]
 
     def signature(self, check: str, k: int) -> str:
-        answer = self.answers[k]
+        answer, tried = self.answers[k], [self._tried(j, a) for j, a in enumerate(self.answers)]
         if isinstance(answer, Problem):
-            return meaning(answer)
+            some, others = ([one for one in tried if one.right is right] for right in (True, False))
+            return meaning(answer) or divided(some, others)
         if check != "values":
             return ""  # every value is right
-        tried = [self._tried(j, a) for j, a in enumerate(self.answers) if isinstance(a, Value)]
         return evidence(tried, lambda: nearest_function(self.exercise, self.cases, self.answers, k))
 
-    def _tried(self, k: int, answer: Value) -> Tried:
-        case = self.cases[k]
-        right = self._value(k) is None
-        return Tried(answer.value, expected_value(self.exercise, case), case.arguments, right)
+    def _tried(self, k: int, answer: Answer) -> Tried:
+        case, found = self.cases[k], answer.value if isinstance(answer, Value) else None
+        return Tried(found, expected_value(self.exercise, case), case.arguments, self._value(k) is None)
 
     def where(self, k: int) -> str:
         given = _given(self.cases[k])
@@ -160,10 +166,12 @@ def _called(case: Case, words: str, mark: str) -> str:
 
 def _wrong_entries(exercise: Exercise, case: Case, value: Any, expected: Any) -> tuple[Any, Any]:
     """Two values, of two dicts only the entries by which they differ: an exercise may call unequal ones the same."""
-    if not isinstance(expected, Mapping) or not isinstance(value, Mapping) or value.keys() != expected.keys():
+    if not isinstance(expected, Mapping) or not isinstance(value, Mapping):
         return value, expected
-    wrong = [key for key in expected if not same_answer(exercise, case, {key: value[key]}, {key: expected[key]})]
-    return {key: value[key] for key in wrong}, {key: expected[key] for key in wrong}
+    each = {key: [{key: one[key]} if key in one else {} for one in (value, expected)] for key in (*expected, *value)}
+    wrong = {key for key, pair in each.items() if not same_answer(exercise, case, *pair)}
+    found, due = ({key: one[key] for key in one if key in wrong} for one in (value, expected))
+    return found, due
 
 
 def _first_in_list(exercise: Exercise, case: Case, value: Sequence[Any], expected: Sequence[Any]) -> Difference | None:

@@ -35,6 +35,7 @@ from grader.programs.repairs import Repair
 # What an answer comes to: itself, or what became of it where it is something to run.
 Done = Answer | Execution | Compilation | Launch
 Alike = Callable[[Case, Any, Any], bool]
+WHERE_WRONG = "Some cases come out right. Where one is wrong, it is as if this had been done:"
 Runners = Mapping[type, Callable[[Any, Case], Done]]
 HERE: Runners = {Program: run_or_compile, Script: together.start}
 
@@ -172,9 +173,13 @@ class Ladder(ABC):
         if words := self.signature(check, k):
             return Hint(words)
         repair, left = self.repairs(check, k)
-        if repair is None:
-            return Hint(self.deviation(check, k))
-        return Hint(repair_words(repair, left.words if left else ""), left.name if left else "", repair)
+        if repair is not None:
+            return Hint(repair_words(repair, left.words if left else ""), left.name if left else "", repair)
+        if words := self.deviation(check, k):
+            return Hint(words)
+        if mistake := self.explanation_where_wrong(check, k):
+            return Hint(f"{WHERE_WRONG}\n\n{mistake.words}", mistake.name)
+        return Hint()
 
     def explanation(self, check: str, failing: int) -> Mistake | None:
         """The mistake that does the same as the answer: on the failing case, where it misses the same check, and on
@@ -187,6 +192,21 @@ class Ladder(ABC):
                 ) and all(self.makes(alike, mistake, k) for k in self.witnesses(failing)):
                     return mistake
         return None
+
+    def explanation_where_wrong(self, check: str, failing: int) -> Mistake | None:
+        """The mistake that does the same in all cases that miss a check, and these are on several meshes, of an answer
+        that is right in others: a choice may have led it another way there."""
+        (rung,) = (rung for rung in self.rungs if rung.check == check)
+        failed = [k for k in range(len(self.cases)) if rung.miss(k)]
+        if len(failed) == len(self.cases) or len({str(self.cases[k].mesh) for k in failed}) < 2:
+            return None
+        found = (
+            mistake
+            for alike in self.likenesses(check)
+            for mistake in self.exercise.mistakes
+            if all(self.makes(alike, mistake, k) for k in failed)
+        )
+        return next(found, None)
 
     def pair(self, check: str, failing: int) -> tuple[Mistake, Mistake] | None:
         """Two mistakes that explain together what none does alone, each of them wherever it would show."""

@@ -57,7 +57,11 @@ def nearest_function(exercise: Exercise, cases: Sequence[Case], answers: Sequenc
                 break
     if not found:
         return ""
-    return f"In every case yours is what comes out when {', or when '.join(found)}. Is it so in your function?"
+    changes = ", or when ".join(found)
+    return (
+        f"In every case yours is what comes out when {changes}. Is it so in your function, or something that comes to "
+        "the same?"
+    )
 
 
 def _tell_enough(answers: Sequence[Answer]) -> bool:

@@ -27,15 +27,14 @@ from grader.programs.variants import Key, Variants, alone
 SECONDS_TRIED = 0.5  # of computing, after which no further variant is tried: somebody waits in a notebook
 
 
-def otherwise(exercise: Exercise, runs: Sequence[Execution], wrong: int, name: str) -> str:
-    """What else the results of a program are, in all of these runs; "" where nothing is found.
+def otherwise(exercise: Exercise, runs: Sequence[Execution]) -> str:
+    """What else the results of a program are, in all of these runs; "" where nothing is found."""
+    return _on_its_own(exercise, runs) or _changed(exercise, runs, None, "This") or _by_shares(exercise, runs[0])
 
-    `wrong` is the number of the first array that is wrong, `name` what it is called: of several, it is looked at alone
-    where nothing is found for all.
-    """
-    tried = [(None, "This")] + ([(wrong, name)] if len(runs[0].results) > 1 else [])
-    changed = (_changed(exercise, runs, only, what) for only, what in tried)
-    return _on_its_own(exercise, runs) or next(filter(None, changed), "") or _by_shares(exercise, runs[0])
+
+def one_otherwise(exercise: Exercise, runs: Sequence[Execution], array: int, name: str) -> str:
+    """What else one array of several is, of this number and with this name, in all of these runs."""
+    return _changed(exercise, runs, array, name) if len(runs[0].results) > 1 else ""
 
 
 def _by_shares(exercise: Exercise, run: Execution) -> str:

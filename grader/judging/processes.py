@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.arrays.described import HELD, built, difference, given_to, lies_on_devices
+from grader.arrays.described import HELD, built, difference, given_to, is_observed, lies_on_devices
 from grader.arrays.files import OnFile
 from grader.arrays.numbers import close, same_value
 from grader.exercises.answers import Problem, Script
@@ -19,9 +19,9 @@ from grader.exercises.exercise import Exercise
 from grader.exercises.plain import plain
 from grader.judging import together
 from grader.judging.differing import first_difference, short, shown_whole
+from grader.judging.evidence import Tried, evidence
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
-from grader.judging.relations import Tried, evidence
 from grader.judging.values import same_answer, worded
 from grader.processes.launch import Launch
 
@@ -82,7 +82,7 @@ class ProcessLadder(Ladder):
     def _tried(self, k: int, number: int, value: Any, due: Any) -> Tried:
         case = self.cases[k]
         known = {"process_id": number, "num_processes": case.mesh["processes"]}
-        given = {**known, **built(given_to(number, case.arguments))}
+        given = {**known, **given_to(number, case.arguments)}
         return Tried(value, due, given, same_answer(self.exercise, case, value, due))
 
 
@@ -110,15 +110,17 @@ def _from_where(tried: Tried, given: Mapping[str, Any]) -> str:
 
 def _held(tried: Tried) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """What each device holds of the arrays of a process, and what it should."""
+    if not isinstance(tried.found, Mapping) or not isinstance(tried.due, Mapping):
+        return {}
     both: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-    for key in tried.due if isinstance(tried.due, Mapping) and isinstance(tried.found, Mapping) else ():
-        sides = [part.get(HELD) for part in (tried.found.get(key), tried.due[key]) if isinstance(part, Mapping)]
-        if len(sides) == 2 and all(isinstance(side, Mapping) for side in sides):
-            blocks = (
-                (device, *(list(side[device].values()) for side in sides)) for device in sides[1] if device in sides[0]
-            )
-            both |= {device: (one[0], other[0]) for device, one, other in blocks}
+    for key, due in tried.due.items():
+        here, there = (_blocks_on(side) for side in (tried.found.get(key), due))
+        both |= {device: (here[device], there[device]) for device in there if device in here}
     return both
+
+
+def _blocks_on(value: Any) -> dict[str, np.ndarray]:
+    return {device: next(iter(part.values())) for device, part in value[HELD].items()} if is_observed(value) else {}
 
 
 def _first_row(block: np.ndarray, rows: np.ndarray) -> int | None:

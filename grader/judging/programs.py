@@ -22,16 +22,18 @@ from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise, Mistake
 from grader.exercises.verdict import Blamed, Score
 from grader.judging import costs, results
+from grader.judging.arrangements import arrangement
 from grader.judging.behaviour import Execution, block_values, same_behaviour, same_blocks, same_results
 from grader.judging.deviating import deviating
 from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
-from grader.judging.otherwise import otherwise
+from grader.judging.otherwise import one_otherwise, otherwise
 from grader.judging.references import of_arrays
 from grader.judging.repaired import REPLACING, try_repairs
 from grader.judging.results import Expected
-from grader.judging.signatures import Compared, arrangement, on, right_elsewhere, signature
+from grader.judging.shapes import shape_evidence
+from grader.judging.signatures import Compared, on, right_elsewhere, signature
 from grader.programs.execution import Failed, Result
 from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
@@ -128,13 +130,29 @@ class ProgramLadder(Ladder):
         if check == "values":
             elsewhere = next(iter(self.witnesses(k)), k)
             runs = [self._run(j) for j in {k: 0, elsewhere: 0}]
-            if self._is_result_wrong(k) and (words := otherwise(self.exercise, runs, *self._first_wrong(k))):
+            if self._is_result_wrong(k) and (words := otherwise(self.exercise, runs)):
                 return words
-            return self._signature_of_arrays(k, elsewhere if self.cases[elsewhere].mesh != self.cases[k].mesh else None)
+            apart = self.cases[elsewhere].mesh != self.cases[k].mesh
+            if (words := self._signature_of_arrays(k, elsewhere if apart else None)) or not self._is_result_wrong(k):
+                return words
+            return one_otherwise(self.exercise, runs, *self._first_wrong(k))
         if check == "runs" and (words := _meaning(self.done[k])):
             return words
+        if check == "shape" and (words := self._of_shapes(k)):
+            return words
         mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
-        return right_elsewhere(on(before[0]), on(mesh)) if before and mesh not in before else ""
+        if before and mesh not in before:
+            return right_elsewhere(on(before[0]), on(mesh))
+        return results.how_laid_out(self._run(k), _expected(self.exercise, self.cases[k])) if check == "layout" else ""
+
+    def _of_shapes(self, k: int) -> str:
+        """What the wrong shapes have to do with those that are due, where that is so on every mesh."""
+        if words := results.arrays_missing(self._run(k), _expected(self.exercise, self.cases[k])):
+            return words
+        tried = [
+            results.wrong_shape(self._run(j), _expected(self.exercise, self.cases[j])) for j in (k, *self.witnesses(k))
+        ]
+        return shape_evidence([one for one in tried if one]) if tried[0] else ""
 
     def _is_result_wrong(self, k: int) -> bool:
         """Whether there is anything wrong besides gradients."""
@@ -227,6 +245,7 @@ class ProgramLadder(Ladder):
             self.cases[k].mesh,
             places,
             self.cases[k].roundings,
+            {name: count for name, count in self.cases[k].arguments.items() if type(count) is int},
         )
 
 

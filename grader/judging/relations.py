@@ -6,129 +6,30 @@ every case that came out wrong is said.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from grader.arrays.described import HELD
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number
+from grader.judging.shapes import Shaped, shape_relations
+from grader.judging.wording import lower_first, most_telling
 
 SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken for
+ROUNDED = 5e-3  # relative: how near, where somebody has written three digits
 LARGEST_RATIO = 10_000  # that anybody recognizes
 TOLD_APART = 4  # entries that are told apart by their places
 LAST_COUNT = 4  # up to here a difference is one of counting
 UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
-VAGUE = (
-    "too large.",
-    "too small.",
-    "others are not.",
-    "wrong.",
-    "entries than are due.",
-    "shape is another than is due.",
-)
-ASKED = "Is it a factor where it should be a divisor, or the other way round?"
+OF_EVERY_NUMBER = "The same is so of every number in it:"
+OF_EVERY_ENTRY = "The same is so of every wrong entry:"
+ASKED_OF_SQUARES = "Is it a factor where it should be a divisor, or the other way round?"
 COMPARABLE = (int, float, list, tuple, np.ndarray)
-
-
-@dataclass(frozen=True, eq=False)
-class Tried:
-    """What a function returned in one case, what is due, and what it was given."""
-
-    found: Any
-    due: Any
-    given: Mapping[str, Any]
-    right: bool = False
-
-
-def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: str = "cases") -> str:
-    """What all wrong cases have in common, and the right ones have not. "" where nothing is seen.
-
-    `otherwise` finds words where what they have in common says little; `among` says what is tried, if not cases.
-    """
-    wrong, right = [one for one in tried if not one.right], [one for one in tried if one.right]
-    common = _in_common(wrong)
-    said = (otherwise() if _says_little(common) else "") or common
-    return " ".join(filter(None, (said, _divide(right, wrong, among))))
-
-
-def _says_little(words: str) -> bool:
-    return not words or words.startswith("In this case") or any(vague in words for vague in VAGUE)
-
-
-def _in_common(wrong: Sequence[Tried]) -> str:
-    """What is so in all wrong cases; of something that is no number, else what is so in the first of them."""
-    sizes = _that_differ([dict(sizes_in(one.given)) for one in wrong])
-    relations = [
-        list(relations_of(one.found, one.due, one.given, told)) for one, told in zip(wrong, sizes, strict=True)
-    ]
-    if (words := _shared(relations)) or not relations or _is_number(wrong[0].found):
-        return words
-    return f"In this case: {relations[0][0][:1].lower()}{relations[0][0][1:]}" if relations[0] else ""
-
-
-def _that_differ(sizes: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
-    """Of each case the numbers that are others elsewhere: a factor may be one that never changes by chance."""
-    return [{name: n for name, n in some.items() if len({other.get(name) for other in sizes}) > 1} for some in sizes]
-
-
-def _shared(relations: Sequence[list[str]]) -> str:
-    """The most telling sentence that is among all of these; "" if none is."""
-    first = relations[0] if relations else []
-    return next((words for words in first if all(words in others for others in relations)), "")
-
-
-def _divide(right: Sequence[Tried], wrong: Sequence[Tried], among: str) -> str:
-    """An argument, or an answer, by which right cases and wrong ones differ."""
-    if not right:
-        return ""
-    how_many = f"Right in {len(right)} of {len(right) + len(wrong)} {among}"
-    for some, others, words in ((wrong, right, "in none of those"), (right, wrong, "only in those")):
-        if by := _only_in(some, others):
-            return f"{how_many}: {words} with {' and '.join(by)}."
-    good, bad = (_values(one.due for one in some) for some in (right, wrong))
-    if good and bad and not good & bad and len(bad) == 1 and _tells(bad, wrong):
-        return f"{how_many}: in none of those where {next(iter(bad))} is due."
-    return f"{how_many}."
-
-
-def _only_in(some: Sequence[Tried], others: Sequence[Tried]) -> list[str]:
-    """Every argument that has one value in some cases, and never this one in the others."""
-    found = []
-    for name in some[0].given if some else ():
-        here, there = (_values(one.given.get(name) for one in cases) for cases in (some, others))
-        if len(here) == 1 and there and not here & there and _tells(here, some):
-            found.append(f"`{name}` = {next(iter(here))}")
-    return found
-
-
-def _tells(value: set[str], cases: Sequence[Tried]) -> bool:
-    """Whether it is no chance that these cases have a value in common: a single one has its own numbers."""
-    return len(cases) > 1 or not next(iter(value))[0].isdigit()
-
-
-def _values(values: Iterator[Any]) -> set[str]:
-    """Plain values as text, none where one of them is no number, truth value or word."""
-    listed = list(values)
-    return {repr(v) for v in listed} if all(isinstance(v, (bool, int, float, str)) for v in listed) else set()
-
-
-def relations_of(
-    found: Any, due: Any, given: Mapping[str, Any], sizes: Mapping[str, float] | None = None
-) -> Iterator[str]:
-    """Sentences on a wrong value, the most telling first. `sizes` are the numbers, by what they are called, of which
-    one may be a factor; by default all that are among what was given."""
-    if found is None or same_value(found, due):  # an exercise may ask for more than equal numbers
-        return
-    known = _Known(given, dict(sizes_in(given)) if sizes is None else sizes)
-    yield from _of_one(found, due, known)
-    if isinstance(found, Mapping) and isinstance(due, Mapping) and found.keys() == due.keys():
-        yield from _of_entries([(f"`{key}`", found[key], due[key]) for key in due], known)
-    elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
-        pairs = enumerate(zip(found, due, strict=True))
-        yield from _of_entries([(f"number {k}", one, other) for k, (one, other) in pairs], known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,23 +40,84 @@ class _Known:
     sizes: Mapping[str, float]
 
 
+def relations_of(
+    found: Any, due: Any, given: Mapping[str, Any], sizes: Mapping[str, float] | None = None
+) -> Iterator[str]:
+    """Sentences on a wrong value, the most telling first. `sizes` are the numbers, by what they are called, of which
+    one may be a factor; by default all that are among what was given."""
+    if found is None or same_value(found, due):  # an exercise may ask for more than equal numbers
+        return
+    known = _Known(given, dict(sizes_in(given)) if sizes is None else sizes)
+    if isinstance(found, Mapping) and isinstance(due, Mapping) and HELD in found and HELD in due:
+        yield from _of_held(found[HELD], due[HELD], known)
+        return
+    yield from _of_one(found, due, known)
+    if isinstance(due, Mapping):
+        yield from _of_keys(found, due)
+    if isinstance(found, Mapping) and isinstance(due, Mapping):
+        counts = all(map(is_number, (*found.values(), *due.values())))  # what does not occur may be left out
+        if counts or found.keys() == due.keys():
+            keys = dict.fromkeys((*due, *found))
+            yield from _of_entries([(f"`{key}`", found.get(key, 0), due.get(key, 0)) for key in keys], known)
+    elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
+        pairs = enumerate(zip(found, due, strict=True))
+        yield from _of_entries([(f"number {k}", one, other) for k, (one, other) in pairs], known)
+    if _plain_list(found) and _plain_list(due) and not {*found} & {*due}:
+        yield "None of the entries is among those that are due."
+
+
+def _of_held(found: Mapping[str, Any], due: Mapping[str, Any], known: _Known) -> Iterator[str]:
+    """Sentences on the numbers of an array that is on devices, where each holds the part that it should."""
+    if {device: [*parts] for device, parts in found.items()} == {device: [*parts] for device, parts in due.items()}:
+        sides = ([block for parts in held.values() for block in parts.values()] for held in (found, due))
+        one, other = (np.concatenate([np.ravel(block) for block in side]) for side in sides)
+        if one.shape == other.shape and one.dtype.kind in "biuf":
+            yield from _number_by_number(one, other, known)
+
+
+def _plain_list(value: Any) -> bool:
+    """Whether it is a list of several numbers or words."""
+    return isinstance(value, (list, tuple)) and len(value) > 1 and all(isinstance(v, (int, float, str)) for v in value)
+
+
 def _of_one(found: Any, due: Any, known: _Known) -> Iterator[str]:
     """Sentences on a value as a whole."""
-    if isinstance(found, np.ndarray) and isinstance(due, (list, tuple)) and due and all(map(_is_number, due)):
+    if isinstance(found, np.ndarray) and isinstance(due, (list, tuple)) and due and all(map(is_number, due)):
         due = np.asarray(due)
     for name in (name for name, a in known.given.items() if isinstance(a, COMPARABLE) and same_value(found, a)):
         yield f"It is `{name}`, as it was given."
-    if _is_number(found) and _is_number(due):
+    if is_number(found) and is_number(due):
         yield from _of_numbers(float(found), float(due), known.sizes)
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)):
         yield from _of_sequences(list(found), list(due))
+        yield from _of_quotients(found, due, known.given)
     elif isinstance(due, (list, tuple)) and not isinstance(found, np.ndarray):
         yield from _alone(found, list(due))
     elif isinstance(due, np.ndarray) and isinstance(found, COMPARABLE):
-        yield from _of_arrays(np.asarray(found), due, known.sizes)
+        yield from _of_arrays(np.asarray(found), due, known)
+    elif isinstance(found, (list, tuple)):
+        yield from (f"What is due is entry {k} of it, alone." for k, one in enumerate(found) if same_value(one, due))
 
 
-def _is_number(value: Any) -> bool:
+def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences on the keys of a dict that is due."""
+    if not isinstance(found, Mapping):
+        if isinstance(found, (list, tuple)) and sorted(map(str, found)) == sorted(due):
+            yield "These are the keys alone: a dict is due, with what belongs to each of them."
+        yield "A dict is due."
+        return
+    there = [key for key in due if key in found]
+    if found and due and not there:
+        yield "None of its keys is among those that are due."
+    if there and all(same_value(found[key], due[key]) for key in there):
+        if len(there) == len(found):
+            yield "What is there is right, but keys are missing."
+        elif len(there) == len(due):
+            yield "All that is due is there, and keys besides that are not due."
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is one, and no truth value."""
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
@@ -165,17 +127,17 @@ def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterato
     if due and found:
         if _is(found, -due):
             yield "It has the wrong sign."
+        for words, n in sizes.items():
+            yield from _by_factor(found, due, words, n)
+        for words, n in sizes.items():
+            yield from (f"{said} {ASKED_OF_SQUARES}" for said in _by_factor(found, due, f"the square of {words}", n**2))
         yield from (
-            f"It is {words} times too large." for words, n in sizes.items() if n not in (0, 1) and _is(found, due * n)
+            f"It is {words}, divided by what is due." for words, n in sizes.items() if n > 1 and _is(found * due, n)
         )
-        yield from (
-            f"It is what is due, divided by {words}." for words, n in sizes.items() if n > 1 and _is(found * n, due)
-        )
-        yield from (f"{words} {ASKED}" for words in _by_squares(found, due, sizes))
         if _is(found * due, 1):
             yield "It is 1 divided by what is due."
         ratio = found / due
-        if any(_is(ratio, unit) or _is(ratio * unit, 1) for unit in UNITS):
+        if any(math.isclose(ratio * times, 1, rel_tol=ROUNDED) for unit in UNITS for times in (unit, 1 / unit)):
             yield "It is off by the factor between two units. Which one is asked for?"
         if abs(ratio) < LARGEST_RATIO and _is(ratio, round(ratio, 3)):
             yield f"It is {number(ratio)} times what is due."
@@ -193,25 +155,32 @@ def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterato
         yield f"It is too {'large' if found > due else 'small'}."
 
 
-def _by_squares(found: float, due: float, sizes: Mapping[str, float]) -> Iterator[str]:
-    for words, n in sizes.items():
-        if n > 1 and _is(found, due * n**2):
-            yield f"It is the square of {words} times too large."
-        elif n > 1 and _is(found * n**2, due):
-            yield f"It is what is due, divided by the square of {words}."
+def _by_factor(found: float, due: float, words: str, n: float) -> Iterator[str]:
+    if n not in (0, 1) and _is(found, due * n):
+        yield f"It is {words} times too large."
+    if n > 1 and _is(found * n, due):
+        yield f"It is what is due, divided by {words}."
 
 
 def sizes_in(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Numbers that a function was given, in words: themselves, how many entries a list has, the sizes of a mesh."""
     for name, value in given.items():
         sizes = getattr(value, "sizes", value)
-        if _is_number(value):
+        if isinstance(value, str):
+            along = (getattr(mesh, "sizes", mesh) for mesh in given.values())
+            yield from ((f"the size of `{name}`", float(one[value])) for one in along if _is_mesh(one) and value in one)
+        if is_number(value):
             yield f"`{name}`", float(value)
-        elif isinstance(sizes, Mapping) and sizes and all(map(_is_number, sizes.values())):
+        elif _is_mesh(sizes):
             yield "the number of all devices", float(math.prod(sizes.values()))
             yield from ((f"the size of {axis}", float(size)) for axis, size in sizes.items())
         elif isinstance(value, (list, tuple)) and value:
             yield f"the number of `{name}`", float(len(value))
+
+
+def _is_mesh(sizes: Any) -> bool:
+    """Whether these are the sizes of axes."""
+    return isinstance(sizes, Mapping) and len(sizes) > 0 and all(map(is_number, sizes.values()))
 
 
 def _is(one: float, other: float) -> bool:
@@ -219,9 +188,9 @@ def _is(one: float, other: float) -> bool:
 
 
 def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
+    if found and same_value(_flat(found), _flat(due)):
+        yield "The entries are right, but they are not grouped as they should be."
     if len(found) != len(due):
-        if found and same_value(_flat(found), _flat(due)):
-            yield "The entries are right, but they are not grouped as they should be."
         yield from _alone(found, due)
         if found and _within(found, due):
             yield "What is there is right, but entries are missing."
@@ -239,6 +208,19 @@ def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
             yield "The entries are right, but in another order."
         if all(isinstance(row, (list, tuple)) for row in (*found, *due)) and same_value(_turned(found), due):
             yield "It is the transpose of what is due: rows stand for columns."
+        if all(map(is_number, (*found, *due))) and math.prod(found) == math.prod(due) != 0:
+            yield "The product of these numbers is right, and not each of them for itself."
+    if _nested(due) and len(_flat(found)) == len(_flat(due)) and _as_often(_flat(found), _flat(due)):
+        yield "All that is due is there, as often as it is due, but not in the groups in which it should be."
+
+
+def _of_quotients(found: Sequence[Any], due: Sequence[Any], given: Mapping[str, Any]) -> Iterator[str]:
+    """Where found times due, entry by entry, is an argument: how many parts there are in place of how long each is."""
+    for name, whole in given.items():
+        if isinstance(whole, (list, tuple)) and len(whole) == len(found) == len(due) > 1:
+            trios = list(zip(found, due, whole, strict=True))
+            if all(map(is_number, itertools.chain(*trios))) and all(_is(f * d, w) for f, d, w in trios):
+                yield f"It is `{name}`, each number of it divided by the one that is due."
 
 
 def _alone(found: Any, due: list[Any]) -> Iterator[str]:
@@ -263,6 +245,10 @@ def _turned(rows: list[Any]) -> list[Any]:
     return [list(column) for column in zip(*rows, strict=False)]
 
 
+def _nested(values: list[Any]) -> bool:
+    return any(isinstance(value, (list, tuple)) for value in values)
+
+
 def _flat(values: Any) -> list[Any]:
     if isinstance(values, (list, tuple)):
         return [entry for value in values for entry in _flat(value)]
@@ -272,14 +258,20 @@ def _flat(values: Any) -> list[Any]:
 def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Iterator[str]:
     """Which entries are wrong, and what is so of all of those."""
     wrong = [(name, found, due) for name, found, due in entries if not same_value(found, due)]
+    if all(is_number(due) and is_number(found) and found == 1 < due for _, found, due in wrong):
+        yield "Wherever more than 1 is due, it is 1. Is it asked whether there are any, or how many?"
     parts = [pair for _, found, due in wrong for pair in _parts(found, due)]
-    common = _shared([list(_of_one(found, due, known)) for found, due in parts])
+    common = most_telling([list(_of_one(found, due, known)) for found, due in parts])
     if len(wrong) < len(entries) and len(wrong) <= TOLD_APART:
         places = ", ".join(name for name, _, _ in wrong)
         yield from ([f"Of the entries only {places} {_is_or_are(wrong)} wrong. {common}"] if common else [])
         yield f"Of the entries only {places} {_is_or_are(wrong)} wrong."
     if common:
-        yield common if len(entries) == 1 else f"The same is so of every wrong entry: {common[0].lower()}{common[1:]}"
+        yield (
+            common
+            if len(entries) == 1
+            else f"{OF_EVERY_ENTRY} {lower_first(common.removeprefix(OF_EVERY_NUMBER).strip())}"
+        )
     if len(wrong) < len(entries):
         yield "Some entries are right, others are not."
 
@@ -299,7 +291,7 @@ def _parts(found: Any, due: Any) -> Iterator[tuple[Any, Any]]:
             yield from _parts(one, other)
 
 
-def _of_arrays(found: np.ndarray, due: np.ndarray, sizes: Mapping[str, float]) -> Iterator[str]:
+def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[str]:
     if found.dtype.kind not in "biuf":
         return
     if found.shape != due.shape:
@@ -309,6 +301,9 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, sizes: Mapping[str, float]) -
             yield "The numbers are right, and in order, but the shape is another."
         if found.size == due.size and same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
             yield "The numbers are right, but the shape is another."
+        counts = {words: int(n) for words, n in known.sizes.items() if n == int(n)}
+        shapes = {name: a.shape for name, a in known.given.items() if isinstance(a, np.ndarray)}
+        yield from shape_relations(Shaped(found.shape, due.shape, counts, shapes))
         if found.ndim != due.ndim:
             yield f"It has {'more' if found.ndim > due.ndim else 'fewer'} dimensions than are due."
         yield "The shape is another than is due."
@@ -323,12 +318,19 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, sizes: Mapping[str, float]) -
                 yield f"It is what is due, moved on by {k} along dimension {axis}."
             if same_value(found, np.roll(due, -k, axis)):
                 yield f"It is what is due, moved back by {k} along dimension {axis}."
+    yield from _number_by_number(found, due, known)
+
+
+def _number_by_number(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[str]:
+    """Sentences on arrays of one shape, whatever it is."""
     if same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
         yield "The numbers are right, but they stand in other places."
     if not found.any():
         yield "It is all zeros."
+    if (due >= 0).all() and (found < 0).any() and same_value(np.maximum(found, 0), due):
+        yield "It would be right with 0 in the place of its negative numbers. Is a relu missing, at the end?"
     numbers = [(f, d) for f, d in zip(found.ravel().tolist(), due.ravel().tolist(), strict=True) if d or f]
-    if common := _shared([list(_of_numbers(float(f), float(d), sizes)) for f, d in numbers]):
-        yield f"The same is so of every number in it: {common[0].lower()}{common[1:]}"
+    if common := most_telling([list(_of_numbers(float(f), float(d), known.sizes)) for f, d in numbers]):
+        yield f"{OF_EVERY_NUMBER} {lower_first(common)}"
     if any(same_value(f, d) for f, d in zip(found.ravel(), due.ravel(), strict=True)):
         yield "Some numbers are right, others are not."

@@ -8,14 +8,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from grader.arrays.blocks import Blocks, blocks
-from grader.arrays.laid import holds_arrays
+from grader.arrays.laid import Array, holds_arrays
 from grader.arrays.meshes import spelled
 from grader.arrays.numbers import close, tolerance
 from grader.arrays.ratios import Ratio, ratio
 from grader.arrays.words import number, region
 from grader.exercises.case import Case
 from grader.judging.behaviour import Execution, block_values, specs_due
+from grader.judging.layouts import layout_evidence
 from grader.judging.miss import Miss
+from grader.judging.shapes import Shaped, counts_of
 from grader.programs.execution import Result
 
 MOST_NAMED = 4  # arrays that are named at once
@@ -45,6 +47,31 @@ def shape(run: Execution, expected: Expected) -> Miss | None:
                 *_pictures(run, expected, k) if len(want) == len(have) else (),
             )
     return None
+
+
+def wrong_shape(run: Execution, expected: Expected) -> Shaped | None:
+    """The first array of a result that has another shape than is due, where there are as many arrays as are due."""
+    if len(run.forms) != len(expected):
+        return None
+    arrays = {name: a.value.shape for name, a in run.case.arguments.items() if isinstance(a, Array)}
+    pairs = ((have, whole.shape) for (_, have), whole in zip(run.forms, expected.values(), strict=True))
+    return next((Shaped(*pair, counts_of(run.case.mesh), arrays) for pair in pairs if pair[0] != pair[1]), None)
+
+
+def arrays_missing(run: Execution, expected: Expected) -> str:
+    """Which of the arrays that are due are among those of a result that has more, or fewer; "" where none is."""
+    if len(run.forms) == len(expected) or run.case.cotangents is not None:
+        return ""
+    there = {
+        name_in_result(run.case, place): any(right(run, [result], {place: whole})[0] for result in run.results)
+        for place, whole in expected.items()
+    }
+    if not any(there.values()):
+        return ""
+    missing = [f"`{name}`" for name, found in there.items() if not found]
+    if not missing:
+        return "All that is due is there, and something besides. What of it was asked for?"
+    return f"Missing is what should be {' and '.join(missing)}, counted from 0; the others are there."
 
 
 def _keys(place: str) -> list[str]:
@@ -151,14 +178,25 @@ def _pictures(run: Execution, expected: Expected, k: int) -> tuple[Blocks, Block
 
 
 def layout(run: Execution, expected: Expected) -> Miss | None:
-    for k, ((place, whole), spec) in enumerate(zip(expected.items(), specs_due(run.case), strict=True)):
-        result = run.results[k]
-        if not result.as_asked:
-            picture = blocks(whole.shape, spec, run.case.mesh)
-            return Miss(
-                f"{name_in_result(run.case, place)} has the right values, but is not laid out as it should be: "
-                f"{spelled(spec)} was wanted, {picture.entries} entries on each device; yours is laid out as "
-                f"{result.layout}, {result.blocks.entries} on each.",
-                *_pictures(run, expected, k),
-            )
-    return None
+    if (k := _laid_out_otherwise(run)) is None:
+        return None
+    result, place, spec = run.results[k], list(expected)[k], specs_due(run.case)[k]
+    due, found = _pictures(run, expected, k)
+    return Miss(
+        f"{name_in_result(run.case, place)} has the right values, but is not laid out as it should be: "
+        f"{spelled(spec)} was wanted, {due.entries} entries on each device; yours is laid out as "
+        f"{result.layout}, {found.entries} on each.",
+        due,
+        found,
+    )
+
+
+def how_laid_out(run: Execution, expected: Expected) -> str:
+    """In what the first layout that is not as it should be differs from the one that is due."""
+    k = _laid_out_otherwise(run)
+    return "" if k is None else layout_evidence(*reversed(_pictures(run, expected, k)))
+
+
+def _laid_out_otherwise(run: Execution) -> int | None:
+    """The number of the first array that is not laid out as it should be."""
+    return next((k for k, result in enumerate(run.results) if not result.as_asked), None)

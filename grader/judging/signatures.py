@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,7 +26,8 @@ ENOUGH = 3  # different entries: fewer have some ratio by chance
 class Compared:
     """The blocks of a result in one case and those expected, in the order of devices.
 
-    Blocks with the same place are copies of one part of the array.
+    Blocks with the same place are copies of one part of the array. `counts` are the whole numbers that the program was
+    given, by name.
     """
 
     blocks: Sequence[np.ndarray]
@@ -34,6 +35,7 @@ class Compared:
     mesh: Mapping[str, int]
     places: Sequence[str] = ()
     roundings: int = ROUNDINGS
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @functools.cached_property
     def right(self) -> list[int]:
@@ -61,7 +63,8 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
         lambda: _only_on_some_meshes(seen, elsewhere),
         lambda: _copies_differ(seen),
         lambda: _ratio(seen, elsewhere),
-        *(lambda look=look: look(seen) for look in (_nearly, _zeros, _transposed, _permuted, _only_some)),
+        *(lambda look=look: look(seen) for look in (_nearly, _zeros, _transposed, _permuted)),
+        lambda: _always_the_same(seen, elsewhere),
     ]
     return next(filter(None, (look() for look in tried)), "")
 
@@ -99,9 +102,9 @@ def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
     factor, other = _factor(seen, 1), _factor(elsewhere, 1)
     if factor is None or other is None or not (_factor(seen) or (_is_whole(factor) and _is_whole(other))):
         return ""
-    for words, size in _sizes(seen.mesh, elsewhere.mesh):
+    for words, size in _sizes(seen, elsewhere):
         for power, kind in ((1, _TOO_LARGE), (2, _TOO_LARGE), (-1, _TOO_SMALL), (-2, _TOO_SMALL)):
-            if _is(factor, size(seen.mesh) ** power) and _is(other, size(elsewhere.mesh) ** power):
+            if _is(factor, size(seen) ** power) and _is(other, size(elsewhere) ** power):
                 square = "the square of " if abs(power) == 2 else ""
                 return (
                     f"Every entry is {_times(factor)} on {seen.on}, and {_times(other)} on {elsewhere.on}: "
@@ -125,11 +128,18 @@ def _ratio_on_one_mesh(factor: float, mesh: Mapping[str, int]) -> str:
     return f"Every entry is {_times(factor)}.{along or ' Which factor was left out, or taken twice?'}"
 
 
-def _sizes(*meshes: Mapping[str, int]) -> list[tuple[str, Callable[[Mapping[str, int]], int]]]:
-    """Numbers of devices that differ from mesh to mesh; the number of all, which may not, comes last."""
-    names = [name for name in meshes[0] if len({mesh.get(name) for mesh in meshes}) > 1]
-    along = [(f"the number of devices along {name}", lambda mesh, name=name: mesh[name]) for name in names]
-    return [*along, ("the number of all devices", lambda mesh: math.prod(mesh.values()))]
+def _sizes(*cases: Compared) -> list[tuple[str, Callable[[Compared], int]]]:
+    """Numbers that differ from case to case: of devices, those given, and one times the other; the number of all
+    devices, which may not differ, comes last."""
+    names = [name for name in cases[0].mesh if len({case.mesh.get(name) for case in cases}) > 1]
+    counts = [name for name in cases[0].counts if len({case.counts.get(name) for case in cases}) > 1]
+    along = [(f"the number of devices along {name}", lambda case, name=name: case.mesh[name]) for name in names]
+    given = [(f"`{name}`", lambda case, name=name: case.counts[name]) for name in counts]
+    both = [
+        (f"{count} times {words}", lambda case, one=one, other=other: one(case) * other(case))
+        for (words, one), (count, other) in itertools.product(along, given)
+    ]
+    return [*along, *given, *both, ("the number of all devices", lambda case: math.prod(case.mesh.values()))]
 
 
 def _is_whole(factor: float) -> bool:
@@ -205,48 +215,14 @@ def _permuted(seen: Compared) -> str:
     )
 
 
-def arrangement(seen: Compared) -> str:
-    """What is right in a wrong result: the numbers, but for their places; or all but the ends of the blocks."""
-    pairs = list(zip(seen.blocks, seen.expected, strict=True))
-    if any(block.shape != expected.shape for block, expected in pairs):
+def _always_the_same(seen: Compared, elsewhere: Compared | None) -> str:
+    """One and the same number everywhere, on two meshes whose cases have other values."""
+    if elsewhere is None:
         return ""
-    return _in_other_places(seen) or _but_for_an_end(pairs)
-
-
-def _in_other_places(seen: Compared) -> str:
-    if all(_holds_the_same(*pair) for pair in zip(seen.blocks, seen.expected, strict=True)):
-        return (
-            "Each device holds the numbers that belong on it, but in other places of its block. In which order do the "
-            "pieces arrive, and how are they joined?"
-        )
-    first = [seen.places.index(place) for place in dict.fromkeys(seen.places)]  # of copies one
-    found, due = (np.concatenate([np.ravel(side[d]) for d in first]) for side in (seen.blocks, seen.expected))
-    if first and _holds_the_same(found, due):
-        return (
-            "Every number that is due is there, as often as it is due, but in another place: numbers are on devices "
-            "where they do not belong. What has to be sent to whom, and where in the block does it go?"
-        )
-    return ""
-
-
-def _holds_the_same(block: np.ndarray, expected: np.ndarray) -> bool:
-    """Whether the numbers are the same but for their order, and enough to tell."""
-    return len(np.unique(expected)) >= ENOUGH and close(np.sort(block, axis=None), np.sort(expected, axis=None))
-
-
-def _but_for_an_end(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
-    for dimension, (k, which) in itertools.product(range(pairs[0][1].ndim), ((0, "first"), (-1, "last"))):
-        ends = [close(b.take([k], dimension), e.take([k], dimension)) for b, e in pairs]
-        rests = [close(np.delete(b, k, dimension), np.delete(e, k, dimension)) for b, e in pairs]
-        if pairs[0][1].shape[dimension] > 1 and all(rests) and not any(ends):
-            return (
-                f"In every block only the {which} entry along dimension {dimension} is wrong. What does that one need, "
-                "and on which device is it?"
-            )
-    return ""
-
-
-def _only_some(seen: Compared) -> str:
-    if not seen.right:
+    numbers, due = (
+        np.unique(np.concatenate([np.ravel(b) for b in side]))
+        for side in ((*seen.blocks, *elsewhere.blocks), (*seen.expected, *elsewhere.expected))
+    )
+    if len(numbers) > 1 or len(due) == 1:
         return ""
-    return f"Only device{'s' if len(seen.right) > 1 else ''} {', '.join(map(str, seen.right))} came out right."
+    return f"It is {number(float(numbers[0]))}, whatever was given. Does anything of that come so far?"

@@ -27,6 +27,7 @@ from grader.judging.relations import relations_of
 from grader.judging.values import expected_value, is_layout_due, same_answer, worded
 
 SMALL = 20  # up to here a number is a count: one more or less is another
+TOLD_ONE_BY_ONE = 4  # counts that are told one by one
 FACTORS = 64  # up to here one number is a multiple of another for a reason
 
 
@@ -79,7 +80,12 @@ class TableLadder(Ladder):
         if kind := _kind_due(answer.value, due, words):
             return kind
         meant = self.exercise.options.get(answer.value, "") if isinstance(answer.value, str) else ""
-        return _untold(answer.value, due) or meant or self._right_elsewhere(k, answer.value)
+        return (
+            _untold(answer.value, due)
+            or meant
+            or self._right_elsewhere(k, answer.value)
+            or self._asked_elsewhere(answer.value)
+        )
 
     def _right_elsewhere(self, k: int, value: Any) -> str:
         """The row most like this one in which the student gave the same answer, and it is right."""
@@ -91,6 +97,12 @@ class TableLadder(Ladder):
             return ""
         alike = max((self.cases[j].key for j in rows), key=lambda row: SequenceMatcher(None, row, key).ratio())
         return f"The same answer is right in “{alike}”. In what does this row differ from that one?"
+
+    def _asked_elsewhere(self, value: Any) -> str:
+        """That another row asks for this, where that is no chance; which one would give that row away."""
+        told = not isinstance(value, (bool, str)) and not (_is_count(value) and abs(value) <= SMALL)
+        there = told and any(same_value(value, self._due(j)) for j in range(len(self.cases)))
+        return "It is what is due in another row of this table." if there else ""
 
     def _given(self, k: int) -> Any:
         answer = self.answers[k]
@@ -166,7 +178,32 @@ def _kind_due(value: Any, due: Any, words: Sequence[str]) -> str:
 def _untold(value: Any, due: Any) -> str:
     """How a wrong entry stands to the one that is due, in words from which that one cannot be worked out."""
     related = (words for words in relations_of(value, due, {}) if not re.search(r"\d|\bsign\b", _without_places(words)))
-    return _in_units(value, due) or next(related, "")
+    return _in_units(value, due) or _one_by_one(value, due) or next(related, "")
+
+
+def _one_by_one(value: Any, due: Any) -> str:
+    """Which length of a shape is too large or too small; of a list of counts, that it begins elsewhere."""
+    listed = all(isinstance(one, (list, tuple)) and all(map(_is_count, one)) for one in (value, due))
+    if not listed or len(value) != len(due) or len(due) < 2 or sorted(value) == sorted(due):
+        return ""
+    if isinstance(due, tuple) and len(due) <= TOLD_ONE_BY_ONE:
+        each = (f"number {k} is {_how(*pair)}" for k, pair in enumerate(zip(value, due, strict=True)))
+        return f"Counted from the left, and from 0: {', '.join(each)}."
+    off = {one - other for one, other in zip(value, due, strict=True)}
+    return (
+        "Each number of it is off by as much as every other. From where do you count?"
+        if off != {0} and len(off) == 1
+        else ""
+    )
+
+
+def _how(found: float, due: float) -> str:
+    """How a count stands to the one that is due."""
+    if found == due:
+        return "right"
+    larger, smaller = max(found, due), min(found, due)
+    factor = " by a whole factor" if smaller > 0 and larger % smaller == 0 else ""
+    return f"too {'large' if found > due else 'small'}{factor}"
 
 
 def _without_places(words: str) -> str:

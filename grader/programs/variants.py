@@ -73,7 +73,8 @@ class Variants:
     ):
         self.only, self.count = only, 0
         self.given = jax.tree.leaves(tuple(arguments.values()))
-        self.names = [n for n, a in arguments.items() for _ in jax.tree.leaves(a)]
+        placed = [(n, path) for n, a in arguments.items() for path, _ in jax.tree.leaves_with_path(a)]
+        self.names = [f"{name}{jax.tree_util.keystr(path)}" for name, path in placed]
         self.changes: dict[Key, Departure] = {}
         try:
             self.closed = as_needed(jax.make_jaxpr(in_jax(reference))(*arguments.values()), only)

@@ -39,14 +39,6 @@ def constrain_whole__over_a_flat_mesh(v, *, mesh):
     return lax.with_sharding_constraint(v + 1, NamedSharding(flat, P()))
 
 
-def constrain_whole__by_hand(v, *, mesh):
-    def body(block):
-        rows = lax.all_gather(block, "y", axis=1, tiled=True)
-        return lax.all_gather(rows, "x", axis=0, tiled=True) + 1
-
-    return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P(), check_vma=False)(v)
-
-
 def steer__through_the_weights(x, w1, w2, *, mesh):
     """The weights are cut, and the hidden layer follows them."""
     w1 = lax.with_sharding_constraint(w1, NamedSharding(mesh, P(None, "model")))

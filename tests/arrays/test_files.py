@@ -14,11 +14,12 @@ def test_a_part_is_cut_as_from_an_array_and_may_be_read_again():
     file = built(OnFile(VALUES, 6))
     assert (file.shape, file.size, len(file), file.dtype) == ((8, 3), 24, 8, VALUES.dtype)
     assert np.array_equal(file[2:4], VALUES[2:4]) and np.array_equal(file[2:4, 1], VALUES[2:4, 1])
+    assert not hasattr(file, "sizes")  # nor has an array
     with pytest.raises(IndexError):
         file[8]
 
 
-@pytest.mark.parametrize("read", [lambda file: file[:3], np.asarray, lambda file: list(file), lambda file: file[...]])
+@pytest.mark.parametrize("read", [lambda file: file[:3], np.asarray, list, np.sum, lambda file: file.sum()])
 def test_more_than_that_is_refused(read):
     with pytest.raises(ReadTooMuch, match="9 of the 24|24 of the 24"):
         read(built(OnFile(VALUES, 6)))

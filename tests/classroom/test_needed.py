@@ -36,3 +36,22 @@ def lesson(**parts):
 )
 def test_the_core_needs_the_parts_that_bind_what_it_reads(parts, needed):
     assert needed_parts(lesson(**parts), core={1, 3}) == needed
+
+
+STRETCH = "### Aside · stretch"
+EXERCISE = "### Exercise `case3` · stretch · 4 points · 8 minutes · ●●○"
+
+
+@pytest.mark.parametrize(
+    ("heading", "needed"), [("### As well", (2,)), (STRETCH, ()), (EXERCISE, ()), (f"{STRETCH}\n\n### The end", (2,))]
+)
+def test_what_is_called_stretch_in_a_part_of_the_core_is_not_its(heading, needed):
+    two = lesson(_2="a = 1", _3="b = 3")
+    two.cells += [new_markdown_cell(heading), new_code_cell("print(a)")]
+    assert needed_parts(two, core={3}) == needed
+
+
+def test_what_the_core_reads_is_needed_by_way_of_an_aside():
+    two = lesson(_2="a = 1", _3="b = 3")
+    two.cells += [new_markdown_cell(STRETCH), new_code_cell("c = a"), new_markdown_cell("### On"), new_code_cell("c")]
+    assert needed_parts(two, core={3}) == (2,)

@@ -41,3 +41,9 @@ def test_of_what_differs_from_life_to_life_much_is_not_shown():
     assert (
         told.startswith("shape of both lives: [(4, 2), (2, 4)]; params of the first life: {'w': ") and len(told) < 250
     )
+
+
+def test_an_array_that_would_fill_a_page_is_told_by_its_shape():
+    lines = np.zeros((21, 8), np.int32), np.arange(2)
+    told = describe(Case({"lines": lines, "sizes": {"width": 24}}, {"processes": 4}))
+    assert told == "mesh processes=4; lines=(int32[21, 8], array([0, 1])); sizes={'width': 24}"

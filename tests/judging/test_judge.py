@@ -13,8 +13,9 @@ from grader.exercises.answers import Problem, Value
 from grader.exercises.as_json import from_json, question_from_json, to_json
 from grader.exercises.collecting import asks, collect
 from grader.exercises.limits import ORDER, BytesSent, InPlace, Limit, Meanwhile, PeakBytes, Turns, Without, Written
+from grader.judging.arrangements import arrangement
 from grader.judging.judge import judge
-from grader.judging.signatures import Compared, arrangement, signature
+from grader.judging.signatures import Compared, signature
 from grader.lessons import EXERCISES, find
 
 INS = (P(None, "x"), P("x", None))
@@ -228,13 +229,21 @@ def seen(signed, mesh=TALL, places=()):
         (lambda w, m: w[1:] + w[:1], "device 0 holds what belongs on device 1"),
         (lambda w, m: [w[0]] + [np.zeros_like(b) for b in w[1:]], "device 1 is all zeros, and others are right"),
         (lambda w, m: [0 * b for b in w], "Every entry is zero"),
-        (lambda w, m: [w[0]] + [b + 1 for b in w[1:]], "Only device 0 came out right"),
+        (lambda w, m: [0 * b + 7 for b in w], "It is 7, whatever was given."),
         (lambda w, m: [b + 1 for b in w], ""),
     ],
 )
 def test_signatures(signed, words):
     found = signature(seen(signed), seen(signed, WIDE))
     assert words in found if words else found == ""
+
+
+def test_a_number_that_was_given_may_be_in_a_ratio():
+    found, elsewhere = (
+        Compared([n * mesh["x"] * b for b in WANTED], WANTED, mesh, counts={"turns": n})
+        for mesh, n in ((TALL, 3), (WIDE, 4))
+    )
+    assert "that is `turns` times the number of devices along x." in signature(found, elsewhere)
 
 
 def test_of_a_ratio_on_one_mesh_no_cause_is_asserted():

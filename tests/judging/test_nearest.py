@@ -87,7 +87,7 @@ def _these_are_ours(monkeypatch):
 def test_the_nearest_wrong_function_is_told():
     assert heard(lambda start, end, stops: abs(end - start) // stops) == (
         "In every case yours is what comes out when it is rounded down where it should be rounded up, or when a "
-        "quotient is rounded down. Is it so in your function?"
+        "quotient is rounded down. Is it so in your function, or something that comes to the same?"
     )
     assert "no absolute value is taken" in heard(lambda start, end, stops: math.ceil((end - start) / stops))
     assert "`start` is not added" not in heard(lambda start, end, stops: math.ceil(end / stops))

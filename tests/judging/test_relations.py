@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from grader.judging.relations import Tried, evidence, relations_of
+from grader.judging.evidence import Tried, evidence
+from grader.judging.relations import relations_of
 
 
 def said(found, due, **given):
@@ -27,6 +28,32 @@ def said(found, due, **given):
         ([3, 2, 1], [1, 2, 3], {}, "The entries are right, but the last stands first."),
         ([3, 1, 2], [1, 2, 3], {}, "The entries are right, but stand 1 to the right of where they belong."),
         ([1, 3, 2, 4], [1, 2, 3, 4], {}, "The entries are right, but in another order."),
+        ((16, 4), (8, 8), {}, "The product of these numbers is right, and not each of them for itself."),
+        ((2, 4), (8, 4), {"shape": (16, 16)}, "It is `shape`, each number of it divided by the one that is due."),
+        (
+            [[1, 3], [2], [4]],
+            [[1], [2], [3, 4]],
+            {},
+            "All that is due is there, as often as it is due, but not in the groups in which it should be.",
+        ),
+        (("a", 0), "a", {}, "What is due is entry 0 of it, alone."),
+        (
+            [0, 2],
+            {"0": "x", "2": "y"},
+            {},
+            "These are the keys alone: a dict is due, with what belongs to each of them.",
+        ),
+        (False, {}, {}, "A dict is due."),
+        ({"1": "x"}, {"0": "x"}, {}, "None of its keys is among those that are due."),
+        ({"0": "x"}, {"0": "x", "1": "y"}, {}, "What is there is right, but keys are missing."),
+        ({"0": "x", "1": "y"}, {"0": "x"}, {}, "All that is due is there, and keys besides that are not due."),
+        (
+            {"a": 1, "b": 0, "c": 1},
+            {"a": 3, "b": 0, "c": 1},
+            {},
+            "Wherever more than 1 is due, it is 1. Is it asked whether there are any, or how many?",
+        ),
+        (np.ones((6, 2)), np.ones((3, 2)), {"n": 2}, "Dimension 0 is as long as it should be, times `n`."),
         ((1, 0, 0), (1, 1, 0), {}, "Of the entries only number 1 is wrong. It is 1 too small."),
         ([1, 2, 3, 4], [[1, 2], [3, 4]], {}, "The entries are right, but they are not grouped as they should be."),
         ([1, 3], [1, 2, 3], {}, "What is there is right, but entries are missing."),
@@ -65,6 +92,25 @@ def test_only_what_is_so_in_every_wrong_case_is_said():
     assert evidence(tried((8, 4, 2, "a"), (12, 4, 3, "a"))) == "It is `n` times too large."
     assert evidence(tried((8, 4, 2, "a"), (9, 4, 3, "a"))) == "It is too large."
     assert evidence(tried((8, 4, 2, "a"), (2, 4, 3, "a"))) == ""
+
+
+def test_a_value_with_which_all_is_right_is_said_though_others_are_right_too():
+    small = [Tried(found, 4, {"sizes": {"x": n}}, found == 4) for found, n in ((4, 2), (4, 2), (4, 3), (5, 3), (9, 5))]
+    assert evidence(small) == "It is too large. Right in 3 of 5 cases: in all of those with `sizes` = {'x': 2}."
+    alone = [Tried(found, 4, {"n": n, "m": m}, found == 4) for found, n, m in ((4, 2, 1), (5, 2, 2), (9, 3, 1))]
+    assert evidence(alone).endswith("Right in 1 of 3 cases: the one with `n` = 2, `m` = 1.")
+
+
+def test_an_answer_that_is_always_the_same_is_told():
+    same = [Tried(7, due, {"n": due}, due == 7) for due in (7, 3, 5)]
+    assert evidence(same).startswith("It is the same in all cases, whatever was given.")
+    assert "the same" not in evidence(same[:2])
+
+
+def test_words_that_are_due_are_listed_to_who_wrote_another():
+    words = [Tried("agather", due, {}, False) for due in ("gather", "sum")] * 2
+    assert evidence(words) == "The answer is one of these words: 'gather', 'sum'."
+    assert "one of these" not in evidence(words[:2])  # it would be each case's own
 
 
 def test_by_what_right_and_wrong_cases_differ_is_said():

@@ -5,6 +5,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Exercise
+from grader.exercises.answers import Value
 from grader.exercises.collecting import asks, collect
 from grader.exercises.forms import Tables
 from grader.judging.judge import judge
@@ -77,6 +78,22 @@ def test_the_same_in_another_form_is_right(same):
 def test_what_is_said_of_a_wrong_entry(wrong, words):
     (row,) = wrong
     assert outcomes(**wrong)[row].words == words
+
+
+def shaped(answer, due):
+    exercise = Exercise("shape_in_a_test", points=1, form="table", reference=lambda row: due)
+    exercise.rows(["block"])
+    return judge(exercise, exercise.draw_cases(), [Value(answer)]).words
+
+
+def test_of_the_lengths_of_a_shape_it_is_told_which_are_wrong_and_how():
+    one_by_one = "Counted from the left, and from 0: number 0 is too small by a whole factor, number 1 is right."
+    assert shaped((4, 24), (16, 24)).endswith(one_by_one)
+    assert "number 0 is too large, number 1 is too small by" in shaped((5, 2), (4, 8))
+
+
+def test_a_list_that_is_counted_from_1_is_told_so():
+    assert shaped([1, 2, 3], [0, 1, 2]).endswith("From where do you count?")
 
 
 def test_a_mistake_in_several_rows_is_explained_once():

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -14,6 +15,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import PerProcess, built
+from grader.arrays.files import OnFile
 from grader.arrays.numbers import same_value
 from grader.exercises.plain import plain
 from grader.lessons import EXERCISES
@@ -68,11 +70,15 @@ IN_PROCESSES = [e for e in EXERCISES.values() if e.form == "processes" and e.nam
 def changed_elsewhere(case, number):
     """The arguments of a case where all processes but one were given something else."""
     return {
-        name: PerProcess(tuple(v if k == number else jax.tree.map(lambda x: x + 1, v) for k, v in enumerate(a.values)))
+        name: PerProcess(tuple(v if k == number else jax.tree.map(_another, v) for k, v in enumerate(a.values)))
         if isinstance(a, PerProcess)
         else a
         for name, a in case.arguments.items()
     }
+
+
+def _another(given):
+    return replace(given, value=given.value + 1) if isinstance(given, OnFile) else given + 1
 
 
 @pytest.mark.parametrize("exercise", IN_PROCESSES, ids=lambda exercise: exercise.name)

@@ -18,7 +18,7 @@ from grader.programs.variants import in_jax
 ABOUT = [e for e in EXERCISES.values() if isinstance(e.kind, (Programs, Functions))]
 EVERY = 40  # programs take a while to compile: of these answers one in so many is judged each week
 # Where what is asked for is the formula, and the compiler's own choice the right one.
-ENOUGH: set[str] = set()
+ENOUGH = {"clip_by_global_norm", "same_on_every_mesh"}
 
 
 def returned(exercise):
@@ -60,7 +60,7 @@ IDLE = {"returned": returned, "zeros": zeros, "formula": formula}
 TRIED = [
     pytest.param(exercise, make, id=f"{exercise.name}-{name}", marks=in_turn(place, EVERY))
     for place, (exercise, (name, make)) in enumerate(itertools.product(ABOUT, IDLE.items()))
-    if name != "formula" or isinstance(exercise.kind, Programs)
+    if name != "formula" or isinstance(exercise.kind, Programs) and exercise.name not in ENOUGH
 ]
 
 

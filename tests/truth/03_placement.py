@@ -204,8 +204,8 @@ def no_move_in_jit__wrong_there(x, target):
     return jax.device_put(jax.jit(lambda a: 2 * a)(x), there)
 
 
-def no_move_in_jit__wrong_before(x, target):
-    """Moves first, doubles there."""
+def no_move_in_jit__right_before(x, target):
+    """Moves first, doubles there, which the text leaves open."""
     return jax.jit(lambda a: 2 * a)(jax.device_put(x, NamedSharding(target, P("x"))))
 
 
@@ -242,8 +242,8 @@ def no_move_in_jit__wrong_stays(x, target):
     return y
 
 
-def no_move_in_jit__wrong_not_compiled(x, target):
-    """Doubles without jit, though the text asks for it."""
+def no_move_in_jit__right_not_compiled(x, target):
+    """Doubles without jit, for which the text does not ask."""
     return jax.device_put(2 * x, NamedSharding(target, P("x")))
 
 
@@ -320,8 +320,8 @@ def two_stage__wrong_no_move(x, w1, w2):
     return stage(w2, stage(w1, x))
 
 
-def two_stage__wrong_early(x, w1, w2):
-    """Moves x and w1 first: all is computed on the second mesh."""
+def two_stage__right_early(x, w1, w2):
+    """Moves x and w1 first: all is computed on the second mesh. The text says that the check does not see it."""
     m = w2.sharding.mesh
     x = jax.device_put(x, NamedSharding(m, P("x")))
     w1 = jax.device_put(w1, NamedSharding(m, P()))
@@ -380,8 +380,8 @@ def halves_pipeline__right_stagewise(batches, weights):
     return flow
 
 
-def halves_pipeline__wrong_waits(batches, weights):
-    """Waits for each result."""
+def halves_pipeline__right_waits(batches, weights):
+    """Waits for each result. The text says that the check does not see it."""
     results = []
     for batch in batches:
         for w in weights:

@@ -382,8 +382,8 @@ def column_sums__wrong_both(x, *, mesh):
     )(x)
 
 
-def column_sums__wrong_unchecked(x, *, mesh):
-    """Right, but the check is off, though the text says to leave it on."""
+def column_sums__right_unchecked(x, *, mesh):
+    """The check is off, which the text leaves open."""
     return jax.shard_map(
         lambda b: jax.lax.psum(b.sum(axis=0), "x"), mesh=mesh, in_specs=P("x", "y"), out_specs=P("y"), check_vma=False
     )(x)
@@ -611,8 +611,8 @@ def polynomial__wrong_no_cast(c, x, *, mesh):
     return jax.shard_map(body, mesh=mesh, in_specs=(P(), P("x")), out_specs=P("x"))(c, x)
 
 
-def polynomial__wrong_unchecked(c, x, *, mesh):
-    """Takes the check off."""
+def polynomial__right_unchecked(c, x, *, mesh):
+    """Takes the check off, which the text accepts."""
 
     def body(c, block):
         return jax.lax.fori_loop(0, c.shape[0], lambda k, y: y * block + c[k], jnp.zeros(block.shape))
@@ -658,8 +658,8 @@ def polynomial__wrong_cut_coefficients(c, x, *, mesh):
     return jax.shard_map(body, mesh=mesh, in_specs=(P("x"), P("x")), out_specs=P("x"))(c, x)
 
 
-def polynomial__wrong_python(c, x, *, mesh):
-    """A Python loop."""
+def polynomial__right_python(c, x, *, mesh):
+    """A Python loop, which the text accepts."""
 
     def body(c, block):
         y = jnp.zeros_like(block)

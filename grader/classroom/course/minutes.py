@@ -10,14 +10,13 @@ from typing import Literal, NamedTuple
 
 from nbformat import NotebookNode
 
-from grader.classroom.course.headings import exercise_heading
+from grader.classroom.course.headings import CALLED_STRETCH, exercise_heading
 from grader.classroom.course.needed import needed_parts
 from grader.classroom.course.notebook import checked, grade_id
 
 WORDS_A_MINUTE = 150  # of prose with code and formulas in it
 EXAMPLE = 0.5  # minutes for a code cell that is only run
 NEWCOMER = 1.4  # a newcomer's minutes for each of the minutes that an exercise states
-CALLED_STRETCH = " · stretch"  # ends the heading of a section without an exercise that the core leaves out
 STEP = 5  # minutes are told in steps of five
 
 BEFORE_HEADING = re.compile(r"^(?=###? )", re.MULTILINE)

@@ -9,9 +9,12 @@ from collections.abc import Collection, Iterator
 from nbformat import NotebookNode
 
 from grader.classroom.course.cells import parse_cells
+from grader.classroom.course.headings import CALLED_STRETCH, exercise_heading
+from grader.classroom.course.notebook import checked
 
 COMPOUND = ast.For | ast.If | ast.With | ast.Try
-PART_HEADING = re.compile(r"^## (?:(\d+) · )?", re.MULTILINE)
+ANY_HEADING = re.compile(r"^##.*", re.MULTILINE)
+PART_HEADING = re.compile(r"## (?:(\d+) · )?")
 
 
 def needed_parts(lesson: NotebookNode, core: Collection[int]) -> tuple[int, ...]:
@@ -22,24 +25,30 @@ def needed_parts(lesson: NotebookNode, core: Collection[int]) -> tuple[int, ...]
     """
     wanted: set[str] = set()
     needed: set[int] = set()
-    for part, cell in reversed(list(_placed(lesson))):
+    for part, is_stretch, cell in reversed(list(_placed(lesson))):
         binds, reads = _names(cell.source)
         outside = part > 0 and part not in core
-        if outside and not binds & wanted:
+        if (outside or is_stretch) and not binds & wanted:
             continue
         needed |= {part} if outside else set()
         wanted = wanted - binds | reads
     return tuple(sorted(needed))
 
 
-def _placed(lesson: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
-    """The code cells, each with the number of its part; 0 before the parts and behind them."""
-    part = 0
+def _placed(lesson: NotebookNode) -> Iterator[tuple[int, bool, NotebookNode]]:
+    """The code cells, each with the number of its part (0 before the parts and behind them), and whether its exercise,
+    or else its section, is called stretch."""
+    part, is_aside, exercise = 0, False, None
     for cell in lesson.cells:
         if cell.cell_type == "code":
-            yield part, cell
-        elif headings := PART_HEADING.findall(cell.source):
-            part = int(headings[-1] or 0)
+            yield part, is_aside if exercise is None else not exercise.is_core, cell
+            exercise = None if checked(cell) else exercise
+            continue
+        for line in ANY_HEADING.findall(cell.source):
+            exercise = exercise_heading(line)
+            is_aside = is_aside if exercise else line.endswith(CALLED_STRETCH)
+            if heading := PART_HEADING.match(line):
+                part = int(heading[1] or 0)
 
 
 def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:

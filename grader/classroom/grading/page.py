@@ -38,6 +38,7 @@ STYLE = """
 summary { display: list-item; cursor: pointer; }
 #notebook img { max-width: 100%; height: auto; }
 div.prompt { display: none; }
+.rendered_html code { color: inherit; background: #f2f2f2; }
 .anchor-link { visibility: hidden; }
 :hover > .anchor-link { visibility: visible; }
 """

@@ -27,9 +27,8 @@ def with_lines_as_written(origins: Mapping[str, Any], cells: Sequence[Cell]) -> 
             answers = ALL_ORIGINS.read(reported)
         except ValueError:
             continue
-        found[name] = ALL_ORIGINS.write(
-            [tuple(replace(one, line=_written(one.line, cells, texts)) for one in origins_of) for origins_of in answers]
-        )
+        written = (tuple(replace(one, line=_written(one.line, cells, texts)) for one in answer) for answer in answers)
+        found[name] = ALL_ORIGINS.write(tuple(written))
     return found
 
 

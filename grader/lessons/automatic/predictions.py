@@ -372,6 +372,13 @@ def neighbours_hold_the_same(asked):
 
 
 @contract.mistake
+def took_device_4_for_a_neighbour_along_y(asked):
+    """Those are the sums of the next two columns. On a mesh of 2 × 4 the numbers of devices go up by 1 along y. By how
+    much do they go up along x, and so along which axis do devices 0 and 4 differ?"""
+    return _at(asked, {"device 4": [132.0, 138.0]})
+
+
+@contract.mistake
 def summed_over_the_wrong_axis(asked):
     """Rows are cut over x, columns over y, and `sum(0)` adds up rows. Over which axis are the parts of one
     sum?"""

@@ -17,8 +17,8 @@ from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import BETWEEN_DEVICES, OnDevices, OnMesh
-from grader.exercises import Array, BytesSent, Case, Exercise, Flops, Move, Moves
+from grader.arrays.described import FROM_ANYWHERE, OnDevices, OnMesh
+from grader.exercises import Array, ByCompiler, BytesSent, Case, Exercise, Flops, Move, Moves
 from grader.lessons.shared import FLOAT, bytes_sent
 from grader.programs.structure import ring_bytes
 
@@ -39,7 +39,7 @@ def _relaid(draw, moves, out, most):
         {"v": draw.array(rows, columns, spec=P("x", "y"))},
         mesh,
         out,
-        limits=[BytesSent(most(FLOAT * math.prod(block), mesh)), Moves(moves(block, mesh))],
+        limits=[ByCompiler(), BytesSent(most(FLOAT * math.prod(block), mesh)), Moves(moves(block, mesh))],
     )
 
 
@@ -320,7 +320,7 @@ def _cut_by_columns(rows, columns, axis, mesh):
     return _made(rows, columns, NamedSharding(mesh, P(None, axis)))
 
 
-init_sharded = Exercise("init_sharded", points=4, reference=_cut_by_columns, form="function", barred=BETWEEN_DEVICES)
+init_sharded = Exercise("init_sharded", points=4, reference=_cut_by_columns, form="function", barred=FROM_ANYWHERE)
 
 
 @init_sharded.cases
@@ -341,9 +341,9 @@ def made_whole_then_cut(rows, columns, axis, mesh):
 
 @init_sharded.mistake
 def made_whole_and_sent(rows, columns, axis, mesh):
-    """It was made whole, and then cut and sent: for a moment one device held all of it. A weight that does not fit on
-    one device cannot be made this way. Let the program that makes it lay it out, too: which argument of `jax.jit`
-    says where a result belongs?"""
+    """It was made whole, by one device or by the host, and then cut and sent. A weight that does not fit into one
+    memory cannot be made this way. Let the program that makes it lay it out, too: which argument of `jax.jit` says
+    where a result belongs?"""
     _, size = _cut_by_columns(rows, columns, axis, mesh)
     return jax.device_put(_made(rows, columns, None)[0], NamedSharding(mesh, P(None, axis))), size
 
@@ -580,6 +580,13 @@ def believed_the_metadata(text):
     """Quoted text was counted too. `op_name` and `source_file` say where an operation stems from, and may say
     anything: they are no part of the program."""
     return _counted(rf"\b({ANY})(?:-start)?\(", text)
+
+
+@count_collectives.mistake
+def believed_the_metadata_behind_a_blank(text):
+    """Quoted text was counted too, where an operation stands in it behind a blank. `op_name` and `source_file` say
+    where an operation stems from, and may say anything: they are no part of the program."""
+    return _counted(rf" ({ANY})(?:-start)?\(", text)
 
 
 @count_collectives.mistake

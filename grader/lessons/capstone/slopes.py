@@ -111,7 +111,7 @@ def averaged_once_more(params, tokens, targets, *, mesh):
         value, slopes = jax.value_and_grad(local_loss)(params, tokens, targets)
         return value, _averaged(slopes)
 
-    return _gradients(params, tokens, targets, mesh, body, False)
+    return _gradients(params, tokens, targets, mesh, body)
 
 
 @gradients.mistake

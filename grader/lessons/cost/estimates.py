@@ -378,6 +378,26 @@ def best_possible(row):
 
 
 @speedups.mistake
+def saved_for_lost(row):
+    """That is what eight devices save against one. What they *lose* is what they take longer than an eighth of its
+    time."""
+    return ONE - EIGHT if row == "gradients: ms that eight devices lose" else None
+
+
+@speedups.mistake
+def saved_against_one_device(row):
+    """That is saved against the run on *one* device. Both of these runs are on eight: with and without tensor
+    parallelism. Which of the two is the time before?"""
+    return 100 * (ONE - TENSOR) / ONE if row == "tensor parallelism: percent saved" else None
+
+
+@speedups.mistake
+def percent_of_the_time_after(row):
+    """The saving was held against the time *after* it. What is saved is a part of what there was before."""
+    return 100 * (EIGHT - TENSOR) / TENSOR if row == "tensor parallelism: percent saved" else None
+
+
+@speedups.mistake
 def took_the_mean(row):
     """That is the mean, with the slow run in it. Five runs, four of them alike and one slow: what are the two
     times, so that mean and deviation come out as printed?"""

@@ -213,9 +213,9 @@ def made_one_row_of_a_matrix(gradients, *, limit, mesh):
     `reshape` do), and a matrix that is cut by columns has no rows that lie on one device. Which sum of squares does
     not care where an entry stands?"""
     norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients)))
-    scale = jnp.minimum(1, limit / norm)
+    shorter = jnp.minimum(1, limit / norm)
     return {
-        name: lax.with_sharding_constraint(scale * g, NamedSharding(mesh, LEAVES[name]))
+        name: lax.with_sharding_constraint(shorter * g, NamedSharding(mesh, LEAVES[name]))
         for name, g in gradients.items()
     }, norm
 

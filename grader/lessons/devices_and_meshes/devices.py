@@ -240,6 +240,12 @@ def one_process_a_device(row):
     return believed(row, len(TPU_DEVICES), "processes")
 
 
+@read_devices.mistake
+def read_the_number_of_a_process(row):
+    """0 is the *number* of a process, and numbers begin with 0. How many different numbers are there, then?"""
+    return believed(row, 0, "processes")
+
+
 # Where an array is.
 
 

@@ -304,6 +304,13 @@ def all_reduced_each_gradient(row):
 
 
 @fsdp_transpose.mistake
+def loss_summed_backwards_too(row):
+    """You counted one for each way. Forward the devices' losses are added up. On the way back every device has the same
+    cotangent of that sum already: what would be added up there?"""
+    return 2 if row.startswith("all_reduce") else None
+
+
+@fsdp_transpose.mistake
 def gathered_again_for_nothing(row):
     """When everything is kept, the gathered weights are kept as well, on every device: nothing has to be gathered a
     second time. (That is why one would rather not keep them.)"""

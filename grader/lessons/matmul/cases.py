@@ -106,8 +106,8 @@ def _(draw):
         return min(bytes_sent("all_gather", i * j // n, n), bytes_sent("all_reduce", i * k, n))
 
     (unit,) = draw.lengths(1, divisible_by=8)
-    # Few columns of A; fewer than twice those of C; more than twice those of C.
-    for j, k in ((unit, 2 * unit + 8), (3 * unit, 2 * unit), (4 * unit, unit)):
+    # Few columns of A; fewer than twice those of C; more than twice those of C, and on two devices so in a block, too.
+    for j, k in ((unit, 2 * unit + 8), (3 * unit, 2 * unit), (5 * unit, unit)):
         yield _case2(draw, unit + 8, j, k, cheaper)
 
 

@@ -191,6 +191,15 @@ def always_all_reduce(**given):
     return _least({s: 2 * c if s == "reduce C" and share else c for s, c in costs.items()})
 
 
+@cheapest.mistake
+def exchanged_what_the_gathers_leave(**given):
+    """In case 4 the two gathers were taken for each other in what they leave: the way to the wanted layout is counted
+    where none is needed, and not where one is. Which operand is still cut after A was gathered, and along which
+    dimension of C?"""
+    other = {WANTED[1]: WANTED[2], WANTED[2]: WANTED[1]} if given["case"] == 4 else {}
+    return _with(given, wanted=other.get(given["wanted"], given["wanted"]))
+
+
 # What a device holds.
 
 LOCAL = ("A[I_X, J]", "A[I, J_X]", "A[I_X, J_Y]", "A[I_Y, J_X]", "A[I, J_XY]", "A[I, J]")

@@ -152,6 +152,13 @@ def idle_against_busy(stages, microbatches):
 
 
 @bubble.mistake
+def number_of_empty_places(stages, microbatches):
+    """So many places of the table are empty, all stages together. The bubble is a part of the whole: how many places
+    has the table?"""
+    return stages * (stages - 1)
+
+
+@bubble.mistake
 def stages_over_microbatches(stages, microbatches):
     """For one stage the bubble would have to be nothing. How many steps does the last stage wait for its first
     microbatch?"""

@@ -198,6 +198,19 @@ def sizes_of_the_notebooks_mesh(shape, spec, axis_sizes):
     return _axis_by_axis(shape, spec, {"x": 4, "y": 2})
 
 
+@shard_shape.mistake
+def asked_the_notebooks_mesh(shape, spec, axis_sizes):
+    """JAX was asked, and about the notebook's mesh: four devices along x, two along y. `axis_sizes` tells how many
+    there are in this one, and what its axes are called."""
+    return NamedSharding(make_mesh(MESH), spec).shard_shape(tuple(shape))
+
+
+@shard_shape.mistake
+def counted_parts(shape, spec, axis_sizes):
+    """That is into how many parts each dimension is cut. Asked for is how long one of these parts is."""
+    return tuple(math.prod(axis_sizes[a] for a in axes) for axes in cuts(shape, spec))
+
+
 # Which device holds which slices.
 
 
@@ -316,6 +329,19 @@ def gave_start_and_length(shape, spec, mesh):
 
 
 @shard_table.mistake
+def stopped_at_the_last_entry(shape, spec, mesh):
+    """Every slice ends one entry too early. A slice names the first entry that it takes, and the first that it does
+    *not* take: `slice(0, 6)` takes six."""
+    part = _part(mesh.shape)
+
+    def up_to_the_last(place, length, axes):
+        right = part(place, length, axes)
+        return slice(right.start, right.stop - 1)
+
+    return _table(shape, spec, mesh, up_to_the_last)
+
+
+@shard_table.mistake
 def took_the_place_for_the_number(shape, spec, mesh):
     """The slices are right, place by place, but on this mesh the devices do not stand in the order of their numbers.
     `mesh.devices` says which device stands at which place; its number is `device.id`."""
@@ -431,6 +457,17 @@ def _(draw):
         yield Case({"rank": rank, "axes": axes})
 
 
+@count_layouts.by_formula
+def _chosen_axis_by_axis(rank, axes):
+    total = 0
+    for choice in itertools.product(range(rank + 1), repeat=axes):  # the last number: it cuts nothing
+        orders = 1
+        for dimension in range(rank):
+            orders *= math.factorial(choice.count(dimension))
+        total += orders
+    return total
+
+
 def _counted(rank, axes, keep):
     """How many of all specs are kept; `keep` is given the axes that cut each dimension."""
     names = "abc"[:axes]
@@ -466,6 +503,14 @@ def multiplied_dimensions_and_axes(rank, axes):
 def made_every_axis_cut(rank, axes):
     """Here every axis must cut some dimension. It may also cut none: then the devices along it hold copies."""
     return rank**axes
+
+
+@count_layouts.mistake
+def ordered_what_cuts_nothing(rank, axes):
+    """The axes that cut nothing were counted in every order, too. Order matters among axes that cut the same dimension:
+    why does it not matter among those that cut none?"""
+    choices = itertools.product(range(rank + 1), repeat=axes)
+    return sum(math.prod(math.factorial(choice.count(k)) for k in range(rank + 1)) for choice in choices)
 
 
 @count_layouts.mistake
@@ -583,6 +628,18 @@ def checked_whole_copies_only(array):
     """Copies are compared only where every device holds the whole array. Under `P("x")` there are copies too: those
     devices that differ only along y hold the same rows."""
     return _put_together(array, lambda one, other: array.is_fully_replicated and not np.array_equal(one, other))
+
+
+@assemble.mistake
+def compared_with_the_shard_before(array):
+    """Your ValueError came where no copies differ: these are different blocks of the array. Two shards should be the
+    same where their `index` is the same. Which of the shards before has to be compared with this one?"""
+    whole, before = np.empty(array.shape, array.dtype), None
+    for shard in array.addressable_shards:
+        if before is not None and not np.array_equal(before, shard.data):
+            raise ValueError("copies differ")
+        before = whole[shard.index] = np.asarray(shard.data)
+    return whole
 
 
 @assemble.mistake

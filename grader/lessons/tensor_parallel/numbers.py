@@ -230,6 +230,12 @@ def of_the_whole_batch(pair):
 
 
 @pair_sends.mistake
+def as_if_all_were_along_model(pair):
+    """You reckoned with eight devices. The parts of the sum lie along `model`: how many devices are in one such sum?"""
+    return _of_the_pair(pair, 7 / 8 / (1 - 1 / MESH["model"]))
+
+
+@pair_sends.mistake
 def counted_in_entries(pair):
     """This counts the entries of the result that a device has, and not bytes. How many bytes has a float32?"""
     return _of_the_pair(pair, 1 / 4)
@@ -397,6 +403,13 @@ def cut_over_both_axes(row):
 def gradients_sent_once(row):
     """An all_reduce sends 2(n−1)/n of what it adds up, not (n−1)/n: it is a reduce_scatter and an all_gather."""
     return COSTS[row]() / 2 if row.startswith("MB sent over batch") else None
+
+
+@tp_costs.mistake
+def eight_devices_along_batch(row):
+    """What a device has is counted rightly, and 7/8 of it is what it sends among *eight*. How many devices are along
+    `batch`, now that two are along `model`?"""
+    return _about(row, "MB sent over batch, DP + TP", lambda: sent_over("DP + TP", "batch") / MB * (7 / 8) / (3 / 4))
 
 
 @tp_costs.mistake

@@ -1,0 +1,132 @@
+"""How a wrong result is arranged: the numbers are right but for their places, or right in a part of every block.
+
+Said where nothing else explains an answer; it is what was seen in one case, and asks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from grader.arrays.numbers import close, tolerance
+from grader.arrays.words import numbered, region
+from grader.judging.signatures import ENOUGH, Compared
+
+
+def arrangement(seen: Compared) -> str:
+    """What is right in a wrong result: the numbers, but for their places; or all but the ends of the blocks."""
+    pairs = list(zip(seen.blocks, seen.expected, strict=True))
+    if any(block.shape != expected.shape for block, expected in pairs):
+        return ""
+    return (
+        _in_other_places(seen)
+        or _but_for_an_end(pairs)
+        or _the_same_on_all(seen)
+        or _right_part(seen)
+        or _wrong_region(pairs, seen.roundings)
+        or _only_some(seen)
+    )
+
+
+def _in_other_places(seen: Compared) -> str:
+    if all(_holds_the_same(*pair) for pair in zip(seen.blocks, seen.expected, strict=True)):
+        return (
+            "Each device holds the numbers that belong on it, but in other places of its block. In which order do the "
+            "pieces arrive, and how are they joined?"
+        )
+    first = [seen.places.index(place) for place in dict.fromkeys(seen.places)]  # of copies one
+    found, due = (np.concatenate([np.ravel(side[d]) for d in first]) for side in (seen.blocks, seen.expected))
+    if first and _holds_the_same(found, due):
+        return (
+            "Every number that is due is there, as often as it is due, but in another place: numbers are on devices "
+            "where they do not belong. What has to be sent to whom, and where in the block does it go?"
+        )
+    return ""
+
+
+def _holds_the_same(block: np.ndarray, expected: np.ndarray) -> bool:
+    """Whether the numbers are the same but for their order, and enough to tell."""
+    return len(np.unique(expected)) >= ENOUGH and close(np.sort(block, axis=None), np.sort(expected, axis=None))
+
+
+def _but_for_an_end(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
+    for dimension, (k, which) in itertools.product(range(pairs[0][1].ndim), ((0, "first"), (-1, "last"))):
+        ends = [close(b.take([k], dimension), e.take([k], dimension)) for b, e in pairs]
+        rests = [close(np.delete(b, k, dimension), np.delete(e, k, dimension)) for b, e in pairs]
+        if pairs[0][1].shape[dimension] > 1 and all(rests) and not any(ends):
+            return (
+                f"In every block only the {which} entry along dimension {dimension} is wrong. What does that one need, "
+                "and on which device is it?"
+            )
+    return ""
+
+
+def _the_same_on_all(seen: Compared) -> str:
+    """All devices, or all along an axis, hold the same numbers where different ones are due."""
+    numbers = np.arange(len(seen.blocks)).reshape(tuple(seen.mesh.values()))
+    along = [(f"along {name}", np.moveaxis(numbers, k, -1)) for k, name in enumerate(seen.mesh) if seen.mesh[name] > 1]
+    for which, groups in (("", numbers.reshape(1, -1)), *along):
+        lines = groups.reshape(-1, groups.shape[-1]).tolist()
+        if all(_alike(seen.blocks, line) for line in lines) and not any(_alike(seen.expected, line) for line in lines):
+            return (
+                f"All devices{which and f' {which}'} hold the same numbers, and should hold different ones. What "
+                "should depend on the place of a device, and does not?"
+            )
+    return ""
+
+
+def _alike(blocks: Sequence[np.ndarray], devices: Sequence[int]) -> bool:
+    first = blocks[devices[0]]
+    return all(blocks[d].shape == first.shape and close(blocks[d], first) for d in devices[1:])
+
+
+def _right_part(seen: Compared) -> str:
+    """Which part of every block is right, where blocks are cut into as many as there are devices along an axis."""
+    places = np.unravel_index(np.arange(len(seen.blocks)), tuple(seen.mesh.values()))
+    for (axis, size), own in zip(seen.mesh.items(), places, strict=True):
+        for dimension in (d for d, n in enumerate(seen.expected[0].shape) if size > 1 and n % size == 0):
+            right = [
+                [k for k, (b, e) in enumerate(zip(*_cut(block, due, size, dimension), strict=True)) if close(b, e)]
+                for block, due in zip(seen.blocks, seen.expected, strict=True)
+            ]
+            cut = f"Cut every block along dimension {dimension} into as many parts as there are devices along {axis}:"
+            if right == [[int(k)] for k in own]:
+                return f"{cut} only the part with the device's own place along {axis} is right. Who brings the others?"
+            if right == [[0]] * len(right):
+                return f"{cut} only the first part is right."
+            if right == [[k for k in range(size) if k != int(mine)] for mine in own]:
+                return f"{cut} only the part with the device's own place along {axis} is wrong."
+    return ""
+
+
+def _cut(block: np.ndarray, due: np.ndarray, parts: int, dimension: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    return np.split(block, parts, dimension), np.split(due, parts, dimension)
+
+
+def _wrong_region(pairs: Sequence[tuple[np.ndarray, np.ndarray]], roundings: int) -> str:
+    """The part of a block that is wrong, all of it and nothing else, where it is the same in every block that is."""
+    wrong = [~np.isclose(block, due, rtol=0, atol=tolerance(due, roundings)) for block, due in pairs]
+    bounds = {_box(where) for where in wrong if where.any()}
+    if len(bounds) > 1 or None in bounds or any(where.all() for where in wrong):
+        return ""
+    return f"Where a block is wrong, just {region(bounds.pop() or ())} of it is, and the rest is right."
+
+
+def _box(where: np.ndarray) -> tuple[tuple[int, int], ...] | None:
+    """Where these entries start and stop in each dimension; None where there are others between them."""
+    at = np.argwhere(where)
+    bounds = tuple((int(first), int(last) + 1) for first, last in zip(at.min(axis=0), at.max(axis=0), strict=True))
+    return bounds if math.prod(stop - start for start, stop in bounds) == len(at) else None
+
+
+def _only_some(seen: Compared) -> str:
+    """The devices that came out right: by their places along an axis, where these say it, else by their numbers."""
+    places = np.unravel_index(np.arange(len(seen.blocks)), tuple(seen.mesh.values()))
+    for axis, own in zip(seen.mesh, places, strict=True):
+        right = sorted({int(own[d]) for d in seen.right})
+        if seen.right and seen.right == [d for d in range(len(seen.blocks)) if int(own[d]) in right]:
+            return f"Only the devices with {numbered('place', right)} along {axis} came out right (counted from 0)."
+    return f"Only {numbered('device', seen.right)} came out right." if seen.right else ""

@@ -1,0 +1,175 @@
+"""What the cases in which a plain value is wrong have in common: evidence, where no mistake explains an answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.described import HELD
+from grader.arrays.meshes import spelled
+from grader.arrays.numbers import same_value
+from grader.judging.relations import is_number, relations_of, sizes_in
+from grader.judging.wording import lower_first, most_telling
+
+VAGUE = (
+    "too large.",
+    "too small.",
+    "others are not.",
+    "wrong.",
+    "among those that are due.",
+    "not in the groups in which it should be.",
+    "entries than are due.",
+    "shape is another than is due.",
+)
+ENOUGH_CASES = 3  # in which to answer the same is no chance
+TOLD_WHOLE = 40  # characters of an argument that may be told as what cases have in common
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """What a function returned in one case, what is due, and what it was given."""
+
+    found: Any
+    due: Any
+    given: Mapping[str, Any]
+    right: bool = False
+
+
+def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: str = "cases") -> str:
+    """What all wrong cases have in common, and the right ones have not. "" where nothing is seen.
+
+    `otherwise` finds words where what they have in common says little; `among` says what is tried, if not cases.
+    """
+    wrong, right = [one for one in tried if not one.right], [one for one in tried if one.right]
+    common = (
+        _no_such_word(tried, wrong)
+        or _always_the_one(tried, among)
+        or _in_common([one for one in wrong if one.found is not None])
+    )
+    said = (otherwise() if _says_little(common) else "") or common
+    return " ".join(filter(None, (said, divided(right, wrong, among))))
+
+
+def _always_the_one(tried: Sequence[Tried], among: str) -> str:
+    """One and the same answer in several cases in which others are due."""
+    found, due = (
+        [_place(value) for value in side] for side in zip(*((one.found, one.due) for one in tried), strict=True)
+    )
+    lies = [isinstance(value, Mapping) and HELD in value for value in (tried[0].found, tried[0].due)]
+    if len(tried) < ENOUGH_CASES or lies[0] != lies[1] or not all(same_value(one, found[0]) for one in found[1:]):
+        return ""
+    if all(same_value(one, due[0]) for one in due[1:]):
+        return ""
+    return f"{'It is on the same devices' if lies[0] else 'It is the same'} in all {among}, whatever was given."
+
+
+def _place(value: Any) -> Any:
+    """Of an array that is on devices these; of anything else itself."""
+    return list(value[HELD]) if isinstance(value, Mapping) and HELD in value else value
+
+
+def _no_such_word(tried: Sequence[Tried], wrong: Sequence[Tried]) -> str:
+    """Which words are due, where one that is not among them was given: where to list them gives nothing away."""
+    words = {one.due if isinstance(one.due, str) else None for one in tried}
+    if not wrong or None in words or len(words) > len(tried) / 2 or wrong[0].found in words:
+        return ""
+    return f"The answer is one of these words: {', '.join(sorted(map(repr, words)))}."
+
+
+def _says_little(words: str) -> bool:
+    return words.startswith("In this case") or _is_vague(words)
+
+
+def _is_vague(words: str) -> bool:
+    return not words or any(vague in words for vague in VAGUE)
+
+
+def _in_common(wrong: Sequence[Tried]) -> str:
+    """What is so in all wrong cases; of something that is no number, else what is so in the first of them."""
+    sizes = _that_differ([dict(sizes_in(one.given)) for one in wrong])
+    relations = [
+        list(relations_of(one.found, one.due, one.given, told)) for one, told in zip(wrong, sizes, strict=True)
+    ]
+    words = most_telling(relations)
+    if not relations or not relations[0] or is_number(wrong[0].found) or not _is_vague(words):
+        return words
+    first = relations[0][0]
+    return words if words and _is_vague(first) else f"In this case, {lower_first(first)}"
+
+
+def _that_differ(sizes: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
+    """Of each case the numbers that are others elsewhere: a factor may be one that never changes by chance."""
+    return [{name: n for name, n in some.items() if len({other.get(name) for other in sizes}) > 1} for some in sizes]
+
+
+def divided(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "cases") -> str:
+    """An argument, or an answer, by which right cases and wrong ones differ."""
+    if not right:
+        return ""
+    how_many = f"Right in {len(right)} of {len(right) + len(wrong)} {among}"
+    features = [
+        name for name in _features(right[0].given) if all(name in _features(one.given) for one in (*right, *wrong))
+    ]
+    for some, others, words in ((wrong, right, "in none of those"), (right, wrong, "only in those")):
+        if by := _only_in(some, others, features):
+            return f"{how_many}: {words} with {' and '.join(by)}."
+    if (well := {isinstance(one.due, Exception) for one in right}) != {isinstance(one.due, Exception) for one in wrong}:
+        if well == {True}:
+            return f"{how_many}: only where an error is due."
+        if well == {False}:
+            return f"{how_many}: in none of those where an error is due."
+    good, bad = (_values(one.due for one in some) for some in (right, wrong))
+    if good and bad and not good & bad and len(bad) == 1 and _tells(bad, wrong):
+        return f"{how_many}: in none of those where {next(iter(bad))} is due."
+    if len(right) == 1 and len(features) == len(right[0].given):
+        return f"{how_many}: the one with {', '.join(' = '.join(one) for one in _features(right[0].given).items())}."
+    for name in features:
+        often, seldom = (Counter(_features(one.given)[name] for one in some) for some in (right, wrong))
+        if words := _mostly(often, seldom, "in all of those") or _mostly(seldom, often, "in none of those"):
+            return f"{how_many}: {words.format(name)}."
+    return f"{how_many}."
+
+
+def _only_in(some: Sequence[Tried], others: Sequence[Tried], features: Sequence[str]) -> list[str]:
+    """Every feature that has one value in some cases, and never this one in the others."""
+    found = []
+    for name in features:
+        here, there = ({_features(one.given)[name] for one in cases} for cases in (some, others))
+        if len(here) == 1 and not here & there and _tells(here, some):
+            found.append(f"{name} = {next(iter(here))}")
+    return found
+
+
+def _mostly(some: Counter[str], others: Counter[str], whose: str) -> str:
+    """A value that most of some cases have, at least two, and none of the others."""
+    value, count = some.most_common(1)[0]
+    most = count > 1 and count > some.total() / 2 and value not in others
+    return f"{whose} with {{}} = {value.replace('{', '{{').replace('}', '}}')}" if most else ""
+
+
+def _features(given: Mapping[str, Any]) -> dict[str, str]:
+    """What cases may have in common, as text: plain arguments, short ones that are made of such, lengths of lists."""
+    found = {}
+    for name, value in given.items():
+        if isinstance(value, list):
+            found[f"the number of `{name}`"] = str(len(value))
+        elif not isinstance(value, np.ndarray):
+            text = spelled(value) if isinstance(value, P) else repr(value)
+            found |= {f"`{name}`": text} if len(text) <= TOLD_WHOLE else {}
+    return found
+
+
+def _tells(value: set[str], cases: Sequence[Tried]) -> bool:
+    """Whether it is no chance that these cases have a value in common: a single one has its own numbers."""
+    return len(cases) > 1 or next(iter(value))[0] in "'TF"
+
+
+def _values(values: Iterator[Any]) -> set[str]:
+    """Plain values as text, none where one of them is no number, truth value or word."""
+    listed = list(values)
+    return {repr(v) for v in listed} if all(isinstance(v, (bool, int, float, str)) for v in listed) else set()

@@ -1,0 +1,40 @@
+"""How a layout differs from the one that is due: which axis of the mesh cuts which dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from grader.arrays.blocks import Blocks
+
+
+def cut_by(held: Blocks) -> Mapping[str, int | None]:
+    """For every axis with several devices the dimension that it cuts; None where it cuts none."""
+    numbers = np.arange(len(held.indices)).reshape(tuple(held.mesh.values()))
+    first = held.indices[0]
+    found = {}
+    for k, (axis, size) in enumerate(held.mesh.items()):
+        if size > 1:
+            next_one = held.indices[int(np.moveaxis(numbers, k, 0)[1].flat[0])]
+            found[axis] = next(
+                (d for d, pair in enumerate(zip(first, next_one, strict=True)) if pair[0] != pair[1]), None
+            )
+    return found
+
+
+def layout_evidence(found: Blocks, due: Blocks) -> str:
+    """Which axes cut another dimension than they should; that they only do it in another order, where it is that."""
+    words = list(_otherwise(cut_by(found), cut_by(due)))
+    if not words:
+        return "The same axes cut the same dimensions, but in another order, so that devices hold one another's blocks."
+    return f"{'; '.join(words)}. Where in your program is that said?"
+
+
+def _otherwise(found: Mapping[str, int | None], due: Mapping[str, int | None]) -> Iterator[str]:
+    for axis in (axis for axis in due if found[axis] != due[axis]):
+        yield f"`{axis}` cuts {_dimension(found[axis])}, and should cut {_dimension(due[axis])}"
+
+
+def _dimension(number: int | None) -> str:
+    return "nothing" if number is None else f"dimension {number}"

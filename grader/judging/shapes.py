@@ -1,0 +1,121 @@
+"""What a wrong shape has to do with the one that is due.
+
+A relation is a sentence without the case's own numbers, so that it can be held against other cases: only what is so in
+every case whose shape is wrong is said.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from grader.judging.wording import most_telling
+
+Shape = tuple[int, ...]
+
+ASKED = {  # of each dimension that is wrong
+    (
+        True,
+        False,
+    ): "What is put one behind another there: is it each device's own part, or copies, or the whole already?",
+    (False, True): "Is something cut there that should be whole, or are the blocks never put together?",
+    (True, True): "By which axis is it cut, and by which put together?",
+}
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A shape that was found, and the one that is due; `counts` are numbers by their words, such as the devices along
+    an axis, and `given` the shapes of the arrays that were handed over, by name."""
+
+    found: Shape
+    due: Shape
+    counts: Mapping[str, int] = field(default_factory=dict)
+    given: Mapping[str, Shape] = field(default_factory=dict)
+
+
+def counts_of(mesh: Mapping[str, int]) -> dict[str, int]:
+    """The numbers of devices along the axes of a mesh, by their words."""
+    return {f"the number of devices along {axis}": size for axis, size in mesh.items()}
+
+
+def shape_evidence(wrong: Sequence[Shaped]) -> str:
+    """The most telling sentence that is so of all of these results of a program, and a question; "" where none is."""
+    words = most_telling([list(shape_relations(one)) for one in wrong])
+    asked = {ASKED.get((", times" in part, ", divided" in part), "") for part in words.split(";")}
+    return f"{words} {asked.pop()}".strip() if len(asked) == 1 else words
+
+
+def shape_relations(one: Shaped) -> Iterator[str]:
+    """Sentences on a wrong shape, the most telling first."""
+    found, due = one.found, one.due
+    if len(found) == len(due):
+        if len(due) > 1 and found == due[::-1]:
+            yield "It has the shape of the transpose: its dimensions stand in the opposite order."
+        if sorted(found) == sorted(due):
+            yield "The dimensions are as long as they should be, but they stand in another order."
+        yield from _dimension_by_dimension(one)
+    elif len(found) == len(due) + 1:
+        yield from _too_many(one)
+    elif len(found) == len(due) - 1:
+        yield from _too_few(one)
+    yield from (
+        f"It has the shape of `{name}`, as it was given." for name, shape in one.given.items() if shape == found
+    )
+    if len(found) != len(due) and math.prod(found) == math.prod(due):
+        grouped = "all in one dimension" if len(found) == 1 else "but in other dimensions"
+        yield f"It has as many entries as are due, {grouped}."
+
+
+def _too_many(one: Shaped) -> Iterator[str]:
+    """One dimension more than is due, and the others as they should be."""
+    others = ", and the others are as long as they should be." if one.due else "."
+    for k in (k for k in range(len(one.found)) if one.found[:k] + one.found[k + 1 :] == one.due):
+        if one.found[k] == 1:
+            yield f"Dimension {k} is one too many, of length 1{others}"
+        for words in (words for words, count in one.counts.items() if count == one.found[k] != 1):
+            yield (
+                f"Dimension {k} is one too many: its length is {words}{others} Do the blocks stand there one beside "
+                "the other, where they should be joined, or added?"
+            )
+        yield f"Dimension {k} is one too many{others}"
+
+
+def _too_few(one: Shaped) -> Iterator[str]:
+    """One dimension less than is due, and the others as they should be."""
+    for k in (k for k in range(len(one.due)) if one.due[:k] + one.due[k + 1 :] == one.found):
+        if one.due[k] == 1:
+            yield f"Dimension {k} is missing, which should be of length 1. What keeps a dimension that is summed over?"
+        yield (
+            f"Dimension {k} is missing, and the others are as long as they should be. Was it summed over, or one entry "
+            "of it taken?"
+        )
+
+
+def _dimension_by_dimension(one: Shaped) -> Iterator[str]:
+    """What each dimension of a wrong length is as long as."""
+    pairs = enumerate(zip(one.found, one.due, strict=True))
+    for each in itertools.product(*(list(_lengths(one, k, *pair)) for k, pair in pairs)):
+        words = "; ".join(filter(None, each))
+        yield f"{words[:1].upper()}{words[1:]}."
+
+
+def _lengths(one: Shaped, k: int, found: int, due: int) -> Iterator[str]:
+    """What one dimension is as long as, where it is not as long as it should be."""
+    if found == due:
+        yield ""
+        return
+    several = {words: count for words, count in one.counts.items() if count > 1}
+    it_is = f"dimension {k} is as long as it should be"
+    yield from (f"{it_is}, times {words}" for words, count in several.items() if found == due * count)
+    yield from (f"{it_is}, divided by {words}" for words, count in several.items() if found * count == due)
+    for (times, many), (over, parts) in itertools.permutations(one.counts.items(), 2):
+        if found * parts == due * many:
+            yield f"{it_is}, times {times}, divided by {over}"
+    for name, shape in one.given.items():
+        yield from (f"dimension {k} is as long as dimension {j} of `{name}`" for j, n in enumerate(shape) if n == found)
+    yield from (f"the length of dimension {k} is {words}" for words, count in one.counts.items() if count == found)
+    if found == 1:
+        yield f"dimension {k} is of length 1"

@@ -1,0 +1,96 @@
+"""What is right in a result that nothing explains; and a mistake that is made in some cases only."""
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercises import Case, Exercise
+from grader.exercises.collecting import asks, collect
+from grader.judging.arrangements import arrangement
+from grader.judging.judge import judge
+from grader.judging.ladder import WHERE_WRONG
+from grader.judging.signatures import Compared
+
+MESH = {"x": 2, "y": 2}
+DUE = [np.arange(8.0).reshape(2, 4) + 10 * device for device in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ([DUE[0] - 50] * 4, "All devices hold the same numbers, and should hold different ones."),
+        ([DUE[0] - 50, DUE[1] - 50] * 2, "All devices along x hold the same numbers"),
+        (
+            [np.where(np.arange(4) // 2 == device // 2, due, -7) for device, due in enumerate(DUE)],
+            "Cut every block along dimension 1 into as many parts as there are devices along x: only the part with the "
+            "device's own place along x is right.",
+        ),
+        (
+            [np.where(np.arange(4) // 2 == device // 2, -7, due) for device, due in enumerate(DUE)],
+            "Cut every block along dimension 1 into as many parts as there are devices along x: only the part with the "
+            "device's own place along x is wrong.",
+        ),
+        (
+            [np.where(np.arange(4) < 2, due, -7) for due in DUE],
+            "Cut every block along dimension 1 into as many parts as there are devices along x: only the first part",
+        ),
+        (
+            [np.where((np.arange(4) > 0) & (np.arange(4) < 3), -7, due) for due in DUE],
+            "Where a block is wrong, just [0:2, 1:3] of it is, and the rest is right.",
+        ),
+        ([*DUE[:2], *(due - 50 for due in DUE[2:])], "Only the devices with place 0 along x came out right"),
+        ([DUE[0], *(due - 50 for due in DUE[1:])], "Only device 0 came out right."),
+        ([due - 50 for due in DUE], ""),
+    ],
+)
+def test_what_is_right_in_the_blocks_is_told(found, words):
+    said = arrangement(Compared(found, DUE, MESH, [str(d) for d in range(4)]))
+    assert said.startswith(words) and bool(said) == bool(words)
+
+
+def summed(body):
+    def answer(a, *, mesh):
+        return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
+
+    return answer
+
+
+def heard(answer):
+    exercise = Exercise(
+        "sums_in_a_test", points=2, reference=lambda a: a.sum(0) ** 2, mesh_shapes=((4, 2), (2, 4), (8, 1))
+    )
+
+    @exercise.cases
+    def _(draw):
+        for columns in (3, 6):
+            yield Case({"a": draw.array(16, columns, spec=P("x"))}, draw.mesh("x", "y"), P())
+
+    @exercise.mistake
+    def squared_first(a, *, mesh):
+        """The squares were added up."""
+        return summed(lambda block: lax.psum((block**2).sum(0), "x"))(a, mesh=mesh)
+
+    cases = exercise.draw_cases(0)
+    return judge(exercise, cases, collect("program", asks(exercise, cases), answer))
+
+
+def test_a_mistake_that_is_made_in_one_branch_is_named():
+    def wide_ones_squared_first(block):
+        if block.shape[1] > 3:
+            return lax.psum((block**2).sum(0), "x")
+        return lax.psum(block.sum(0), "x") ** 2
+
+    verdict = heard(summed(wide_ones_squared_first))
+    assert verdict.mistake == "squared_first"
+    assert f"{WHERE_WRONG}\n\nThe squares were added up." in verdict.words
+
+
+def test_a_mistake_that_is_made_in_some_of_the_wrong_cases_is_not_named():
+    def twice_where_there_are_two(block):
+        if block.shape[0] == 8:
+            return 3 + lax.psum(block.sum(0), "x") ** 2
+        return lax.psum((block**2).sum(0), "x")
+
+    assert heard(summed(twice_where_there_are_two)).mistake == ""

@@ -1,0 +1,37 @@
+"""What is said of a layout that is not the one that is due."""
+
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.blocks import blocks
+from grader.judging.layouts import cut_by, layout_evidence
+
+MESH = {"x": 4, "y": 2, "one": 1}
+
+
+def test_an_axis_cuts_a_dimension_or_none():
+    assert cut_by(blocks((8, 8), P("x"), MESH)) == {"x": 0, "y": None}
+    assert cut_by(blocks((8, 8), P(None, ("y", "x")), MESH)) == {"x": 1, "y": 1}
+
+
+@pytest.mark.parametrize(
+    ("found", "due", "words"),
+    [
+        (P(None, "x"), P("x"), "`x` cuts dimension 1, and should cut dimension 0. Where in your program is that said?"),
+        (P(), P("x"), "`x` cuts nothing, and should cut dimension 0. Where in your program is that said?"),
+        (P("x", "y"), P("x"), "`y` cuts dimension 1, and should cut nothing. Where in your program is that said?"),
+        (
+            P("y", "x"),
+            P("x", "y"),
+            "`x` cuts dimension 1, and should cut dimension 0; `y` cuts dimension 0, and should cut dimension 1. "
+            "Where in your program is that said?",
+        ),
+        (
+            P(("y", "x")),
+            P(("x", "y")),
+            "The same axes cut the same dimensions, but in another order, so that devices hold one another's blocks.",
+        ),
+    ],
+)
+def test_which_axis_should_cut_another_dimension_is_told(found, due, words):
+    assert layout_evidence(blocks((8, 8), found, MESH), blocks((8, 8), due, MESH)) == words

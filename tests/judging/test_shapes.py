@@ -1,0 +1,79 @@
+"""What is said of a wrong shape."""
+
+import jax
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercises import Case, Exercise
+from grader.exercises.collecting import asks, collect
+from grader.judging.judge import judge
+from grader.judging.shapes import Shaped, counts_of, shape_evidence, shape_relations
+
+MESH = {"x": 4, "y": 2}
+
+
+@pytest.mark.parametrize(
+    ("found", "due", "words"),
+    [
+        ((32, 16), (16, 32), "It has the shape of the transpose: its dimensions stand in the opposite order."),
+        ((2, 4, 3), (4, 3, 2), "The dimensions are as long as they should be, but they stand in another order."),
+        (
+            (24, 64),
+            (24, 16),
+            "Dimension 1 is as long as it should be, times the number of devices along x.",
+        ),
+        (
+            (4, 24),
+            (16, 24),
+            "Dimension 0 is as long as it should be, divided by the number of devices along x.",
+        ),
+        ((8, 6), (16, 6), "Dimension 0 is as long as it should be, divided by the number of devices along y."),
+        ((6, 10), (12, 10), "Dimension 0 is as long as it should be, divided by the number of devices along y."),
+        ((6, 7), (3, 7), "Dimension 0 is as long as it should be, times the number of devices along y."),
+        ((11, 5), (3, 5), "Dimension 0 is as long as dimension 1 of `w`."),
+        ((4, 5, 7), (5, 7), "Dimension 0 is one too many: its length is the number of devices along x, and the others"),
+        ((5, 1, 7), (5, 7), "Dimension 1 is one too many, of length 1, and the others are as long as they should be."),
+        ((7,), (1, 7), "Dimension 0 is missing, which should be of length 1."),
+        ((5,), (5, 7), "Dimension 1 is missing, and the others are as long as they should be."),
+        ((96,), (4, 24), "It has as many entries as are due, all in one dimension."),
+        ((9, 11), (5,), "It has the shape of `w`, as it was given."),
+        ((9, 10, 13), (5,), ""),
+    ],
+)
+def test_what_a_wrong_shape_has_to_do_with_the_right_one(found, due, words):
+    said = next(shape_relations(Shaped(found, due, counts_of(MESH), {"w": (9, 11)})), "")
+    assert said.startswith(words) and bool(said) == bool(words)
+
+
+def test_only_what_is_so_on_every_mesh_is_said():
+    four, two = counts_of({"x": 4, "y": 2}), counts_of({"x": 2, "y": 4})
+    follows = shape_evidence([Shaped((8, 6), (2, 6), four), Shaped((4, 6), (2, 6), two)])
+    assert "times the number of devices along x. What is put one behind another there" in follows
+    both = shape_evidence([Shaped((1, 6), (2, 6), four), Shaped((4, 6), (2, 6), two)])
+    assert "times the number of devices along y, divided by the number of devices along x." in both
+    assert shape_evidence([Shaped((8, 6), (2, 6), four), Shaped((8, 6), (2, 6), two)]) == ""
+
+
+def heard(answer, reference):
+    exercise = Exercise("shaped_in_a_test", points=2, reference=reference, mesh_shapes=((4, 2), (2, 4)))
+    exercise.cases(lambda draw: Case({"a": draw.array(8, 24, spec=P("x"))}, draw.mesh("x", "y"), P()))
+    cases = exercise.draw_cases(0)
+    return judge(exercise, cases, collect("program", asks(exercise, cases), answer)).words
+
+
+def test_blocks_that_were_gathered_and_then_laid_out_as_parts_are_told():
+    def gathered(a, *, mesh):
+        body = lambda block: lax.all_gather(block, "x", axis=0, tiled=True)  # noqa: E731
+        return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+    assert "Dimension 0 is as long as it should be, times the number of devices along x." in heard(
+        gathered, lambda a: a
+    )
+
+
+def test_which_of_several_arrays_is_missing_is_told():
+    due = lambda a: (a, a + 1, a + 2)  # noqa: E731
+    assert "Missing is what should be `Result 1`" in heard(lambda a, *, mesh: (a, a + 2), due)
+    assert "something besides" in heard(lambda a, *, mesh: (a, a + 1, a + 2, a + 3), due)
+    assert "Missing" not in heard(lambda a, *, mesh: (a * 3, a * 4), due)
