@@ -126,8 +126,8 @@ def _stops(jaxpr: Any, named: Mapping[Any, str]) -> Iterator[Stop]:
             axes = eqn.params.get("axes", eqn.params.get("axis_name"))
             yield Stop(KINDS[kind], (axes,) if isinstance(axes, str) else tuple(axes), shape)
         for value in eqn.params.values():
-            for inner in value if isinstance(value, (tuple, list)) else (value,):
-                inner = getattr(inner, "jaxpr", inner)
+            for part in value if isinstance(value, (tuple, list)) else (value,):
+                inner: Any = getattr(part, "jaxpr", part)
                 if hasattr(inner, "eqns"):
                     alike = len(inner.invars) == len(given)
                     yield from _stops(inner, dict(zip(inner.invars, given, strict=True)) if alike else {})
