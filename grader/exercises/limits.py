@@ -350,6 +350,23 @@ class Flops(Limit):
 
 
 @dataclass(frozen=True)
+class Roots(Limit):
+    """Of how many numbers one device takes a root when each token is normed once, by the device that has it."""
+
+    needed: int
+
+    def of_work(self, facts: Facts) -> str:
+        # A gradient may compute a norm once more: that is cheaper than to keep what it made.
+        if facts.written.roots <= 2 * self.needed:
+            return ""
+        return (
+            f"The result is right, but the norms are not divided: each device takes {facts.written.roots:,} roots "
+            f"where {self.needed:,} are its share (one for each of its tokens in each norm). Who norms a token that "
+            "another device norms too?"
+        )
+
+
+@dataclass(frozen=True)
 class PeakBytes(Limit):
     """What one device must hold at the peak: arguments, results, and all that is alive between them."""
 
@@ -424,6 +441,7 @@ ORDER: tuple[type[Limit], ...] = (
     Meanwhile,
     Written,
     Flops,
+    Roots,
     PeakBytes,
     InPlace,
     ChipFlops,

@@ -77,6 +77,12 @@ def dot_flops(op: ir.Operation) -> int:
     return 2 * contracted * math.prod(ir.RankedTensorType(op.results[0].type).shape)
 
 
+def roots(op: ir.Operation) -> int:
+    """Of how many numbers an operation takes the root, per device."""
+    taken = op.name in ("stablehlo.sqrt", "stablehlo.rsqrt")
+    return math.prod(ir.RankedTensorType(op.results[0].type).shape) if taken else 0
+
+
 def width(tensor: ir.RankedTensorType) -> int:
     """Bytes of one element (a truth value takes one)."""
     element = tensor.element_type

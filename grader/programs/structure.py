@@ -102,7 +102,8 @@ class Manual:
 class Structure:
     """What a program's text says: its mesh, its shard_maps, its collectives, its matmuls' FLOPs.
 
-    `dot_flops` counts the matmuls inside the shard_maps, per device, loops multiplied out. `foreign` names
+    `dot_flops` counts the matmuls inside the shard_maps, per device, loops multiplied out, and `roots` the numbers
+    that a root is taken of there. `foreign` names
     what it calls that is no operation of the devices, wherever in the text. `steps` is the length of the longest
     chain of collectives that wait for one another, loops multiplied out. `donated` numbers the arrays given to it whose
     memory it may write over.
@@ -115,6 +116,7 @@ class Structure:
     foreign: tuple[str, ...] = ()
     steps: int = 0
     donated: tuple[int, ...] = ()
+    roots: int = 0
 
     def waiting(self, collective: Collective) -> tuple[int, int] | None:
         """Two devices of which the first would wait in a collective for the second for ever, if the text says so."""

@@ -24,6 +24,7 @@ from grader.programs.operations import (
     functions_in,
     manual_axes,
     meshes_in,
+    roots,
     spec_of_argument,
     specs_of,
     width,
@@ -64,6 +65,7 @@ def walk(module: ir.Module, mesh: Mapping[str, int] | None = None) -> Structure:
         tuple(sorted({name for op in top for name in foreign(op)})),
         order.chain(main, known),
         donated(main),
+        visitor.roots,
     )
 
 
@@ -95,6 +97,7 @@ class _Visitor:
     collectives: list[Collective] = field(default_factory=list)
     manual: list[Manual] = field(default_factory=list)
     dot_flops: int = 0
+    roots: int = 0
 
     def regions(self, op: ir.Operation, place: _Place) -> None:
         for block in blocks_in(op):
@@ -120,6 +123,8 @@ class _Visitor:
         else:
             if op.name == "stablehlo.dot_general" and self.manual:
                 self.dot_flops += dot_flops(op) * (place.times or 1)
+            if self.manual:
+                self.roots += roots(op) * (place.times or 1)
             self.regions(op, place)
 
     def shard_map(self, op: ir.Operation, place: _Place) -> None:

@@ -235,13 +235,13 @@ def init_rows__out_shardings(key, fan_in, fan_out, *, mesh):
     return jax.jit(init, out_shardings=NamedSharding(mesh, P("model", None)))(key)
 
 
-def tp_block__norm_later_and_unchecked(params, x, *, mesh):
-    """The tokens are gathered as they are and normed by everybody; one function for both halves; the check off."""
+def tp_block__one_half_twice_and_unchecked(params, x, *, mesh):
+    """One function for both halves; the roots are multiplied by, the scales before them; the check off."""
 
     def half(x, scale, pair):
-        tokens = lax.all_gather(x, "model", axis=1, tiled=True)
-        normed = scale * tokens * lax.rsqrt(jnp.mean(jnp.square(tokens), axis=2, keepdims=True) + 1e-6)
-        return x + lax.psum_scatter(pair(normed), "model", scatter_dimension=1, tiled=True)
+        normed = scale * x * lax.rsqrt(jnp.mean(jnp.square(x), axis=2, keepdims=True) + 1e-6)
+        tokens = lax.all_gather(normed, "model", axis=1, tiled=True)
+        return x + lax.psum_scatter(pair(tokens), "model", scatter_dimension=1, tiled=True)
 
     def go(p, x):
         def heads(x):

@@ -27,6 +27,7 @@ STRUCTURE = Structure(
     ("f",),
     3,
     (0, 2),
+    5,
 )
 RESULT = Result(blocks((8, 2), P("x"), {"x": 4}, np.arange(16.0).reshape(8, 2)), "P('x')", True)
 RAN = Ran((RESULT,), 12, 96, (BRANCHED,))

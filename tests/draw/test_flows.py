@@ -53,3 +53,18 @@ def test_a_long_chain_breaks_where_a_sum_is_dealt_out():
     (ax,) = draw.flow(lambda v, w: PROGRAM(PROGRAM(PROGRAM(v, w), w), w), *ARGS).figure.axes
     rows = [patch.get_y() for patch in ax.patches if patch.get_gid()]
     assert [rows.count(y) for y in sorted(set(rows))] == [4, 4, 4]
+
+
+def test_a_product_says_with_which_weights_through_turning_and_gathering():
+    def region(p, v):
+        everybody = lax.all_gather(p["in"], "y", axis=1, tiled=True)
+        return jnp.einsum("bd,df->bf", v, everybody) @ p["out"].T
+
+    cut = {"in": P(None, "y"), "out": P()}
+    program = jax.shard_map(region, mesh=MESH, in_specs=(cut, P("x")), out_specs=P("x"), check_vma=False)
+    weights = {"in": jnp.ones((4, 6)), "out": jnp.ones((4, 6))}
+    assert repr(draw.flow(program, weights, jnp.ones((8, 4)))).splitlines() == [
+        "  all_gather over y → 4×6",
+        "  product with in → 4×6",
+        "  product with out → 4×4",
+    ]

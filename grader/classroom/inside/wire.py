@@ -145,6 +145,7 @@ STRUCTURE = data_class(
     foreign=NAMES,
     steps=COUNT,
     donated=COUNTS,
+    roots=COUNT,
 )
 LAYOUT = Codec(lambda layout: layout[:LONGEST], NAME.read)
 RESULT = data_class(Result, blocks=BLOCKS, layout=LAYOUT, as_asked=FLAG)

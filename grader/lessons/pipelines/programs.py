@@ -95,6 +95,21 @@ def stored_by_the_turn(weights, x, *, mesh):
 
 
 @gpipe.mistake
+def stored_by_the_turn_up_to_the_last_place(weights, x, *, mesh):
+    """What the last stage makes in turn t is stored in place t, and what is made after that all in the last place. But
+    what it makes in turn t is microbatch t − (S − 1): yours stands S − 1 places too late. What is to be stored in the
+    turns before S − 1?"""
+    return _gpipe(weights, x, mesh, place=lambda t, n: jnp.minimum(t, len(x) - 1))
+
+
+@gpipe.mistake
+def stored_by_the_turn_round_the_end(weights, x, *, mesh):
+    """Each result stands S − 1 places too late, and those that found no place at the end begin again with place 0.
+    What the last stage makes in turn t is a microbatch that came in S − 1 turns before. What is its number?"""
+    return _gpipe(weights, x, mesh, place=lambda t, n: t, round_the_end=True)
+
+
+@gpipe.mistake
 def stored_one_place_off(weights, x, *, mesh):
     """The results stand one place off. With S stages a microbatch moves on S − 1 times: it enters the last stage in
     the turn of its own number plus S − 1."""

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Exercise, Flops
+from grader.exercises import Array, BytesSent, Case, Exercise, Flops, Roots
 from grader.lessons.shared import bytes_sent, device_map
 
 TOKENS = P("batch", "model")  # x[B, T, D]
@@ -81,7 +81,11 @@ def _(draw):
         {"params": params, "x": x},
         mesh,
         TOKENS,
-        limits=[BytesSent(2 * pairs + sums), Flops(3 * 2 * products // n)],  # the gradient included
+        limits=[  # the gradient included
+            BytesSent(2 * pairs + sums),
+            Flops(3 * 2 * products // n),
+            Roots(2 * rows // b * tokens // n),
+        ],
         cotangents=out,
         roundings=roundings,
     )
@@ -264,6 +268,19 @@ def second_norm_forgotten(params, x, *, mesh, check_vma=False):
     def body(p, x):
         x = x + _dealt(_attend(_together(_norm(x, p["scale_1"])), p["w_qkv"], p["w_out"]))
         return x + _dealt(_hidden(_together(x), p["W1"], p["W2"]))
+
+    return _on_devices(params, x, mesh, body, check_vma=check_vma)
+
+
+@tp_block.mistake
+def normed_after_the_gather(params, x, *, mesh, check_vma=False):
+    """The values are right, and so is what travels. But where tokens are gathered before they are normed, every device
+    norms all of them. A norm needs one token at a time, so each device can norm its own. Which comes first in your
+    program, the norm or the all_gather?"""
+
+    def body(p, x):
+        x = x + _dealt(_attend(_norm(_together(x), p["scale_1"]), p["w_qkv"], p["w_out"]))
+        return x + _dealt(_hidden(_norm(_together(x), p["scale_2"]), p["W1"], p["W2"]))
 
     return _on_devices(params, x, mesh, body, check_vma=check_vma)
 
