@@ -69,7 +69,10 @@ def _part(part: float) -> str:
 
 
 def curves(
-    runs: Mapping[str, Sequence[float]], against: str, title: str = "", within: Sequence[float] | None = None
+    runs: Mapping[str, Sequence[float]],
+    against: str,
+    title: str = "",
+    within: Sequence[float] | np.ndarray | None = None,
 ) -> Picture:
     """Every run's curve, and beside it how far each is from the run `against`, on a log scale.
 
