@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import HELD
+from grader.arrays.described import HELD, is_observed
 from grader.arrays.meshes import spelled
 from grader.arrays.numbers import same_value
 from grader.judging.relations import is_number, relations_of, sizes_in
@@ -60,17 +60,19 @@ def _always_the_one(tried: Sequence[Tried], among: str) -> str:
     found, due = (
         [_place(value) for value in side] for side in zip(*((one.found, one.due) for one in tried), strict=True)
     )
-    lies = [isinstance(value, Mapping) and HELD in value for value in (tried[0].found, tried[0].due)]
-    if len(tried) < ENOUGH_CASES or lies[0] != lies[1] or not all(same_value(one, found[0]) for one in found[1:]):
+    on_devices = [is_observed(value) for value in (tried[0].found, tried[0].due)]
+    if len(tried) < ENOUGH_CASES or on_devices[0] != on_devices[1]:
+        return ""
+    if not all(same_value(one, found[0]) for one in found[1:]):
         return ""
     if all(same_value(one, due[0]) for one in due[1:]):
         return ""
-    return f"{'It is on the same devices' if lies[0] else 'It is the same'} in all {among}, whatever was given."
+    return f"{'It is on the same devices' if on_devices[0] else 'It is the same'} in all {among}, whatever was given."
 
 
 def _place(value: Any) -> Any:
     """Of an array that is on devices these; of anything else itself."""
-    return list(value[HELD]) if isinstance(value, Mapping) and HELD in value else value
+    return list(value[HELD]) if is_observed(value) else value
 
 
 def _no_such_word(tried: Sequence[Tried], wrong: Sequence[Tried]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.arrays.described import HELD
+from grader.arrays.described import HELD, is_observed
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 from grader.judging.shapes import Shaped, shape_relations
@@ -48,7 +48,7 @@ def relations_of(
     if found is None or same_value(found, due):  # an exercise may ask for more than equal numbers
         return
     known = _Known(given, dict(sizes_in(given)) if sizes is None else sizes)
-    if isinstance(found, Mapping) and isinstance(due, Mapping) and HELD in found and HELD in due:
+    if is_observed(found) and is_observed(due):
         yield from _of_held(found[HELD], due[HELD], known)
         return
     yield from _of_one(found, due, known)

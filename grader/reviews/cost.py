@@ -44,8 +44,8 @@ def state_of_a_parameter(rng: np.random.Generator) -> Question:
     cut = ", ".join(name for name, _ in order[:stage]) or "nothing"
     how = f"ZeRO-{stage}, which divides {cut}," if stage else "Plain data parallelism"
     return Question(
-        f"{how} on {n} devices, Adam with bfloat16 weights and gradients, and a float32 copy. How many "
-        "bytes does one parameter take on each device?",
+        f"{how} on {n} devices, Adam with 2 bytes for a weight, 2 for its gradient, and 12 for the optimizer: two "
+        "averages and a float32 copy. How many bytes does one parameter take on each device?",
         answer,
         f"2 + 2 + 12 bytes, and divided by {n} is: {cut}.",
     )

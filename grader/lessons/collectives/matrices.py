@@ -188,6 +188,13 @@ def kept_the_whole_sum(parts, *, mesh):
     return device_map(lambda p: lax.psum(p[0], "x"), mesh, PARTS, ROWS)(parts)
 
 
+@sum_and_split.mistake
+def gave_everybody_the_sum(parts, *, mesh):
+    """The values are right, but `psum` with `out_specs=P()` gives everybody the whole sum, at twice the bytes. Wanted
+    are shares: its rows, cut over x. Which one collective adds up and deals out?"""
+    return device_map(lambda p: lax.psum(p[0], "x"), mesh, PARTS, P())(parts)
+
+
 # x[I_X, J] → x[I, J_X]: from rows to columns, by one exchange.
 
 reshard_rows_to_cols = Exercise("reshard_rows_to_cols", points=4, reference=lambda x: x, against_compiler=True)

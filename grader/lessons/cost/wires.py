@@ -534,6 +534,20 @@ def gradient_summed_in_one_pass(how, b, d, f, x, y):
 
 
 @layer_bytes.mistake
+def activations_summed_in_one_pass(how, b, d, f, x, y):
+    """Along y every device needs the whole sum, of the output forward and of the gradient of x backward: an
+    all_reduce, two passes over their bytes. Yours counts one pass."""
+    return _layer(how, b, d, f, x, y, sums=(1 / 2, 1 / 2))
+
+
+@layer_bytes.mistake
+def all_sums_in_one_pass(how, b, d, f, x, y):
+    """Every all_reduce is counted once, along x and along y. It is two collectives in a row: one adds up and deals
+    out, one brings all shares to everybody. How often does that send the bytes?"""
+    return _layer(how, b, d, f, x, y, gradient=1, sums=(1 / 2, 1 / 2))
+
+
+@layer_bytes.mistake
 def weights_still_there(how, b, d, f, x, y):
     """FSDP forgets the gathered weights after the forward pass; that is how it saves memory. Where does the
     backward pass get them from?"""

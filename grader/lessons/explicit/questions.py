@@ -290,10 +290,18 @@ will_it_type.rows(TRIED, argument="expression")
 
 
 @will_it_type.mistake
+def left_a_sum_open(expression):
+    """Each dimension of the result has its answer here. Look at the dimension that is summed over: it is cut on both
+    sides, so each device has a part of every sum. How many layouts can the finished result have, and which of them
+    did you ask for?"""
+    return "ok" if expression == "C @ R" else None
+
+
+@will_it_type.mistake
 def let_it_run(expression):
     """On an Auto mesh this runs. On an Explicit one every result needs one layout that follows from the operands. Go
     through the dimensions of the result: which axis does each get, and is any axis there twice?"""
-    return "ok" if _outcome(expression) in ("rule 2", "rule 3") else None
+    return "ok" if _outcome(expression) in ("rule 2", "rule 3") and expression != "C @ R" else None
 
 
 @will_it_type.mistake

@@ -148,8 +148,14 @@ def divided_by_processes(row):
 def took_it_for_the_whole(row):
     """Process-local data are *this process's part*. JAX multiplies by the number of processes over which the
     dimension is cut; it does not divide."""
-    keys = list(BATCH)
-    return {keys[3]: 48, keys[4]: 64 * 256 * FLOAT}.get(row)
+    return {list(BATCH)[3]: 48}.get(row)
+
+
+@batch_arithmetic.mistake
+def put_only_a_part(row):
+    """That is the part that a process needs. `device_put` is given the *whole* array in every process: whoever holds
+    only a part uses the other function."""
+    return {list(BATCH)[4]: 64 * 256 * FLOAT}.get(row)
 
 
 # Three ways to show an array that spans processes.
@@ -194,8 +200,8 @@ if "arrays only supports" in inspect.getsource(multihost_utils):  # JAX 0.7 take
 
 @print_it.mistake
 def only_what_it_reaches(process_id, num_processes, *, rows):
-    """`addressable_shards` are those of this process, and looking at them sends nothing. That is enough for
-    "mine", and not for "whole"."""
+    """For "whole" it returns the rows of this process alone. What a process can read without sending anything, its
+    `addressable_shards` or what it has laid out itself, is enough for "mine". How does it see those of others'?"""
     _, whole = _by_rows(process_id, num_processes, rows)
     mine = np.asarray(whole.addressable_shards[0].data)
     return {"mine": mine, "whole": mine}

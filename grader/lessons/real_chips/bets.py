@@ -103,9 +103,9 @@ def one_pass_for_the_gradients(way, **sizes):
 
 
 @bet.mistake
-def gathered_on_the_way_forwards_only(way, **sizes):
-    """The block is computed anew on the way back, and its weights have been given up by then. How often are they
-    gathered, and what else goes round?"""
+def two_passes_in_place_of_three(way, **sizes):
+    """That is two passes of the weights' bytes. The block is computed anew on the way back, and its weights have been
+    given up by then. How often are they gathered, and what else goes round?"""
     return bytes_by_formula(way, **sizes, passes=2)
 
 
