@@ -22,6 +22,7 @@ from grader.draw.curves import curves
 from grader.guide.progress import progress
 from grader.guide.syllabus import LessonText, syllabus
 from grader.lessons import EXERCISES
+from grader.lessons.capstone.curves import rounding_bound
 from grader.lessons.capstone.model import SIZES
 from grader.lessons.capstone.sharded import STATE, sharded_step
 from grader.transformer import initial, started
@@ -143,13 +144,15 @@ def _curve() -> str:
     """The run by which `curve` is judged in a notebook: as one device computes it, and the course's step on eight."""
     eight_devices()
     exercise = EXERCISES["curve"]
-    run = built(dict(exercise.draw_cases()[0].arguments))
+    described = dict(exercise.draw_cases()[0].arguments)
+    bound = rounding_bound(described["state"], described["batches"])
+    run = built(described)
     one = exercise.reference(**run)["losses"]
     state, losses, step = run["state"], [], sharded_step(run["mesh"])
     for batch in run["batches"]:
         state, loss = step(state, *batch)
         losses.append(float(loss))
-    return curves({"one device": one, "eight devices": losses}, "one device").svg()
+    return curves({"one device": one, "eight devices": losses}, "one device", "the loss", bound).svg()
 
 
 def _reports() -> str:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from grader.chips.report import PodReport
-from grader.draw.picture import COLOURS, EDGE, INK, OF_KIND, PAGE, WRONG, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, OF_KIND, PAGE, WRONG, Picture, inches_of, sheet
 from grader.programs.report import Report
 
 LONG, HIGH, APART = 4.2, 0.3, 0.16  # inches: the longest bar, a bar's height, the space below it
@@ -125,8 +125,13 @@ def sent_by_kind(report: Report | PodReport) -> dict[str, int]:
 
 
 def looks(kinds: Sequence[str]) -> dict[str, tuple[str, int]]:
-    """The colour of each part, and how many other parts before it have the same: a collective's over other axes."""
+    """The colour of each part, and how many other parts before it have the same: a collective's over other axes.
+
+    A bar without parts, beside bars that have some, is grey: it is none of them.
+    """
     known = {kind: OF_KIND[name] for kind in kinds if (name := kind.split(" ")[0]) in OF_KIND}
+    if any(kinds):
+        known[""] = FAINT
     free = itertools.cycle(colour for colour in COLOURS if colour not in known.values())
     colours = [known.get(kind) or next(free) for kind in kinds]
     return {

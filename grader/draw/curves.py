@@ -24,15 +24,23 @@ ROUNDING = float(np.finfo(np.float32).eps)
 
 @dataclass(frozen=True)
 class Curves:
-    """Runs in order, each a number per step, all of the same length; `against` is the one that is right."""
+    """Runs in order, each a number per step, all of the same length; `against` is the one that is right, and `within`
+    says how far from it, step by step, another may be."""
 
     runs: Mapping[str, np.ndarray]
     against: str
+    within: np.ndarray | None = None
 
     def deviation(self, run: str) -> np.ndarray:
         """How far a run is from the right one at each step, as a part of the right number."""
         right = self.runs[self.against]
         return np.abs(self.runs[run] - right) / np.abs(right)
+
+    @property
+    def bound(self) -> np.ndarray:
+        """How far a run may be from the right one at each step, as a part of the right number."""
+        right = self.runs[self.against]
+        return np.full(right.shape, 100 * ROUNDING) if self.within is None else self.within / np.abs(right)
 
     @property
     def others(self) -> list[str]:
@@ -45,33 +53,49 @@ class Curves:
             numbers, off = self.runs[run], self.deviation(run)
             lines.append(
                 f"  {run}: {numbers[0]:.4g} → {numbers[-1]:.4g}, off by {_part(off[0])} at first, "
-                f"{_part(off.max())} at most"
+                f"{_part(off.max())} at most{self._held(off)}"
             )
         return "\n".join(lines)
+
+    def _held(self, off: np.ndarray) -> str:
+        if self.within is None:
+            return ""
+        beyond = np.flatnonzero(off > self.bound)
+        return f", beyond the bound from step {beyond[0]} on" if beyond.size else ", within the bound at every step"
 
 
 def _part(part: float) -> str:
     return "nothing but rounding" if part < 100 * ROUNDING else f"{part:.2g} of it"
 
 
-def curves(runs: Mapping[str, Sequence[float]], against: str, title: str = "") -> Picture:
+def curves(
+    runs: Mapping[str, Sequence[float]],
+    against: str,
+    title: str = "",
+    within: Sequence[float] | np.ndarray | None = None,
+) -> Picture:
     """Every run's curve, and beside it how far each is from the run `against`, on a log scale.
 
     Args:
       runs: name → one number per step, above zero, in every run as many.
       against: the name of the run that is right.
       title: stands above the curves.
+      within: how far another run may be from it, one number per step in the unit of the runs: the bound that is drawn.
+        Without it, that is a hundred roundings of float32.
 
     Example:
       >>> grader.draw.curves({"one device": [4.0, 2.0, 1.0], "eight": [4.0, 2.0, 1.5]}, against="one device")
         one device: 4 → 1
         eight: 4 → 1.5, off by nothing but rounding at first, 0.5 of it at most
     """
-    facts = Curves({name: np.asarray(numbers, np.float64) for name, numbers in runs.items()}, against)
+    bound = None if within is None else np.asarray(within, np.float64)
+    facts = Curves({name: np.asarray(numbers, np.float64) for name, numbers in runs.items()}, against, bound)
     if against not in facts.runs:
         raise ValueError(f"there is no run named {against!r} to hold the others against")
     if len({numbers.shape for numbers in facts.runs.values()}) > 1:
         raise ValueError("the runs have different numbers of steps")
+    if facts.within is not None and facts.within.shape != facts.runs[against].shape:
+        raise ValueError("`within` should have one number for each step of the runs")
     if not all((numbers > 0).all() for numbers in facts.runs.values()):
         raise ValueError("these curves are drawn relative to one another: their numbers must be above zero")
     return Picture(_drawn(facts, title), "\n".join(filter(None, [title, str(facts)])))
@@ -85,8 +109,8 @@ def _drawn(facts: Curves, title: str) -> Figure:
         left.plot(facts.runs[run], **style, gid=run)
         right.plot(np.maximum(facts.deviation(run), ROUNDING), **style, gid=f"deviation of {run}")
     left.plot(facts.runs[facts.against], color=PAGE, linewidth=2.6, label=facts.against, gid=facts.against, zorder=0)
-    right.axhline(100 * ROUNDING, color=PAGE, linewidth=0.8, linestyle=(0, (1, 3)))
-    right.text(0, 100 * ROUNDING, " below this line: rounding", fontsize=8, color=PAGE, va="bottom")
+    right.plot(facts.bound, color=PAGE, linewidth=0.8, linestyle=(0, (1, 3)), gid="bound")
+    right.text(0, facts.bound.max(), " below the dotted line: rounding", fontsize=8, color=PAGE, va="bottom")
     for ax in (left, right):
         ax.set_yscale("log")
         _plain(ax)

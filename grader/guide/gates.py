@@ -1,10 +1,10 @@
-"""Examples that go on with an answer: they wait until it is right."""
+"""Examples that build on an answer: they wait until it is right."""
 
 from __future__ import annotations
 
 from grader.guide.attempts import is_right_here
 
-NOT_WHILE_GRADED = "A cell that goes on with an answer is left out while hand-ins are graded."
+NOT_WHILE_GRADED = "A cell that builds on an answer is left out while hand-ins are graded."
 
 
 def passed(exercise: str) -> bool:
@@ -16,12 +16,12 @@ def passed(exercise: str) -> bool:
     Example:
       >>> if passed("forward"):
       ...     print("goes on")
-      This cell goes on with your `forward`. Get its check right, then run this cell again.
+      This cell builds on your `forward`. Get its check right, then run this cell again.
     """
     from grader.lessons import EXERCISES  # here, so that `import grader` stays quick
 
     if is_right_here(exercise):
         return True
-    waits = f"This cell goes on with your `{exercise}`. Get its check right, then run this cell again."
+    waits = f"This cell builds on your `{exercise}`. Get its check right, then run this cell again."
     print(waits if EXERCISES else NOT_WHILE_GRADED)
     return False

@@ -7,7 +7,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader import communication, draw
 from grader.arrays.meshes import make_mesh, put
-from grader.draw.bars import LONG, amount
+from grader.draw.bars import LONG, amount, looks
+from grader.draw.picture import FAINT
 
 WAYS = {"one": {"weights": 30, "gradients": 10}, "other": {"weights": 20, "gradients": 0}, "none": {}}
 
@@ -32,6 +33,12 @@ def test_bars_are_to_one_scale():
     assert found["one: weights"] == pytest.approx(LONG * 30 / 40)
     assert found["other: weights"] == pytest.approx(LONG * 20 / 40)
     assert found["other: gradients"] == 0
+
+
+def test_a_bar_without_parts_beside_one_with_parts_has_a_colour_of_its_own():
+    colours = {kind: colour for kind, (colour, _) in looks(["weights", "gradients", ""]).items()}
+    assert colours[""] == FAINT and len(set(colours.values())) == 3
+    assert looks([""])[""][0] != FAINT
 
 
 def test_a_line_stands_where_the_room_ends():

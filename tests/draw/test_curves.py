@@ -31,9 +31,25 @@ def test_deviations_are_parts_of_the_right_number():
 
 def test_every_run_has_a_curve_and_all_but_one_a_deviation():
     found = lines(draw.curves(RUNS, "right"))
-    assert set(found) == {*RUNS, "deviation of twice", "deviation of late", "deviation of same"}
+    assert set(found) == {*RUNS, "deviation of twice", "deviation of late", "deviation of same", "bound"}
     assert found["twice"].tolist() == RUNS["twice"]
     assert found["deviation of late"].tolist() == [ROUNDING, ROUNDING, 0.5]  # a log scale has no zero
+    assert found["bound"].tolist() == [100 * ROUNDING] * 3
+
+
+def test_a_bound_is_drawn_relative_to_the_right_run_and_every_run_is_held_against_it():
+    picture = draw.curves({"right": [8.0, 4.0], "near": [8.1, 4.1], "far": [8.0, 4.5]}, "right", within=[0.2, 0.4])
+    assert lines(picture)["bound"].tolist() == [0.025, 0.1]
+    assert repr(picture).splitlines() == [
+        "  right: 8 → 4",
+        "  near: 8.1 → 4.1, off by 0.012 of it at first, 0.025 of it at most, within the bound at every step",
+        "  far: 8 → 4.5, off by nothing but rounding at first, 0.12 of it at most, beyond the bound from step 1 on",
+    ]
+
+
+def test_a_bound_of_another_number_of_steps_is_refused():
+    with pytest.raises(ValueError, match="one number for each step"):
+        draw.curves(RUNS, "right", within=[1.0])
 
 
 def test_nine_runs_can_be_told_apart():

@@ -1,4 +1,4 @@
-"""A cell that goes on with an answer waits until that is right, and says so; in grading it is left out."""
+"""A cell that builds on an answer waits until that is right, and says so; in grading it is left out."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def nothing_right_yet(monkeypatch):
 def test_a_cell_goes_on_once_its_check_was_right(capsys):
     attempts.keep(WRONG)
     assert not passed("case3")
-    assert "goes on with your `case3`" in capsys.readouterr().out
+    assert "builds on your `case3`" in capsys.readouterr().out
     attempts.keep(RIGHT)
     assert passed("case3")
     assert capsys.readouterr().out == ""
