@@ -23,7 +23,8 @@ from grader.processes.servers import Server, Tell, serve
 
 TERMINAL_WIDTH = 118  # of a terminal's logs, side by side
 NARROW = 24  # a column of less is not worth it
-CHATTER = re.compile(r".*Expected number of connected peer ranks|\*\*\* Check failure|\s+@ +0x")  # of libraries
+CONNECTED = re.compile(r"\[Gloo\] Rank \d+ is connected.*?Expected number of connected peer ranks is : \d+")
+STACK = re.compile(r"\*\*\* Check failure|\s+@ +0x")  # of an abort
 
 
 class NoProcesses(RuntimeError):
@@ -120,7 +121,9 @@ def _numbers(numbers: list[int]) -> str:
 
 def _lines(process: Process) -> list[str]:
     """What a process printed, without Gloo's messages on every connection and without the stacks of aborts."""
-    return [line for line in process.said.rstrip().splitlines() if not CHATTER.match(line)]
+    said, messages = CONNECTED.subn("", process.said)
+    lines = [line for line in said.rstrip().splitlines() if not STACK.match(line)]
+    return [line for line in lines if line] if messages else lines  # a message's newline may come after other lines
 
 
 def _side_by_side(processes: tuple[Process, ...]) -> str:

@@ -139,8 +139,8 @@ def test_marks_survive(graded, solved, source):
 def test_a_cell_that_swallows_its_interruption_is_interrupted_again(graded, solved):
     source = "for _ in range(2):\n    try:\n        while True: sum(range(9))\n    except Exception: print('swallowed')"
     result = graded(mini.with_cell(solved, source), Limits(cell_seconds=3, seconds=30))
-    assert points(result) == FULL
-    assert outputs_of(result, source)[0].text.count("swallowed") == 2
+    assert points(result) == FULL  # it was interrupted again, or it would never have ended
+    assert outputs_of(result, source)[0].text.count("swallowed") in (1, 2)  # the second may come while it prints
 
 
 def test_a_notebook_that_never_ends_keeps_what_came_before(graded, solved):

@@ -60,6 +60,12 @@ def test_logs_show_what_was_said_and_not_what_libraries_say():
     assert repr(Process(0, 0, 1.0, said)) == "Process 0 ended well.\nhere"
 
 
+def test_a_message_of_a_library_within_a_line_leaves_the_line():
+    message = "[Gloo] Rank 0 is connected to 3 peer ranks. Expected number of connected peer ranks is : 3"
+    assert repr(Process(0, 0, 1.0, f"one\n{message}two\n\nthree\n")) == "Process 0 ended well.\none\ntwo\nthree"
+    assert repr(Process(0, 0, 1.0, "one\n\nthree\n")) == "Process 0 ended well.\none\n\nthree"
+
+
 # What a process reports of itself it may have made up, unless it hangs on what only the others were given.
 
 # (In the capstone every process is told the same, and has the sums of all steps from the others.)
