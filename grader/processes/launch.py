@@ -23,7 +23,11 @@ from grader.processes.servers import Server, Tell, serve
 
 TERMINAL_WIDTH = 118  # of a terminal's logs, side by side
 NARROW = 24  # a column of less is not worth it
-CONNECTED = re.compile(r"\[Gloo\] Rank \d+ is connected.*?Expected number of connected peer ranks is : \d+")
+GLOO = "[Gloo] Rank "
+# (Its threads write piece by piece, so that messages on two connections are mixed with each other, and with lines.)
+PIECES = re.compile(
+    re.escape(GLOO) + r"\d*|\d* is connected to \d*| peer ranks\. |Expected number of connected peer ranks is : \d*"
+)
 STACK = re.compile(r"\*\*\* Check failure|\s+@ +0x")  # of an abort
 
 
@@ -121,9 +125,11 @@ def _numbers(numbers: list[int]) -> str:
 
 def _lines(process: Process) -> list[str]:
     """What a process printed, without Gloo's messages on every connection and without the stacks of aborts."""
-    said, messages = CONNECTED.subn("", process.said)
-    lines = [line for line in said.rstrip().splitlines() if not STACK.match(line)]
-    return [line for line in lines if line] if messages else lines  # a message's newline may come after other lines
+    if GLOO in process.said:
+        lines = list(filter(None, PIECES.sub("", process.said).splitlines()))
+    else:
+        lines = process.said.rstrip().splitlines()
+    return [line for line in lines if not STACK.match(line)]
 
 
 def _side_by_side(processes: tuple[Process, ...]) -> str:

@@ -60,9 +60,11 @@ def test_logs_show_what_was_said_and_not_what_libraries_say():
     assert repr(Process(0, 0, 1.0, said)) == "Process 0 ended well.\nhere"
 
 
-def test_a_message_of_a_library_within_a_line_leaves_the_line():
+def test_messages_of_a_library_within_lines_leave_the_lines():
     message = "[Gloo] Rank 0 is connected to 3 peer ranks. Expected number of connected peer ranks is : 3"
     assert repr(Process(0, 0, 1.0, f"one\n{message}two\n\nthree\n")) == "Process 0 ended well.\none\ntwo\nthree"
+    mixed = f"one\n{message[:12]}\n{message[12:]}\n{message}two\n\nthree\n"
+    assert repr(Process(0, 0, 1.0, mixed)) == "Process 0 ended well.\none\ntwo\nthree"
     assert repr(Process(0, 0, 1.0, "one\n\nthree\n")) == "Process 0 ended well.\none\n\nthree"
 
 
