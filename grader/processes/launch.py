@@ -25,7 +25,7 @@ TERMINAL_WIDTH = 118  # of a terminal's logs, side by side
 NARROW = 24  # a column of less is not worth it
 GLOO = "[Gloo] Rank "
 # (Its threads write piece by piece, so that messages on two connections are mixed with each other, and with lines.)
-PIECES = re.compile(
+GLOO_PIECES = re.compile(
     re.escape(GLOO) + r"\d*|\d* is connected to \d*| peer ranks\. |Expected number of connected peer ranks is : \d*"
 )
 STACK = re.compile(r"\*\*\* Check failure|\s+@ +0x")  # of an abort
@@ -126,7 +126,7 @@ def _numbers(numbers: list[int]) -> str:
 def _lines(process: Process) -> list[str]:
     """What a process printed, without Gloo's messages on every connection and without the stacks of aborts."""
     if GLOO in process.said:
-        lines = list(filter(None, PIECES.sub("", process.said).splitlines()))
+        lines = list(filter(None, GLOO_PIECES.sub("", process.said).splitlines()))
     else:
         lines = process.said.rstrip().splitlines()
     return [line for line in lines if not STACK.match(line)]
