@@ -16,7 +16,7 @@ from grader.classroom.grading.grade import Options, grade_class
 from grader.classroom.report.papers import papers_of
 from grader.lessons import EXERCISES, find
 
-pytestmark = [pytest.mark.needs("walls"), pytest.mark.slow]
+pytestmark = [pytest.mark.needs("walls"), pytest.mark.slow, pytest.mark.timeout(1800)]  # four whole capstones
 ROOT = Path(__file__).parents[2]
 WORTH = {name: EXERCISES[name].points for name in answering.asked(CAPSTONE)}
 FORGETS = 'state, seed = saved["state"], saved["seed"]'
