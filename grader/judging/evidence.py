@@ -64,11 +64,13 @@ def _always_the_one(tried: Sequence[Tried], among: str) -> str:
     on_devices = [is_observed(value) for value in (tried[0].found, tried[0].due)]
     if len(tried) < ENOUGH_CASES or on_devices[0] != on_devices[1]:
         return ""
-    if not all(same_value(one, found[0]) for one in found[1:]):
-        return ""
-    if all(same_value(one, due[0]) for one in due[1:]):
+    if not _all_the_same(found) or _all_the_same(due):
         return ""
     return f"{'It is on the same devices' if on_devices[0] else 'It is the same'} in all {among}, whatever was given."
+
+
+def _all_the_same(values: Sequence[Any]) -> bool:
+    return all(same_value(one, values[0]) for one in values[1:])
 
 
 def _place(value: Any) -> Any:
