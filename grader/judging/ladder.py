@@ -35,6 +35,9 @@ from grader.programs.repairs import Repair
 # What an answer comes to: itself, or what became of it where it is something to run.
 Done = Answer | Execution | Compilation | Launch
 Alike = Callable[[Case, Any, Any], bool]
+# (What an answer does is known, not how its author came to it: others come to the same another way.)
+KNOWN = "A known mistake gives exactly this; is it yours?"
+TWO_KNOWN = "Two known mistakes at once give exactly this; are they yours?"
 WHERE_WRONG = "Some cases come out right. Where one is wrong, it is as if this had been done:"
 Runners = Mapping[type, Callable[[Any, Case], Done]]
 HERE: Runners = {Program: run_or_compile, Script: together.start}
@@ -167,9 +170,9 @@ class Ladder(ABC):
     def hint(self, check: str, k: int) -> Hint:
         """What goes with the first difference, by the one rule of feedback: one hint, no more."""
         if mistake := self.explanation(check, k):
-            return Hint(mistake.words, mistake.name)
+            return Hint(f"{KNOWN} {mistake.words}", mistake.name)
         if pair := self.pair(check, k):
-            return Hint(f"Two mistakes at once.\n\n{pair[0].words}\n\n{pair[1].words}", BOTH.join(m.name for m in pair))
+            return Hint(f"{TWO_KNOWN}\n\n{pair[0].words}\n\n{pair[1].words}", BOTH.join(m.name for m in pair))
         if words := self.signature(check, k):
             return Hint(words)
         repair, left = self.repairs(check, k)

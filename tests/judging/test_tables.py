@@ -9,6 +9,7 @@ from grader.exercises.answers import Value
 from grader.exercises.collecting import asks, collect
 from grader.exercises.forms import Tables
 from grader.judging.judge import judge
+from grader.judging.ladder import KNOWN
 from grader.judging.tables import _letters, _wrong_entry
 from grader.judging.values import expected_value
 from grader.lessons import EXERCISES
@@ -70,7 +71,7 @@ def test_the_same_in_another_form_is_right(same):
         ),
         ({"five": "120"}, "five: not '120'. The answer is a number."),
         ({"five": 121}, "five: not 121. It is too large."),
-        ({"five": 60}, "five: not 60. Half of it was meant."),
+        ({"five": 60}, f"five: not 60. {KNOWN} Half of it was meant."),
         ({"six": 1}, "six: not 1. The answer is a list, or a tuple."),
         ({"seven": "yes"}, "seven: not 'yes'. Write True or False."),
     ],
@@ -98,7 +99,7 @@ def test_a_list_that_is_counted_from_1_is_told_so():
 
 def test_a_mistake_in_several_rows_is_explained_once():
     found = outcomes(one="stops", three="stops")
-    assert found["one"].words == "one: not 'stops'. Half of it was meant."
+    assert found["one"].words == f"one: not 'stops'. {KNOWN} Half of it was meant."
     assert found["three"].words == "three: not 'stops'. The same as in “one”."
     assert found["three"].mistake == found["one"].mistake == "halved"
 
