@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from grader.arrays.numbers import close
+from grader.arrays.numbers import close, same_numbers
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,8 @@ def _apart(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> bool:
     """Whether two devices that should hold the same do not."""
     seen: dict[bytes, np.ndarray] = {}
     return any(
-        not close(block, seen.setdefault(whole.tobytes(), block)) for block, whole in zip(found, expected, strict=True)
+        not same_numbers(block, seen.setdefault(whole.tobytes(), block))
+        for block, whole in zip(found, expected, strict=True)
     )
 
 

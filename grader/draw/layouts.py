@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import Blocks, Bounds, blocks_of
-from grader.arrays.numbers import close
+from grader.arrays.numbers import close, same_numbers
 from grader.arrays.words import number, numbered, region
 from grader.draw.picture import COLOURS, EDGE, INK, PAGE, QUIET, SMALLEST, WRONG, Picture, held_by, sheet
 
@@ -282,7 +282,7 @@ def _colours(*arrays: Blocks) -> list[list[str]]:
     def number_of(datum: Any) -> int:
         for k, other in enumerate(seen):
             if type(other) is type(datum) and (
-                close(datum, other) if isinstance(datum, np.ndarray) else datum == other
+                same_numbers(datum, other) if isinstance(datum, np.ndarray) else datum == other
             ):
                 return k
         seen.append(datum)
@@ -309,7 +309,7 @@ def _unlike(blocks: Blocks) -> list[int]:
     groups = [
         who
         for who in who_holds(blocks).values()
-        if any(not close(blocks.values[d], blocks.values[who[0]]) for d in who)
+        if any(not same_numbers(blocks.values[d], blocks.values[who[0]]) for d in who)
     ]
     return sorted(itertools.chain.from_iterable(groups))
 

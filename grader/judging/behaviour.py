@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.laid import Array, holds_arrays
-from grader.arrays.numbers import close
+from grader.arrays.numbers import same_numbers
 from grader.exercises.case import Case
 from grader.programs.execution import Failed, Ran, Result, execute, results_with
 from grader.programs.program import Program
@@ -167,12 +167,3 @@ def same_blocks(a: Result, b: Result, roundings: int) -> bool:
     return a.blocks.indices == b.blocks.indices and all(
         same_numbers(one, other, roundings) for one, other in zip(block_values(a), block_values(b), strict=True)
     )
-
-
-def same_numbers(one: np.ndarray, other: np.ndarray, roundings: int) -> bool:
-    """Close, and infinite or no number in the same places: a wrong program may overflow, or divide 0 by 0."""
-    if one.shape != other.shape:
-        return False
-    odd = ~np.isfinite(other)
-    alike = np.array_equal(one[odd], other[odd], equal_nan=True)
-    return alike and close(np.where(odd, 0, one), np.where(odd, 0, other), roundings)

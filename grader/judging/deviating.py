@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from grader.arrays.laid import holds_arrays
+from grader.arrays.numbers import same_numbers
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
-from grader.judging.behaviour import Execution, block_values, same_numbers
+from grader.judging.behaviour import Execution, block_values
 from grader.judging.references import of_arrays
 from grader.judging.results import Expected, name_in_result, right
 from grader.programs.deviation import Deviation, Model

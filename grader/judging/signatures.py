@@ -14,12 +14,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from grader.arrays.numbers import ROUNDINGS, close
-from grader.arrays.words import number
+from grader.arrays.numbers import ROUNDINGS, close, same_numbers
+from grader.arrays.words import number, numbered
 
 EXACT = 1e-4  # relative: how near a ratio has to be to the one it is taken for
 NEAR = 0.01  # of each entry: bfloat16 keeps two or three digits
 ENOUGH = 3  # different entries: fewer have some ratio by chance
+
+
+_ODD: Sequence[tuple[str, Callable[[np.ndarray], np.ndarray], str]] = [
+    ("nan (no number)", np.isnan, "0 / 0, of ∞ − ∞, or of a root or a logarithm of a negative number"),
+    ("inf (infinite)", np.isinf, "a division by 0, of an exponential of a large number, or of a logarithm of 0"),
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +69,7 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
         lambda: _only_on_some_meshes(seen, elsewhere),
         lambda: _copies_differ(seen),
         lambda: _ratio(seen, elsewhere),
-        *(lambda look=look: look(seen) for look in (_nearly, _zeros, _transposed, _permuted)),
+        *(lambda look=look: look(seen) for look in (_no_numbers, _nearly, _zeros, _transposed, _permuted)),
         lambda: _always_the_same(seen, elsewhere),
     ]
     return next(filter(None, (look() for look in tried)), "")
@@ -84,7 +90,7 @@ def right_elsewhere(there: str, here: str) -> str:
 
 def _copies_differ(seen: Compared) -> str:
     for (one, a), (other, b) in itertools.combinations(enumerate(seen.places), 2):
-        if a == b and not close(seen.blocks[one], seen.blocks[other]):
+        if a == b and not same_numbers(seen.blocks[one], seen.blocks[other]):
             return (
                 f"Devices {one} and {other} hold copies of the same block, or so the layout says, and their copies "
                 "differ. out_specs promised that all devices along an axis come to the same, and with "
@@ -175,6 +181,21 @@ def _times(factor: float) -> str:
     inverse = 1 / factor
     part = f"1/{number(inverse)}" if _is(inverse, round(inverse)) else number(factor, 3)
     return f"{part} of what it should be"
+
+
+def _no_numbers(seen: Compared) -> str:
+    """Where there is no number, or an infinite one, though a finite one is due."""
+    for kind, odd, whence in _ODD:
+        there = [d for d, pair in enumerate(zip(seen.blocks, seen.expected, strict=True)) if _has(odd, *pair)]
+        if there:
+            everywhere = all(odd(block).all() for block in seen.blocks)
+            where = "Every entry is" if everywhere else f"On {numbered('device', there)} some entries are"
+            return f"{where} {kind}, which comes of {whence}. Which of your steps can do that?"
+    return ""
+
+
+def _has(odd: Callable[[np.ndarray], np.ndarray], block: np.ndarray, expected: np.ndarray) -> bool:
+    return block.dtype.kind == "f" and bool(odd(block).any()) and bool(np.isfinite(expected).all())
 
 
 def _nearly(seen: Compared) -> str:

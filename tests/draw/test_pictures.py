@@ -71,6 +71,12 @@ def test_devices_with_the_same_numbers_share_a_colour_wherever_they_lie():
     assert one != other and rest == 3 * [one, other]
 
 
+def test_no_number_is_the_same_as_no_number():
+    held = blocks((2,), P(), MESH, value=np.array([1, np.nan]))
+    picture = draw.devices(held)
+    assert len(set(colours(picture))) == 1 and "no copies" not in repr(picture)
+
+
 def test_parts_of_a_sum_are_different_data():
     one, other, *rest = colours(draw.devices(blocks((4,), P(), MESH, partial_over=("y",))))
     assert one != other and rest == 3 * [one, other]

@@ -230,6 +230,12 @@ def seen(signed, mesh=TALL, places=()):
         (lambda w, m: [w[0]] + [np.zeros_like(b) for b in w[1:]], "device 1 is all zeros, and others are right"),
         (lambda w, m: [0 * b for b in w], "Every entry is zero"),
         (lambda w, m: [0 * b + 7 for b in w], "It is 7, whatever was given."),
+        (lambda w, m: [b * np.nan for b in w], "Every entry is nan (no number)"),
+        (lambda w, m: [b * np.inf for b in w[:1]] + w[1:], "On device 0 some entries are inf (infinite)"),
+        (
+            lambda w, m: [np.where(b == b[0], np.nan, b) for b in w[:2]] + w[2:],
+            "On devices 0, 1 some entries are nan",
+        ),
         (lambda w, m: [b + 1 for b in w], ""),
     ],
 )
@@ -254,6 +260,11 @@ def test_of_a_ratio_on_one_mesh_no_cause_is_asserted():
 def test_too_few_numbers_have_no_ratio():
     scalar = [np.float32(3)] * 8
     assert signature(Compared([2 * b for b in scalar], scalar, TALL)) == ""
+
+
+def test_copies_without_a_number_are_copies():
+    nothing = Compared([np.full(3, np.nan, np.float32)] * 8, [WANTED[0][:1].repeat(3)] * 8, TALL, ["all"] * 8)
+    assert "copies" not in signature(nothing)
 
 
 def test_copies_that_differ_are_named():
