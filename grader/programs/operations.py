@@ -61,6 +61,27 @@ def last(block: ir.Block) -> ir.Operation:
     return list(operations_in(block))[-1]
 
 
+def open_fusions(block: ir.Block) -> None:
+    """Put what a compiler has fused in the place of the fusion: it does the same, one operation after the other."""
+    for op in list(operations_in(block)):
+        for inner in blocks_in(op):
+            open_fusions(inner)
+        if op.name == "mhlo.fusion":
+            _open(op)
+
+
+def _open(fusion: ir.Operation) -> None:
+    (body,) = blocks_in(fusion)
+    *fused, returned = operations_in(body)
+    for argument, operand in zip(body.arguments, fusion.operands, strict=True):
+        ir.Value(argument).replace_all_uses_with(operand)
+    for result, value in zip(fusion.results, returned.operands, strict=True):
+        ir.Value(result).replace_all_uses_with(value)
+    for op in fused:
+        op.move_before(fusion)
+    fusion.erase()
+
+
 def values_used(op: ir.Operation) -> Iterator[ir.Value]:
     """The values that an operation needs, those inside its regions included."""
     yield from op.operands

@@ -11,7 +11,7 @@ import numpy as np
 from jax import numpy as jnp
 from jax.extend import core
 
-from grader.jax_versions import open_jaxpr
+from grader.jax_versions import open_jaxpr, scan_parts
 from grader.programs.plain import bound
 
 MOST_TURNS = 64  # of a loop that is done turn by turn
@@ -197,7 +197,7 @@ class Stepwise:
     ) -> tuple[list[Any], list[Sources]]:
         """A loop, turn by turn."""
         self.loops += 1
-        consts, carried = params["num_consts"], params["num_carry"]
+        consts, carried = scan_parts(params)
         inner, split = params["jaxpr"], consts + carried
         carry, kinds = [self.otherwise.begin(a) for a in operands[consts:split]], [*sources]
         turns = list(range(params["length"]))

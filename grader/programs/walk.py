@@ -24,6 +24,7 @@ from grader.programs.operations import (
     functions_in,
     manual_axes,
     meshes_in,
+    open_fusions,
     roots,
     spec_of_argument,
     specs_of,
@@ -44,7 +45,9 @@ def structure(program: Program) -> Structure:
 def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -> Structure:
     """Read what the compiler made of a program; `mesh` names the axes of its device groups."""
     with mlir_context():
-        return walk(ir.Module.parse(stablehlo_of(compiled)), mesh)
+        module = ir.Module.parse(stablehlo_of(compiled))
+        open_fusions(module.body)
+        return walk(module, mesh)
 
 
 def walk(module: ir.Module, mesh: Mapping[str, int] | None = None) -> Structure:

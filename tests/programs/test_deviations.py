@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from jax import lax
 from jax import numpy as jnp
 from jax.sharding import PartitionSpec as P
 
@@ -36,7 +37,9 @@ def parts(array, axis=0):
 LAYER = model(lambda x, w: jax.nn.relu(x @ w), x=(X, P(None, "x")), w=(W, ROWS))
 CENTRED = model(lambda x: x - x.mean(axis=0), x=(X, ROWS))
 SOFTMAX = model(lambda x: jax.nn.softmax(x, axis=1), x=(X, P(None, "x")))
-HORNER = model(lambda c, x: np.polyval(c, x), c=(C, P()), x=(X, ROWS))
+HORNER = model(
+    lambda c, x: lax.scan(lambda y, one: (y * x + one, None), jnp.zeros_like(x), c)[0], c=(C, P()), x=(X, ROWS)
+)
 ROOT = model(lambda x: jnp.sqrt(jnp.sum(x**2, axis=1) + 2), x=(X, P(None, "x")))
 NEIGHBOURS = model(lambda x: 3 * jnp.roll(x, 1, 0) + jnp.roll(x, -1, 0), x=(X, ROWS))
 TRIPLE = model(lambda x: x[0] * x[1] - x[2], x=(X[:3], P()))

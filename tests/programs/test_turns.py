@@ -7,9 +7,10 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import aval, make_mesh
+from grader.jax_versions import quick_options
 from grader.programs.program import trace
 from grader.programs.structure import Collective, Structure
-from grader.programs.walk import structure
+from grader.programs.walk import compiled_structure, structure
 
 UP, DOWN = [(k, (k + 1) % 4) for k in range(4)], [(k, (k - 1) % 4) for k in range(4)]
 
@@ -95,6 +96,15 @@ def test_a_function_called_twice_is_read_with_its_own_arguments():
 )
 def test_the_longest_chain_of_transfers_is_counted(body, steps):
     assert read(body).steps == steps
+
+
+@pytest.mark.parametrize("quickly", [True, False])
+def test_turns_are_counted_where_the_compiler_has_fused_what_counts_them(quickly):
+    mesh = make_mesh({"x": 4})
+    turn = lambda w, _: (jnp.tanh(w @ w), w.sum())  # noqa: E731
+    lowered = jax.jit(lambda w: lax.scan(turn, w, length=3)).lower(aval((8, 8), jnp.float32, P("x"), mesh))
+    found = compiled_structure(lowered.compile(quick_options() if quickly else {}), {"x": 4}).collectives
+    assert {c.times for c in found if c.kind == "all_gather"} == {3}
 
 
 @pytest.mark.parametrize("said", [{"axes": ("z",)}, {"visits": (1, 2, 3)}, {"group": 3}, {"axes": ()}])

@@ -302,7 +302,14 @@ def cut_one_dimension_over_both(x, *, mesh):
 
 POWERS = 4
 POLYNOMIAL = (P(), P("x"))
-polynomial = Exercise("polynomial", points=4, reference=lambda c, x: np.polyval(c, x))
+
+
+def _by_horners_rule(c, x):
+    """A loop, so that an answer can be told which of its turns went otherwise: jnp.polyval is none in every JAX."""
+    return lax.scan(lambda y, coefficient: (y * x + coefficient, None), jnp.zeros_like(x), c)[0]
+
+
+polynomial = Exercise("polynomial", points=4, reference=_by_horners_rule)
 
 
 @polynomial.cases
