@@ -87,10 +87,11 @@ def _no_such_word(tried: Sequence[Tried], wrong: Sequence[Tried]) -> str:
 
 
 def _says_little(words: str) -> bool:
-    return words.startswith("In this case") or _is_vague(words)
+    return words.startswith("In this case") or is_vague(words)
 
 
-def _is_vague(words: str) -> bool:
+def is_vague(words: str) -> bool:
+    """Whether words say nothing of what is wrong, or little."""
     return not words or any(vague in words for vague in VAGUE)
 
 
@@ -101,10 +102,10 @@ def _in_common(wrong: Sequence[Tried]) -> str:
         list(relations_of(one.found, one.due, one.given, told)) for one, told in zip(wrong, sizes, strict=True)
     ]
     words = most_telling(relations)
-    if not relations or not relations[0] or is_number(wrong[0].found) or not _is_vague(words):
+    if not relations or not relations[0] or is_number(wrong[0].found) or not is_vague(words):
         return words
     first = relations[0][0]
-    return words if words and _is_vague(first) else f"In this case, {lower_first(first)}"
+    return words if words and is_vague(first) else f"In this case, {lower_first(first)}"
 
 
 def _that_differ(sizes: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
