@@ -58,8 +58,9 @@ class Exercise:
     Where the reference is an experiment, a `formula` may stand beside it, which returns the same as a student would
     compute it: a wrong answer is held against what small changes to it return.
     `options` says of a word that may be chosen in a table what it stands for: who chose it in a wrong row is told so,
-    where no mistake does. `questions` say of rows, by a part of their keys, what is asked there: who gave a wrong answer
-    of which nothing else is known is asked that again, in other words.
+    where no mistake does.
+    `questions` say of rows, by a part of their keys, what is asked there: who gave a wrong answer of which nothing else
+    is known is asked that again, in other words.
     `parts` are what the entries of a tuple are called that processes return: "the number of all devices".
     `taught_in` names the lessons, such as 14_fsdp, to which who misses a check is sent.
     """

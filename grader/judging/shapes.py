@@ -61,6 +61,8 @@ def shape_relations(one: Shaped) -> Iterator[str]:
         yield from _too_many(one)
     elif len(found) == len(due) - 1:
         yield from _too_few(one)
+    elif not found:
+        yield "It is a single number, without any dimension. Was everything summed, or one entry taken?"
     yield from (
         f"It has the shape of `{name}`, as it was given." for name, shape in one.given.items() if shape == found
     )

@@ -61,6 +61,13 @@ def swapped_indices_of_b(A, B):
 
 
 @block_matmul.mistake
+def rows_met_rows(A, B):
+    """Row i of the blocks of A met *row* k of those of B, block by block. C[i][k] takes row i of A and column k of B:
+    which index of B runs in the sum?"""
+    return [[sum(a @ b for a, b in zip(row, other, strict=False)) for other in B] for row in A]
+
+
+@block_matmul.mistake
 def kept_the_last_term(A, B):
     """Each block is the last term of its sum: the others were overwritten. Add them up."""
     return [[row[-1] @ B[-1][k] for k in range(len(B[0]))] for row in A]
