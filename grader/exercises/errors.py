@@ -92,7 +92,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "ValueError|IndivisibleError",
-        r"evenly divi|divisible by|not divisible|IndivisibleError",
+        r"evenly divi|equal division|divisible by|not divisible|IndivisibleError",
         "A dimension cannot be cut into that many equal parts. Which dimension did you mean to split, and over which "
         "axis?",
     ),
@@ -168,6 +168,42 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along "
         "which axes a value may differ between devices. Give the start the type that the loop ends with "
         "(`jax.lax.pcast`; `varying`, where the lesson has it).",
+    ),
+    (
+        "KeyError",
+        r"",
+        "A dict was asked for this key, and has none of that name. Which keys has it? And what else may stand there "
+        "besides what you thought of, such as a tuple or None?",
+    ),
+    (
+        "IndexError",
+        r"index out of range|out of bounds",
+        "A list, a tuple or an array was asked for a place that it does not have. How long may it be in this case, and "
+        "where do you count from?",
+    ),
+    (
+        "ValueError|TypeError",
+        r"cannot reshape",
+        "A reshape keeps the number of entries. How many are there to begin with, and how many has the shape that was "
+        "asked for?",
+    ),
+    (
+        "ValueError",
+        r"must match shard count",
+        "Without `tiled=True` the dimension that is scattered has to be exactly as long as there are devices along the "
+        "axis. Is that the dimension, and the form, that you meant?",
+    ),
+    (
+        "NonConcreteBooleanIndexError",
+        r"",
+        "In a program that is traced all shapes are known before it runs. How many entries a mask keeps is not: what "
+        "keeps the shape, and puts a number where the mask is false?",
+    ),
+    (
+        "TypeError",
+        r"type <class '\S*[fF]unction'>",
+        "What comes back is a function, not an array. `jax.shard_map` and `jax.jit` give functions: have these been "
+        "called?",
     ),
     (
         "TracerBoolConversionError",

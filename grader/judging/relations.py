@@ -124,6 +124,13 @@ def _how_cut(parts: int, due: int) -> str:
     return f"is cut into {'more' if parts > due else 'fewer'} parts than it should be"
 
 
+def _of_entry(found: Any, due: Any, known: _Known) -> Iterator[str]:
+    """Sentences on an entry of a value."""
+    if is_observed(found) and is_observed(due):
+        return _of_held(found[HELD], due[HELD], known)
+    return _of_one(found, due, known)
+
+
 def _plain_list(value: Any) -> bool:
     """Whether it is a list of several numbers or words."""
     return isinstance(value, (list, tuple)) and len(value) > 1 and all(isinstance(v, (int, float, str)) for v in value)
@@ -310,7 +317,7 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
     if all(is_number(due) and is_number(found) and found == 1 < due for _, found, due in wrong):
         yield "Wherever more than 1 is due, it is 1. Is it asked whether there are any, or how many?"
     parts = [pair for _, found, due in wrong for pair in _parts(found, due)]
-    common = most_telling([list(_of_one(found, due, known)) for found, due in parts])
+    common = most_telling([list(_of_entry(found, due, known)) for found, due in parts])
     if len(wrong) < len(entries) and len(wrong) <= TOLD_APART:
         places = ", ".join(name for name, _, _ in wrong)
         yield from ([f"Of the entries only {places} {_is_or_are(wrong)} wrong. {common}"] if common else [])

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from answering import define
 from jax import lax
@@ -126,6 +127,12 @@ PROGRAMS = {
         lambda: lax.fori_loop(0, 3, lambda _, total: total.astype(int), 1.0),
         lambda: mapped(lambda a: lax.fori_loop(0, 3, lambda _, b: a + b, jnp.zeros((4, 8))), P("x"), P("x")),
     ],
+    "A dict was asked for this key": [lambda: {"x": 4}[("x", "y")]],
+    "A list, a tuple or an array was asked": [lambda: (1, 2)[2], lambda: [1][4], lambda: np.arange(3)[3]],
+    "A reshape keeps the number": [lambda: np.arange(8).reshape(3, 2), lambda: ARRAY.reshape(3, 2)],
+    "Without `tiled=True` the dimension": [lambda: mapped(lambda a: lax.psum_scatter(a, "x"), P(), P("x"))],
+    "In a program that is traced all shapes": [lambda: jax.jit(lambda a: a[a > 0])(ARRAY)],
+    "What comes back is a function": [lambda: jax.jit(lambda a: lambda b: a + b)(ARRAY)],
     "A Python `if` cannot look": [lambda: mapped(lambda a: a if a[0, 0] > 0 else -a, P("x"), P("x"))],
     "A function was called with other": [
         lambda: (lambda a, b: a)(ARRAY, ARRAY, mesh=AUTO),

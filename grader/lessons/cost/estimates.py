@@ -504,7 +504,16 @@ def _reason(row):
     return _one_machine() if row == REASONS[0] else _alike() if row == REASONS[1] else _scaled(row)
 
 
-why_no_speedup = Exercise("why_no_speedup", points=3, reference=_reason, form="table")
+WHY_NO_SPEEDUP_ASKS = {
+    "simulated": "Who does the arithmetic of eight simulated devices, and who that of one?",
+    "ms": "On 8 × 1 and on 4 × 2 devices: what has each device to multiply, to hold, and to send?",
+    "compute-bound": "The arithmetic takes longer than the wire. How much of it has each of twice as many devices?",
+    "batch": "The wire takes longer than the arithmetic. What travels along it: something for each row of the batch, "
+    "or gradients of the weights?",
+    "communication-bound": "The wire takes longer than the arithmetic. An all_reduce over n devices sends 2(n-1)/n of "
+    "an array: which array is that here, and how does it grow with n?",
+}
+why_no_speedup = Exercise("why_no_speedup", points=3, reference=_reason, form="table", questions=WHY_NO_SPEEDUP_ASKS)
 why_no_speedup.rows(REASONS)
 
 
