@@ -21,7 +21,7 @@ from grader.arrays.words import numbered, region
 from grader.judging.behaviour import Execution, block_values
 
 WHOLE = 1e-3  # how near to a whole number a share has to be
-MORE = 2  # entries than parts that a piece of a block must have
+MORE_ENTRIES = 2  # entries than parts that a piece of a block must have
 MOST_TIMES = 8  # times that something may count
 
 
@@ -90,10 +90,10 @@ class _Made:
     counted: Sequence[int]
 
 
-Piece = tuple[slice, ...]
+_Piece = tuple[slice, ...]
 
 
-def _cuts(run: Execution, block: np.ndarray) -> Iterator[list[Piece]]:
+def _cuts(run: Execution, block: np.ndarray) -> Iterator[list[_Piece]]:
     """The ways to cut a block along one dimension into as many pieces as there are devices along an axis."""
     for dimension, size in itertools.product(range(block.ndim), sorted({n for n in run.case.mesh.values() if n > 1})):
         step, rest = divmod(block.shape[dimension], size)
@@ -103,13 +103,13 @@ def _cuts(run: Execution, block: np.ndarray) -> Iterator[list[Piece]]:
 
 
 def _told_of_pieces(
-    device: int, block: np.ndarray, parts: Sequence[np.ndarray], pieces: Sequence[Piece], roundings: int
+    device: int, block: np.ndarray, parts: Sequence[np.ndarray], pieces: Sequence[_Piece], roundings: int
 ) -> _Made | None:
     """Of what the first wrong piece is made: of the sum that is due there, or of that which is due in another piece;
     None where it is of neither."""
     whole = np.sum(parts, axis=0)
     piece = next(piece for piece in pieces if not close(block[piece], whole[piece], roundings))
-    if block[piece].size < len(parts) + MORE:
+    if block[piece].size < len(parts) + MORE_ENTRIES:
         return None
     for other in sorted(pieces, key=lambda other: other != piece):
         counted = _counted(block[piece], [part[other] for part in parts], roundings)
@@ -118,7 +118,7 @@ def _told_of_pieces(
     return None
 
 
-def _place(piece: Piece, shape: Sequence[int]) -> str:
+def _place(piece: _Piece, shape: Sequence[int]) -> str:
     whole = (*piece, *(slice(None),) * (len(shape) - len(piece)))
     return region((one.start or 0, one.stop or n) for one, n in zip(whole, shape, strict=True))
 
