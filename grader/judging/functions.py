@@ -11,6 +11,7 @@ from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise
+from grader.exercises.forms import NOTHING
 from grader.judging.differing import Difference, first_difference, short, shown_whole
 from grader.judging.evidence import Tried, divided, evidence
 from grader.judging.ladder import Alike, Done, Ladder, Rung, same_problem
@@ -35,6 +36,7 @@ BARRED = {
         f"the host, and was sent from there. {COSTS_NOTHING} time and memory."
     ),
 }
+NOT_RAISED = "The function returns nothing (`None`), and raises nothing: an error that is caught, or printed, is gone."
 NONE_DUE = "A ValueError is due in some cases, and not in this one. By what do you tell them apart?"
 IN_WORDS = 100  # characters of what a function was given that stand among the words on it
 
@@ -200,7 +202,7 @@ def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
     if isinstance(answer, Problem):
         if answer.error in ("ValueError", type(expected).__name__):
             return ""  # JAX's own has a name of its own in some versions
-        instead = stopped(answer)
+        instead = NOT_RAISED if answer.message == NOTHING else stopped(answer)
     elif isinstance(answer, Value):
         value = answer.value
         instead = worded(lambda: f"It returns {short(value)}.")
