@@ -86,15 +86,22 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "TypeError|ValueError",
         r"dot_general requires contracting dimensions|contracting dim\w* .*(shape|size)|"
         r"matmul.*(mismatch|contract)|Incompatible shapes for dot|dot_general.*shape",
-        "These two do not fit along the dimension that is summed over. Inside shard_map each device sees only its own "
-        "blocks: one may be a slice of that dimension, and the other not the same slice. Which collective would bring "
-        "them together?",
+        "These two do not fit along the dimension that is summed over. Is one of them turned round? Inside shard_map "
+        "each device sees only its own blocks, and one may be a slice of that dimension, the other not the same slice. "
+        "Which shapes have they, and which should they have?",
     ),
     (
-        "ValueError",
-        r"evenly divisible|divisible by|not divisible|IndivisibleError",
+        "ValueError|IndivisibleError",
+        r"evenly divi|equal division|divisible by|not divisible|IndivisibleError",
         "A dimension cannot be cut into that many equal parts. Which dimension did you mean to split, and over which "
         "axis?",
+    ),
+    (
+        "TypeError|ValueError",
+        r"incompatible shapes for broadcasting|could not be broadcast|broadcast\w* .*incompatible",
+        "Two arrays are combined entry by entry that do not fit: held against each other from the last dimension on, "
+        "their lengths must be equal, or one of them 1. Which of the two has a shape that you did not expect? (A sum, "
+        "a mean or a maximum along a dimension removes it, unless `keepdims=True`.)",
     ),
     (
         "TypeError",
@@ -146,8 +153,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"must refer to an axis marked as manual",
-        "With axis_names, in_specs and out_specs speak of these axes only. The others are left to the compiler, and "
-        "the array may stay cut along them without being said.",
+        "in_specs and out_specs may name axes that are manual, and no others: those in axis_names, or all of the mesh "
+        "where none are given. The array may stay cut along other axes of the mesh without being said.",
     ),
     (
         "ValueError",
@@ -161,6 +168,42 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along "
         "which axes a value may differ between devices. Give the start the type that the loop ends with "
         "(`jax.lax.pcast`; `varying`, where the lesson has it).",
+    ),
+    (
+        "KeyError",
+        r"",
+        "A dict was asked for this key, and has none of that name. Which keys has it? And what else may stand there "
+        "besides what you thought of, such as a tuple or None?",
+    ),
+    (
+        "IndexError",
+        r"index out of range|out of bounds",
+        "A list, a tuple or an array was asked for a place that it does not have. How long may it be in this case, and "
+        "where do you count from?",
+    ),
+    (
+        "ValueError|TypeError",
+        r"cannot reshape",
+        "A reshape keeps the number of entries. How many are there to begin with, and how many has the shape that was "
+        "asked for?",
+    ),
+    (
+        "ValueError",
+        r"must match shard count",
+        "Without `tiled=True` the dimension that is scattered has to be exactly as long as there are devices along the "
+        "axis. Is that the dimension, and the form, that you meant?",
+    ),
+    (
+        "NonConcreteBooleanIndexError",
+        r"",
+        "In a program that is traced all shapes are known before it runs. How many entries a mask keeps is not: what "
+        "keeps the shape, and puts a number where the mask is false?",
+    ),
+    (
+        "TypeError",
+        r"type <class '\S*[fF]unction'>",
+        "What comes back is a function, not an array. `jax.shard_map` and `jax.jit` give functions: have these been "
+        "called?",
     ),
     (
         "TracerBoolConversionError",
@@ -192,11 +235,14 @@ def stopped(problem: Problem) -> str:
     return f"It stops with {problem.error}{what}"
 
 
+WHICH = r"\s*(\* )?((in|out)_specs\S* (is|refers) |the passed args)"  # line of shard_map's that says which is meant
+
+
 def _first(message: str) -> str:
     """A message's first line; where that is a heading of shard_map's, also the line that says which spec it means."""
     first, *rest = message.strip().splitlines() or [""]
-    which = next((line for line in rest if re.match(r"(\* )?out_specs\S* is ", line)), "")
-    return f"{first} {which.removeprefix('* ')}" if first.endswith(":") and which else first
+    which = next((line for line in rest if re.match(WHICH, line)), "")
+    return f"{first} {which.strip().removeprefix('* ')}" if first.endswith(":") and which else first
 
 
 def _theirs(message: str) -> str:

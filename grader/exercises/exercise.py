@@ -59,6 +59,8 @@ class Exercise:
     compute it: a wrong answer is held against what small changes to it return.
     `options` says of a word that may be chosen in a table what it stands for: who chose it in a wrong row is told so,
     where no mistake does.
+    `questions` say of rows, by a part of their keys, what is asked there: who gave a wrong answer of which nothing else
+    is known is asked that again, in other words.
     `parts` are what the entries of a tuple are called that processes return: "the number of all devices".
     `taught_in` names the lessons, such as 14_fsdp, to which who misses a check is sent.
     """
@@ -79,6 +81,7 @@ class Exercise:
     taught_in: tuple[str, ...] = ()
     formula: Callable[..., Any] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    questions: Mapping[str, str] = field(default_factory=dict)
     parts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -96,6 +99,10 @@ class Exercise:
             return ""
         *most, last = (f"`{lesson}`" for lesson in self.taught_in)
         return f"The pieces of it are in {', '.join(most)} and {last}." if most else f"The piece is in {last}."
+
+    def question(self, row: str) -> str:
+        """What is asked in a row of a table, in other words; "" where there are none."""
+        return next((words for part, words in self.questions.items() if part in row), "")
 
     def with_points(self, points: float) -> Exercise:
         """The same exercise, worth so many points."""

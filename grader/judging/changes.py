@@ -54,7 +54,10 @@ IN_PLACE_OF = {
 }
 OPERATIONS: dict[type[ast.operator], list[tuple[type[ast.operator], str]]] = {
     ast.Add: [(ast.Sub, "something is subtracted that should be added")],
-    ast.Sub: [(ast.Add, "something is added that should be subtracted")],
+    ast.Sub: [
+        (ast.Add, "something is added that should be subtracted"),
+        (ast.Div, "a quotient is taken where a difference should be"),
+    ],
     ast.Mult: [
         (ast.Div, "something is a divisor that should be a factor"),
         (ast.Add, "two things are added that should be multiplied"),
@@ -62,6 +65,7 @@ OPERATIONS: dict[type[ast.operator], list[tuple[type[ast.operator], str]]] = {
     ast.Div: [
         (ast.FloorDiv, "a quotient is rounded down"),
         (ast.Mult, "something is a factor that should be a divisor"),
+        (ast.Sub, "a difference is taken where a quotient should be"),
     ],
     ast.FloorDiv: [
         (ast.Div, "a quotient is not rounded"),
@@ -212,7 +216,11 @@ def _of_operation(node: ast.BinOp, names: Collection[str]) -> Iterator[_Change]:
 
 
 def _without(part: ast.expr, names: Collection[str], named: str, unnamed: str) -> str:
-    return named.format(part.id) if isinstance(part, ast.Name) and part.id in names else unnamed
+    if isinstance(part, ast.Name) and part.id in names:
+        return named.format(part.id)
+    if isinstance(part, ast.Constant) and type(part.value) in (int, float):
+        return named.format(part.value)
+    return unnamed
 
 
 def _of_conditions(node: ast.BoolOp) -> Iterator[_Change]:

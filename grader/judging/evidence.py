@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
         or _always_the_one(tried, among)
         or _in_common([one for one in wrong if one.found is not None])
     )
-    said = (otherwise() if _says_little(common) else "") or common
+    said = (otherwise() or _without_effect(tried) if _says_little(common) else "") or common
     return " ".join(filter(None, (said, divided(right, wrong, among))))
 
 
@@ -67,6 +68,21 @@ def _always_the_one(tried: Sequence[Tried], among: str) -> str:
     if not _all_the_same(found) or _all_the_same(due):
         return ""
     return f"{'It is on the same devices' if on_devices[0] else 'It is the same'} in all {among}, whatever was given."
+
+
+def _without_effect(tried: Sequence[Tried]) -> str:
+    """An argument on which nothing depends: wherever cases differ in it alone, the answer is the same, and should not
+    be."""
+    if any(isinstance(value, np.ndarray) for one in tried for value in one.given.values()):
+        return ""
+    texts = [{name: repr(value) for name, value in one.given.items()} for one in tried]
+    pairs: dict[str, list[bool]] = {}
+    for (one, a), (other, b) in itertools.combinations(zip(tried, texts, strict=True), 2):
+        differ = [name for name in a if a[name] != b.get(name)]
+        if len(differ) == 1 and not same_value(one.due, other.due):
+            pairs.setdefault(differ[0], []).append(same_value(one.found, other.found))
+    name = next((name for name, same in pairs.items() if len(same) >= ENOUGH_CASES and all(same)), "")
+    return f"Where cases differ in `{name}` alone, yours is the same. What is to depend on it?" if name else ""
 
 
 def _all_the_same(values: Sequence[Any]) -> bool:
@@ -87,10 +103,11 @@ def _no_such_word(tried: Sequence[Tried], wrong: Sequence[Tried]) -> str:
 
 
 def _says_little(words: str) -> bool:
-    return words.startswith("In this case") or _is_vague(words)
+    return words.startswith("In this case") or is_vague(words)
 
 
-def _is_vague(words: str) -> bool:
+def is_vague(words: str) -> bool:
+    """Whether words say nothing of what is wrong, or little."""
     return not words or any(vague in words for vague in VAGUE)
 
 
@@ -101,10 +118,10 @@ def _in_common(wrong: Sequence[Tried]) -> str:
         list(relations_of(one.found, one.due, one.given, told)) for one, told in zip(wrong, sizes, strict=True)
     ]
     words = most_telling(relations)
-    if not relations or not relations[0] or is_number(wrong[0].found) or not _is_vague(words):
+    if not relations or not relations[0] or is_number(wrong[0].found) or not is_vague(words):
         return words
     first = relations[0][0]
-    return words if words and _is_vague(first) else f"In this case, {lower_first(first)}"
+    return words if words and is_vague(first) else f"In this case, {lower_first(first)}"
 
 
 def _that_differ(sizes: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
@@ -139,6 +156,9 @@ def divided(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "cases"
             return f"{how_many}: {words.format(name)}."
         if words := _one_of_several(seldom, often):
             return f"{how_many}: in none of those with {name} = {words}."
+    for whose, some, others in (("all of these", right, wrong), ("all others", wrong, right)):
+        if with_ := _mostly_in(some, others, features):
+            return f"{how_many}, {whose} with {' and '.join(with_)}."
     return f"{how_many}."
 
 
@@ -149,6 +169,17 @@ def _only_in(some: Sequence[Tried], others: Sequence[Tried], features: Sequence[
         here, there = ({_features(one.given)[name] for one in cases} for cases in (some, others))
         if len(here) == 1 and not here & there and _tells(here, some):
             found.append(f"{name} = {next(iter(here))}")
+    return found
+
+
+def _mostly_in(some: Sequence[Tried], others: Sequence[Tried], features: Sequence[str]) -> list[str]:
+    """Every feature that has one value in some cases, several of them, and seldom this one in the others."""
+    found = []
+    for name in features:
+        here, there = (Counter(_features(one.given)[name] for one in cases) for cases in (some, others))
+        value, count = here.most_common(1)[0]
+        if 1 < count == here.total() and there[value] < there.total() / 2:
+            found.append(f"{name} = {value}")
     return found
 
 

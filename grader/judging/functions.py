@@ -11,6 +11,7 @@ from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise
+from grader.exercises.forms import NOTHING
 from grader.judging.differing import Difference, first_difference, short, shown_whole
 from grader.judging.evidence import Tried, divided, evidence
 from grader.judging.ladder import Alike, Done, Ladder, Rung, same_problem
@@ -35,6 +36,8 @@ BARRED = {
         f"the host, and was sent from there. {COSTS_NOTHING} time and memory."
     ),
 }
+NOT_RAISED = "The function returns nothing (`None`), and raises nothing: an error that is caught, or printed, is gone."
+NONE_DUE = "A ValueError is due in some cases, and not in this one. By what do you tell them apart?"
 IN_WORDS = 100  # characters of what a function was given that stand among the words on it
 
 
@@ -105,10 +108,15 @@ class FunctionLadder(Ladder):
         answer, tried = self.answers[k], [self._tried(j, a) for j, a in enumerate(self.answers)]
         if isinstance(answer, Problem):
             some, others = ([one for one in tried if one.right is right] for right in (True, False))
-            return meaning(answer) or divided(some, others)
+            none_due = NONE_DUE if answer.error == "ValueError" and self._is_error_due_elsewhere(k) else ""
+            return meaning(answer) or " ".join(filter(None, (none_due, divided(some, others))))
         if check != "values":
             return ""  # every value is right
         return evidence(tried, lambda: nearest_function(self.exercise, self.cases, self.answers, k))
+
+    def _is_error_due_elsewhere(self, k: int) -> bool:
+        errors = [isinstance(expected_value(self.exercise, case), ValueError) for case in self.cases]
+        return any(errors) and not errors[k]
 
     def _tried(self, k: int, answer: Answer) -> Tried:
         case, found = self.cases[k], answer.value if isinstance(answer, Value) else None
@@ -194,7 +202,7 @@ def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
     if isinstance(answer, Problem):
         if answer.error in ("ValueError", type(expected).__name__):
             return ""  # JAX's own has a name of its own in some versions
-        instead = stopped(answer)
+        instead = NOT_RAISED if answer.message == NOTHING else stopped(answer)
     elif isinstance(answer, Value):
         value = answer.value
         instead = worded(lambda: f"It returns {short(value)}.")

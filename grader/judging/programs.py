@@ -33,7 +33,7 @@ from grader.judging.references import of_arrays
 from grader.judging.repaired import REPLACING, try_repairs
 from grader.judging.results import Expected
 from grader.judging.shapes import shape_evidence
-from grader.judging.signatures import Compared, on, right_elsewhere, signature
+from grader.judging.signatures import Compared, on, only_on_some_meshes, right_elsewhere, signature
 from grader.programs.execution import Failed, Result
 from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
@@ -132,8 +132,7 @@ class ProgramLadder(Ladder):
             runs = [self._run(j) for j in {k: 0, elsewhere: 0}]
             if self._is_result_wrong(k) and (words := otherwise(self.exercise, runs)):
                 return words
-            apart = self.cases[elsewhere].mesh != self.cases[k].mesh
-            if (words := self._signature_of_arrays(k, elsewhere if apart else None)) or not self._is_result_wrong(k):
+            if (words := self._signature_of_arrays(k, self._elsewhere(k))) or not self._is_result_wrong(k):
                 return words
             return one_otherwise(self.exercise, runs, *self._first_wrong(k))
         if check == "runs" and (words := _meaning(self.done[k])):
@@ -144,6 +143,11 @@ class ProgramLadder(Ladder):
         if before and mesh not in before:
             return right_elsewhere(on(before[0]), on(mesh))
         return results.how_laid_out(self._run(k), _expected(self.exercise, self.cases[k])) if check == "layout" else ""
+
+    def _elsewhere(self, k: int) -> int | None:
+        """The case on another mesh that bears witness."""
+        other = next(iter(self.witnesses(k)), k)
+        return other if self.cases[other].mesh != self.cases[k].mesh else None
 
     def _of_shapes(self, k: int) -> str:
         """What the wrong shapes have to do with those that are due, where that is so on every mesh."""
@@ -193,7 +197,8 @@ class ProgramLadder(Ladder):
         if repair := tried.first(self._is_right):
             return repair, None
         for mistake in self.exercise.mistakes:
-            if repair := tried.first(functools.partial(self._is_mistaken, mistake), REPLACING):
+            repair = tried.first(functools.partial(self._is_mistaken, mistake), REPLACING)
+            if repair and self._does_as_much(mistake, repair, k):
                 return repair, mistake
         return None, None
 
@@ -204,10 +209,23 @@ class ProgramLadder(Ladder):
         if words := deviating(self.exercise, runs, functools.partial(_expected, self.exercise)):
             return words
         (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
-        return arrangement(self._seen(k, number)) or results.which_are_right(self._run(k), due)
+        elsewhere, seen = self._elsewhere(k), self._seen(k, number)
+        where = only_on_some_meshes(seen, None if elsewhere is None else self._seen(elsewhere, number))
+        words = " ".join(filter(None, (where, arrangement(seen))))
+        return words or results.which_are_right(self._run(k), due)
 
     def _is_right(self, run: Execution, found: Sequence[Result]) -> bool:
         return all(results.right(run, found, _expected(self.exercise, run.case)))
+
+    def _does_as_much(self, mistake: Mistake, repair: Repair, k: int) -> bool:
+        """Whether a mistake has the collective that is to run along other axes: else these are any along which it does
+        nothing."""
+        return repair.way != "run along" or any(
+            c.kind == repair.kind and set(c.axes) == set(repair.along)
+            for wrong in mistaken_on(self.exercise, mistake, self.cases[k])
+            if isinstance(wrong, Execution)
+            for c in wrong.structure.collectives
+        )
 
     def _is_mistaken(self, mistake: Mistake, run: Execution, found: Sequence[Result]) -> bool:
         """Whether results are those of a mistake, and wrong."""

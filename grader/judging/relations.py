@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken
 ROUNDED = 5e-3  # relative: how near, where somebody has written three digits
 LARGEST_RATIO = 10_000  # that anybody recognizes
 TOLD_APART = 4  # entries that are told apart by their places
+MOST_BLOCKS = 64  # of an array, that a smaller one is held against
 LAST_COUNT = 4  # up to here a difference is one of counting
 UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
 OF_EVERY_NUMBER = "The same is so of every number in it:"
@@ -73,6 +75,60 @@ def _of_held(found: Mapping[str, Any], due: Mapping[str, Any], known: _Known) ->
         one, other = (np.concatenate([np.ravel(block) for block in side]) for side in sides)
         if one.shape == other.shape and one.dtype.kind in "biuf":
             yield from _number_by_number(one, other, known)
+    elif found.keys() == due.keys():
+        yield from _of_cuts(*([_bounds(part) for parts in held.values() for part in parts] for held in (found, due)))
+
+
+_Bounds = list[tuple[int, int]]
+
+
+def _bounds(part: str) -> _Bounds:
+    """Where a part of an array starts and stops in each dimension."""
+    return [(int(start), int(stop)) for start, stop in re.findall(r"(\d+):(\d+)", part)]
+
+
+def _of_cuts(found: Sequence[_Bounds], due: Sequence[_Bounds]) -> Iterator[str]:
+    """Sentences on the parts that devices hold, where these are not the ones that they should."""
+    if len({len(part) for part in (*found, *due)}) > 1:
+        yield "It has another number of dimensions than is due."
+        return
+    whole, wanted = ([max(stop for _, stop in each) for each in zip(*parts, strict=True)] for parts in (found, due))
+    if whole != wanted:
+        if len(wanted) > 1 and whole == wanted[::-1]:
+            yield "As a whole it has the shape of the transpose."
+        for k in (k for k in range(len(whole)) if whole[k] != wanted[k]):
+            much = "times as long as is due: does each device have a part of that, or the whole?"
+            several = whole[k] % wanted[k] == 0
+            length = "several " + much if several else f"{'longer' if whole[k] > wanted[k] else 'shorter'} than is due."
+            yield f"As a whole it is, along dimension {k}, {length}"
+        return
+    each = enumerate(zip(zip(*found, strict=True), zip(*due, strict=True), strict=True))
+    words = [f"dimension {k} {how}" for k, (one, other) in each if (how := _how_cut(len({*one}), len({*other})))]
+    said = "; ".join(words)
+    yield (
+        f"{said[:1].upper()}{said[1:]}. Which axis of the mesh is to cut which dimension?"
+        if said
+        else "It is cut into the parts that are due, but devices hold one another's. Which axis is to cut what, and in "
+        "which order?"
+    )
+
+
+def _how_cut(parts: int, due: int) -> str:
+    """How a dimension is cut, where it is into another number of parts than is due."""
+    if parts == due:
+        return ""
+    if parts == 1:
+        return "is whole on every device, and should be cut"
+    if due == 1:
+        return "is cut, and should be whole on every device"
+    return f"is cut into {'more' if parts > due else 'fewer'} parts than it should be"
+
+
+def _of_entry(found: Any, due: Any, known: _Known) -> Iterator[str]:
+    """Sentences on an entry of a value."""
+    if is_observed(found) and is_observed(due):
+        return _of_held(found[HELD], due[HELD], known)
+    return _of_one(found, due, known)
 
 
 def _plain_list(value: Any) -> bool:
@@ -246,7 +302,7 @@ def _turned(rows: list[Any]) -> list[Any]:
 
 
 def _nested(values: list[Any]) -> bool:
-    return any(isinstance(value, (list, tuple)) for value in values)
+    return any(isinstance(value, (list, tuple)) or np.ndim(value) > 0 for value in values)
 
 
 def _flat(values: Any) -> list[Any]:
@@ -261,7 +317,7 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
     if all(is_number(due) and is_number(found) and found == 1 < due for _, found, due in wrong):
         yield "Wherever more than 1 is due, it is 1. Is it asked whether there are any, or how many?"
     parts = [pair for _, found, due in wrong for pair in _parts(found, due)]
-    common = most_telling([list(_of_one(found, due, known)) for found, due in parts])
+    common = most_telling([list(_of_entry(found, due, known)) for found, due in parts])
     if len(wrong) < len(entries) and len(wrong) <= TOLD_APART:
         places = ", ".join(name for name, _, _ in wrong)
         yield from ([f"Of the entries only {places} {_is_or_are(wrong)} wrong. {common}"] if common else [])
@@ -301,6 +357,8 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[st
             yield "The numbers are right, and in order, but the shape is another."
         if found.size == due.size and same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
             yield "The numbers are right, but the shape is another."
+        if found.size and _is_part(found, due):
+            yield "It is a part of what is due, and no more. Where is the rest?"
         counts = {words: int(n) for words, n in known.sizes.items() if n == int(n)}
         shapes = {name: a.shape for name, a in known.given.items() if isinstance(a, np.ndarray)}
         yield from shape_relations(Shaped(found.shape, due.shape, counts, shapes))
@@ -319,6 +377,17 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[st
             if same_value(found, np.roll(due, -k, axis)):
                 yield f"It is what is due, moved back by {k} along dimension {axis}."
     yield from _number_by_number(found, due, known)
+
+
+def _is_part(found: np.ndarray, due: np.ndarray) -> bool:
+    """Whether it is one of the equal blocks into which the array that is due may be cut."""
+    if found.ndim != due.ndim or any(n % k for n, k in zip(due.shape, found.shape, strict=True)):
+        return False
+    starts = itertools.product(*(range(0, n, k) for n, k in zip(due.shape, found.shape, strict=True)))
+    return any(
+        same_value(found, due[tuple(slice(s, s + k) for s, k in zip(start, found.shape, strict=True))])
+        for start in itertools.islice(starts, MOST_BLOCKS)
+    )
 
 
 def _number_by_number(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[str]:

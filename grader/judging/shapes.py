@@ -57,10 +57,17 @@ def shape_relations(one: Shaped) -> Iterator[str]:
         if sorted(found) == sorted(due):
             yield "The dimensions are as long as they should be, but they stand in another order."
         yield from _dimension_by_dimension(one)
+        if math.prod(found) == math.prod(due):
+            yield (
+                "It has as many entries as are due, but its dimensions have other lengths. Along which dimension are "
+                "the blocks put together, and along which should they be?"
+            )
     elif len(found) == len(due) + 1:
         yield from _too_many(one)
     elif len(found) == len(due) - 1:
         yield from _too_few(one)
+    elif not found:
+        yield "It is a single number, without any dimension. Was everything summed, or one entry taken?"
     yield from (
         f"It has the shape of `{name}`, as it was given." for name, shape in one.given.items() if shape == found
     )

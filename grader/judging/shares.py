@@ -6,7 +6,9 @@ them counts is then a small problem of least squares.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -15,10 +17,11 @@ import numpy as np
 from grader.arrays.blocks import blocks
 from grader.arrays.laid import Array
 from grader.arrays.numbers import close
-from grader.arrays.words import numbered
+from grader.arrays.words import numbered, region
 from grader.judging.behaviour import Execution, block_values
 
 WHOLE = 1e-3  # how near to a whole number a share has to be
+MORE_ENTRIES = 2  # entries than parts that a piece of a block must have
 MOST_TIMES = 8  # times that something may count
 
 
@@ -63,15 +66,68 @@ def _contributions(
 
 
 def _told(run: Execution, name: str, owners: Sequence[Sequence[int]], parts: Sequence[np.ndarray]) -> str:
-    """The first device on which somebody's part does not count once."""
+    """The first device on which somebody's part does not count once: in its block, or in a piece of that."""
     (result,) = run.results
     whole = np.sum(parts, axis=0)
     for device, (block, index) in enumerate(zip(block_values(result), result.blocks.indices, strict=True)):
         if close(block, whole[index], run.case.roundings):
             continue
-        counted = _counted(block, [part[index] for part in parts], run.case.roundings)
-        return " ".join(_words(device, name, owners, counted)) if counted is not None else ""
+        own = [part[index] for part in parts]
+        if (counted := _counted(block, own, run.case.roundings)) is not None:
+            return " ".join(_words(f"the result on device {device}", name, owners, counted))
+        ways = (_told_of_pieces(device, block, own, pieces, run.case.roundings) for pieces in _cuts(run, block))
+        return next((words for words in (" ".join(_words_of_piece(way, name, owners)) for way in ways if way)), "")
     return ""
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A wrong piece of a block: where it is, the place for which it is made, and how often each part counts in it."""
+
+    device: int
+    place: str
+    made_for: str
+    counted: Sequence[int]
+
+
+_Piece = tuple[slice, ...]
+
+
+def _cuts(run: Execution, block: np.ndarray) -> Iterator[list[_Piece]]:
+    """The ways to cut a block along one dimension into as many pieces as there are devices along an axis."""
+    for dimension, size in itertools.product(range(block.ndim), sorted({n for n in run.case.mesh.values() if n > 1})):
+        step, rest = divmod(block.shape[dimension], size)
+        if step and not rest:
+            before = (slice(None),) * dimension
+            yield [(*before, slice(step * k, step * (k + 1))) for k in range(size)]
+
+
+def _told_of_pieces(
+    device: int, block: np.ndarray, parts: Sequence[np.ndarray], pieces: Sequence[_Piece], roundings: int
+) -> _Made | None:
+    """Of what the first wrong piece is made: of the sum that is due there, or of that which is due in another piece;
+    None where it is of neither."""
+    whole = np.sum(parts, axis=0)
+    piece = next(piece for piece in pieces if not close(block[piece], whole[piece], roundings))
+    if block[piece].size < len(parts) + MORE_ENTRIES:
+        return None
+    for other in sorted(pieces, key=lambda other: other != piece):
+        counted = _counted(block[piece], [part[other] for part in parts], roundings)
+        if counted is not None and any(counted):
+            return _Made(device, _place(piece, block.shape), _place(other, block.shape), counted)
+    return None
+
+
+def _place(piece: _Piece, shape: Sequence[int]) -> str:
+    whole = (*piece, *(slice(None),) * (len(shape) - len(piece)))
+    return region((one.start or 0, one.stop or n) for one, n in zip(whole, shape, strict=True))
+
+
+def _words_of_piece(made: _Made, name: str, owners: Sequence[Sequence[int]]) -> Iterator[str]:
+    where = f"entries {made.place} of the block on device {made.device}"
+    if made.made_for != made.place:
+        yield f"E{where[1:]} are numbers that belong to entries {made.made_for}, or parts of their sums."
+    yield from _words(where, name, owners, made.counted)
 
 
 def _counted(block: np.ndarray, parts: Sequence[np.ndarray], roundings: int) -> list[int] | None:
@@ -91,15 +147,15 @@ def _counted(block: np.ndarray, parts: Sequence[np.ndarray], roundings: int) -> 
     return counted if close(block, np.asarray(made, np.float32), roundings) else None
 
 
-def _words(device: int, name: str, owners: Sequence[Sequence[int]], counted: Sequence[int]) -> Iterator[str]:
+def _words(where: str, name: str, owners: Sequence[Sequence[int]], counted: Sequence[int]) -> Iterator[str]:
     missing = [owners[k] for k, n in enumerate(counted) if n == 0]
     if len(missing) == len(counted):
         return
     if missing:
-        yield f"Into the result on device {device} comes nothing of {name} from {_one_of(missing)}."
+        yield f"Into {where} comes nothing of {name} from {_one_of(missing)}."
     for n in sorted({n for n in counted if n not in (0, 1)}):
         several = [owners[k] for k, times in enumerate(counted) if times == n]
-        yield f"In the result on device {device}, {name} of {_one_of(several)} counts {n} times."
+        yield f"In {where}, {name} of {_one_of(several)} counts {n} times."
 
 
 def _one_of(owners: Sequence[Sequence[int]]) -> str:

@@ -66,7 +66,6 @@ def on(mesh: Mapping[str, int]) -> str:
 def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
     """What a wrong result suggests; `elsewhere` is the same program's on another mesh. "" when it suggests nothing."""
     tried: list[Callable[[], str]] = [
-        lambda: _only_on_some_meshes(seen, elsewhere),
         lambda: _copies_differ(seen),
         lambda: _ratio(seen, elsewhere),
         *(lambda look=look: look(seen) for look in (_no_numbers, _nearly, _zeros, _transposed, _permuted)),
@@ -75,7 +74,8 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
     return next(filter(None, (look() for look in tried)), "")
 
 
-def _only_on_some_meshes(seen: Compared, elsewhere: Compared | None) -> str:
+def only_on_some_meshes(seen: Compared, elsewhere: Compared | None) -> str:
+    """That a result is right on another mesh, where it is."""
     if elsewhere is None or elsewhere.wrong:
         return ""
     return right_elsewhere(elsewhere.on, seen.on)

@@ -21,6 +21,7 @@ from grader.exercises.errors import in_plain_words
 from grader.exercises.exercise import Mistake
 from grader.exercises.verdict import Outcome, Verdict
 from grader.judging.differing import short
+from grader.judging.evidence import is_vague
 from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.miss import Miss, unanswered
 from grader.judging.relations import relations_of
@@ -71,8 +72,8 @@ class TableLadder(Ladder):
         )
 
     def signature(self, check: str, k: int) -> str:
-        """What kind of answer is due, where it is of another; else what can be said without telling numbers, what the
-        chosen word stands for, and where it is right."""
+        """What kind of answer is due, where it is of another; else what the chosen word stands for, what can be said
+        without telling numbers, or where it is right, and what is asked."""
         answer, due = self.answers[k], self._due(k)
         if not isinstance(answer, Value):
             return ""
@@ -80,12 +81,10 @@ class TableLadder(Ladder):
         if kind := _kind_due(answer.value, due, words):
             return kind
         meant = self.exercise.options.get(answer.value, "") if isinstance(answer.value, str) else ""
-        return (
-            _untold(answer.value, due)
-            or meant
-            or self._right_elsewhere(k, answer.value)
-            or self._asked_elsewhere(answer.value)
-        )
+        if meant or not is_vague(told := _untold(answer.value, due)):
+            return meant or told
+        little = told or self._right_elsewhere(k, answer.value) or self._asked_elsewhere(answer.value)
+        return " ".join(filter(None, (little, self.exercise.question(check))))
 
     def _right_elsewhere(self, k: int, value: Any) -> str:
         """The row most like this one in which the student gave the same answer, and it is right."""

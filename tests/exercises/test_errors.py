@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from answering import define
 from jax import lax
@@ -94,6 +95,11 @@ PROGRAMS = {
         lambda: mapped(lambda a: a, P("x"), P("x"), ARRAY[:3]),
         lambda: mapped(lambda a: lax.psum_scatter(a, "y", tiled=True), P("x"), P("x"), ARRAY[:6]),
     ],
+    "Two arrays are combined entry by entry": [
+        lambda: ARRAY + ARRAY[:3],
+        lambda: jax.jit(jnp.subtract)(ARRAY, ARRAY[0, :3]),
+        lambda: mapped(lambda a, b: a * b, (P("x"), P()), P("x"), ARRAY, ARRAY[:3]),
+    ],
     "Something was made with": [lambda: NamedSharding(None, P("x"))],
     "JAX stopped without a text": [lambda: mapped(lambda a: lax.psum(a, "z"), P("x"), P("x"))],
     "A collective or a spec names an axis": [
@@ -112,7 +118,7 @@ PROGRAMS = {
     ],
     "The array's memory was given away": [deleted],
     "The operands are in different memories": [lambda: jax.device_put(ARRAY, HOST) + put(ARRAY, P("x"))],
-    "With axis_names, in_specs": [lambda: mapped(lambda a: a, P("y"), P("y"), axis_names={"x"})],
+    "in_specs and out_specs may name axes that": [lambda: mapped(lambda a: a, P("y"), P("y"), axis_names={"x"})],
     "The specs and what they describe": [
         lambda: mapped(lambda a, b: a, (P(),), P(), ARRAY, ARRAY),
         lambda: mapped(lambda a: a, P(), (P(), P())),
@@ -121,6 +127,12 @@ PROGRAMS = {
         lambda: lax.fori_loop(0, 3, lambda _, total: total.astype(int), 1.0),
         lambda: mapped(lambda a: lax.fori_loop(0, 3, lambda _, b: a + b, jnp.zeros((4, 8))), P("x"), P("x")),
     ],
+    "A dict was asked for this key": [lambda: {"x": 4}[("x", "y")]],
+    "A list, a tuple or an array was asked": [lambda: (1, 2)[2], lambda: [1][4], lambda: np.arange(3)[3]],
+    "A reshape keeps the number": [lambda: np.arange(8).reshape(3, 2), lambda: ARRAY.reshape(3, 2)],
+    "Without `tiled=True` the dimension": [lambda: mapped(lambda a: lax.psum_scatter(a, "x"), P(), P("x"))],
+    "In a program that is traced all shapes": [lambda: jax.jit(lambda a: a[a > 0])(ARRAY)],
+    "What comes back is a function": [lambda: jax.jit(lambda a: lambda b: a + b)(ARRAY)],
     "A Python `if` cannot look": [lambda: mapped(lambda a: a if a[0, 0] > 0 else -a, P("x"), P("x"))],
     "A function was called with other": [
         lambda: (lambda a, b: a)(ARRAY, ARRAY, mesh=AUTO),
@@ -167,6 +179,9 @@ def test_which_of_the_out_specs_is_meant_is_told_with_the_heading():
         mapped(lambda a: a.sum(), P("x"), P("x"))
     words = stopped(Problem("error", "ValueError", str(raised.value)))
     assert "the function: out_specs is P('x',) which has length 1" in words
+    with pytest.raises(ValueError) as raised:
+        mapped(lambda a: a, P("x"), P("x"), ARRAY[:3])
+    assert "does not evenly divide 3" in stopped(Problem("error", "ValueError", str(raised.value)))
     with pytest.raises(ValueError) as raised:
         mapped(lambda a: a, P("x"), P())
     words = stopped(Problem("error", "ValueError", str(raised.value)))

@@ -84,6 +84,20 @@ def test_a_device_that_works_on_its_own_is_told_so():
     assert "the devices along x know nothing of one another" in words
 
 
+def test_in_which_piece_of_a_block_somebodys_part_is_missing_is_said():
+    def without_one_above(a, w, bias):
+        missing = (lax.axis_index("x") == 1) & (jnp.arange(6) < 3)
+        return lax.psum(jnp.where(missing, 0.0, 1.0)[:, None] * (a @ w), "x")
+
+    found = heard(without_one_above, lambda a, w, bias: a @ w)
+    assert "Into entries [0:3, 0:4] of the block on device 0 comes nothing of `a` from device" in found
+
+
+def test_a_piece_that_belongs_elsewhere_is_told():
+    found = heard(lambda a, w, bias: jnp.roll(product(a, w), 3, axis=0), lambda a, w, bias: a @ w)
+    assert "Entries [0:3, 0:4] of the block on device 0 are numbers that belong to entries [3:6, 0:4]" in found
+
+
 def test_whose_part_is_missing_is_said():
     def without_two(a, w, bias):
         return lax.psum(jnp.where(lax.axis_index("x") == 1, 0.0, 1.0) * (a @ w), "x")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
+from grader.arrays.described import HELD
 from grader.judging.evidence import Tried, evidence
 from grader.judging.relations import relations_of
 
@@ -38,6 +39,18 @@ def said(found, due, **given):
             "All that is due is there, as often as it is due, but not in the groups in which it should be.",
         ),
         (("a", 0), "a", {}, "What is due is entry 0 of it, alone."),
+        (
+            np.array([[5, 6]]),
+            np.arange(1, 9).reshape(4, 2),
+            {},
+            "It is a part of what is due, and no more. Where is the rest?",
+        ),
+        (
+            [np.array([1, 3]), np.array([2, 4])],
+            [np.array([1, 2]), np.array([3, 4])],
+            {},
+            "All that is due is there, as often as it is due, but not in the groups in which it should be.",
+        ),
         (
             [0, 2],
             {"0": "x", "2": "y"},
@@ -133,6 +146,43 @@ def test_by_what_right_and_wrong_cases_differ_is_said():
     assert evidence(tried((4, 4, 2, "a"), (4, 4, 2, "a"), (9, 4, 3, "b"), (9, 4, 5, "c"))).endswith(
         "only in those with `n` = 2 and `kind` = 'a'."
     )
+
+
+def test_what_is_so_of_all_right_cases_and_few_wrong_ones_is_said():
+    def tried(n, kind, right):
+        return Tried(0 if right else 1, 0, {"n": n, "kind": kind}, right)
+
+    cases = [tried(2, "ring", True)] * 2 + [tried(2, "tree", False)] + [tried(n, "ring", False) for n in (4, 8, 16)]
+    assert evidence(cases).endswith("Right in 2 of 6 cases, all of these with `n` = 2.")
+
+
+def test_an_argument_on_which_nothing_depends_is_told():
+    cases = [Tried(7 * n, n + m * m, {"n": n, "m": m}) for n in (3, 4) for m in (5, 6, 8)]
+    assert evidence(cases) == "Where cases differ in `m` alone, yours is the same. What is to depend on it?"
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        (
+            ["[0:4, 0:8]", "[4:8, 0:8]"],
+            "Dimension 0 is cut, and should be whole on every device; dimension 1 is whole on",
+        ),
+        (["[0:8, 4:8]", "[0:8, 0:4]"], "It is cut into the parts that are due, but devices hold one another's."),
+        (["[0:8, 0:8]", "[0:8, 0:8]"], "Dimension 1 is whole on every device, and should be cut."),
+        (["[0:4, 0:4]", "[0:4, 4:8]"], "As a whole it is, along dimension 0, shorter than is due."),
+    ],
+)
+def test_how_an_array_is_cut_is_held_against_how_it_should_be(parts, words):
+    def held(parts):
+        blocks = {f"device {k}": {part: np.zeros(_lengths(part))} for k, part in enumerate(parts)}
+        return {HELD: blocks}
+
+    assert said(held(parts), held(["[0:8, 0:4]", "[0:8, 4:8]"])).startswith(words)
+
+
+def _lengths(part):
+    return [int(stop) - int(start) for start, stop in (pair.split(":") for pair in part[1:-1].split(", "))]
 
 
 def test_a_number_that_never_changes_is_no_factor():

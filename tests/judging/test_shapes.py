@@ -39,6 +39,8 @@ MESH = {"x": 4, "y": 2}
         ((96,), (4, 24), "It has as many entries as are due, all in one dimension."),
         ((9, 11), (5,), "It has the shape of `w`, as it was given."),
         ((9, 10, 13), (5,), ""),
+        ((7, 30), (10, 21), "It has as many entries as are due, but its dimensions have other lengths."),
+        ((), (5, 7), "It is a single number, without any dimension."),
     ],
 )
 def test_what_a_wrong_shape_has_to_do_with_the_right_one(found, due, words):

@@ -16,7 +16,8 @@ from grader.lessons import EXERCISES
 
 DUE = {"one": "runs", "two": "an error", "three": "runs", "four": "an error", "five": 120, "six": [1, 2], "seven": True}
 SAID = {"runs": "What runs comes to its end. Does this?"}
-table = Exercise("table", points=7, form="table", reference=lambda row: DUE[row], options=SAID)
+ASKED = {"iv": "What is 5 factorial?", "x": "Which two?"}
+table = Exercise("table", points=7, form="table", reference=lambda row: DUE[row], options=SAID, questions=ASKED)
 table.rows(DUE)
 
 
@@ -63,14 +64,15 @@ def test_the_same_in_another_form_is_right(same):
             {"five": 240},
             "five: not 240. It is too large, by a whole factor. What was counted too often, or not divided by?",
         ),
-        ({"six": [1, 3]}, "six: not [1, 3]. Of the entries only number 1 is wrong."),
+        ({"six": [1, 3]}, "six: not [1, 3]. Of the entries only number 1 is wrong. Which two?"),
+        ({"six": [4, 9]}, "six: not [4, 9]. The same is so of every wrong entry: it is too large. Which two?"),
         ({"one": True}, "one: not True. The answer is one of these words: 'an error', 'runs'."),
         (
             {"one": 120},
             "one: not 120. The same answer is right in “five”. In what does this row differ from that one?",
         ),
         ({"five": "120"}, "five: not '120'. The answer is a number."),
-        ({"five": 121}, "five: not 121. It is too large."),
+        ({"five": 121}, "five: not 121. It is too large. What is 5 factorial?"),
         ({"five": 60}, f"five: not 60. {KNOWN} Half of it was meant."),
         ({"six": 1}, "six: not 1. The answer is a list, or a tuple."),
         ({"seven": "yes"}, "seven: not 'yes'. Write True or False."),
@@ -131,3 +133,9 @@ def test_no_two_entries_differ_by_capitals_blanks_or_hyphens_alone():
                 wrong = [_wrong_entry(mistake, case) for mistake in exercise.mistakes]
                 words = {word for word in (due, *wrong) if isinstance(word, str)}
                 assert len({_letters(word) for word in words}) == len(words), (exercise.name, case.key)
+
+
+@pytest.mark.parametrize("exercise", [one for one in EXERCISES.values() if one.questions], ids=lambda one: one.name)
+def test_every_question_is_asked_in_some_row(exercise):
+    asked = {exercise.question(case.key) for case in exercise.draw_cases()}
+    assert set(exercise.questions.values()) <= asked

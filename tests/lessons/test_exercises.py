@@ -150,7 +150,9 @@ def test_every_sentence_to_a_student_is_as_reviewed(lesson, request):
     """The golden file is the reviewed prose; `pytest --rewrite-goldens` writes it anew."""
     golden = Path(__file__).parent / "goldens" / f"{lesson}.json"
     words = {
-        name: {m.name: m.words for m in EXERCISES[name].mistakes} | dict(EXERCISES[name].options)
+        name: {m.name: m.words for m in EXERCISES[name].mistakes}
+        | dict(EXERCISES[name].options)
+        | {f"… {row} …": words for row, words in EXERCISES[name].questions.items()}
         for name in asked(lesson)
     }
     if request.config.getoption("--rewrite-goldens"):

@@ -139,8 +139,8 @@ def no_move_in_jit__wrong_out_shardings(x, target):
     return jax.jit(lambda a: 2 * a, out_shardings=NamedSharding(target, P("x")))(x)
 
 
-def no_move_in_jit__wrong_first_moved(x, target):
-    """Moves first, and doubles on the target: not where x is."""
+def no_move_in_jit__right_first_moved(x, target):
+    """Moves first, and doubles on the target."""
     return jax.jit(lambda a: 2 * a)(jax.device_put(x, NamedSharding(target, P("x"))))
 
 

@@ -337,7 +337,22 @@ def _same_entry(one, other, asked):
     return same_value([1, *one] if mates and 1 not in one else one, plain(other))
 
 
-contract = Exercise("contract", points=4, reference=lambda asked: CONTRACT[asked](), form="table", same=_same_entry)
+CONTRACT_ASKS = {
+    "layout": "Which dimension is summed away, and which axis of the mesh cuts the one that is left?",
+    "device": "Which columns does the device hold a part of? After the sum it holds the whole sums of just "
+    "these columns.",
+    "collective": "Each device has added up the rows that it holds. What does it take to add up over devices?",
+    "over": "Which axis cuts the rows that are to be added up?",
+    "bytes": "How many sums has a device, how many bytes are these, and over how many devices does the all_reduce run?",
+}
+contract = Exercise(
+    "contract",
+    points=4,
+    reference=lambda asked: CONTRACT[asked](),
+    form="table",
+    same=_same_entry,
+    questions=CONTRACT_ASKS,
+)
 contract.rows(CONTRACT, WIDE, argument="asked")
 
 
@@ -611,8 +626,25 @@ def _same_followed(one: Any, other: Any, asked: str) -> bool:
     return (sorted(one) if isinstance(one, (list, tuple)) else one) == other
 
 
+FOLLOW_THE_MESH_ASKS = {
+    "who holds x": "Into how many parts does a cut the rows of x, and b its columns? In which of them is this "
+    "entry, and which device stands in that row and that column of the mesh?",
+    "who holds y": "Which axis cuts the rows of y, and which part of them is row 8 in? All devices in that place "
+    "along this axis hold it, wherever they stand along the other.",
+    "layout": "Each dimension of the product comes from an operand. How is it cut there? The one that is "
+    "summed over is gone.",
+    "over": "Along which axis do the devices have different parts of the same sums?",
+    "adds up": "Which other devices hold the same rows of x, and other columns?",
+    "who holds relu": "How are the rows of the result cut, and are its columns? Devices along an axis that cuts "
+    "nothing hold copies.",
+}
 follow_the_mesh = Exercise(
-    "follow_the_mesh", points=4, form="table", same=_same_followed, reference=lambda asked: FOLLOWED[asked]()
+    "follow_the_mesh",
+    points=4,
+    form="table",
+    same=_same_followed,
+    reference=lambda asked: FOLLOWED[asked](),
+    questions=FOLLOW_THE_MESH_ASKS,
 )
 follow_the_mesh.rows(FOLLOWED, GRID, argument="asked")
 
@@ -690,8 +722,17 @@ def _near(one: Any, other: Any, asked: str) -> bool:
     return abs(one - other) <= 0.02 * abs(other)
 
 
+READ_THE_BENCHMARK_ASKS = {
+    "speed-up": "How many times faster: the time before over the time after.",
+    "efficiency": "The speed-up, as a part of the best that eight cores could do; 1 would be perfect.",
+}
 read_the_benchmark = Exercise(
-    "read_the_benchmark", points=3, form="table", same=_near, reference=lambda asked: BENCHMARK[asked]()
+    "read_the_benchmark",
+    points=3,
+    form="table",
+    same=_near,
+    reference=lambda asked: BENCHMARK[asked](),
+    questions=READ_THE_BENCHMARK_ASKS,
 )
 read_the_benchmark.rows(BENCHMARK, GRID, argument="asked")
 

@@ -199,6 +199,18 @@ def each_took_its_own_maximum(x, *, mesh, check_vma=False):
 
 
 @global_logsumexp.mistake
+def put_back_another_maximum(x, *, mesh):
+    """What was taken off inside exp is not what was put back: each device took off its own largest entry, and the
+    largest of all came back. Which number has to be the same on all devices *before* anything is added up?"""
+
+    def body(x):
+        own = x.max(axis=1)
+        return lax.pmax(own, "x") + jnp.log(lax.psum(jnp.exp(x - own[:, None]).sum(axis=1), "x"))
+
+    return device_map(body, mesh, COLUMNS, P())(x)
+
+
+@global_logsumexp.mistake
 def forgot_to_add_the_maximum(x, *, mesh):
     """The largest entry was taken off inside exp and never put back. exp(x - m) is exp(x) divided by exp(m): what
     does that do to the logarithm?"""

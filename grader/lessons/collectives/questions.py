@@ -38,7 +38,14 @@ def _after(collective):
     return np.split(np.asarray(jax.jit(program)(numbers)), 4)[2].tolist()
 
 
-after_collective = Exercise("after_collective", points=2, reference=_after, form="table")
+AFTER_COLLECTIVE_ASKS = {
+    "gather": "An all_gather adds nothing. It brings each device the blocks of all of them, in their order.",
+    "scatter": "Add the blocks up, place by place; each device keeps one part of these sums. Which part is device 2's?",
+    "psum": "Add the blocks up, place by place. Each device has all of these sums.",
+}
+after_collective = Exercise(
+    "after_collective", points=2, reference=_after, form="table", questions=AFTER_COLLECTIVE_ASKS
+)
 after_collective.rows(AFTER, LINE, argument="collective")
 
 
@@ -100,7 +107,15 @@ def _shape_after(collective):
     return after(SHAPED[collective], [block] * 8, MESH)[0].shape
 
 
-result_shapes = Exercise("result_shapes", points=2, reference=_shape_after, form="table")
+RESULT_SHAPES_ASKS = {
+    "gather": "How many blocks are joined: how many devices are there along these axes? Joined along the "
+    "dimension `axis`, if tiled, else stacked along a new one.",
+    "psum over": "A sum of blocks, entry by entry, over the devices along x.",
+    "scatter": "The sum has the shape of a block. Each device keeps one part of it: into how many is dimension 0 cut?",
+    "to_all": "The block is cut along `split_axis` into as many parts as there are devices, and what arrives "
+    "is joined along `concat_axis`.",
+}
+result_shapes = Exercise("result_shapes", points=2, reference=_shape_after, form="table", questions=RESULT_SHAPES_ASKS)
 result_shapes.rows(SHAPED, MESH, argument="collective")
 
 
@@ -319,7 +334,13 @@ def _whose(collective):
     return np.flatnonzero(step.sources[5].reshape(8, -1)[:, 0]).tolist()
 
 
-partners = Exercise("partners", points=2, reference=_whose, form="table")
+PARTNERS_ASKS = {
+    "psum": "In which row and which column of the mesh is device 5? A sum over an axis takes in all devices "
+    "that differ along this axis only, itself too.",
+    "ppermute": "Where is device 5 along this axis? From whom does it receive, if each sends to the next one?",
+    "index": "Does axis_index look at any block?",
+}
+partners = Exercise("partners", points=2, reference=_whose, form="table", questions=PARTNERS_ASKS)
 partners.rows(PARTNERS, MESH, argument="collective")
 
 
@@ -387,7 +408,19 @@ def _bytes_of(collective):
     return structure(trace(program, aval((32,), jnp.float32, P("x"), mesh))).bytes_sent
 
 
-block_bytes_sent = Exercise("block_bytes_sent", points=2, reference=_bytes_of, form="table")
+BLOCK_BYTES_SENT_ASKS = {
+    "gather": "How many blocks does a device send on, until each of the others has all of them? And how many "
+    "bytes has a block?",
+    "scatter": "A device sends parts of its block, each a quarter. How many of the four has it to send, if one "
+    "is its own?",
+    "psum": "A psum on a ring is a psum_scatter and an all_gather of what that leaves. What does each of them send?",
+    "to_all": "A device sends each of the others one part of its block. How large is a part, and how many are sent?",
+    "ppermute": "How many blocks does a device send, and how many bytes has one?",
+    "index": "Does a device need anything of another to know its own place?",
+}
+block_bytes_sent = Exercise(
+    "block_bytes_sent", points=2, reference=_bytes_of, form="table", questions=BLOCK_BYTES_SENT_ASKS
+)
 block_bytes_sent.rows(SENT, LINE, argument="collective")
 
 

@@ -55,8 +55,22 @@ MEASURED = {
     "bytes that one hop of 1 µs is worth": _hop_bytes,
 }
 
+BEFORE_YOU_MEASURE_ASKS = {
+    "MiB": "How many entries are there, how many bytes does one take, and how many bytes are a MiB?",
+    "bytes of A": "Which axes of the mesh cut A, and into how many parts?",
+    "FLOPs": "A product of I × J and J × K entries is I · J · K pairs, each of them multiplied and added. "
+    "Which part of the pairs has one device?",
+    "bytes sent": "What is sent is C, as each device has it: how large is that? And how often does an all_reduce "
+    "on a ring send it, for this many devices along x?",
+    "hop": "How many bytes pass through the link while one message waits?",
+}
 before_you_measure = Exercise(
-    "before_you_measure", points=3, form="table", same=within(0.2), reference=lambda row: float(MEASURED[row]())
+    "before_you_measure",
+    points=3,
+    form="table",
+    same=within(0.2),
+    reference=lambda row: float(MEASURED[row]()),
+    questions=BEFORE_YOU_MEASURE_ASKS,
 )
 before_you_measure.rows(MEASURED)
 
@@ -145,7 +159,13 @@ def _bound(row):
     return of * slower if row.startswith("tokens") else HIDDEN / (of * slower)
 
 
-rooflines = Exercise("rooflines", points=3, reference=_bound, form="table", same=within(0.03))
+ROOFLINES_ASKS = {
+    "tokens": "Write both times of the backward pass down, with FLOPs over C and bytes over W, and set them "
+    "equal. What W is it with this many axes, and what is left when D and F cancel?",
+    "devices": "Write both times of the forward pass down, with FLOPs over C and bytes over W, and set them "
+    "equal. What is left when B and D cancel, and where does F stand?",
+}
+rooflines = Exercise("rooflines", points=3, reference=_bound, form="table", same=within(0.03), questions=ROOFLINES_ASKS)
 rooflines.rows(BOUNDS)
 
 
@@ -333,7 +353,23 @@ RECORDED = {
     "tensor parallelism: percent saved": lambda: 100 * (EIGHT - TENSOR) / EIGHT,
     "sin: ms of a usual run": _usual,
 }
-speedups = Exercise("speedups", points=3, reference=lambda row: RECORDED[row](), form="table", same=within(0.03))
+SPEEDUPS_ASKS = {
+    "speed-up": "A speed-up is a time over a time: how many times faster?",
+    "efficiency": "An efficiency is a speed-up over the best that this many devices could do: a part of 1.",
+    "lose": "What would eight devices take if they shared the work without any loss? What is lost is what "
+    "they take more than that.",
+    "percent": "What is saved is the difference of two times, both on eight devices, as a part of the longer one.",
+    "usual": "Five runs, of which four take one time and one takes another, longer one: mean and deviation "
+    "are two equations for these two times.",
+}
+speedups = Exercise(
+    "speedups",
+    points=3,
+    reference=lambda row: RECORDED[row](),
+    form="table",
+    same=within(0.03),
+    questions=SPEEDUPS_ASKS,
+)
 speedups.rows(RECORDED)
 
 
@@ -468,7 +504,16 @@ def _reason(row):
     return _one_machine() if row == REASONS[0] else _alike() if row == REASONS[1] else _scaled(row)
 
 
-why_no_speedup = Exercise("why_no_speedup", points=3, reference=_reason, form="table")
+WHY_NO_SPEEDUP_ASKS = {
+    "simulated": "Who does the arithmetic of eight simulated devices, and who that of one?",
+    "ms": "On 8 × 1 and on 4 × 2 devices: what has each device to multiply, to hold, and to send?",
+    "compute-bound": "The arithmetic takes longer than the wire. How much of it has each of twice as many devices?",
+    "batch": "The wire takes longer than the arithmetic. What travels along it: something for each row of the batch, "
+    "or gradients of the weights?",
+    "communication-bound": "The wire takes longer than the arithmetic. An all_reduce over n devices sends 2(n-1)/n of "
+    "an array: which array is that here, and how does it grow with n?",
+}
+why_no_speedup = Exercise("why_no_speedup", points=3, reference=_reason, form="table", questions=WHY_NO_SPEEDUP_ASKS)
 why_no_speedup.rows(REASONS)
 
 

@@ -164,7 +164,14 @@ def _largest(how, held=_held, memory=MEMORY):
     return low / 1e9
 
 
-largest_model = Exercise("largest_model", points=2, reference=_largest, form="table", same=within(0.02))
+LARGEST_MODEL_ASKS = {
+    "": "Add up the bytes of one parameter on one device: weights 2, gradients 2, the optimizer's arrays "
+    "12. Which of these are divided among the devices here? How often does what is left go into the "
+    "memory of one device, in billions?",
+}
+largest_model = Exercise(
+    "largest_model", points=2, reference=_largest, form="table", same=within(0.02), questions=LARGEST_MODEL_ASKS
+)
 largest_model.rows(HOWS[:4], argument="how")
 
 

@@ -201,7 +201,16 @@ READ: Mapping[str, Callable[[Mapping], Any]] = {
     "processes": lambda all_: len({d["process_index"] for d in all_.values()}),
 }
 
-read_devices = Exercise("read_devices", points=2, form="table", reference=lambda row: READ[row](TPU_DEVICES))
+READ_DEVICES_ASKS = {
+    "devices": "Each entry of the list is one device.",
+    "chips": "Entries with the same `coords` are on one chip. How many different `coords` are there?",
+    "place": "In the entry with id=5, what stands behind `coords`?",
+    "device 6": "Which other entry has the `coords` of the one with id=6?",
+    "processes": "How many different values of `process_index` are there?",
+}
+read_devices = Exercise(
+    "read_devices", points=2, form="table", reference=lambda row: READ[row](TPU_DEVICES), questions=READ_DEVICES_ASKS
+)
 read_devices.rows(READ)
 
 
@@ -270,7 +279,14 @@ def _kind(array: Any) -> str:
     return "jax.Array" if isinstance(array, jax.Array) else type(array).__name__
 
 
-array_facts = Exercise("array_facts", points=2, form="table", reference=lambda row: _lying()[row])
+ARRAY_FACTS_ASKS = {
+    "devices": "Add a cell and ask the array: `len(….devices())`. Was it put on one device, or over a mesh?",
+    "type": "Add a cell and ask: what does `type(y)` say?",
+    "shape": "The shape that you program with is that of the whole array.",
+}
+array_facts = Exercise(
+    "array_facts", points=2, form="table", reference=lambda row: _lying()[row], questions=ARRAY_FACTS_ASKS
+)
 array_facts.rows(_lying)
 
 
@@ -406,7 +422,12 @@ def _outcome(call: str) -> Any:
         return "error"
 
 
-mesh_or_error = Exercise("mesh_or_error", points=2, form="table", reference=_outcome)
+MESH_OR_ERROR_ASKS = {
+    "make_mesh": "How many devices does this shape need, and are there as many? Has every number of the shape a name?",
+    "Mesh(": "How many devices are in the array that it is given, and how many dimensions has this array? "
+    "Each of them needs a name.",
+}
+mesh_or_error = Exercise("mesh_or_error", points=2, form="table", reference=_outcome, questions=MESH_OR_ERROR_ASKS)
 mesh_or_error.rows(TRIALS, argument="call")
 
 

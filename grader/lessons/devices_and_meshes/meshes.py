@@ -122,7 +122,16 @@ def _on_the_torus() -> dict[str, Any]:
     }
 
 
-topology_order = Exercise("topology_order", points=2, form="table", reference=lambda row: _on_the_torus()[row])
+TOPOLOGY_ORDER_ASKS = {
+    "the device": "Rows and columns of the printed grid are counted from 0. Which number stands in that place?",
+    "who holds": "Block k belongs to all devices in row k of the printed grid, counted from 0.",
+    "the block": "In which row of the printed grid, counted from 0, is this device?",
+    "after": "In the printed grid, which number stands below this one?",
+    "along": "Go down the column of the printed grid in which device 0 stands.",
+}
+topology_order = Exercise(
+    "topology_order", points=2, form="table", reference=lambda row: _on_the_torus()[row], questions=TOPOLOGY_ORDER_ASKS
+)
 topology_order.rows(_on_the_torus)
 
 
@@ -180,6 +189,8 @@ def _(draw):
     yield Case({"coords": wide, "order": [0, 1, 2, 3, 7, 6, 5, 4]})
     line = [(k, 0) for k in range(6)]
     yield Case({"coords": line, "order": list(range(6))})
+    yield Case({"coords": [(0, k) for k in range(5)], "order": list(range(5))})
+    yield Case({"coords": [(0, 0), (1, 0), (1, 1), (0, 1)], "order": [0, 2, 1, 3]})  # listed as the wires go
     for _ in range(3):
         chips = [(k % 4, k // 4) for k in range(16)]
         yield Case({"coords": chips, "order": draw.rng.permutation(16).tolist()})
@@ -416,7 +427,16 @@ TYPES: Mapping[str, Callable[[], str]] = {
     },
 }
 
-axis_type = Exercise("axis_type", points=2, form="table", reference=lambda row: TYPES[row]())
+AXIS_TYPE_ASKS = {
+    "make_mesh": "Add a cell, make this mesh, and ask it for its `.axis_types`.",
+    "Mesh(": "Add a cell, make this mesh, and ask it for its `.axis_types`.",
+    "inside": "A cell above asked for the type of the axes inside of the function. What did it print?",
+    "compiler": "With axes of one type JAX finds out by itself what has to be sent; with those of another it "
+    "asks you; with those of the third you send it.",
+    "type": "Which axes does `jax.typeof` name beside the lengths of an array, outside of shard_map?",
+    "block": "In which kind of function do you write for one device, and what is given to it?",
+}
+axis_type = Exercise("axis_type", points=2, form="table", reference=lambda row: TYPES[row](), questions=AXIS_TYPE_ASKS)
 axis_type.rows(TYPES)
 
 
@@ -499,7 +519,18 @@ PROCESSES: Mapping[str, Callable[[], Any]] = {
     "processes that must call jit(f)(y)": lambda: len(set(DRIVEN_BY.values())),
 }
 
-local_and_global = Exercise("local_and_global", points=2, form="table", reference=lambda row: PROCESSES[row]())
+LOCAL_AND_GLOBAL_ASKS = {
+    "jax.devices()": "`jax.devices()` lists the same devices in every process. How many are printed above, and what "
+    "is said of each?",
+    "local_devices": "How many of the printed devices have the index of this process?",
+    "shape": "A shape is that of the whole array, in every process.",
+    "shards": "A process can read what is on its own devices. How many shards of y are there?",
+    "processes": "The call runs on all devices of the mesh of y. In which processes are these, and who tells them "
+    "to start?",
+}
+local_and_global = Exercise(
+    "local_and_global", points=2, form="table", reference=lambda row: PROCESSES[row](), questions=LOCAL_AND_GLOBAL_ASKS
+)
 local_and_global.rows(PROCESSES)
 
 

@@ -61,6 +61,13 @@ def swapped_indices_of_b(A, B):
 
 
 @block_matmul.mistake
+def rows_met_rows(A, B):
+    """Row i of the blocks of A met *row* k of those of B, block by block. C[i][k] takes row i of A and column k of B:
+    which index of B runs in the sum?"""
+    return [[sum(a @ b for a, b in zip(row, other, strict=False)) for other in B] for row in A]
+
+
+@block_matmul.mistake
 def kept_the_last_term(A, B):
     """Each block is the last term of its sum: the others were overwritten. Add them up."""
     return [[row[-1] @ B[-1][k] for k in range(len(B[0]))] for row in A]
@@ -212,7 +219,10 @@ def _local_shape(notation):
     return tuple(part.stop - part.start for part in index)
 
 
-local_shapes = Exercise("local_shapes", points=2, reference=_local_shape, form="table")
+LOCAL_SHAPES_ASKS = {
+    "": "Take each dimension by itself: which axes stand under its letter, and into how many parts do they cut it?",
+}
+local_shapes = Exercise("local_shapes", points=2, reference=_local_shape, form="table", questions=LOCAL_SHAPES_ASKS)
 local_shapes.rows(LOCAL, MESH, argument="notation")
 
 
@@ -287,7 +297,11 @@ def _which_case(product):
     return 1 if covered.all() else 4
 
 
-name_the_case = Exercise("name_the_case", points=3, reference=_which_case, form="table")
+NAME_THE_CASE_ASKS = {
+    "": "Is J whole in both operands? If it is, do I and K want the same axis? If it is not, is it cut "
+    "in one of them, or in both over the same axis?",
+}
+name_the_case = Exercise("name_the_case", points=3, reference=_which_case, form="table", questions=NAME_THE_CASE_ASKS)
 name_the_case.rows(CASES, MESH, argument="product")
 
 
@@ -345,7 +359,11 @@ def _all_equal(some, others):
     return all(x.shape == y.shape and (x == y).all() for x, y in zip(some, others, strict=True))
 
 
-case1_out = Exercise("case1_out", points=2, reference=_comes_out, form="table")
+CASE1_OUT_ASKS = {
+    "": "Each dimension of C comes from A or from B, and is cut there or not. Write C with its letters, "
+    "and under each the axis that cuts it.",
+}
+case1_out = Exercise("case1_out", points=2, reference=_comes_out, form="table", questions=CASE1_OUT_ASKS)
 case1_out.rows(NO_COMMUNICATION, MESH, argument="product")
 
 
@@ -392,7 +410,13 @@ def _bytes_sent(collective):
     return structure(trace(program, aval(tuple(LENGTHS[d] for d in dims), jnp.float32, spec, mesh))).bytes_sent
 
 
-bytes_sent = Exercise("bytes_sent", points=2, reference=_bytes_sent, form="table")
+BYTES_SENT_ASKS = {
+    "gather": "How many bytes has the whole array that is gathered? Of its n parts a device sends on all but one.",
+    "all_reduce": "How many bytes has C? An all_reduce is a reduce_scatter and an all_gather of C: what does each "
+    "of them send?",
+    "scatter": "How many bytes has C? Of its n parts a device sends all but one.",
+}
+bytes_sent = Exercise("bytes_sent", points=2, reference=_bytes_sent, form="table", questions=BYTES_SENT_ASKS)
 bytes_sent.rows(SENT, {"x": 4}, argument="collective")
 
 
@@ -478,7 +502,12 @@ CLAIMS = {
     "computable": _computable,
 }
 
-find_the_mistake = Exercise("find_the_mistake", points=3, reference=lambda claim: CLAIMS[claim](), form="table")
+FIND_THE_MISTAKE_ASKS = {
+    "": "Do not argue: make the array or the call, in two lines, and look.",
+}
+find_the_mistake = Exercise(
+    "find_the_mistake", points=3, reference=lambda claim: CLAIMS[claim](), form="table", questions=FIND_THE_MISTAKE_ASKS
+)
 find_the_mistake.rows(CLAIMS, argument="claim")
 
 

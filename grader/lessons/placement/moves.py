@@ -85,8 +85,8 @@ def resharded(y, z):
 
 @fix_the_placement.mistake
 def through_numpy(y, z):
-    """NumPy is the host: z came down from its devices and went up again. A single call moves it from devices to
-    devices."""
+    """Something came by way of the host. NumPy is the host; and what is brought together on one device, and cut into
+    blocks for others, goes there, too. A single call moves z from its devices to those of y, laid out as y is."""
     return y + jax.device_put(np.asarray(z), y.sharding)
 
 
@@ -205,7 +205,7 @@ def moved_the_weights(x, w1, w2):
 
 @two_stage.mistake
 def laid_out_like_the_weights(x, w1, w2):
-    """`w2.sharding` is the right mesh with the wrong layout: it cuts nothing. Each device of the second mesh
+    """The right mesh with the wrong layout, one that cuts nothing, as that of `w2` does. Each device of the second mesh
     got the whole batch and computed all of it."""
     return stage(w2, jax.device_put(stage(w1, x), w2.sharding))
 

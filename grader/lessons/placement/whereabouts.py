@@ -96,7 +96,11 @@ def _numbers(row):
     return sorted(number[d] for d in value.devices()) if isinstance(value, jax.Array) else []
 
 
-who_holds_it = Exercise("who_holds_it", points=3, reference=_numbers, form="table")
+WHO_HOLDS_IT_ASKS = {
+    "": "A result is where its operands are. Ask it: `sorted(d.id for d in (…).devices())`. What is "
+    "NumPy's is on no device.",
+}
+who_holds_it = Exercise("who_holds_it", points=3, reference=_numbers, form="table", questions=WHO_HOLDS_IT_ASKS)
 who_holds_it.rows(HOLDERS)
 
 
@@ -283,7 +287,12 @@ def _entry(row):
     return next(int(s.data[0]) for s in value.addressable_shards if s.device == device)
 
 
-device_order = Exercise("device_order", points=2, reference=_entry, form="table")
+DEVICE_ORDER_ASKS = {
+    " on device": "At which place of its mesh does this device stand? The parts are dealt out in the order of the "
+    "places, and place k gets the number 10 · k.",
+    "asarray": "To Python an array is a whole: which number was put first?",
+}
+device_order = Exercise("device_order", points=2, reference=_entry, form="table", questions=DEVICE_ORDER_ASKS)
 device_order.rows(ORDER)
 
 

@@ -41,11 +41,16 @@ def _numbers_after(devices: int, by: int, steps: int) -> list[int]:
     return np.asarray(jax.jit(functools.partial(on_ring, body, mesh=mesh, ins=P("x"), out=P("x")))(numbers)).tolist()
 
 
+RING_AFTER_ASKS = {
+    "": "Whose block has come there? In each step every block moves on by the whole shift. Go back from "
+    "this device, against the shift, once for each step, on a ring of this many devices.",
+}
 ring_after = Exercise(
     "ring_after",
     points=2,
     form="table",
     reference=lambda devices, by, steps, device: _numbers_after(devices, by, steps)[device],
+    questions=RING_AFTER_ASKS,
 )
 
 
@@ -120,7 +125,13 @@ def _count(ring, what):
 
 UNASKED = {("all_gather, both ways", "bytes"), ("all_reduce of whole vectors", "steps")}  # as those of the others
 
-ring_costs = Exercise("ring_costs", points=3, form="table", reference=_count)
+RING_COSTS_ASKS = {
+    "steps": "A device begins with one block, or one term. How many are still to come to it, how many times "
+    "round do they go, and how many come in one step?",
+    "bytes": "Bytes are the number of steps times what one device sends in a step: one part of the array, or "
+    "a whole vector. How many steps has this ring?",
+}
+ring_costs = Exercise("ring_costs", points=3, form="table", reference=_count, questions=RING_COSTS_ASKS)
 
 
 @ring_costs.cases

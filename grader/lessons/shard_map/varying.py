@@ -59,7 +59,13 @@ def _same_axes(one, other, **_):
     return set(one) == set(other)
 
 
-vma_types = Exercise("vma_types", points=4, reference=_varies_over, form="table", same=_same_axes)
+VMA_TYPES_ASKS = {
+    "": "Along which axes may two devices hold different values here? What is cut along an axis differs "
+    "along it; what was added up over it does not.",
+}
+vma_types = Exercise(
+    "vma_types", points=4, reference=_varies_over, form="table", same=_same_axes, questions=VMA_TYPES_ASKS
+)
 vma_types.rows((*TYPED, TAKEN), mesh=MESH)
 
 
@@ -384,7 +390,11 @@ def _partial_shape(row):
         return ERROR
 
 
-partial_view = Exercise("partial_view", points=3, reference=_partial_shape, form="table")
+PARTIAL_VIEW_ASKS = {
+    "": "Only an axis that is manual *and* named in in_specs cuts what the function sees. Which axes are "
+    "manual here? And in_specs may name no other.",
+}
+partial_view = Exercise("partial_view", points=3, reference=_partial_shape, form="table", questions=PARTIAL_VIEW_ASKS)
 partial_view.rows(PARTIAL, mesh=DATA_MODEL)
 
 
@@ -453,7 +463,13 @@ def _all_reduces(row):
     return sum(c.kind == "all_reduce" for c in compiled_structure(compiled, MESH).collectives)
 
 
-four_ways = Exercise("four_ways", points=3, reference=_all_reduces, form="table")
+FOUR_WAYS_ASKS = {
+    "Auto": "How many sums over devices does this layer need, whoever writes them?",
+    "out_sharding": "The program says how the product is to be laid out. How many sums over devices does that take?",
+    "Explicit": "On an Explicit mesh JAX lays nothing out by itself, and a constraint only says what is so "
+    "already. Does this program say how the product is laid out?",
+}
+four_ways = Exercise("four_ways", points=3, reference=_all_reduces, form="table", questions=FOUR_WAYS_ASKS)
 four_ways.rows(WAYS, mesh=MESH)
 
 

@@ -97,7 +97,11 @@ def _view(row):
     return _counted() if row == COUNTED else _shown()
 
 
-local_view = Exercise("local_view", points=4, reference=_view, form="table")
+LOCAL_VIEW_ASKS = {
+    "float32": "Take each dimension by itself: which axes does its entry of the spec name, and into how many "
+    "parts do they cut it? Without an entry it stays whole.",
+}
+local_view = Exercise("local_view", points=4, reference=_view, form="table", questions=LOCAL_VIEW_ASKS)
 local_view.rows((*VIEWS, COUNTED, PRINTED), mesh=MESH)
 
 
@@ -267,7 +271,19 @@ SWAPPED = {
     "device 3 returns": lambda: blocks((4, 4), P("x", "y"), MESH, SQUARE).values[3].ravel().tolist(),
     "bytes sent": _sent_for_swapping,
 }
-block_transpose = Exercise("block_transpose", points=3, reference=lambda row: SWAPPED[row](), form="table")
+BLOCK_TRANSPOSE_ASKS = {
+    "shape": "Each device returns its block as it came in. Along which dimension of the result do the blocks "
+    "along x stand one behind the other, and along which those along y? How many are there of each, "
+    "and how long is one?",
+    "first row": "The blocks that stand side by side in the first row of the result differ by their place along "
+    "x. What is in each of them?",
+    "device 3": "Where does device 3 stand in the mesh, and which block of x did in_specs give it? The body "
+    "returns it as it is.",
+    "bytes": "out_specs say where in the result each block belongs. Does anything leave a device for that?",
+}
+block_transpose = Exercise(
+    "block_transpose", points=3, reference=lambda row: SWAPPED[row](), form="table", questions=BLOCK_TRANSPOSE_ASKS
+)
 block_transpose.rows(SWAPPED, mesh=MESH)
 
 
@@ -336,7 +352,20 @@ GATHERED = {
     "result of the tiled one, out_specs=P('i')": lambda: _gathered(_tiled, P("i")).shape,
     "result of the tiled one, out_specs=P()": lambda: _gathered(_tiled, P()).shape,
 }
-after_gather = Exercise("after_gather", points=3, reference=functools.cache(lambda row: GATHERED[row]()), form="table")
+AFTER_GATHER_ASKS = {
+    "all_gather(": "What one device returns: are the blocks of all four joined along the dimension they have, or "
+    "stacked along a new one in front?",
+    "result": "Each device returns what the tiled call gave it. Does out_specs set these one behind the other, "
+    "or take one of them for all?",
+    "block": "in_specs cut four numbers among four devices.",
+}
+after_gather = Exercise(
+    "after_gather",
+    points=3,
+    reference=functools.cache(lambda row: GATHERED[row]()),
+    form="table",
+    questions=AFTER_GATHER_ASKS,
+)
 after_gather.rows(GATHERED, mesh={"i": 4})
 
 
@@ -395,7 +424,16 @@ CLAIMS = {
     "device 5 holds": lambda: float(blocks_of(_forgotten()).values[5]),
     "float(x.sum())": lambda: float(NUMBERS.sum()),
 }
-forgot_replication = Exercise("forgot_replication", points=3, reference=lambda row: CLAIMS[row](), form="table")
+FORGOT_REPLICATION_ASKS = {
+    "float(y)": "Nothing was added up over devices. The layout promises that all copies are alike, and Python "
+    "reads the first one.",
+    "is_fully": "A layout is what out_specs say. Does it look at values?",
+    "device 5": "Which five numbers has device 5? It adds up those alone.",
+    "x.sum": "All forty numbers, which begin with 0.",
+}
+forgot_replication = Exercise(
+    "forgot_replication", points=3, reference=lambda row: CLAIMS[row](), form="table", questions=FORGOT_REPLICATION_ASKS
+)
 forgot_replication.rows(CLAIMS, mesh={"x": 8})
 
 
@@ -447,7 +485,15 @@ def _places(call):
     return np.asarray(mapped(jnp.zeros(1))).tolist()
 
 
-flat_index = Exercise("flat_index", points=2, reference=_places, form="table")
+FLAT_INDEX_ASKS = {
+    "(('": "Of several axes the last one that is named is counted fastest. Write each device's place along "
+    "x and along y down, in the order of the devices.",
+    "'x'": "Which place along x has each device? Write the mesh down as a grid, x downwards, and read it "
+    "device by device.",
+    "'y'": "Which place along y has each device? Write the mesh down as a grid, y to the right, and read it "
+    "device by device.",
+}
+flat_index = Exercise("flat_index", points=2, reference=_places, form="table", questions=FLAT_INDEX_ASKS)
 flat_index.rows(INDICES, WIDE, argument="call")
 
 

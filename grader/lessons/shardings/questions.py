@@ -38,8 +38,18 @@ ATTRIBUTES: dict[str, Callable[[jax.Array, jax.Array], object]] = {
     "jnp.sin(cut).addressable_shards[5].data.shape": lambda fresh, cut: jnp.sin(cut).addressable_shards[5].data.shape,
 }
 
+ATTRIBUTES_ASKS = {
+    "len(": "All devices of the mesh hold something of this array, be it a copy. How many are they?",
+    "cut.shape": "The shape of the array is that of the whole.",
+    "data.shape": "Which entry of the spec belongs to which dimension, and into how many parts does that axis cut it?",
+    "is_fully": "Does every device hold the whole array?",
+}
 attributes = Exercise(
-    "attributes", points=2, form="table", reference=lambda expression: ATTRIBUTES[expression](**_arrays())
+    "attributes",
+    points=2,
+    form="table",
+    reference=lambda expression: ATTRIBUTES[expression](**_arrays()),
+    questions=ATTRIBUTES_ASKS,
 )
 attributes.rows(ATTRIBUTES, argument="expression")
 
@@ -112,7 +122,12 @@ def _devices(grid):
     return [[sorted(block) if isinstance(block, (list, tuple)) else [block] for block in row] for row in grid]
 
 
-draw_it = Exercise("draw_it", points=3, reference=_grid, form="table", same=_same_grid)
+DRAW_IT_ASKS = {
+    "": "Take the dimensions one by one: which axes does its entry of the spec name? So many parts has "
+    "the picture there, rows downwards and columns to the right, and in a tuple the first axis "
+    "counts slowest. Devices that differ along no named axis share a block.",
+}
+draw_it = Exercise("draw_it", points=3, reference=_grid, form="table", same=_same_grid, questions=DRAW_IT_ASKS)
 draw_it.rows(DRAWN, argument="spec")
 
 
@@ -206,7 +221,14 @@ MEMORY: dict[str, Callable[[], float]] = {
     "q as P(('x', 'y')): KiB on all devices": lambda: _spread((128, 2048), 1, P(("x", "y")), POD) // KIBI,
 }
 
-memory = Exercise("memory", points=2, reference=lambda question: MEMORY[question](), form="table")
+MEMORY_ASKS = {
+    "on one device": "How many entries has the array, how many bytes does one of this dtype take, and into how many "
+    "parts do the axes that the spec names cut it? In which unit is it asked for?",
+    "on all": "What one device holds, times the number of all devices: copies count. In which unit is it asked for?",
+}
+memory = Exercise(
+    "memory", points=2, reference=lambda question: MEMORY[question](), form="table", questions=MEMORY_ASKS
+)
 memory.rows(MEMORY, argument="question")
 
 
@@ -511,7 +533,18 @@ CLAIMS: dict[str, Callable[[], object]] = {
     "in_order": _holder_of_block_1,
 }
 
-tutorial_faults = Exercise("tutorial_faults", points=3, reference=lambda claim: CLAIMS[claim](), form="table")
+TUTORIAL_FAULTS_ASKS = {
+    "figure": "Count the blocks of the figure from top to bottom, and from left to right. Which axis has as "
+    "many devices?",
+    "type": "One line of code asks it.",
+    "replicate": "Which devices hold the same, along an axis that the spec does not name?",
+    "equal": "One line of code asks it.",
+    "nbytes": "All bytes that the devices hold together, over those of the array counted once.",
+    "in_order": "Number the blocks of the whole array row by row. Which one has this device, if y counts slowest?",
+}
+tutorial_faults = Exercise(
+    "tutorial_faults", points=3, reference=lambda claim: CLAIMS[claim](), form="table", questions=TUTORIAL_FAULTS_ASKS
+)
 tutorial_faults.rows(CLAIMS, argument="claim")
 
 
