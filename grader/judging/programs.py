@@ -145,8 +145,8 @@ class ProgramLadder(Ladder):
             return words
         mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
         if before and mesh not in before:
-            elsewhere = allowed_elsewhere if check in ("communication", "work") else right_elsewhere
-            return elsewhere(on(before[0]), on(mesh))
+            words_of = allowed_elsewhere if check in ("communication", "work") else right_elsewhere
+            return words_of(on(before[0]), on(mesh))
         return results.how_laid_out(self._run(k), _expected(self.exercise, self.cases[k])) if check == "layout" else ""
 
     def _of_shapes(self, k: int) -> str:

@@ -121,6 +121,8 @@ def exchanged(run: Execution, expected: Expected) -> str:
 
 def as_given(run: Execution, expected: Expected) -> str:
     """Which of the wrong arrays of a result are arguments as they came; "" where none is."""
+    if len(run.results) != len(expected):
+        return ""
     given = [
         (f"`{name}{jax.tree_util.keystr(path)}`", np.asarray(array.value))
         for name, argument in run.case.arguments.items()
@@ -129,7 +131,7 @@ def as_given(run: Execution, expected: Expected) -> str:
     ]
     arrays = zip(run.results, expected.items(), right(run, run.results, expected), strict=True)
     told = []
-    for result, (place, whole), well in arrays if len(run.results) == len(expected) else []:
+    for result, (place, whole), well in arrays:
         same = (
             label
             for label, array in given
@@ -143,7 +145,7 @@ def as_given(run: Execution, expected: Expected) -> str:
 
 def lengths(case: Case) -> dict[str, int]:
     """The lengths of the dimensions of all that a program is given, by their words."""
-    found = {}
+    found = dict[str, int]()
     for name, given in case.arguments.items():
         if holds_arrays(given):
             for path, array in jax.tree.leaves_with_path(given):
