@@ -344,20 +344,23 @@ class Flops(Limit):
         if facts.ran.flops <= 1.5 * self.needed + 4 * local:
             return ""
         return (
-            f"The result is right, but the work is not divided: each device computes {facts.ran.flops:,} FLOPs where "
-            f"{self.needed:,} are its share. Who multiplies what that another device multiplies too?"
+            f"The result is right, but each device computes {facts.ran.flops:,} FLOPs where {self.needed:,} are its "
+            "share. What does it multiply that another device multiplies too, or that nobody needs?"
         )
 
 
 @dataclass(frozen=True)
 class Roots(Limit):
-    """Of how many numbers one device takes a root when each token is normed once, by the device that has it."""
+    """Of how many numbers one device takes a root when each token is normed once, by the device that has it.
+
+    It may take so many `times`: a gradient may compute a norm once more, which is cheaper than to keep what it made.
+    """
 
     needed: int
+    times: int = 1
 
     def of_work(self, facts: Facts) -> str:
-        # A gradient may compute a norm once more: that is cheaper than to keep what it made.
-        if facts.written.roots <= 2 * self.needed:
+        if facts.written.roots <= self.times * self.needed:
             return ""
         return (
             f"The result is right, but the norms are not divided: each device takes {facts.written.roots:,} roots "

@@ -15,6 +15,8 @@ from grader.arrays.numbers import close, tolerance
 from grader.arrays.words import numbered, region
 from grader.judging.signatures import ENOUGH, Compared
 
+MOST_ENTRIES = 16  # along a dimension, that are told one by one
+
 
 def arrangement(seen: Compared) -> str:
     """What is right in a wrong result: the numbers, but for their places; or all but the ends of the blocks."""
@@ -23,10 +25,13 @@ def arrangement(seen: Compared) -> str:
         return ""
     return (
         _in_other_places(seen)
+        or _one_number(pairs)
         or _but_for_an_end(pairs)
         or _the_same_on_all(seen)
         or _right_part(seen)
         or _wrong_region(pairs, seen.roundings)
+        or _by_entry(pairs)
+        or _zeros_elsewhere(seen, pairs)
         or _only_some(seen)
     )
 
@@ -120,6 +125,74 @@ def _box(where: np.ndarray) -> tuple[tuple[int, int], ...] | None:
     at = np.argwhere(where)
     bounds = tuple((int(first), int(last) + 1) for first, last in zip(at.min(axis=0), at.max(axis=0), strict=True))
     return bounds if math.prod(stop - start for start, stop in bounds) == len(at) else None
+
+
+def _one_number(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
+    """Every block holds one number, or one along a dimension, which is made of those that are due there."""
+    ndim = pairs[0][1].ndim
+    ways = [
+        (None, "All entries of a block"),
+        *((k, f"Along dimension {k} of every block all entries") for k in range(ndim)),
+    ]
+    for axis, where in ways if ndim > 1 else ways[:ndim]:
+        if any(due.size < ENOUGH or np.ptp(block, axis).any() or not np.ptp(due, axis).any() for block, due in pairs):
+            continue
+        for words, made in (("mean", np.mean), ("sum", np.sum), ("largest", np.max), ("smallest", np.min)):
+            if all(close(block, np.broadcast_to(made(due, axis, keepdims=True), due.shape)) for block, due in pairs):
+                return f"{where} are the same: the {words} of those that are due there. Was one asked for?"
+    return ""
+
+
+def _by_entry(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
+    """Along a dimension of few entries: which are right on all devices; which hold what is due at others, or zeros."""
+    shape = pairs[0][1].shape
+    for dimension in (d for d, size in enumerate(shape) if 1 < size <= MOST_ENTRIES):
+        found, due = ([np.moveaxis(pair[side], dimension, 0) for pair in pairs] for side in (0, 1))
+        entries = range(shape[dimension])
+        right = [k for k in entries if all(close(f[k], d[k]) for f, d in zip(found, due, strict=True))]
+        every = f"Along dimension {dimension} of every block"
+        if right:
+            return f"{every} only {_entries(right)} came out right (counted from 0)."
+        moved = [(k, j) for k in entries for j in entries if k != j and _holds_another(found, due, k, j)]
+        if moved:
+            at, where = moved[0]
+            return f"{every}, what stands at {at} is due at {where} (counted from 0). What is its number?"
+        zeros = [k for k in entries if not any(f[k].any() for f in found) and all(d[k].any() for d in due)]
+        if zeros and len(zeros) < len(entries):
+            return f"{every} there are only zeros in {_entries(zeros)} (counted from 0). What belongs there, and when?"
+    return ""
+
+
+def _entries(numbers: Sequence[int]) -> str:
+    return f"{'entries' if len(numbers) > 1 else 'entry'} {', '.join(map(str, numbers))}"
+
+
+def _holds_another(found: Sequence[np.ndarray], due: Sequence[np.ndarray], k: int, j: int) -> bool:
+    """Whether on every device entry k is what is due at entry j, and that is no chance."""
+    return len(np.unique(due[0][j])) >= ENOUGH and all(close(f[k], d[j]) for f, d in zip(found, due, strict=True))
+
+
+def _zeros_elsewhere(seen: Compared, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
+    """All is right but for which entries are 0."""
+    if any(due.dtype.kind != "f" or not np.isfinite(block).all() for block, due in pairs):
+        return ""
+    both = [(block != 0) & (due != 0) for block, due in pairs]
+    alike = (np.where(at, block, due) for at, (block, due) in zip(both, pairs, strict=True))
+    if not all(close(one, due, seen.roundings) for one, (_, due) in zip(alike, pairs, strict=True)):
+        return ""
+    agree = np.concatenate([due[at] for at, (_, due) in zip(both, pairs, strict=True)])
+    if len(np.unique(agree)) < ENOUGH:
+        return ""
+    lost = any(((block == 0) & (due != 0)).any() for block, due in pairs)
+    left = any(((block != 0) & (due == 0)).any() for block, due in pairs)
+    if lost and left:
+        return (
+            "Wherever neither is 0, what you have and what is due agree: it is other entries that are 0. What decides "
+            "which are, and from what does it count?"
+        )
+    if lost:
+        return "All that is not 0 is right, but entries are 0 that should not be. What sets them to 0?"
+    return "Only entries are wrong that should be 0. What is to set them to 0?"
 
 
 def _only_some(seen: Compared) -> str:

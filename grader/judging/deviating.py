@@ -27,6 +27,7 @@ from grader.programs.execution import Result
 from grader.programs.variants import MOST_STEPS
 
 SECONDS_DEVIATING = 0.6  # of computing, after which no more are tried: somebody waits
+SECONDS_AT_LEAST = 0.3  # of these for the deviations, however long it took to trace the references
 ENOUGH_NUMBERS = 3  # different whole numbers: fewer come out by chance
 
 
@@ -42,8 +43,9 @@ def deviating(exercise: Exercise, runs: Sequence[Execution], expected: Callable[
     modelled = [(run, model) for run in runs if (model := _model(exercise, run.case, wrong[0]))]
     if len(modelled) < len(runs):
         return ""
+    end = max(begun + SECONDS_DEVIATING, time.process_time() + SECONDS_AT_LEAST)
     for deviation in _deviations(modelled[0][1]):
-        if time.process_time() - begun > SECONDS_DEVIATING:
+        if time.process_time() > end:
             break
         if found := _everywhere(deviation, modelled, wrong[0]):
             of_all = all(_came_of(*one, range(len(one[1].results))) for one in found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import HELD, is_observed
 from grader.arrays.meshes import spelled
 from grader.arrays.numbers import same_value
+from grader.arrays.words import number
 from grader.judging.relations import is_number, relations_of, sizes_in
 from grader.judging.wording import lower_first, most_telling
 
@@ -51,6 +53,7 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
     common = (
         _no_such_word(tried, wrong)
         or _always_the_one(tried, among)
+        or _a_multiple(tried, among)
         or _in_common([one for one in wrong if one.found is not None])
     )
     said = (otherwise() or _without_effect(tried) if _says_little(common) else "") or common
@@ -83,6 +86,22 @@ def _without_effect(tried: Sequence[Tried]) -> str:
             pairs.setdefault(differ[0], []).append(same_value(one.found, other.found))
     name = next((name for name, same in pairs.items() if len(same) >= ENOUGH_CASES and all(same)), "")
     return f"Where cases differ in `{name}` alone, yours is the same. What is to depend on it?" if name else ""
+
+
+def _a_multiple(tried: Sequence[Tried], among: str) -> str:
+    """One and the same number times one argument, whatever the others are."""
+    if len(tried) < ENOUGH_CASES or not all(is_number(value) for one in tried for value in (one.found, one.due)):
+        return ""
+    plain = [name for name in tried[0].given if all(is_number(one.given.get(name)) for one in tried)]
+    vary = [name for name in plain if len({one.given[name] for one in tried}) > 1]
+    for name in vary if len(vary) > 1 else []:
+        if any(not one.given[name] for one in tried):
+            continue
+        times, due = ([getattr(one, side) / one.given[name] for one in tried] for side in ("found", "due"))
+        if times[0] not in (0, 1) and np.ptp(times) == 0 and np.ptp(due):
+            others = " and ".join(f"`{other}`" for other in vary if other != name)
+            return f"It is {number(times[0])} × `{name}` in all {among}, whatever stands for {others}."
+    return ""
 
 
 def _all_the_same(values: Sequence[Any]) -> bool:
@@ -145,6 +164,8 @@ def divided(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "cases"
             return f"{how_many}: only where an error is due."
         if well == {False}:
             return f"{how_many}: in none of those where an error is due."
+    if words := _of_two_numbers(right, wrong):
+        return f"{how_many}: in none of those where {words}."
     good, bad = (_values(one.due for one in some) for some in (right, wrong))
     if good and bad and not good & bad and len(bad) == 1 and _tells(bad, wrong):
         return f"{how_many}: in none of those where {next(iter(bad))} is due."
@@ -160,6 +181,22 @@ def divided(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "cases"
         if with_ := _mostly_in(some, others, features):
             return f"{how_many}, {whose} with {' and '.join(with_)}."
     return f"{how_many}."
+
+
+def _of_two_numbers(right: Sequence[Tried], wrong: Sequence[Tried]) -> str:
+    """How two whole numbers that were given stand to one another in all wrong cases, and in none of the right ones."""
+    if min(len(right), len(wrong)) < 2:
+        return ""
+    cases = (*right, *wrong)
+    names = [
+        name for name in cases[0].given if all(type(one.given.get(name)) is int and one.given[name] for one in cases)
+    ]
+    for one, other in itertools.permutations(names, 2):
+        for words, holds in (("is larger than", operator.gt), ("does not divide", lambda a, b: b % a != 0)):
+            here = all(holds(case.given[one], case.given[other]) for case in wrong)
+            if here and not any(holds(case.given[one], case.given[other]) for case in right):
+                return f"`{one}` {words} `{other}`"
+    return ""
 
 
 def _only_in(some: Sequence[Tried], others: Sequence[Tried], features: Sequence[str]) -> list[str]:

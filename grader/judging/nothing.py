@@ -14,8 +14,8 @@ from grader.programs.program import Program
 from grader.programs.variants import in_jax
 
 NO_POINTS = (
-    "So far the program does no more than the formula does where nothing is said of devices, so this earns no "
-    "points yet."
+    "So far each device ends with what it has where the formula stands alone and nothing is said of devices, and as "
+    "much is sent, so this earns no points yet."
 )
 
 

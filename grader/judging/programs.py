@@ -33,7 +33,7 @@ from grader.judging.references import of_arrays
 from grader.judging.repaired import REPLACING, try_repairs
 from grader.judging.results import Expected
 from grader.judging.shapes import shape_evidence
-from grader.judging.signatures import Compared, on, only_on_some_meshes, right_elsewhere, signature
+from grader.judging.signatures import Compared, allowed_elsewhere, on, only_on_some_meshes, right_elsewhere, signature
 from grader.programs.execution import Failed, Result
 from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
@@ -130,6 +130,9 @@ class ProgramLadder(Ladder):
         if check == "values":
             elsewhere = next(iter(self.witnesses(k)), k)
             runs = [self._run(j) for j in {k: 0, elsewhere: 0}]
+            result = self._run(k), _expected(self.exercise, self.cases[k])
+            if words := results.exchanged(*result) or results.as_given(*result):
+                return words
             if self._is_result_wrong(k) and (words := otherwise(self.exercise, runs)):
                 return words
             if (words := self._signature_of_arrays(k, self._elsewhere(k))) or not self._is_result_wrong(k):
@@ -141,7 +144,8 @@ class ProgramLadder(Ladder):
             return words
         mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
         if before and mesh not in before:
-            return right_elsewhere(on(before[0]), on(mesh))
+            words_of = allowed_elsewhere if check in ("communication", "work") else right_elsewhere
+            return words_of(on(before[0]), on(mesh))
         return results.how_laid_out(self._run(k), _expected(self.exercise, self.cases[k])) if check == "layout" else ""
 
     def _elsewhere(self, k: int) -> int | None:
@@ -152,7 +156,9 @@ class ProgramLadder(Ladder):
     def _of_shapes(self, k: int) -> str:
         """What the wrong shapes have to do with those that are due, where that is so on every mesh."""
         result = self._run(k), _expected(self.exercise, self.cases[k])
-        if words := results.as_many_as_given(*result) or results.arrays_missing(*result):
+        if words := (
+            results.as_many_as_given(*result) or results.arrays_missing(*result) or results.exchanged(*result)
+        ):
             return words
         tried = [
             results.wrong_shape(self._run(j), _expected(self.exercise, self.cases[j])) for j in (k, *self.witnesses(k))
@@ -180,7 +186,7 @@ class ProgramLadder(Ladder):
             for array in range(len(self._run(k).results))
             if self._seen(k, array).wrong
         }
-        words = next(iter(given_away.values()))
+        words = next(filter(None, given_away.values()), "")
         alike = [array for array, others in given_away.items() if others == words]
         if not words or len(alike) == len(given_away):
             return words
@@ -228,8 +234,12 @@ class ProgramLadder(Ladder):
         )
 
     def _is_mistaken(self, mistake: Mistake, run: Execution, found: Sequence[Result]) -> bool:
-        """Whether results are those of a mistake, and wrong."""
-        return not self._is_right(run, found) and any(
+        """Whether results are those of a mistake, and wrong; what was right before they were repaired still is."""
+        due = _expected(self.exercise, run.case)
+        before, after = (results.right(run, arrays, due) for arrays in (run.results, found))
+        if all(after) or any(was and not still for was, still in zip(before, after, strict=False)):
+            return False
+        return any(
             len(made := self._arrays(wrong)) == len(found)
             and all(same_blocks(*pair, run.case.roundings) for pair in zip(found, made, strict=True))
             for wrong in mistaken_on(self.exercise, mistake, run.case)
@@ -265,6 +275,7 @@ class ProgramLadder(Ladder):
             places,
             self.cases[k].roundings,
             {name: count for name, count in self.cases[k].arguments.items() if type(count) is int},
+            results.lengths(self.cases[k]),
         )
 
 

@@ -28,6 +28,9 @@ TOLD_APART = 4  # entries that are told apart by their places
 MOST_BLOCKS = 64  # of an array, that a smaller one is held against
 LAST_COUNT = 4  # up to here a difference is one of counting
 UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
+TOO_LARGE, TOO_SMALL = "It is too large.", "It is too small."
+BINARY = (1.024, 1.024**2, 1.024**3)  # kibi for kilo, mebi for mega, gibi for giga
+SAME_BYTES = 1e-4  # relative: how near a ratio has to be to one of these
 OF_EVERY_NUMBER = "The same is so of every number in it:"
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
 ASKED_OF_SQUARES = "Is it a factor where it should be a divisor, or the other way round?"
@@ -195,6 +198,8 @@ def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterato
         ratio = found / due
         if any(math.isclose(ratio * times, 1, rel_tol=ROUNDED) for unit in UNITS for times in (unit, 1 / unit)):
             yield "It is off by the factor between two units. Which one is asked for?"
+        if any(math.isclose(ratio * times, 1, rel_tol=SAME_BYTES) for unit in BINARY for times in (unit, 1 / unit)):
+            yield "It is off by the factor between MB and MiB, or others of that kind. Which are asked for?"
         if abs(ratio) < LARGEST_RATIO and _is(ratio, round(ratio, 3)):
             yield f"It is {number(ratio)} times what is due."
         elif abs(1 / ratio) < LARGEST_RATIO and _is(1 / ratio, round(1 / ratio)):
@@ -208,7 +213,7 @@ def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterato
     if found != due and found in (math.floor(due), math.ceil(due)):
         yield "What is due is no whole number, and this is the next one to it. Has it been rounded?"
     if not _is(found, due):
-        yield f"It is too {'large' if found > due else 'small'}."
+        yield TOO_LARGE if found > due else TOO_SMALL
 
 
 def _by_factor(found: float, due: float, words: str, n: float) -> Iterator[str]:

@@ -95,6 +95,65 @@ def arrays_missing(run: Execution, expected: Expected) -> str:
     return f"Missing is what should be {' and '.join(missing)}, counted from 0; the others are there."
 
 
+def exchanged(run: Execution, expected: Expected) -> str:
+    """Which arrays of a result stand in one another's place; "" where something else is wrong with one of them."""
+    if not len(run.forms) == len(expected) > 1 or run.case.cotangents is not None:
+        return ""
+    wrong = [k for k, well in enumerate(right(run, run.results, expected)) if not well]
+    places = list(expected)
+    found = {}
+    for k in wrong:
+        due = {places[k]: expected[places[k]]}
+        found[k] = next((j for j in wrong if j != k and right(run, [run.results[j]], due)[0]), None)
+    if None in found.values() or len({*found.values()}) < len(wrong) or not found:
+        return ""
+    each = [
+        f"what should be {name_in_result(run.case, places[k])} stands as {name_in_result(run.case, run.forms[j][0])}"
+        for k, j in found.items()
+        if j is not None
+    ]
+    more = f", and so do {len(each) - 2} more" if len(each) > 2 else ""
+    return (
+        f"The arrays are right, but they stand in one another's place: {' and '.join(each[:2])}{more}. In which order "
+        "are they due?"
+    )
+
+
+def as_given(run: Execution, expected: Expected) -> str:
+    """Which of the wrong arrays of a result are arguments as they came; "" where none is."""
+    if len(run.results) != len(expected):
+        return ""
+    given = [
+        (f"`{name}{jax.tree_util.keystr(path)}`", np.asarray(array.value))
+        for name, argument in run.case.arguments.items()
+        if holds_arrays(argument)
+        for path, array in jax.tree.leaves_with_path(argument)
+    ]
+    arrays = zip(run.results, expected.items(), right(run, run.results, expected), strict=True)
+    told = []
+    for result, (place, whole), well in arrays:
+        same = (
+            label
+            for label, array in given
+            if not well and array.shape == whole.shape and right(run, [result], {place: array})[0]
+        )
+        if len(np.unique(whole)) > 2 and (label := next(same, "")):
+            told.append(f"{name_in_result(run.case, place)} is {label}, as it was given")
+    more = f", and so with {len(told) - 2} more" if len(told) > 2 else ""
+    return f"{'; '.join(told[:2])}{more}. What was to be done to it?" if told else ""
+
+
+def lengths(case: Case) -> dict[str, int]:
+    """The lengths of the dimensions of all that a program is given, by their words."""
+    found = dict[str, int]()
+    for name, given in case.arguments.items():
+        if holds_arrays(given):
+            for path, array in jax.tree.leaves_with_path(given):
+                label = f"`{name}{jax.tree_util.keystr(path)}`"
+                found |= {f"the length of dimension {k} of {label}": n for k, n in enumerate(array.value.shape)}
+    return found
+
+
 def _keys(place: str) -> list[str]:
     """The dict keys on the way to a part of a result. A list may stand for a tuple."""
     return re.findall(r"\['([^']*)'\]", place)

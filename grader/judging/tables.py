@@ -24,11 +24,12 @@ from grader.judging.differing import short
 from grader.judging.evidence import is_vague
 from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.miss import Miss, unanswered
-from grader.judging.relations import relations_of
+from grader.judging.relations import TOO_LARGE, TOO_SMALL, relations_of
 from grader.judging.values import expected_value, is_layout_due, same_answer, worded
 
 SMALL = 20  # up to here a number is a count: one more or less is another
 TOLD_ONE_BY_ONE = 4  # counts that are told one by one
+A_LITTLE, A_LOT = 1.05, 10  # times too large, or too small
 FACTORS = 64  # up to here one number is a multiple of another for a reason
 
 
@@ -81,6 +82,9 @@ class TableLadder(Ladder):
         if kind := _kind_due(answer.value, due, words):
             return kind
         meant = self.exercise.options.get(answer.value, "") if isinstance(answer.value, str) else ""
+        listed = isinstance(answer.value, (list, tuple))
+        if listed and (words := self._right_elsewhere(k, answer.value)):
+            return words
         if meant or not is_vague(told := _untold(answer.value, due)):
             return meant or told
         little = told or self._right_elsewhere(k, answer.value) or self._asked_elsewhere(answer.value)
@@ -177,7 +181,21 @@ def _kind_due(value: Any, due: Any, words: Sequence[str]) -> str:
 def _untold(value: Any, due: Any) -> str:
     """How a wrong entry stands to the one that is due, in words from which that one cannot be worked out."""
     related = (words for words in relations_of(value, due, {}) if not re.search(r"\d|\bsign\b", _without_places(words)))
-    return _in_units(value, due) or _one_by_one(value, due) or next(related, "")
+    words = _in_units(value, due) or _one_by_one(value, due) or next(related, "")
+    return (_by_how_much(value, due) or words) if words in (TOO_LARGE, TOO_SMALL) else words
+
+
+def _by_how_much(value: Any, due: Any) -> str:
+    """Roughly, where that says something."""
+    if not (_is_count(value) and _is_count(due)) or min(value, due) <= 0 or max(value, due) <= SMALL:
+        return ""
+    larger, how = value > due, TOO_LARGE if value > due else TOO_SMALL
+    times = max(value, due) / min(value, due)
+    if times < A_LITTLE:
+        return f"{how[:-1]}, but only a little. Which small part is {'in it' if larger else 'missing'}?"
+    if times > A_LOT:
+        return f"{how[:-1]}, and more than {A_LOT} times. Is the unit right, and is each factor where it belongs?"
+    return ""
 
 
 def _one_by_one(value: Any, due: Any) -> str:

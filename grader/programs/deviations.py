@@ -30,15 +30,15 @@ def deviations(model: Model) -> Iterator[Deviation]:
     few = model.steps if len(model.steps) <= MOST_STEPS else []
     yield from of_arguments(model, "biu")
     yield from of_numbers(model)
+    yield from of_activations(model)
     yield from exchanged_arguments(model)
     yield from exchanged_entries(model)
     yield from of_softmaxes(model, few)
-    yield from behind_the_sum(model, few)
-    yield from of_own_parts(model, few)
-    yield from in_other_order(model, few)
     for step in few:
         yield from of_a_step(model, step)
-    yield from of_activations(model)
+    yield from in_other_order(model, few)
+    yield from of_own_parts(model, few)
+    yield from behind_the_sum(model, few)  # the dearest: each term of a sum is worked out for itself
     yield from of_loops(model)
     yield from of_all_parts(model)
     yield from mirrored(model)

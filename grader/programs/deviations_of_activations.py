@@ -15,6 +15,7 @@ from grader.programs.deviation import Deviation, Model
 from grader.programs.stepwise import (
     ACTIVATIONS,
     Instead,
+    Otherwise,
     TracedStep,
 )
 from grader.programs.variants import MOST_STEPS
@@ -35,6 +36,11 @@ def of_activations(model: Model) -> Iterator[Deviation]:
                 yield Deviation(words, "Which is asked for?", model.made_with(instead))
         left_out = {one.at: one.instead(np.asarray) for one in some}
         yield Deviation(f"{every} is left out", "Where is it due?", model.made_with(left_out))
+        for k, array in enumerate(model.given):
+            if array.dtype.kind == "f" and array.ndim > 1:
+                early = model.given_with(k, np.asarray(ACTIVATIONS[name](array)))
+                words = f"{every} is left out, and `{name}` is taken of `{model.names[k]}`"
+                yield Deviation(words, "Where is it due?", model.made(Otherwise(left_out), early))
         again = functools.partial(_at_the_end, model, ACTIVATIONS[name])
         yield Deviation(f"`{name}` is taken of the result, too", "Where is it due?", again)
 

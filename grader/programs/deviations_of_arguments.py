@@ -32,8 +32,9 @@ def exchanged_entries(model: Model) -> Iterator[Deviation]:
         for dimension, size in enumerate(array.shape):
             for i, j in itertools.combinations(range(size), 2) if size <= FEW_ENTRIES else ():
                 order = [{i: j, j: i}.get(entry, entry) for entry in range(size)]
+                turned = " (so it stands the other way round)" if size > 2 and order == [*range(size)][::-1] else ""
                 yield Deviation(
-                    f"entries {i} and {j} of `{model.names[k]}` along dimension {dimension} are exchanged",
+                    f"entries {i} and {j} of `{model.names[k]}` along dimension {dimension} are exchanged{turned}",
                     "Which is which?",
                     model.made(given=model.given_with(k, array.take(order, dimension))),
                 )
@@ -139,6 +140,13 @@ def _of_parts(model: Model, k: int, axis: str, dimension: int) -> Iterator[Devia
     if dimension:
         stacked = np.stack(parts).reshape(array.shape)
         yield of(f"the parts of {label} along {axis} are stacked, and the stack is reshaped", stacked)
+    if array.shape[dimension] > n:
+        dealt = np.stack(parts, dimension + 1).reshape(array.shape)
+        yield of(
+            f"the parts of {label} along {axis} are mixed, entry by entry along dimension {dimension}: the first of "
+            "each part, then the second of each",
+            dealt,
+        )
     first = np.concatenate([parts[0]] * n, dimension)
     yield of(f"the part of {label} on the first device along {axis} stands in the place of all", first)
     yield Deviation(

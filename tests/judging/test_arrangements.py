@@ -42,11 +42,51 @@ DUE = [np.arange(8.0).reshape(2, 4) + 10 * device for device in range(4)]
         ),
         ([*DUE[:2], *(due - 50 for due in DUE[2:])], "Only the devices with place 0 along x came out right"),
         ([DUE[0], *(due - 50 for due in DUE[1:])], "Only device 0 came out right."),
+        (
+            [np.full_like(due, due.mean()) for due in DUE],
+            "All entries of a block are the same: the mean of those that are due there.",
+        ),
+        (
+            [np.broadcast_to(due.sum(0), due.shape) for due in DUE],
+            "Along dimension 0 of every block all entries are the same: the sum of those that are due there.",
+        ),
+        (
+            [np.where(np.arange(4) % 2, due - 99, due) for due in DUE],
+            "Along dimension 1 of every block only entries 0, 2 came out right",
+        ),
+        (
+            [np.stack([due[1], -due[0]]) for due in DUE],
+            "Along dimension 0 of every block, what stands at 0 is due at 1",
+        ),
+        (
+            [np.stack([due[0] - 99, 0 * due[0]]) for due in DUE],
+            "Along dimension 0 of every block there are only zeros in entry 1",
+        ),
+        (
+            [np.where((due % 3 == 0) & (due != 10), 0, due) for due in DUE],
+            "All that is not 0 is right, but entries are 0 that should not be.",
+        ),
         ([due - 50 for due in DUE], ""),
     ],
 )
 def test_what_is_right_in_the_blocks_is_told(found, words):
     said = arrangement(Compared(found, DUE, MESH, [str(d) for d in range(4)]))
+    assert said.startswith(words) and bool(said) == bool(words)
+
+
+MASKED = [np.where(due % 3 == 0, 0, due) for due in DUE]
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ([np.where(due % 3 == 1, 0, due) for due in DUE], "Wherever neither is 0, what you have and what is due agree"),
+        (DUE, "Only entries are wrong that should be 0."),
+        ([np.where(due % 3 == 1, 0, 2 * due) for due in DUE], ""),
+    ],
+)
+def test_zeros_in_other_places_are_told(found, words):
+    said = arrangement(Compared(found, MASKED, MESH, [str(d) for d in range(4)]))
     assert said.startswith(words) and bool(said) == bool(words)
 
 

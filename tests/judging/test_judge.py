@@ -9,6 +9,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
+from grader.exercises import Array, Case, Exercise
 from grader.exercises.answers import Problem, Value
 from grader.exercises.as_json import from_json, question_from_json, to_json
 from grader.exercises.collecting import asks, collect
@@ -276,12 +277,56 @@ def test_copies_without_a_number_are_copies():
     assert "copies" not in signature(nothing)
 
 
+@pytest.mark.parametrize(
+    "answer, words",
+    [
+        (lambda v, w, *, mesh: (2 * w, v + 1), "place: what should be Result 0 stands as Result 1 and what should be"),
+        (lambda v, w, *, mesh: (w, 2 * w), "Result 0 is `w`, as it was given."),
+    ],
+)
+def test_arrays_that_stand_elsewhere_are_told(answer, words):
+    two = Exercise("two", points=2, reference=lambda v, w: (v + 1, 2 * w))
+
+    @two.cases
+    def _(draw):
+        arrays = {name: Array(draw.values(8, 8), P()) for name in "vw"}
+        return Case(arrays, draw.mesh("x"), (P(), P()))
+
+    cases = two.draw_cases(0)
+    found = judge(two, cases, collect("program", asks(two, cases), answer)).words
+    assert words in found
+
+
 def test_copies_that_differ_are_named():
     places = [str(d % 2) for d in range(8)]
     wanted = [WANTED[d % 2] for d in range(8)]
     assert "Devices 0 and 2 hold copies" in signature(
         Compared([b + d for d, b in enumerate(wanted)], wanted, TALL, places)
     )
+
+
+@pytest.mark.parametrize(
+    "copies, words",
+    [
+        (lambda due: [due / 4 + k for k in (-3, -1, 1, 3)], "The sum of the copies is what is due."),
+        (lambda due: [due + k for k in (-3, -1, 1, 3)], "The mean of the copies is what is due."),
+        (lambda due: [due + k for k in (-3, -2, -1, 0)], "The maximum of the copies is what is due."),
+        (lambda due: [due + k for k in (1, 2, 3, 4)], "Is a collective missing"),
+    ],
+)
+def test_what_copies_that_differ_come_to_together_is_said(copies, words):
+    parts = [copies(due) for due in WANTED[:2]]
+    wanted = [WANTED[d % 2] for d in range(8)]
+    found = [parts[d % 2][d // 2] for d in range(8)]
+    assert words in signature(Compared(found, wanted, TALL, [str(d % 2) for d in range(8)]))
+
+
+def test_a_length_of_what_was_given_may_be_a_ratio():
+    found, elsewhere = (
+        Compared([n * b for b in WANTED], WANTED, mesh, lengths={"the length of dimension 0 of `a`": n})
+        for mesh, n in ((TALL, 13), (WIDE, 9))
+    )
+    assert "that is the length of dimension 0 of `a`." in signature(found, elsewhere)
 
 
 def test_transposed_square_blocks_are_named():

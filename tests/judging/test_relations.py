@@ -130,6 +130,18 @@ def test_an_answer_that_is_always_the_same_is_told():
     assert "the same" not in evidence(same[:2])
 
 
+def test_an_answer_that_follows_one_argument_alone_is_told():
+    cases = [Tried(4 * n, n * m, {"n": n, "m": m}, False) for n, m in ((2, 9), (3, 5), (7, 8))]
+    assert evidence(cases).startswith("It is 4 × `n` in all cases, whatever stands for `m`.")
+    assert "in all cases" not in evidence([*cases, Tried(30, 40, {"n": 5, "m": 8}, False)])
+
+
+def test_how_two_numbers_stand_to_one_another_where_it_is_wrong_is_said():
+    given = [(8, 4), (4, 4), (8, 8), (16, 8), (4, 8), (8, 16)]
+    cases = [Tried(1 if n > k else n, n, {"kv": k, "n": n}, n <= k) for k, n in given]
+    assert evidence(cases).endswith("Right in 4 of 6 cases: in none of those where `n` is larger than `kv`.")
+
+
 def test_words_that_are_due_are_listed_to_who_wrote_another():
     words = [Tried("agather", due, {}, False) for due in ("gather", "sum")] * 2
     assert evidence(words) == "The answer is one of these words: 'gather', 'sum'."
@@ -157,7 +169,7 @@ def test_what_is_so_of_all_right_cases_and_few_wrong_ones_is_said():
 
 
 def test_an_argument_on_which_nothing_depends_is_told():
-    cases = [Tried(7 * n, n + m * m, {"n": n, "m": m}) for n in (3, 4) for m in (5, 6, 8)]
+    cases = [Tried(7 * n * n, n + m * m, {"n": n, "m": m}) for n in (3, 4) for m in (5, 6, 8)]
     assert evidence(cases) == "Where cases differ in `m` alone, yours is the same. What is to depend on it?"
 
 

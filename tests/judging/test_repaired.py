@@ -27,6 +27,11 @@ def test_a_mistake_that_nobody_declared_is_found_by_an_edit(lesson, name, repair
     assert found.words.endswith(repair_words(repair))
 
 
+def test_a_change_that_spoils_what_was_right_mends_nothing():
+    found = verdict(*answer("11_gradients", "gradient_cast__wrong_one_leaf_cast"), seed=0)
+    assert "Of Result 1['w2']: Every entry is 4 times too large" in found.words and not found.mistake
+
+
 def test_its_replay_opens_at_the_collective_that_would_have_to_change():
     lesson, name, repair = FOUND[0]
     replay = watched(*answer(lesson, name), "values", repair)

@@ -72,7 +72,7 @@ def test_the_same_in_another_form_is_right(same):
             "one: not 120. The same answer is right in “five”. In what does this row differ from that one?",
         ),
         ({"five": "120"}, "five: not '120'. The answer is a number."),
-        ({"five": 121}, "five: not 121. It is too large. What is 5 factorial?"),
+        ({"five": 121}, "five: not 121. It is too large, but only a little. Which small part is in it?"),
         ({"five": 60}, f"five: not 60. {KNOWN} Half of it was meant."),
         ({"six": 1}, "six: not 1. The answer is a list, or a tuple."),
         ({"seven": "yes"}, "seven: not 'yes'. Write True or False."),

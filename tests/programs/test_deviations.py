@@ -58,6 +58,13 @@ RELU = lambda a: np.maximum(a, 0)  # noqa: E731
 FOUND = [
     (LAYER, "along x are taken together only behind `relu`", sum(map(RELU, map(np.matmul, parts(X, 1), parts(W))))),
     (LAYER, "`relu` is left out", X @ W),
+    (LAYER, "`relu` is left out, and `relu` is taken of `x`", RELU(X) @ W),
+    (
+        LAYER,
+        "`w` along x are mixed, entry by entry along dimension 0",
+        RELU(X @ W.reshape(4, 2, 4).swapaxes(0, 1).reshape(8, 4)),
+    ),
+    (TRIPLE, "along dimension 0 are exchanged (so it stands the other way round)", X[2] * X[1] - X[0]),
     (SOFTMAX, "a softmax runs along dimension 0", jax.nn.softmax(X, axis=0)),
     (NEIGHBOURS, "before and behind are exchanged in `x`, along dimension 0", np.roll(X, 1, 0) + 3 * np.roll(X, -1, 0)),
     (TRIPLE, "entries 1 and 2 of `x` along dimension 0 are exchanged", X[0] * X[2] - X[1]),

@@ -130,6 +130,23 @@ def always_its_own(a, b, *, mesh):
 
 
 @ag_matmul_ring.mistake
+def a_travels(a, b, *, mesh):
+    """A went round the ring, and each device multiplied its own block of B every time. Rows of A that come from
+    elsewhere make rows of C that belong elsewhere. Whose rows of C are a device's, and what of B does it lack for
+    them?"""
+    n = mesh.shape["x"]
+
+    def body(a, b):
+        me, total = lax.axis_index("x"), jnp.zeros((a.shape[0], b.shape[1]))
+        for step in range(n):
+            a = _send(a, n, 1) if step else a
+            total += _columns(a, _behind(me, step, n), b.shape[0]) @ b
+        return total
+
+    return device_map(body, mesh, GATHER, P("x", None))(a, b)
+
+
+@ag_matmul_ring.mistake
 def one_step_too_few(a, b, *, mesh):
     """One term of the sum is missing: the last block never came. With n devices there are n blocks, so how many
     products, and how many transfers?"""

@@ -57,11 +57,11 @@ def _(draw):
     )
 
 
-def _drawn(masks, key_data, x, *, hidden, mesh, init=lambda key: key, scale=KEEP, check_vma=False):
+def _drawn(masks, key_data, x, *, hidden, mesh, init=lambda key: key, scale=KEEP, keys=_keys, check_vma=False):
     """`masks(key, x, hidden)` makes a device's masks; `init` what becomes of the key of the parameters."""
 
     def on_device(key_data, x):
-        init_key, mask_key = _keys(key_data)
+        init_key, mask_key = keys(key_data)
         w = _initialised(init(init_key), x, hidden)
         return {"w": w, "h": jnp.where(masks(mask_key, x, hidden), x @ w / scale, 0)}
 
@@ -124,6 +124,28 @@ def rows_from_the_devices_number(*arrays, hidden, mesh, check_vma=False):
         return _masks(key, lax.axis_index("data") + jnp.arange(x.shape[0]), hidden)
 
     return _drawn(masks, *arrays, hidden=hidden, mesh=mesh, check_vma=check_vma)
+
+
+@dropout_rng.mistake
+def keys_exchanged(*arrays, hidden, mesh, check_vma=False):
+    """The two keys are in each other's place: the second made the parameters, and the first the masks. In which order
+    does the exercise take them from `split`?"""
+
+    def keys(key_data):
+        return _keys(key_data)[::-1]
+
+    return _drawn(_by_row, *arrays, hidden=hidden, mesh=mesh, keys=keys, check_vma=check_vma)
+
+
+@dropout_rng.mistake
+def never_split(*arrays, hidden, mesh, check_vma=False):
+    """The key that came was used as it is, for the parameters and for the masks. A key is used once: `split` makes two
+    new ones of it. Which is for what?"""
+
+    def keys(key_data):
+        return (jax.random.wrap_key_data(key_data),) * 2
+
+    return _drawn(_by_row, *arrays, hidden=hidden, mesh=mesh, keys=keys, check_vma=check_vma)
 
 
 @dropout_rng.mistake

@@ -83,6 +83,17 @@ def shares_stacked(w, b, x, *, mesh):
 
 
 @fsdp_layer.mistake
+def shares_added_up(w, b, x, *, mesh):
+    """The shares of W were added up, and met only so many features of the examples as a share has rows. They are
+    *different* rows of W, which stand one below the other. What puts them so?"""
+
+    def body(w, b, x):
+        return jax.nn.relu(x[:, : len(w)] @ lax.psum(w, "fsdp") + gathered(b))
+
+    return _on_devices(w, b, x, mesh, body)
+
+
+@fsdp_layer.mistake
 def joined_side_by_side(w, b, x, *, mesh):
     """The shares of W are rows, and were joined as columns. Along which dimension does `P("fsdp")` cut?"""
 

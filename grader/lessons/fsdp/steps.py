@@ -343,6 +343,29 @@ def whole_leaves_counted_by_all(params, moments, x, y, limit, *, mesh):
 
 
 @fsdp_step.mistake
+def norm_without_the_biases(params, moments, x, y, limit, *, mesh):
+    """The norm that decides about clipping is that of the "W"s alone, added up over the devices. The norm is of all
+    gradients: where are the squares of the biases, and need they be added over the devices, too?"""
+    return _fsdp(params, moments, x, y, limit, mesh, _norm_by(lambda cut, whole: lax.psum(cut, "fsdp")))
+
+
+@fsdp_step.mistake
+def each_leaf_by_its_own_norm(params, moments, x, y, limit, *, mesh):
+    """Each array was clipped by the norm of its *own* gradient. That turns the direction of the step: one factor is due
+    for all of them, from the norm of all gradients together."""
+
+    def body(params, moments, x, y, limit):
+        value, gradients = _cut_gradients(params, x, y)
+        squares = [
+            {"W": lax.psum(jnp.sum(layer["W"] ** 2), "fsdp"), "b": jnp.sum(layer["b"] ** 2)} for layer in gradients
+        ]
+        clipped = jax.tree.map(lambda g, s: g * jnp.minimum(1, limit / jnp.sqrt(s)), gradients, squares)
+        return value, *adam(params, moments, clipped)
+
+    return _fsdp(params, moments, x, y, limit, mesh, body)
+
+
+@fsdp_step.mistake
 def norm_averaged(params, moments, x, y, limit, *, mesh):
     """The squares of the shares were averaged over the devices. A squared norm is a *sum*, over all entries, wherever
     they are."""

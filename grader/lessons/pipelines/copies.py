@@ -59,6 +59,7 @@ def _both_axes(
     loss_over: Callable[..., Any] = lambda value: value,
     value_after: Callable[..., Any] = lambda value: lax.pmean(value, "data"),
     after: Callable[..., Any] = lambda g: lax.pmean(g, "data"),
+    counts: Callable[..., Any] = lambda me, t, n: (me == n - 1) & (t >= n - 1),
     check_vma: bool = True,
 ):
     n, m = mesh.shape["stage"], x.shape[0]
@@ -71,8 +72,7 @@ def _both_axes(
             def turn(carry, t):
                 h, total = carry
                 h = one_layer(w[0], jnp.where(me == 0, x[jnp.minimum(t, m - 1)], h))
-                here = (me == n - 1) & (t >= n - 1)
-                total += jnp.where(here, jnp.sum(h**2), 0)
+                total += jnp.where(counts(me, t, n), jnp.sum(h**2), 0)
                 return (send_on(h, n), total), None
 
             start = jnp.zeros(x.shape[1:]), jnp.zeros(())
@@ -146,6 +146,20 @@ def loss_of_one_copy(weights, x, *, mesh):
     return _both_axes(
         weights, x, mesh, value_after=lambda value: lax.psum(jnp.where(lax.axis_index("data") == 0, value, 0), "data")
     )
+
+
+@pp_dp.mistake
+def squares_of_the_first_stage(weights, x, *, mesh):
+    """What was added up is what the *first* stage makes, in every turn. It has been through one layer only, and nothing
+    of the other layers is in the loss. Which stage has outputs, and from which turn on?"""
+    return _both_axes(weights, x, mesh, counts=lambda me, t, n: me == 0)
+
+
+@pp_dp.mistake
+def squares_of_every_stage(weights, x, *, mesh):
+    """The squares of all stages were added up, not only those of the last. Outputs have been through all layers: which
+    stage has those, and from which turn on?"""
+    return _both_axes(weights, x, mesh, counts=lambda me, t, n: t >= n - 1)
 
 
 @pp_dp.mistake

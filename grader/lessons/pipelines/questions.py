@@ -330,6 +330,13 @@ def one_too_few(row):
 
 
 @activations_held.mistake
+def one_too_many(row):
+    """One microbatch more than are held. How many forward passes has a stage begun when its first gradient comes? From
+    then on it takes the next one only after it has given one back."""
+    return {HELD[1]: 5, HELD[2]: 2, HELD[3]: 5}.get(row)
+
+
+@activations_held.mistake
 def more_than_there_are(row):
     """There are only four microbatches. A stage cannot hold more than there are."""
     return believed(row, 8, HELD[3])
@@ -340,6 +347,12 @@ def forgot_the_idle_turns(row):
     """A device of the SPMD pipeline computes in every turn, also where what it computes is thrown away: a scan keeps
     something for every turn that it takes. How many turns are there?"""
     return {HELD[4]: 8}.get(row)
+
+
+@activations_held.mistake
+def one_turn_too_many(row):
+    """That is S + M. With a single microbatch a pipeline of S stages takes S turns, and each further one adds one."""
+    return {HELD[4]: 12}.get(row)
 
 
 @activations_held.mistake

@@ -259,6 +259,14 @@ def last_layer_first(weights, x, *, mesh):
 
 
 @circular.mistake
+def neighbouring_layers_on_a_device(weights, x, *, mesh):
+    """The layers were taken as if a device had neighbouring ones: layer 0 and 1 on device 0, and so on. Layer
+    r · S + d is on device d. After layer 0 of device 0 comes which one, and who has it?"""
+    rounds, n, *rest = weights.shape
+    return _circular(jnp.swapaxes(weights.reshape(n, rounds, *rest), 0, 1), x, mesh)
+
+
+@circular.mistake
 def all_microbatches_in_a_round(weights, x, *, mesh):
     """You send all M microbatches through round 0 before round 1 begins. Device 0 then gets microbatch 0 back after S
     turns, and is not ready for it until turn M: with M > S it is lost. Take S microbatches through all rounds, then

@@ -84,7 +84,7 @@ def _(draw):
         limits=[  # the gradient included
             BytesSent(2 * pairs + sums),
             Flops(3 * 2 * products // n),
-            Roots(2 * rows // b * tokens // n),
+            Roots(2 * rows // b * tokens // n, times=2),
         ],
         cotangents=out,
         roundings=roundings,
@@ -162,6 +162,21 @@ def whole_until_the_end(params, x, *, mesh, check_vma=False):
         return _own_tokens(_block_of(p, _together(x), scatter=lambda parts: lax.psum(parts, "model")), x)
 
     return _on_devices(params, x, mesh, body, check_vma=check_vma)
+
+
+@tp_block.mistake
+def gathered_the_sequences(params, x, *, mesh, check_vma=False):
+    """Collectives ran along dimension 0, the sequences: each device then had the tokens of more sequences, and still
+    only its own tokens of each, so that no token looked at one that is on another device. Which dimension of
+    [B, T, D] are the tokens?"""
+
+    def gather(x):
+        return lax.all_gather(x, "model", axis=0, tiled=True)
+
+    def scatter(parts):
+        return lax.psum_scatter(parts, "model", scatter_dimension=0, tiled=True)
+
+    return _on_devices(params, x, mesh, lambda p, x: _block_of(p, x, gather, scatter), check_vma=check_vma)
 
 
 @tp_block.mistake

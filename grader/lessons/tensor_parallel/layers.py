@@ -12,7 +12,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops
+from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Roots
 from grader.lessons.shared import bytes_sent, device_map
 
 PAIR = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
@@ -279,11 +279,11 @@ NETWORK = {
 }
 
 
-def _network(p, x, product=lambda h, w: h @ w):
+def _network(p, x, product=lambda h, w: h @ w, bent=jnp.tanh):
     """The four layers; `product` is that of the third, whose contracted dimension is cut in both."""
-    hidden = jnp.tanh(x @ p["W1"] + p["b1"])
-    hidden = jnp.tanh(hidden @ p["W2"] + p["b2"])
-    hidden = jnp.tanh(product(hidden, p["W3"]) + p["b3"])
+    hidden = bent(x @ p["W1"] + p["b1"])
+    hidden = bent(hidden @ p["W2"] + p["b2"])
+    hidden = bent(product(hidden, p["W3"]) + p["b3"])
     return hidden @ p["W4"] + p["b4"]
 
 
@@ -395,6 +395,16 @@ def weights_gathered(params, x, y, steps, rate, *, mesh):
 
 
 @train_tp.mistake
+def relu_for_tanh(params, x, y, steps, rate, *, mesh):
+    """There is a relu behind each hidden layer, as in part 1. What has the network of *this* part there?"""
+
+    def loss(p):
+        return jnp.mean((_network(p, x, _product_as(mesh, "batch", None), jax.nn.relu) - y) ** 2)
+
+    return _descent(loss, params, steps, rate)
+
+
+@train_tp.mistake
 def sum_of_squares(params, x, y, steps, rate, *, mesh):
     """The loss is the *mean* over all examples and outputs; this is their sum. The gradients are larger by the same
     factor, so each step is that much longer. The first loss already tells: how many entries does the batch have?"""
@@ -449,7 +459,12 @@ def _(draw):
     arrays = _drawn(draw, shapes, dict(zip(shapes, REGION, strict=True)))
     arrays["x"].value[0, 0] /= 1024  # a token so small that epsilon shows
     share = rows // mesh["batch"] * tokens * d
-    return Case(arrays, mesh, CUT, limits=[BytesSent(bytes_sent("all_reduce", share, n)), Flops(4 * share * f // n)])
+    limits = [
+        BytesSent(bytes_sent("all_reduce", share, n)),
+        Flops(4 * share * f // n),
+        Roots(rows // mesh["batch"] * tokens // n),
+    ]
+    return Case(arrays, mesh, CUT, limits=limits)
 
 
 def _region(x, scale, W1, W2, mesh, body, out=CUT, check_vma=False):
@@ -532,6 +547,17 @@ def norm_forgotten(x, scale, W1, W2, *, mesh):
 
     def body(x, scale, W1, W2):
         return _scattered(jax.nn.relu(_tokens_together(x) @ W1) @ W2)
+
+    return _region(x, scale, W1, W2, mesh, body)
+
+
+@sequence_parallel.mistake
+def normed_after_the_gather(x, scale, W1, W2, *, mesh):
+    """All values and transfers are right, but all tokens were gathered before they were normed: every device along
+    `model` norms the same ones. A norm needs one token at a time. Who has the whole of a token before the gather?"""
+
+    def body(x, scale, W1, W2):
+        return _scattered(jax.nn.relu(_normed(_tokens_together(x), scale) @ W1) @ W2)
 
     return _region(x, scale, W1, W2, mesh, body)
 
