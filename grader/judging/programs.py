@@ -188,7 +188,8 @@ class ProgramLadder(Ladder):
     def repairs(self, check: str, k: int) -> tuple[Repair | None, Mistake | None]:
         if check != "values":
             return None, None
-        every = dict.fromkeys([k, *self.witnesses(k), *range(len(self.cases))])  # all: the words speak of all
+        run = [j for j, done in enumerate(self.done) if isinstance(done, Execution)]
+        every = dict.fromkeys([k, *self.witnesses(k), *run])  # all: the words speak of all
         tried = try_repairs([self._run(j) for j in every])
         if repair := tried.first(self._is_right):
             return repair, None

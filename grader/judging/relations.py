@@ -110,10 +110,19 @@ def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
     if found and due and not there:
         yield "None of its keys is among those that are due."
     if there and all(same_value(found[key], due[key]) for key in there):
+        missing, extra = ([one[key] for key in one if key not in other] for one, other in ((due, found), (found, due)))
+        if missing and len(missing) == len(extra) and _as_often(extra, missing):
+            yield "It is right but for its keys: what is due is there under another name."
         if len(there) == len(found):
+            yield from (["Missing are only keys for which 0 is due; the rest is right."] if _all_zero(missing) else [])
             yield "What is there is right, but keys are missing."
         elif len(there) == len(due):
+            yield from (["All that is due is there, and besides keys with 0, which are not."] if _all_zero(extra) else [])
             yield "All that is due is there, and keys besides that are not due."
+
+
+def _all_zero(values: Sequence[Any]) -> bool:
+    return all(is_number(value) and value == 0 for value in values)
 
 
 def is_number(value: Any) -> bool:
@@ -258,7 +267,7 @@ def _flat(values: Any) -> list[Any]:
 def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Iterator[str]:
     """Which entries are wrong, and what is so of all of those."""
     wrong = [(name, found, due) for name, found, due in entries if not same_value(found, due)]
-    if all(is_number(due) and is_number(found) and found == 1 < due for _, found, due in wrong):
+    if wrong and all(is_number(due) and is_number(found) and found == 1 < due for _, found, due in wrong):
         yield "Wherever more than 1 is due, it is 1. Is it asked whether there are any, or how many?"
     parts = [pair for _, found, due in wrong for pair in _parts(found, due)]
     common = most_telling([list(_of_one(found, due, known)) for found, due in parts])

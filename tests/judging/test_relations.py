@@ -48,6 +48,9 @@ def said(found, due, **given):
         ({"1": "x"}, {"0": "x"}, {}, "None of its keys is among those that are due."),
         ({"0": "x"}, {"0": "x", "1": "y"}, {}, "What is there is right, but keys are missing."),
         ({"0": "x", "1": "y"}, {"0": "x"}, {}, "All that is due is there, and keys besides that are not due."),
+        ({"0": 3, "1": 4}, {"0": 3, "2": 4}, {}, "It is right but for its keys: what is due is there under another name."),
+        ({"0": 3}, {"0": 3, "1": 0}, {}, "Missing are only keys for which 0 is due; the rest is right."),
+        ({"0": 3, "1": 0}, {"0": 3}, {}, "All that is due is there, and besides keys with 0, which are not."),
         (
             {"a": 1, "b": 0, "c": 1},
             {"a": 3, "b": 0, "c": 1},
@@ -142,3 +145,7 @@ def test_a_number_that_never_changes_is_no_factor():
 
 def test_what_is_due_in_a_single_wrong_case_divides_nothing():
     assert evidence(tried((3, 3, 2, "a"), (4, 4, 2, "a"), (9, 5, 2, "a"))).endswith("Right in 2 of 3 cases.")
+
+
+def test_where_counts_are_right_but_for_a_key_with_0_nothing_is_said_of_1():
+    assert not [words for words in relations_of({"a": 2}, {"a": 2, "b": 0}, {}) if "more than 1" in words]
