@@ -64,9 +64,15 @@ def _always_the_one(tried: Sequence[Tried], among: str) -> str:
     on_devices = [is_observed(value) for value in (tried[0].found, tried[0].due)]
     if len(tried) < ENOUGH_CASES or on_devices[0] != on_devices[1]:
         return ""
-    if not _all_the_same(found) or _all_the_same(due):
+    if not _all_the_same(found) or _all_the_same(due) or all(_is_part(one.found, one.due) for one in tried):
         return ""
     return f"{'It is on the same devices' if on_devices[0] else 'It is the same'} in all {among}, whatever was given."
+
+
+def _is_part(found: Any, due: Any) -> bool:
+    """Whether a dict lacks nothing but keys."""
+    both = isinstance(found, Mapping) and isinstance(due, Mapping) and len(found) > 0
+    return both and all(key in due and same_value(found[key], due[key]) for key in found)
 
 
 def _all_the_same(values: Sequence[Any]) -> bool:
