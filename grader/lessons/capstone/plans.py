@@ -193,3 +193,11 @@ def to_the_last_byte(model, machine, devices, sequences):
     """It fits by the formula, to the last byte. No formula counts all: memory comes in pieces, a collective has its
     buffers. One tenth is to be left free."""
     return _best(model, machine, devices, sequences, margin=1.0)
+
+
+@plan.mistake
+def batch_not_divided(model, machine, devices, sequences):
+    """`data` × `rows` × `micro` comes to more than the batch: every group of devices is to do all the sequences, though
+    each has its share of them. Which of the three numbers follows from the other two?"""
+    best = _best(model, machine, devices, sequences)
+    return best | {"micro": sequences // best["rows"]}
