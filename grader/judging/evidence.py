@@ -50,6 +50,7 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
     common = (
         _no_such_word(tried, wrong)
         or _always_the_one(tried, among)
+        or _always_in_it(tried, among)
         or _in_common([one for one in wrong if one.found is not None])
     )
     said = (otherwise() if _says_little(common) else "") or common
@@ -67,6 +68,18 @@ def _always_the_one(tried: Sequence[Tried], among: str) -> str:
     if not _all_the_same(found) or _all_the_same(due) or all(_is_part(one.found, one.due) for one in tried):
         return ""
     return f"{'It is on the same devices' if on_devices[0] else 'It is the same'} in all {among}, whatever was given."
+
+
+def _always_in_it(tried: Sequence[Tried], among: str) -> str:
+    """An entry of a dict that is the same in several cases, in some of which another is due."""
+    pairs = [(one.found, one.due) for one in tried]
+    if len(tried) < ENOUGH_CASES or not all(isinstance(value, Mapping) for pair in pairs for value in pair):
+        return ""
+    for key in (key for key in pairs[0][1] if all(key in value for pair in pairs for value in pair)):
+        found, due = ([pair[side][key] for pair in pairs] for side in (0, 1))
+        if isinstance(found[0], (bool, int, float, str)) and _all_the_same(found) and not _all_the_same(due):
+            return f"Its `{key}` is {found[0]!r} in all {among}, whatever was given."
+    return ""
 
 
 def _is_part(found: Any, due: Any) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from grader.arrays.described import HELD, is_observed
 from grader.arrays.numbers import same_value
-from grader.arrays.words import number
+from grader.arrays.words import number, numbered
 from grader.judging.proportions import beside_what_was_given, by_rows
 from grader.judging.shapes import Shaped, shape_relations
 from grader.judging.wording import in_all, lower_first, most_telling
@@ -387,5 +387,20 @@ def _number_by_number(found: np.ndarray, due: np.ndarray, known: _Known) -> Iter
     numbers = [(f, d) for f, d in zip(found.ravel().tolist(), due.ravel().tolist(), strict=True) if d or f]
     if common := most_telling([list(_of_numbers(float(f), float(d), known.sizes)) for f, d in numbers]):
         yield f"{OF_EVERY_NUMBER} {lower_first(common)}"
-    if any(same_value(f, d) for f, d in zip(found.ravel(), due.ravel(), strict=True)):
+    if any(right := [same_value(f, d) for f, d in zip(found.ravel(), due.ravel(), strict=True)]):
+        wrong = [pair for pair, well in zip(zip(found.flat, due.flat, strict=True), right, strict=True) if not well]
+        if common := most_telling([list(_of_numbers(float(f), float(d), known.sizes)) for f, d in wrong]):
+            yield f"Some numbers are right, and of all others the same is so: {lower_first(common)}"
+        yield from _of_rows(found, due)
         yield "Some numbers are right, others are not."
+
+
+def _of_rows(found: np.ndarray, due: np.ndarray) -> Iterator[str]:
+    """Which rows are right, where some are wholly so."""
+    rows = [same_value(one, other) for one, other in zip(found, due, strict=True)] if due.ndim > 1 else []
+    few, whole = [k for k, well in enumerate(rows) if well], len(rows)
+    if 0 < len(few) < whole and min(len(few), whole - len(few)) <= TOLD_APART:
+        right = len(few) <= whole - len(few)
+        named = few if right else [k for k in range(whole) if k not in few]
+        which = f"{numbered('number', named)} {_is_or_are(named)} {'right' if right else 'wrong'}"
+        yield f"Of the {whole} rows only {which}."

@@ -112,7 +112,7 @@ def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
                 square = "the square of " if abs(power) == 2 else ""
                 return (
                     f"Every entry is {times(factor)} on {seen.on}, and {times(other)} on {elsewhere.on}: "
-                    f"that is {square}{words}. {kind}"
+                    f"that is {square}{words}. {SUM_OR_MEAN if words in seen.lengths else kind}"
                 )
     if _is(factor, other):
         both = f"on {seen.on} as on {elsewhere.on}"
@@ -120,6 +120,7 @@ def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
     return f"Every entry is {times(factor)} on {seen.on}, and {times(other)} on {elsewhere.on}. Why that many?"
 
 
+SUM_OR_MEAN = "Is a sum taken where a mean is due, or the other way round?"
 _TOO_LARGE = "Was something added up once too often?"
 _TOO_SMALL = "Was something divided once too often, or a mean taken where a sum was due?"
 

@@ -191,6 +191,18 @@ def test_where_counts_are_right_but_for_a_key_with_0_nothing_is_said_of_1():
             "Already its first number is wrong. What goes into that one?",
         ),
         ({"a": 3.0}["a"], {"a": 3.0, "b": 1}, {}, "It is what is due under `a`, alone: a dict is due."),
+        (
+            np.array([[1.0, 4.5], [3.0, 9.5], [5.0, 7.5]]),
+            np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+            {},
+            "Some numbers are right, and of all others the same is so: it is too large.",
+        ),
+        (
+            np.array([[1.0, 2.0], [9.0, 4.0], [4.0, 6.0]]),
+            np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+            {},
+            "Of the 3 rows only number 0 is right.",
+        ),
         (([1, 2, 3, 4], [5]), ([1, 2, 3], [6]), {}, "Of number 0: all that is due is there, and more besides."),
     ],
 )
@@ -200,3 +212,8 @@ def test_what_wrong_numbers_have_to_do_with_others(found, due, given, words):
 
 def test_of_an_array_on_devices_nobody_hears_that_a_dict_is_due():
     assert "A dict is due." not in list(relations_of(np.ones(2), {HELD: {"device 0": {"[0:2]": np.ones(2)}}}, {}))
+
+
+def test_an_entry_that_never_changes_is_told():
+    tried = [Tried({"model": 1, "rows": n}, {"model": n, "rows": n}, {"n": n}, n == 1) for n in (1, 2, 4)]
+    assert evidence(tried).startswith("Its `model` is 1 in all cases, whatever was given.")
