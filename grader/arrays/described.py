@@ -24,9 +24,11 @@ from grader.arrays.sketch import Sketch
 from grader.arrays.words import number, numbered, region
 
 FROM_HOST, FROM_ANYWHERE = "from the host", "from anywhere"  # ways on which an array may come to devices
+TO_THE_HOST = "to the host"  # from there, or what devices were given put into its memory
 NOT_IN_PLACE = "not in place"  # where an array may be that should have taken the place of one that was given
 GUARDS = {
     FROM_HOST: (jax.transfer_guard_host_to_device,),
+    TO_THE_HOST: (jax.transfer_guard_host_to_device,),
     FROM_ANYWHERE: (jax.transfer_guard_host_to_device, jax.transfer_guard_device_to_device),
 }
 HELD = "held by device"  # the key of what was observed of an array that is on several devices
@@ -168,12 +170,15 @@ def moved(work: Callable[..., Any], given: Mapping[str, Any], barred: str) -> st
 
     NOT_IN_PLACE bars every array of the result that is not where one of those was that were given. A CPU's memory is
     the host's, so JAX cannot notice a transfer *down* to the host there; a transfer up it notices on every platform. A
-    single number, such as the 2 of `2 * x`, comes up too: it is allowed, and so is what follows it.
+    single number, such as the 2 of `2 * x`, comes up too: it is allowed, and so is what follows it. TO_THE_HOST bars
+    besides that an array which was given on devices is put into the host's memory by `jax.device_put`.
     """
     if not barred:
         return ""
     if barred == NOT_IN_PLACE:
         return _not_in_place(work, given)
+    if barred == TO_THE_HOST and (sent := _put_on_the_host(work, given)):
+        return sent
     try:
         with contextlib.ExitStack() as stack:
             for guard in GUARDS[barred]:
@@ -185,6 +190,32 @@ def moved(work: Callable[..., Any], given: Mapping[str, Any], barred: str) -> st
     return ""
 
 
+def _put_on_the_host(work: Callable[..., Any], given: Mapping[str, Any]) -> str:
+    """The type of the first array, of those that were given in devices' own memory, that is put into another; "" for
+    none."""
+    on_devices = [array for array in _arrays(dict(given)) if not _other_memory(array)]
+    put, sent = jax.device_put, list[jax.Array]()
+
+    def watched(x: Any, *options: Any, **more: Any) -> Any:
+        result = put(x, *options, **more)
+        pairs = zip(_arrays(x), _arrays(result), strict=False)
+        sent.extend(a for a, b in pairs if _other_memory(b) and any(a is one for one in on_devices))
+        return result
+
+    jax.device_put = watched
+    try:
+        work(**given)
+    except Exception:  # its answer tells of it
+        return ""
+    finally:
+        jax.device_put = put
+    return next((_type_of(array) for array in sent), "")
+
+
+def _type_of(array: jax.Array) -> str:
+    return f"{array.dtype}[{','.join(map(str, array.shape))}]"
+
+
 def _not_in_place(work: Callable[..., Any], given: Mapping[str, Any]) -> str:
     """The type of the first array of a result that is not in the memory of one that was given; "" for none.
 
@@ -194,7 +225,7 @@ def _not_in_place(work: Callable[..., Any], given: Mapping[str, Any]) -> str:
     places = {place for array in _arrays(given) for place in _addresses(array)}
     made = _arrays(work(**given))
     beside = (array for array in made if not _addresses(array) <= places)
-    return next((f"{array.dtype}[{','.join(map(str, array.shape))}]" for array in beside), "")
+    return next(map(_type_of, beside), "")
 
 
 def _arrays(tree: Any) -> list[jax.Array]:

@@ -217,6 +217,12 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "A function was called with other arguments than it takes. The answer to an exercise is called as "
         "`name(a, b, ..., mesh=mesh)`: keep the parameters of the starter.",
     ),
+    (
+        "AttributeError",
+        r"numpy\.ndarray' object has no attribute '(at|sharding|addressable_shards|block_until_ready)'",
+        "The function was given NumPy's arrays, and this is something that only JAX's have. `jnp.asarray` makes one of "
+        "the other.",
+    ),
 )
 
 

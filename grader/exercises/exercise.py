@@ -50,8 +50,8 @@ class Exercise:
     A program is written with shard_map, unless it is left to the compiler (`by_compiler`). Where it is written
     `against_compiler`, the bytes that a right one sends are held against those of the compiler, which is given the
     reference: JAX must be able to trace it. Every case has then a limit `BytesSent`. A function may have a way `barred`
-    by which none of its arrays should come: `FROM_HOST`, `FROM_ANYWHERE` or, where new ones should take the memory of
-    those that it was given, `NOT_IN_PLACE`.
+    by which none of its arrays should come: `FROM_HOST`, `TO_THE_HOST`, `FROM_ANYWHERE` or, where new ones should take
+    the memory of those that it was given, `NOT_IN_PLACE`.
     `same`, where equal is too much to ask, says whether two values are the same answer:
     `same(one, other, **arguments)`. A `piece` is one of the model that a learner's accepted answers grow into.
     A gate is checked in a notebook once the exercise named by `after` was right there; grading judges it all the same.

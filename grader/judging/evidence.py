@@ -54,6 +54,7 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
         _no_such_word(tried, wrong)
         or _always_the_one(tried, among)
         or _a_multiple(tried, among)
+        or _always_in_it(tried, among)
         or _in_common([one for one in wrong if one.found is not None])
     )
     said = (otherwise() or _without_effect(tried) if _says_little(common) else "") or common
@@ -68,7 +69,7 @@ def _always_the_one(tried: Sequence[Tried], among: str) -> str:
     on_devices = [is_observed(value) for value in (tried[0].found, tried[0].due)]
     if len(tried) < ENOUGH_CASES or on_devices[0] != on_devices[1]:
         return ""
-    if not _all_the_same(found) or _all_the_same(due):
+    if not _all_the_same(found) or _all_the_same(due) or all(_is_part(one.found, one.due) for one in tried):
         return ""
     return f"{'It is on the same devices' if on_devices[0] else 'It is the same'} in all {among}, whatever was given."
 
@@ -102,6 +103,24 @@ def _a_multiple(tried: Sequence[Tried], among: str) -> str:
             others = " and ".join(f"`{other}`" for other in vary if other != name)
             return f"It is {number(times[0])} × `{name}` in all {among}, whatever stands for {others}."
     return ""
+
+
+def _always_in_it(tried: Sequence[Tried], among: str) -> str:
+    """An entry of a dict that is the same in several cases, in some of which another is due."""
+    pairs = [(one.found, one.due) for one in tried]
+    if len(tried) < ENOUGH_CASES or not all(isinstance(value, Mapping) for pair in pairs for value in pair):
+        return ""
+    for key in (key for key in pairs[0][1] if all(key in value for pair in pairs for value in pair)):
+        found, due = ([pair[side][key] for pair in pairs] for side in (0, 1))
+        if isinstance(found[0], (bool, int, float, str)) and _all_the_same(found) and not _all_the_same(due):
+            return f"Its `{key}` is {found[0]!r} in all {among}, whatever was given."
+    return ""
+
+
+def _is_part(found: Any, due: Any) -> bool:
+    """Whether a dict lacks nothing but keys."""
+    both = isinstance(found, Mapping) and isinstance(due, Mapping) and len(found) > 0
+    return both and all(key in due and same_value(found[key], due[key]) for key in found)
 
 
 def _all_the_same(values: Sequence[Any]) -> bool:

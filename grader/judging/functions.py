@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from grader.arrays.described import FROM_ANYWHERE, FROM_HOST, NOT_IN_PLACE, difference, lies_on_devices
+from grader.arrays.described import (
+    FROM_ANYWHERE,
+    FROM_HOST,
+    NOT_IN_PLACE,
+    TO_THE_HOST,
+    difference,
+    lies_on_devices,
+)
 from grader.arrays.numbers import close, same_value
 from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
@@ -30,6 +37,11 @@ BARRED = {
         "The result is laid out as it should be, but it came by way of the host: `{}` was put on devices from there. "
         "Either NumPy stood in between, or `device_put` had to cut the array into other blocks for other devices, "
         f"which it does on the host. {COSTS_NOTHING} time."
+    ),
+    TO_THE_HOST: (
+        "The result is right and where it should be, but on the way `{}` was in the host's memory, or came from there: "
+        "something that was given on the devices was put there, or NumPy stood in between. The step is to be done on "
+        f"the devices. Which arrays have to move at all? {COSTS_NOTHING} time."
     ),
     FROM_ANYWHERE: (
         "The result is right, but it was not made where it belongs: on the way `{}` was held by other devices, or by "

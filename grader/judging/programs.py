@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from grader.arrays.laid import holds_arrays, values_of
+from grader.arrays.laid import Array, holds_arrays, values_of
 from grader.exercises.answers import Problem
 from grader.exercises.case import Case
 from grader.exercises.compilers import compilers_bytes, par
@@ -198,7 +198,8 @@ class ProgramLadder(Ladder):
     def repairs(self, check: str, k: int) -> tuple[Repair | None, Mistake | None]:
         if check != "values":
             return None, None
-        every = dict.fromkeys([k, *self.witnesses(k), *range(len(self.cases))])  # all: the words speak of all
+        run = [j for j, done in enumerate(self.done) if isinstance(done, Execution)]
+        every = dict.fromkeys([k, *self.witnesses(k), *run])  # all: the words speak of all
         tried = try_repairs([self._run(j) for j in every])
         if repair := tried.first(self._is_right):
             return repair, None
@@ -268,6 +269,7 @@ class ProgramLadder(Ladder):
         result = self._run(k).results[array]
         whole = list(_expected(self.exercise, self.cases[k]).values())[array]
         places = [str(index) for index in result.blocks.indices]
+        arrays = {name: a for name, a in self.cases[k].arguments.items() if isinstance(a, Array)}
         return Compared(
             block_values(result),
             results.expected_blocks(result, whole),
@@ -275,7 +277,13 @@ class ProgramLadder(Ladder):
             places,
             self.cases[k].roundings,
             {name: count for name, count in self.cases[k].arguments.items() if type(count) is int},
-            results.lengths(self.cases[k]),
+            results.lengths(self.cases[k])
+            | {f"the number of entries of `{name}`": a.value.size for name, a in arrays.items()},
+            {
+                name: [a.value[index] for index in result.blocks.indices]
+                for name, a in arrays.items()
+                if a.value.shape == whole.shape and a.value.dtype.kind == "f"
+            },
         )
 
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from grader.arrays.described import HELD, is_observed
 from grader.arrays.numbers import same_value
-from grader.arrays.words import number
+from grader.arrays.words import number, numbered
+from grader.judging.proportions import beside_what_was_given, by_rows
 from grader.judging.shapes import Shaped, shape_relations
-from grader.judging.wording import lower_first, most_telling
+from grader.judging.wording import in_all, lower_first, most_telling
 
 SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken for
 ROUNDED = 5e-3  # relative: how near, where somebody has written three digits
@@ -31,6 +32,7 @@ UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, me
 TOO_LARGE, TOO_SMALL = "It is too large.", "It is too small."
 BINARY = (1.024, 1.024**2, 1.024**3)  # kibi for kilo, mebi for mega, gibi for giga
 SAME_BYTES = 1e-4  # relative: how near a ratio has to be to one of these
+TELLS_LITTLE = ("t is too large.", "t is too small.", "others are not.", " is wrong.", " are wrong.")  # ends
 OF_EVERY_NUMBER = "The same is so of every number in it:"
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
 ASKED_OF_SQUARES = "Is it a factor where it should be a divisor, or the other way round?"
@@ -56,8 +58,17 @@ def relations_of(
     if is_observed(found) and is_observed(due):
         yield from _of_held(found[HELD], due[HELD], known)
         return
+    words = list(_of_whole(found, due, known))
+    yield from (said for said in words if not said.endswith(TELLS_LITTLE))
+    if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
+        yield from _of_order(found, due)
+    yield from (said for said in words if said.endswith(TELLS_LITTLE))
+
+
+def _of_whole(found: Any, due: Any, known: _Known) -> Iterator[str]:
+    """Sentences on a value as a whole, then on its parts."""
     yield from _of_one(found, due, known)
-    if isinstance(due, Mapping):
+    if isinstance(due, Mapping) and not is_observed(due):
         yield from _of_keys(found, due)
     if isinstance(found, Mapping) and isinstance(due, Mapping):
         counts = all(map(is_number, (*found.values(), *due.values())))  # what does not occur may be left out
@@ -163,16 +174,30 @@ def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(found, Mapping):
         if isinstance(found, (list, tuple)) and sorted(map(str, found)) == sorted(due):
             yield "These are the keys alone: a dict is due, with what belongs to each of them."
+        yield from (
+            f"It is what is due under `{key}`, alone: a dict is due." for key in due if same_value(found, due[key])
+        )
         yield "A dict is due."
         return
     there = [key for key in due if key in found]
     if found and due and not there:
         yield "None of its keys is among those that are due."
     if there and all(same_value(found[key], due[key]) for key in there):
+        missing, extra = ([one[key] for key in one if key not in other] for one, other in ((due, found), (found, due)))
+        if missing and len(missing) == len(extra) and _as_often(extra, missing):
+            yield "It is right but for its keys: what is due is there under another name."
         if len(there) == len(found):
+            yield from (["Missing are only keys for which 0 is due; the rest is right."] if _all_zero(missing) else [])
             yield "What is there is right, but keys are missing."
         elif len(there) == len(due):
+            yield from (
+                ["All that is due is there, and besides keys with 0, which are not."] if _all_zero(extra) else []
+            )
             yield "All that is due is there, and keys besides that are not due."
+
+
+def _all_zero(values: Sequence[Any]) -> bool:
+    return all(is_number(value) and value == 0 for value in values)
 
 
 def is_number(value: Any) -> bool:
@@ -275,6 +300,19 @@ def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
         yield "All that is due is there, as often as it is due, but not in the groups in which it should be."
 
 
+def _of_order(found: Sequence[Any], due: Sequence[Any]) -> Iterator[str]:
+    """From where on a list is wrong."""
+    right = [same_value(one, other) for one, other in zip(found, due, strict=True)]
+    if 0 < (begun := sum(right)) < len(due) - 1 and all(right[:begun]):
+        yield (
+            f"It is right up to number {begun - 1}, counted from 0, and wrong from there on. What is done between "
+            f"number {begun - 1} and number {begun}?"
+        )
+        yield "It begins right, and from some place on it is wrong to its end."
+    if not any(right) and len(due) > 2 and all(map(is_number, (*found, *due))):
+        yield "Already its first number is wrong. What goes into that one?"
+
+
 def _of_quotients(found: Sequence[Any], due: Sequence[Any], given: Mapping[str, Any]) -> Iterator[str]:
     """Where found times due, entry by entry, is an argument: how many parts there are in place of how long each is."""
     for name, whole in given.items():
@@ -319,13 +357,14 @@ def _flat(values: Any) -> list[Any]:
 def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Iterator[str]:
     """Which entries are wrong, and what is so of all of those."""
     wrong = [(name, found, due) for name, found, due in entries if not same_value(found, due)]
-    if all(is_number(due) and is_number(found) and found == 1 < due for _, found, due in wrong):
+    if wrong and all(is_number(due) and is_number(found) and found == 1 < due for _, found, due in wrong):
         yield "Wherever more than 1 is due, it is 1. Is it asked whether there are any, or how many?"
     parts = [pair for _, found, due in wrong for pair in _parts(found, due)]
-    common = most_telling([list(_of_entry(found, due, known)) for found, due in parts])
+    alike = in_all([list(_of_entry(found, due, known)) for found, due in parts])
+    common = next(iter(alike), "")
     if len(wrong) < len(entries) and len(wrong) <= TOLD_APART:
         places = ", ".join(name for name, _, _ in wrong)
-        yield from ([f"Of the entries only {places} {_is_or_are(wrong)} wrong. {common}"] if common else [])
+        yield from (f"Of the entries only {places} {_is_or_are(wrong)} wrong. {words}" for words in alike)
         yield f"Of the entries only {places} {_is_or_are(wrong)} wrong."
     if common:
         yield (
@@ -333,6 +372,12 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
             if len(entries) == 1
             else f"{OF_EVERY_ENTRY} {lower_first(common.removeprefix(OF_EVERY_NUMBER).strip())}"
         )
+    elif len(wrong) > 1:
+        name, found, due = wrong[0]
+        of_it = list(_of_one(found, due, known))
+        if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
+            of_it += _of_order(found, due)
+        yield from (f"Of {name}: {lower_first(words)}" for words in of_it)
     if len(wrong) < len(entries):
         yield "Some entries are right, others are not."
 
@@ -381,7 +426,17 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[st
                 yield f"It is what is due, moved on by {k} along dimension {axis}."
             if same_value(found, np.roll(due, -k, axis)):
                 yield f"It is what is due, moved back by {k} along dimension {axis}."
-    yield from _number_by_number(found, due, known)
+    if found.dtype.kind == due.dtype.kind == "f":
+        alike = {
+            name: [a]
+            for name, a in known.given.items()
+            if isinstance(a, np.ndarray) and a.shape == due.shape and a.dtype.kind == "f"
+        }
+        yield from filter(None, [beside_what_was_given([found], [due], alike), by_rows([found], [due])])
+    words = list(_number_by_number(found, due, known))
+    yield from (said for said in words if not said.endswith(TELLS_LITTLE))
+    yield from _of_order(found.tolist(), due.tolist()) if due.ndim == 1 else ()
+    yield from (said for said in words if said.endswith(TELLS_LITTLE))
 
 
 def _is_part(found: np.ndarray, due: np.ndarray) -> bool:
@@ -406,5 +461,20 @@ def _number_by_number(found: np.ndarray, due: np.ndarray, known: _Known) -> Iter
     numbers = [(f, d) for f, d in zip(found.ravel().tolist(), due.ravel().tolist(), strict=True) if d or f]
     if common := most_telling([list(_of_numbers(float(f), float(d), known.sizes)) for f, d in numbers]):
         yield f"{OF_EVERY_NUMBER} {lower_first(common)}"
-    if any(same_value(f, d) for f, d in zip(found.ravel(), due.ravel(), strict=True)):
+    if any(right := [same_value(f, d) for f, d in zip(found.ravel(), due.ravel(), strict=True)]):
+        wrong = [pair for pair, well in zip(zip(found.flat, due.flat, strict=True), right, strict=True) if not well]
+        if common := most_telling([list(_of_numbers(float(f), float(d), known.sizes)) for f, d in wrong]):
+            yield f"Some numbers are right, and of all others the same is so: {lower_first(common)}"
+        yield from _of_rows(found, due)
         yield "Some numbers are right, others are not."
+
+
+def _of_rows(found: np.ndarray, due: np.ndarray) -> Iterator[str]:
+    """Which rows are right, where some are wholly so."""
+    rows = [same_value(one, other) for one, other in zip(found, due, strict=True)] if due.ndim > 1 else []
+    few, whole = [k for k, well in enumerate(rows) if well], len(rows)
+    if 0 < len(few) < whole and min(len(few), whole - len(few)) <= TOLD_APART:
+        right = len(few) <= whole - len(few)
+        named = few if right else [k for k in range(whole) if k not in few]
+        which = f"{numbered('number', named)} {_is_or_are(named)} {'right' if right else 'wrong'}"
+        yield f"Of the {whole} rows only {which}."

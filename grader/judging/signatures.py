@@ -16,6 +16,7 @@ import numpy as np
 
 from grader.arrays.numbers import ROUNDINGS, close, same_numbers
 from grader.arrays.words import number, numbered
+from grader.judging.proportions import beside_what_was_given, by_rows, times
 
 EXACT = 1e-4  # relative: how near a ratio has to be to the one it is taken for
 NEAR = 0.01  # of each entry: bfloat16 keeps two or three digits
@@ -33,7 +34,8 @@ class Compared:
     """The blocks of a result in one case and those expected, in the order of devices.
 
     Blocks with the same place are copies of one part of the array. `counts` are the whole numbers that the program was
-    given, by name, and `lengths` those of its arrays' dimensions, by their words.
+    given, by name, and `lengths` those of its arrays' dimensions and their numbers of entries, by their words; `given`
+    are arrays of the same shape as the result, by name, in the same blocks.
     """
 
     blocks: Sequence[np.ndarray]
@@ -43,6 +45,7 @@ class Compared:
     roundings: int = ROUNDINGS
     counts: Mapping[str, int] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
+    given: Mapping[str, Sequence[np.ndarray]] = field(default_factory=dict)
 
     @functools.cached_property
     def right(self) -> list[int]:
@@ -69,7 +72,10 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
     tried: list[Callable[[], str]] = [
         lambda: _copies_differ(seen),
         lambda: _ratio(seen, elsewhere),
-        *(lambda look=look: look(seen) for look in (_no_numbers, _nearly, _zeros, _transposed, _permuted)),
+        *(
+            lambda look=look: look(seen)
+            for look in (_no_numbers, _nearly, _zeros, _transposed, _permuted, _proportions)
+        ),
         lambda: _always_the_same(seen, elsewhere),
     ]
     return next(filter(None, (look() for look in tried)), "")
@@ -139,15 +145,16 @@ def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
             if _is(factor, size(seen) ** power) and _is(other, size(elsewhere) ** power):
                 square = "the square of " if abs(power) == 2 else ""
                 return (
-                    f"Every entry is {_times(factor)} on {seen.on}, and {_times(other)} on {elsewhere.on}: "
-                    f"that is {square}{words}. {kind}"
+                    f"Every entry is {times(factor)} on {seen.on}, and {times(other)} on {elsewhere.on}: "
+                    f"that is {square}{words}. {SUM_OR_MEAN if words in seen.lengths else kind}"
                 )
     if _is(factor, other):
         both = f"on {seen.on} as on {elsewhere.on}"
-        return f"Every entry is {_times(factor)}, {both}. Which factor was left out, or taken twice?"
-    return f"Every entry is {_times(factor)} on {seen.on}, and {_times(other)} on {elsewhere.on}. Why that many?"
+        return f"Every entry is {times(factor)}, {both}. Which factor was left out, or taken twice?"
+    return f"Every entry is {times(factor)} on {seen.on}, and {times(other)} on {elsewhere.on}. Why that many?"
 
 
+SUM_OR_MEAN = "Is a sum taken where a mean is due, or the other way round?"
 _TOO_LARGE = "Was something added up once too often, or a division left out?"
 _TOO_SMALL = "Was something divided once too often, or a mean taken where a sum was due?"
 
@@ -157,7 +164,7 @@ def _ratio_on_one_mesh(factor: float, mesh: Mapping[str, int]) -> str:
         return "Every entry has the wrong sign."
     names = [name for name, size in mesh.items() if size > 1 and (_is(factor, size) or _is(factor, 1 / size))]
     along = f" Along {names[0]} there are {mesh[names[0]]} devices: is it that?" if names else ""
-    return f"Every entry is {_times(factor)}.{along or ' Which factor was left out, or taken twice?'}"
+    return f"Every entry is {times(factor)}.{along or ' Which factor was left out, or taken twice?'}"
 
 
 def _sizes(*cases: Compared) -> list[tuple[str, Callable[[Compared], int]]]:
@@ -199,16 +206,6 @@ def _factor(seen: Compared, enough: int = ENOUGH) -> float | None:
 
 def _is(factor: float, size: float) -> bool:
     return abs(factor / size - 1) < EXACT
-
-
-def _times(factor: float) -> str:
-    if _is(factor, -1):
-        return "of the wrong sign"
-    if abs(factor) >= 1:
-        return f"{number(round(factor, 3))} times too large"
-    inverse = 1 / factor
-    part = f"1/{number(inverse)}" if _is(inverse, round(inverse)) else number(factor, 3)
-    return f"{part} of what it should be"
 
 
 def _no_numbers(seen: Compared) -> str:
@@ -253,6 +250,15 @@ def _transposed(seen: Compared) -> str:
     if all(e.ndim == 2 and b.shape == e.T.shape and close(b, e.T) for b, e in pairs):
         return "Every block is the transpose of the one that belongs there. Which axes were split, and which joined?"
     return ""
+
+
+def _proportions(seen: Compared) -> str:
+    """What the numbers have to do with those of an argument, or of their own row."""
+    blocks, expected = seen.blocks, seen.expected
+    if any(b.shape != e.shape or b.dtype.kind != "f" for b, e in zip(blocks, expected, strict=True)):
+        return ""
+    beside = beside_what_was_given(blocks, expected, seen.given, seen.roundings)
+    return beside or by_rows(blocks, expected, seen.roundings)
 
 
 def _permuted(seen: Compared) -> str:

@@ -83,8 +83,8 @@ class TableLadder(Ladder):
             return kind
         meant = self.exercise.options.get(answer.value, "") if isinstance(answer.value, str) else ""
         listed = isinstance(answer.value, (list, tuple))
-        if listed and (words := self._right_elsewhere(k, answer.value)):
-            return words
+        if listed and (elsewhere := self._right_elsewhere(k, answer.value)):
+            return elsewhere
         if meant or not is_vague(told := _untold(answer.value, due)):
             return meant or told
         little = told or self._right_elsewhere(k, answer.value) or self._asked_elsewhere(answer.value)

@@ -7,8 +7,13 @@ from collections.abc import Sequence
 
 def most_telling(relations: Sequence[Sequence[str]]) -> str:
     """The first sentence of the first case that is among those of all others; "" if none is."""
+    return next(iter(in_all(relations)), "")
+
+
+def in_all(relations: Sequence[Sequence[str]]) -> list[str]:
+    """The sentences of the first case that are among those of all others."""
     first = relations[0] if relations else []
-    return next((words for words in first if all(words in others for others in relations)), "")
+    return [words for words in first if all(words in others for others in relations)]
 
 
 def lower_first(words: str) -> str:

@@ -97,7 +97,7 @@ class Variants:
                 return self._turned(change.turned)
             run = Stepwise(self.closed, self.given, self.names, Otherwise(change.instead))
             return [np.asarray(change.at_the_end(array)) for array in run.results]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, IndexError):
             return []
 
     def like(self, key: Key, count: int) -> list[Key]:

@@ -13,6 +13,7 @@ from grader.arrays.described import (
     FROM_HOST,
     HELD,
     NOT_IN_PLACE,
+    TO_THE_HOST,
     OnDevices,
     OnMesh,
     built,
@@ -253,6 +254,28 @@ def test_an_array_that_comes_up_from_the_host_is_noticed(way):
     move, says = MOVES[way]
     array = OnDevices(V, FRONT, P("x")).built()
     assert moved(move, {"x": array}, FROM_HOST) == says
+
+
+def _to(kind, array):
+    return jax.device_put(array, array.sharding.with_memory_kind(kind))
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (lambda x, h: _to("pinned_host", x + _to("device", h)), ""),
+        (lambda x, h: _to("device", _to("pinned_host", x) + h), "float32[8]"),
+        (lambda x, h: _to("pinned_host", x + np.asarray(h)), "float32[8]"),
+        (lambda x, h: 1 / 0, ""),
+    ],
+)
+def test_what_is_given_on_devices_and_put_on_the_host_is_noticed(step, says):
+    given = {
+        name: OnDevices(V, FRONT, P("x"), memory=kind).built() for name, kind in {"x": "", "h": "pinned_host"}.items()
+    }
+    put = jax.device_put
+    assert moved(step, given, TO_THE_HOST) == says
+    assert jax.device_put is put
 
 
 @pytest.mark.parametrize(

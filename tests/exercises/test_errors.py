@@ -139,6 +139,7 @@ PROGRAMS = {
         lambda: called(ARRAY, mesh=AUTO),
         lambda: called(ARRAY, ARRAY, ARRAY, mesh=AUTO),
     ],
+    "The function was given NumPy's arrays": [lambda: np.ones(8).at[0].add(1), lambda: np.ones(8).sharding],
 }
 # What JAX 0.7 does not refuse yet, or in another way that says more.
 NOT_YET = (

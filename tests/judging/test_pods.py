@@ -104,3 +104,8 @@ def test_a_mistake_explains_a_refusal_where_the_compiler_says_the_same_to_both(m
     for work, name in ((doubled, "added"), (lambda a, *, mesh: 2 * a, "")):
         answers = collect("pod", asks(exercise, CASES), work)
         assert judge(exercise, CASES, answers, executed).mistake == name
+
+
+def test_a_wrong_value_that_nothing_explains_is_told_though_a_case_is_not_run():
+    verdict, _ = judged(lambda a, *, mesh: a * a + 1, Fit("", 100, 15))
+    assert verdict.failure.check == "values" and "The result is wrong on device 0" in verdict.words

@@ -8,6 +8,8 @@ from grader.arrays.described import HELD
 from grader.judging.evidence import Tried, evidence
 from grader.judging.relations import relations_of
 
+X, Y = (np.random.default_rng(seed).normal(size=(8, 3)).astype(np.float32) for seed in (0, 1))
+
 
 def said(found, due, **given):
     return next(relations_of(found, due, given), "")
@@ -61,6 +63,14 @@ def said(found, due, **given):
         ({"1": "x"}, {"0": "x"}, {}, "None of its keys is among those that are due."),
         ({"0": "x"}, {"0": "x", "1": "y"}, {}, "What is there is right, but keys are missing."),
         ({"0": "x", "1": "y"}, {"0": "x"}, {}, "All that is due is there, and keys besides that are not due."),
+        (
+            {"0": 3, "1": 4},
+            {"0": 3, "2": 4},
+            {},
+            "It is right but for its keys: what is due is there under another name.",
+        ),
+        ({"0": 3}, {"0": 3, "1": 0}, {}, "Missing are only keys for which 0 is due; the rest is right."),
+        ({"0": 3, "1": 0}, {"0": 3}, {}, "All that is due is there, and besides keys with 0, which are not."),
         (
             {"a": 1, "b": 0, "c": 1},
             {"a": 3, "b": 0, "c": 1},
@@ -204,3 +214,67 @@ def test_a_number_that_never_changes_is_no_factor():
 
 def test_what_is_due_in_a_single_wrong_case_divides_nothing():
     assert evidence(tried((3, 3, 2, "a"), (4, 4, 2, "a"), (9, 5, 2, "a"))).endswith("Right in 2 of 3 cases.")
+
+
+def test_where_counts_are_right_but_for_a_key_with_0_nothing_is_said_of_1():
+    assert not [words for words in relations_of({"a": 2}, {"a": 2, "b": 0}, {}) if "more than 1" in words]
+
+
+@pytest.mark.parametrize(
+    ("found", "due", "given", "words"),
+    [
+        (
+            X + 0.5 * Y,
+            X + Y,
+            {"x": X},
+            "It is `x` and something besides; and of that, every number is 1/2 of what it should be.",
+        ),
+        (Y, X + Y, {"x": X}, "Every number would be right with `x` added to it. Where does that come in?"),
+        (X + X + Y, X + Y, {"x": X}, "Every number would be right without `x`, which has been added once too often."),
+        (
+            Y * np.arange(1, 9, dtype=np.float32)[:, None],
+            Y,
+            {},
+            "In a row, along the last dimension, all numbers are off by one factor, and in other rows by another (from "
+            "1 to 8). By what is a row to be divided, or multiplied?",
+        ),
+        (
+            [1.0, 5.0, 7.0],
+            [1.0, 2.0, 3.0],
+            {},
+            "It is right up to number 0, counted from 0, and wrong from there on. What is done between number 0 and "
+            "number 1?",
+        ),
+        (
+            np.array([4.0, 5.0, 7.0]),
+            np.array([1.0, 2.5, 3.0]),
+            {},
+            "Already its first number is wrong. What goes into that one?",
+        ),
+        ({"a": 3.0}["a"], {"a": 3.0, "b": 1}, {}, "It is what is due under `a`, alone: a dict is due."),
+        (
+            np.array([[1.0, 4.5], [3.0, 9.5], [5.0, 7.5]]),
+            np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+            {},
+            "Some numbers are right, and of all others the same is so: it is too large.",
+        ),
+        (
+            np.array([[1.0, 2.0], [9.0, 4.0], [4.0, 6.0]]),
+            np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+            {},
+            "Of the 3 rows only number 0 is right.",
+        ),
+        (([1, 2, 3, 4], [5]), ([1, 2, 3], [6]), {}, "Of number 0: all that is due is there, and more besides."),
+    ],
+)
+def test_what_wrong_numbers_have_to_do_with_others(found, due, given, words):
+    assert said(found, due, **given) == words
+
+
+def test_of_an_array_on_devices_nobody_hears_that_a_dict_is_due():
+    assert "A dict is due." not in list(relations_of(np.ones(2), {HELD: {"device 0": {"[0:2]": np.ones(2)}}}, {}))
+
+
+def test_an_entry_that_never_changes_is_told():
+    tried = [Tried({"model": 1, "rows": n}, {"model": n, "rows": n}, {"n": n}, n == 1) for n in (1, 2, 4)]
+    assert evidence(tried).startswith("Its `model` is 1 in all cases, whatever was given.")

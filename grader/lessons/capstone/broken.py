@@ -14,7 +14,22 @@ FAULTS = {
 }
 MEANS, BIAS, FOUR, NORM, DECAY = FAULTS
 
-five_broken_trainers = Exercise("five_broken_trainers", points=5, form="table", reference=lambda row: FAULTS[row])
+SEEN = "Of trainer {} `fingerprint` says: {}. Is it so with this fault?"
+MARKS = {
+    "A": "the first loss is off, and the gradients by another factor each",
+    "B": "loss and gradients are right, and of the update only the bias's part is off",
+    "C": "the first loss is off, and so are the gradients",
+    "D": "loss and gradients are right, and the update is shorter in all parameters",
+    "E": "the first loss is right, and all gradients are off by one factor",
+}
+
+five_broken_trainers = Exercise(
+    "five_broken_trainers",
+    points=5,
+    form="table",
+    reference=lambda row: FAULTS[row],
+    options={letter: SEEN.format(letter, mark) for letter, mark in MARKS.items()},
+)
 five_broken_trainers.rows(FAULTS)
 
 

@@ -246,6 +246,29 @@ def mean_of_local_means(params, tokens, targets, *, mesh):
 
 
 @loss.mistake
+def mean_of_the_lines_means(params, tokens, targets, *, mesh):
+    """Every line has the same weight: first a mean for each line, then the mean of these. Lines are of different
+    lengths, and a token of a short one then counts for more. Which two sums make the mean over all tokens?"""
+
+    def mean(losses, real):
+        return lax.pmean(jnp.mean(jnp.sum(losses, axis=1) / jnp.sum(real, axis=1)), "data")
+
+    return _loss(params, tokens, targets, mesh, mean)
+
+
+@loss.mistake
+def inputs_counted(params, tokens, targets, *, mesh):
+    """The sum was divided by the number of *tokens* above 0, of those that go in. Padding is told by the targets, which
+    stand one place on: which of those are real?"""
+
+    def body(params, tokens, targets):
+        losses = token_losses(local_logits(params, tokens), targets)
+        return mean_of_all(losses, tokens > 0)
+
+    return device_map(body, mesh, (SPECS, ROWS, ROWS), P())(params, tokens, targets)
+
+
+@loss.mistake
 def padding_counted(params, tokens, targets, *, mesh):
     """The sum is of the real tokens, and was divided by the number of all: padding makes the loss smaller, and the
     shorter the lines the more. What should the devices count?"""

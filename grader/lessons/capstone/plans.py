@@ -92,7 +92,7 @@ def plans(model, devices, sequences):
 def _best(model, machine, devices, sequences, margin=MARGIN, wanted=lambda plan: True):
     """The plan with the highest MFU among those that are wanted and fit, or if none fits, the one that holds least."""
     every = [plan for plan in plans(model, devices, sequences) if wanted(plan)]
-    fits = [plan for plan in every if held(model, plan) <= margin * machine["memory"]]
+    fits = [one for one in every if held(model, one) <= margin * machine["memory"]]
     if not fits:
         return min(every, key=lambda plan: held(model, plan))
     return max(fits, key=lambda plan: mfu(model, machine, plan))
@@ -106,6 +106,7 @@ def _reference(model, machine, devices, sequences):
 
 def good_plan(one, other, *, model, machine, devices, sequences):
     """Whether a plan is possible, fits with the margin, and comes within 10 % of the reference's MFU, or beyond it.
+    Where none fits, whether it holds as little as the reference.
 
     Two answers of which none is the reference are the same if they are equal.
     """
@@ -118,12 +119,25 @@ def good_plan(one, other, *, model, machine, devices, sequences):
             and one["data"] * one["model"] == devices
             and one["data"] * one["rows"] * one["micro"] == sequences
             and model["kv_heads"] % one["model"] == 0
-            and held(model, one) <= MARGIN * machine["memory"]
-            and mfu(model, machine, one) >= 0.9 * other["mfu"]
-            and _is_taken_by_its_compiler(model, machine, one)
+            and (_is_good(one, other, model, machine) if _fits(other, model, machine) else _is_least(one, other, model))
         )
     except (TypeError, LookupError):
         return False
+
+
+def _fits(one, model, machine):
+    return held(model, one) <= MARGIN * machine["memory"]
+
+
+def _is_good(one, other, model, machine):
+    """Whether a plan that has to fit does, and is as fast as another but for 10 %."""
+    fast = mfu(model, machine, one) >= 0.9 * other["mfu"]
+    return _fits(one, model, machine) and fast and _is_taken_by_its_compiler(model, machine, one)
+
+
+def _is_least(one, other, model):
+    """Whether a plan holds no more than another, up to rounding."""
+    return held(model, one) <= held(model, other) * (1 + 1e-9)
 
 
 def _is_taken_by_its_compiler(model, machine, one):
@@ -148,7 +162,8 @@ plan = Exercise(
 
 @plan.cases
 def _(draw):
-    """The two of the lesson; then other machines, some of whose best plans leave too little of the memory free."""
+    """The two of the lesson; then other machines, some of whose best plans leave too little of the memory free, and one
+    on which no plan fits."""
     yield Case({"model": LLAMA_3["8B"], "machine": MACHINES["v5e"], "devices": 256, "sequences": 512})
     yield Case({"model": LLAMA_3["70B"], "machine": MACHINES["H100"], "devices": 512, "sequences": 512})
     for name, kind, smallest in (("8B", "H100", 3), ("8B", "v5e", 7), ("70B", "H100", 7), ("70B", "v5e", 9)):
@@ -157,6 +172,9 @@ def _(draw):
         full = held(model, _best(machine=MACHINES[kind], **asked)) / draw.rng.uniform(0.93, 0.99)
         for memory in (MACHINES[kind]["memory"] * draw.rng.uniform(0.9, 1.1), full):
             yield Case({**asked, "machine": MACHINES[kind] | {"memory": float(memory)}})
+    asked = {"model": LLAMA_3["8B"], "devices": 8, "sequences": 64}
+    least = held(LLAMA_3["8B"], _best(machine=MACHINES["H100"], **asked, margin=0))
+    yield Case({**asked, "machine": MACHINES["H100"] | {"memory": float(least * draw.rng.uniform(0.5, 0.9))}})
 
 
 @plan.mistake
@@ -193,3 +211,33 @@ def to_the_last_byte(model, machine, devices, sequences):
     """It fits by the formula, to the last byte. No formula counts all: memory comes in pieces, a collective has its
     buffers. One tenth is to be left free."""
     return _best(model, machine, devices, sequences, margin=1.0)
+
+
+@plan.mistake
+def batch_not_divided(model, machine, devices, sequences):
+    """`data` × `rows` × `micro` comes to more than the batch: every group of devices is to do all the sequences, though
+    each has its share of them. Which of the three numbers follows from the other two?"""
+    best = _best(model, machine, devices, sequences)
+    return best | {"micro": sequences // best["rows"]}
+
+
+@plan.mistake
+def rows_and_micro_exchanged(model, machine, devices, sequences):
+    """`rows` and `micro` stand in each other's place. `rows` are the sequences that a group of devices works on at
+    once, `micro` how often it does so in a step. Which of the two decides what has to be held?"""
+    best = _best(model, machine, devices, sequences)
+    return best | {"rows": best["micro"], "micro": best["rows"]}
+
+
+@plan.mistake
+def nothing_along_model(model, machine, devices, sequences):
+    """`model` is 1: no layer is cut, and every group of devices has all its heads. Where that fits it is fast. Where
+    it does not, or leaves fewer sequences than there are devices, which other sizes may the axis have?"""
+    return _best(model, machine, devices, sequences, wanted=lambda plan: plan["model"] == 1)
+
+
+@plan.mistake
+def no_plan_where_none_fits(model, machine, devices, sequences):
+    """Where no plan fits, none came out. What is to be returned then?"""
+    best = _best(model, machine, devices, sequences)
+    return best if _fits(best, model, machine) else None

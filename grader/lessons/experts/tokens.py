@@ -46,8 +46,6 @@ def expert(x, w_in, w_out):
 
 def added_up(x, weights, experts, w_in, w_out, kept):
     """x and, for every choice that is kept, what its expert makes of the token, weighed; on one device."""
-    y = np.array(x)
-    for token, choice in np.argwhere(kept):
-        e = experts[token, choice]
-        y[token] += weights[token, choice] * (np.maximum(x[token] @ w_in[e], 0) @ w_out[e])
-    return y
+    wanted = (experts[:, :, None] == np.arange(len(w_in))) * np.where(kept, weights, 0)[:, :, None]  # [T, K, E]
+    share = wanted.sum(axis=1).T[:, :, None]  # [E, T, 1]
+    return x + (share * (np.maximum(x @ w_in, 0) @ w_out)).sum(axis=0)

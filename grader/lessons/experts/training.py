@@ -125,9 +125,9 @@ def experts_not_reduced(params, x, y, *, mesh):
 
 @moe_gradients.mistake
 def experts_counted_too_often(params, x, y, *, mesh):
-    """The ratios of the experts are the number of devices along `expert`, that of the router is 1. What travelled back
-    to an expert is already the *sum* over the tokens of all devices in its row, and each of them had divided by its own
-    tokens only. By how many tokens must the whole be divided?"""
+    """The ratios of the experts are the number of devices along `expert`. What travelled back to an expert is already
+    the *sum* over the tokens of all devices in its row, and each of them had divided by its own tokens only. By how
+    many tokens must the whole be divided?"""
     return _reduced(params, x, y, mesh, _mean_over(*BOTH), _mean_over("data"))
 
 

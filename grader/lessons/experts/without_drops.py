@@ -114,6 +114,14 @@ def unwanted_experts_left_out(x, weights, experts, w_in, w_out):
 
 
 @dropless.mistake
+def groups_of_equal_size(x, weights, experts, w_in, w_out):
+    """Every expert works on equally many rows, as if as many choices were made of each. Choices are not shared out
+    evenly: how many rows of the sorted ones are expert e's?"""
+    sizes = lambda choice, count: jnp.full(count, len(choice) // count)  # noqa: E731
+    return _ragged(x, weights, experts, w_in, w_out, sizes=sizes)
+
+
+@dropless.mistake
 def last_experts_left_out(x, weights, experts, w_in, w_out):
     """There are fewer sizes than experts: a count without a length ends at the largest number that it finds, and nobody
     has chosen the last expert. `ragged_dot` wants one size for each expert, 0 among them. How do you tell
@@ -229,6 +237,18 @@ def weights_stayed_home(x, weights, experts, w_in, w_out, *, mesh):
     def weight(weights, experts):
         own = jnp.where(experts == lax.axis_index("expert"), weights, 0).sum(axis=1, keepdims=True)
         return jnp.tile(own, (lax.axis_size("expert"), 1))
+
+    return _own_only(x, weights, experts, w_in, w_out, mesh, weight=weight)
+
+
+@ring_of_experts.mistake
+def first_choice_of_each(x, weights, experts, w_in, w_out, *, mesh):
+    """Only the first choice of each token counts. A token has made k choices, and any of them may be this device's
+    expert: over which dimension are they to be added up?"""
+
+    def weight(weights, experts):
+        first = _gathered(experts)[:, :1] == lax.axis_index("expert")
+        return jnp.where(first, _gathered(weights)[:, :1], 0)
 
     return _own_only(x, weights, experts, w_in, w_out, mesh, weight=weight)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -17,8 +18,8 @@ SIX = (ROWS,) * 6
 
 def _gradients(q, k, v, out, total, dout):
     """The gradients of `whole` by q, k and v for `dout`, in double precision."""
-    q, k, v, dout = (np.asarray(a, np.float64) for a in (q, k, v, dout))
-    weights = np.exp(_logits(q, k) - np.asarray(total, np.float64))
+    q, k, v, total, dout = (a.astype(np.float64) for a in (q, k, v, total, dout))
+    weights = np.exp(_logits(q, k) - total)
     dlogits = weights * (dout @ v.T - (dout * whole(q, k, v)).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
     return dlogits @ k, dlogits.T @ q, weights.T @ dout
 
@@ -69,8 +70,11 @@ def _ring(
     follow: bool = True,
     home: bool = True,
     own_softmax: bool = False,
+    last: bool = True,
+    weight: Callable[[Any, Any], Any] = lambda logits, base: jnp.exp(logits - base),
 ):
-    """`follow`: the gradients travel with their block; `home`: they are sent on once more at the end."""
+    """`follow`: the gradients travel with their block; `home`: they are sent on once more at the end; `last`: the block
+    that comes last is looked at, too."""
     n = mesh.shape["x"]
 
     def body(q, k, v, out, total, dout):
@@ -80,7 +84,7 @@ def _ring(
             k, v, dq, dk, dv = carry
             logits = _logits(q, k)
             base = _logsumexp(logits) if own_softmax else total
-            weights = jnp.exp(logits - base)
+            weights = weight(logits, base)
             dlogits = weights * (dout @ v.T - less) / q.shape[-1] ** 0.5 * scale
             return dq + dlogits @ k, dk + dlogits.T @ q, dv + weights.T @ dout
 
@@ -90,7 +94,8 @@ def _ring(
             return k, v, dq, *((send(dk, n), send(dv, n)) if follow else (dk, dv))
 
         start = k, v, *(jnp.zeros_like(a) for a in (q, k, v))
-        dq, dk, dv = added(lax.fori_loop(0, n - 1, turn, start))
+        done = lax.fori_loop(0, n - 1, turn, start)
+        dq, dk, dv = added(done) if last else done[2:]
         return dq, *((send(dk, n), send(dv, n)) if follow and home else (dk, dv))
 
     return device_map(body, mesh, SIX, SIX[:3])(q, k, v, out, total, dout)
@@ -133,6 +138,20 @@ def softmax_of_a_block(q, k, v, out, total, dout, *, mesh):
     """The weights were made by a softmax over the block at hand. Those of the forward pass are relative to *all* keys:
     `total` is the logarithm of their sum, so exp(logit − total) is the weight, of any block, at any time."""
     return _ring(q, k, v, out, total, dout, mesh, own_softmax=True)
+
+
+@ring_backward.mistake
+def last_block_left_out(q, k, v, out, total, dout, *, mesh):
+    """A block is missing: each device adds n − 1 of the n. After n − 1 transfers one block more has come than there
+    were turns. Where is it looked at?"""
+    return _ring(q, k, v, out, total, dout, mesh, last=False)
+
+
+@ring_backward.mistake
+def total_for_the_sum(q, k, v, out, total, dout, *, mesh):
+    """The exponentials were divided by `total`. It is the *logarithm* of their sum: what is an exponential divided by
+    a sum, where the sum's logarithm is known?"""
+    return _ring(q, k, v, out, total, dout, mesh, weight=lambda logits, total: jnp.exp(logits) / total)
 
 
 @ring_backward.mistake

@@ -22,7 +22,6 @@ Chosen = Callable[[Any, Any], Any]  # of two halves, or trees of them
 
 
 def _by_position(q, k, v, positions):
-    positions = np.asarray(positions)
     return whole(q, k, v, positions[:, None] >= positions)
 
 

@@ -30,11 +30,12 @@ ulysses = Exercise("ulysses", points=6, reference=_by_head, mesh_shapes=RINGS)
 def _(draw):
     mesh = draw.mesh("x")
     n = mesh["x"]
-    tokens, heads, d, e = 2 * n, 2 * n, 4, 4 if draw.square else 6
-    for kv_heads in (n, 1 if n % 2 else n // 2):
+    tokens, d, e = 2 * n, 4, 4 if draw.square else 6
+    # Two key-value heads on each device, which two query heads share each; or fewer than there are devices.
+    for heads, kv_heads in ((4 * n, 2 * n), (2 * n, 1 if n % 2 else n // 2)):
         widths = {"q": (heads, 3 * d), "k": (kv_heads, 3 * d), "v": (kv_heads, e)}
         arrays = {name: Array(draw.values(tokens, *shape), TOKENS) for name, shape in widths.items()}
-        entries = tokens // n * (heads * (3 * d + e) + n * (3 * d + e))
+        entries = tokens // n * (heads + max(n, kv_heads)) * (3 * d + e)
         limits = [BytesSent(bytes_sent("all_to_all", entries, n)), Turns({"all_to_all": 4})]
         yield Case(arrays, mesh, TOKENS, limits, roundings=ROUNDINGS)
 

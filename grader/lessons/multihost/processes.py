@@ -335,12 +335,25 @@ def all_devices(process_id, num_processes, *, rows):
 
 @subset_mesh.mistake
 def a_mesh_each(process_id, num_processes, *, rows):
-    """Each of the processes made a mesh of its own devices, and summed its own rows. Take devices from `jax.devices()`,
-    which is the same list everywhere; `jax.local_devices()` is another in every process."""
+    """Each process returned the sum of its own rows alone, so that they return different sums. The sum of all comes of
+    one array over the devices of the first half: take these from `jax.devices()`, which is the same list everywhere
+    (`jax.local_devices()` is another in every process)."""
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
     mesh = jax.make_mesh((jax.local_device_count(),), ("x",), axis_types=(AxisType.Auto,), devices=jax.local_devices())
     total = float(jnp.sum(jax.device_put(rows, NamedSharding(mesh, P("x")))))
     return total if process_id < num_processes // 2 else "outside"
+
+
+@subset_mesh.mistake
+def the_other_half(process_id, num_processes, *, rows):
+    """The sum came out in the second half of the processes, and the first half returned "outside". Processes are
+    counted from 0: which of them are the first half?"""
+    jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
+    first = jax.device_count() // 2
+    mesh = jax.make_mesh((first,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[first:])
+    if process_id < num_processes // 2:
+        return "outside"
+    return float(jnp.sum(jax.make_array_from_process_local_data(NamedSharding(mesh, P("x")), rows)))
 
 
 @subset_mesh.mistake

@@ -71,6 +71,17 @@ def start_and_done_are_two(lines, turns):
 
 
 @chip_collectives.mistake
+def every_line_that_holds_the_name(lines, turns):
+    """Every line in which the name of a kind stands was counted: those that begin with it and go on otherwise, too.
+    `all-gather-done` holds `all-gather`, and `all-reduce-scatter fusion` holds two names. Which lines begin one?"""
+    found: Counter[str] = Counter()
+    for line in lines:
+        for kind in (*KINDS, "reduce-scatter"):
+            found[kind] += (turns if line.startswith("  ") else 1) * (kind in line)
+    return {kind: count for kind, count in found.items() if count}
+
+
+@chip_collectives.mistake
 def a_loop_is_one_turn(lines, turns):
     """A line inside the loop is there once and runs in every turn. What does the text of a scan over 32 layers show of
     the layers' collectives?"""
@@ -168,6 +179,21 @@ def only_the_product_next_to_the_start(schedule):
             beside[which] = under_way.pop(which)
         else:
             under_way = {name: flops or which for name, flops in under_way.items()}
+    return beside
+
+
+@hidden.mistake
+def counted_anew_at_every_start(schedule):
+    """What ran between the *last* start of any transfer and this one's done was counted, as if every start set the sum
+    back to 0. A transfer that is under way by then loses what has run beside it. What of the sum belongs to each?"""
+    beside, so_far = {}, 0
+    for what, which in schedule:
+        if what == "start":
+            so_far = 0
+        elif what == "done":
+            beside[which] = so_far
+        else:
+            so_far += which
     return beside
 
 

@@ -15,7 +15,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import FROM_HOST, OnDevices, OnMesh
+from grader.arrays.described import TO_THE_HOST, OnDevices, OnMesh
 from grader.arrays.meshes import make_mesh, put
 from grader.exercises import Case, Exercise
 from grader.lessons.shared import believed
@@ -205,7 +205,7 @@ def _offloaded_step(w, g, m, v):
     return w, _to_host(m), _to_host(v)
 
 
-offloaded_step = Exercise("offloaded_step", points=5, reference=_offloaded_step, form="function", barred=FROM_HOST)
+offloaded_step = Exercise("offloaded_step", points=5, reference=_offloaded_step, form="function", barred=TO_THE_HOST)
 
 
 @offloaded_step.cases

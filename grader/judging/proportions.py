@@ -1,0 +1,76 @@
+"""How wrong numbers stand to those that are due and to what was given: by a factor of each row, or beside an argument.
+
+Said of what was found in one case; each of it is computed from the numbers, and enough of them to be no chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from grader.arrays.numbers import ROUNDINGS, close
+from grader.arrays.words import number
+
+EXACT = 1e-4  # relative: how near a factor has to be to the one it is taken for
+ENOUGH = 6  # different numbers: a few come out by chance
+
+Blocks = Sequence[np.ndarray]
+
+
+def beside_what_was_given(found: Blocks, due: Blocks, given: Mapping[str, Blocks], roundings: int = ROUNDINGS) -> str:
+    """That a result is right but for an argument, which it lacks or has once too often; or that what it has beside an
+    argument is off by one factor. `given` are arguments, in the same blocks."""
+    one, other = (np.concatenate([np.ravel(block) for block in side]).astype(np.float64) for side in (found, due))
+    if len(np.unique(other)) < ENOUGH or not np.isfinite(one).all() or not np.isfinite(other).all():
+        return ""
+    for name, blocks in given.items():
+        argument = np.concatenate([np.ravel(block) for block in blocks]).astype(np.float64)
+        if len(np.unique(argument)) < ENOUGH or close(one, argument, roundings) or close(other, argument, roundings):
+            continue
+        if close(one + argument, other, roundings):
+            return f"Every number would be right with `{name}` added to it. Where does that come in?"
+        if close(one - argument, other, roundings):
+            return f"Every number would be right without `{name}`, which has been added once too often."
+        factor = float((one - argument) @ (other - argument) / ((other - argument) @ (other - argument)))
+        if abs(factor - 1) > EXACT and close(argument + factor * (other - argument), one, roundings):
+            return f"It is `{name}` and something besides; and of that, every number is {times(factor)}."
+    return ""
+
+
+def by_rows(found: Blocks, due: Blocks, roundings: int = ROUNDINGS) -> str:
+    """That all numbers of a row are off by one factor, and those of other rows by others."""
+    if any(
+        block.shape != whole.shape or block.ndim < 2 or block.dtype.kind != "f"
+        for block, whole in zip(found, due, strict=True)
+    ):
+        return ""
+    one, other = (
+        np.concatenate([b.reshape(-1, b.shape[-1]) for b in side]).astype(np.float64) for side in (found, due)
+    )
+    if not np.isfinite(one).all() or not np.isfinite(other).all():
+        return ""
+    told = (np.count_nonzero(other, axis=1) > 1) & (np.count_nonzero(one, axis=1) > 1)
+    factors = (one * other).sum(axis=1)[told] / (other * other).sum(axis=1)[told]
+    rest = close(one[~told], other[~told], roundings)
+    if len(factors) < ENOUGH or not rest or not close(factors[:, None] * other[told], one[told], roundings):
+        return ""
+    wrong = factors[np.abs(factors - 1) > EXACT]
+    if len(np.unique(np.round(wrong, 3))) < 2:
+        return ""
+    return (
+        "In a row, along the last dimension, all numbers are off by one factor, and in other rows by another (from "
+        f"{number(float(factors.min()), 3)} to {number(float(factors.max()), 3)}). By what is a row to be divided, or "
+        "multiplied?"
+    )
+
+
+def times(factor: float) -> str:
+    """How numbers are that are so many times what is due."""
+    if abs(factor + 1) < EXACT:
+        return "of the wrong sign"
+    if abs(factor) >= 1:
+        return f"{number(round(factor, 3))} times too large"
+    inverse = 1 / factor if factor else np.inf
+    whole = np.isfinite(inverse) and abs(inverse / round(inverse) - 1) < EXACT
+    return f"{f'1/{number(inverse)}' if whole else number(factor, 3)} of what it should be"
