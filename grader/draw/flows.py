@@ -114,7 +114,9 @@ def _framed(ax: Axes, places: Sequence[Point], wide: float, words: str) -> None:
     """A frame around the boxes of whole rows, and words beside it."""
     (xs, ys), aside = zip(*places, strict=True), 0.06
     top, high, right = ys[0] - 0.21, ys[-1] - ys[0] + HIGH + 0.43, max(xs) + wide + aside
-    ax.add_patch(Rectangle((xs[0] - aside, top), right - xs[0] + aside, high, facecolor="none", edgecolor=QUIET))
+    ax.add_patch(
+        Rectangle((xs[0] - aside, top), right - xs[0] + aside, high, facecolor="none", edgecolor=QUIET, linewidth=0.8)
+    )
     lettered(ax, (right + 0.08, top + high / 2), words, 10)
 
 
