@@ -148,14 +148,18 @@ def simulate(orders: Orders) -> Timetable:
 
 
 def interleaved(devices: int, microbatches: int, rounds: int = 2) -> list[list[str]]:
-    """The orders of an interleaved pipeline (Megatron-LM; Narayanan et al., 2021), so many stages on each device.
+    """The orders of an interleaved pipeline (Megatron-LM; Narayanan et al., 2021).
 
-    Device d has the stages d, d + n, …, and takes n microbatches through each in turn. `microbatches` is a multiple of
-    `devices`.
+    Device d has the stages d, d + n, …, and takes n microbatches through each in turn.
+
+    Args:
+      devices: how many, n.
+      microbatches: how many, a multiple of n.
+      rounds: how often a microbatch comes round: the stages of a device.
 
     Example:
       >>> grader.draw.simulate(grader.draw.interleaved(2, 4))
-      26 steps, bubble 7.7%, microbatches held 2.5 2
+      27 steps, bubble 11.1%, microbatches held 2.5 1.5
     """
 
     def piece(kind: str, device: int, k: int) -> str:
