@@ -147,6 +147,37 @@ def simulate(orders: Orders) -> Timetable:
     return Timetable(read, tuple(map(tuple, starts)), wrong)
 
 
+def interleaved(devices: int, microbatches: int, rounds: int = 2) -> list[list[str]]:
+    """The orders of an interleaved pipeline (Megatron-LM; Narayanan et al., 2021).
+
+    Device d has the stages d, d + n, …, and takes n microbatches through each in turn.
+
+    Args:
+      devices: how many, n.
+      microbatches: how many, a multiple of n.
+      rounds: how often a microbatch comes round: the stages of a device.
+
+    Example:
+      >>> grader.draw.simulate(grader.draw.interleaved(2, 4))
+      27 steps, bubble 11.1%, microbatches held 2.5 1.5
+    """
+
+    def piece(kind: str, device: int, k: int) -> str:
+        number, group = k // devices % rounds, k // (devices * rounds)
+        stage = device + devices * (number if kind == "F" else rounds - 1 - number)
+        return f"{kind}{group * devices + k % devices}@{stage}"
+
+    pieces, orders = rounds * microbatches, []
+    for device in range(devices):
+        warm_up = min(2 * (devices - device - 1) + (rounds - 1) * devices + 1, pieces)
+        order = [piece("F", device, k) for k in range(warm_up)]
+        for k in range(pieces):
+            order.append(piece("B", device, k))
+            order += [piece("F", device, k + warm_up)] if k + warm_up < pieces else []
+        orders.append(order)
+    return orders
+
+
 def _needs(work: Work, last: int) -> list[Work]:
     """What has to be done before it, on whichever device."""
     m, stage = work.microbatch, work.stage

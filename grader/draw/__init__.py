@@ -51,7 +51,7 @@ from grader.draw.tables import table
 from grader.draw.timetables import timetable
 from grader.draw.triangles import triangles
 from grader.draw.ways import ways
-from grader.timetables import simulate
+from grader.timetables import interleaved, simulate
 
 __all__ = [
     "stripes",
@@ -67,6 +67,7 @@ __all__ = [
     "Meeting",
     "ladder",
     "hosts",
+    "interleaved",
     "flow",
     "crossings",
     "laid_out",

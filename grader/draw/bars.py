@@ -69,8 +69,9 @@ def bars(
     unit: str = "B",
     title: str = "",
     marks: Mapping[str, Against] | None = None,
+    inside: bool = False,
 ) -> Picture:
-    """One bar for each alternative, to one scale, its parts in colours.
+    """One bar for each alternative, to one scale, its parts in colours; "two: this" and "two: that" are a pair.
 
     Args:
       alternatives: name → its parts (a dict from part to size), or one number.
@@ -78,6 +79,7 @@ def bars(
       title: stands above the picture.
       marks: what bars are held against, such as the room that there is → how much, a line through all of them; or a
         guess → how much for each alternative, a line across its bar.
+      inside: write each part's size into it, in place of their sum beside the bar.
 
     Example:
       >>> grader.draw.bars({"copies": {"weights": 4, "Adam": 8}, "shards": 3}, "GB")
@@ -93,7 +95,7 @@ def bars(
     )
     if any(size < 0 for parts in facts.parts.values() for size in parts.values()):
         raise ValueError("a bar cannot be shorter than nothing: the sizes must not be negative")
-    return Picture(_drawn(facts, title), "\n".join(filter(None, [title, str(facts)])))
+    return Picture(_drawn(facts, title, inside), "\n".join(filter(None, [title, str(facts)])))
 
 
 def bytes_sent(
@@ -147,23 +149,35 @@ def _draw_part(ax: Axes, box: tuple[float, float, float, float], look: tuple[str
         ax.vlines(rules, y, y + high, color=INK, linewidth=EDGE)
 
 
-def _drawn(facts: Bars, title: str) -> Figure:
+def _rows(names: Sequence[str]) -> list[float]:
+    """Where each bar begins, in inches below the first: what is called alike before a colon stands together, if there
+    are several such groups."""
+    groups = [name.partition(": ")[0] for name in names]
+    several = 1 < len(set(groups)) < len(groups)
+    gaps = [0.0, *(APART * (several and one != other) for one, other in itertools.pairwise(groups))]
+    return [row * (HIGH + APART) + gap for row, gap in enumerate(itertools.accumulate(gaps))]
+
+
+def _drawn(facts: Bars, title: str, inside: bool) -> Figure:
     longest = max(*facts.totals.values(), *itertools.chain.from_iterable(map(_sizes, facts.marks.values())), 0) or 1.0
     left = 0.2 + inches_of(facts.parts)
-    totals = {name: f"{amount(total)} {facts.unit}" for name, total in facts.totals.items()}
+    totals = {name: facts.unit if inside else f"{amount(total)} {facts.unit}" for name, total in facts.totals.items()}
     kinds = [kind for kind in facts.kinds if kind and _is_seen(kind, facts, LONG / longest)]
     top = (0.45 if title else 0.12) + 0.22 * bool(facts.marks)
     wide = max(left + LONG + 0.2 + inches_of(totals.values()), inches_of([title]) + 0.2)
-    bottom = top + len(facts.parts) * (HIGH + APART)
+    rows = _rows(list(facts.parts))
+    bottom = top + rows[-1] + HIGH + APART
     figure, ax = sheet(wide, bottom + 0.3 * len(kinds) + 0.1)
     ax.text(0.05, 0.15, title, fontsize=10, color=PAGE, va="center")
     look = looks(facts.kinds)
-    for row, (name, parts) in enumerate(facts.parts.items()):
-        x, y = left, top + row * (HIGH + APART)
+    for row, (name, parts) in zip(rows, facts.parts.items(), strict=True):
+        x, y = left, top + row
         ax.text(left - 0.1, y + HIGH / 2, name, fontsize=9, color=PAGE, ha="right", va="center")
         for part, size in parts.items():
             length = LONG * size / longest
             _draw_part(ax, (x, y, length, HIGH), look[part], f"{name}: {part}")
+            if inside and length > inches_of([amount(size)]):
+                ax.text(x + length / 2, y + HIGH / 2, amount(size), fontsize=9, color=INK, ha="center", va="center")
             x += length
         for what, mark in facts.marks.items():
             there = left + LONG * (mark[name] if isinstance(mark, Mapping) else mark) / longest

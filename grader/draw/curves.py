@@ -110,7 +110,8 @@ def _drawn(facts: Curves, title: str) -> Figure:
         right.plot(np.maximum(facts.deviation(run), ROUNDING), **style, gid=f"deviation of {run}")
     left.plot(facts.runs[facts.against], color=PAGE, linewidth=2.6, label=facts.against, gid=facts.against, zorder=0)
     right.plot(facts.bound, color=PAGE, linewidth=0.8, linestyle=(0, (1, 3)), gid="bound")
-    right.text(0, facts.bound.max(), " below the dotted line: rounding", fontsize=8, color=PAGE, va="bottom")
+    last = len(facts.bound) - 1
+    right.text(last, facts.bound[-1], "rounding, up to here", fontsize=8, color=PAGE, ha="right", va="bottom")
     for ax in (left, right):
         ax.set_yscale("log")
         _plain(ax)

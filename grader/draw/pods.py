@@ -24,6 +24,11 @@ CHIPS_DRAWN = 512  # chips that are drawn; of a larger pod, as many whole planes
 CHIPS_NUMBERED = 64  # chips that are drawn large enough for their devices' numbers
 SMALL_CHIP = 0.075  # inches: the radius of a chip that has no number
 ROW = 4  # planes side by side
+NAMED = 0.19  # inches around a host's name
+# Of a red arrow, as parts of its length; the first of the best is taken.
+BENDS = 0, 0.06, -0.06, 0.12, -0.12, 0.18, -0.18, 0.25, -0.25, 0.33, -0.33
+
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -159,7 +164,9 @@ def _drawn(chips: Topology, found: Sequence[Route], title: str) -> Figure:
             ax.text(x, y, ", ".join(map(str, cores)), ha="center", va="center", fontsize=8, color=INK, zorder=4)
     if found:
         ring = {d: at(d) for d in found[0].devices if chips.coords[d][2] < planes}
-        _ring(ax, found[0], ring, radius, [place[2] for place in chips.coords])
+        names = [text.get_position() for text in ax.texts if text.get_text().startswith("host")]
+        others = [(at(d), radius) for d in shown] + [(place, NAMED) for place in names]
+        _ring(ax, found[0], ring, radius, [place[2] for place in chips.coords], others if few else ())
     if planes > 1:
         for z in range(planes):
             x, y = 0.3 + z % ROW * across, 0.5 + z // ROW * down + high * apart + 0.1
@@ -203,7 +210,29 @@ def _beyond(start: tuple[float, float], end: tuple[float, float], apart: float) 
     return start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])
 
 
-def _ring(ax: Axes, route: Route, at: Mapping[int, tuple[float, float]], radius: float, planes: Sequence[int]) -> None:
+def _bend(start: Point, end: Point, obstacles: Sequence[tuple[Point, float]]) -> float:
+    """How an arrow is bent so that it stays clear of what else is there, or comes no nearer than it must."""
+    (x, y), (u, v) = start, end
+    others = [(centre, size) for centre, size in obstacles if centre not in (start, end)]
+
+    def clear(bend: float) -> float:
+        a, b = (x + u) / 2 - bend * (v - y), (y + v) / 2 + bend * (u - x)  # what `arc3` bends to: down is down here
+        ways = [((1 - t) ** 2, 2 * t * (1 - t), t**2) for t in (k / 24 for k in range(25))]
+        curve = [(p * x + q * a + r * u, p * y + q * b + r * v) for p, q, r in ways]
+        room = [math.dist(point, centre) - size for point in curve for centre, size in others]
+        return min(0.03, *room)
+
+    return max(BENDS, key=clear)
+
+
+def _ring(
+    ax: Axes,
+    route: Route,
+    at: Mapping[int, Point],
+    radius: float,
+    planes: Sequence[int],
+    obstacles: Sequence[tuple[Point, float]],
+) -> None:
     """Each device of a group to the next: red over several wires, dashed where a wire is drawn long.
 
     `planes` has every device's plane. Where chips are numbered, a step to another plane is told below its chip by the
@@ -219,6 +248,7 @@ def _ring(ax: Axes, route: Route, at: Mapping[int, tuple[float, float]], radius:
             ax.text(x, y + radius + 0.07, f"→ {b}", ha="center", va="center", fontsize=6.5, color=colour, gid=name)
             continue
         across = planes[a] != planes[b]
+        bend = _bend(at[a], at[b], obstacles) if hops > 1 and obstacles else 0.25
         long = hops == 1 and math.dist(at[a], at[b]) > 5 * radius  # round the edge, or from plane to plane
         ax.add_patch(
             FancyArrowPatch(
@@ -231,8 +261,8 @@ def _ring(ax: Axes, route: Route, at: Mapping[int, tuple[float, float]], radius:
                 color=WRONG if hops > 1 else QUIET if long else PAGE,
                 shrinkA=72 * radius,
                 shrinkB=72 * radius,
-                connectionstyle=f"arc3,rad={0 if across else 0.25 if hops > 1 or long else 0}",
-                zorder=1.5 if long else 3,
+                connectionstyle=f"arc3,rad={bend if not across and (hops > 1 or long) else 0}",
+                zorder=1.5 if long or hops > 1 else 3,
                 gid=name,
             )
         )

@@ -59,6 +59,7 @@ def timetable(orders: Orders | Timetable, title: str = "", rows: Sequence[str] =
         if pending := facts.waiting(device):
             start = max((end for _, _, end in facts.placed(device)), default=0)
             _draw_work(ax, facts, pending, (before + cell * start, y, cell * facts.length(pending), ROW), waits=True)
+    ax.text(0.02, bottom + 0.12, "step", fontsize=7, color=QUIET, va="center")
     for step in range(0, steps, max(1, round(0.3 / cell))):
         ax.text(
             before + cell * (step + 0.5), bottom + 0.12, str(step), fontsize=6, color=QUIET, ha="center", va="center"

@@ -1,5 +1,7 @@
 """Bars side by side: the facts they are drawn from, and lengths that are to scale."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -104,3 +106,16 @@ def test_the_legend_has_the_colours_that_can_be_seen():
     picture = draw.bars({"one": {"large": 1e6, "tiny": 1}, "other": {"large": 1e5}})
     words = [text.get_text() for text in picture.figure.axes[0].texts]
     assert "large" in words and "tiny" not in words and "tiny 1" in repr(picture)
+
+
+def test_bars_that_are_a_pair_stand_together():
+    picture = draw.bars({"a: here": 1, "a: there": 2, "b: here": 3, "b: there": 4})
+    tops = [patch.get_y() for patch in picture.figure.axes[0].patches]
+    first, between, last = (below - above for above, below in itertools.pairwise(tops))
+    assert first == pytest.approx(last) and between > first
+
+
+def test_sizes_stand_in_the_parts_that_have_room_for_them():
+    picture = draw.bars({"one": {"most": 99.5, "little": 0.5}}, "%", inside=True)
+    words = [text.get_text() for text in picture.figure.axes[0].texts]
+    assert "99.5" in words and "0.5" not in words and "100 %" not in words

@@ -6,6 +6,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 
 from grader import draw
 from grader.arrays.meshes import make_mesh
@@ -64,7 +65,39 @@ def test_a_product_says_with_which_weights_through_turning_and_gathering():
     program = jax.shard_map(region, mesh=MESH, in_specs=(cut, P("x")), out_specs=P("x"), check_vma=False)
     weights = {"in": jnp.ones((4, 6)), "out": jnp.ones((4, 6))}
     assert repr(draw.flow(program, weights, jnp.ones((8, 4)))).splitlines() == [
-        "  all_gather over y → 4×6",
+        "  all_gather of in over y → 4×6",
         "  product with in → 4×6",
         "  product with out → 4×4",
     ]
+
+
+def scanned(v, weights):
+    def layer(v, w):
+        return PROGRAM(v, w), None
+
+    return lax.scan(layer, v, weights)[0] @ jnp.ones((4, 2))
+
+
+def test_what_is_in_a_scan_comes_once_and_says_how_often():
+    assert repr(draw.flow(scanned, jnp.ones((8, 4)), jnp.ones((3, 4, 6)))).splitlines() == [
+        "  all_gather over y → 4×4, 3 times",
+        "  product → 4×3, 3 times",
+        "  product → 4×4, 3 times",
+        "  reduce_scatter over y → 2×4, 3 times",
+        "  product → 8×2",
+    ]
+
+
+def test_a_frame_has_the_boxes_of_its_scan_and_no_other():
+    def twice(v, w):
+        return scanned(scanned(v, w) @ jnp.ones((2, 4)), w)
+
+    (ax,) = draw.flow(twice, jnp.ones((8, 4)), jnp.ones((3, 4, 6))).figure.axes
+    frames = [patch for patch in ax.patches if isinstance(patch, Rectangle) and not patch.get_gid()]
+    boxes = [patch for patch in ax.patches if patch.get_gid()]
+    within = [
+        [box for box in boxes if frame.get_bbox().containsx(box.get_x()) and frame.get_bbox().containsy(box.get_y())]
+        for frame in frames
+    ]
+    assert [[box.get_gid().endswith("3 times") for box in held] for held in within] == [[True] * 4] * 2
+    assert [text.get_text() for text in ax.texts].count("3 times") == 2

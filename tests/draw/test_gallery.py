@@ -29,6 +29,12 @@ def test_a_mesh_and_its_sizes_draw_the_same():
     assert draw.specs((8,), specs, make_mesh(MESH)).svg() == draw.specs((8,), specs, MESH).svg()
 
 
+def test_arrays_of_several_shapes_are_drawn_in_one_scale():
+    panels = draw.specs([(64, 128), (128, 64)], [P("x", "y"), P("y", "x")], MESH).figure.axes
+    wide, high = ([ax.get_position().bounds[k] for ax in panels] for k in (2, 3))
+    assert wide[0] == pytest.approx(2 * wide[1]) and high[1] == pytest.approx(2 * high[0])
+
+
 @pytest.mark.parametrize("shape", [(), (2, 4, 8)])
 def test_other_ranks_are_refused_in_words(shape):
     with pytest.raises(ValueError, match="rank 1 or 2"):

@@ -1,5 +1,7 @@
 """A pod, drawn: its hosts, its chips, and the rings of a mesh axis."""
 
+import math
+
 import pytest
 
 from grader import draw
@@ -75,3 +77,16 @@ def test_a_wire_that_closes_a_ring_is_a_stub_at_both_ends():
     assert first[1] < first[0] < last[0] < last[1]
     assert "closed to rings along dimension 1, 2, 3" in draw.pod("v5p:4x4x4").facts
     assert wires("v5e:16x16") == set()  # chips without numbers have none
+
+
+def test_a_red_arrow_goes_round_the_chips_where_it_can_and_behind_them_where_it_cannot():
+    picture = draw.pod("v5e:2x4", {"x": 4, "y": 2}, axis="x")
+    patches = picture.figure.axes[0].patches
+    chips = {patch.get_gid(): patch for patch in patches if (patch.get_gid() or "").startswith("device")}
+    for arrow in [patch for patch in patches if patch.get_gid() in ("2 to 7", "5 to 0")]:
+        assert all(arrow.get_zorder() < chip.get_zorder() for chip in chips.values())
+        ends = {f"device {device}" for device in arrow.get_gid().split(" to ")}
+        curve = [point for piece in arrow.get_path().to_polygons(closed_only=False) for point in piece]
+        for gid in chips.keys() - ends:
+            chip = chips[gid]
+            assert min(math.dist(point, chip.center) for point in curve) > chip.radius

@@ -33,3 +33,7 @@ def test_rows_may_have_names_of_their_own():
     assert repr(picture).startswith("first half │ F0 ·\nsecond half │ ·  F0")
     with pytest.raises(ValueError, match="2 rows to name, and 1 names"):
         draw.timetable([["F0"], ["F0"]], rows=("all",))
+
+
+def test_the_numbers_below_a_timetable_are_steps():
+    assert "step" in [text.get_text() for text in draw.timetable(PAIR).figure.axes[0].texts]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from grader.exercises import Case, Exercise
+from grader.timetables import interleaved
 
 Order = list[str]
 
@@ -38,28 +39,6 @@ def zb_h1_orders(stages: int, microbatches: int) -> list[Order]:
             order += [f"B{m}"] + ([f"W{m - stage}"] if m >= stage else [])
             order += [f"F{m + stages - stage}"] if m + stages - stage < microbatches else []
         orders.append(order + [f"W{m}" for m in range(max(0, microbatches - stage), microbatches)])
-    return orders
-
-
-def interleaved_orders(devices: int, microbatches: int, rounds: int = 2) -> list[Order]:
-    """Device d has the stages d, d + n, …, and takes n microbatches through each in turn (Narayanan et al., 2021).
-
-    `microbatches` is a multiple of `devices`.
-    """
-
-    def piece(kind: str, device: int, k: int) -> str:
-        number, group = k // devices % rounds, k // (devices * rounds)
-        stage = device + devices * (number if kind == "F" else rounds - 1 - number)
-        return f"{kind}{group * devices + k % devices}@{stage}"
-
-    pieces, orders = rounds * microbatches, []
-    for device in range(devices):
-        warm_up = min(2 * (devices - device - 1) + (rounds - 1) * devices + 1, pieces)
-        order = [piece("F", device, k) for k in range(warm_up)]
-        for k in range(pieces):
-            order.append(piece("B", device, k))
-            order += [piece("F", device, k + warm_up)] if k + warm_up < pieces else []
-        orders.append(order)
     return orders
 
 
@@ -200,7 +179,7 @@ zero_bubble = Exercise(
     form="timetable",
     reference=lambda devices, microbatches: {
         "1F1B": one_f_one_b_orders(devices, microbatches),
-        "interleaved": interleaved_orders(devices, microbatches),
+        "interleaved": interleaved(devices, microbatches),
         "ZB-H1": zb_h1_orders(devices, microbatches),
         "ZB-V": zb_v_orders(devices, microbatches),
     },
@@ -240,7 +219,7 @@ def all_w_at_the_end(devices, microbatches):
 def two_stages_in_a_row(devices, microbatches):
     """Interleaved, the bubble is half as large, but device 0 warms up with twice as many stages and holds more than
     1F1B does. Do you need a second stage to fill the empty places?"""
-    return interleaved_orders(devices, microbatches)
+    return interleaved(devices, microbatches)
 
 
 @zero_bubble.mistake

@@ -1,0 +1,34 @@
+"""A run of many steps: a program that says when it is given what is gone, and what a run leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+
+from grader.programs.compilations import compilations
+
+
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """`jax.jit`, with its options; what it makes asks first whether its arguments still exist (lesson 12)."""
+    jitted = jax.jit(function, **options)
+
+    def call(*arguments):
+        for leaf in jax.tree.leaves(arguments):
+            if leaf.is_deleted():
+                raise RuntimeError(f"Array has been deleted with shape={leaf.dtype}[{','.join(map(str, leaf.shape))}].")
+        return jitted(*arguments)
+
+    return call
+
+
+@contextlib.contextmanager
+def counted(state: Any) -> Iterator[dict[str, int]]:
+    """A dict that has, when the block is over, the "programs" compiled in it and the "arrays left" of this state."""
+    told: dict[str, int] = {}
+    given = jax.tree.leaves(state)
+    with compilations() as made:
+        yield told
+    told["programs"], told["arrays left"] = len(made), sum(not leaf.is_deleted() for leaf in given)
