@@ -42,7 +42,9 @@ def state_of_a_parameter(rng: np.random.Generator) -> Question:
     order = [("the optimizer", 12), ("the gradients", 2), ("the weights", 2)]
     answer = sum(size / (n if k < stage else 1) for k, (_, size) in enumerate(order))
     cut = ", ".join(name for name, _ in order[:stage])
-    how = f"{n} devices divide {cut} among them; each keeps the rest." if cut else f"Each of {n} devices keeps all of it."
+    how = (
+        f"{n} devices divide {cut} among them; each keeps the rest." if cut else f"Each of {n} devices keeps all of it."
+    )
     return Question(
         "Adam takes 16 bytes for each parameter: 2 for the weight, 2 for its gradient, and 12 for the optimizer's two "
         f"averages and float32 copy. {how} How many bytes does one parameter take on each device?",

@@ -28,7 +28,8 @@ def test_every_collective_is_drawn_on_any_number_of_devices(name, devices):
 def test_blocks_of_a_matrix_on_a_grid_are_drawn_alike_every_time():
     array = put(np.arange(32.0).reshape(4, 8), P("x", "y"), make_mesh({"x": 4, "y": 2}))
     one, other = (draw.collective(lambda block: lax.psum(block, "y"), array, "psum over y") for _ in "12")
-    assert one.svg() == other.svg() and "device 7 (x 3, y 1): [[28., 29., 30., 31.]] → [[52., 54., 56., 58.]]" in repr(one)
+    assert one.svg() == other.svg()
+    assert "device 7 (x 3, y 1): [[28., 29., 30., 31.]] → [[52., 54., 56., 58.]]" in repr(one)
 
 
 def test_the_sources_of_each_number_are_found_by_experiment():
