@@ -13,7 +13,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from grader.arrays.blocks import Blocks
 from grader.draw.layouts import as_blocks, draw_whole, grid_shape, inches, text
-from grader.draw.picture import INK, PAGE, Picture
+from grader.draw.picture import INK, PAGE, Picture, held_by
 from grader.programs.report import Report
 
 BETWEEN = 2.3  # inches for the arrow and what stands on it
@@ -74,7 +74,7 @@ def change(before: Any, after: Any, between: Any = (), title: str = "", device: 
     _draw_arrow(middle, [*facts.between, *_lacking(facts, device)])
     if title:
         figure.suptitle(title, fontsize=11, color=PAGE, y=1.04)
-    return Picture(figure, "\n".join(filter(None, [title, change_text(facts, device)])))
+    return Picture(figure, "\n".join(filter(None, [title, change_text(facts, device)])), device=device)
 
 
 def changed(before: Blocks, after: Blocks, between: Any = ()) -> Change:
@@ -139,7 +139,7 @@ def _entries(part: tuple[slice, ...]) -> int:
 def _frame_device(ax: Axes, blocks: Blocks, device: int) -> None:
     """A dark frame, seen on the blocks, in a wider one of the page's ink, seen around them."""
     (top, bottom), (left, right) = ((0, 1), (0, 1), *blocks.bounds(device))[-2:]
-    for ink, wide, gid in ((PAGE, 3.4, None), (INK, 2, f"device {device}")):
+    for ink, wide, gid in ((PAGE, 3.4, held_by(device)), (INK, 2, held_by(device, name=f"device {device}"))):
         ax.add_patch(
             Rectangle(
                 (left, top),

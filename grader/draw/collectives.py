@@ -6,6 +6,7 @@ has a band for each below it; one that came from nobody is on no colour.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import blocks_of
-from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, SMALL, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, SMALL, SMALLER, Picture, inches_of, sheet
+from grader.draw.shapes import Point
 from grader.programs.buffers import Step, ran
 
 CELL, GAP, LABEL, TITLE = 0.26, 0.1, 0.72, 0.3  # inches: a cell's height, between devices, their names, a heading
@@ -24,6 +26,8 @@ STRIP = 0.08  # inches: the height of the bands below a number that was made of 
 
 def collective(body: Callable[[Any], Any], array: jax.Array, name: str) -> Picture:
     """Run `body` on every device's block of `array`, and draw the blocks before and after.
+
+    On a mesh of several axes each device has its place on them behind its number.
 
     Args:
       body: what one device does with its block, collectives over the array's mesh included.
@@ -40,15 +44,18 @@ def collective(body: Callable[[Any], Any], array: jax.Array, name: str) -> Pictu
         device 3: [6., 7.] → [12., 16.]
     """
     blocks = blocks_of(array)
-    return _picture({"": ran(body, blocks.values or (), blocks.mesh)}, name)
+    return _picture({"": ran(body, blocks.values or (), blocks.mesh)}, name, 1, blocks.mesh)
 
 
-def buffers(steps: Mapping[str, tuple[Sequence[Any], Sequence[Any]]], columns: int = 2) -> Picture:
+def buffers(
+    steps: Mapping[str, tuple[Sequence[Any], Sequence[Any]]], columns: int = 2, mesh: Mapping[str, int] | None = None
+) -> Picture:
     """Blocks before and after, by title, without a word of what happened between: questions.
 
     Args:
       steps: title → the blocks before and the blocks after, one for each device.
       columns: how many of them stand side by side.
+      mesh: the sizes of its axes, where the devices are not simply in a line.
 
     Example:
       >>> grader.draw.buffers({"What happened?": ([[1, 2], [3, 4]], [[4, 6], [4, 6]])})
@@ -60,25 +67,36 @@ def buffers(steps: Mapping[str, tuple[Sequence[Any], Sequence[Any]]], columns: i
         title: Step(tuple(map(np.asarray, before)), tuple(map(np.asarray, after)))
         for title, (before, after) in steps.items()
     }
-    return _picture(facts, "?", columns)
+    return _picture(facts, "?", columns, mesh or {})
 
 
-def _picture(steps: Mapping[str, Step], name: str, columns: int = 1) -> Picture:
-    sizes = [_size(step, title, name) for title, step in steps.items()]
+def _picture(steps: Mapping[str, Step], name: str, columns: int, mesh: Mapping[str, int]) -> Picture:
+    called = _called(max(len(step.before) for step in steps.values()), mesh)
+    sizes = [_size(step, title, name, called) for title, step in steps.items()]
     rows = [range(start, min(start + columns, len(sizes))) for start in range(0, len(sizes), columns)]
     wide = max(sizes[k][0] for k in range(len(sizes)))
     heights = [max(sizes[k][1] for k in row) for row in rows]
     figure, ax = sheet(wide * min(columns, len(sizes)), sum(heights))
     for number, (title, step) in enumerate(steps.items()):
-        _draw(ax, step, title, name, wide * (number % columns), sum(heights[: number // columns]))
-    facts = [_facts(step, title or name) for title, step in steps.items()]
+        _draw(ax, step, title, name, called, (wide * (number % columns), sum(heights[: number // columns])))
+    facts = [_facts(step, title or name, called) for title, step in steps.items()]
     return Picture(figure, "\n".join(facts))
 
 
-def _facts(step: Step, name: str) -> str:
+def _called(devices: int, mesh: Mapping[str, int]) -> list[str]:
+    """What each device is called: its number, and on a mesh of several axes its place on each."""
+    names = [f"device {k}" for k in range(devices)]
+    if len(mesh) < 2:
+        return names
+    places = itertools.product(*(range(size) for size in mesh.values()))
+    told = (", ".join(f"{axis} {k}" for axis, k in zip(mesh, place, strict=True)) for place in places)
+    return [f"{name} ({place})" for name, place in zip(names, told, strict=True)]
+
+
+def _facts(step: Step, name: str, called: Sequence[str]) -> str:
     lines = [
-        f"  device {k}: {_written(b)} → {_written(a)}"
-        for k, (b, a) in enumerate(zip(step.before, step.after, strict=True))
+        f"  {device}: {_written(b)} → {_written(a)}"
+        for device, b, a in zip(called, step.before, step.after, strict=False)
     ]
     return "\n".join([name, *lines])
 
@@ -112,21 +130,27 @@ def _tall(step: Step) -> float:
     return max(len(_grid(b)) for b in (*step.before, *step.after)) * CELL
 
 
-def _size(step: Step, title: str, name: str) -> tuple[float, float]:
-    return LABEL + sum(_parts(step, name)) + 0.5, TITLE * bool(title) + len(step.before) * (_tall(step) + GAP) + 0.15
+def _label(called: Sequence[str]) -> float:
+    """Inches the devices' names need."""
+    return max(LABEL, inches_of(called, SMALLER) + 0.16)
 
 
-def _draw(ax: Axes, step: Step, title: str, name: str, left: float, top: float) -> None:
-    before, arrow, _ = _parts(step, name)
-    start, tall = left + LABEL + before, _tall(step)
+def _size(step: Step, title: str, name: str, called: Sequence[str]) -> tuple[float, float]:
+    high = TITLE * bool(title) + len(step.before) * (_tall(step) + GAP) + 0.15
+    return _label(called) + sum(_parts(step, name)) + 0.5, high
+
+
+def _draw(ax: Axes, step: Step, title: str, name: str, called: Sequence[str], corner: Point) -> None:
+    (left, top), (before, arrow, _), label = corner, _parts(step, name), _label(called)
+    start, tall = left + label + before, _tall(step)
     if title:
         ax.text(left + 0.05, top + TITLE / 2, title, ha="left", va="center", fontsize=10, weight="bold", color=PAGE)
         top += TITLE
     for device, (old, new) in enumerate(zip(step.before, step.after, strict=True)):
         y = top + device * (tall + GAP) + GAP / 2
-        ax.text(left + LABEL - 0.08, y + tall / 2, f"device {device}", ha="right", va="center", fontsize=8, color=PAGE)
+        ax.text(left + label - 0.08, y + tall / 2, called[device], ha="right", va="center", fontsize=8, color=PAGE)
         own = np.arange(len(step.before))[:, None] == device
-        _block(ax, old, np.broadcast_to(own, (len(own), old.size)), left + LABEL, y, _cell(step.before), tall)
+        _block(ax, old, np.broadcast_to(own, (len(own), old.size)), left + label, y, _cell(step.before), tall)
         whose = np.zeros((1, new.size), bool) if step.sources is None else step.sources[device].reshape(len(own), -1)
         _block(ax, new, whose, start + arrow, y, _cell(step.after), tall)
     middle = top + len(step.before) * (tall + GAP) / 2

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from grader.arrays.blocks import axes_of
 from grader.draw.picture import COLOURS, WRONG, Picture, inches_of, sheet
 from grader.draw.shapes import Point, block, lettered, red_frame
 
+TWICE = 3  # the rule by which no axis may come twice
 WIDE, HIGH, APART, TOP, ACROSS = 0.74, 0.3, 0.5, 0.75, 2  # inches: a dimension; to the next; above; panels in a row
 RESULT, NO_TYPE = "result", "no type: rule"
 Length = tuple[int, tuple[str, ...]]  # a dimension's length, and the axes that cut it
@@ -33,6 +36,12 @@ class Dimensions:
     @property
     def letters(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(letter for array in self.arrays.values() for letter in array))
+
+    @property
+    def twice(self) -> list[tuple[str, int]]:
+        """Where rule 3 stops: for each letter in the way the first array, as a row, in which an axis cuts it."""
+        rows = list(self.arrays.values())
+        return [(k, next(n for n, row in enumerate(rows) if k in row and row[k][1])) for k in self.stops]
 
 
 def matched(letters: str, operands: Mapping[str, Any]) -> Dimensions:
@@ -55,7 +64,7 @@ def matched(letters: str, operands: Mapping[str, Any]) -> Dimensions:
     result = {letter: (lengths[letter], cuts[letter][0] if cuts[letter] else ()) for letter in right}
     named = [axis for _, cut in result.values() for axis in cut]
     if twice := tuple(k for k, (_, cut) in result.items() if any(named.count(axis) > 1 for axis in cut)):
-        return Dimensions(arrays, 3, twice)
+        return Dimensions(arrays, TWICE, twice)
     return Dimensions({**arrays, RESULT: result})
 
 
@@ -63,7 +72,7 @@ def dimensions(operations: Mapping[str, tuple[str, Mapping[str, Any]]], title: s
     """A panel for each operation: a row for each array, and below each letter the dimensions that belong together.
 
     A dimension has the colour of the axis that cuts it, and none where it is whole. Where the operation stops, the
-    dimensions in the way are framed red, and there is no result.
+    dimensions in the way are framed red (a line joins those that one axis cuts), and there is no result.
 
     Args:
       operations: name → (letters as `einsum` takes them, {name: array on a mesh of Explicit axes}).
@@ -107,10 +116,22 @@ def _draw_panel(ax: Axes, name: str, one: Dimensions, colours: Mapping[str, str]
             box = (places[letter] + 0.03, y + 0.02, WIDE - 0.06, HIGH - 0.04)
             block(ax, box, colour, _written(cell), f"{name}: {array} {letter}")
     tall = HIGH * len(one.arrays)
-    for letter in one.stops:
-        red_frame(ax, (places[letter], first, WIDE, tall), f"{name}: stops at {letter}")
+    if one.rule == TWICE:
+        _join(ax, name, [(k, (places[k], first + row * HIGH)) for k, row in one.twice])
+    else:
+        for letter in one.stops:
+            red_frame(ax, (places[letter], first, WIDE, tall), f"{name}: stops at {letter}")
     if one.rule:
         lettered(ax, (left - 0.1, first + tall + HIGH / 2), f"{NO_TYPE} {one.rule}", 8.5, ha="right", color=WRONG)
+
+
+def _join(ax: Axes, name: str, corners: Sequence[tuple[str, Point]]) -> None:
+    """A red frame around each dimension that one axis cuts, and a line from one to the next."""
+    for letter, corner in corners:
+        red_frame(ax, (*corner, WIDE, HIGH), f"{name}: stops at {letter}")
+    for (_, (x, y)), (_, (u, v)) in itertools.pairwise(corners):
+        ends = (x + WIDE, u) if x < u else (x, u + WIDE)
+        ax.add_line(Line2D(ends, (y + HIGH / 2, v + HIGH / 2), color=WRONG, linewidth=2, gid=f"{name}: twice"))
 
 
 def _entries(array: Any) -> tuple[Any, ...]:

@@ -42,7 +42,8 @@ class Film:
 
     `holds[t][d]` is the block on device d at step t: a number or a short text, a tuple of several, or None.
     `does[t][d]` says what the device does with it, "" for nothing. `sends[t]` are the pairs (from, to) along which
-    blocks move between step t and the next. `word` is what a step is called.
+    blocks move between step t and the next. `word` is what a step is called. `colour` gives a block the number of its
+    colour; by default each block has its own.
     """
 
     holds: tuple[tuple[Any, ...], ...]
@@ -50,6 +51,7 @@ class Film:
     sends: tuple[tuple[Pair, ...], ...] = ()
     blocks: str = field(default="", kw_only=True)
     word: str = field(default="step", kw_only=True)
+    colour: Callable[[Any], int] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         widths = {len(row) for row in (*self.holds, *self.does)}
@@ -351,7 +353,9 @@ def _bracketed(words: str) -> str:
 
 
 def _colour(facts: Film, block: Any) -> str:
-    """A block's colour: by its number, else by when it first appears."""
+    """A block's colour: what the film says, else by its number, else by when it first appears."""
+    if facts.colour:
+        return COLOURS[facts.colour(block) % len(COLOURS)]
     if isinstance(block, (int, np.integer)):
         return COLOURS[block % len(COLOURS)]
     seen = list(dict.fromkeys(itertools.chain.from_iterable(_parts(h) for row in facts.holds for h in row)))

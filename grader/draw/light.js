@@ -2,10 +2,12 @@
 (root => {
   const blocks = [...root.querySelectorAll("[data-d]")];
   const holders = block => block.dataset.d.split(" ");
+  const drawn = root.dataset.device ?? "";  // the picture is drawn for this device, or for any
   const light = devices => blocks.forEach(block => {
-    const lit = !devices.length || holders(block).some(device => devices.includes(device));
+    const asDrawn = devices.join() === drawn;
+    const lit = asDrawn || holders(block).some(device => devices.includes(device));
     block.style.opacity = lit ? "" : ".25";
-    const framed = lit && devices.length && block.tagName === "path";
+    const framed = lit && !asDrawn && block.tagName === "path";
     block.style.stroke = framed ? "currentColor" : "";
     block.style.strokeWidth = framed ? "2.5" : "";
   });
@@ -16,9 +18,9 @@
   form.setAttribute("data-lm-suppress-shortcuts", "true");  // arrow keys are the form's, not JupyterLab's
   form.setAttribute("aria-label", "Light what a device holds");
   form.append("device");
-  for (const device of ["", ...devices]) {
+  for (const device of drawn ? devices : ["", ...devices]) {
     const label = document.createElement("label"), choice = document.createElement("input");
-    Object.assign(choice, {type: "radio", name: "device", value: device, checked: !device});
+    Object.assign(choice, {type: "radio", name: "device", value: device, checked: device === drawn});
     choice.style.cssText = "margin:0 2px 0 0;vertical-align:-2px";
     label.append(choice, device || "any");
     form.append(label);

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import blocks_of
-from grader.draw.picture import COLOURS, OF_KIND, Picture, inches_of, sheet
-from grader.draw.shapes import block, lettered
+from grader.draw.collectives import STRIP
+from grader.draw.picture import COLOURS, EDGE, QUIET, Picture, inches_of, sheet
+from grader.draw.shapes import Box, block, lettered
 
 CELL, HIGH, APART, TOP, DOWN = (
     0.42,
@@ -95,7 +97,7 @@ def logsumexp(row: jax.Array, title: str = "") -> Picture:
         x += wide[device] + APART
     sent = f"{facts.itemsize} B from each device →"
     for k, words in ((2, f"pmax: {sent} {max(facts.most):g}"), (4, f"psum: {sent} {sum(facts.sums):.3g}")):
-        block(ax, (left, TOP + k * DOWN, across, HIGH), OF_KIND["all_reduce"], words, size=9)
+        _number_of_all(ax, (left, TOP + k * DOWN, across, HIGH), words, len(facts.blocks))
     lettered(ax, (left + across / 2, TOP + 5 * DOWN + HIGH / 2), f"{facts.result:.5g}, on every device", 9, ha="center")
     return Picture(figure, "\n".join(filter(None, [title, str(facts)])))
 
@@ -104,3 +106,14 @@ def _number(ax: Axes, place: tuple[float, int, float], words: str, device: int) 
     """A number of a device's, in its colour; `place` is how far across, in which row, and how wide."""
     left, row, wide = place
     block(ax, (left, TOP + row * DOWN, wide, HIGH), COLOURS[device % len(COLOURS)], words, gid=f"held by {device}")
+
+
+def _number_of_all(ax: Axes, box: Box, words: str, devices: int) -> None:
+    """A number that is made of one from each device: a band below it for each, as `draw.collective` has them."""
+    left, top, wide, high = box
+    for device in range(devices):
+        colour, share = COLOURS[device % len(COLOURS)], wide / devices
+        band = left + device * share, top + high - STRIP
+        ax.add_patch(Rectangle(band, share, STRIP, facecolor=colour, linewidth=0))
+    ax.add_patch(Rectangle((left, top), wide, high, facecolor="none", edgecolor=QUIET, linewidth=EDGE))
+    lettered(ax, (left + wide / 2, top + (high - STRIP) / 2), words, 8.5, ha="center")

@@ -68,7 +68,7 @@ def matmul(*arrays: Any, title: str = "", names: Sequence[str] = "ABCDE", device
             left += across + BETWEEN
     words = [f"{name}: {text(part)}" for name, part in zip(names, parts, strict=False)]
     said = f"in colour: the blocks of device {device}"
-    return Picture(figure, "\n".join(filter(None, [title, *words, said])))
+    return Picture(figure, "\n".join(filter(None, [title, *words, said])), device=device)
 
 
 def _size(part: Blocks, scale: float = 1.0) -> tuple[float, float]:

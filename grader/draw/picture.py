@@ -14,7 +14,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -62,6 +62,7 @@ class Picture:
 
     figure: Figure
     facts: str
+    device: int | None = field(default=None, kw_only=True)  # for which it is drawn; by default for any
 
     def svg(self, style: str = "") -> str:
         """The picture as an element of a page; `style` has declarations of CSS for it."""
@@ -71,7 +72,8 @@ class Picture:
     def _repr_html_(self) -> str:
         svg = self.svg()
         held = Counter(device for holders in HOLDERS.findall(svg) for device in holders.split())
-        return in_page(self.facts, svg, script("light.js") if max(held.values(), default=0) > 1 else "")
+        serving = script("light.js") if max(held.values(), default=0) > 1 else ""
+        return in_page(self.facts, svg, serving, "" if self.device is None else f' data-device="{self.device}"')
 
     def __repr__(self) -> str:
         return self.facts
@@ -82,9 +84,12 @@ def held_by(*devices: int, name: str = "") -> str:
     return f"{name}{', ' * bool(name)}held by {' '.join(map(str, devices))}"
 
 
-def in_page(facts: str, pictures: str, serving: str) -> str:
-    """Pictures in a page, with the script that serves them, and their facts where they are taken out."""
-    served = f"<div>{pictures}<script>{serving}</script></div>" if serving else pictures
+def in_page(facts: str, pictures: str, serving: str, told: str = "") -> str:
+    """Pictures in a page, with the script that serves them, and their facts where they are taken out.
+
+    `told` are the attributes by which the script is told what else it needs.
+    """
+    served = f"<div{told}>{pictures}<script>{serving}</script></div>" if serving else pictures
     return f"{INSTEAD.format(html.escape(facts))}{served}"
 
 

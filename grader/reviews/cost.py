@@ -41,11 +41,13 @@ def state_of_a_parameter(rng: np.random.Generator) -> Question:
     stage, n = int(rng.integers(4)), int(rng.choice([2, 4, 8]))
     order = [("the optimizer", 12), ("the gradients", 2), ("the weights", 2)]
     answer = sum(size / (n if k < stage else 1) for k, (_, size) in enumerate(order))
-    cut = ", ".join(name for name, _ in order[:stage]) or "nothing"
-    how = f"ZeRO-{stage}, which divides {cut}," if stage else "Plain data parallelism"
+    cut = ", ".join(name for name, _ in order[:stage])
+    how = (
+        f"{n} devices divide {cut} among them; each keeps the rest." if cut else f"Each of {n} devices keeps all of it."
+    )
     return Question(
-        f"{how} on {n} devices, Adam with 2 bytes for a weight, 2 for its gradient, and 12 for the optimizer: two "
-        "averages and a float32 copy. How many bytes does one parameter take on each device?",
+        "Adam takes 16 bytes for each parameter: 2 for the weight, 2 for its gradient, and 12 for the optimizer's two "
+        f"averages and float32 copy. {how} How many bytes does one parameter take on each device?",
         answer,
-        f"2 + 2 + 12 bytes, and divided by {n} is: {cut}.",
+        f"2 + 2 + 12 bytes, and divided by {n} is: {cut or 'nothing'}.",
     )

@@ -70,7 +70,7 @@ def test_a_report_says_what_moves_and_real_arrays_are_drawn():
     picture = draw.change(rows, jax.jit(turned)(rows), communication(turned, rows), device=5)
     assert "→ all_to_all over x: 192 B" in repr(picture) and "48 are missing" in repr(picture)
     framed = [patch.get_gid() for ax in picture.figure.axes for patch in ax.patches if not patch.get_fill()]
-    assert framed == [None, "device 5"] * 2
+    assert framed == ["held by 5", "device 5, held by 5"] * 2
     assert picture.svg().startswith("<svg") and picture.svg() == picture.svg()
 
 

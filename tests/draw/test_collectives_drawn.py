@@ -28,7 +28,8 @@ def test_every_collective_is_drawn_on_any_number_of_devices(name, devices):
 def test_blocks_of_a_matrix_on_a_grid_are_drawn_alike_every_time():
     array = put(np.arange(32.0).reshape(4, 8), P("x", "y"), make_mesh({"x": 4, "y": 2}))
     one, other = (draw.collective(lambda block: lax.psum(block, "y"), array, "psum over y") for _ in "12")
-    assert one.svg() == other.svg() and "device 7: [[28., 29., 30., 31.]] → [[52., 54., 56., 58.]]" in repr(one)
+    assert one.svg() == other.svg()
+    assert "device 7 (x 3, y 1): [[28., 29., 30., 31.]] → [[52., 54., 56., 58.]]" in repr(one)
 
 
 def test_the_sources_of_each_number_are_found_by_experiment():
@@ -47,6 +48,17 @@ def test_the_sources_of_each_number_are_found_by_experiment():
     }
     unsent = ran(lambda block: lax.ppermute(block, "x", [(0, 1)]), numbers, line)
     assert not unsent.sources[2].any() and not unsent.after[2].any()
+
+
+def test_devices_on_a_grid_say_where_they_are():
+    asked = puzzle(np.random.default_rng(0), {"x": 2, "y": 2}, 2, "psum", "y")
+    told = repr(draw.buffers({"A": (asked.before, asked.after)}, mesh={"x": 2, "y": 2}))
+    assert [line.partition(":")[0].strip() for line in told.splitlines()[1:]] == [
+        "device 0 (x 0, y 0)",
+        "device 1 (x 0, y 1)",
+        "device 2 (x 1, y 0)",
+        "device 3 (x 1, y 1)",
+    ]
 
 
 def test_questions_do_not_show_where_numbers_came_from():

@@ -48,6 +48,11 @@ def test_the_dimensions_in_the_way_are_framed_and_there_is_no_result():
     picture = draw.dimensions({"columns @ rows": ("ij,jk->ik", {"columns": columns, "rows": rows})}, "title")
     gids = [patch.get_gid() for patch in picture.figure.axes[0].patches]
     assert gids.count("columns @ rows: stops at j") == 1 and not any(RESULT in gid for gid in gids)
+    (ax,) = draw.dimensions({"rows @ columns": ("ij,jk->ik", {"rows": rows, "columns": columns})}).figure.axes
+    framed = {p.get_gid()[-1]: p.get_xy() for p in ax.patches if "stops" in (p.get_gid() or "")}
+    (line,) = ax.lines
+    assert framed["i"] != framed["k"] and len(framed) == 2 and line.get_gid() == "rows @ columns: twice"
+    assert framed["i"][0] < min(line.get_xdata()) < max(line.get_xdata()) == framed["k"][0]
     assert repr(picture).splitlines()[:3] == [
         "title",
         "columns @ rows stops (rule 2) at j",

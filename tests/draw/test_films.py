@@ -70,6 +70,13 @@ def test_the_same_block_has_the_same_colour_wherever_it_is():
     assert cells[0] == cells[4] == cells[8] and len(set(cells)) == 3
 
 
+def test_a_film_may_say_which_blocks_are_of_one_colour():
+    parts = draw.Film(((("a0", "a1"), ("b0", "b1")), ("a0 + b0", "a1 + b1")), colour=lambda block: int(block[-1]))
+    (ax,) = draw.film(parts).figure.axes
+    cells = [patch.get_facecolor() for patch in ax.patches]
+    assert cells == 3 * cells[:2] and len(set(cells)) == 2
+
+
 def test_what_is_sent_is_drawn_as_arrows():
     (ax,) = draw.film(FOUR).figure.axes
     assert sum("Arrow" in type(patch).__name__ for patch in ax.patches) == 4 * 3

@@ -60,6 +60,18 @@ def test_a_device_is_chosen_with_keys(tab):
     assert len(outlined(tab)) == 4 and tab.wrong == []
 
 
+def test_a_picture_that_is_drawn_for_a_device_begins_with_it(tab):
+    tab.set_content(draw.change(ROWS, COLUMNS, device=3)._repr_html_())
+    labels = tab.locator("label")
+    assert labels.all_inner_texts() == ["0", "1", "2", "3"] and tab.locator("input").nth(3).is_checked()
+    drawn = outlined(tab)
+    assert {"0 1", "2 3", "0 2", "1 3"} <= set(drawn)
+    tab.locator("input").nth(0).check()
+    assert outlined(tab) == ["0 1", "0 2"]
+    tab.locator("input").nth(3).check()
+    assert outlined(tab) == drawn and tab.wrong == []
+
+
 def test_two_pictures_do_not_disturb_each_other(tab):
     tab.set_content(2 * draw.change(ROWS, COLUMNS)._repr_html_())
     tab.locator("input").nth(1).check()

@@ -7,8 +7,9 @@ from matplotlib.colors import to_hex
 
 from grader import draw
 from grader.arrays.meshes import make_mesh, put
+from grader.draw.collectives import STRIP
 from grader.draw.logsumexp import Boiled
-from grader.draw.picture import OF_KIND
+from grader.draw.picture import COLOURS
 
 ROW = np.float32([12, 150, 149, 3, 148, 20, 151, 7])
 LINE = make_mesh({"x": 4})
@@ -26,8 +27,7 @@ def test_the_words_have_what_is_sent_and_what_comes_of_it():
     assert "  pmax, 4 B from each device: 151" in told
 
 
-def test_both_collectives_have_the_colour_of_an_all_reduce_across_all_devices():
+def test_what_both_collectives_give_is_made_of_one_number_from_each_device():
     (ax,) = draw.logsumexp(put(ROW, P("x"), LINE)).figure.axes
-    wide = max(patch.get_width() for patch in ax.patches)
-    across = [to_hex(patch.get_facecolor()) for patch in ax.patches if patch.get_width() == wide]
-    assert across == [OF_KIND["all_reduce"]] * 2
+    bands = [to_hex(patch.get_facecolor()) for patch in ax.patches if patch.get_height() == STRIP]
+    assert bands == 2 * list(COLOURS[:4])
