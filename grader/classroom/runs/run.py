@@ -34,7 +34,7 @@ from grader.classroom.course.taken import taken
 from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.inside.wire import REPAIR
-from grader.classroom.runs.own_lines import with_lines_as_written
+from grader.classroom.runs.own_lines import lines_as_written
 from grader.classroom.runs.slices import Part, parts_of, plain_texts, spare_examples, that_define, typed_texts
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, message_in, steadily
@@ -51,8 +51,8 @@ class Run:
     """The result of a hand-in's own code: answers by exercise, outputs by code cell, and why it ended early.
 
     `origins` say, by exercise, where the answers were written. They are for showing alone: two runs that differ in
-    nothing else have the same answers. `spare_cells` are the code cells that did not have to run; all of them are
-    worked examples.
+    nothing else have the same answers. Where they count lines of cells without comments and spacing, these cells are
+    among `plain_cells`. `spare_cells` are the code cells that did not have to run; all of them are worked examples.
     """
 
     answers: dict[str, Any]
@@ -60,6 +60,12 @@ class Run:
     ending: str = ""
     spare_cells: tuple[int, ...] = ()
     origins: dict[str, Any] = field(default_factory=dict)
+    plain_cells: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
+
+    def origins_of(self, name: str) -> Any:
+        """Where the answers to an exercise were written, in the lines of the student's own cells."""
+        origins = self.origins.get(name)
+        return lines_as_written(origins, self.plain_cells[name]) if name in self.plain_cells else origins
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,19 +198,21 @@ def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
     answers: dict[str, Any] = {}
     outputs: dict[int, Any] = {}
     origins: dict[str, Any] = {}
+    plain_cells: dict[str, Sequence[Cell]] = {}
     with clock.half() as half:
         for part in (part for part in (*again, rest) if part.cells):
             run = perform(_part_steps(cells, part, setup), setup.limits, setup.store, half)
             if run.ending:
                 return None
             answers |= run.answers
-            origins |= with_lines_as_written(run.origins, [cells[k] for k in part.cells])
+            origins |= run.origins
+            plain_cells |= dict.fromkeys(run.origins, [cells[k] for k in part.cells])
             outputs |= {part.cells[k]: several for k, several in run.outputs.items()}
     shown = {k: outputs.pop(k) for k in found.shown if k in outputs}
     if len(answers) < len(found.answers) or _has_complaints(outputs):
         return None
     spares = tuple(k for k, cell in enumerate(cells) if cell.example and k not in shown)
-    return Run(answers, shown, spare_cells=spares, origins=origins)
+    return Run(answers, shown, spare_cells=spares, origins=origins, plain_cells=plain_cells)
 
 
 def _part_steps(cells: Sequence[Cell], part: Part, setup: Setup) -> list[dict[str, Any]]:
