@@ -189,7 +189,7 @@ def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
     time at most: the rest is for running it whole.
     """
     examples = tuple(cell.source for cell in cells if cell.example)
-    if examples != setup.lesson.examples or len(set(examples)) < len(examples) or not (found := parts_of(cells)):
+    if examples != setup.lesson.examples or len(set(examples)) < len(examples) or not (found := _parts(tuple(cells))):
         return None
     parts = [part | Part((k,)) for k, part in found.answers.items()]
     parts += [Part(tuple(found.before))] if found.shown else []
@@ -213,6 +213,9 @@ def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
         return None
     spares = tuple(k for k, cell in enumerate(cells) if cell.example and k not in shown)
     return Run(answers, shown, spare_cells=spares, origins=origins, plain_cells=plain_cells)
+
+
+_parts = functools.lru_cache(maxsize=4)(parts_of)  # it is asked for twice: to run a hand-in, and to watch its answers
 
 
 def _part_steps(cells: Sequence[Cell], part: Part, setup: Setup) -> list[dict[str, Any]]:
@@ -289,7 +292,7 @@ def watch_answers(cells: Sequence[Cell], missed: Mapping[str, Watched], setup: S
     can tell, all but the worked examples that can be spared.
     """
     places = {next(k for k, cell in enumerate(cells) if cell.check == name): name for name in missed}
-    spares, parts = _spares(cells, setup), found.answers if (found := parts_of(cells)) else {}
+    spares, parts = _spares(cells, setup), found.answers if (found := _parts(tuple(cells))) else {}
     needed = [parts.get(k) or Part(tuple(sorted(set(range(k)) - spares))) for k in places]
     part = functools.reduce(operator.or_, needed, Part(tuple(sorted(places))))
     todo: list[dict[str, Any]] = []

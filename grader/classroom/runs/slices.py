@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
@@ -151,6 +152,7 @@ def typed_texts(cells: Sequence[Cell], part: Part) -> tuple[str, ...]:
     return tuple("\n".join(cells[k].source.split("\n")[: ends.get(k)]) for k in part.cells)
 
 
+@functools.lru_cache(maxsize=256)
 def _plain_beginning(text: CellText) -> str:
     return ast.unparse(ast.Module(text.tree.body[: _begins(text.tree)], []))
 
@@ -216,16 +218,23 @@ def _halves(cell: Cell, text: CellText, imports: Set[str]) -> list[Names]:
     A method that is called there, or an attribute that is set, may change what the beginning has made; but for what is
     imported, in any cell.
     """
+    if not cell.example or (halves := _in_two(text)) is None:
+        return [text.names]
+    first, last, changed = halves
+    return [first, replace(last, binds=last.binds | changed - imports)]
+
+
+@functools.lru_cache(maxsize=256)  # a class has the same worked examples
+def _in_two(text: CellText) -> tuple[Names, Names, frozenset[str]] | None:
+    """The names of a cell's beginning, those of its rest, and what that may change; None where there are no two."""
     body, begins = text.tree.body, _begins(text.tree)
-    if not cell.example or not 0 < begins < len(body) or body[begins - 1].end_lineno == _first_line(body[begins]):
-        return [text.names]
+    if not 0 < begins < len(body) or body[begins - 1].end_lineno == _first_line(body[begins]):
+        return None
     rest = ast.Module(body[begins:], [])
-    parsed = parse_cells([_plain_beginning(text), ast.unparse(rest)])
-    if parsed is None:
-        return [text.names]
+    if (parsed := parse_cells([_plain_beginning(text), ast.unparse(rest)])) is None:
+        return None
     first, last = (half.names for half in parsed)
-    changed = (_receivers(rest) | _with_attributes_set(rest)) - imports
-    return [first, replace(last, binds=last.binds | changed)]
+    return first, last, frozenset(_receivers(rest) | _with_attributes_set(rest))
 
 
 def _with_attributes_set(tree: ast.Module) -> set[str]:
