@@ -4,7 +4,7 @@ import pytest
 
 from grader.classroom.course.cells import Cell, parse_cells
 from grader.classroom.inside.wire import ALL_ORIGINS
-from grader.classroom.runs.own_lines import with_lines_as_written
+from grader.classroom.runs.own_lines import lines_as_written
 from grader.programs.origins import ERROR, Line, Origin
 
 SOURCE = """# a comment, and an empty line
@@ -23,8 +23,8 @@ def told(number, meant="", cells=(Cell("import jax"), Cell(SOURCE))):
     text = ROWS[number - 1].strip()
     start = text.index(meant) if meant else 0
     line = Line(number, text, start, start + len(meant), function="answer")
-    reported = {"answer": ALL_ORIGINS.write([(Origin("all_reduce", line), Origin(ERROR, None))])}
-    ((first, second),) = ALL_ORIGINS.read(with_lines_as_written(reported, cells)["answer"])
+    reported = ALL_ORIGINS.write([(Origin("all_reduce", line), Origin(ERROR, None))])
+    ((first, second),) = ALL_ORIGINS.read(lines_as_written(reported, cells))
     assert second.line is None
     return first.line
 
@@ -51,4 +51,4 @@ def test_a_line_that_is_in_none_of_the_cells_is_not_shown():
 
 
 def test_what_nobody_can_read_is_left_out():
-    assert with_lines_as_written({"answer": [["nonsense"]]}, [Cell(SOURCE)]) == {}
+    assert lines_as_written([["nonsense"]], [Cell(SOURCE)]) is None

@@ -15,7 +15,7 @@ from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.inside.limits import Limits
 from grader.classroom.runs import run as running
 from grader.classroom.runs.run import Lesson, Setup, lesson_of, perform, run_hand_in, steps
-from grader.classroom.runs.slices import parts_of, plain_texts, spare_examples, that_define
+from grader.classroom.runs.slices import Part, parts_of, plain_texts, spare_examples, that_define, typed_texts
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import shared_judge
 
@@ -139,6 +139,38 @@ def test_worked_examples_are_run_that_use_what_a_student_wrote(own, later, shown
     found = parts_of(lesson_with(own, *later))
     assert found is not None and found.shown == shown
     assert {3, *shown} <= {*found.before} if shown else not found.before
+
+
+BEGINNING = "from grader import gather\n\ndef twice(a):\n    return 2 * gather(a)"
+
+
+@pytest.mark.parametrize(
+    "example, begun",
+    [
+        (f"{BEGINNING}\nshow(twice(mesh))", True),
+        (f"{BEGINNING}\nseen = twice(mesh)\nshow(seen)", True),
+        (f"{BEGINNING}\ngrader.show(twice)", True),
+        (f"{BEGINNING}\ntwice = jax.jit(twice)", False),
+        (f"{BEGINNING}\ntwice.known = 4", False),
+        (f"{BEGINNING}\ntwice.defvjp(show, show)", False),
+        (f"{BEGINNING}; show(mesh)", False),
+        (f"{BEGINNING.replace('2 *', 'factor *')}\nfactor = 2", False),
+    ],
+)
+def test_of_a_worked_example_only_the_imports_and_functions_run_that_an_answer_needs(example, begun):
+    """But where its rest may change what they do."""
+    cells = lesson_with("import grader\ndef answer(a): return twice(gather(a))")
+    cells.insert(3, Cell(example, example=True))
+    (part,) = parts_of(cells).answers.values()
+    assert part.begun == ({3} if begun else set())
+    assert plain_texts(cells, part)[part.cells.index(3)] == (BEGINNING if begun else ast.unparse(ast.parse(example)))
+
+
+def test_the_beginning_of_an_example_stays_where_it_was_typed():
+    """A replay shows its lines."""
+    typed = "import jax  # all of it\n\n\ndef one(a):\n    return a  # as it is\n\n\n@one\nclass Two: ..."
+    (text,) = typed_texts([Cell(typed, example=True)], Part((0,), frozenset({0})))
+    assert typed.startswith(text) and text.rstrip().endswith("as it is")
 
 
 def test_a_slice_holds_all_that_binds_what_it_needs_and_no_more():

@@ -121,7 +121,7 @@ def _ran_and_judged(
     run = run_hand_in(cells, setup)
     exercises = [find(name).with_points(points) for name, points in worth]
     verdicts_of = {one.name: _judged(one, run, setup.seed, judge, setup.store) for one in exercises}
-    lined = {name: with_own_lines(one, run.origins.get(name)) for name, one in verdicts_of.items()}
+    lined = {name: with_own_lines(one, functools.partial(run.origins_of, name)) for name, one in verdicts_of.items()}
     return run, with_offers(lined, cells, setup)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,19 +17,16 @@ from grader.jax_versions import Spot
 from grader.programs.origins import Line, line_shown
 
 
-def with_lines_as_written(origins: Mapping[str, Any], cells: Sequence[Cell]) -> dict[str, Any]:
-    """Where the answers of a run were written, by exercise, as a worker reports it: in the cells' own lines. What is in
-    none of these is in no cell; what cannot be read is left out."""
+def lines_as_written(reported: Any, cells: Sequence[Cell]) -> Any:
+    """Where the answers to an exercise were written, as a worker reports it: in the cells' own lines. What is in none
+    of these is in no cell; None where it cannot be read."""
     texts = parse_cells([cell.source for cell in cells]) or []
-    found = {}
-    for name, reported in origins.items():
-        try:
-            answers = ALL_ORIGINS.read(reported)
-        except ValueError:
-            continue
-        written = (tuple(replace(one, line=_written(one.line, cells, texts)) for one in answer) for answer in answers)
-        found[name] = ALL_ORIGINS.write(tuple(written))
-    return found
+    try:
+        answers = ALL_ORIGINS.read(reported)
+    except ValueError:
+        return None
+    written = (tuple(replace(one, line=_written(one.line, cells, texts)) for one in answer) for answer in answers)
+    return ALL_ORIGINS.write(tuple(written))
 
 
 def _written(line: Line | None, cells: Sequence[Cell], texts: Sequence[CellText]) -> Line | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import operator
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,8 +34,8 @@ from grader.classroom.course.taken import taken
 from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.inside.wire import REPAIR
-from grader.classroom.runs.own_lines import with_lines_as_written
-from grader.classroom.runs.slices import parts_of, plain_texts, spare_examples, that_define
+from grader.classroom.runs.own_lines import lines_as_written
+from grader.classroom.runs.slices import Part, parts_of, plain_texts, spare_examples, that_define, typed_texts
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, message_in, steadily
 from grader.exercises.as_json import to_json
@@ -50,8 +51,8 @@ class Run:
     """The result of a hand-in's own code: answers by exercise, outputs by code cell, and why it ended early.
 
     `origins` say, by exercise, where the answers were written. They are for showing alone: two runs that differ in
-    nothing else have the same answers. `spare_cells` are the code cells that did not have to run; all of them are
-    worked examples.
+    nothing else have the same answers. Where they count lines of cells without comments and spacing, these cells are
+    among `plain_cells`. `spare_cells` are the code cells that did not have to run; all of them are worked examples.
     """
 
     answers: dict[str, Any]
@@ -59,6 +60,12 @@ class Run:
     ending: str = ""
     spare_cells: tuple[int, ...] = ()
     origins: dict[str, Any] = field(default_factory=dict)
+    plain_cells: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
+
+    def origins_of(self, name: str) -> Any:
+        """Where the answers to an exercise were written, in the lines of the student's own cells."""
+        origins = self.origins.get(name)
+        return lines_as_written(origins, self.plain_cells[name]) if name in self.plain_cells else origins
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,34 +189,39 @@ def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
     time at most: the rest is for running it whole.
     """
     examples = tuple(cell.source for cell in cells if cell.example)
-    if examples != setup.lesson.examples or len(set(examples)) < len(examples) or not (found := parts_of(cells)):
+    if examples != setup.lesson.examples or len(set(examples)) < len(examples) or not (found := _parts(tuple(cells))):
         return None
-    parts = [(*part, k) for k, part in found.answers.items()] + ([found.before] if found.shown else [])
+    parts = [part | Part((k,)) for k, part in found.answers.items()]
+    parts += [Part(tuple(found.before))] if found.shown else []
     again = [part for part in parts if _comes_again(_part_steps(cells, part, setup), setup)]
-    rest = sorted({k for part in parts if part not in again for k in part})
+    rest = functools.reduce(operator.or_, (part for part in parts if part not in again), Part())
     answers: dict[str, Any] = {}
     outputs: dict[int, Any] = {}
     origins: dict[str, Any] = {}
+    plain_cells: dict[str, Sequence[Cell]] = {}
     with clock.half() as half:
-        for part in filter(None, (*again, rest)):
+        for part in (part for part in (*again, rest) if part.cells):
             run = perform(_part_steps(cells, part, setup), setup.limits, setup.store, half)
             if run.ending:
                 return None
             answers |= run.answers
-            origins |= with_lines_as_written(run.origins, [cells[k] for k in part])
-            outputs |= {part[k]: several for k, several in run.outputs.items()}
+            origins |= run.origins
+            plain_cells |= dict.fromkeys(run.origins, [cells[k] for k in part.cells])
+            outputs |= {part.cells[k]: several for k, several in run.outputs.items()}
     shown = {k: outputs.pop(k) for k in found.shown if k in outputs}
     if len(answers) < len(found.answers) or _has_complaints(outputs):
         return None
     spares = tuple(k for k, cell in enumerate(cells) if cell.example and k not in shown)
-    return Run(answers, shown, spare_cells=spares, origins=origins)
+    return Run(answers, shown, spare_cells=spares, origins=origins, plain_cells=plain_cells)
 
 
-def _part_steps(cells: Sequence[Cell], part: Sequence[int], setup: Setup) -> list[dict[str, Any]]:
+_parts = functools.lru_cache(maxsize=4)(parts_of)  # it is asked for twice: to run a hand-in, and to watch its answers
+
+
+def _part_steps(cells: Sequence[Cell], part: Part, setup: Setup) -> list[dict[str, Any]]:
     """What a worker does with some of the cells, whose comments and spacing do not matter."""
-    return steps(
-        [replace(cells[k], source=text) for k, text in zip(part, plain_texts(cells, part), strict=True)], setup.seed
-    )
+    texts = zip(part.cells, plain_texts(cells, part), strict=True)
+    return steps([replace(cells[k], source=text) for k, text in texts], setup.seed)
 
 
 def _comes_again(todo: list[dict[str, Any]], setup: Setup) -> bool:
@@ -280,16 +292,17 @@ def watch_answers(cells: Sequence[Cell], missed: Mapping[str, Watched], setup: S
     can tell, all but the worked examples that can be spared.
     """
     places = {next(k for k, cell in enumerate(cells) if cell.check == name): name for name in missed}
-    spares, parts = _spares(cells, setup), found.answers if (found := parts_of(cells)) else {}
-    before = {k for place in places for k in parts.get(place, set(range(place)) - spares)}
+    spares, parts = _spares(cells, setup), found.answers if (found := _parts(tuple(cells))) else {}
+    needed = [parts.get(k) or Part(tuple(sorted(set(range(k)) - spares))) for k in places]
+    part = functools.reduce(operator.or_, needed, Part(tuple(sorted(places))))
     todo: list[dict[str, Any]] = []
-    for k in sorted(before | places.keys()):
+    for k, text in zip(part.cells, typed_texts(cells, part), strict=True):
         if k in places:
             seen = missed[places[k]]
-            step = {"check": places[k], "expression": cells[k].source, "watch": to_json(seen.case)}
+            step = {"check": places[k], "expression": text, "watch": to_json(seen.case)}
             todo.append({**step, "missed": seen.check, "repair": optional(REPAIR).write(seen.repair)})
         elif not cells[k].check:
-            todo.append({"source": cells[k].source})
+            todo.append({"source": text})
     return perform(todo, setup.limits, setup.store).answers if missed else {}
 
 

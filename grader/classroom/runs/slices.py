@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
@@ -112,22 +113,58 @@ HIDDEN = {
 
 
 @dataclass(frozen=True)
+class Part:
+    """The numbers of some cells, in order. Of those that are `begun` only the beginning is meant: imports and functions
+    that a worked example makes before it shows something."""
+
+    cells: tuple[int, ...] = ()
+    begun: frozenset[int] = frozenset()
+
+    def __or__(self, other: Part) -> Part:
+        cells = {*self.cells, *other.cells}
+        whole = {k for part in (self, other) for k in part.cells if k not in part.begun}
+        return Part(tuple(sorted(cells)), frozenset(cells - whole))
+
+
+@dataclass(frozen=True)
 class Needed:
-    """A notebook that need not be run whole: the numbers of the cells that its parts need, in order.
+    """A notebook that need not be run whole: the cells that its parts need.
 
     `answers` has a part for every check, under the number of its cell. `shown` are the worked examples whose outputs
     depend on the student's cells; `before` are the cells that these need, themselves among them.
     """
 
-    answers: Mapping[int, Sequence[int]]
+    answers: Mapping[int, Part]
     shown: Sequence[int]
     before: Sequence[int]
 
 
-def plain_texts(cells: Sequence[Cell], part: Iterable[int]) -> tuple[str, ...]:
+def plain_texts(cells: Sequence[Cell], part: Part) -> tuple[str, ...]:
     """The cells of a part, without comments and spacing."""
     texts = parse_cells([cell.source for cell in cells]) or []
-    return tuple(texts[k].plain for k in part)
+    return tuple(_plain_beginning(texts[k]) if k in part.begun else texts[k].plain for k in part.cells)
+
+
+def typed_texts(cells: Sequence[Cell], part: Part) -> tuple[str, ...]:
+    """The cells of a part, as they were typed, line for line."""
+    texts = parse_cells([cell.source for cell in cells]) or []
+    ends = {k: _first_line(texts[k].tree.body[_begins(texts[k].tree)]) - 1 for k in part.begun}
+    return tuple("\n".join(cells[k].source.split("\n")[: ends.get(k)]) for k in part.cells)
+
+
+@functools.lru_cache(maxsize=256)
+def _plain_beginning(text: CellText) -> str:
+    return ast.unparse(ast.Module(text.tree.body[: _begins(text.tree)], []))
+
+
+def _first_line(statement: ast.stmt) -> int:
+    return min(node.lineno for node in (statement, *getattr(statement, "decorator_list", ())))
+
+
+def _begins(tree: ast.Module) -> int:
+    """How many statements a cell begins with that only import or define a function."""
+    makes = (isinstance(statement, (ast.Import, ast.ImportFrom, ast.FunctionDef)) for statement in tree.body)
+    return next((number for number, made in enumerate(makes) if not made), len(tree.body))
 
 
 def parts_of(cells: Sequence[Cell]) -> Needed | None:
@@ -154,10 +191,56 @@ def parts_of(cells: Sequence[Cell]) -> Needed | None:
     before = {k: _needs(k, changed) for k in examples} if unsure else {}
     shown = [k for k, part in before.items() if any(names[j].binds & unsure for j in set(part) & set(own))]
     return Needed(
-        {k: _needs(k, names) for k, cell in enumerate(cells) if cell.check},
+        _answers_need(cells, texts),
         shown,
         sorted({j for k in shown for j in (*before[k], k)}),
     )
+
+
+def _answers_need(cells: Sequence[Cell], texts: Sequence[CellText]) -> dict[int, Part]:
+    """What each check needs, under the number of its cell. A worked example counts as two cells: how it begins, and the
+    rest, which takes its time to compute and to draw."""
+    imports = {name for text in texts for name in text.names.imports}
+    pieces = [(k, half) for k, cell in enumerate(cells) for half in _halves(cell, texts[k], imports)]
+    owners, names = [k for k, _ in pieces], [half for _, half in pieces]
+    last = {k: number for number, k in enumerate(owners)}
+    found = {}
+    for check in (k for k, cell in enumerate(cells) if cell.check):
+        needed = _needs(last[check], names)
+        every = {owners[number] for number in needed}
+        found[check] = Part(tuple(sorted(every)), frozenset(k for k in every if last[k] not in needed))
+    return found
+
+
+def _halves(cell: Cell, text: CellText, imports: Set[str]) -> list[Names]:
+    """The names of a cell; of a worked example those of its beginning, and those of its rest.
+
+    A method that is called there, or an attribute that is set, may change what the beginning has made; but for what is
+    imported, in any cell.
+    """
+    if not cell.example or (halves := _in_two(text)) is None:
+        return [text.names]
+    first, last, changed = halves
+    return [first, replace(last, binds=last.binds | changed - imports)]
+
+
+@functools.lru_cache(maxsize=256)  # a class has the same worked examples
+def _in_two(text: CellText) -> tuple[Names, Names, frozenset[str]] | None:
+    """The names of a cell's beginning, those of its rest, and what that may change; None where there are no two."""
+    body, begins = text.tree.body, _begins(text.tree)
+    if not 0 < begins < len(body) or body[begins - 1].end_lineno == _first_line(body[begins]):
+        return None
+    rest = ast.Module(body[begins:], [])
+    if (parsed := parse_cells([_plain_beginning(text), ast.unparse(rest)])) is None:
+        return None
+    first, last = (half.names for half in parsed)
+    return first, last, frozenset(_receivers(rest) | _with_attributes_set(rest))
+
+
+def _with_attributes_set(tree: ast.Module) -> set[str]:
+    """The names whose attributes are set, or removed, somewhere."""
+    set_ones = (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load))
+    return {_dotted(node).partition(".")[0] for node in set_ones}
 
 
 def _own(cells: Sequence[Cell]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,14 +34,17 @@ def present(verdict: Verdict) -> Judged:
     return Judged(verdict, feedback.card(verdict), feedback.plain_card(verdict))
 
 
-def with_own_lines(judged: Judged, origins: Any) -> Judged:
-    """A verdict with the student's own lines, from the origins of the answers that a worker reports.
+def with_own_lines(judged: Judged, origins: Callable[[], Any]) -> Judged:
+    """A verdict with the student's own lines, from the origins of the answers that a worker reports; these are asked
+    for where the verdict is about some of them.
 
     Equal answers share a verdict, and not their lines. Nobody believes what is reported: where it cannot be read, no
     lines are shown.
     """
+    if judged.verdict.blamed is None:
+        return judged
     try:
-        verdict = with_lines(judged.verdict, ALL_ORIGINS.read(origins))
+        verdict = with_lines(judged.verdict, ALL_ORIGINS.read(origins()))
     except ValueError:
         return judged
     if not verdict.lines:
