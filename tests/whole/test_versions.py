@@ -7,9 +7,15 @@ from pathlib import Path
 
 import pytest
 
-SUITE = "@tests/students.txt"
-QUICKLY = "not test_exercises or notebook"  # the rest of the exercises' tests takes minutes
-NEEDED = ["matplotlib", "flatbuffers", "nbformat", "pytest", "pytest-timeout"]
+SUITE = ["@tests/students.txt"]
+QUICKLY = ["-k", "not test_exercises or notebook", *SUITE]  # the rest of the exercises' tests takes minutes
+CORE = [  # where another JAX has been felt so far, and answers are judged, some with loops: seconds
+    "tests/test_jax_versions.py",
+    "tests/programs/test_turns.py",
+    "tests/programs/test_stepwise.py",
+    "tests/judging/test_deviating.py::test_what_is_missing_is_said",
+]
+NEEDED = ["nbformat", "pytest<9.2", "pytest-timeout"]  # besides what students have
 OLDEST, NEWEST = "jax==0.7.2", "jax"
 
 
@@ -26,9 +32,15 @@ def newer_python() -> str:
     return sys.executable
 
 
-@pytest.mark.slow
 @pytest.mark.needs("uv")
-@pytest.mark.parametrize("which", [QUICKLY, pytest.param("", marks=pytest.mark.timeout(1600))], ids=["quickly", "all"])
+@pytest.mark.parametrize(
+    "which",
+    [
+        pytest.param(CORE, id="core"),
+        pytest.param(QUICKLY, id="quickly", marks=pytest.mark.slow),
+        pytest.param(SUITE, id="all", marks=[pytest.mark.slow, pytest.mark.timeout(1600)]),
+    ],
+)
 @pytest.mark.parametrize(
     "jax, python", [(OLDEST, lambda: sys.executable), (NEWEST, newer_python)], ids=["oldest", "newest"]
 )
@@ -36,7 +48,8 @@ def test_the_students_side_runs_there(jax, python, which, root, tmp_path):
     made = uv("venv", "--quiet", "--python", python(), str(tmp_path / "env"))
     assert made.returncode == 0, made.stderr
     there = str(tmp_path / "env" / "bin" / "python")
-    installed = uv("pip", "install", "--quiet", "--python", there, jax, *NEEDED)
+    students = ("-r", str(root / "pyproject.toml"))
+    installed = uv("pip", "install", "--quiet", "--python", there, jax, *students, *NEEDED)
     if installed.returncode:
         why = f"{jax} cannot be installed here: {installed.stderr.strip().splitlines()[-1]}"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(why)  # a laptop may be offline; CI may not
@@ -46,7 +59,7 @@ def test_the_students_side_runs_there(jax, python, which, root, tmp_path):
         "HOME": str(Path.home()),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    command = [there, "-m", "pytest", "-m", "slow or not slow", "-k", which, "-p", "no:cacheprovider", SUITE]
+    command = [there, "-m", "pytest", "-m", "slow or not slow", "-p", "no:cacheprovider", *which]
     done = subprocess.run(command, cwd=root, text=True, capture_output=True, timeout=1500, env=environment)
     assert done.returncode == 0, done.stdout[-3000:]
     assert " passed" in done.stdout, done.stdout[-500:]

@@ -23,6 +23,7 @@ from grader.arrays.meshes import abstract_mesh
 from grader.chips.compiling import Request, answer, request
 from grader.chips.report import Fit, fit_of
 from grader.chips.topologies import topology
+from grader.jax_versions import varying
 from grader.lessons.capstone.drawn import AXIS_NAMES
 from grader.lessons.capstone.sharded import (
     SPECS,
@@ -79,7 +80,7 @@ def _step(state, tokens, targets, kept):
     once, behind the loop; the barrier keeps this compiler from moving the other sums there, on which it stumbles."""
     params = state["params"]
     real = lax.psum((targets >= 0).sum(), "data")
-    own = {name: lax.pcast(leaf, AXIS_NAMES, to="varying") if name in NORMS else leaf for name, leaf in params.items()}
+    own = {name: varying(leaf, AXIS_NAMES) if name in NORMS else leaf for name, leaf in params.items()}
 
     def part(own, tokens, targets):
         return jnp.sum(token_losses(_logits(own, tokens, kept), targets)) / real
@@ -88,7 +89,7 @@ def _step(state, tokens, targets, kept):
         found = jax.tree.map(lax.optimization_barrier, jax.value_and_grad(part)(own, *rows))
         return jax.tree.map(jnp.add, so_far, found), None
 
-    nothing = lax.pcast(jnp.zeros(()), "data", to="varying"), jax.tree.map(jnp.zeros_like, own)
+    nothing = varying(jnp.zeros(()), "data"), jax.tree.map(jnp.zeros_like, own)
     (loss, slopes), _ = lax.scan(added, nothing, (tokens, targets))
     slopes = {name: lax.psum(g, AXIS_NAMES) if name in NORMS else g for name, g in slopes.items()}
     return adamw(state, clipped(slopes, jnp.sqrt(squares(slopes)))), lax.psum(loss, "data")
