@@ -28,7 +28,7 @@ def _refuses_four(n):
     return _half(n)
 
 
-def _forgets_four(n):
+def _forgets_four(n):  # noqa: RET503 - which is its mistake
     if n != 4:
         return _half(n)
 
