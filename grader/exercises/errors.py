@@ -88,7 +88,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         r"matmul.*(mismatch|contract)|Incompatible shapes for dot|dot_general.*shape",
         "These two do not fit along the dimension that is summed over. Is one of them turned round? Inside shard_map "
         "each device sees only its own blocks, and one may be a slice of that dimension, the other not the same slice. "
-        "Which shapes have they, and which should they have?",
+        "Which shapes have they, which should they have, and does a collective have to bring blocks together first?",
     ),
     (
         "ValueError|IndivisibleError",

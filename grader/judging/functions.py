@@ -49,6 +49,7 @@ BARRED = {
     ),
 }
 NOT_RAISED = "The function returns nothing (`None`), and raises nothing: an error that is caught, or printed, is gone."
+NOT_ALWAYS = "In other cases it does return something. By which way through the function is no `return` met?"
 NONE_DUE = "A ValueError is due in some cases, and not in this one. By what do you tell them apart?"
 IN_WORDS = 100  # characters of what a function was given that stand among the words on it
 
@@ -120,11 +121,17 @@ class FunctionLadder(Ladder):
         answer, tried = self.answers[k], [self._tried(j, a) for j, a in enumerate(self.answers)]
         if isinstance(answer, Problem):
             some, others = ([one for one in tried if one.right is right] for right in (True, False))
-            none_due = NONE_DUE if answer.error == "ValueError" and self._is_error_due_elsewhere(k) else ""
-            return meaning(answer) or " ".join(filter(None, (none_due, divided(some, others))))
+            return meaning(answer) or " ".join(filter(None, (self._of_problem(k, answer), divided(some, others))))
         if check != "values":
             return ""  # every value is right
         return evidence(tried, lambda: nearest_function(self.exercise, self.cases, self.answers, k))
+
+    def _of_problem(self, k: int, problem: Problem) -> str:
+        """What is said of a function that stops, or returns nothing, in some cases only."""
+        error_due = isinstance(expected_value(self.exercise, self.cases[k]), ValueError)
+        if problem.message == NOTHING and not error_due and any(isinstance(one, Value) for one in self.answers):
+            return NOT_ALWAYS
+        return NONE_DUE if problem.error == "ValueError" and self._is_error_due_elsewhere(k) else ""
 
     def _is_error_due_elsewhere(self, k: int) -> bool:
         errors = [isinstance(expected_value(self.exercise, case), ValueError) for case in self.cases]

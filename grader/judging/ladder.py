@@ -173,6 +173,9 @@ class Ladder(ABC):
             return Hint(f"{KNOWN} {mistake.words}", mistake.name)
         if pair := self.pair(check, k):
             return Hint(f"{TWO_KNOWN}\n\n{pair[0].words}\n\n{pair[1].words}", BOTH.join(m.name for m in pair))
+        stops = isinstance(self.done[k], Problem)  # then it costs little to make mistakes in all cases
+        if stops and (mistake := self.explanation_where_wrong(check, k)):
+            return Hint(f"{WHERE_WRONG}\n\n{mistake.words}", mistake.name)
         if words := self.signature(check, k):
             return Hint(words)
         repair, left = self.repairs(check, k)

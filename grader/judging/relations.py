@@ -26,6 +26,7 @@ SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken
 ROUNDED = 5e-3  # relative: how near, where somebody has written three digits
 LARGEST_RATIO = 10_000  # that anybody recognizes
 TOLD_APART = 4  # entries that are told apart by their places
+QUARTERS, LARGEST_TIMES = 4, 16  # a difference is some number, so many times, or so many quarters of it
 MOST_BLOCKS = 64  # of an array, that a smaller one is held against
 LAST_COUNT = 4  # up to here a difference is one of counting
 UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
@@ -165,6 +166,8 @@ def _of_one(found: Any, due: Any, known: _Known) -> Iterator[str]:
         yield from _alone(found, list(due))
     elif isinstance(due, np.ndarray) and isinstance(found, COMPARABLE):
         yield from _of_arrays(np.asarray(found), due, known)
+    elif isinstance(due, np.ndarray):
+        yield "An array of numbers is due."
     elif isinstance(found, (list, tuple)):
         yield from (f"What is due is entry {k} of it, alone." for k, one in enumerate(found) if same_value(one, due))
 
@@ -232,7 +235,8 @@ def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterato
     if found - due == round(found - due) and 0 < abs(found - due) <= LAST_COUNT:
         yield f"It is {number(abs(found - due))} too {'large' if found > due else 'small'}."
     for words, n in sizes.items():
-        if n and (times := round((found - due) / n, 2)) and _is(found - due, times * n):
+        times = round(QUARTERS * (found - due) / n) / QUARTERS if n else 0.0
+        if 0 < abs(times) <= LARGEST_TIMES and _is(found - due, times * n):
             much = "" if abs(times) == 1 else f"{number(abs(times))} × "
             yield f"It is {much}{words} too {'much' if times > 0 else 'little'}."
     if found != due and found in (math.floor(due), math.ceil(due)):
@@ -359,6 +363,9 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
     wrong = [(name, found, due) for name, found, due in entries if not same_value(found, due)]
     if wrong and all(is_number(due) and is_number(found) and found == 1 < due for _, found, due in wrong):
         yield "Wherever more than 1 is due, it is 1. Is it asked whether there are any, or how many?"
+    for given, one in ((name, one) for name, one in known.given.items() if isinstance(one, (list, tuple))):
+        if len(wrong) > 1 and all(any(same_value(found, entry) for entry in one) for _, found, _ in wrong):
+            yield f"Every wrong entry is one of `{given}`, as it was given."
     parts = [pair for _, found, due in wrong for pair in _parts(found, due)]
     alike = in_all([list(_of_entry(found, due, known)) for found, due in parts])
     common = next(iter(alike), "")

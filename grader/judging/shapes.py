@@ -119,7 +119,7 @@ def _lengths(one: Shaped, k: int, found: int, due: int) -> Iterator[str]:
     yield from (f"{it_is}, times {words}" for words, count in several.items() if found == due * count)
     yield from (f"{it_is}, divided by {words}" for words, count in several.items() if found * count == due)
     for (times, many), (over, parts) in itertools.permutations(one.counts.items(), 2):
-        if found * parts == due * many:
+        if found * parts == due * many and many > 0 and parts > 0:
             yield f"{it_is}, times {times}, divided by {over}"
     for name, shape in one.given.items():
         yield from (f"dimension {k} is as long as dimension {j} of `{name}`" for j, n in enumerate(shape) if n == found)

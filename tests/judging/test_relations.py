@@ -41,6 +41,14 @@ def said(found, due, **given):
             "All that is due is there, as often as it is due, but not in the groups in which it should be.",
         ),
         (("a", 0), "a", {}, "What is due is entry 0 of it, alone."),
+        ({"x": 4}, np.arange(4), {}, "An array of numbers is due."),
+        (17, 36.2, {"n": 5}, "It is too small."),
+        (
+            [np.array([3, 5]), np.array([1, 2])],
+            [np.array([0, 0]), np.array([3, 5])],
+            {"blocks": [np.array([1, 2]), np.array([3, 5])]},
+            "Every wrong entry is one of `blocks`, as it was given.",
+        ),
         (
             np.array([[5, 6]]),
             np.arange(1, 9).reshape(4, 2),

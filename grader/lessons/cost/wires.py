@@ -563,8 +563,8 @@ def weights_still_there(how, b, d, f, x, y):
 
 @layer_bytes.mistake
 def fsdp_all_reduced(how, b, d, f, x, y):
-    """Each device updates its share of the weights only, so it needs its share of the summed gradient only. Which
-    collective adds up and deals out?"""
+    """Backward, FSDP sends the bytes of the weights once too often. A device needs all weights once more, and then its
+    own share of the summed gradient only: which collective adds up and deals out?"""
     return (
         _layer(how, b, d, f, x, y, gradient=2)
         if "FSDP" not in how

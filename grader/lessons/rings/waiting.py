@@ -428,14 +428,15 @@ def summed_only_those_who_keep_it(x, *, mesh):
 
 @sum_for_some.mistake
 def the_odd_ones_got_it(x, *, mesh):
-    """The odd devices got the sum, and the even ones kept their rows. What does jnp.where return where its condition
-    is true?"""
+    """The odd devices got the sum, and the even ones kept their rows. For which of them is your condition true, and
+    what do these hold then?"""
     return _chosen(lambda row: jnp.where(me() % 2 == 0, row, lax.psum(row, "x")), x, mesh)
 
 
 @sum_for_some.mistake
 def zeros_for_the_others(x, *, mesh):
-    """The odd devices hold zeros; they should keep their own rows. What is the third argument of jnp.where?"""
+    """The odd devices hold zeros; they should keep their own rows. (In `jnp.where` the third argument is what stands
+    where the condition is false.)"""
     return _chosen(lambda row: jnp.where(me() % 2 == 0, lax.psum(row, "x"), 0), x, mesh)
 
 

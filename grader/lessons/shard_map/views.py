@@ -429,7 +429,7 @@ FORGOT_REPLICATION_ASKS = {
     "reads the first one.",
     "is_fully": "A layout is what out_specs say. Does it look at values?",
     "device 5": "Which five numbers has device 5? It adds up those alone.",
-    "x.sum": "All forty numbers, which begin with 0.",
+    "x.sum": "Asked is the sum of all forty numbers, and `arange` begins with 0.",
 }
 forgot_replication = Exercise(
     "forgot_replication", points=3, reference=lambda row: CLAIMS[row](), form="table", questions=FORGOT_REPLICATION_ASKS

@@ -1,0 +1,50 @@
+"""What is said of a function that stops, or returns nothing, in some cases only."""
+
+import pytest
+
+from grader.exercises import Case, Exercise
+from grader.exercises.collecting import asks, collect
+from grader.judging.functions import NONE_DUE, NOT_ALWAYS, NOT_RAISED
+from grader.judging.judge import judge
+
+
+def _half(n):
+    if n % 2:
+        raise ValueError("no half of an odd number")
+    return n // 2
+
+
+half = Exercise("half", points=1, form="function", reference=_half)
+
+
+@half.cases
+def _(draw):
+    yield from (Case({"n": n}) for n in (2, 4, 6, 3))
+
+
+def _refuses_four(n):
+    if n == 4:
+        raise ValueError("not this one")
+    return _half(n)
+
+
+def _forgets_four(n):  # noqa: RET503 - which is its mistake
+    if n != 4:
+        return _half(n)
+
+
+def _prints_the_error(n):
+    try:
+        return _half(n)
+    except ValueError as error:
+        print(error)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [(_refuses_four, NONE_DUE), (_forgets_four, NOT_ALWAYS), (_prints_the_error, NOT_RAISED)],
+)
+def test_what_is_due_where_it_stops_or_returns_nothing_is_told(answer, words):
+    cases = half.draw_cases()
+    found = judge(half, cases, collect("function", asks(half, cases), answer)).words
+    assert [one for one in (NONE_DUE, NOT_ALWAYS, NOT_RAISED) if one in found] == [words]
