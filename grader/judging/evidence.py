@@ -178,13 +178,15 @@ def divided(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "cases"
     for some, others, words in ((wrong, right, "in none of those"), (right, wrong, "only in those")):
         if by := _only_in(some, others, features):
             return f"{how_many}: {words} with {' and '.join(by)}."
-    if (well := {isinstance(one.due, Exception) for one in right}) != {isinstance(one.due, Exception) for one in wrong}:
+    if (well := {_is_error_due(one) for one in right}) != {_is_error_due(one) for one in wrong}:
         if well == {True}:
             return f"{how_many}: only where an error is due."
         if well == {False}:
             return f"{how_many}: in none of those where an error is due."
     if words := _of_two_numbers(right, wrong):
         return f"{how_many}: in none of those where {words}."
+    if well == {True, False} and (words := _of_two_numbers([r for r in right if not _is_error_due(r)], wrong)):
+        return f"{how_many}: in none of those where {words}, but for those where an error is due."
     good, bad = (_values(one.due for one in some) for some in (right, wrong))
     if good and bad and not good & bad and len(bad) == 1 and _tells(bad, wrong):
         return f"{how_many}: in none of those where {next(iter(bad))} is due."
@@ -200,6 +202,10 @@ def divided(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "cases"
         if with_ := _mostly_in(some, others, features):
             return f"{how_many}, {whose} with {' and '.join(with_)}."
     return f"{how_many}."
+
+
+def _is_error_due(one: Tried) -> bool:
+    return isinstance(one.due, Exception)
 
 
 def _of_two_numbers(right: Sequence[Tried], wrong: Sequence[Tried]) -> str:

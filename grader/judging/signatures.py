@@ -98,8 +98,8 @@ def right_elsewhere(there: str, here: str) -> str:
 def allowed_elsewhere(there: str, here: str) -> str:
     """Of what a program may cost there is some to spare: to be within that is not yet to be right."""
     return (
-        f"On {there} that is within what is allowed; on {here} it is not. Either something in it holds for one mesh "
-        "only, or it grows with the number of devices otherwise than it should."
+        f"On {there} that is within what is allowed; on {here} it is not. How does what it costs depend on the number "
+        "of devices?"
     )
 
 

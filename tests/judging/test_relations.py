@@ -158,6 +158,8 @@ def test_how_two_numbers_stand_to_one_another_where_it_is_wrong_is_said():
     given = [(8, 4), (4, 4), (8, 8), (16, 8), (4, 8), (8, 16)]
     cases = [Tried(1 if n > k else n, n, {"kv": k, "n": n}, n <= k) for k, n in given]
     assert evidence(cases).endswith("Right in 4 of 6 cases: in none of those where `n` is larger than `kv`.")
+    refused = Tried(None, ValueError("uneven"), {"kv": 3, "n": 4}, True)
+    assert evidence([*cases, refused]).endswith("is larger than `kv`, but for those where an error is due.")
 
 
 def test_words_that_are_due_are_listed_to_who_wrote_another():

@@ -65,6 +65,13 @@ def forgot_the_biases(row):
 
 
 @dp_numbers.mistake
+def a_layer_for_each_width(row):
+    """With five widths there are four layers: each goes from one width to the *next*. How many of them are square?"""
+    square = WIDTHS[1] * WIDTHS[2] + WIDTHS[2]
+    return _counted()["parameters"] + square if row == "parameters" else None
+
+
+@dp_numbers.mistake
 def divided_the_parameters(row):
     """In data parallelism nothing is saved on parameters: every device holds all of them. Only what carries a row for
     each example is divided."""

@@ -122,6 +122,17 @@ def logits_not_scaled(x, w_qkv, w_out, *, mesh, check_vma=False):
 
 
 @tp_attention.mistake
+def masked_as_in_a_decoder(x, w_qkv, w_out, *, mesh, check_vma=False):
+    """There is a causal mask: each token looked at itself and at those before it. Does the formula of this exercise
+    have one? (On the mesh everything is right.)"""
+
+    def causal(logits, head):
+        return jnp.where(jnp.tri(logits.shape[-1], dtype=bool), logits / math.sqrt(head), -jnp.inf)
+
+    return _otherwise_scaled(x, w_qkv, w_out, mesh, causal, check_vma)
+
+
+@tp_attention.mistake
 def logits_over_the_length(x, w_qkv, w_out, *, mesh, check_vma=False):
     """The logits were divided by K, the length of a head: too much, and the softmax comes out too even. A sum of K
     independent products grows as the *root* of K. (On the mesh everything is right.)"""

@@ -497,6 +497,14 @@ def sent_once(row):
 
 
 @region_costs.mistake
+def all_of_it_sent_once(row):
+    """These are the bytes of what a row of devices works on. In an all_reduce each device sends 2(n−1)/n of that: which
+    n, and is that less than all of it, or more?"""
+    n = 4  # devices along `model`
+    return REGION[row]() * n / (2 * (n - 1)) if row.startswith("bytes sent") else None
+
+
+@region_costs.mistake
 def cut_over_model_forgotten(row):
     """The sequences are cut over `model` as well now: how many devices are along it?"""
     return _entries_between(False) if row == "entries of x on a device, sequences cut" else None

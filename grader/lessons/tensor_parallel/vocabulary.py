@@ -316,6 +316,20 @@ def target_not_masked(logits, targets, *, mesh):
 
 
 @vocab_cross_entropy.mistake
+def target_counted_from_the_end(logits, targets, *, mesh):
+    """The shift of the targets is right. But a word that comes before a device's own then has a negative number, which
+    counts from the end, as in Python: every device picked some logit, and all of them were added. Only one has the
+    target's. What should the others add?"""
+
+    def body(logits, targets):
+        local = (targets - _first(logits.shape[1]))[:, None]
+        picked = jnp.take_along_axis(logits, local, axis=1, mode="clip")[:, 0]
+        return _log_total(logits, _top(logits)) - lax.psum(picked, "model")
+
+    return _judged(logits, targets, mesh, body)
+
+
+@vocab_cross_entropy.mistake
 def target_not_shifted(logits, targets, *, mesh):
     """Targets are numbers of the whole vocabulary; a device's columns begin at 0. Without the shift, every device finds
     the words of device 0 in its own part, and nobody finds the others."""
