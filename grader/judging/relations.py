@@ -300,7 +300,8 @@ def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
             yield "It is the transpose of what is due: rows stand for columns."
         if all(map(is_number, (*found, *due))) and math.prod(found) == math.prod(due) != 0:
             yield "The product of these numbers is right, and not each of them for itself."
-    if _nested(due) and len(_flat(found)) == len(_flat(due)) and _as_often(_flat(found), _flat(due)):
+    groups = _nested(due) and not (len(found) == len(due) and all(map(_as_often, map(_flat, found), map(_flat, due))))
+    if groups and _as_often(_flat(found), _flat(due)):
         yield "All that is due is there, as often as it is due, but not in the groups in which it should be."
 
 
@@ -340,7 +341,11 @@ def _within(some: list[Any], values: list[Any]) -> bool:
 
 
 def _as_often(one: list[Any], other: list[Any]) -> bool:
-    """Whether two lists of the same length hold the same, in whatever order."""
+    """Whether two lists hold the same, in whatever order."""
+    if len(one) != len(other):
+        return False
+    if all(map(is_number, (*one, *other))):
+        return same_value(sorted(one), sorted(other))
     return all(sum(same_value(a, b) for a in one) == sum(same_value(a, b) for a in other) for b in other)
 
 

@@ -194,7 +194,7 @@ def test_what_cannot_be_worked_out_ends_with_what_was_seen_until_then():
     "body, error, said",
     [
         (lambda a: lax.psum(a, "z"), "AssertionError|NameError", "names an axis"),
-        (lambda a: a @ a, "TypeError", "Which collective would bring them together?"),
+        (lambda a: a @ a, "TypeError", "have to bring blocks together first?"),
         (lambda a: a[nowhere], "NameError", ""),  # noqa: F821
     ],
 )
