@@ -27,7 +27,7 @@ TOLD_APART = 4  # entries that are told apart by their places
 LAST_COUNT = 4  # up to here a difference is one of counting
 UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
 TOO_LARGE, TOO_SMALL = "It is too large.", "It is too small."
-BINARY = (1.024, 1.024**2, 1.024**3)  # kibi for kilo, mebi for mega, gibi for giga
+BY_1024 = (1.024, 1.024**2, 1.024**3)  # kibi for kilo, mebi for mega, gibi for giga
 SAME_BYTES = 1e-4  # relative: how near a ratio has to be to one of these
 OF_EVERY_NUMBER = "The same is so of every number in it:"
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
@@ -142,7 +142,7 @@ def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterato
         ratio = found / due
         if any(math.isclose(ratio * times, 1, rel_tol=ROUNDED) for unit in UNITS for times in (unit, 1 / unit)):
             yield "It is off by the factor between two units. Which one is asked for?"
-        if any(math.isclose(ratio * times, 1, rel_tol=SAME_BYTES) for unit in BINARY for times in (unit, 1 / unit)):
+        if any(math.isclose(ratio * times, 1, rel_tol=SAME_BYTES) for unit in BY_1024 for times in (unit, 1 / unit)):
             yield "It is off by the factor between MB and MiB, or others of that kind. Which are asked for?"
         if abs(ratio) < LARGEST_RATIO and _is(ratio, round(ratio, 3)):
             yield f"It is {number(ratio)} times what is due."
