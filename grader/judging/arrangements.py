@@ -15,7 +15,7 @@ from grader.arrays.numbers import close, tolerance
 from grader.arrays.words import numbered, region
 from grader.judging.signatures import ENOUGH, Compared
 
-MOST_ENTRIES = 16  # along a dimension, that are told one by one
+FEW_ALONG = 16  # along a dimension, that are told one by one
 
 
 def arrangement(seen: Compared) -> str:
@@ -146,7 +146,7 @@ def _one_number(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
 def _by_entry(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
     """Along a dimension of few entries: which are right on all devices; which hold what is due at others, or zeros."""
     shape = pairs[0][1].shape
-    for dimension in (d for d, size in enumerate(shape) if 1 < size <= MOST_ENTRIES):
+    for dimension in (d for d, size in enumerate(shape) if 1 < size <= FEW_ALONG):
         found, due = ([np.moveaxis(pair[side], dimension, 0) for pair in pairs] for side in (0, 1))
         entries = range(shape[dimension])
         right = [k for k in entries if all(close(f[k], d[k]) for f, d in zip(found, due, strict=True))]

@@ -31,7 +31,7 @@ MOST_BLOCKS = 64  # of an array, that a smaller one is held against
 LAST_COUNT = 4  # up to here a difference is one of counting
 UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
 TOO_LARGE, TOO_SMALL = "It is too large.", "It is too small."
-BINARY = (1.024, 1.024**2, 1.024**3)  # kibi for kilo, mebi for mega, gibi for giga
+BY_1024 = (1.024, 1.024**2, 1.024**3)  # kibi for kilo, mebi for mega, gibi for giga
 SAME_BYTES = 1e-4  # relative: how near a ratio has to be to one of these
 TELLS_LITTLE = ("t is too large.", "t is too small.", "others are not.", " is wrong.", " are wrong.")  # ends
 OF_EVERY_NUMBER = "The same is so of every number in it:"
@@ -226,7 +226,7 @@ def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterato
         ratio = found / due
         if any(math.isclose(ratio * times, 1, rel_tol=ROUNDED) for unit in UNITS for times in (unit, 1 / unit)):
             yield "It is off by the factor between two units. Which one is asked for?"
-        if any(math.isclose(ratio * times, 1, rel_tol=SAME_BYTES) for unit in BINARY for times in (unit, 1 / unit)):
+        if any(math.isclose(ratio * times, 1, rel_tol=SAME_BYTES) for unit in BY_1024 for times in (unit, 1 / unit)):
             yield "It is off by the factor between MB and MiB, or others of that kind. Which are asked for?"
         if abs(ratio) < LARGEST_RATIO and _is(ratio, round(ratio, 3)):
             yield f"It is {number(ratio)} times what is due."

@@ -951,8 +951,8 @@ def sequence_parallel__right_plain(x, scale, W1, W2, *, mesh):
     return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P("batch", "model"))(x, scale, W1, W2)
 
 
-def sequence_parallel__right_norm_after(x, scale, W1, W2, *, mesh):
-    """Gathers first, norms all tokens: the same bytes, more work."""
+def sequence_parallel__wrong_norm_after(x, scale, W1, W2, *, mesh):
+    """Gathers first, norms all tokens: the same bytes, more work. (Right until the text asked for own tokens only.)"""
 
     def body(x, scale, W1, W2):
         x = _norm(jax.lax.all_gather(x, "model", axis=1, tiled=True), scale)
