@@ -90,11 +90,9 @@ def test_what_cannot_be_watched_is_said(name, answer, error, said):
 
 def cell(display, name, answer, monkeypatch):
     """What a check shows in a notebook."""
-    import IPython
-    import IPython.display
-
-    monkeypatch.setattr(IPython, "get_ipython", lambda: display)
-    monkeypatch.setattr(IPython.display, "display", lambda data, raw: display.append(data))
+    shell, shown = pytest.importorskip("IPython"), pytest.importorskip("IPython.display")
+    monkeypatch.setattr(shell, "get_ipython", lambda: display)
+    monkeypatch.setattr(shown, "display", lambda data, raw: display.append(data))
     grader.check(name, answer)
     return display.pop()
 
