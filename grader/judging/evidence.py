@@ -20,6 +20,7 @@ VAGUE = (
     "too large.",
     "too small.",
     "others are not.",
+    "A dict is due.",
     "wrong.",
     "among those that are due.",
     "not in the groups in which it should be.",

@@ -240,7 +240,9 @@ def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
 
 
 def _of_order(found: Sequence[Any], due: Sequence[Any]) -> Iterator[str]:
-    """From where on a list is wrong."""
+    """From where on a list of numbers is wrong."""
+    if not all(map(is_number, (*found, *due))):
+        return
     right = [same_value(one, other) for one, other in zip(found, due, strict=True)]
     if 0 < (begun := sum(right)) < len(due) - 1 and all(right[:begun]):
         yield (
@@ -248,7 +250,7 @@ def _of_order(found: Sequence[Any], due: Sequence[Any]) -> Iterator[str]:
             f"number {begun - 1} and number {begun}?"
         )
         yield "It begins right, and from some place on it is wrong to its end."
-    if not any(right) and len(due) > 2 and all(map(is_number, (*found, *due))):
+    if not any(right) and len(due) > 2:
         yield "Already its first number is wrong. What goes into that one?"
 
 
@@ -311,7 +313,7 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
             if len(entries) == 1
             else f"{OF_EVERY_ENTRY} {lower_first(common.removeprefix(OF_EVERY_NUMBER).strip())}"
         )
-    elif len(wrong) > 1:
+    elif len(wrong) > 1 and not is_number(wrong[0][2]):
         name, found, due = wrong[0]
         of_it = list(_of_one(found, due, known))
         if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
