@@ -305,7 +305,8 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
     common = next(iter(alike), "")
     if len(wrong) < len(entries) and len(wrong) <= TOLD_APART:
         places = ", ".join(name for name, _, _ in wrong)
-        yield from (f"Of the entries only {places} {_is_or_are(wrong)} wrong. {words}" for words in alike)
+        telling = [words for words in alike if words == common or not words.endswith(TELLS_LITTLE)]
+        yield from (f"Of the entries only {places} {_is_or_are(wrong)} wrong. {words}" for words in telling)
         yield f"Of the entries only {places} {_is_or_are(wrong)} wrong."
     if common:
         yield (
