@@ -23,6 +23,7 @@ VAGUE = (
     "too large.",
     "too small.",
     "others are not.",
+    "A dict is due.",
     "wrong.",
     "among those that are due.",
     "not in the groups in which it should be.",
@@ -156,7 +157,8 @@ def _in_common(wrong: Sequence[Tried]) -> str:
         list(relations_of(one.found, one.due, one.given, told)) for one, told in zip(wrong, sizes, strict=True)
     ]
     words = most_telling(relations)
-    if not relations or not relations[0] or is_number(wrong[0].found) or not is_vague(words):
+    numbers = wrong != [] and is_number(wrong[0].found) and is_number(wrong[0].due)
+    if not relations or not relations[0] or numbers or not is_vague(words):
         return words
     first = relations[0][0]
     return words if words and is_vague(first) else f"In this case, {lower_first(first)}"

@@ -306,7 +306,9 @@ def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
 
 
 def _of_order(found: Sequence[Any], due: Sequence[Any]) -> Iterator[str]:
-    """From where on a list is wrong."""
+    """From where on a list of numbers is wrong."""
+    if not all(map(is_number, (*found, *due))):
+        return
     right = [same_value(one, other) for one, other in zip(found, due, strict=True)]
     if 0 < (begun := sum(right)) < len(due) - 1 and all(right[:begun]):
         yield (
@@ -314,7 +316,7 @@ def _of_order(found: Sequence[Any], due: Sequence[Any]) -> Iterator[str]:
             f"number {begun - 1} and number {begun}?"
         )
         yield "It begins right, and from some place on it is wrong to its end."
-    if not any(right) and len(due) > 2 and all(map(is_number, (*found, *due))):
+    if not any(right) and len(due) > 2:
         yield "Already its first number is wrong. What goes into that one?"
 
 
@@ -376,7 +378,8 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
     common = next(iter(alike), "")
     if len(wrong) < len(entries) and len(wrong) <= TOLD_APART:
         places = ", ".join(name for name, _, _ in wrong)
-        yield from (f"Of the entries only {places} {_is_or_are(wrong)} wrong. {words}" for words in alike)
+        telling = [words for words in alike if words == common or not words.endswith(TELLS_LITTLE)]
+        yield from (f"Of the entries only {places} {_is_or_are(wrong)} wrong. {words}" for words in telling)
         yield f"Of the entries only {places} {_is_or_are(wrong)} wrong."
     if common:
         yield (
@@ -384,7 +387,7 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
             if len(entries) == 1
             else f"{OF_EVERY_ENTRY} {lower_first(common.removeprefix(OF_EVERY_NUMBER).strip())}"
         )
-    elif len(wrong) > 1:
+    elif len(wrong) > 1 and not is_number(wrong[0][2]):
         name, found, due = wrong[0]
         of_it = list(_of_one(found, due, known))
         if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):

@@ -44,9 +44,13 @@ def _exchange(block, split: int, joined: int):
     return lax.all_to_all(block, "x", split, joined, tiled=True)
 
 
-def _attended(q, k, v, seen=None):
+def _repeated(a, times):
+    return jnp.repeat(a, times, axis=1)
+
+
+def _attended(q, k, v, seen=None, shared=_repeated):
     """Each query head with the key-value head that it shares."""
-    k, v = (jnp.repeat(a, q.shape[1] // a.shape[1], axis=1) for a in (k, v))
+    k, v = (shared(a, q.shape[1] // a.shape[1]) for a in (k, v))
     mask = jnp.tri(len(q), dtype=bool) if seen is None else seen
     return jax.vmap(lambda q, k, v: attend(q, k, v, mask), in_axes=1, out_axes=1)(q, k, v)
 
@@ -61,13 +65,14 @@ def _turned(
     there: tuple[int, int] = (1, 0),
     back: Callable[[Any], Any] = lambda mixed: _exchange(mixed, 0, 1),
     seen: Callable[[int], Any] = lambda tokens: None,
+    shared: Callable[[Any, int], Any] = _repeated,
 ):
     n = mesh.shape["x"]
 
     def body(q, k, v):
         k, v = copied(k, n), copied(v, n)
         q, k, v = (_exchange(a, *there) for a in (q, k, v))
-        return back(_attended(q, k, v, seen(len(q))))
+        return back(_attended(q, k, v, seen(len(q)), shared))
 
     return device_map(body, mesh, (TOKENS,) * 3, TOKENS)(q, k, v)
 
@@ -77,6 +82,13 @@ def copies_dealt_out_in_turn(q, k, v, *, mesh):
     """With fewer key-value heads than devices, the copies stand in the wrong order, as 0, 1, 0, 1 where 0, 0, 1, 1 was
     needed. Which query heads are on device 1, and which key-value head do they share?"""
     return _turned(q, k, v, mesh, copied=lambda a, n: jnp.tile(a, (1, max(1, n // a.shape[1]), 1)))
+
+
+@ulysses.mistake
+def shared_in_turn(q, k, v, *, mesh):
+    """On a device with several key-value heads, query heads share them in turn, as 0, 1, 0, 1 where 0, 0, 1, 1 is due:
+    those that share one are neighbours. Which function repeats each head before the next one comes?"""
+    return _turned(q, k, v, mesh, shared=lambda a, times: jnp.tile(a, (1, times, 1)))
 
 
 @ulysses.mistake
