@@ -17,12 +17,12 @@ MEMORY = ("argument", "output", "temp", "alias", "peak_memory", "generated_code"
 
 def main(folder: Path) -> None:
     request = json.loads((folder / "request.json").read_text())
-    answer = compiled(request, (folder / "program").read_bytes())
+    answer = compile_alone(request, (folder / "program").read_bytes())
     (folder / "unfinished").write_text(json.dumps(answer))
     (folder / "unfinished").rename(folder / "answer.json")
 
 
-def compiled(request: dict[str, Any], program: bytes) -> dict[str, Any]:
+def compile_alone(request: dict[str, Any], program: bytes) -> dict[str, Any]:
     """What the compiler makes of a program: its text and its memory, or its refusal."""
     import jax
     import numpy as np

@@ -19,16 +19,15 @@ from grader.chips.report import PodReport
 from grader.chips.topologies import Topology, topology
 from grader.draw.grids import Grid, grid
 from grader.draw.picture import COLOURS, INK, PAGE, QUIET, SMALL, WRONG, Picture, inches_of, sheet
+from grader.draw.shapes import Point
 
 CHIPS_DRAWN = 512  # chips that are drawn; of a larger pod, as many whole planes as that
 CHIPS_NUMBERED = 64  # chips that are drawn large enough for their devices' numbers
 SMALL_CHIP = 0.075  # inches: the radius of a chip that has no number
 ROW = 4  # planes side by side
-NAMED = 0.19  # inches around a host's name
+NAME_RADIUS = 0.19  # inches around a host's name
 # Of a red arrow, as parts of its length; the first of the best is taken.
 BENDS = 0, 0.06, -0.06, 0.12, -0.12, 0.18, -0.18, 0.25, -0.25, 0.33, -0.33
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ def _drawn(chips: Topology, found: Sequence[Route], title: str) -> Figure:
     if found:
         ring = {d: at(d) for d in found[0].devices if chips.coords[d][2] < planes}
         names = [text.get_position() for text in ax.texts if text.get_text().startswith("host")]
-        others = [(at(d), radius) for d in shown] + [(place, NAMED) for place in names]
+        others = [(at(d), radius) for d in shown] + [(place, NAME_RADIUS) for place in names]
         _ring(ax, found[0], ring, radius, [place[2] for place in chips.coords], others if few else ())
     if planes > 1:
         for z in range(planes):

@@ -13,20 +13,24 @@ from grader.arrays.numbers import ROUNDINGS, close
 from grader.arrays.words import number
 
 EXACT = 1e-4  # relative: how near a factor has to be to the one it is taken for
-ENOUGH = 6  # different numbers: a few come out by chance
+MANY_NUMBERS = 6  # different numbers: a few come out by chance
 
-Blocks = Sequence[np.ndarray]
+_Side = Sequence[np.ndarray]
 
 
-def beside_what_was_given(found: Blocks, due: Blocks, given: Mapping[str, Blocks], roundings: int = ROUNDINGS) -> str:
+def beside_what_was_given(found: _Side, due: _Side, given: Mapping[str, _Side], roundings: int = ROUNDINGS) -> str:
     """That a result is right but for an argument, which it lacks or has once too often; or that what it has beside an
     argument is off by one factor. `given` are arguments, in the same blocks."""
     one, other = (np.concatenate([np.ravel(block) for block in side]).astype(np.float64) for side in (found, due))
-    if len(np.unique(other)) < ENOUGH or not np.isfinite(one).all() or not np.isfinite(other).all():
+    if len(np.unique(other)) < MANY_NUMBERS or not np.isfinite(one).all() or not np.isfinite(other).all():
         return ""
     for name, blocks in given.items():
         argument = np.concatenate([np.ravel(block) for block in blocks]).astype(np.float64)
-        if len(np.unique(argument)) < ENOUGH or close(one, argument, roundings) or close(other, argument, roundings):
+        if (
+            len(np.unique(argument)) < MANY_NUMBERS
+            or close(one, argument, roundings)
+            or close(other, argument, roundings)
+        ):
             continue
         if close(one + argument, other, roundings):
             return f"Every number would be right with `{name}` added to it. Where does that come in?"
@@ -34,11 +38,11 @@ def beside_what_was_given(found: Blocks, due: Blocks, given: Mapping[str, Blocks
             return f"Every number would be right without `{name}`, which has been added once too often."
         factor = float((one - argument) @ (other - argument) / ((other - argument) @ (other - argument)))
         if abs(factor - 1) > EXACT and close(argument + factor * (other - argument), one, roundings):
-            return f"It is `{name}` and something besides; and of that, every number is {times(factor)}."
+            return f"It is `{name}` and something besides; and of that, every number is {as_factor(factor)}."
     return ""
 
 
-def by_rows(found: Blocks, due: Blocks, roundings: int = ROUNDINGS) -> str:
+def by_rows(found: _Side, due: _Side, roundings: int = ROUNDINGS) -> str:
     """That all numbers of a row are off by one factor, and those of other rows by others."""
     if any(
         block.shape != whole.shape or block.ndim < 2 or block.dtype.kind != "f"
@@ -53,7 +57,7 @@ def by_rows(found: Blocks, due: Blocks, roundings: int = ROUNDINGS) -> str:
     told = (np.count_nonzero(other, axis=1) > 1) & (np.count_nonzero(one, axis=1) > 1)
     factors = (one * other).sum(axis=1)[told] / (other * other).sum(axis=1)[told]
     rest = close(one[~told], other[~told], roundings)
-    if len(factors) < ENOUGH or not rest or not close(factors[:, None] * other[told], one[told], roundings):
+    if len(factors) < MANY_NUMBERS or not rest or not close(factors[:, None] * other[told], one[told], roundings):
         return ""
     wrong = factors[np.abs(factors - 1) > EXACT]
     if len(np.unique(np.round(wrong, 3))) < 2:
@@ -65,7 +69,7 @@ def by_rows(found: Blocks, due: Blocks, roundings: int = ROUNDINGS) -> str:
     )
 
 
-def times(factor: float) -> str:
+def as_factor(factor: float) -> str:
     """How numbers are that are so many times what is due."""
     if abs(factor + 1) < EXACT:
         return "of the wrong sign"

@@ -78,7 +78,7 @@ def _of_whole(found: Any, due: Any, known: _Known) -> Iterator[str]:
             yield from _of_entries([(f"`{key}`", found.get(key, 0), due.get(key, 0)) for key in keys], known)
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
         pairs = enumerate(zip(found, due, strict=True))
-        yield from _of_entries([(f"number {k}", one, other) for k, (one, other) in pairs], known)
+        yield from _of_entries([(f"`[{k}]`", one, other) for k, (one, other) in pairs], known)
     if _plain_list(found) and _plain_list(due) and not {*found} & {*due}:
         yield "None of the entries is among those that are due."
 

@@ -16,9 +16,8 @@ import numpy as np
 
 from grader.arrays.numbers import ROUNDINGS, close, same_numbers
 from grader.arrays.words import number, numbered
-from grader.judging.proportions import beside_what_was_given, by_rows, times
+from grader.judging.proportions import EXACT, as_factor, beside_what_was_given, by_rows
 
-EXACT = 1e-4  # relative: how near a ratio has to be to the one it is taken for
 NEAR = 0.01  # of each entry: bfloat16 keeps two or three digits
 ENOUGH = 3  # different entries: fewer have some ratio by chance
 
@@ -145,13 +144,13 @@ def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
             if _is(factor, size(seen) ** power) and _is(other, size(elsewhere) ** power):
                 square = "the square of " if abs(power) == 2 else ""
                 return (
-                    f"Every entry is {times(factor)} on {seen.on}, and {times(other)} on {elsewhere.on}: "
+                    f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}: "
                     f"that is {square}{words}. {SUM_OR_MEAN if words in seen.lengths else kind}"
                 )
     if _is(factor, other):
         both = f"on {seen.on} as on {elsewhere.on}"
-        return f"Every entry is {times(factor)}, {both}. Which factor was left out, or taken twice?"
-    return f"Every entry is {times(factor)} on {seen.on}, and {times(other)} on {elsewhere.on}. Why that many?"
+        return f"Every entry is {as_factor(factor)}, {both}. Which factor was left out, or taken twice?"
+    return f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}. Why that many?"
 
 
 SUM_OR_MEAN = "Is a sum taken where a mean is due, or the other way round?"
@@ -164,7 +163,7 @@ def _ratio_on_one_mesh(factor: float, mesh: Mapping[str, int]) -> str:
         return "Every entry has the wrong sign."
     names = [name for name, size in mesh.items() if size > 1 and (_is(factor, size) or _is(factor, 1 / size))]
     along = f" Along {names[0]} there are {mesh[names[0]]} devices: is it that?" if names else ""
-    return f"Every entry is {times(factor)}.{along or ' Which factor was left out, or taken twice?'}"
+    return f"Every entry is {as_factor(factor)}.{along or ' Which factor was left out, or taken twice?'}"
 
 
 def _sizes(*cases: Compared) -> list[tuple[str, Callable[[Compared], int]]]:

@@ -225,7 +225,7 @@ def _how(found: float, due: float) -> str:
 
 def _without_places(words: str) -> str:
     """Words without the numbers of entries, which tell nothing of what stands there."""
-    return re.sub(r"(?<=only )number \d+(, number \d+)*", "", words)
+    return re.sub(r"(?<=only )`\[\d+\]`(, `\[\d+\]`)*", "", words)
 
 
 def _is_count(value: Any) -> bool:

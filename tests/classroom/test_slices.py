@@ -15,7 +15,7 @@ from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.inside.limits import Limits
 from grader.classroom.runs import run as running
 from grader.classroom.runs.run import Lesson, Setup, lesson_of, perform, run_hand_in, steps
-from grader.classroom.runs.slices import Part, parts_of, plain_texts, spare_examples, that_define, typed_texts
+from grader.classroom.runs.slices import CellNumbers, parts_of, plain_texts, spare_examples, that_define, typed_texts
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import shared_judge
 
@@ -169,7 +169,7 @@ def test_of_a_worked_example_only_the_imports_and_functions_run_that_an_answer_n
 def test_the_beginning_of_an_example_stays_where_it_was_typed():
     """A replay shows its lines."""
     typed = "import jax  # all of it\n\n\ndef one(a):\n    return a  # as it is\n\n\n@one\nclass Two: ..."
-    (text,) = typed_texts([Cell(typed, example=True)], Part((0,), frozenset({0})))
+    (text,) = typed_texts([Cell(typed, example=True)], CellNumbers((0,), frozenset({0})))
     assert typed.startswith(text) and text.rstrip().endswith("as it is")
 
 

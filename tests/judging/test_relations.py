@@ -86,7 +86,7 @@ def said(found, due, **given):
             "Wherever more than 1 is due, it is 1. Is it asked whether there are any, or how many?",
         ),
         (np.ones((6, 2)), np.ones((3, 2)), {"n": 2}, "Dimension 0 is as long as it should be, times `n`."),
-        ((1, 0, 0), (1, 1, 0), {}, "Of the entries only number 1 is wrong. It is 1 too small."),
+        ((1, 0, 0), (1, 1, 0), {}, "Of the entries only `[1]` is wrong. It is 1 too small."),
         ([1, 2, 3, 4], [[1, 2], [3, 4]], {}, "The entries are right, but they are not grouped as they should be."),
         ([1, 3], [1, 2, 3], {}, "What is there is right, but entries are missing."),
         ((0, 1), (1, 1, 0), {}, "There are fewer entries than are due."),
@@ -105,7 +105,7 @@ def said(found, due, **given):
             (np.arange(1, 5), 7),
             ([0, 1, 2, 3], 7),
             {},
-            "Of the entries only number 0 is wrong. The same is so of every number in it: it is 1 too large.",
+            "Of the entries only `[0]` is wrong. The same is so of every number in it: it is 1 too large.",
         ),
         (None, 3, {}, ""),
         ((8.0, 2.0), (8, 2), {}, ""),  # equal, and yet not what an exercise asks for
@@ -274,7 +274,7 @@ def test_where_counts_are_right_but_for_a_key_with_0_nothing_is_said_of_1():
             {},
             "Of the 3 rows only number 0 is right.",
         ),
-        (([1, 2, 3, 4], [5]), ([1, 2, 3], [6]), {}, "Of number 0: all that is due is there, and more besides."),
+        (([1, 2, 3, 4], [5]), ([1, 2, 3], [6]), {}, "Of `[0]`: all that is due is there, and more besides."),
     ],
 )
 def test_what_wrong_numbers_have_to_do_with_others(found, due, given, words):

@@ -27,7 +27,7 @@ def main(questions: TextIO, replies: TextIO) -> None:
 def _reply(question: dict[str, Any]) -> dict[str, Any]:
     try:
         asked = wire.request_in(question)
-        return wire.FIT.write(fit_of(asked, alone.compiled(asked.facts, asked.program)))
+        return wire.FIT.write(fit_of(asked, alone.compile_alone(asked.facts, asked.program)))
     except Exception as error:  # the compiler's own, and whatever an odd program may lead to
         return {"raised": [type(error).__name__, str(error)[:4000]]}
 

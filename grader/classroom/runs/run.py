@@ -35,7 +35,7 @@ from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.inside.wire import REPAIR
 from grader.classroom.runs.own_lines import lines_as_written
-from grader.classroom.runs.slices import Part, parts_of, plain_texts, spare_examples, that_define, typed_texts
+from grader.classroom.runs.slices import CellNumbers, parts_of, plain_texts, spare_examples, that_define, typed_texts
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, message_in, steadily
 from grader.exercises.as_json import to_json
@@ -191,10 +191,10 @@ def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
     examples = tuple(cell.source for cell in cells if cell.example)
     if examples != setup.lesson.examples or len(set(examples)) < len(examples) or not (found := _parts(tuple(cells))):
         return None
-    parts = [part | Part((k,)) for k, part in found.answers.items()]
-    parts += [Part(tuple(found.before))] if found.shown else []
+    parts = [part | CellNumbers((k,)) for k, part in found.answers.items()]
+    parts += [CellNumbers(tuple(found.before))] if found.shown else []
     again = [part for part in parts if _comes_again(_part_steps(cells, part, setup), setup)]
-    rest = functools.reduce(operator.or_, (part for part in parts if part not in again), Part())
+    rest = functools.reduce(operator.or_, (part for part in parts if part not in again), CellNumbers())
     answers: dict[str, Any] = {}
     outputs: dict[int, Any] = {}
     origins: dict[str, Any] = {}
@@ -218,7 +218,7 @@ def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
 _parts = functools.lru_cache(maxsize=4)(parts_of)  # it is asked for twice: to run a hand-in, and to watch its answers
 
 
-def _part_steps(cells: Sequence[Cell], part: Part, setup: Setup) -> list[dict[str, Any]]:
+def _part_steps(cells: Sequence[Cell], part: CellNumbers, setup: Setup) -> list[dict[str, Any]]:
     """What a worker does with some of the cells, whose comments and spacing do not matter."""
     texts = zip(part.cells, plain_texts(cells, part), strict=True)
     return steps([replace(cells[k], source=text) for k, text in texts], setup.seed)
@@ -293,8 +293,8 @@ def watch_answers(cells: Sequence[Cell], missed: Mapping[str, Watched], setup: S
     """
     places = {next(k for k, cell in enumerate(cells) if cell.check == name): name for name in missed}
     spares, parts = _spares(cells, setup), found.answers if (found := _parts(tuple(cells))) else {}
-    needed = [parts.get(k) or Part(tuple(sorted(set(range(k)) - spares))) for k in places]
-    part = functools.reduce(operator.or_, needed, Part(tuple(sorted(places))))
+    needed = [parts.get(k) or CellNumbers(tuple(sorted(set(range(k)) - spares))) for k in places]
+    part = functools.reduce(operator.or_, needed, CellNumbers(tuple(sorted(places))))
     todo: list[dict[str, Any]] = []
     for k, text in zip(part.cells, typed_texts(cells, part), strict=True):
         if k in places:

@@ -113,17 +113,17 @@ HIDDEN = {
 
 
 @dataclass(frozen=True)
-class Part:
+class CellNumbers:
     """The numbers of some cells, in order. Of those that are `begun` only the beginning is meant: imports and functions
     that a worked example makes before it shows something."""
 
     cells: tuple[int, ...] = ()
     begun: frozenset[int] = frozenset()
 
-    def __or__(self, other: Part) -> Part:
+    def __or__(self, other: CellNumbers) -> CellNumbers:
         cells = {*self.cells, *other.cells}
         whole = {k for part in (self, other) for k in part.cells if k not in part.begun}
-        return Part(tuple(sorted(cells)), frozenset(cells - whole))
+        return CellNumbers(tuple(sorted(cells)), frozenset(cells - whole))
 
 
 @dataclass(frozen=True)
@@ -134,18 +134,18 @@ class Needed:
     depend on the student's cells; `before` are the cells that these need, themselves among them.
     """
 
-    answers: Mapping[int, Part]
+    answers: Mapping[int, CellNumbers]
     shown: Sequence[int]
     before: Sequence[int]
 
 
-def plain_texts(cells: Sequence[Cell], part: Part) -> tuple[str, ...]:
+def plain_texts(cells: Sequence[Cell], part: CellNumbers) -> tuple[str, ...]:
     """The cells of a part, without comments and spacing."""
     texts = parse_cells([cell.source for cell in cells]) or []
     return tuple(_plain_beginning(texts[k]) if k in part.begun else texts[k].plain for k in part.cells)
 
 
-def typed_texts(cells: Sequence[Cell], part: Part) -> tuple[str, ...]:
+def typed_texts(cells: Sequence[Cell], part: CellNumbers) -> tuple[str, ...]:
     """The cells of a part, as they were typed, line for line."""
     texts = parse_cells([cell.source for cell in cells]) or []
     ends = {k: _first_line(texts[k].tree.body[_begins(texts[k].tree)]) - 1 for k in part.begun}
@@ -197,7 +197,7 @@ def parts_of(cells: Sequence[Cell]) -> Needed | None:
     )
 
 
-def _answers_need(cells: Sequence[Cell], texts: Sequence[CellText]) -> dict[int, Part]:
+def _answers_need(cells: Sequence[Cell], texts: Sequence[CellText]) -> dict[int, CellNumbers]:
     """What each check needs, under the number of its cell. A worked example counts as two cells: how it begins, and the
     rest, which takes its time to compute and to draw."""
     imports = {name for text in texts for name in text.names.imports}
@@ -208,7 +208,7 @@ def _answers_need(cells: Sequence[Cell], texts: Sequence[CellText]) -> dict[int,
     for check in (k for k, cell in enumerate(cells) if cell.check):
         needed = _needs(last[check], names)
         every = {owners[number] for number in needed}
-        found[check] = Part(tuple(sorted(every)), frozenset(k for k in every if last[k] not in needed))
+        found[check] = CellNumbers(tuple(sorted(every)), frozenset(k for k in every if last[k] not in needed))
     return found
 
 
