@@ -13,6 +13,8 @@ from handins import cell, everything, packed, text, why
 from nbgrader.api import Gradebook
 
 from grader.classroom.course.build import build, nbgrader
+from grader.classroom.course.notebook import as_text
+from grader.classroom.handins import handin
 from grader.classroom.handins.handin import SUBMISSION_SECRET, BareDirectory, adopt, find_notebook, give_name, read
 from grader.classroom.verdicts.judge import shared_judge
 
@@ -311,3 +313,25 @@ def test_a_students_folder_whose_name_formgrader_would_run_is_refused(student, t
     kind.mkdir(parents=True)
     (kind / "07_matmul.ipynb").write_text("{}")
     assert find_notebook(kind, "07_matmul")
+
+
+ODD = 'é \u2028 \x85 "quoted" \\ \t 😀\r\n</script>\x00 last'
+
+
+def test_a_notebook_is_written_as_nbformat_writes_it(root):
+    nb = nbformat.read(root / "solutions/07_matmul/07_matmul.ipynb", 4)
+    nb.metadata |= {"none": None, "empty": {}, "numbers": [1, 2.5, -1e300, True], "nested": [[], [{}], {"ü": ODD}]}
+    nb.cells.append(nbformat.v4.new_code_cell(ODD, outputs=[nbformat.v4.new_output("stream", text=ODD)]))
+    nb.cells.append(nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", {"text/html": ODD})]))
+    nb.cells.append(nbformat.v4.new_markdown_cell(ODD, attachments={"a.png": {"image/png": "aaaa"}}))
+    assert as_text(nb) == nbformat.writes(nb)
+
+
+def test_only_within_a_hand_in_a_release_is_asked_for_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(handin, "_read_release", lambda where: asked.append(where) or len(asked))
+    where, other = ({"db_url": "", "notebook": name, "assignment": name} for name in ("one", "other"))
+    assert [handin.registered_release(where) for _ in range(2)] == [1, 2]
+    with handin.one_release():
+        assert [handin.registered_release(one) for one in (where, other, where)] == [3, 4, 3]
+    assert handin.registered_release(where) == 5

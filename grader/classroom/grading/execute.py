@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nbformat import NotebookNode
+from nbformat import NotebookNode, from_dict
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer
 
@@ -105,9 +105,19 @@ def _filled_in(nb: NotebookNode, grading: Grading, judge: Judge, store: Store) -
             cell.outputs = _outputs(judged[name], finding(judged[name].verdict, run.answers.get(name)))
             verdicts.append(judged[name].verdict)
         else:
-            outputs = lesson.outputs.get(cell.source) if number in run.spare_cells else run.outputs.get(number)
-            cell.outputs = harmless_outputs(outputs)
+            is_spare = number in run.spare_cells
+            cell.outputs = _stored(lesson, cell.source) if is_spare else harmless_outputs(run.outputs.get(number))
     return Graded(nb, tuple(verdicts))
+
+
+def _stored(lesson: Lesson, source: str) -> list[NotebookNode]:
+    """The outputs of a worked example, as they are stored with the solutions; a copy of them, to be changed at will."""
+    return from_dict(_harmless(lesson, source))
+
+
+@functools.lru_cache(maxsize=256)  # they are the same in every hand-in to a lesson
+def _harmless(lesson: Lesson, source: str) -> list[NotebookNode]:
+    return harmless_outputs(lesson.outputs.get(source))
 
 
 @functools.lru_cache(maxsize=1)

@@ -30,7 +30,7 @@ from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.execute import REACHED, Grading, grade_notebook, grading_of
 from grader.classroom.grading.findings import Finding, finding
 from grader.classroom.handins.archive import Unreadable
-from grader.classroom.handins.handin import give_name, registered_release
+from grader.classroom.handins.handin import give_name, one_release, registered_release
 from grader.classroom.handins.reading import read
 from grader.classroom.store import FOLDER, Store, kept_in, key, write
 from grader.classroom.verdicts.judge import GRADER_WORKS, shared_judge
@@ -103,7 +103,8 @@ class Row:
 def record(hand_in: HandIn, again: bool = False) -> Row:
     """Grade a hand-in that has not been graded, or has changed since; with `again`, in any case."""
     try:
-        return _recorded(hand_in, again)
+        with one_release():
+            return _recorded(hand_in, again)
     except Unreadable as why:
         return Row(hand_in, problem=str(why))
     except (NoWalls, MemoryError):

@@ -8,17 +8,19 @@ further: what else a student hands in would be served from Formgrader's own addr
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
 import stat
+from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import nbformat
-from nbconvert.exporters import NotebookExporter
+from nbconvert.exporters import Exporter, NotebookExporter
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
@@ -26,7 +28,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grader.arrays.words import legible, one_line
 from grader.classroom.course.late import LONGEST_TIME, TIME
-from grader.classroom.course.notebook import restore
+from grader.classroom.course.notebook import as_text, restore
 from grader.classroom.handins.archive import MOST_INSIDE, Unreadable, hidden, listed
 from grader.classroom.handins.reading import read
 
@@ -38,6 +40,7 @@ __all__ = [
     "adopt",
     "find_notebook",
     "give_name",
+    "one_release",
     "read",
     "registered_release",
 ]
@@ -219,6 +222,14 @@ class Reader(Alone, NotebookExporter):
         resources = {**self.with_files(path, resources), **about}
         return self.from_notebook_node(read(path), resources, **options)
 
+    def from_notebook_node(  # type: ignore[override]  # a NotebookExporter returns text
+        self, nb: NotebookNode, resources: Any = None, **options: Any
+    ) -> tuple[str, dict[str, Any]]:
+        """As a NotebookExporter does it, but validated once, and written as text in a fraction of the time."""
+        made, resources = Exporter.from_notebook_node(self, nb, resources, **options)
+        resources["output_suffix"] = ".nbconvert"
+        return as_text(made) + "\n", resources
+
 
 class Restore(NbGraderPreprocessor):
     """The first step of grading: the marks of the release, whatever those of the hand-in say."""
@@ -227,8 +238,29 @@ class Restore(NbGraderPreprocessor):
         return restore(nb, registered_release(resources["nbgrader"])), resources
 
 
+@contextlib.contextmanager
+def one_release() -> Iterator[None]:
+    """Have `registered_release` ask the gradebook once for each lesson, for the length of this block."""
+    _RELEASES.append({})
+    try:
+        yield
+    finally:
+        _RELEASES.pop()
+
+
+_RELEASES: list[dict[tuple[str, ...], NotebookNode]] = []
+
+
 def registered_release(where: dict[str, str]) -> NotebookNode:
     """The marked cells of the release, as nbgrader's gradebook keeps them."""
+    known = _RELEASES[-1] if _RELEASES else {}
+    asked = where["db_url"], where["notebook"], where["assignment"]
+    if asked not in known:
+        known[asked] = _read_release(where)
+    return known[asked]
+
+
+def _read_release(where: dict[str, str]) -> NotebookNode:
     with Gradebook(where["db_url"]) as gradebook:
         notebook = gradebook.find_notebook(where["notebook"], where["assignment"])
         worth = {cell.name: cell.max_score for cell in notebook.grade_cells}

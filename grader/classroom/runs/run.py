@@ -60,7 +60,7 @@ class Run:
     ending: str = ""
     spare_cells: tuple[int, ...] = ()
     origins: dict[str, Any] = field(default_factory=dict)
-    plain_cells: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
+    plain_cells: Mapping[str, Sequence[Cell]] = field(default_factory=dict, compare=False)
 
     def origins_of(self, name: str) -> Any:
         """Where the answers to an exercise were written, in the lines of the student's own cells."""

@@ -4,8 +4,10 @@ A hand-in is mostly its lesson, with definitions where the answers go. When a st
 (functions, constants, tables, imports), running one of them changes nothing but its own names. The lesson's worked
 examples then show what they show in the solved lesson, but for those that use what a student's cell makes; and an
 answer comes out of its **slice**: the cells that bind the names it uses, and the names that these use in turn. A slice
-runs by itself, so another student's equal slice need not run again. Any other hand-in is run from its first cell to its
-last. Only those worked examples are left out that neither use what the student's cells make nor make what these use.
+runs by itself, so another student's equal slice need not run again. Of a worked example in a slice only the imports
+and functions run that it begins with, where nothing else of it is needed. Any other hand-in is run from its first cell
+to its last. Only those worked examples are left out that neither use what the student's cells make nor make what these
+use.
 """
 
 from __future__ import annotations
