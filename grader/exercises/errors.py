@@ -80,7 +80,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "Which output is it, and along which axis may it differ from device to device? Either a collective over that "
         "axis is missing, or the output is meant to differ, and out_specs should name the axis. (An all_gather's "
         "result counts as varying although it is the same everywhere: where your JAX has it, `to='invarying'` says "
-        "so.) Leave the check on: it has found what would come out wrong without a word.",
+        "so.) Leave the check on, unless the exercise's text says otherwise: most often it has found what would "
+        "come out wrong without a word.",
     ),
     (
         "TypeError|ValueError",
@@ -88,7 +89,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         r"matmul.*(mismatch|contract)|Incompatible shapes for dot|dot_general.*shape",
         "These two do not fit along the dimension that is summed over. Is one of them turned round? Inside shard_map "
         "each device sees only its own blocks, and one may be a slice of that dimension, the other not the same slice. "
-        "Which shapes have they, which should they have, and does a collective have to bring blocks together first?",
+        "Which shapes have they, which should they have, and does a collective have to bring blocks together first? "
+        "(An all_gather without `tiled=True` puts a dimension of its own in front.)",
     ),
     (
         "ValueError|IndivisibleError",

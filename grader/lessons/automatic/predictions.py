@@ -299,9 +299,8 @@ def rows_times_what(operation):
 
 @predict_moves.mistake
 def took_parts_of_sums_for_rows(operation):
-    """Case 2 of the sharded products was taken for case 3, or the other way round. Is the dimension that is
-    summed over cut in one operand, or alike in both? In the first case an operand is gathered, in the second
-    the products are added up."""
+    """Is the dimension that is summed over cut in one operand, or alike in both? Where it is cut alike, each device
+    has the products of its part, and these are added up; where only one is cut, somebody lacks rows or columns."""
     return _at(operation, {"v @ v": "all_reduce"})
 
 
