@@ -161,8 +161,9 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"pytree structure error",
-        "The specs and what they describe are different trees. in_specs are a tuple with an entry for each argument; "
-        "one spec may stand for a whole list or dict of arrays.",
+        "The specs and what they describe are different trees; JAX's message says whether it is in_specs or out_specs. "
+        "in_specs are a tuple with an entry for each argument, out_specs have one for each result; one spec may stand "
+        "for a whole list or dict of arrays.",
     ),
     (
         "TypeError",

@@ -9,10 +9,12 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Exercise, Without
+from grader.exercises import BytesSent, Case, Exercise, Roots, Without
 from grader.lessons.capstone.drawn import (
     AXIS_NAMES,
     MESHES,
+    ROWS_DRAWN,
+    TOKENS,
     batch_drawn,
     compiled_quickly,
     params_drawn,
@@ -29,12 +31,14 @@ from grader.lessons.capstone.sharded import (
     RIGHT,
     ROWS,
     SPECS,
+    gathered_sequence,
     local_logits,
     own_words,
     scattered_sequence,
     token_losses,
 )
 from grader.lessons.shared import device_map
+from grader.transformer.model import rms_norm
 
 X_IN_PARTS = Without("all_reduce", "model", "every device along `model` has the whole of x after this")
 
@@ -53,11 +57,12 @@ def _(draw):
     mesh = draw.mesh(*AXIS_NAMES)
     sizes = sizes_drawn(draw, mesh)
     sent = weights_gathered(sizes, mesh) + sequence_summed(sizes, mesh)
+    norms = 2 * sizes["layers"] + 1
     return Case(
         {"params": params_drawn(draw, sizes), "tokens": batch_drawn(draw, sizes)["tokens"]},
         mesh,
         LOGITS,
-        limits=[BytesSent(sent), X_IN_PARTS],
+        limits=[BytesSent(sent), X_IN_PARTS, Roots(norms * ROWS_DRAWN // mesh["data"] * TOKENS // mesh["model"])],
         roundings=roundings(sizes),
     )
 
@@ -121,7 +126,7 @@ def nothing_added_to(params, tokens, *, mesh):
 def no_norm_at_the_end(params, tokens, *, mesh):
     """There is no norm behind the last layer: x went to the unembedding as it was. What does `logits_of` do to it
     first?"""
-    return _forward(params, tokens, mesh, at_the_end=lambda x, scale: x)
+    return _forward(params, tokens, mesh, at_the_end=lambda x, scale: gathered_sequence(x))
 
 
 @forward.mistake
@@ -175,11 +180,30 @@ def x_kept_whole(params, tokens, *, mesh):
         params,
         tokens,
         mesh,
-        gathered=lambda x: x,
+        heard=rms_norm,
+        at_the_end=rms_norm,
         looked_up=lambda x: lax.psum(x, "model"),
         scattered=lambda x: lax.psum(x, "model"),
         positions=lambda x: jnp.arange(x.shape[1]),
     )
+
+
+def _gathered_and_normed(x, scale):
+    return rms_norm(gathered_sequence(x), scale)
+
+
+@forward.mistake
+def normed_after_the_gather(params, tokens, *, mesh):
+    """The logits are right, and so are the bytes. But where tokens are gathered before they are normed, every device
+    along `model` norms all of them. A norm needs one token at a time: which comes first, the norm or the all_gather?"""
+    return _forward(params, tokens, mesh, heard=_gathered_and_normed, at_the_end=_gathered_and_normed)
+
+
+@forward.mistake
+def x_in_the_sum(params, tokens, *, mesh):
+    """In the layers, what is added up over `model` has x in it: then x is in the sum as many times as there are devices
+    along `model`. Behind which step does each device add its own block of x, once?"""
+    return _forward(params, tokens, mesh, kept=lambda x: lax.axis_size("model") * x)
 
 
 @forward.mistake

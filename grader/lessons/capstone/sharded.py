@@ -46,6 +46,11 @@ def gathered_sequence(x):
     return lax.all_gather(x, "model", axis=1, tiled=True)
 
 
+def normed_and_gathered(x, scale):
+    """All tokens of a device's rows, each normed by the device that has it."""
+    return gathered_sequence(rms_norm(x, scale))
+
+
 def scattered_sequence(x):
     """Parts of a sum, on the devices along `model`: added up, and cut in T."""
     return lax.psum_scatter(x, "model", scatter_dimension=1, tiled=True)
@@ -66,11 +71,11 @@ class Pieces:
 
     width: Callable[..., Any] = whole_width
     words: Callable[..., Any] = own_words
-    gathered: Callable[..., Any] = gathered_sequence
+    heard: Callable[..., Any] = normed_and_gathered  # by attention and the MLP
     looked_up: Callable[..., Any] = scattered_sequence  # of the table's rows
     scattered: Callable[..., Any] = scattered_sequence  # of what a layer adds
     kept: Callable[..., Any] = as_it_is  # of x where a layer adds to it
-    at_the_end: Callable[..., Any] = rms_norm
+    at_the_end: Callable[..., Any] = normed_and_gathered
     positions: Callable[..., Any] = all_positions
 
 
@@ -80,9 +85,9 @@ RIGHT = Pieces()
 def layer_applied(x, layer, pieces=RIGHT):
     """One layer on a device's block of the sequence; its weights are gathered here, and not kept for the way back."""
     layer = {name: pieces.width(name, leaf) for name, leaf in layer.items()}
-    heard = pieces.gathered(rms_norm(x, layer["attention_norm"]))
+    heard = pieces.heard(x, layer["attention_norm"])
     x = pieces.kept(x) + pieces.scattered(attention(layer, heard, pieces.positions(x)))
-    return pieces.kept(x) + pieces.scattered(mlp(layer, pieces.gathered(rms_norm(x, layer["mlp_norm"]))))
+    return pieces.kept(x) + pieces.scattered(mlp(layer, pieces.heard(x, layer["mlp_norm"])))
 
 
 def local_logits(params, tokens, pieces=RIGHT):
@@ -96,7 +101,7 @@ def local_logits(params, tokens, pieces=RIGHT):
         return layer_applied(x, layer, pieces), None
 
     x, _ = lax.scan(applied, x, {name: params[name] for name in LAYER})
-    return pieces.gathered(pieces.at_the_end(x, params["norm"])) @ pieces.width("unembedding", params["unembedding"])
+    return pieces.at_the_end(x, params["norm"]) @ pieces.width("unembedding", params["unembedding"])
 
 
 def token_losses(logits, targets, words=own_words):
