@@ -10,7 +10,7 @@ import re
 import textwrap
 from dataclasses import dataclass
 
-from grader.arrays.ratios import as_html, as_text
+from grader.arrays.ratios import as_html, as_text, furthest
 from grader.arrays.words import as_inline_html, one_line
 from grader.exercises.verdict import Outcome, Score, Verdict
 from grader.programs.origins import LONGEST_LINE, Line
@@ -52,7 +52,7 @@ def plain_card(verdict: Verdict, offer: Offer | None = None) -> str:
     lines = [f"{verdict.exercise}: {_points(verdict)}", _ladder(verdict)]
     if not verdict.passed:
         lines += ["", _wrapped(verdict.told)]
-        lines += ["", *as_text(verdict.ratios), ""] if verdict.ratios else []
+        lines += ["", *as_text(*furthest(verdict.ratios)), ""] if verdict.ratios else []
         lines += ["", *lines_as_text(verdict), ""] if verdict.lines else []
         lines += [f"In the case: {verdict.where}"] if verdict.where else []
     lines += [_score(verdict.score)] if verdict.score else []
@@ -113,7 +113,7 @@ def card(verdict: Verdict, offer: Offer | None = None) -> str:
         parts += [
             _paragraphs(verdict.told),
             lines_as_html(verdict),
-            as_html(verdict.ratios) if verdict.ratios else "",
+            as_html(*furthest(verdict.ratios)) if verdict.ratios else "",
             _where(verdict),
             _picture(verdict),
         ]

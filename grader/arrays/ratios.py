@@ -114,16 +114,29 @@ def _apart(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> bool:
     )
 
 
-def as_text(rows: Sequence[Ratio]) -> list[str]:
+def furthest(rows: Sequence[Ratio], most: int = 12) -> tuple[list[Ratio], str]:
+    """The rows that are furthest from right, in their order, and how many others there are, in words."""
+    told = sorted(sorted(range(len(rows)), key=lambda k: -_off(rows[k]))[:most])
+    left = len(rows) - len(told)
+    return [rows[k] for k in told], f"(and {left} more that are nearer to 1)" if left else ""
+
+
+def _off(row: Ratio) -> float:
+    return math.inf if not math.isfinite(row.most) or row.apart else max(abs(row.least - 1), abs(row.most - 1))
+
+
+def as_text(rows: Sequence[Ratio], more: str = "") -> list[str]:
     wide = max((len(row.name) for row in rows), default=0)
-    return ["found ÷ expected:", *(f"  {row.name:<{wide}}  {row.words}" for row in rows)]
+    lines = [f"  {row.name:<{wide}}  {row.words}" for row in rows]
+    return ["found ÷ expected:", *lines, *([f"  {more}"] if more else [])]
 
 
-def as_html(rows: Sequence[Ratio]) -> str:
+def as_html(rows: Sequence[Ratio], more: str = "") -> str:
     cell = '<td style="text-align:left;padding:.1em .8em">'
     lines = (f"<tr>{cell}<code>{html.escape(row.name)}</code></td>{cell}{_emphasised(row)}</td></tr>" for row in rows)
     head = '<tr><td></td><td style="text-align:left;padding:.1em .8em;opacity:.75">found ÷ expected</td></tr>'
-    return f'<table style="margin:.4em 0">{head}{"".join(lines)}</table>'
+    last = f"<tr>{cell}{more}</td><td></td></tr>" if more else ""
+    return f'<table style="margin:.4em 0">{head}{"".join(lines)}{last}</table>'
 
 
 def _emphasised(row: Ratio) -> str:

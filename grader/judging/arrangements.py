@@ -152,7 +152,8 @@ def _by_entry(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
         right = [k for k in entries if all(close(f[k], d[k]) for f, d in zip(found, due, strict=True))]
         every = f"Along dimension {dimension} of every block"
         if right:
-            return f"{every} only {_entries(right)} came out right (counted from 0)."
+            there = f"{_entries(right)} (counted from 0)"
+            return f"Along dimension {dimension}, {there} came out right in every block, and no others did."
         moved = [(k, j) for k in entries for j in entries if k != j and _holds_another(found, due, k, j)]
         if moved:
             at, where = moved[0]

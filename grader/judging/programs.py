@@ -193,7 +193,7 @@ class ProgramLadder(Ladder):
         places = list(_expected(self.exercise, self.cases[k]))
         names = ", ".join(results.name_in_result(self.cases[k], places[array]) for array in alike[: results.MOST_NAMED])
         more = f" and {len(alike) - results.MOST_NAMED} more" if len(alike) > results.MOST_NAMED else ""
-        return f"Of {names}{more}: {words} What else is wrong does not look like that."
+        return f"Of {names}{more}: {words} Something else is wrong, too."
 
     def repairs(self, check: str, k: int) -> tuple[Repair | None, Mistake | None]:
         if check != "values":

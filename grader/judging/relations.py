@@ -133,9 +133,9 @@ def _how_cut(parts: int, due: int) -> str:
     if parts == due:
         return ""
     if parts == 1:
-        return "is whole on every device, and should be cut"
+        return "is the same on every device, and should be cut"
     if due == 1:
-        return "is cut, and should be whole on every device"
+        return "is cut, and should be the same on every device"
     return f"is cut into {'more' if parts > due else 'fewer'} parts than it should be"
 
 

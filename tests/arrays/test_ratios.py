@@ -1,5 +1,7 @@
 """The table of ratios: what it says of scaled, garbled, missing and untrue arrays."""
 
+import math
+
 import jax
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh
-from grader.arrays.ratios import ratio, ratios
+from grader.arrays.ratios import Ratio, as_html, as_text, furthest, ratio, ratios
 
 WANTED = np.arange(1.0, 13.0).reshape(3, 4)
 
@@ -53,3 +55,11 @@ def test_a_device_that_holds_another_block_is_compared_with_its_own():
     mesh = make_mesh({"x": 8})
     held = jax.device_put(np.arange(1.0, 17.0, dtype=np.float32), NamedSharding(mesh, P("x")))
     assert ratios(held, np.arange(1.0, 17.0)).rows[0].words == "1"
+
+
+def test_of_many_arrays_those_that_are_furthest_off_are_told():
+    rows = [Ratio(f"w{k}", 1 + k / 100, 1 + k / 100) for k in range(20)] + [Ratio("gone", math.nan, math.nan)]
+    told, more = furthest(rows, 3)
+    assert [row.name for row in told] == ["w18", "w19", "gone"] and more == "(and 18 more that are nearer to 1)"
+    assert more in "\n".join(as_text(told, more)) and more in as_html(told, more)
+    assert furthest(rows[:3], 3) == (rows[:3], "")

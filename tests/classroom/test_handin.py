@@ -13,7 +13,7 @@ from handins import cell, everything, packed, text, why
 from nbgrader.api import Gradebook
 
 from grader.classroom.course.build import build, nbgrader
-from grader.classroom.course.notebook import as_text
+from grader.classroom.course.notebook import notebook_text
 from grader.classroom.handins import handin
 from grader.classroom.handins.handin import SUBMISSION_SECRET, BareDirectory, adopt, find_notebook, give_name, read
 from grader.classroom.verdicts.judge import shared_judge
@@ -324,7 +324,7 @@ def test_a_notebook_is_written_as_nbformat_writes_it(root):
     nb.cells.append(nbformat.v4.new_code_cell(ODD, outputs=[nbformat.v4.new_output("stream", text=ODD)]))
     nb.cells.append(nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", {"text/html": ODD})]))
     nb.cells.append(nbformat.v4.new_markdown_cell(ODD, attachments={"a.png": {"image/png": "aaaa"}}))
-    assert as_text(nb) == nbformat.writes(nb)
+    assert notebook_text(nb) == nbformat.writes(nb)
 
 
 def test_only_within_a_hand_in_a_release_is_asked_for_once(monkeypatch):

@@ -52,7 +52,7 @@ DUE = [np.arange(8.0).reshape(2, 4) + 10 * device for device in range(4)]
         ),
         (
             [np.where(np.arange(4) % 2, due - 99, due) for due in DUE],
-            "Along dimension 1 of every block only entries 0, 2 came out right",
+            "Along dimension 1, entries 0, 2 (counted from 0) came out right in every block",
         ),
         (
             [np.stack([due[1], -due[0]]) for due in DUE],

@@ -198,10 +198,10 @@ def test_an_argument_on_which_nothing_depends_is_told():
     [
         (
             ["[0:4, 0:8]", "[4:8, 0:8]"],
-            "Dimension 0 is cut, and should be whole on every device; dimension 1 is whole on",
+            "Dimension 0 is cut, and should be the same on every device; dimension 1 is the same on",
         ),
         (["[0:8, 4:8]", "[0:8, 0:4]"], "It is cut into the parts that are due, but devices hold one another's."),
-        (["[0:8, 0:8]", "[0:8, 0:8]"], "Dimension 1 is whole on every device, and should be cut."),
+        (["[0:8, 0:8]", "[0:8, 0:8]"], "Dimension 1 is the same on every device, and should be cut."),
         (["[0:4, 0:4]", "[0:4, 4:8]"], "As a whole it is, along dimension 0, shorter than is due."),
     ],
 )

@@ -98,7 +98,7 @@ def restore(nb: NotebookNode, release: NotebookNode) -> NotebookNode:
     return nb
 
 
-def as_text(nb: NotebookNode) -> str:
+def notebook_text(nb: NotebookNode) -> str:
     """A notebook as `nbformat.writes` writes it, character for character. That takes three times as long, for Python's
     encoder has an indentation only where it goes from piece to piece."""
     return _indented(strip_transient(split_lines(copy.deepcopy(nb))), "\n")

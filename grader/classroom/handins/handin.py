@@ -28,7 +28,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grader.arrays.words import legible, one_line
 from grader.classroom.course.late import LONGEST_TIME, TIME
-from grader.classroom.course.notebook import as_text, restore
+from grader.classroom.course.notebook import notebook_text, restore
 from grader.classroom.handins.archive import MOST_INSIDE, Unreadable, hidden, listed
 from grader.classroom.handins.reading import read
 
@@ -228,7 +228,7 @@ class Reader(Alone, NotebookExporter):
         """As a NotebookExporter does it, but validated once, and written as text in a fraction of the time."""
         made, resources = Exporter.from_notebook_node(self, nb, resources, **options)
         resources["output_suffix"] = ".nbconvert"
-        return as_text(made) + "\n", resources
+        return notebook_text(made) + "\n", resources
 
 
 class Restore(NbGraderPreprocessor):

@@ -227,6 +227,13 @@ def axes_stayed_in_place(expression):
 
 
 @typeof.mistake
+def lengths_stayed_in_place(expression):
+    """The axes changed places and the lengths stayed where they stood. A dimension moves as a whole: what goes with its
+    axis?"""
+    return "float32[16@y,8@x]" if expression == "jnp.sin(a).T" else None
+
+
+@typeof.mistake
 def kept_the_summed_dimension(expression):
     """`a.sum(0)` adds along dimension 0, which disappears together with its axis. Which dimension is left?"""
     return "float32[16@x]" if expression == "a.sum(0)" else None

@@ -89,8 +89,8 @@ def one_matrix(A, B):
 
 @block_matmul.mistake
 def two_blocks_always(A, B):
-    """You took A and B to be two blocks long and two blocks wide. How many rows of blocks has A, how many columns has
-    B, and how many blocks do they share?"""
+    """Two rows of blocks, two columns, and two products in each sum: that is right of 2 × 2 blocks. How many rows of
+    blocks has A, how many columns has B, and how many blocks do they share?"""
     return [[A[i][0] @ B[0][k] + A[i][1] @ B[1][k] for k in range(2)] for i in range(2)]
 
 

@@ -381,8 +381,8 @@ def all_on_one_device(process_id, num_processes, *, parts):
 
 @from_single_devices.mistake
 def shape_of_this_process(process_id, num_processes, *, parts):
-    """The shape is that of the *global* array, of all processes together; you gave what this process has. Divided among
-    all devices it leaves less for each than a piece holds."""
+    """The shape that is asked for is that of the *global* array, of all processes together. The one that was given,
+    divided among all devices, leaves less for each than a piece holds."""
     mesh = _joined(process_id, num_processes)
     pieces = [jax.device_put(part, device) for part, device in zip(parts, jax.local_devices(), strict=True)]
     rows = -(-len(parts) * parts[0].shape[0] // jax.device_count()) * jax.device_count()  # so that it divides

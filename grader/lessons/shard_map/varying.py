@@ -78,7 +78,8 @@ def varies_over_the_whole_mesh(row):
 
 @vma_types.mistake
 def agrees_everywhere(row):
-    """No axis at all would mean that all eight devices hold the same. What is it made of, and how was that cut?"""
+    """No axis at all would mean that all eight devices hold the same. What tells one device from another here: how was
+    that cut, of which it is made, or its own place in the mesh?"""
     return None if row == TAKEN else []
 
 
