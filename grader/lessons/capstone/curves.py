@@ -145,8 +145,9 @@ def compiled_anew_at_step_two(state, batches, mesh):
 
 @curve.mistake
 def kept_and_compiled_anew(state, batches, mesh):
-    """The curve is right, but the second step was compiled anew, and the first state is still there: the new one is
-    laid out otherwise, and cannot take its memory. A state comes out as it went in; how do you say so?"""
+    """The curve is right, but more than one program was compiled, and arrays of the first state are still there. Was
+    the first step given that very state, and does a new state come out laid out as the old one, so that it can take its
+    memory, and the next step finds its program?"""
     return _told(_losses(state, batches), programs=2, left=1)
 
 

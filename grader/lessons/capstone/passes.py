@@ -87,16 +87,16 @@ def _averaged(x):
 @forward.mistake
 def parts_never_added_up(params, tokens, *, mesh):
     """Behind the out-projection, the MLP and the embedding every device has one part of a sum, of its own heads, hidden
-    units or words. Nobody added them up: wrong from the first step on. With the check on, JAX would have said which
-    axis was forgotten."""
+    units or words. Nobody added them up: wrong from the first step on. Which collective adds up, and leaves each device
+    its block of the sum?"""
     return _forward(params, tokens, mesh, looked_up=_own_block, scattered=_own_block)
 
 
 @forward.mistake
 def parts_of_layers_never_added_up(params, tokens, *, mesh):
     """The embedding is right. But behind the out-projection and the MLP every device has one part of a sum, of its own
-    heads or hidden units, and nobody added these up. With the check on, JAX would have said which axis was
-    forgotten."""
+    heads or hidden units, and nobody added these up. Which collective adds up, and leaves each device its block
+    of the sum?"""
     return _forward(params, tokens, mesh, scattered=_own_block)
 
 

@@ -360,7 +360,8 @@ def each_leaf_by_its_own_norm(params, moments, x, y, limit, *, mesh):
             {"W": lax.psum(jnp.sum(layer["W"] ** 2), "fsdp"), "b": jnp.sum(layer["b"] ** 2)} for layer in gradients
         ]
         clipped = jax.tree.map(lambda g, s: g * jnp.minimum(1, limit / jnp.sqrt(s)), gradients, squares)
-        return value, *adam(params, moments, clipped)
+        stepped = adam(params, moments, clipped)
+        return value, *stepped
 
     return _fsdp(params, moments, x, y, limit, mesh, body)
 
