@@ -1,9 +1,9 @@
 """What answers hear that were written without a look at the grader: `make truth` prints a table by lesson.
 
 `tests/truth/LESSON.py` holds the answers, `EXERCISE__right_NAME` or `EXERCISE__wrong_NAME`. Those of LESSON_unseen, and
-later of LESSON_unseen2, were heard and read before anything was mended by them. `LESSON.json` beside it holds what each
-wrong one heard, and what a reader found of those words: its `reading`. One is judged as in a notebook, and where that
-lets it pass, as in grading.
+later of LESSON_unseen2 and LESSON_unseen3, were heard and read before anything was mended by them. `LESSON.json` beside
+it holds what each wrong one heard, and what a reader found of those words: its `reading`. One is judged as in a
+notebook, and where that lets it pass, as in grading.
 
     python tests/truth.py [LESSON ...]           judge, and print the tables
     python tests/truth.py --record [LESSON ...]  keep what is heard now; what changed is to be read again
