@@ -65,5 +65,6 @@ def clipped_because_large(row):
 @five_broken_trainers.mistake
 def decay_seen_in_the_loss(row):
     """Weight decay is no part of this loss: the first loss knows nothing of it. Which trainer's bias is right before
-    the step, and wrong after it? (In the trainer it is the line of `new`.)"""
+    the step, and wrong after it? (In the trainer it is the line of `new`. Lesson 12 asks what a step with weight decay
+    sends.)"""
     return believed(row, "C", DECAY) or believed(row, "B", BIAS)
