@@ -13,6 +13,7 @@ from grader.arrays.described import NOT_IN_PLACE, OnDevices, OnMesh
 from grader.exercises import Array, BytesSent, Case, EitherWay, Exercise
 from grader.lessons.data_parallel.steps import AXES, descend
 from grader.lessons.shared import bytes_sent, loss
+from grader.transformer.runs import compiled
 
 KEEP = 0.75
 
@@ -347,23 +348,8 @@ def _kept(state) -> int:
     return sum(not leaf.is_deleted() for leaf in jax.tree.leaves(state))
 
 
-def _compiled(function, **options):
-    """`jax.jit` that asks first whether its arguments still exist. (JAX 0.12 asks by itself. With eight simulated
-    devices and a call that was compiled before, JAX 0.10 ends with a segmentation fault, and JAX 0.7 waits for ever
-    afterwards.)"""
-    jitted = jax.jit(function, **options)
-
-    def call(*arguments):
-        for leaf in jax.tree.leaves(arguments):
-            if leaf.is_deleted():
-                raise RuntimeError(f"Array has been deleted with shape={leaf.dtype}[{','.join(map(str, leaf.shape))}].")
-        return jitted(*arguments)
-
-    return call
-
-
 def _in_place(state, batches, step=None, **how):
-    step, given = step or _compiled(_momentum_step, donate_argnums=0, **how), state
+    step, given = step or compiled(_momentum_step, donate_argnums=0, **how), state
     for batch in batches:
         state = step(state, batch)
     return state, _kept(given)
@@ -394,7 +380,7 @@ def second_copy_kept(state, batches):
     """The result is right, but the state that you were given still exists beside it: twice the memory, for a state that
     nobody needs any more. Which argument of `jax.jit` says that an input may be written over, and
     which of the two inputs should be?"""
-    return _in_place(state, batches, _compiled(_momentum_step))
+    return _in_place(state, batches, compiled(_momentum_step))
 
 
 @donate.mistake
@@ -409,7 +395,7 @@ def counted_what_is_gone(state, batches):
 def used_the_old_state(state, batches):
     """The state was given away in the first step and then used again: its arrays are deleted, and only their Python
     objects are left. Under which name does the *new* state enter the next step?"""
-    step = _compiled(_momentum_step, donate_argnums=0)
+    step = compiled(_momentum_step, donate_argnums=0)
     for batch in batches:
         new = step(state, batch)
     return new, _kept(state)
