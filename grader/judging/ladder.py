@@ -174,8 +174,8 @@ class Ladder(ABC):
         if pair := self.pair(check, k):
             return Hint(f"{TWO_KNOWN}\n\n{pair[0].words}\n\n{pair[1].words}", BOTH.join(m.name for m in pair))
         stops = isinstance(self.done[k], Problem)  # then it costs little to make mistakes in all cases
-        if stops and (mistake := self.explanation_where_wrong(check, k)):
-            return Hint(f"{WHERE_WRONG}\n\n{mistake.words}", mistake.name)
+        if stops and (hint := self._hint_where_wrong(check, k)):
+            return hint
         if words := self.signature(check, k):
             return Hint(words)
         repair, left = self.repairs(check, k)
@@ -183,9 +183,11 @@ class Ladder(ABC):
             return Hint(repair_words(repair, left.words if left else ""), left.name if left else "", repair)
         if words := self.deviation(check, k):
             return Hint(words)
-        if mistake := self.explanation_where_wrong(check, k):
-            return Hint(f"{WHERE_WRONG}\n\n{mistake.words}", mistake.name)
-        return Hint()
+        return (None if stops else self._hint_where_wrong(check, k)) or Hint()
+
+    def _hint_where_wrong(self, check: str, k: int) -> Hint | None:
+        mistake = self.explanation_where_wrong(check, k)
+        return Hint(f"{WHERE_WRONG}\n\n{mistake.words}", mistake.name) if mistake else None
 
     def explanation(self, check: str, failing: int) -> Mistake | None:
         """The mistake that does the same as the answer: on the failing case, where it misses the same check, and on

@@ -128,8 +128,7 @@ class ProgramLadder(Ladder):
     def signature(self, check: str, k: int) -> str:
         """What the wrong arrays of the result give away; else, on which mesh all was well."""
         if check == "values":
-            elsewhere = next(iter(self.witnesses(k)), k)
-            runs = [self._run(j) for j in {k: 0, elsewhere: 0}]
+            runs = [self._run(j) for j in {k: 0, self._witness(k): 0}]
             result = self._run(k), _expected(self.exercise, self.cases[k])
             if words := results.exchanged(*result) or results.as_given(*result):
                 return words
@@ -148,9 +147,13 @@ class ProgramLadder(Ladder):
             return words_of(on(before[0]), on(mesh))
         return results.how_laid_out(self._run(k), _expected(self.exercise, self.cases[k])) if check == "layout" else ""
 
+    def _witness(self, k: int) -> int:
+        """The first case that bears witness; this one where none does."""
+        return next(iter(self.witnesses(k)), k)
+
     def _elsewhere(self, k: int) -> int | None:
-        """The case on another mesh that bears witness."""
-        other = next(iter(self.witnesses(k)), k)
+        """That case, where it is on another mesh."""
+        other = self._witness(k)
         return other if self.cases[other].mesh != self.cases[k].mesh else None
 
     def _of_shapes(self, k: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,11 +59,16 @@ def relations_of(
     if is_observed(found) and is_observed(due):
         yield from _of_held(found[HELD], due[HELD], known)
         return
-    words = list(_of_whole(found, due, known))
-    yield from (said for said in words if not said.endswith(TELLS_LITTLE))
-    if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
-        yield from _of_order(found, due)
-    yield from (said for said in words if said.endswith(TELLS_LITTLE))
+    listed = isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found)
+    yield from _before_little(_of_whole(found, due, known), _of_order(found, due) if listed else ())
+
+
+def _before_little(words: Iterable[str], others: Iterable[str]) -> Iterator[str]:
+    """Other sentences, in front of those that tell little."""
+    said = list(words)
+    yield from (one for one in said if not one.endswith(TELLS_LITTLE))
+    yield from others
+    yield from (one for one in said if one.endswith(TELLS_LITTLE))
 
 
 def _of_whole(found: Any, due: Any, known: _Known) -> Iterator[str]:
@@ -448,10 +453,8 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[st
             if isinstance(a, np.ndarray) and a.shape == due.shape and a.dtype.kind == "f"
         }
         yield from filter(None, [beside_what_was_given([found], [due], alike), by_rows([found], [due])])
-    words = list(_number_by_number(found, due, known))
-    yield from (said for said in words if not said.endswith(TELLS_LITTLE))
-    yield from _of_order(found.tolist(), due.tolist()) if due.ndim == 1 else ()
-    yield from (said for said in words if said.endswith(TELLS_LITTLE))
+    order = _of_order(found.tolist(), due.tolist()) if due.ndim == 1 else ()
+    yield from _before_little(_number_by_number(found, due, known), order)
 
 
 def _is_part(found: np.ndarray, due: np.ndarray) -> bool:
