@@ -7,7 +7,7 @@ has a band for each below it; one that came from nobody is on no colour.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import blocks_of
 from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, SMALL, SMALLER, Picture, inches_of, sheet
-from grader.draw.shapes import Point
+from grader.draw.shapes import Box, Point
 from grader.programs.buffers import Step, ran
 
 CELL, GAP, LABEL, TITLE = 0.26, 0.1, 0.72, 0.3  # inches: a cell's height, between devices, their names, a heading
@@ -172,19 +172,19 @@ def _block(ax: Axes, block: np.ndarray, whose: np.ndarray, left: float, top: flo
         x, y = left + column * wide, top + row * CELL
         makers = np.flatnonzero(whose[:, place])
         strip = CELL if len(makers) == 1 else STRIP
-        for band, device in enumerate(makers):
-            ax.add_patch(
-                Rectangle(
-                    (x + band * wide / len(makers), y + CELL - strip),
-                    wide / len(makers),
-                    strip,
-                    linewidth=0,
-                    facecolor=COLOURS[device % len(COLOURS)],
-                )
-            )
+        draw_bands(ax, makers, (x, y + CELL - strip, wide, strip))
         alone = len(makers) == 1
         frame = INK if alone else QUIET if len(makers) else FAINT
         ax.add_patch(Rectangle((x, y), wide, CELL, facecolor="none", edgecolor=frame, linewidth=EDGE))
         middle = y + (CELL - STRIP * (len(makers) > 1)) / 2
         ink = INK if alone else PAGE
         ax.text(x + wide / 2, middle, f"{value:g}", ha="center", va="center", fontsize=7.5, color=ink)
+
+
+def draw_bands(ax: Axes, devices: Iterable[int], box: Box) -> None:
+    """A band in the colour of each device, side by side."""
+    (left, top, wide, high), drawn = box, list(devices)
+    for band, device in enumerate(drawn):
+        place = left + band * wide / len(drawn), top
+        colour = COLOURS[device % len(COLOURS)]
+        ax.add_patch(Rectangle(place, wide / len(drawn), high, linewidth=0, facecolor=colour))

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import blocks_of
-from grader.draw.collectives import STRIP
+from grader.draw.collectives import STRIP, draw_bands
 from grader.draw.picture import COLOURS, EDGE, QUIET, Picture, inches_of, sheet
 from grader.draw.shapes import Box, block, lettered
 
@@ -111,9 +111,6 @@ def _number(ax: Axes, place: tuple[float, int, float], words: str, device: int) 
 def _number_of_all(ax: Axes, box: Box, words: str, devices: int) -> None:
     """A number that is made of one from each device: a band below it for each, as `draw.collective` has them."""
     left, top, wide, high = box
-    for device in range(devices):
-        colour, share = COLOURS[device % len(COLOURS)], wide / devices
-        band = left + device * share, top + high - STRIP
-        ax.add_patch(Rectangle(band, share, STRIP, facecolor=colour, linewidth=0))
+    draw_bands(ax, range(devices), (left, top + high - STRIP, wide, STRIP))
     ax.add_patch(Rectangle((left, top), wide, high, facecolor="none", edgecolor=QUIET, linewidth=EDGE))
     lettered(ax, (left + wide / 2, top + (high - STRIP) / 2), words, 8.5, ha="center")
