@@ -24,19 +24,17 @@ def varying(value, axes="stage"):
 
 
 timetable__right_counted = {
-    "2 stages, 1 microbatch: steps": 2,
     "2 stages, 4 microbatches: steps": 5,
-    "4 stages, 12 microbatches: steps": 15,
     "4 stages, 12 microbatches: idle steps of one stage": 3,
     "4 stages, 12 microbatches: microbatch on stage 2 in step 4": 2,
     "4 stages, 12 microbatches, waiting for each: steps": 48,
 }
 # batches plus stages
-timetable__wrong_plus = timetable__right_counted | {"4 stages, 12 microbatches: steps": 16}
+timetable__wrong_plus = timetable__right_counted | {"2 stages, 4 microbatches: steps": 6}
 # one after the other
 timetable__wrong_product = timetable__right_counted | {"2 stages, 4 microbatches: steps": 8}
 # perfectly overlapped
-timetable__wrong_perfect = timetable__right_counted | {"4 stages, 12 microbatches: steps": 12}
+timetable__wrong_perfect = timetable__right_counted | {"2 stages, 4 microbatches: steps": 4}
 # the idle steps of all stages
 timetable__wrong_idle = timetable__right_counted | {"4 stages, 12 microbatches: idle steps of one stage": 12}
 # counts from one

@@ -25,9 +25,7 @@ def varying(value, axes="stage"):
 
 
 timetable__right_numbers = {
-    "2 stages, 1 microbatch: steps": 2,
     "2 stages, 4 microbatches: steps": 5,
-    "4 stages, 12 microbatches: steps": 15,
     "4 stages, 12 microbatches: idle steps of one stage": 3,
     "4 stages, 12 microbatches: microbatch on stage 2 in step 4": 2,
     "4 stages, 12 microbatches, waiting for each: steps": 48,
@@ -35,9 +33,7 @@ timetable__right_numbers = {
 # M + S
 timetable__wrong_plus = {
     **timetable__right_numbers,
-    "2 stages, 1 microbatch: steps": 3,
     "2 stages, 4 microbatches: steps": 6,
-    "4 stages, 12 microbatches: steps": 16,
     "4 stages, 12 microbatches: idle steps of one stage": 4,
 }
 # idle before and after counted for all stages
