@@ -106,7 +106,7 @@ class Timetable:
     def __repr__(self) -> str:
         if self.wrong:
             return self.wrong
-        held = ", microbatches held " + " ".join(f"{most:g}" for most in self.held)
+        held = "; microbatches held at most, by device: " + " ".join(f"{most:g}" for most in self.held)
         goes_back = any(work.kind == "B" for order in self.orders for work in order)
         return f"{self.steps} steps, bubble {self.bubble:.1%}{held if goes_back else ''}"
 
@@ -121,7 +121,7 @@ def simulate(orders: Orders) -> Timetable:
 
     Example:
       >>> grader.draw.simulate([["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]])
-      9 steps, bubble 33.3%, microbatches held 2 1
+      9 steps, bubble 33.3%; microbatches held at most, by device: 2 1
     """
     read = _read(orders)
     last = max((work.stage for order in read for work in order), default=0)
@@ -159,7 +159,7 @@ def interleaved(devices: int, microbatches: int, rounds: int = 2) -> list[list[s
 
     Example:
       >>> grader.draw.simulate(grader.draw.interleaved(2, 4))
-      27 steps, bubble 11.1%, microbatches held 2.5 1.5
+      27 steps, bubble 11.1%; microbatches held at most, by device: 2.5 1.5
     """
 
     def piece(kind: str, device: int, k: int) -> str:

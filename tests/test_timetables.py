@@ -11,6 +11,7 @@ def test_everything_begins_as_early_as_it_can():
     played = simulate(PAIR)
     assert played.starts == ((0, 1, 4, 7), (1, 2, 4, 5))
     assert (played.steps, played.held, played.wrong) == (9, (2, 1), "")
+    assert repr(played) == "9 steps, bubble 33.3%; microbatches held at most, by device: 2 1"
     assert played.bubble == pytest.approx(1 - 12 / 18)
 
 

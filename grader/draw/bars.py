@@ -79,7 +79,7 @@ def bars(
       title: stands above the picture.
       marks: what bars are held against, such as the room that there is → how much, a line through all of them; or a
         guess → how much for each alternative, a line across its bar.
-      inside: write each part's size into it, in place of their sum beside the bar.
+      inside: write each part's size into it, in place of their sum beside the bar; the unit stands beside the first.
 
     Example:
       >>> grader.draw.bars({"copies": {"weights": 4, "Adam": 8}, "shards": 3}, "GB")
@@ -158,10 +158,18 @@ def _rows(names: Sequence[str]) -> list[float]:
     return [row * (HIGH + APART) + gap for row, gap in enumerate(itertools.accumulate(gaps))]
 
 
+def _beside(facts: Bars, inside: bool) -> dict[str, str]:
+    """What is written beside each bar: its sum; where sizes stand in the bars, their unit, and that once."""
+    if inside:
+        first, *others = facts.parts
+        return {first: facts.unit} | dict.fromkeys(others, "")
+    return {name: f"{amount(total)} {facts.unit}" for name, total in facts.totals.items()}
+
+
 def _drawn(facts: Bars, title: str, inside: bool) -> Figure:
     longest = max(*facts.totals.values(), *itertools.chain.from_iterable(map(_sizes, facts.marks.values())), 0) or 1.0
     left = 0.2 + inches_of(facts.parts)
-    totals = {name: facts.unit if inside else f"{amount(total)} {facts.unit}" for name, total in facts.totals.items()}
+    totals = _beside(facts, inside)
     kinds = [kind for kind in facts.kinds if kind and _is_seen(kind, facts, LONG / longest)]
     top = (0.45 if title else 0.12) + 0.22 * bool(facts.marks)
     wide = max(left + LONG + 0.2 + inches_of(totals.values()), inches_of([title]) + 0.2)

@@ -32,7 +32,7 @@ def timetable(orders: Orders | Timetable, title: str = "", rows: Sequence[str] =
       >>> grader.draw.timetable([["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]])
       device 0 │ F0 F1 ·  ·  B0 B0 ·  B1 B1
       device 1 │ ·  F0 B0 B0 F1 B1 B1 ·  ·
-      9 steps, bubble 33.3%, microbatches held 2 1
+      9 steps, bubble 33.3%; microbatches held at most, by device: 2 1
     """
     facts = orders if isinstance(orders, Timetable) else simulate(orders)
     names = list(rows) or [f"device {device}" for device in range(len(facts.orders))]

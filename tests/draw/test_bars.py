@@ -116,6 +116,7 @@ def test_bars_that_are_a_pair_stand_together():
 
 
 def test_sizes_stand_in_the_parts_that_have_room_for_them():
-    picture = draw.bars({"one": {"most": 99.5, "little": 0.5}}, "%", inside=True)
+    picture = draw.bars({"one": {"most": 99.5, "little": 0.5}, "two": {"most": 98}}, "%", inside=True)
     words = [text.get_text() for text in picture.figure.axes[0].texts]
     assert "99.5" in words and "0.5" not in words and "100 %" not in words
+    assert words.count("%") == 1

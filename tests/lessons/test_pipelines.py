@@ -8,7 +8,7 @@ from grader.lessons.pipelines.orders import (
     zb_h1_orders,
     zb_v_orders,
 )
-from grader.lessons.pipelines.questions import _timetable, idle_places, kept_by_a_scan
+from grader.lessons.pipelines.questions import _timetable, idle_places
 from grader.timetables import interleaved, simulate
 
 
@@ -39,8 +39,3 @@ def test_the_targets_are_what_the_papers_say(s, m):
     assert max(rounds.held) == pytest.approx(s + (s - 1) / 2)
     assert h1.steps == 3 * m + s - 1
     assert v.steps == 6 * m + s - 1
-
-
-def test_a_scan_keeps_something_for_every_turn_and_under_checkpoint_one_thing():
-    assert {shape[0] for shape in kept_by_a_scan(4, 8, checkpoint=False)} == {11}
-    assert [shape[0] for shape in kept_by_a_scan(4, 8, checkpoint=True)] == [11]

@@ -24,27 +24,25 @@ def varying(value, axes="stage"):
 
 
 timetable__right_counted = {
-    "2 stages, 1 batch: steps": 2,
-    "2 stages, 4 batches: steps": 5,
-    "4 stages, 12 batches: steps": 15,
-    "4 stages, 12 batches: idle steps of one stage": 3,
-    "4 stages, 12 batches: batch on stage 2 in step 4": 2,
-    "4 stages, 12 batches, waiting for each: steps": 48,
+    "2 stages, 4 microbatches: steps": 5,
+    "4 stages, 12 microbatches: idle steps of one stage": 3,
+    "4 stages, 12 microbatches: microbatch on stage 2 in step 4": 2,
+    "4 stages, 12 microbatches, waiting for each: steps": 48,
 }
 # batches plus stages
-timetable__wrong_plus = timetable__right_counted | {"4 stages, 12 batches: steps": 16}
+timetable__wrong_plus = timetable__right_counted | {"2 stages, 4 microbatches: steps": 6}
 # one after the other
-timetable__wrong_product = timetable__right_counted | {"2 stages, 4 batches: steps": 8}
+timetable__wrong_product = timetable__right_counted | {"2 stages, 4 microbatches: steps": 8}
 # perfectly overlapped
-timetable__wrong_perfect = timetable__right_counted | {"4 stages, 12 batches: steps": 12}
+timetable__wrong_perfect = timetable__right_counted | {"2 stages, 4 microbatches: steps": 4}
 # the idle steps of all stages
-timetable__wrong_idle = timetable__right_counted | {"4 stages, 12 batches: idle steps of one stage": 12}
+timetable__wrong_idle = timetable__right_counted | {"4 stages, 12 microbatches: idle steps of one stage": 12}
 # counts from one
-timetable__wrong_one = timetable__right_counted | {"4 stages, 12 batches: batch on stage 2 in step 4": 3}
+timetable__wrong_one = timetable__right_counted | {"4 stages, 12 microbatches: microbatch on stage 2 in step 4": 3}
 # waiting costs nothing
-timetable__wrong_waiting = timetable__right_counted | {"4 stages, 12 batches, waiting for each: steps": 15}
+timetable__wrong_waiting = timetable__right_counted | {"4 stages, 12 microbatches, waiting for each: steps": 15}
 # the step less the stage, wrong sign
-timetable__wrong_sign = timetable__right_counted | {"4 stages, 12 batches: batch on stage 2 in step 4": 6}
+timetable__wrong_sign = timetable__right_counted | {"4 stages, 12 microbatches: microbatch on stage 2 in step 4": 6}
 
 
 def bubble__right_formula(stages, microbatches):
@@ -223,17 +221,11 @@ activations_held__right_read = {
     "1F1B, 4 stages, 8 microbatches: held on stage 0": 4,
     "1F1B, 4 stages, 8 microbatches: held on stage 3": 1,
     "1F1B, 8 stages, 4 microbatches: held on stage 0": 4,
-    "the scan of 4 stages, 8 microbatches: turns for which a device keeps activations": 11,
-    "the scan, its stage under jax.checkpoint: activations kept for a turn": 1,
 }
 # stages, whatever there is of microbatches
 activations_held__wrong_stages = activations_held__right_read | {"1F1B, 8 stages, 4 microbatches: held on stage 0": 8}
 # as GPipe
 activations_held__wrong_as_gpipe = activations_held__right_read | {"1F1B, 4 stages, 8 microbatches: held on stage 0": 8}
-# no turn in a bubble
-activations_held__wrong_bubble = activations_held__right_read | {
-    "the scan of 4 stages, 8 microbatches: turns for which a device keeps activations": 8
-}
 
 
 def one_f_one_b__right_plain(stages, microbatches):

@@ -25,29 +25,31 @@ def varying(value, axes="stage"):
 
 
 timetable__right_numbers = {
-    "2 stages, 1 batch: steps": 2,
-    "2 stages, 4 batches: steps": 5,
-    "4 stages, 12 batches: steps": 15,
-    "4 stages, 12 batches: idle steps of one stage": 3,
-    "4 stages, 12 batches: batch on stage 2 in step 4": 2,
-    "4 stages, 12 batches, waiting for each: steps": 48,
+    "2 stages, 4 microbatches: steps": 5,
+    "4 stages, 12 microbatches: idle steps of one stage": 3,
+    "4 stages, 12 microbatches: microbatch on stage 2 in step 4": 2,
+    "4 stages, 12 microbatches, waiting for each: steps": 48,
 }
 # M + S
 timetable__wrong_plus = {
     **timetable__right_numbers,
-    "2 stages, 1 batch: steps": 3,
-    "2 stages, 4 batches: steps": 6,
-    "4 stages, 12 batches: steps": 16,
-    "4 stages, 12 batches: idle steps of one stage": 4,
+    "2 stages, 4 microbatches: steps": 6,
+    "4 stages, 12 microbatches: idle steps of one stage": 4,
 }
 # idle before and after counted for all stages
-timetable__wrong_idle = {**timetable__right_numbers, "4 stages, 12 batches: idle steps of one stage": 12}
+timetable__wrong_idle = {**timetable__right_numbers, "4 stages, 12 microbatches: idle steps of one stage": 12}
 # counts from 1
-timetable__wrong_from_one = {**timetable__right_numbers, "4 stages, 12 batches: batch on stage 2 in step 4": 3}
+timetable__wrong_from_one = {
+    **timetable__right_numbers,
+    "4 stages, 12 microbatches: microbatch on stage 2 in step 4": 3,
+}
 # b = t + s
-timetable__wrong_added = {**timetable__right_numbers, "4 stages, 12 batches: batch on stage 2 in step 4": 6}
+timetable__wrong_added = {**timetable__right_numbers, "4 stages, 12 microbatches: microbatch on stage 2 in step 4": 6}
 # waiting: one after the other still overlaps by one
-timetable__wrong_waiting = {**timetable__right_numbers, "4 stages, 12 batches, waiting for each: steps": 12 * 3 + 1}
+timetable__wrong_waiting = {
+    **timetable__right_numbers,
+    "4 stages, 12 microbatches, waiting for each: steps": 12 * 3 + 1,
+}
 
 
 def _gpipe(body, check=True):

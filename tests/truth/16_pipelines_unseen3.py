@@ -31,8 +31,6 @@ activations_held__right_all = {
     "1F1B, 4 stages, 8 microbatches: held on stage 0": 4,
     "1F1B, 4 stages, 8 microbatches: held on stage 3": 1,
     "1F1B, 8 stages, 4 microbatches: held on stage 0": 4,
-    "the scan of 4 stages, 8 microbatches: turns for which a device keeps activations": 11,
-    "the scan, its stage under jax.checkpoint: activations kept for a turn": 1,
 }
 
 # In 1F1B every stage holds as many as there are stages.
@@ -42,25 +40,11 @@ activations_held__wrong_stages = {
     "1F1B, 8 stages, 4 microbatches: held on stage 0": 8,
 }
 
-# A stage works on eight microbatches, so it keeps eight turns; checkpoint keeps nothing.
-activations_held__wrong_working_turns = {
-    **activations_held__right_all,
-    "the scan of 4 stages, 8 microbatches: turns for which a device keeps activations": 8,
-    "the scan, its stage under jax.checkpoint: activations kept for a turn": 0,
-}
-
 # One forward, one backward: there is never more than one microbatch under way, and one more on stage 0.
 activations_held__wrong_one_each = {
     **activations_held__right_all,
     "1F1B, 4 stages, 8 microbatches: held on stage 0": 2,
     "1F1B, 8 stages, 4 microbatches: held on stage 0": 2,
-}
-
-# M + S turns, and under checkpoint each of the six layers keeps what came in.
-activations_held__wrong_inputs = {
-    **activations_held__right_all,
-    "the scan of 4 stages, 8 microbatches: turns for which a device keeps activations": 12,
-    "the scan, its stage under jax.checkpoint: activations kept for a turn": 6,
 }
 
 # ---------------------------------------------------------------- tied_embedding

@@ -6,9 +6,6 @@ import itertools
 import math
 import re
 
-import jax
-import jax.numpy as jnp
-
 from grader.exercises import Case, Exercise
 from grader.lessons.pipelines.orders import gpipe_orders, one_f_one_b_orders
 from grader.lessons.shared import believed
@@ -17,25 +14,22 @@ from grader.timetables import simulate
 # The timetable of a pipeline, by letting queues run.
 
 WHEN = (
-    "2 stages, 1 batch: steps",
-    "2 stages, 4 batches: steps",
-    "4 stages, 12 batches: steps",
-    "4 stages, 12 batches: idle steps of one stage",
-    "4 stages, 12 batches: batch on stage 2 in step 4",
-    "4 stages, 12 batches, waiting for each: steps",
+    "2 stages, 4 microbatches: steps",
+    "4 stages, 12 microbatches: idle steps of one stage",
+    "4 stages, 12 microbatches: microbatch on stage 2 in step 4",
+    "4 stages, 12 microbatches, waiting for each: steps",
 )
 
 
-def _timetable(stages, batches, waiting=False):
-    """Step by step, which batch each stage works on, counted from 0 (None: idle); a stage takes its batches in
-    order."""
+def _timetable(stages, microbatches, waiting=False):
+    """Step by step, which microbatch each stage works on, counted from 0 (None: idle); a stage takes them in order."""
     free, table = [0] * stages, {}
     ready = 0
-    for batch in range(batches):
+    for microbatch in range(microbatches):
         start = ready if waiting else 0
         for k in range(stages):
             step = max(free[k], start)
-            table[k, step] = batch
+            table[k, step] = microbatch
             free[k] = start = step + 1
         ready = start
     steps = 1 + max(step for _, step in table)
@@ -43,8 +37,8 @@ def _timetable(stages, batches, waiting=False):
 
 
 def _when(row):
-    stages, batches = map(int, re.findall(r"(\d+) (?:stages?|batch)", row))
-    table = _timetable(stages, batches, "waiting" in row)
+    stages, microbatches = map(int, re.findall(r"(\d+) (?:stages|microbatches)", row))
+    table = _timetable(stages, microbatches, "waiting" in row)
     if "idle" in row:
         return table[0].count(None)
     if found := re.search(r"on stage (\d+) in step (\d+)", row):
@@ -58,68 +52,68 @@ timetable.rows(WHEN)
 
 @timetable.mistake
 def one_after_the_other(row):
-    """So long it takes if a batch begins only when the one before it is through. But the first stage is free
+    """So long it takes if a microbatch begins only when the one before it is through. But the first stage is free
     again after one step."""
-    return {WHEN[1]: 8, WHEN[2]: 48}.get(row)
+    return believed(row, 8, WHEN[0])
 
 
 @timetable.mistake
 def forgot_the_way_through(row):
-    """With all stages busy, one batch is done in every step. But how many steps pass until the *first* one is
+    """With all stages busy, one microbatch is done in every step. But how many steps pass until the *first* one is
     done?"""
-    return {WHEN[0]: 1, WHEN[1]: 4, WHEN[2]: 12}.get(row)
+    return believed(row, 4, WHEN[0])
 
 
 @timetable.mistake
 def one_step_too_many(row):
-    """In the step in which the first batch leaves the first stage, the second one is already there. Draw the
+    """In the step in which the first microbatch leaves the first stage, the second one is already there. Draw the
     first three steps and count again."""
-    return {WHEN[0]: 3, WHEN[1]: 6, WHEN[2]: 16}.get(row)
+    return believed(row, 6, WHEN[0])
 
 
 @timetable.mistake
 def saw_no_idle_steps(row):
     """The last stage has nothing to do until something has come through the stages before it. And the first, at
     the end?"""
-    return believed(row, 0, WHEN[3])
+    return believed(row, 0, WHEN[1])
 
 
 @timetable.mistake
 def counted_all_stages_idleness(row):
     """That is the idleness of all stages together. The question is about one."""
-    return believed(row, 12, WHEN[3])
+    return believed(row, 12, WHEN[1])
 
 
 @timetable.mistake
 def took_the_step_for_the_batch(row):
-    """In step 4 batch 4 enters the *first* stage. Stage 2 is two stages behind."""
-    return believed(row, 4, WHEN[4])
+    """In step 4 microbatch 4 enters the *first* stage. Stage 2 is two stages behind."""
+    return believed(row, 4, WHEN[2])
 
 
 @timetable.mistake
 def counted_from_1(row):
-    """Batches are counted from 0, as stages and steps are: batch 0 is on stage 0 in step 0."""
-    return believed(row, 3, WHEN[4])
+    """Microbatches are counted from 0, as stages and steps are: microbatch 0 is on stage 0 in step 0."""
+    return believed(row, 3, WHEN[2])
 
 
 @timetable.mistake
 def added_the_stage(row):
-    """In step 4 only batches 0 to 4 have entered the pipeline, and batch 6 is none of them. Is stage 2 ahead of stage
-    0, or behind it?"""
-    return believed(row, 6, WHEN[4])
+    """In step 4 only microbatches 0 to 4 have entered the pipeline, and 6 is none of them. Is stage 2 ahead of stage 0,
+    or behind it?"""
+    return believed(row, 6, WHEN[2])
 
 
 @timetable.mistake
 def one_step_shared(row):
-    """In your count each batch begins while the one before is on its last stage. Whoever waits for a batch begins the
-    next one when it has *left* that stage: then no step belongs to two batches."""
-    return believed(row, 37, WHEN[5])
+    """In your count each microbatch begins while the one before is on its last stage. Whoever waits for one begins the
+    next when it has *left* that stage: then no step belongs to two microbatches."""
+    return believed(row, 37, WHEN[3])
 
 
 @timetable.mistake
 def waiting_costs_nothing(row):
-    """If Python waits for a batch before it begins with the next, no two stages ever work at the same time."""
-    return believed(row, 15, WHEN[5])
+    """If Python waits for a microbatch before it begins with the next, no two stages ever work at the same time."""
+    return believed(row, 15, WHEN[3])
 
 
 # A pipeline's bubble.
@@ -258,42 +252,17 @@ def idle_places(stages: int, microbatches: int) -> tuple[int, int]:
     return stages * steps - stages * microbatches, stages * steps
 
 
-# What is held of each microbatch from its forward to its backward pass: played, and measured.
+# What is held of each microbatch from its forward to its backward pass: played.
 
-LAYERS, BATCH, WIDTH = 6, 3, 5  # of a stage, of a microbatch
 HELD = (
     "GPipe, 4 stages, 8 microbatches: held on stage 0",
     "1F1B, 4 stages, 8 microbatches: held on stage 0",
     "1F1B, 4 stages, 8 microbatches: held on stage 3",
     "1F1B, 8 stages, 4 microbatches: held on stage 0",
-    "the scan of 4 stages, 8 microbatches: turns for which a device keeps activations",
-    "the scan, its stage under jax.checkpoint: activations kept for a turn",
 )
 
 
-def kept_by_a_scan(stages: int, microbatches: int, *, checkpoint: bool) -> list[tuple[int, ...]]:
-    """The shapes of what a device of the pipeline keeps for its backward pass, but for its weights."""
-
-    def stage(weights, h):
-        for w in weights:
-            h = jnp.tanh(h @ w)
-        return h
-
-    once = jax.checkpoint(stage) if checkpoint else stage
-
-    def run(weights, h):
-        return jax.lax.scan(lambda h, _: (once(weights, h), None), h, length=stages + microbatches - 1)[0]
-
-    layers, h = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((LAYERS, WIDTH, WIDTH), (BATCH, WIDTH)))
-    kept = jax.eval_shape(lambda weights, h: jax.vjp(lambda w: run(w, h), weights)[1], layers, h)
-    return [leaf.shape for leaf in jax.tree.leaves(kept) if leaf.shape[1:] == h.shape]
-
-
 def _held(row: str) -> int:
-    if row == HELD[4]:
-        return kept_by_a_scan(4, 8, checkpoint=False)[0][0]
-    if row == HELD[5]:
-        return len(kept_by_a_scan(4, 8, checkpoint=True))
     stages, microbatches, stage = map(int, re.findall(r"\b\d+\b", row))
     orders = gpipe_orders if row.startswith("GPipe") else one_f_one_b_orders
     return int(simulate(orders(stages, microbatches)).held[stage])
@@ -340,36 +309,3 @@ def one_too_many(row):
 def more_than_there_are(row):
     """There are only four microbatches. A stage cannot hold more than there are."""
     return believed(row, 8, HELD[3])
-
-
-@activations_held.mistake
-def forgot_the_idle_turns(row):
-    """A device of the SPMD pipeline computes in every turn, also where what it computes is thrown away: a scan keeps
-    something for every turn that it takes. How many turns are there?"""
-    return {HELD[4]: 8}.get(row)
-
-
-@activations_held.mistake
-def one_turn_too_many(row):
-    """That is S + M. With a single microbatch a pipeline of S stages takes S turns, and each further one adds one."""
-    return {HELD[4]: 12}.get(row)
-
-
-@activations_held.mistake
-def turns_of_both_ways(row):
-    """The scan of the forward pass has M + S − 1 turns. The backward pass has as many again, but it uses what was
-    kept and keeps nothing."""
-    return {HELD[4]: 22}.get(row)
-
-
-@activations_held.mistake
-def checkpoint_keeps_nothing(row):
-    """Something has to be kept from which the stage can be computed again. From what?"""
-    return {HELD[5]: 0}.get(row)
-
-
-@activations_held.mistake
-def one_for_each_layer(row):
-    """So much is kept if each *layer* is under `jax.checkpoint`. Here the whole stage is: its layers are computed
-    again from what went into the first of them."""
-    return {HELD[5]: LAYERS}.get(row)
