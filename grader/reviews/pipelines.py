@@ -11,17 +11,17 @@ LESSON = "16_pipelines"
 
 
 def steps_of_a_pipeline(rng: np.random.Generator) -> Question:
-    stages, batches = int(rng.integers(2, 9)), int(rng.integers(3, 17))
+    stages, microbatches = int(rng.integers(2, 9)), int(rng.integers(3, 17))
     free = [0] * stages
-    for _ in range(batches):
+    for _ in range(microbatches):
         ready = 0
         for k in range(stages):
             ready = free[k] = max(free[k], ready) + 1
     return Question(
-        f"A pipeline of {stages} stages on meshes of their own, {batches} batches, one step for each batch "
-        "in each stage. After how many steps is everything done, if nobody waits in between?",
+        f"A pipeline of {stages} stages on meshes of their own, {microbatches} microbatches, one step for each of "
+        "them in each stage. After how many steps is everything done, if nobody waits in between?",
         free[-1],
-        f"The last batch enters in step {batches} and passes {stages - 1} more stages.",
+        f"The last microbatch enters in step {microbatches} and passes {stages - 1} more stages.",
     )
 
 

@@ -11,7 +11,7 @@ def numbers(text):
     return [int(number) for number in re.findall(r"\b\d+\b", text)]
 
 
-def test_the_last_batch_enters_and_then_passes_the_other_stages():
+def test_the_last_microbatch_enters_and_then_passes_the_other_stages():
     for question in asked(questions.steps_of_a_pipeline):
         entered, more = numbers(question.why)
         assert question.answer == entered + more
