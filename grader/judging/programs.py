@@ -160,7 +160,10 @@ class ProgramLadder(Ladder):
         """What the wrong shapes have to do with those that are due, where that is so on every mesh."""
         result = self._run(k), _expected(self.exercise, self.cases[k])
         if words := (
-            results.as_many_as_given(*result) or results.arrays_missing(*result) or results.exchanged(*result)
+            results.as_many_as_given(*result)
+            or results.several_for_one(*result)
+            or results.arrays_missing(*result)
+            or results.exchanged(*result)
         ):
             return words
         tried = [
