@@ -173,6 +173,21 @@ def one_batch_for_all_steps(state, batches, mesh):
 
 
 @curve.mistake
+def counts_not_there(state, batches, mesh):
+    """The losses are right, and the counts are not among what comes back. `told` has them only when the `with` block
+    has ended. Where does your function take them from it, and where does it return?"""
+    return {"losses": _losses(state, batches)}
+
+
+@curve.mistake
+def counts_in_a_dict_of_their_own(state, batches, mesh):
+    """The losses are right, and `told` is an entry of your dict. Its two counts are to be entries beside the losses.
+    How does one dict take in all of another?"""
+    told = _told(_losses(state, batches))
+    return {"losses": told.pop("losses"), "told": told}
+
+
+@curve.mistake
 def last_loss_only(state, batches, mesh):
     """That is one number. A curve has a loss for each step: keep them."""
     return _told(_losses(state, batches)[-1:])
