@@ -32,6 +32,12 @@ def _on_one():
     return jax.jit(one_step, compiler_options=quick_options())
 
 
+@functools.cache
+def _first_params():
+    """The parameters that a run begins with, drawn by one program: one for each shape takes seconds to compile."""
+    return jax.jit(functools.partial(initial, sizes=SIZES_HERE), compiler_options=quick_options())
+
+
 def _values(tree: Any) -> Any:
     """The values of what is described."""
     return jax.tree.map(lambda leaf: leaf.value, tree, is_leaf=lambda leaf: isinstance(leaf, OnDevices))
@@ -118,7 +124,7 @@ def _(draw):
 
 def _run_drawn(seed, mesh, pair):
     """A state that begins and the batches of all steps, on this mesh."""
-    state = jax.tree.map(np.asarray, started(initial(jax.random.key(seed), SIZES_HERE)))
+    state = jax.tree.map(np.asarray, started(_first_params()(jax.random.key(seed))))
     drawn = [batch_at(k, seed, ROWS_A_STEP, MICRO, pair) for k in range(STEPS)]
     return {
         "state": jax.tree.map(lambda value, spec: OnDevices(value, mesh, spec), state, STATE),
