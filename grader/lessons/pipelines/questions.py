@@ -369,6 +369,13 @@ def checkpoint_keeps_nothing(row):
 
 
 @activations_held.mistake
+def kept_as_it_is(row):
+    """So many are kept for a turn where the stage is as it is. What of a stage under `jax.checkpoint` is computed again
+    on the way back, and from what?"""
+    return len(kept_by_a_scan(4, 8, checkpoint=False)) if row == HELD[5] else None
+
+
+@activations_held.mistake
 def one_for_each_layer(row):
     """So much is kept if each *layer* is under `jax.checkpoint`. Here the whole stage is: its layers are computed
     again from what went into the first of them."""
