@@ -7,7 +7,7 @@ from typing import Any
 
 from grader.reviews.question import Text
 
-NEAR = 0.05  # relative
+NEAR_ENOUGH = 0.05  # relative
 
 
 def guess(said: Any, found: Any) -> Text:
@@ -35,7 +35,7 @@ def _how_near(said: Any, found: Any) -> str:
     if isinstance(said, bool) or isinstance(found, bool) or not isinstance(said, Real) or not isinstance(found, Real):
         return ""
     off = abs(float(said) - float(found)) / (abs(float(found)) or 1)
-    return f": near, {100 * off:.2g} % off" if off < NEAR else ""
+    return f": near, {100 * off:.2g} % off" if off < NEAR_ENOUGH else ""
 
 
 def _told(value: Any) -> str:
