@@ -173,6 +173,20 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "(`jax.lax.pcast`; `varying`, where the lesson has it).",
     ),
     (
+        "TypeError",
+        r"branches must have equal output types",
+        "The branches of a `cond` must return the same type: shape, dtype and, inside shard_map, the axes along which "
+        "a value may differ between devices. What comes out of a psum is the same along its axis, a device's own block "
+        "is not. `jax.lax.pcast` (`varying`, where the lesson has it) gives one the type of the other; `jnp.where` "
+        "takes both. Collectives belong outside of the branches.",
+    ),
+    (
+        "TypeError",
+        r"unhashable type",
+        "A key of a dict, or an entry of a set, has to be hashable. Lists, dicts and arrays are not, and slices are "
+        "not before Python 3.12. Which number, text or tuple says the same as this one?",
+    ),
+    (
         "KeyError",
         r"",
         "A dict was asked for this key, and has none of that name. Which keys has it? And what else may stand there "

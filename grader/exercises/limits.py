@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.programs.execution import Ran
 from grader.programs.structure import Collective, Structure
@@ -129,14 +129,27 @@ class Turns(Limit):
 
     def of_written(self, facts: Facts) -> str:
         sent = sending(facts.written.collectives)
-        turns = {kind: sum(c.times or 0 for c in sent if c.kind == kind) for kind in {c.kind for c in sent}}
+        turns = {
+            kind: sum(c.times or 0 for c in sent if c.kind == kind) for kind in dict.fromkeys(c.kind for c in sent)
+        }
         if all(count <= self.allowed.get(kind, 0) for kind, count in turns.items()):
             return ""
         enough = ", ".join(f"{kind} × {count}" for kind, count in self.allowed.items()) or "none"
+        yours = ", ".join(f"{kind} × {count}" for kind, count in turns.items())
         return (
             "The result is right, but these collectives are not the ones asked for, or too many:\n"
-            f"{bullets(sent)}\n\nEnough: {enough}."
+            f"{bullets(sent)}\n\nEnough: {enough}; yours: {yours}.{self._again(sent)}"
         )
+
+    def _again(self, sent: Sequence[Collective]) -> str:
+        """That every all_reduce runs several times, where one of each would be few enough."""
+        turns = Counter[str]()
+        for c in sent:
+            if c.kind == "all_reduce":
+                turns[str(replace(c, times=1))] += c.times or 0
+        if min(turns.values(), default=0) < 2 or len(turns) > self.allowed.get("all_reduce", 0):
+            return ""
+        return " Every all_reduce of these runs more than once. Would one of each do, at the end?"
 
     def about(self, facts: Facts) -> tuple[int, ...]:
         turns = Counter[str]()
@@ -461,7 +474,17 @@ def sending(collectives: Sequence[Collective]) -> list[Collective]:
 
 
 def bullets(collectives: Sequence[Collective]) -> str:
-    return "\n".join(f"- {c}" for c in collectives)
+    """A line for each; of equal ones, which a written-out loop has in every turn, one line with all turns together."""
+    turns: dict[Collective, list[int | None]] = {}
+    for c in collectives:
+        turns.setdefault(replace(c, times=None, meanwhile=0, shift=0, visits=None), []).append(c.times)
+    return "\n".join(f"- {replace(c, times=_together(times))}" for c, times in turns.items())
+
+
+def _together(times: Sequence[int | None]) -> int | None:
+    """All turns; None where of some nobody knows how many there are."""
+    known = [count for count in times if count is not None]
+    return sum(known) if len(known) == len(times) else None
 
 
 def _those(facts: Facts, meant: Callable[[Collective], bool]) -> tuple[int, ...]:

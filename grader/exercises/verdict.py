@@ -11,7 +11,7 @@ from grader.programs.origins import Line, Origin
 from grader.programs.repairs import Repair
 
 MOST_LINES_TOLD = 3  # of several that a miss is about
-MOST_ROWS_TOLD = 3  # of several that are wrong in a table
+MOST_ROWS_TOLD = 3  # of several that are wrong in a table, each for another reason
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,35 @@ class Verdict:
     @property
     def told(self) -> str:
         """What a card says: why the first check was missed; where every one is tried, as in a table, why the first few
-        were, and how many more."""
-        missed = [o.words for o in self.outcomes if o.tried and not o.passed]
-        more = len(missed) - MOST_ROWS_TOLD
-        rest = [f"{more} more {'is' if more == 1 else 'are'} wrong."] if more > 0 else []
-        return "\n\n".join([*missed[:MOST_ROWS_TOLD], *rest]) or self.words
+        were, each for another reason, and in one line which others: first those that are wrong for the same."""
+        missed = [o for o in self.outcomes if o.tried and not o.passed]
+        if len(missed) <= MOST_ROWS_TOLD:
+            return "\n\n".join(o.words for o in missed) or self.words
+        told = _first_reasons(missed)
+        rest = {o.check: next((one.check for one in told if o.is_as(one)), "") for o in missed if o not in told}
+        groups = (
+            _also_wrong([row for row in rest if rest[row] == check], check) for check in [o.check for o in told] + [""]
+        )
+        count = f"{len(missed)} of {len(self.outcomes)} rows are wrong."
+        return "\n\n".join([count, *(o.words for o in told), " ".join(filter(None, groups))])
+
+
+def _first_reasons(missed: Sequence[Outcome]) -> list[Outcome]:
+    """The first few of several rows, each wrong for another reason."""
+    told: list[Outcome] = []
+    for outcome in missed:
+        if len(told) < MOST_ROWS_TOLD and not any(outcome.is_as(one) for one in told):
+            told.append(outcome)
+    return told
+
+
+def _also_wrong(rows: Sequence[str], alike: str) -> str:
+    """Which rows are wrong besides, where there are some: for the reason of a row that is told, or for their own."""
+    if not rows:
+        return ""
+    *most, last = [f"“{row}”" for row in rows]
+    named = f"{', '.join(most)} and {last}" if most else last
+    return f"The same as in “{alike}”: {named}." if alike else f"Wrong, too: {named}."
 
 
 def with_lines(verdict: Verdict, origins: Sequence[Sequence[Origin]]) -> Verdict:
@@ -142,6 +166,15 @@ class Outcome:
     mistake: str = ""
     words: str = ""
     open: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why a row of a table is wrong, whatever it is and whatever stands there: the mistake, or else the words."""
+        return self.mistake or self.words.removeprefix(f"{self.check}: ").partition(". ")[2]
+
+    def is_as(self, other: Outcome) -> bool:
+        """Whether two rows of a table are wrong for the same known reason."""
+        return bool(self.reason) and self.reason == other.reason
 
     @classmethod
     def earned(cls, exercise: str, check: str, worth: float) -> Outcome:

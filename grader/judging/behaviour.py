@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.laid import Array, holds_arrays
 from grader.arrays.numbers import same_numbers
 from grader.exercises.case import Case
-from grader.programs.execution import Failed, Ran, Result, execute, results_with
+from grader.programs.execution import Failed, Ran, Result, execute, results_of, results_with
 from grader.programs.program import Program
 from grader.programs.repairs import Repair, repairs_of
 from grader.programs.structure import Collective, Structure
@@ -48,9 +48,12 @@ class Execution:
     @cached_property
     def ran(self) -> Ran:
         """What running it came to. Raises Failed for a program that must not be run."""
+        self._refuse()
+        return self.run()
+
+    def _refuse(self) -> None:
         if self.may_wait_for_ever or self.structure.foreign:
             raise Failed("Refused", "it is not to be run")
-        return self.run()
 
     def finish(self) -> Ran:
         """Read it and run it to its end. Raises Failed where that is impossible."""
@@ -79,9 +82,16 @@ class Execution:
         """The arrays that the program is run on."""
         return operands(self.case)
 
-    @property
+    @cached_property
     def results(self) -> tuple[Result, ...]:
-        return self.ran.results
+        """What it leaves on the devices. Of most mistakes nothing else is asked, so nothing else is worked out."""
+        if "ran" in vars(self):
+            return self.ran.results
+        self._refuse()
+        try:
+            return _left_by(self.program, self.case)
+        except Exception as error:  # XLA's own refusals
+            raise Failed(type(error).__name__, str(error)) from error
 
     @property
     def may_wait_for_ever(self) -> bool:
@@ -96,6 +106,11 @@ _read = functools.lru_cache(maxsize=256)(structure)
 @functools.lru_cache(maxsize=256)
 def _executed(program: Program, case: Case) -> Ran:
     return execute(program, case.mesh, operands(case), specs_due(case), _read(program))
+
+
+@functools.lru_cache(maxsize=256)
+def _left_by(program: Program, case: Case) -> tuple[Result, ...]:
+    return results_of(program, case.mesh, operands(case), specs_due(case))
 
 
 def operands(case: Case) -> list[Array]:

@@ -196,8 +196,8 @@ class Ladder(ABC):
             for mistake in self.exercise.mistakes:
                 if any(
                     self._same(alike, failing, wrong) and self._misses(check, failing, wrong)
-                    for wrong in mistaken_on(self.exercise, mistake, self.cases[failing])
-                ) and all(self.makes(alike, mistake, k) for k in self.witnesses(failing)):
+                    for wrong in self.mistaken(mistake, failing, check)
+                ) and all(self.makes(alike, mistake, k, check) for k in self.witnesses(failing)):
                     return mistake
         return None
 
@@ -212,7 +212,7 @@ class Ladder(ABC):
             mistake
             for alike in self.likenesses(check)
             for mistake in self.exercise.mistakes
-            if all(self.makes(alike, mistake, k) for k in failed)
+            if all(self.makes(alike, mistake, k, check) for k in failed)
         )
         return next(found, None)
 
@@ -232,7 +232,7 @@ class Ladder(ABC):
         """In which parts of these cases a mistake shows; None where in one of them it should, and does not."""
         parts: set[tuple[int, int]] = set()
         for k in tried:
-            spelled = (self._shown_on(k, wrong) for wrong in mistaken_on(self.exercise, mistake, self.cases[k]))
+            spelled = (self._shown_on(k, wrong) for wrong in self.mistaken(mistake, k))
             if (found := next((one for one in spelled if one is not None), None)) is None:
                 return None
             parts |= {(k, n) for n in found}
@@ -242,9 +242,14 @@ class Ladder(ABC):
         same = functools.partial(self.same_part, k)
         return shown_in(self.parts(k, self.done[k]), self.parts(k, wrong), self.right_parts(k, wrong), same)
 
-    def makes(self, alike: Alike, mistake: Mistake, k: int) -> bool:
+    def mistaken(self, mistake: Mistake, k: int, check: str = "") -> Sequence[Done]:
+        """What a mistake comes to on a case, in each of its spellings: all that might explain why this check is missed,
+        or without a check some of what is wrong."""
+        return mistaken_on(self.exercise, mistake, self.cases[k])
+
+    def makes(self, alike: Alike, mistake: Mistake, k: int, check: str) -> bool:
         """Whether the answer to a case is like this mistake's, however that is spelled."""
-        return any(self._same(alike, k, wrong) for wrong in mistaken_on(self.exercise, mistake, self.cases[k]))
+        return any(self._same(alike, k, wrong) for wrong in self.mistaken(mistake, k, check))
 
     def _same(self, alike: Alike, k: int, wrong: Done) -> bool:
         return same_problem(self.done[k], wrong) or alike(self.cases[k], self.done[k], wrong)

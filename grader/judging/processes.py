@@ -14,7 +14,7 @@ from grader.arrays.files import OnFile
 from grader.arrays.numbers import close, same_value
 from grader.exercises.answers import Problem, Script
 from grader.exercises.case import Case
-from grader.exercises.errors import in_plain_words
+from grader.exercises.errors import in_plain_words, meaning
 from grader.exercises.exercise import Exercise
 from grader.exercises.plain import plain
 from grader.judging import together
@@ -69,10 +69,14 @@ class ProcessLadder(Ladder):
         return None
 
     def signature(self, check: str, k: int) -> str:
-        """What all processes with a wrong result have in common."""
+        """What the error means by which the first of them failed; what all processes with a wrong result have in
+        common."""
         case, launch = self.cases[k], self.done[k]
-        if check != "values" or not isinstance(launch, Launch):
+        if not isinstance(launch, Launch):
             return ""
+        if check == "ends":
+            raised = launch.first is not None and launch.processes[launch.first].raised
+            return meaning(Problem("error", raised[0], raised[1])) if raised else ""
         pairs = zip(together.returned(launch), _expected(self.exercise, case), strict=True)
         tried = [self._tried(k, number, *pair) for number, pair in enumerate(pairs)]
         wrong = next(number for number, one in enumerate(tried) if not one.right)

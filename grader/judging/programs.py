@@ -96,6 +96,33 @@ class ProgramLadder(Ladder):
         except Failed:
             return ()
 
+    def mistaken(self, mistake: Mistake, k: int, check: str = "") -> Sequence[Done]:
+        """To compile a gradient takes most of the time, and most mistakes are told apart by their results."""
+        differs = {"shape": self._begins_otherwise, "values": self._begins_otherwise, "": self._begins_wrong}.get(check)
+        if differs and self.cases[k].cotangents is not None and self._arrays(self.done[k]):
+            before = mistaken_on(self.exercise, mistake, _without_gradients(self.cases[k]))
+            if all(differs(k, self._arrays(wrong)) for wrong in before):
+                return ()
+        return super().mistaken(mistake, k, check)
+
+    def _begins_otherwise(self, k: int, made: Sequence[Result]) -> bool:
+        """Whether results without gradients are not those of the answer to a case."""
+        own, case = self._before_gradients(k), self.cases[k]
+        return len(own) != len(made) or any(_told_apart(a, b, case) for a, b in zip(own, made, strict=True))
+
+    def _begins_wrong(self, k: int, made: Sequence[Result]) -> bool:
+        """Whether one of them is wrong, and not as in the answer."""
+        own, case = self._before_gradients(k), self.cases[k]
+        if len(own) != len(made):
+            return True
+        due = dict(list(_expected(self.exercise, case).items())[: len(made)])
+        each = zip(results.right(self._run(k), made, due), own, made, strict=True)
+        return any(not well and _told_apart(a, b, case) for well, a, b in each)
+
+    def _before_gradients(self, k: int) -> Sequence[Result]:
+        run = self._run(k)
+        return [result for (place, _), result in zip(run.forms, run.results, strict=True) if place.startswith("[0]")]
+
     def right_parts(self, k: int, done: Done) -> Sequence[bool]:
         found, due = self.parts(k, done), _expected(self.exercise, self.cases[k])
         return results.right(done, found, due) if isinstance(done, Execution) and len(found) == len(due) else ()
@@ -160,7 +187,10 @@ class ProgramLadder(Ladder):
         """What the wrong shapes have to do with those that are due, where that is so on every mesh."""
         result = self._run(k), _expected(self.exercise, self.cases[k])
         if words := (
-            results.as_many_as_given(*result) or results.arrays_missing(*result) or results.exchanged(*result)
+            results.as_many_as_given(*result)
+            or results.several_for_one(*result)
+            or results.arrays_missing(*result)
+            or results.exchanged(*result)
         ):
             return words
         tried = [
@@ -288,6 +318,19 @@ class ProgramLadder(Ladder):
                 if a.value.shape == whole.shape and a.value.dtype.kind == "f"
             },
         )
+
+
+@functools.lru_cache(maxsize=64)
+def _without_gradients(case: Case) -> Case:
+    """The case in which nothing is asked for but the result."""
+    return replace(case, cotangents=None, limits=())
+
+
+def _told_apart(one: Result, other: Result, case: Case) -> bool:
+    """Whether two arrays are told apart by their blocks. The compiler may lay one out otherwise where it is alone."""
+    if one.blocks.shape != other.blocks.shape:
+        return True
+    return one.blocks.indices == other.blocks.indices and not same_blocks(one, other, case.roundings)
 
 
 def _donated(done: Done) -> tuple[int, ...]:

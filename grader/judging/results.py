@@ -79,6 +79,20 @@ def as_many_as_given(run: Execution, expected: Expected) -> str:
     )
 
 
+def several_for_one(run: Execution, expected: Expected) -> str:
+    """Where in a result of too many arrays several stand in the place of one, as a list of them does; "" if nowhere."""
+    if len(run.forms) <= len(expected) or run.case.cotangents is not None:
+        return ""
+    for place in filter(None, expected):
+        inside = [found for found, _ in run.forms if found.startswith(f"{place}[")]
+        if inside:
+            return (
+                f"{name_in_result(run.case, place)} should be one array, and in its place stand {len(inside)}. What "
+                "makes one array of several?"
+            )
+    return ""
+
+
 def arrays_missing(run: Execution, expected: Expected) -> str:
     """Which of the arrays that are due are among those of a result that has more, or fewer; "" where none is."""
     if len(run.forms) == len(expected) or run.case.cotangents is not None:

@@ -68,14 +68,28 @@ def execute(
     program: Program, sizes: Mapping[str, int], arrays: Sequence[Array], specs: Sequence[P], structure: Structure
 ) -> Ran:
     """Run a program on a mesh of these sizes, and hold its results against these layouts."""
+    inputs, compiled, results = _run(program, sizes, arrays, specs)
+    sent = compiled_structure(compiled, structure.mesh).collectives
+    unwritten = _unwritten(program, inputs, structure, sent)
+    return Ran(results, flops(compiled, structure), peak_bytes(compiled), sent, unwritten)
+
+
+def results_of(
+    program: Program, sizes: Mapping[str, int], arrays: Sequence[Array], specs: Sequence[P]
+) -> tuple[Result, ...]:
+    """The results alone: what they cost is not worked out, for which a program is compiled once more."""
+    return _run(program, sizes, arrays, specs)[-1]
+
+
+def _run(
+    program: Program, sizes: Mapping[str, int], arrays: Sequence[Array], specs: Sequence[P]
+) -> tuple[list[jax.Array], jax.stages.Compiled, tuple[Result, ...]]:
+    """The arrays that a program is run on, itself compiled, and its results."""
     mesh = make_mesh(sizes)
     inputs = [put(a.value, a.spec, mesh) for a in arrays]
     compiled = program.compile(*inputs, once=True)
     outputs = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
-    results = _results(outputs, [NamedSharding(mesh, spec) for spec in specs], sizes)
-    sent = compiled_structure(compiled, structure.mesh).collectives
-    unwritten = _unwritten(program, inputs, structure, sent)
-    return Ran(results, flops(compiled, structure), peak_bytes(compiled), sent, unwritten)
+    return inputs, compiled, _results(outputs, [NamedSharding(mesh, spec) for spec in specs], sizes)
 
 
 def results_with(

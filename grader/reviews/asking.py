@@ -1,50 +1,38 @@
 """Three questions from earlier lessons, drawn afresh each time: to recall is to learn.
 
 A lesson begins with `review = grader.review("04_automatic")`. Nothing is graded: `review.check(answers)`
-says at once what is right, and why. Questions are made in `grader/reviews/`, one module a lesson.
+says at once what is right, and why. Questions are made in `grader/reviews/`, one module a lesson. They are about the
+lessons' cores; those about stretch are asked only where one asks for them.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import pkgutil
-import types
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from grader import reviews
 from grader.arrays.fresh import fresh
-from grader.reviews.question import Question, Text
-
-Maker = Callable[[np.random.Generator], Question]
+from grader.reviews.question import Maker, Question, Text
 
 
 @functools.cache
 def makers() -> dict[str, list[Maker]]:
     """Who makes questions, by the lesson they belong to.
 
-    A module of a lesson has `LESSON`, and public functions of a random generator `rng` that each make one `Question`.
+    A module of a lesson has `LESSON`, and functions declared as `core` or `stretch` that each make one `Question`.
     """
     modules = [
         importlib.import_module(f"{reviews.__name__}.{info.name}") for info in pkgutil.iter_modules(reviews.__path__)
     ]
-    return {module.LESSON: _made_by(module) for module in modules if hasattr(module, "LESSON")}
-
-
-def _made_by(module: types.ModuleType) -> list[Maker]:
-    return [
-        f
-        for name, f in vars(module).items()
-        if inspect.isfunction(f)
-        and not name.startswith("_")
-        and f.__module__ == module.__name__
-        and list(inspect.signature(f).parameters) == ["rng"]
-    ]
+    return {
+        module.LESSON: [one for one in vars(module).values() if isinstance(one, Maker)]
+        for module in modules
+        if hasattr(module, "LESSON")
+    }
 
 
 @dataclass(frozen=True)
@@ -83,26 +71,36 @@ def _reply(question: Question, answer: Any) -> str:
     return f"✗ Not {answer!r}, but {question.answer!r}. {question.why}"
 
 
-def review(lesson: str, count: int = 3, seed: int | None = None, of: Collection[str] | None = None) -> Review:
-    """Fresh questions for a lesson, from those before it: the last one, the one before, and an older one.
+def review(
+    lesson: str, count: int = 3, seed: int | None = None, of: Collection[str] | None = None, stretch: bool = False
+) -> Review:
+    """Fresh questions for a lesson, from the core of those before it: the last one, the one before, and an older one.
 
     Args:
       lesson: the lesson that begins, such as "04_automatic".
       count: how many questions.
       seed: for the same questions again; by default they are new every time.
       of: the lessons that may be asked about, where a course has not all of them.
+      stretch: questions about what only the stretch of these lessons teaches, each marked so.
 
     Example:
       >>> len(grader.review("04_automatic", count=2).questions)
       2
     """
-    rng, makers_of = fresh(seed), makers()
-    earlier = sorted((name for name in makers_of if name < lesson and (of is None or name in of)), reverse=True)
+    rng = fresh(seed)
+    makers_of = {name: [m for m in all_of_it if m.is_core is not stretch] for name, all_of_it in makers().items()}
+    may_be_asked = (name for name, some in makers_of.items() if some and name < lesson and (of is None or name in of))
+    earlier = sorted(may_be_asked, reverse=True)
     if not earlier:
         return Review(())
-    picked: list[Maker] = []
+    picked: dict[Maker, str] = {}
     for back in (1, 2, 5, *range(1, count)):
-        left = [m for m in makers_of[earlier[min(back, len(earlier)) - 1]] if m not in picked]
+        about = earlier[min(back, len(earlier)) - 1]
+        left = [m for m in makers_of[about] if m not in picked]
         if left and len(picked) < count:
-            picked.append(left[rng.integers(len(left))])
-    return Review(tuple(maker(rng) for maker in picked))
+            picked[left[rng.integers(len(left))]] = about
+    return Review(tuple(_marked(maker(rng), about, stretch) for maker, about in picked.items()))
+
+
+def _marked(question: Question, lesson: str, stretch: bool) -> Question:
+    return replace(question, ask=f"(Stretch of {lesson}.) {question.ask}") if stretch else question

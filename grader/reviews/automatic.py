@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from grader.programs.structure import ring_bytes
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "04_automatic"
 SPECS = (("x", "y"), ("y", "x"), ("x", None), (None, "x"), ("y", None), (None, "y"))
@@ -19,6 +19,7 @@ def _spelled(spec: tuple[str | None, ...]) -> str:
     return f"P({', '.join(map(repr, spec))})"
 
 
+@core("predict_out")
 def layout_of_a_transpose(rng: np.random.Generator) -> Question:
     spec = SPECS[rng.integers(len(SPECS))]
     return Question(
@@ -31,6 +32,7 @@ def layout_of_a_transpose(rng: np.random.Generator) -> Question:
     )
 
 
+@core("predict_moves")
 def collective_of_a_sum(rng: np.random.Generator) -> Question:
     spec, dim = SPECS[rng.integers(len(SPECS))], int(rng.integers(2))
     cut = spec[dim]
@@ -48,6 +50,7 @@ def collective_of_a_sum(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("contract")
 def bytes_of_a_sum(rng: np.random.Generator) -> Question:
     sizes, rows, columns = _sizes(rng), int(rng.choice([16, 32])), int(rng.choice([24, 40, 48]))
     n, share = sizes["x"], columns // sizes["y"]
@@ -61,6 +64,7 @@ def bytes_of_a_sum(rng: np.random.Generator) -> Question:
     )
 
 
+@core("init_sharded")
 def bytes_where_parameters_are_made(rng: np.random.Generator) -> Question:
     sizes, rows, columns = _sizes(rng), 256, int(rng.choice([128, 256, 512]))
     spec = [("x", None), (None, "y"), ("x", "y")][rng.integers(3)]

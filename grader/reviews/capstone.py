@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core
 
 LESSON = "22_capstone"
 
 
+@core("specs")
 def share_of_a_matrix(rng: np.random.Generator) -> Question:
     """What a device holds of a matrix that is cut over both axes."""
     data, model = (int(n) for n in rng.choice([2, 4, 8], 2))
@@ -21,6 +22,7 @@ def share_of_a_matrix(rng: np.random.Generator) -> Question:
     )
 
 
+@core("loss")
 def two_sums(rng: np.random.Generator) -> Question:
     """The mean over tokens that are dealt out unevenly."""
     counts = [[1, 3], [3, 5], [1, 7], [2, 6]][int(rng.integers(4))]
@@ -34,6 +36,7 @@ def two_sums(rng: np.random.Generator) -> Question:
     )
 
 
+@core("step")
 def norm_of_parts_and_copies(rng: np.random.Generator) -> Question:
     """The square of the norm of all gradients, of which some are in parts and some are copies."""
     devices = int(rng.choice([4, 8]))

@@ -6,11 +6,12 @@ import numpy as np
 
 from grader.draw.films import ring
 from grader.programs.structure import ring_bytes
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core
 
 LESSON = "15_collective_matmul"
 
 
+@core("ag_matmul_ring")
 def block_at_a_step(rng: np.random.Generator) -> Question:
     n, by = int(rng.integers(4, 9)), int(rng.choice([-1, 1]))
     step, device = int(rng.integers(1, n)), int(rng.integers(n))
@@ -24,6 +25,7 @@ def block_at_a_step(rng: np.random.Generator) -> Question:
     )
 
 
+@core("rs_matmul_ring")
 def start_of_a_sum(rng: np.random.Generator) -> Question:
     n, by = int(rng.integers(4, 9)), int(rng.choice([-1, 1]))
     device = int(rng.integers(n))
@@ -38,6 +40,7 @@ def start_of_a_sum(rng: np.random.Generator) -> Question:
     )
 
 
+@core("ag_matmul_ring")
 def transfers_and_bytes(rng: np.random.Generator) -> Question:
     n, rows, columns = int(rng.choice([2, 4, 8])), int(rng.choice([64, 128])), int(rng.choice([16, 32]))
     answer = round(ring_bytes("all_gather", 4 * rows * columns / n, n))
@@ -50,6 +53,7 @@ def transfers_and_bytes(rng: np.random.Generator) -> Question:
     )
 
 
+@core("ring_time")
 def time_of_a_ring(rng: np.random.Generator) -> Question:
     n, product, transfer = int(rng.choice([4, 8])), *map(int, rng.choice(np.arange(2, 20), 2, replace=False))
     answer = product + (n - 1) * max(product, transfer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from grader.programs.buffers import COLLECTIVES, after, over, puzzle
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "06_collectives"
 
@@ -23,6 +23,7 @@ WHY = {
 }
 
 
+@core("which_collective")
 def collective_of_buffers(rng: np.random.Generator) -> Question:
     exchange = puzzle(rng)
     buffers = "; ".join(f"{b.tolist()} → {a.tolist()}" for b, a in zip(exchange.before, exchange.after, strict=True))
@@ -34,6 +35,7 @@ def collective_of_buffers(rng: np.random.Generator) -> Question:
     )
 
 
+@core(2, 4)
 def shape_after(rng: np.random.Generator) -> Question:
     n = int(rng.choice([2, 4]))
     rows, columns = n * int(rng.integers(1, 4)), n * int(rng.integers(4, 7))
@@ -56,6 +58,7 @@ def shape_after(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("transposed_pair")
 def transposed_of(rng: np.random.Generator) -> Question:
     name, answer, why = [
         (
@@ -70,6 +73,7 @@ def transposed_of(rng: np.random.Generator) -> Question:
     return Question(f"Forwards a program calls {name}. Which collective does its gradient call?", answer, why)
 
 
+@stretch("masked_mean")
 def mean_of_what_is_kept(rng: np.random.Generator) -> Question:
     n = int(rng.choice([2, 3, 4]))
     counts = rng.permutation(np.arange(1, 7))[:n]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from grader.programs.structure import ring_bytes
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "09_cost"
 
 
+@core("collective_bytes")
 def bytes_of_a_collective(rng: np.random.Generator) -> Question:
     kind, factor = [
         ("all_gather", "(n-1)/n"),
@@ -26,6 +27,7 @@ def bytes_of_a_collective(rng: np.random.Generator) -> Question:
     )
 
 
+@core("rooflines")
 def bound_by(rng: np.random.Generator) -> Question:
     tokens, ratio = int(rng.choice([250, 500, 1000, 4000, 8000])), int(rng.choice([1500, 2500]))
     answer = "computation" if tokens > ratio else "communication"
@@ -37,14 +39,14 @@ def bound_by(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("memory_per_device")
 def state_of_a_parameter(rng: np.random.Generator) -> Question:
     stage, n = int(rng.integers(4)), int(rng.choice([2, 4, 8]))
-    order = [("the optimizer", 12), ("the gradients", 2), ("the weights", 2)]
+    order = [("the optimizer's 12 bytes", 12), ("the gradient's 2", 2), ("the weight's 2", 2)]
     answer = sum(size / (n if k < stage else 1) for k, (_, size) in enumerate(order))
     cut = ", ".join(name for name, _ in order[:stage])
-    how = (
-        f"{n} devices divide {cut} among them; each keeps the rest." if cut else f"Each of {n} devices keeps all of it."
-    )
+    shared = f"Each of {n} devices keeps 1/{n} of {cut}" if cut else f"Each of {n} devices keeps all of it"
+    how = f"{shared}{'; the rest is whole on each' * (0 < stage < len(order))}."
     return Question(
         "Adam takes 16 bytes for each parameter: 2 for the weight, 2 for its gradient, and 12 for the optimizer's two "
         f"averages and float32 copy. {how} How many bytes does one parameter take on each device?",

@@ -5,12 +5,51 @@ from __future__ import annotations
 import numpy as np
 
 from grader.programs.structure import ring_bytes
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "12_data_parallel"
 FLOAT = 4
 
 
+@core("accumulate")
+def turns_never_divided(rng: np.random.Generator) -> Question:
+    n, turns, rows = int(rng.choice([2, 4, 8])), int(rng.choice([3, 4, 5, 6])), int(rng.choice([2, 4]))
+    return Question(
+        f"{n * turns * rows} rows on {n} devices. Each device takes its rows in {turns} turns and adds up the "
+        "gradients of the turns' mean losses; after the last turn comes one pmean over the devices, and nothing else. "
+        "How many times too large is the result?",
+        turns,
+        f"A sum of {turns} means on each device, and a pmean of equal shares changes no size.",
+    )
+
+
+@core("accumulate")
+def sums_in_every_turn(rng: np.random.Generator) -> Question:
+    n, turns = int(rng.choice([2, 4, 8])), int(rng.choice([3, 4, 5, 6]))
+    marked = bool(rng.integers(2))
+    params = "marked as varying before the loop" if marked else "taken into the loop as they came in, with P()"
+    return Question(
+        f"shard_map's check is on. Each of {n} devices takes the gradients of its rows in {turns} turns of a scan, "
+        f"with the parameters {params}. How often are gradients added up over the devices before the loop ends?",
+        0 if marked else turns,
+        "The gradients with respect to varying parameters stay each device's own."
+        if marked
+        else "The gradient with respect to a replicated parameter is summed over the devices by itself, in every turn.",
+    )
+
+
+@core("shard_map_dp")
+def rows_of_a_device(rng: np.random.Generator) -> Question:
+    data, model, share = *[(4, 2), (2, 4), (8, 1)][rng.integers(3)], int(rng.choice([3, 5, 6]))
+    return Question(
+        f"A mesh data={data}, model={model}, and a batch of {data * share} rows with P('data'). The mean loss over a "
+        "device's own rows is a mean over how many?",
+        share,
+        f"{data * share} rows over the {data} devices along data; along model are copies.",
+    )
+
+
+@stretch("dp_numbers")
 def bytes_of_a_step(rng: np.random.Generator) -> Question:
     n, rows, inputs, outputs = (int(rng.choice(choice)) for choice in ([2, 4, 8], [64, 128, 256], [16, 24], [32, 40]))
     numbers = inputs * outputs + outputs
@@ -24,6 +63,7 @@ def bytes_of_a_step(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("same_lr_question")
 def the_rate_that_makes_the_same_step(rng: np.random.Generator) -> Question:
     n, share = int(rng.choice([2, 4, 8])), int(rng.choice([3, 5, 6]))
     local, combine, factor, why = [
@@ -40,6 +80,7 @@ def the_rate_that_makes_the_same_step(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("clip_by_global_norm")
 def norm_of_parts_and_copies(rng: np.random.Generator) -> Question:
     n, part, copy = int(rng.choice([2, 4, 8])), int(rng.integers(2, 6)), int(rng.integers(3, 9))
     return Question(
@@ -51,6 +92,7 @@ def norm_of_parts_and_copies(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("metrics")
 def mean_with_padding(rng: np.random.Generator) -> Question:
     share = int(rng.choice([4, 6, 8]))
     real = [share, int(rng.integers(1, share))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from grader.draw.grids import grid
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "01_devices_and_meshes"
 
@@ -17,6 +17,7 @@ def _some_mesh(rng: np.random.Generator) -> tuple[dict[str, int], str]:
     return sizes, f"jax.make_mesh({tuple(sizes.values())}, {tuple(sizes)}) on simulated devices"
 
 
+@core("axis_groups")
 def group_of_a_device(rng: np.random.Generator) -> Question:
     sizes, call = _some_mesh(rng)
     devices, axis = grid(sizes), str(rng.choice(list(sizes)))
@@ -32,6 +33,7 @@ def group_of_a_device(rng: np.random.Generator) -> Question:
     )
 
 
+@core("device_grid")
 def device_in_a_place(rng: np.random.Generator) -> Question:
     sizes, call = _some_mesh(rng)
     place = tuple(int(rng.integers(n)) for n in sizes.values())
@@ -43,6 +45,7 @@ def device_in_a_place(rng: np.random.Generator) -> Question:
     )
 
 
+@core(4)
 def devices_of_a_mesh(rng: np.random.Generator) -> Question:
     sizes = [int(n) for n in rng.choice([1, 2, 3, 4], size=2)]
     count = sizes[0] * sizes[1]
@@ -59,6 +62,7 @@ def devices_of_a_mesh(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("topology_order")
 def block_on_another_order(rng: np.random.Generator) -> Question:
     order = [[0, 1, 3, 2], [3, 2, 1, 0], [1, 0, 2, 3], [2, 3, 0, 1]][rng.integers(4)]
     block = int(rng.integers(4))

@@ -7,11 +7,12 @@ import math
 import numpy as np
 
 from grader.programs.structure import ring_bytes
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "17_experts"
 
 
+@core("slots")
 def slot_of_a_choice(rng: np.random.Generator) -> Question:
     chosen = rng.integers(3, size=8)
     place = int(rng.integers(4, 8))
@@ -24,6 +25,7 @@ def slot_of_a_choice(rng: np.random.Generator) -> Question:
     )
 
 
+@core("slots")
 def dropped_choices(rng: np.random.Generator) -> Question:
     wanted, capacity = rng.multinomial(24, [0.4, 0.3, 0.2, 0.1]), int(rng.integers(5, 8))
     answer = int(np.maximum(wanted - capacity, 0).sum())
@@ -35,17 +37,19 @@ def dropped_choices(rng: np.random.Generator) -> Question:
     )
 
 
+@core("moe_all_to_all")
 def bytes_there_and_back(rng: np.random.Generator) -> Question:
     n, k, tokens, width = (int(rng.choice(of)) for of in ((4, 8), (2, 4), (128, 256), (64, 128)))
     answer = round(2 * ring_bytes("all_to_all", 2 * k * tokens * width, n))
     return Question(
-        f"{n} devices with one expert and {tokens} tokens of {width} bfloat16 each, {k} choices a token, capacity "
-        "factor 1. How many bytes does a device send in both all_to_alls?",
+        f"{n} devices with one expert and {tokens} tokens of {width} bfloat16 each, {k} choices a token, and on "
+        "each device as many slots in all as it has choices. How many bytes does a device send in both all_to_alls?",
         answer,
         f"Twice (n−1)/n of its buffers: {k} · {tokens} slots of {2 * width} bytes.",
     )
 
 
+@stretch("ring_of_experts")
 def cheaper_way(rng: np.random.Generator) -> Question:
     n, k = (int(rng.choice(of)) for of in ((4, 16), (2, 8)))
     answer = "gather" if k > n else "all_to_all"  # never equal
@@ -57,6 +61,7 @@ def cheaper_way(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("capacity_numbers")
 def capacity_of_a_buffer(rng: np.random.Generator) -> Question:
     tokens, k, experts, factor = int(rng.integers(40, 90)), 2, 8, float(rng.choice([1.0, 1.25, 1.5]))
     answer = math.ceil(factor * k * tokens / experts)

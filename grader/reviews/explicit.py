@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core
 
 LESSON = "10_explicit"
 
 
+@core("typeof")
 def type_of_a_product(rng: np.random.Generator) -> Question:
     """The type of a product that needs no decision."""
     i, j, k = (int(n) for n in rng.choice([8, 16, 24, 32], size=3, replace=False))
@@ -23,6 +24,7 @@ def type_of_a_product(rng: np.random.Generator) -> Question:
     )
 
 
+@core("will_it_type")
 def which_rule(rng: np.random.Generator) -> Question:
     """Whether a sum of two square arrays has a type, and if not, why."""
     specs = [(("x", "y", None)[rng.integers(3)], ("x", "y", None)[rng.integers(3)]) for _ in range(2)]
@@ -36,6 +38,7 @@ def which_rule(rng: np.random.Generator) -> Question:
     )
 
 
+@core(5)
 def out_of_an_open_product(rng: np.random.Generator) -> Question:
     """What a layout asked of a product over a cut dimension makes the devices do."""
     layout, answer, why = [

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from grader.programs.structure import ring_bytes
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "14_fsdp"
 
 
+@core("zero_table")
 def bytes_of_a_stage(rng: np.random.Generator) -> Question:
     n, stage = int(rng.choice([4, 8, 16])), int(rng.integers(1, 4))
     cut = [12, 2, 2][:stage]
@@ -22,6 +23,7 @@ def bytes_of_a_stage(rng: np.random.Generator) -> Question:
     )
 
 
+@core("fsdp_scan")
 def gathers_of_a_step(rng: np.random.Generator) -> Question:
     layers, kind = int(rng.integers(4, 40)), str(rng.choice(["all_gather", "reduce_scatter"]))
     answer = 2 * layers if kind == "all_gather" else layers
@@ -33,6 +35,7 @@ def gathers_of_a_step(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("hybrid")
 def bytes_between_slices(rng: np.random.Generator) -> Question:
     slices, n, rows, columns = (int(rng.choice(some)) for some in ([2, 4], [4, 8], [64, 128], [32, 48]))
     answer = round(ring_bytes("all_reduce", 4 * rows * columns // n, slices))
@@ -45,6 +48,7 @@ def bytes_between_slices(rng: np.random.Generator) -> Question:
     )
 
 
+@core("fsdp_gradient")
 def gradient_of_shares(rng: np.random.Generator) -> Question:
     n, factor = int(rng.choice([2, 4, 8])), int(rng.integers(2, 6))
     return Question(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core
 
 LESSON = "11_gradients"
 
@@ -24,6 +24,7 @@ RECIPES = {
 }
 
 
+@core("same_with_vma_off")
 def ratio_of_a_recipe(rng: np.random.Generator) -> Question:
     n, check = int(rng.choice([2, 4, 8])), bool(rng.integers(2))
     recipe = list(RECIPES)[rng.integers(len(RECIPES))]
@@ -42,6 +43,7 @@ def ratio_of_a_recipe(rng: np.random.Generator) -> Question:
     )
 
 
+@core(2)
 def backwards(rng: np.random.Generator) -> Question:
     forward, answer, why = [
         ("an all_gather of sharded weights", "reduce_scatter", "What was copied to all is added, and dealt out again."),
@@ -62,6 +64,7 @@ def backwards(rng: np.random.Generator) -> Question:
     )
 
 
+@core("transposes")
 def cotangent_of_a_sum(rng: np.random.Generator) -> Question:
     n, each = int(rng.choice([2, 4, 8])), int(rng.integers(2, 6))
     collective, out, factor, why = [

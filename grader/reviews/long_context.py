@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core
 
 LESSON = "18_long_context"
 
 
+@core("causal_ring")
 def keys_seen(rng: np.random.Generator) -> Question:
     """How many keys a query sees that does not stand at the start of the text."""
     n, block = int(rng.choice([4, 8])), int(rng.integers(3, 9))
@@ -21,6 +22,7 @@ def keys_seen(rng: np.random.Generator) -> Question:
     )
 
 
+@core("zigzag")
 def chunks_of_a_device(rng: np.random.Generator) -> Question:
     """Which chunk makes up for the first one in zig-zag order."""
     n = int(rng.choice([4, 8, 16]))
@@ -33,6 +35,7 @@ def chunks_of_a_device(rng: np.random.Generator) -> Question:
     )
 
 
+@core("merge")
 def weight_of_two_parts(rng: np.random.Generator) -> Question:
     """How a part of a softmax counts when a larger logit turns up."""
     one, other = int(rng.integers(2, 9)), int(rng.integers(2, 9))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from grader.programs.structure import ring_bytes
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "07_matmul"
 
 
+@core("name_the_case")
 def needed_collective(rng: np.random.Generator) -> Question:
     left, right, answer, why = [
         ("A[I_X, J]", "B[J, K_Y]", "none", "J is whole on every device, so each can compute its block of C alone."),
@@ -35,6 +36,25 @@ def needed_collective(rng: np.random.Generator) -> Question:
     )
 
 
+@core("local_shapes")
+def shape_of_a_part(rng: np.random.Generator) -> Question:
+    x, y = [(4, 2), (2, 4)][rng.integers(2)]
+    rows, columns = (int(n) for n in rng.choice([8, 16, 24, 32], size=2, replace=False))
+    written, down, across = [
+        ("A[I_X, J]", x, 1),
+        ("A[I, J_Y]", 1, y),
+        ("A[I_X, J_Y]", x, y),
+        ("A[I, J_XY]", 1, x * y),
+    ][rng.integers(4)]
+    return Question(
+        f"A mesh x={x}, y={y}, and {written} with I = {rows}, J = {columns}. Which shape has the block on one device? "
+        "A tuple.",
+        (rows // down, columns // across),
+        "Each dimension is divided by the sizes of the axes written below it.",
+    )
+
+
+@stretch("bytes_sent")
 def bytes_of_an_all_reduce(rng: np.random.Generator) -> Question:
     n, rows, columns = int(rng.choice([2, 4, 8])), int(rng.choice([8, 16, 24])), int(rng.choice([32, 40]))
     answer = round(ring_bytes("all_reduce", 4 * rows * columns, n))

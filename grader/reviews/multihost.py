@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "19_multihost"
 
 
+@core("loader")
 def rows_of_a_process(rng: np.random.Generator) -> Question:
     processes, devices, share = (int(rng.choice(sizes)) for sizes in ([4, 8, 16], [2, 4, 8], [2, 4, 6]))
     number, batch = int(rng.integers(1, processes)), processes * devices * share
@@ -20,36 +21,44 @@ def rows_of_a_process(rng: np.random.Generator) -> Question:
     )
 
 
+@core("loader")
 def global_rows(rng: np.random.Generator) -> Question:
-    processes, devices, rows = (int(rng.choice(sizes)) for sizes in ([2, 4, 8], [2, 4], [16, 24, 40]))
-    whole = bool(rng.integers(2))
-    shape = f"({rows}, 3)"
-    gives = f"each of {processes} processes of {devices} devices gives"
-    if whole:
-        return Question(
-            f"By mistake {gives} the same {shape} array, the whole batch, to "
-            "make_array_from_process_local_data with P('data'), cut over all devices. How many rows has "
-            "the global array?",
-            processes * rows,
-            "It takes what comes for this process's part: every example is there once for each process.",
-        )
+    processes, devices, rows = _sizes(rng)
     return Question(
-        f"As it should, {gives} its own {shape} part to make_array_from_process_local_data with P('data'), "
-        "cut over all devices. How many rows has the global array?",
+        f"Each of {processes} processes of {devices} devices gives its own ({rows}, 3) part to "
+        "make_array_from_process_local_data with P('data'), cut over all devices. How many rows has the global array?",
         processes * rows,
         "The parts of all processes, one below the other. Devices do not count: a process gives for all of its own.",
     )
 
 
+@stretch("batch_arithmetic")
+def global_rows_of_whole_batches(rng: np.random.Generator) -> Question:
+    processes, devices, rows = _sizes(rng)
+    return Question(
+        f"By mistake each of {processes} processes of {devices} devices gives the same ({rows}, 3) array, the whole "
+        "batch, to make_array_from_process_local_data with P('data'), cut over all devices. How many rows has the "
+        "global array?",
+        processes * rows,
+        "It takes what comes for this process's part: every example is there once for each process.",
+    )
+
+
+def _sizes(rng: np.random.Generator) -> tuple[int, int, int]:
+    """Processes, devices of each, and rows that each gives."""
+    processes, devices, rows = (int(rng.choice(sizes)) for sizes in ([2, 4, 8], [2, 4], [16, 24, 40]))
+    return processes, devices, rows
+
+
+@core("same_order")
 def who_must_call(rng: np.random.Generator) -> Question:
     line, answer, why = [
         ("print(jax.process_index())", "yes", "Nothing is computed together."),
         ("print(x.addressable_shards[0].data)", "yes", "A process looks at what it holds: nothing is sent."),
         ("print(jnp.sum(x))", "no", "The sum needs all devices: the others have to make the call, too."),
         ("np.asarray(jax.device_put(x, replicated))", "no", "To make copies everywhere is a collective."),
-        ("multihost_utils.process_allgather(x, tiled=True)", "no", "To gather is a collective: all processes call it."),
         ("save(np.asarray(total)), with total replicated", "yes", "A replicated array is whole in this process."),
-    ][rng.integers(6)]
+    ][rng.integers(5)]
     return Question(
         f"x is cut over the devices of all processes. May `{line}` stand under `if jax.process_index() == "
         "0:`, 'yes' or 'no'?",
@@ -58,6 +67,7 @@ def who_must_call(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("slurm_script")
 def slurm_devices(rng: np.random.Generator) -> Question:
     nodes, gpus = int(rng.choice([2, 3, 4])), int(rng.choice([4, 8]))
     tasks = int(rng.choice([1, 2, gpus]))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core
 
 LESSON = "00_numpy_warm_up"
 
 
+@core()
 def entry_after_reshape(rng: np.random.Generator) -> Question:
     rows, columns = [(4, 2), (2, 4), (3, 4), (4, 3), (2, 6)][rng.integers(5)]
     i, j = int(rng.integers(1, rows)), int(rng.integers(columns))
@@ -20,6 +21,7 @@ def entry_after_reshape(rng: np.random.Generator) -> Question:
     )
 
 
+@core()
 def shape_of_a_block(rng: np.random.Generator) -> Question:
     rows, columns = int(rng.choice([8, 16])), int(rng.choice([12, 24]))
     down, across = int(rng.choice([2, 4])), int(rng.choice([2, 3]))
@@ -33,6 +35,7 @@ def shape_of_a_block(rng: np.random.Generator) -> Question:
     )
 
 
+@core()
 def shape_of_a_product(rng: np.random.Generator) -> Question:
     i, j, k = (int(n) for n in rng.choice([2, 3, 5, 7, 8], size=3, replace=False))
     written, left, right = [
@@ -48,6 +51,7 @@ def shape_of_a_product(rng: np.random.Generator) -> Question:
     )
 
 
+@core()
 def block_that_holds_an_entry(rng: np.random.Generator) -> Question:
     parts, size = int(rng.choice([2, 4, 8])), int(rng.choice([3, 5, 6]))
     entry = int(rng.integers(size, parts * size))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 from grader.timetables import simulate
 
 LESSON = "16_pipelines"
 
 
+@core("timetable")
 def steps_of_a_pipeline(rng: np.random.Generator) -> Question:
     stages, microbatches = int(rng.integers(2, 9)), int(rng.integers(3, 17))
     free = [0] * stages
@@ -25,6 +26,7 @@ def steps_of_a_pipeline(rng: np.random.Generator) -> Question:
     )
 
 
+@core("gpipe")
 def microbatch_of_a_turn(rng: np.random.Generator) -> Question:
     stages = int(rng.integers(3, 9))
     microbatches, stage = int(rng.integers(stages, 3 * stages)), int(rng.integers(1, stages))
@@ -39,6 +41,7 @@ def microbatch_of_a_turn(rng: np.random.Generator) -> Question:
     )
 
 
+@core("activations_held")
 def held_by_a_stage(rng: np.random.Generator) -> Question:
     """What a stage of 1F1B holds, counted in its order."""
     stages, microbatches = int(rng.integers(2, 9)), int(rng.integers(9, 17))
@@ -56,6 +59,7 @@ def held_by_a_stage(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("circular")
 def rounds_and_bubble(rng: np.random.Generator) -> Question:
     stages, rounds = int(rng.choice([2, 4])), int(rng.choice([2, 3]))
     microbatches = stages * int(rng.integers(1, 4))

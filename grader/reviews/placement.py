@@ -8,7 +8,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "03_placement"
 
@@ -19,8 +19,24 @@ def _over(numbers: list[int], spec: P = P("x")) -> jax.Array:
     return jax.device_put(10 * np.arange(2 * len(numbers)), NamedSharding(mesh, spec))
 
 
-def who_holds_an_entry(rng: np.random.Generator) -> Question:
+def _drawn(rng: np.random.Generator) -> list[int]:
+    """Four devices, not in the order of their numbers."""
     numbers = [int(k) for k in rng.permutation(8)[:4]]
+    return numbers if numbers != sorted(numbers) else numbers[::-1]
+
+
+@core("who_holds_it")
+def who_holds_an_entry(rng: np.random.Generator) -> Question:
+    """On some of the devices, in the order of their numbers."""
+    return _holder(rng, sorted(_drawn(rng)))
+
+
+@stretch("device_order")
+def who_holds_it_in_another_order(rng: np.random.Generator) -> Question:
+    return _holder(rng, _drawn(rng))
+
+
+def _holder(rng: np.random.Generator, numbers: list[int]) -> Question:
     entry = int(rng.integers(8))
     array = _over(numbers)
     answer = next(
@@ -38,14 +54,28 @@ def who_holds_an_entry(rng: np.random.Generator) -> Question:
     )
 
 
+SAME = "One list of devices; the two layouts are the compiler's business."
+OTHERS = "Different devices, and JAX moves nothing that is committed."
+TURNED = "The same devices in another order are another list, and nothing that is committed moves."
+
+
+@core("fix_the_placement")
 def may_they_meet(rng: np.random.Generator) -> Question:
-    """Two committed arrays, over the same devices in the same order, in another order, or over others."""
-    numbers = [int(k) for k in rng.permutation(8)[:4]]
-    others, why = [
-        (list(numbers), "One list of devices; the two layouts are the compiler's business."),
-        (numbers[::-1], "The same devices in another order are another list, and nothing that is committed moves."),
-        (sorted(set(range(8)) - set(numbers)), "Different devices, and JAX moves nothing that is committed."),
-    ][rng.integers(3)]
+    """Two committed arrays, over the same devices or over others."""
+    numbers = sorted(_drawn(rng))
+    others, why = [(numbers, SAME), (sorted(set(range(8)) - set(numbers)), OTHERS)][rng.integers(2)]
+    return _meeting(rng, numbers, others, why)
+
+
+@stretch("device_order")
+def may_they_meet_in_another_order(rng: np.random.Generator) -> Question:
+    """Two committed arrays, over the same devices in the same order or in another."""
+    numbers = _drawn(rng)
+    others, why = [(list(numbers), SAME), (numbers[::-1], TURNED)][rng.integers(2)]
+    return _meeting(rng, numbers, others, why)
+
+
+def _meeting(rng: np.random.Generator, numbers: list[int], others: list[int], why: str) -> Question:
     spec = [P("x"), P()][rng.integers(2)]
     try:
         _over(numbers) + _over(others, spec)
@@ -60,6 +90,7 @@ def may_they_meet(rng: np.random.Generator) -> Question:
     )
 
 
+@core("commit_status")
 def is_it_committed(rng: np.random.Generator) -> Question:
     device = int(rng.integers(8))
     x = jax.device_put(np.arange(4.0), jax.devices()[device])

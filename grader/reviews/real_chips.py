@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "21_real_chips"
 
 
+@core("hbm")
 def held_at_once(rng: np.random.Generator) -> Question:
     """What a donated state does to the sum of a device's memory."""
     state, between = int(rng.integers(2, 6)), int(rng.integers(1, 6))
@@ -20,6 +21,7 @@ def held_at_once(rng: np.random.Generator) -> Question:
     )
 
 
+@core(3)
 def turns_of_a_loop(rng: np.random.Generator) -> Question:
     """How often a line of a loop's body runs."""
     layers, gathers = int(rng.choice([12, 24, 32, 48])), int(rng.integers(1, 4))
@@ -31,6 +33,7 @@ def turns_of_a_loop(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("order_of_devices")
 def wires_of_a_step(rng: np.random.Generator) -> Question:
     """How many wires are between two chips of a row."""
     length = int(rng.choice([4, 8, 16]))
@@ -44,6 +47,7 @@ def wires_of_a_step(rng: np.random.Generator) -> Question:
     )
 
 
+@core("it_fits")
 def products_again(rng: np.random.Generator) -> Question:
     """What a checkpoint around each layer costs."""
     layers = int(rng.choice([12, 24, 32, 48]))

@@ -9,7 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import axes_of, blocks
 from grader.arrays.meshes import spelled
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core
 
 LESSON = "05_shard_map"
 
@@ -23,6 +23,7 @@ def _on(mesh: dict[str, int]) -> str:
     return f"On a {' × '.join(map(str, mesh.values()))} mesh with axes x and y"
 
 
+@core("local_view")
 def shape_inside(rng: np.random.Generator) -> Question:
     mesh = _mesh(rng)
     shape = tuple(8 * int(n) for n in rng.choice(np.arange(1, 6), 2, replace=False))
@@ -39,6 +40,7 @@ def shape_inside(rng: np.random.Generator) -> Question:
     )
 
 
+@core("vma_types")
 def varying_after_a_sum(rng: np.random.Generator) -> Question:
     spec = [P("x", "y"), P("x"), P(None, "y"), P(("x", "y"))][rng.integers(4)]
     cut = [a for entry in spec for a in axes_of(entry)]
@@ -53,6 +55,7 @@ def varying_after_a_sum(rng: np.random.Generator) -> Question:
     )
 
 
+@core(4)
 def result_of_out_specs(rng: np.random.Generator) -> Question:
     mesh = _mesh(rng)
     local = tuple(int(n) for n in rng.choice(np.arange(2, 8), 2, replace=False))
@@ -69,6 +72,7 @@ def result_of_out_specs(rng: np.random.Generator) -> Question:
     )
 
 
+@core(5)
 def honest_out_specs(rng: np.random.Generator) -> Question:
     n, length = int(rng.choice([2, 4, 8])), int(rng.integers(2, 6))
     first = int(rng.integers(1, 5))

@@ -9,7 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import axes_of, blocks
 from grader.arrays.meshes import spelled
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "02_shardings"
 SPECS = (P("x", "y"), P("y", "x"), P("x"), P("y"), P(None, "x"), P(None, "y"), P(("x", "y")), P(None, ("y", "x")))
@@ -26,6 +26,7 @@ def _parts(shape: tuple[int, ...], spec: P, mesh: dict[str, int]) -> list[int]:
     return [math.prod(mesh[a] for a in axes) for axes in named]
 
 
+@core("shard_shape")
 def shape_of_a_block(rng: np.random.Generator) -> Question:
     (mesh, where), spec = _mesh(rng), SPECS[rng.integers(len(SPECS))]
     shape = tuple(int(8 * n) for n in rng.choice([2, 3, 4, 5], size=2, replace=False))
@@ -44,6 +45,7 @@ def _noun(parts: int) -> str:
     return "part" if parts == 1 else "parts"
 
 
+@core("draw_it")
 def who_holds_the_entry(rng: np.random.Generator) -> Question:
     (mesh, where), spec = _mesh(rng), SPECS[rng.integers(len(SPECS))]
     row, column = (int(n) for n in rng.integers(8, size=2))
@@ -63,6 +65,7 @@ def who_holds_the_entry(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("memory")
 def bytes_on_all_devices(rng: np.random.Generator) -> Question:
     (mesh, where), spec = _mesh(rng), SPECS[rng.integers(len(SPECS))]
     shape = tuple(int(8 * n) for n in rng.choice([2, 4, 8], size=2, replace=False))
@@ -78,6 +81,7 @@ def bytes_on_all_devices(rng: np.random.Generator) -> Question:
     )
 
 
+@core(6)
 def what_jax_says(rng: np.random.Generator) -> Question:
     shape, spec = [
         ((12, 8), ("x", "y")),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "20_sharp_bits"
 
 
+@core("own_numbers")
 def fold_in_what(rng: np.random.Generator) -> Question:
     """Which places of the mesh have to draw different numbers."""
     cut, other = rng.permutation(["x", "y"]).tolist()
@@ -24,6 +25,7 @@ def fold_in_what(rng: np.random.Generator) -> Question:
     )
 
 
+@core("recompiles")
 def cache_entries(rng: np.random.Generator) -> Question:
     """How often a jitted function is traced anew."""
     specs = ['P("x")', 'P("y")', "P()", 'P("x", "y")']
@@ -37,6 +39,7 @@ def cache_entries(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("int_pmean")
 def narrow_sum(rng: np.random.Generator) -> Question:
     """What a psum of int8 gives."""
     devices, value = int(rng.choice([2, 4, 8])), int(rng.integers(40, 128))
@@ -49,6 +52,7 @@ def narrow_sum(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("agree")
 def allowed_difference(rng: np.random.Generator) -> Question:
     """How many units of 2⁻²⁴ two right sums may differ from the exact one."""
     devices, each, largest = int(rng.choice([4, 8])), int(rng.choice([100, 250, 500])), int(rng.choice([1, 2, 4]))

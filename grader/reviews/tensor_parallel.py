@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from grader.programs.structure import ring_bytes
-from grader.reviews.question import Question
+from grader.reviews.question import Question, core, stretch
 
 LESSON = "13_tensor_parallel"
 
 
+@stretch("tp_grads")
 def gradient_ratio(rng: np.random.Generator) -> Question:
     data, model = [(4, 2), (2, 4), (8, 1), (1, 8)][rng.integers(4)]
     name, before = [("W1", True), ("b1", True), ("W2", True), ("b2", False)][rng.integers(4)]
@@ -22,6 +23,7 @@ def gradient_ratio(rng: np.random.Generator) -> Question:
     )
 
 
+@stretch("vocab_embedding")
 def local_row(rng: np.random.Generator) -> Question:
     n, share = int(rng.choice([2, 4, 8])), int(rng.integers(5, 13))
     device, word = int(rng.integers(1, n)), int(rng.integers(n * share))
@@ -36,6 +38,7 @@ def local_row(rng: np.random.Generator) -> Question:
     )
 
 
+@core(1)
 def bytes_of_the_pair(rng: np.random.Generator) -> Question:
     n, rows = int(rng.choice([2, 4, 8])), int(rng.choice([8, 16, 24]))
     inputs, hidden, outputs = (int(rng.choice(few)) for few in ([32, 48], [128, 256], [40, 80]))
@@ -50,6 +53,7 @@ def bytes_of_the_pair(rng: np.random.Generator) -> Question:
     )
 
 
+@core("megatron_specs")
 def pair_of_layouts(rng: np.random.Generator) -> Question:
     name, answer, why = [
         ("W1, columns or rows", "columns", "every device then has finished hidden units, ready for relu."),

@@ -127,6 +127,13 @@ PROGRAMS = {
         lambda: lax.fori_loop(0, 3, lambda _, total: total.astype(int), 1.0),
         lambda: mapped(lambda a: lax.fori_loop(0, 3, lambda _, b: a + b, jnp.zeros((4, 8))), P("x"), P("x")),
     ],
+    "The branches of a `cond` must": [
+        lambda: lax.cond(True, lambda a: a, lambda a: a[:3], ARRAY),
+        lambda: mapped(
+            lambda a: lax.cond(lax.axis_index("x") == 0, lambda b: lax.psum(b, "x"), lambda b: b, a), P("x"), P("x")
+        ),
+    ],
+    "A key of a dict, or an entry": [lambda: {slice(np.arange(2)): 1}, lambda: {[1]: 2}, lambda: {ARRAY}],
     "A dict was asked for this key": [lambda: {"x": 4}[("x", "y")]],
     "A list, a tuple or an array was asked": [lambda: (1, 2)[2], lambda: [1][4], lambda: np.arange(3)[3]],
     "A reshape keeps the number": [lambda: np.arange(8).reshape(3, 2), lambda: ARRAY.reshape(3, 2)],

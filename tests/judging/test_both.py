@@ -45,6 +45,27 @@ def test_two_mistakes_of_a_function_are_both_named_and_both_told():
     assert "Two known mistakes at once" in found.words
 
 
+def test_a_wrong_sum_and_a_comparison_in_two_units_are_both_named():
+    def hbm(arguments, results, temporaries, shared, peak, room):
+        return arguments + results + temporaries + shared, peak <= room
+
+    assert verdict(EXERCISES["hbm"], hbm).mistake == "added_what_is_shared and compared_bytes_with_gibibytes"
+
+
+def test_two_slips_that_show_in_the_same_entry_are_one_mistake():
+    """Whoever adds what the two ways send divides neither the weights nor the batch."""
+
+    def layer_bytes(how, b, d, f, x, y):
+        weights, sums = (x - 1) / x * 4 * d * f, 2 * (y - 1) / y * 2 * b * d
+        if how == "data parallel":
+            return 0, 2 * weights
+        gathered = weights if "FSDP" in how else 0
+        summed = sums if "tensor" in how else 0
+        return gathered + summed, 2 * gathered + summed
+
+    assert verdict(EXERCISES["layer_bytes"], layer_bytes).mistake == "added_the_rows"
+
+
 def test_a_mistake_that_one_change_would_leave_is_named_beside_the_change():
     """The sum over one axis too many, and no relu at the end: neither is right without the other."""
 

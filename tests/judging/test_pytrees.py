@@ -15,6 +15,7 @@ from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise
+from grader.judging import behaviour
 from grader.judging.judge import judge
 
 ROUNDINGS = 60 * 4  # sums of at most 60 terms: two forward, two backward
@@ -110,6 +111,37 @@ def test_a_wrong_scale_is_named_and_the_table_shows_it():
         "The gradient with respect to y": "4",
     }
     assert "found ÷ expected:" in feedback.plain_card(found) and "<strong>4</strong>" in feedback.card(found)
+
+
+def with_other_gradients(params, x, y, *, mesh):
+    """The right loss, and twice the gradient."""
+    doubled = jax.custom_vjp(lambda value: value)
+    doubled.defvjp(lambda value: (value, None), lambda _, cotangent: (2 * cotangent,))
+    return doubled(the_loss(params, x, y, mesh=mesh))
+
+
+@pytest.mark.parametrize("answer, with_gradients", [(sum_of_means, True), (with_other_gradients, False)])
+def test_a_mistake_is_run_with_its_gradients_only_where_its_result_is_that_of_the_answer(
+    monkeypatch, answer, with_gradients
+):
+    own = Exercise("t_run_seldom", points=4, reference=loss)
+    own.cases(by_its_own.drawn)
+    own.mistake(sum_of_means)
+    run, left_by = [], behaviour._left_by
+    monkeypatch.setattr(behaviour, "_left_by", lambda *of: run.append(of[1].cotangents is not None) or left_by(*of))
+    assert not verdict(own, answer).passed
+    assert False in run and (True in run) is with_gradients
+
+
+def test_what_a_mistake_costs_is_worked_out_only_of_one_that_does_the_same(monkeypatch):
+    worked_out, executed = [], behaviour._executed
+    monkeypatch.setattr(behaviour, "_executed", lambda *of: worked_out.append(of) or executed(*of))
+    own = Exercise("t_costs_seldom", points=4, reference=jax.value_and_grad(loss))
+    own.cases(exported.drawn)
+    own.mistake(summed_already)
+    answered = len(own.draw_cases(3))
+    verdict(own, lambda *a, mesh: gradients(*a, mesh=mesh, then=lambda g, n: 3 * g / n))
+    assert len(worked_out) <= answered
 
 
 def test_a_right_loss_with_wrong_gradients_is_told_which():

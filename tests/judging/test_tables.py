@@ -106,12 +106,19 @@ def test_a_mistake_in_several_rows_is_explained_once():
     assert found["three"].mistake == found["one"].mistake == "halved"
 
 
-def test_up_to_three_wrong_rows_are_explained_and_the_others_counted():
-    told = verdict(one="stops", two="runs", five=60).told.split("\n\n")
+def test_up_to_three_wrong_rows_are_explained_and_the_others_named():
+    told = verdict(one="stops", two="runs", five=240).told.split("\n\n")
     assert [words.partition(":")[0] for words in told] == ["one", "two", "five"]
-    told = verdict(one="stops", two="runs", five=60, six=[2], seven=False).told.split("\n\n")
-    assert len(told) == 4 and told[-1] == "2 more are wrong."
+    told = verdict(one="stops", two="runs", five=240, six=[2], seven=False).told.split("\n\n")
+    assert [words.partition(":")[0] for words in told[1:4]] == ["one", "two", "five"]
+    assert told[0] == "5 of 7 rows are wrong." and told[4:] == ["Wrong, too: “six” and “seven”."]
     assert verdict(six=[2], seven=...).told == verdict(six=[2]).words  # what is open is not wrong
+
+
+def test_of_many_wrong_rows_each_that_is_explained_is_wrong_for_another_reason():
+    told = verdict(one="stops", three="stops", two="runs", four="runs", six=[1, 3]).told.split("\n\n")
+    assert [words.partition(":")[0] for words in told[1:4]] == ["one", "two", "six"]
+    assert told[4:] == ["The same as in “one”: “three”. The same as in “two”: “four”."]
 
 
 @pytest.mark.parametrize(("spec", "shown"), [(P(), "P()"), (P(None, "x"), "P(None, 'x')"), ("x", "'x'")])

@@ -23,6 +23,8 @@ from grader.lessons.capstone import model, plans, pods
 from grader.lessons.capstone.curves import curve, rounding_bound
 from grader.lessons.capstone.model import SIZES, one_step
 from grader.lessons.capstone.sharded import STATE, sharded_step
+from grader.programs.program import trace
+from grader.programs.walk import structure
 from grader.transformer import alphabet, batch_at, examples, initial, started, zen
 
 
@@ -97,6 +99,19 @@ def test_the_formulas_of_the_text_are_those_by_which_plans_are_judged():
             assert text["held"](of[0], plan) == pytest.approx(plans.held(of[0], plan))
             assert text["seconds"](*of, plan) == pytest.approx(plans.seconds(*of, plan))
             assert text["used"](*of, plan) == pytest.approx(plans.mfu(*of, plan))
+
+
+@pytest.mark.parametrize("remat", plans.REMAT)
+def test_a_layer_sends_along_model_as_often_as_the_formula_says(remat):
+    """Counted in the step that the pod's compiler is asked about: by how many collectives one layer more is more."""
+    small = {"width": 32, "hidden": 64, "heads": 4, "kv_heads": 2, "vocabulary": 32, "length": pods.QUERIES}
+    plan = {"data": 2, "model": 2, "rows": 1, "micro": 1, "remat": remat}
+    sums = []
+    for layers in (1, 2):
+        step, arguments = pods.step_of({**small, "layers": layers}, plan)
+        collectives = structure(trace(step, *arguments)).collectives
+        sums.append(sum(c.times for c in collectives if c.axes == ("model",)))
+    assert sums[1] - sums[0] == plans.ALONG_MODEL[remat]
 
 
 def test_who_misses_a_gate_is_told_where_the_pieces_are():

@@ -46,6 +46,29 @@ def test_other_recipes_that_behave_the_same_have_the_same_name(gradient, mistake
     assert found.mistake == mistake, found.words
 
 
+def test_a_list_of_losses_is_told_to_be_several_arrays_in_the_place_of_one():
+    def losses_apart(params, x, y, *, steps, rate, mesh):
+        losses = []
+        for _ in range(steps):
+            value, gradients = jax.value_and_grad(dp.loss)(params, dp._laid(x, mesh, "data"), dp._laid(y, mesh, "data"))
+            losses.append(value)
+            params = dp.descend(params, gradients, rate)
+        return losses, params
+
+    words = verdict("jit_dp", losses_apart).words
+    assert "Result 0 should be one array, and in its place stand 3." in words and "Missing" not in words
+
+
+def test_reductions_in_every_turn_and_once_more_are_told_once_with_their_turns():
+    def body(params, x, y, count):
+        turns = zip(jax.numpy.split(x, count), jax.numpy.split(y, count), strict=True)
+        parts = [dp._averaged(dp.LOCAL(params, *rows)) for rows in turns]
+        return dp._averaged(jax.tree.map(lambda *leaves: sum(leaves) / count, *parts))
+
+    words = verdict("accumulate", lambda *arrays, **how: dp._accumulated(body, *arrays, **how)).words
+    assert words.count("- all_reduce of ") == 5 and "Every all_reduce of these runs more than once." in words
+
+
 def test_a_batch_that_does_not_fit_raises_jaxs_own_error_on_every_version():
     """It is a ValueError, in newer versions of a class of its own."""
     assert verdict("place_dp", find("place_dp").reference).passed

@@ -3,18 +3,20 @@
 import importlib
 import re
 
+import nbformat
 import pytest
 from asking import asked
 from test_rooms import PACKAGE, files_of
 
 import grader
 from grader.arrays.fresh import SEED
+from grader.classroom.course.frame import bare
+from grader.classroom.course.headings import exercise_heading
+from grader.classroom.course.minutes import honest_minutes
 from grader.classroom.inside.shown import modules
 from grader.reviews.asking import makers
 
-EVERY = [
-    pytest.param(maker, id=f"{lesson}-{maker.__name__}") for lesson, of_one in makers().items() for maker in of_one
-]
+EVERY = [pytest.param(maker, id=f"{lesson}-{maker.name}") for lesson, of_one in makers().items() for maker in of_one]
 
 
 @pytest.mark.parametrize("maker", EVERY)
@@ -71,3 +73,37 @@ def test_questions_need_nothing_that_is_withheld_from_hand_ins():
             needed.add(name)
             todo += imported[name]
     assert needed <= set(modules())
+
+
+def test_a_question_is_of_the_core_where_all_that_it_asks_about_is(root):
+    """An exercise is of the core where its heading says so, a part where the lesson's line of minutes counts it."""
+    for lesson, of_one in makers().items():
+        if not (source := root / "solutions" / lesson / f"{lesson}.ipynb").exists():
+            continue
+        nb = nbformat.read(source, 4)
+        text = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
+        exercises = {
+            name: one.is_core for line in text.splitlines() if (one := exercise_heading(line)) for name in one.names
+        }
+        parts = honest_minutes(bare(nb)).parts
+        for maker in of_one:
+            assert maker.places, f"{maker.name} says nothing of what it asks about"
+            taught = [place in parts if isinstance(place, int) else exercises[place] for place in maker.places]
+            assert maker.is_core is all(taught), f"{lesson}: {maker.name}"
+
+
+def test_a_review_asks_core_questions_unless_it_is_asked_for_stretch():
+    """Whoever takes the core alone is asked nothing that only stretch teaches."""
+    core_asks = {q.ask for of_one in makers().values() for m in of_one if m.is_core for q in asked(m)}
+    stretch_asks = {q.ask for of_one in makers().values() for m in of_one if not m.is_core for q in asked(m)}
+    assert core_asks and stretch_asks and not core_asks & stretch_asks
+    for lesson in [name for name in makers() if name > "02"]:
+        for seed in range(12):
+            drawn = grader.review(lesson, seed=seed).questions
+            assert not {q.ask for q in drawn} & stretch_asks and "Stretch" not in repr(grader.review(lesson, seed=seed))
+            for question in grader.review(lesson, seed=seed, stretch=True).questions:
+                assert question.ask.startswith("(Stretch of ")
+
+
+def test_every_lesson_has_core_questions_for_later_ones():
+    assert all(sum(maker.is_core for maker in of_one) >= 2 for of_one in makers().values())

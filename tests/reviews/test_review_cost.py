@@ -20,4 +20,4 @@ def test_the_state_shrinks_from_sixteen_bytes_to_an_nth_of_them():
     for ask, answer in found.items():
         n = int(re.search(r"(\d) devices", ask)[1])
         assert 16 / n <= answer <= 16
-        assert (answer == 16) == ("keeps all of it" in ask) and (answer == 16 / n) == ("the weights among them" in ask)
+        assert (answer == 16) == ("keeps all of it" in ask) and (answer == 16 / n) == ("the weight's 2" in ask)

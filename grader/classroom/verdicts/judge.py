@@ -70,6 +70,10 @@ class Evaluated(Execution):
     def structure(self) -> Structure:
         return wire.STRUCTURE.read(self._description["structure"])
 
+    @cached_property
+    def results(self) -> tuple[Result, ...]:
+        return self.ran.results  # one question, one answer
+
     def run(self) -> Ran:
         return wire.RAN.read(self.ask(self._to_run))
 

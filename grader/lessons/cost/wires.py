@@ -604,6 +604,13 @@ def summed_the_whole_batch(how, b, d, f, x, y):
 
 
 @layer_bytes.mistake
+def added_the_rows(how, b, d, f, x, y):
+    """On two axes at once it is not the sum of what each of the two ways sends alone: of the weights a device has a
+    y-th part, and of the batch an x-th. Which of your terms is about weights, and which about activations?"""
+    return _layer(how, b, d, f, x, y, cut_weights=False, cut_batch=False)
+
+
+@layer_bytes.mistake
 def bytes_of_float32(how, b, d, f, x, y):
     """You counted four bytes an entry, as for float32. These arrays, gradients included, are bfloat16: how many
     bytes does an entry of those take?"""

@@ -197,8 +197,8 @@ def _(draw):
 
 @case3.mistake
 def forgot_psum(a, b, *, mesh, check_vma=False):
-    """Each device multiplied its own slice of J and stopped there, so every entry of C is one part of a
-    sum. Which collective adds the parts up, and over which axis?"""
+    """Each device multiplied its own slice of J, and what the devices have of different slices was never added up:
+    every entry of C is one part of a sum. Which collective adds the parts up, and over which axis?"""
     return device_map(jnp.matmul, mesh, CASE3, P(), check_vma)(a, b)
 
 

@@ -256,6 +256,14 @@ def last_one_first(process_id, num_processes, *, rows):
 
 
 @same_order.mistake
+def gave_its_rows_for_the_whole(process_id, num_processes, *, rows):
+    """`device_put` takes what it is given for the *whole* array, the same in every process. `rows` are a part of it,
+    another one in each. Which way makes one array of the parts that the processes bring?"""
+    whole = jax.device_put(rows, NamedSharding(_joined(process_id, num_processes), P("x")))
+    return float(jax.jit(jnp.sum)(whole)), float(jax.jit(jnp.max)(whole))
+
+
+@same_order.mistake
 def of_its_own_rows(process_id, num_processes, *, rows):
     """Each process reduced the rows it was given. Nobody can be out of order who never speaks, but nobody
     knows of the others' rows either. Which array holds all of them?"""

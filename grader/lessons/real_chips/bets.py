@@ -117,6 +117,13 @@ def sums_on_the_way_forwards_only(way, **sizes):
 
 
 @bet.mistake
+def summed_once_more_where_computed_anew(way, **sizes):
+    """That is three sums along `model`: one forwards, and two on the way back. The block is computed anew there, for
+    what it holds in between. Is its result, which the first sum made, needed once more?"""
+    return bytes_by_formula(way, **sizes, sums=3)
+
+
+@bet.mistake
 def every_device_has_the_whole_batch(way, data, model, weights, activations):
     """Only the devices along `model` add up, and those hold one part of the batch: whose activations are they?"""
     return bytes_by_formula(way, data, model, weights, activations * data)

@@ -92,6 +92,13 @@ def gigabytes_for_gibibytes(arguments, results, temporaries, shared, peak, room)
     return arguments + results + temporaries - shared, peak <= room * 1e9
 
 
+@hbm.mistake
+def compared_bytes_with_gibibytes(arguments, results, temporaries, shared, peak, room):
+    """The peak is in bytes, and `room` in GiB: held against one another as they come, no program fits. In which unit
+    are they to be compared?"""
+    return arguments + results + temporaries - shared, peak <= room
+
+
 # A stack of layers whose activations do not fit, unless the backward pass computes them anew.
 
 LAYERS, WIDTH, TOKENS = 32, 4096, 8 * 40_960

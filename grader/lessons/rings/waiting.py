@@ -427,6 +427,17 @@ def summed_only_those_who_keep_it(x, *, mesh):
 
 
 @sum_for_some.mistake
+def counted_all_devices(x, *, mesh, check_vma=False):
+    """The condition counts all devices of the mesh, and every second of these got the sum. It goes by the place along x
+    alone: devices that differ in y hold copies of one row. Which number is that place?"""
+
+    def body(row):
+        return jnp.where(lax.axis_index(("x", "y")) % 2 == 0, lax.psum(row, "x"), row)
+
+    return _chosen(body, x, mesh, check_vma)
+
+
+@sum_for_some.mistake
 def the_odd_ones_got_it(x, *, mesh):
     """The odd devices got the sum, and the even ones kept their rows. For which of them is your condition true, and
     what do these hold then?"""
