@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.laid import Array, holds_arrays
 from grader.arrays.numbers import same_numbers
 from grader.exercises.case import Case
-from grader.programs.execution import Failed, Ran, Result, execute, results_with
+from grader.programs.execution import Failed, Ran, Result, execute, results_with, sent_without_collectives
 from grader.programs.program import Program
 from grader.programs.repairs import Repair, repairs_of
 from grader.programs.structure import Collective, Structure
@@ -30,7 +30,8 @@ class Execution:
     """A program on one case. Each part is worked out when it is first asked for.
 
     This class works them out in this process; the classroom's asks another, which may not survive it. A subclass has
-    to give `forms`, `structure`, `run`, `repairs` and `results_with`, each of which may raise Failed.
+    to give `forms`, `structure`, `run`, `repairs`, `results_with` and `sent_without_collectives`, each of which may
+    raise Failed.
     """
 
     def __init__(self, program: Program, case: Case):
@@ -74,6 +75,20 @@ class Execution:
         except Exception as error:  # what is no program any more
             raise Failed(type(error).__name__, str(error)) from error
 
+    @cached_property
+    def unwritten(self) -> tuple[Collective, ...]:
+        """What of the compiled collectives nobody wrote. Found by compiling once more, but where that is plain."""
+        if not self.structure.collectives or not any(c.group > 1 for c in self.ran.compiled):
+            return self.ran.compiled
+        return self.sent_without_collectives()
+
+    def sent_without_collectives(self) -> tuple[Collective, ...]:
+        """What the compiler sends when the written collectives are taken out."""
+        try:
+            return _sent_without_collectives(self.program, self.case)
+        except Exception as error:  # XLA's own refusals
+            raise Failed(type(error).__name__, str(error)) from error
+
     @property
     def operands(self) -> list[Array]:
         """The arrays that the program is run on."""
@@ -96,6 +111,11 @@ _read = functools.lru_cache(maxsize=256)(structure)
 @functools.lru_cache(maxsize=256)
 def _executed(program: Program, case: Case) -> Ran:
     return execute(program, case.mesh, operands(case), specs_due(case), _read(program))
+
+
+@functools.lru_cache(maxsize=256)
+def _sent_without_collectives(program: Program, case: Case) -> tuple[Collective, ...]:
+    return sent_without_collectives(program, case.mesh, operands(case), _read(program))
 
 
 def operands(case: Case) -> list[Array]:
