@@ -232,7 +232,8 @@ def _writers() -> dict[tuple[Any, str], Callable[..., Any]]:
     """What is to write the parts of a single artefact, and which functions of JAX's that stands for."""
     from jax._src.export import _export, serialization
 
-    repeated = ("_serialize_abstract_mesh", "_serialize_named_sharding", "_serialize_aval")
+    parts = ("abstract_mesh", "named_sharding", "sharding", "partition_spec_one_axis", "aval")
+    repeated = [f"_serialize_{part}" for part in parts]
     once = {(serialization, name): _once(getattr(serialization, name)) for name in repeated}
     return {**once, (_export, "_module_to_bytecode"): _as_it_is}
 
