@@ -217,7 +217,7 @@ def artefact(jitted: jax.stages.Wrapped, args: Sequence[Any]) -> bytes:
     of a month ago, for readers who are behind, and all the rest anew for every array: a third of the time that a small
     program takes. An older one reads no other.
     """
-    own = _writers() if jax.__version_info__ >= (0, 10) else {}
+    own = _writers() if jax.__version_info__ >= (0, 10, 2) else {}
     before = {(module, name): getattr(module, name) for module, name in own}
     try:
         for (module, name), write in own.items():
@@ -229,13 +229,18 @@ def artefact(jitted: jax.stages.Wrapped, args: Sequence[Any]) -> bytes:
 
 
 def _writers() -> dict[tuple[Any, str], Callable[..., Any]]:
-    """What is to write the parts of a single artefact, and which functions of JAX's that stands for."""
+    """What is to write the parts of a single artefact, and which functions of JAX's that stands for.
+
+    What another version does not have, it writes in its own way.
+    """
     from jax._src.export import _export, serialization
 
     parts = ("abstract_mesh", "named_sharding", "sharding", "partition_spec_one_axis", "aval")
     repeated = [f"_serialize_{part}" for part in parts]
-    once = {(serialization, name): _once(getattr(serialization, name)) for name in repeated}
-    return {**once, (_export, "_module_to_bytecode"): _as_it_is}
+    known = [name for name in repeated if hasattr(serialization, name)]
+    own: dict[tuple[Any, str], Callable[..., Any]]
+    own = {(serialization, name): _once(getattr(serialization, name)) for name in known}
+    return own | ({(_export, "_module_to_bytecode"): _as_it_is} if hasattr(_export, "_module_to_bytecode") else {})
 
 
 def _once(write: Callable[..., int]) -> Callable[..., int]:
