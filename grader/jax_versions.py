@@ -12,15 +12,15 @@ import inspect
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
-from jax import lax
+from jax import export, lax
 from jax.extend.core import Jaxpr
-from jax.extend.mlir import ir
+from jax.extend.mlir import ir, passmanager
 from jax.extend.mlir.dialects import sdy, stablehlo
 from jax.interpreters.partial_eval import dce_jaxpr
 
@@ -208,6 +208,59 @@ def one_mlir_context() -> Iterator[None]:
         yield
     finally:
         mlir.make_ir_context = make
+
+
+def artefact(jitted: jax.stages.Wrapped, args: Sequence[Any]) -> bytes:
+    """The bytes of `jax.export` for a jitted function, for readers of this JAX alone.
+
+    They hold the StableHLO as it is, without names of scopes, and each mesh, layout and type once. JAX would write that
+    of a month ago, for readers who are behind, and all the rest anew for every array: a third of the time that a small
+    program takes. An older one reads no other.
+    """
+    own = _writers() if jax.__version_info__ >= (0, 10, 2) else {}
+    before = {(module, name): getattr(module, name) for module, name in own}
+    try:
+        for (module, name), write in own.items():
+            setattr(module, name, write)
+        return bytes(export.export(jitted)(*args).serialize())
+    finally:
+        for (module, name), write in before.items():
+            setattr(module, name, write)
+
+
+def _writers() -> dict[tuple[Any, str], Callable[..., Any]]:
+    """What is to write the parts of a single artefact, and which functions of JAX's that stands for.
+
+    What another version does not have, it writes in its own way.
+    """
+    from jax._src.export import _export, serialization
+
+    parts = ("abstract_mesh", "named_sharding", "sharding", "partition_spec_one_axis", "aval")
+    repeated = [f"_serialize_{part}" for part in parts]
+    known = [name for name in repeated if hasattr(serialization, name)]
+    own: dict[tuple[Any, str], Callable[..., Any]]
+    own = {(serialization, name): _once(getattr(serialization, name)) for name in known}
+    return own | ({(_export, "_module_to_bytecode"): _as_it_is} if hasattr(_export, "_module_to_bytecode") else {})
+
+
+def _once(write: Callable[..., int]) -> Callable[..., int]:
+    """A writer that refers to what it has written before, by its place."""
+    places: dict[Any, int] = {}
+
+    def written(builder: Any, part: Any, **more: Any) -> int:
+        if part not in places:
+            places[part] = write(builder, part, **more)
+        return places[part]
+
+    return written
+
+
+def _as_it_is(module: ir.Module) -> bytes:
+    from jax._src.interpreters import mlir
+
+    with module.context:
+        passmanager.PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
+    return mlir.module_to_bytecode(module)
 
 
 def stablehlo_of(compiled: jax.stages.Compiled) -> str:

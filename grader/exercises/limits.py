@@ -18,10 +18,12 @@ from grader.programs.structure import Collective, Structure
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a program in one case: what is written, what running it came to, and on which mesh."""
+    """What is known of a program in one case: what is written, what running it came to, what is sent that nobody wrote
+    (which takes a while to find), and on which mesh."""
 
     written: Structure
     ran: Ran
+    unwritten: Callable[[], Sequence[Collective]]
     mesh: Mapping[str, int]
 
 
@@ -110,7 +112,7 @@ class Besides(Limit):
     numbers: int = 0
 
     def of_written(self, facts: Facts) -> str:
-        unwritten = sending(facts.ran.unwritten)
+        unwritten = sending(facts.unwritten())
         numbers = [c for c in unwritten if math.prod(c.operand) == c.times == 1]
         if len(numbers) == len(unwritten) <= self.numbers:
             return ""

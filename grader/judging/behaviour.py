@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.laid import Array, holds_arrays
 from grader.arrays.numbers import same_numbers
 from grader.exercises.case import Case
-from grader.programs.execution import Failed, Ran, Result, execute, results_of, results_with
+from grader.programs.execution import Failed, Ran, Result, execute, results_with, sent_without_collectives
 from grader.programs.program import Program
 from grader.programs.repairs import Repair, repairs_of
 from grader.programs.structure import Collective, Structure
@@ -30,7 +30,8 @@ class Execution:
     """A program on one case. Each part is worked out when it is first asked for.
 
     This class works them out in this process; the classroom's asks another, which may not survive it. A subclass has
-    to give `forms`, `structure`, `run`, `repairs` and `results_with`, each of which may raise Failed.
+    to give `forms`, `structure`, `run`, `repairs`, `results_with` and `sent_without_collectives`, each of which may
+    raise Failed.
     """
 
     def __init__(self, program: Program, case: Case):
@@ -48,12 +49,9 @@ class Execution:
     @cached_property
     def ran(self) -> Ran:
         """What running it came to. Raises Failed for a program that must not be run."""
-        self._refuse()
-        return self.run()
-
-    def _refuse(self) -> None:
         if self.may_wait_for_ever or self.structure.foreign:
             raise Failed("Refused", "it is not to be run")
+        return self.run()
 
     def finish(self) -> Ran:
         """Read it and run it to its end. Raises Failed where that is impossible."""
@@ -77,21 +75,28 @@ class Execution:
         except Exception as error:  # what is no program any more
             raise Failed(type(error).__name__, str(error)) from error
 
+    @cached_property
+    def unwritten(self) -> tuple[Collective, ...]:
+        """What of the compiled collectives nobody wrote. Found by compiling once more, but where that is plain."""
+        if not self.structure.collectives or not any(c.group > 1 for c in self.ran.compiled):
+            return self.ran.compiled
+        return self.sent_without_collectives()
+
+    def sent_without_collectives(self) -> tuple[Collective, ...]:
+        """What the compiler sends when the written collectives are taken out."""
+        try:
+            return _sent_without_collectives(self.program, self.case)
+        except Exception as error:  # XLA's own refusals
+            raise Failed(type(error).__name__, str(error)) from error
+
     @property
     def operands(self) -> list[Array]:
         """The arrays that the program is run on."""
         return operands(self.case)
 
-    @cached_property
+    @property
     def results(self) -> tuple[Result, ...]:
-        """What it leaves on the devices. Of most mistakes nothing else is asked, so nothing else is worked out."""
-        if "ran" in vars(self):
-            return self.ran.results
-        self._refuse()
-        try:
-            return _left_by(self.program, self.case)
-        except Exception as error:  # XLA's own refusals
-            raise Failed(type(error).__name__, str(error)) from error
+        return self.ran.results
 
     @property
     def may_wait_for_ever(self) -> bool:
@@ -109,8 +114,8 @@ def _executed(program: Program, case: Case) -> Ran:
 
 
 @functools.lru_cache(maxsize=256)
-def _left_by(program: Program, case: Case) -> tuple[Result, ...]:
-    return results_of(program, case.mesh, operands(case), specs_due(case))
+def _sent_without_collectives(program: Program, case: Case) -> tuple[Collective, ...]:
+    return sent_without_collectives(program, case.mesh, operands(case), _read(program))
 
 
 def operands(case: Case) -> list[Array]:

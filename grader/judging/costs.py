@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from grader.exercises.limits import Besides, EitherWay, Facts, Limit, bullets, in_order, sending
 from grader.judging.behaviour import Execution
 from grader.judging.miss import Miss
+from grader.programs.execution import Failed
 
 
 def sent_as_written(run: Execution) -> Miss | None:
@@ -28,7 +29,10 @@ def sent_as_written(run: Execution) -> Miss | None:
         )
     limits = run.case.limits
     besides = [] if any(isinstance(limit, Besides) for limit in limits) else [Besides()]
-    return _exceeded(run, [*besides, *limits], lambda limit, facts: limit.of_written(facts), written=True)
+    try:
+        return _exceeded(run, [*besides, *limits], lambda limit, facts: limit.of_written(facts), written=True)
+    except Failed as error:  # XLA has refused the program without its collectives
+        return Miss(f"The result is right, but what the compiler sends besides cannot be found: {error}")
 
 
 def sent_as_compiled(run: Execution) -> Miss | None:
@@ -44,7 +48,7 @@ def _exceeded(
     run: Execution, limits: Sequence[Limit], by: Callable[[Limit, Facts], str], *, written: bool = False
 ) -> Miss | None:
     """The first limit that is exceeded; where what is `written` exceeds it, with what it is about."""
-    facts = Facts(run.structure, run.ran, run.case.mesh)
+    facts = Facts(run.structure, run.ran, lambda: run.unwritten, run.case.mesh)
     for limit in in_order(limits):
         if words := by(limit, facts):
             return Miss(words, about=limit.about(facts), most=limit.about_most(facts)) if written else Miss(words)

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import Blocks, blocks_of
 from grader.arrays.laid import Array
-from grader.arrays.meshes import make_mesh, put, spelled
+from grader.arrays.meshes import aval, make_mesh, put, spelled
 from grader.jax_versions import quick_options
 from grader.programs.program import Program
 from grader.programs.repairs import Repair, lower_repaired
@@ -40,15 +40,13 @@ class Result:
 class Ran:
     """What running a program came to: its results, each device's FLOPs and bytes, the compiled collectives.
 
-    `peak_bytes` is what a device holds at the peak, arguments and results included. `unwritten` are those of the
-    compiled collectives that the program's author did not write.
+    `peak_bytes` is what a device holds at the peak, arguments and results included.
     """
 
     results: tuple[Result, ...]
     flops: int
     peak_bytes: int
     compiled: tuple[Collective, ...]
-    unwritten: tuple[Collective, ...] = ()
 
     @property
     def bytes_sent(self) -> int:
@@ -68,28 +66,23 @@ def execute(
     program: Program, sizes: Mapping[str, int], arrays: Sequence[Array], specs: Sequence[P], structure: Structure
 ) -> Ran:
     """Run a program on a mesh of these sizes, and hold its results against these layouts."""
-    inputs, compiled, results = _run(program, sizes, arrays, specs)
-    sent = compiled_structure(compiled, structure.mesh).collectives
-    unwritten = _unwritten(program, inputs, structure, sent)
-    return Ran(results, flops(compiled, structure), peak_bytes(compiled), sent, unwritten)
-
-
-def results_of(
-    program: Program, sizes: Mapping[str, int], arrays: Sequence[Array], specs: Sequence[P]
-) -> tuple[Result, ...]:
-    """The results alone: what they cost is not worked out, for which a program is compiled once more."""
-    return _run(program, sizes, arrays, specs)[-1]
-
-
-def _run(
-    program: Program, sizes: Mapping[str, int], arrays: Sequence[Array], specs: Sequence[P]
-) -> tuple[list[jax.Array], jax.stages.Compiled, tuple[Result, ...]]:
-    """The arrays that a program is run on, itself compiled, and its results."""
     mesh = make_mesh(sizes)
     inputs = [put(a.value, a.spec, mesh) for a in arrays]
     compiled = program.compile(*inputs, once=True)
     outputs = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
-    return inputs, compiled, _results(outputs, [NamedSharding(mesh, spec) for spec in specs], sizes)
+    results = _results(outputs, [NamedSharding(mesh, spec) for spec in specs], sizes)
+    sent = compiled_structure(compiled, structure.mesh).collectives
+    return Ran(results, flops(compiled, structure), peak_bytes(compiled), sent)
+
+
+def sent_without_collectives(
+    program: Program, sizes: Mapping[str, int], arrays: Sequence[Array], structure: Structure
+) -> tuple[Collective, ...]:
+    """What the compiler sends for a program out of which the written collectives are taken: nobody wrote that."""
+    mesh = make_mesh(sizes)
+    lowered = program.lower(*(aval(a.value.shape, a.value.dtype, a.spec, mesh) for a in arrays))
+    take_out_collectives(lowered)
+    return compiled_structure(lowered.compile(quick_options()), structure.mesh).collectives
 
 
 def results_with(
@@ -109,17 +102,6 @@ def _results(
 ) -> tuple[Result, ...]:
     layouts = [*due, *[None] * (len(outputs) - len(due))]
     return tuple(_result(array, layout, sizes) for array, layout in zip(outputs, layouts, strict=False))
-
-
-def _unwritten(
-    program: Program, inputs: Sequence[jax.Array], structure: Structure, compiled: tuple[Collective, ...]
-) -> tuple[Collective, ...]:
-    """What of the compiled collectives nobody wrote. Found by compiling once more, but where that is plain."""
-    if not structure.collectives or not any(c.group > 1 for c in compiled):
-        return compiled
-    lowered = program.lower(*inputs)
-    take_out_collectives(lowered)
-    return compiled_structure(lowered.compile(quick_options()), structure.mesh).collectives
 
 
 def _result(array: jax.Array, layout: NamedSharding | None, sizes: Mapping[str, int]) -> Result:

@@ -18,7 +18,7 @@ import jax
 from jax import export
 from jax.extend import core
 
-from grader.jax_versions import open_jaxpr, quick_options
+from grader.jax_versions import artefact, open_jaxpr, quick_options
 from grader.programs.jaxprs import inner_jaxprs, is_jaxpr
 from grader.programs.origins import Origin, origins_in
 
@@ -98,8 +98,11 @@ def trace(fn: Callable[..., Any], *args: Any, platform: str | None = None) -> Pr
     elif gone:
         jitted = jax.jit(_named_alike(fn), donate_argnums=gone)
     with without_places():
-        artefact = bytes(export.export(jitted, platforms=platform and [platform])(*args).serialize())
-    return Program(artefact, origins_in(traced.jaxpr))
+        if platform:
+            found = bytes(export.export(jitted, platforms=[platform])(*args).serialize())
+        else:
+            found = artefact(jitted, args)
+    return Program(found, origins_in(traced.jaxpr))
 
 
 def _given_away(jaxpr: Any, args: Sequence[Any]) -> tuple[int, ...]:

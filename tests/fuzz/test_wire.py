@@ -21,7 +21,7 @@ from grader.programs.structure import Collective, Manual, Structure
 SENT = (Collective("all_reduce", ("x",), 4, (2, 3), "f32", 24, None, visits=(1, 0, 1, 0)),)
 STRUCTURE = Structure({"x": 4}, (Manual(("x",), (P("x", None), P(("x",))), (P(),)),), SENT, 7, ("f",), 3)
 RESULT = Result(blocks((8, 2), P("x"), {"x": 4}, np.arange(16.0).reshape(8, 2)), "P('x')", True)
-RAN = Ran((RESULT,), 12, 96, SENT, SENT)
+RAN = Ran((RESULT,), 12, 96, SENT)
 ANSWERS = [
     Value([np.arange(3.0), {"a": (1, 2.5)}, float("inf"), np.ones((2, 0), np.complex64), "text", None, True]),
     Value(np.ones((2, 3), "bfloat16"), "float32[2]"),

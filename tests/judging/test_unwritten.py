@@ -11,8 +11,9 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.laid import Array
 from grader.arrays.meshes import make_mesh, put
+from grader.judging import behaviour
 from grader.lessons import find
-from grader.programs.execution import execute
+from grader.programs.execution import execute, sent_without_collectives
 from grader.programs.program import trace
 from grader.programs.walk import structure
 
@@ -222,5 +223,33 @@ def test_columns_along_an_axis_of_the_compilers_stay_where_they_are():
 
     array = Array(np.ones((8, 8), np.float32), P("x", "y"))
     program = trace(answer, put(array.value, array.spec, mesh))
-    ran = execute(program, {"x": 2, "y": 4}, [array], [P(None, "y")], structure(program))
-    assert ran.compiled and not ran.unwritten
+    written, sizes = structure(program), {"x": 2, "y": 4}
+    assert execute(program, sizes, [array], [P(None, "y")], written).compiled
+    assert not sent_without_collectives(program, sizes, [array], written)
+
+
+def zeros(a, b, *, mesh):
+    """Sends as it should, and is zero."""
+    go = lambda a, b: lax.psum(0 * a @ b, "x")  # noqa: E731
+    return jax.shard_map(go, mesh=mesh, in_specs=(P(None, "x"), P("x")), out_specs=P())(a, b)
+
+
+def right(a, b, *, mesh):
+    go = lambda a, b: lax.psum(a @ b, "x")  # noqa: E731
+    return jax.shard_map(go, mesh=mesh, in_specs=(P(None, "x"), P("x")), out_specs=P())(a, b)
+
+
+def refused(*_):
+    raise ValueError("no such program")
+
+
+def test_what_nobody_wrote_is_not_looked_for_where_the_values_are_wrong(monkeypatch):
+    monkeypatch.setattr(behaviour, "_sent_without_collectives", refused)
+    found = verdict(find("case3"), zeros)
+    assert found.failure.check == "values"
+
+
+def test_where_it_cannot_be_found_that_is_said(monkeypatch):
+    monkeypatch.setattr(behaviour, "_sent_without_collectives", refused)
+    found = verdict(find("case3"), right)
+    assert found.failure.check == "communication" and "no such program" in found.words

@@ -80,6 +80,18 @@ def test_equal_programs_are_equal_bytes_however_they_are_spelled():
     assert trace(lambda b: 2 * sharded_sum(b), argument()).artefact != artefact
 
 
+def test_names_of_scopes_do_not_make_programs_differ():
+    def summed_in(scope):
+        def scoped(a):
+            with jax.named_scope(scope):
+                return sharded_sum(a)
+
+        return trace(scoped, argument()).artefact
+
+    old = jax.__version_info__ < (0, 10, 2)
+    assert (summed_in("one") == summed_in("other")) is not old
+
+
 def test_what_a_function_gives_away_inside_stands_in_the_bytes():
     """Of an argument all arrays, and by the program's author; it is not deleted where the program runs."""
 

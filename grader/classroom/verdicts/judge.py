@@ -36,7 +36,7 @@ from grader.processes.launch import Launch, launch_of
 from grader.programs.execution import Failed, Ran, Result
 from grader.programs.program import Program
 from grader.programs.repairs import Repair
-from grader.programs.structure import Structure
+from grader.programs.structure import Collective, Structure
 
 JUDGE_SECONDS = 60.0  # for one exercise: compiling and running it on every case
 LAUNCH_SECONDS = 300.0  # the same where it is run in several processes
@@ -70,10 +70,6 @@ class Evaluated(Execution):
     def structure(self) -> Structure:
         return wire.STRUCTURE.read(self._description["structure"])
 
-    @cached_property
-    def results(self) -> tuple[Result, ...]:
-        return self.ran.results  # one question, one answer
-
     def run(self) -> Ran:
         return wire.RAN.read(self.ask(self._to_run))
 
@@ -87,6 +83,9 @@ class Evaluated(Execution):
             return [wire.ALL_RESULTS.read(results) for results in found]
         except Ended as end:  # it was our change that ended the evaluator, and nothing else is asked of it
             raise Failed("Ended", str(end)) from end
+
+    def sent_without_collectives(self) -> tuple[Collective, ...]:
+        return wire.SENT.read(self.ask({**self._to_run, "bare": True})["sent"])
 
     @property
     def _to_run(self) -> dict[str, Any]:
