@@ -10,7 +10,6 @@ from nbgrader.preprocessors import (
     IgnorePattern,
     LimitOutput,
     LockCells,
-    OverwriteCells,
     OverwriteKernelspec,
 )
 
@@ -44,7 +43,7 @@ c.Autograde.sanitize_preprocessors = [
     ClearOutput,
     DeduplicateIds,
     OverwriteKernelspec,
-    OverwriteCells,
+    "grader.classroom.nbgrader_plugins.RestoreCells",
 ]
 
 # A notebook's form is looked at when all steps are done, not after each of them.
@@ -63,7 +62,8 @@ c.Autograde.autograde_preprocessors = [
 # What is late loses what course.toml says; without it, what c.LateSubmissionPlugin.penalty_method says.
 c.AssignLatePenalties.plugin_class = "grader.classroom.nbgrader_plugins.LatePenalty"
 
-# (SaveMarks, and GetMarks, ask nbgrader's gradebook once for a notebook, and not for each of its cells.)
+# (RestoreCells, SaveMarks and GetMarks are nbgrader's own steps, which ask its gradebook once for a notebook, and not
+# for each of its cells.)
 c.GenerateFeedback.preprocessors = ["grader.classroom.nbgrader_plugins.GetMarks", CSSHTMLHeaderPreprocessor]
 
 # What all pages share is rendered once; and nothing lies beside them.

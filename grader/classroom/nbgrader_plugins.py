@@ -3,15 +3,17 @@
 from pathlib import Path
 from typing import Any
 
+import nbformat
+
 from grader.classroom.course.entered import EnterCells
 from grader.classroom.course.late import LatePenalty
 from grader.classroom.course.stubs import Starters
 from grader.classroom.course.taken import Taken
 from grader.classroom.grading.execute import JudgedExecute
 from grader.classroom.grading.filters import ansi2html, clean_html, highlight_code, markdown2html, strip_files_prefix
-from grader.classroom.grading.marks import GetMarks, SaveMarks
+from grader.classroom.grading.marks import GetMarks, RestoreCells, SaveMarks
 from grader.classroom.grading.page import Page
-from grader.classroom.handins.handin import Alone, Reader, Restore, adopt
+from grader.classroom.handins.handin import Alone, Given, Reader, Restore, adopt
 
 __all__ = [
     "EnterCells",
@@ -21,6 +23,7 @@ __all__ = [
     "LatePenalty",
     "Reader",
     "Restore",
+    "RestoreCells",
     "SaveMarks",
     "Starters",
     "Taken",
@@ -40,3 +43,6 @@ class FeedbackPage(Alone, Page):
         self, filename: str, resources: Any = None, **options: Any
     ) -> tuple[str, dict[str, Any]]:
         return super().from_filename(filename, resources=self.with_files(Path(filename), resources), **options)
+
+    def from_file(self, file_stream: Any, resources: Any = None, **options: Any) -> tuple[str, dict[str, Any]]:  # type: ignore[override]
+        return self.from_notebook_node(Given(nbformat.read(file_stream, 4)), resources, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import pathlib
@@ -327,6 +328,11 @@ def test_a_notebook_is_written_as_nbformat_writes_it(root):
     assert notebook_text(nb) == nbformat.writes(nb)
 
 
+def test_a_notebook_that_is_given_away_is_not_copied():
+    nb = handin.Given(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")]))
+    assert copy.deepcopy(nb) is nb and copy.deepcopy(nb.cells[0]) is not nb.cells[0]
+
+
 def test_only_within_a_hand_in_a_release_is_asked_for_once(monkeypatch):
     asked = []
     monkeypatch.setattr(handin, "_read_release", lambda where: asked.append(where) or len(asked))
@@ -334,4 +340,6 @@ def test_only_within_a_hand_in_a_release_is_asked_for_once(monkeypatch):
     assert [handin.registered_release(where) for _ in range(2)] == [1, 2]
     with handin.one_release():
         assert [handin.registered_release(one) for one in (where, other, where)] == [3, 4, 3]
+        with handin.one_release():
+            assert handin.registered_release(where) == 3
     assert handin.registered_release(where) == 5

@@ -4,11 +4,11 @@ import mini
 import pytest
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
-from nbgrader.preprocessors import GetGrades, SaveAutoGrades, SaveCells
+from nbgrader.preprocessors import GetGrades, OverwriteCells, SaveAutoGrades, SaveCells
 
 from grader.classroom.course.entered import EnterCells
 from grader.classroom.course.notebook import checked, grade_id
-from grader.classroom.grading.marks import GetMarks, SaveMarks
+from grader.classroom.grading.marks import GetMarks, RestoreCells, SaveMarks
 
 STUDENT = "ada"
 POINTS = {"block_matmul": "1.5", "case3": "4.0"}
@@ -84,6 +84,21 @@ def test_what_fails_half_way_writes_nothing(course):
         SaveMarks().preprocess(nb, resources)
     grades, _ = rows(course)
     assert {auto for auto, *_ in grades.values()} == {None}
+
+
+def altered(course):
+    """A check that is edited and worth more, and a cell that nobody knows."""
+    nb = mini.released(course)
+    mini.edited(nb, "check_block_matmul", lambda cell: cell.update(source="Mark(2)"))
+    nb.cells[mini.position(nb, "check_block_matmul")].metadata.nbgrader.points = 9.0
+    nb.cells[mini.position(nb, "answer_case3")].metadata.nbgrader.grade_id = "of_nobody"
+    return nb
+
+
+def test_the_same_cells_are_restored(course):
+    restored = [step().preprocess(altered(course), where(course))[0] for step in (OverwriteCells, RestoreCells)]
+    assert restored[0] == restored[1] != altered(course)
+    assert "Mark(2)" not in str(restored[1]) and "9.0" not in str(restored[1])
 
 
 def cells(book):

@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from grader.classroom.walls import bubblewrap
+from grader.classroom.walls.templates import _below
 
 
 @pytest.fixture
@@ -66,3 +68,18 @@ def test_python_is_found_inside_however_many_links_lead_to_it(monkeypatch, tmp_p
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "env"))
     done = subprocess.run(bubblewrap.command([str(python), "-c", "print('inside')"]), capture_output=True, text=True)
     assert done.stdout == "inside\n", done.stderr
+
+
+def test_all_processes_below_one_are_found():
+    shell = subprocess.Popen(["sh", "-c", "(sleep 60; true) & echo there; sleep 60; true"], stdout=subprocess.PIPE)
+    try:
+        assert shell.stdout is not None and shell.stdout.readline() == b"there\n"
+        below: set[int] = set()
+        while len(below) < 3:  # a shell in brackets, and two that sleep
+            below = {process.pid for process in psutil.Process(shell.pid).children(recursive=True)}
+        assert set(_below(shell.pid)) == below
+    finally:
+        for process in psutil.Process(shell.pid).children(recursive=True):
+            process.kill()
+        shell.kill()
+        shell.wait()

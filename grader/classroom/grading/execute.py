@@ -154,7 +154,10 @@ def _judged(exercise: Exercise, run: Run, seed: int, judge: Judge, store: Store)
 
 def verdict_key(exercise: Exercise, seed: int, answers: Any) -> str:
     """A verdict depends on the TPU's compiler too: an answer that nobody could compile is judged once it is here."""
-    return key(version(*shown(), *DECIDES), libtpu_version(), exercise.name, exercise.points, seed, answers)
+    return key(version(*shown(), *DECIDES), _compiler(), exercise.name, exercise.points, seed, answers)
+
+
+_compiler = functools.cache(libtpu_version)  # it is looked for on the disk
 
 
 def _legible(name: str, answers: Any, seed: int) -> Any:

@@ -1,4 +1,4 @@
-"""nbgrader's steps that write a hand-in's marks into its gradebook and read them from it, quicker.
+"""nbgrader's steps that write a hand-in's marks into its gradebook and read from it, quicker.
 
 Its rules are its own. But it asks for every cell by itself, and commits every cell by itself, which takes longer than
 all else that is done to record a hand-in. Here a notebook's marks are asked for once, and committed once.
@@ -6,8 +6,8 @@ all else that is done to record a hand-in. Here a notebook's marks are asked for
 
 from __future__ import annotations
 
-from nbgrader.api import Comment, Grade, Gradebook, SubmittedNotebook
-from nbgrader.preprocessors import GetGrades, SaveAutoGrades
+from nbgrader.api import Comment, Grade, Gradebook, GradeCell, Notebook, SourceCell, SubmittedNotebook, TaskCell
+from nbgrader.preprocessors import GetGrades, OverwriteCells, SaveAutoGrades
 
 
 class NotebookMarks:
@@ -64,3 +64,40 @@ class SaveMarks(_AtOnce, SaveAutoGrades):
 
 class GetMarks(_AtOnce, GetGrades):
     """nbgrader's GetGrades."""
+
+
+class ReleasedCells:
+    """A gradebook, as nbgrader's OverwriteCells uses it: the cells of one release, which are asked for at once."""
+
+    def __init__(self, book: Gradebook, notebook: str, lesson: str):
+        self.book, self.where = book, (notebook, lesson)
+
+    def __enter__(self) -> ReleasedCells:
+        self.notebook = self.book.find_notebook(*self.where)
+        self.sources = {cell.name: cell for cell in self.notebook.source_cells}
+        self.graded = {cell.name: cell for cell in (*self.notebook.task_cells, *self.notebook.grade_cells)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.book.close()
+
+    def find_notebook(self, *where: str) -> Notebook:
+        return self.notebook
+
+    def find_source_cell(self, name: str, *where: str) -> SourceCell:
+        return self.sources[name] if name in self.sources else self.book.find_source_cell(name, *where)
+
+    def find_graded_cell(self, name: str, *where: str) -> GradeCell | TaskCell:
+        return self.graded[name] if name in self.graded else self.book.find_graded_cell(name, *where)
+
+
+class RestoreCells(OverwriteCells):
+    """nbgrader's OverwriteCells."""
+
+    @property
+    def gradebook(self) -> ReleasedCells:
+        return self._cells
+
+    @gradebook.setter
+    def gradebook(self, book: Gradebook) -> None:
+        self._cells = ReleasedCells(book, self.notebook_id, self.assignment_id)

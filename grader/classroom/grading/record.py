@@ -179,9 +179,12 @@ def _share_engines() -> None:
     """Have nbgrader's gradebooks of one database share an engine of SQLAlchemy, for as long as this process lives.
 
     Eleven are opened for a hand-in, and a new engine has to compile every statement again: a fifth of the time that
-    recording a hand-in takes. To close a gradebook still closes its connections.
+    recording a hand-in takes. Each also looks whether its tables are there, which the first has seen to. To close a
+    gradebook still closes its connections.
     """
     nbgraders.create_engine = functools.cache(nbgraders.create_engine)
+    nbgraders.inspect = functools.cache(nbgraders.inspect)
+    nbgraders.Base.metadata.create_all = functools.cache(nbgraders.Base.metadata.create_all)
 
 
 def _problem(step: Callable[..., dict[str, Any]], hand_in: HandIn) -> str:

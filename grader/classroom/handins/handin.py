@@ -208,6 +208,13 @@ class Alone:
         return {**(resources or {}), "outputs": self.parent.coursedir.beside(notebook.parent) if self.parent else {}}
 
 
+class Given(NotebookNode):
+    """A notebook that is given away: to copy it, as nbconvert does three times before it changes one, gives itself."""
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Given:
+        return self
+
+
 class Reader(Alone, NotebookExporter):
     """nbgrader's way to a notebook, by ours: so what only `read` can read is graded, with nothing rewritten.
 
@@ -220,7 +227,7 @@ class Reader(Alone, NotebookExporter):
         path = Path(filename)
         about = {"metadata": {"name": path.stem, "path": str(path.parent)}}
         resources = {**self.with_files(path, resources), **about}
-        return self.from_notebook_node(read(path), resources, **options)
+        return self.from_notebook_node(Given(read(path)), resources, **options)
 
     def from_notebook_node(  # type: ignore[override]  # a NotebookExporter returns text
         self, nb: NotebookNode, resources: Any = None, **options: Any
@@ -240,8 +247,9 @@ class Restore(NbGraderPreprocessor):
 
 @contextlib.contextmanager
 def one_release() -> Iterator[None]:
-    """Have `registered_release` ask the gradebook once for each lesson, for the length of this block."""
-    _RELEASES.append({})
+    """Have `registered_release` ask the gradebook once for each lesson, for the length of this block, or of one around
+    it."""
+    _RELEASES.append(_RELEASES[-1] if _RELEASES else {})
     try:
         yield
     finally:

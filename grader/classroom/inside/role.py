@@ -11,6 +11,7 @@ from typing import TextIO
 WARM = (
     "jax.experimental.multihost_utils",
     "jax.numpy",
+    "jaxlib.mlir.dialects.builtin",
     "jaxlib.mlir.dialects.mhlo",
     "numpy.ctypeslib",
     "numpy.testing",

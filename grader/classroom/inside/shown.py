@@ -5,6 +5,7 @@ The same files are in the key under which a run is kept, so that a run is done a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +16,12 @@ INSIDE = ("classroom/__init__.py", "classroom/inside")  # of the instructor's si
 STAND_IN = PACKAGE / "classroom/inside/withheld.py"  # what stands in the place of the lessons
 
 
-def shown() -> list[Path]:
+@functools.cache  # it is part of every key: fifty times for a hand-in
+def shown() -> tuple[Path, ...]:
     """The files and folders of the package that students' code sees."""
     if missing := [name for name in (*WITHHELD, *INSIDE) if not (PACKAGE / name).exists()]:
         raise FileNotFoundError(f"{', '.join(missing)}: moved, or renamed? Say so in {Path(__file__).name}.")
-    return [*_rooms(), *(PACKAGE / name for name in INSIDE)]
+    return (*_rooms(), *(PACKAGE / name for name in INSIDE))
 
 
 def _rooms() -> list[Path]:

@@ -22,8 +22,11 @@ from grader.classroom.inside.role import WARM, Role, import_all
 from grader.classroom.inside.shown import modules
 
 SHELL = (
+    "IPython.core.logger",
     "IPython.core.magics",
     "IPython.core.oinspect",
+    "bdb",
+    "grader.classroom.inside.wire",
     "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
     "matplotlib.pyplot",

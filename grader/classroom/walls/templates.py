@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
@@ -33,7 +34,7 @@ from grader.classroom.walls import bubblewrap as walls
 
 START_SECONDS = 120.0  # that a template may take to import JAX on a slow, busy machine
 LEAVE_SECONDS = 5.0  # that a fork may take to end after its last line
-LOOK_SECONDS = 0.25  # between two looks at a fork's memory; each reads the list of all processes
+LOOK_SECONDS = 0.25  # between two looks at a fork's memory
 TRIES = 5  # of a run whose process is killed each time
 SOON = 5.0  # seconds; a run that is killed later than this is tried once more, and not again and again
 MOST_PLAIN = 200_000  # characters of a line that stand in no text; lessons' answers have 1,400 at most
@@ -219,7 +220,7 @@ class Template:
         if self.process is None:
             return ""
         with contextlib.suppress(psutil.Error, OSError):
-            for process in psutil.Process(self.process.pid).children(recursive=True):
+            for process in map(psutil.Process, _below(self.process.pid)):
                 if process.memory_info().rss > limits.memory:
                     return (
                         f"It took more than the {limits.memory >> 20:,} MiB of memory that there are for it, and "
@@ -244,6 +245,21 @@ class Template:
         if self.home is not None:
             self.home.cleanup()
             self.home = None
+
+
+def _below(process: int) -> list[int]:
+    """The processes that a process has started, and those that these have."""
+    try:
+        return list(_listed_below(process))
+    except OSError:  # not every system has such lists: psutil looks through all processes of the machine
+        return [child.pid for child in psutil.Process(process).children(recursive=True)]
+
+
+def _listed_below(process: int) -> Iterator[int]:
+    for thread in os.listdir(f"/proc/{process}/task"):
+        for child in Path(f"/proc/{process}/task/{thread}/children").read_text().split():
+            yield int(child)
+            yield from _listed_below(int(child))
 
 
 def _files_in(home: str) -> int:
