@@ -15,8 +15,9 @@ from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise
-from grader.judging import behaviour
+from grader.judging import ladder, programs
 from grader.judging.judge import judge
+from grader.judging.ladder import mistaken_on
 
 ROUNDINGS = 60 * 4  # sums of at most 60 terms: two forward, two backward
 
@@ -127,21 +128,16 @@ def test_a_mistake_is_run_with_its_gradients_only_where_its_result_is_that_of_th
     own = Exercise("t_run_seldom", points=4, reference=loss)
     own.cases(by_its_own.drawn)
     own.mistake(sum_of_means)
-    run, left_by = [], behaviour._left_by
-    monkeypatch.setattr(behaviour, "_left_by", lambda *of: run.append(of[1].cotangents is not None) or left_by(*of))
+    asked: list[bool] = []  # of each mistake that is run: whether with its gradients
+
+    def noted(exercise, mistake, case):
+        asked.append(case.cotangents is not None)
+        return mistaken_on(exercise, mistake, case)
+
+    for module in (ladder, programs):
+        monkeypatch.setattr(module, "mistaken_on", noted)
     assert not verdict(own, answer).passed
-    assert False in run and (True in run) is with_gradients
-
-
-def test_what_a_mistake_costs_is_worked_out_only_of_one_that_does_the_same(monkeypatch):
-    worked_out, executed = [], behaviour._executed
-    monkeypatch.setattr(behaviour, "_executed", lambda *of: worked_out.append(of) or executed(*of))
-    own = Exercise("t_costs_seldom", points=4, reference=jax.value_and_grad(loss))
-    own.cases(exported.drawn)
-    own.mistake(summed_already)
-    answered = len(own.draw_cases(3))
-    verdict(own, lambda *a, mesh: gradients(*a, mesh=mesh, then=lambda g, n: 3 * g / n))
-    assert len(worked_out) <= answered
+    assert False in asked and (True in asked) is with_gradients
 
 
 def test_a_right_loss_with_wrong_gradients_is_told_which():
