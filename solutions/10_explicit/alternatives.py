@@ -73,11 +73,11 @@ def borrowed__only_x(series, *, mesh):
 
 
 def lora__one_sum_at_a_time(x, W, A, B, *, mesh):
-    lies = partial(NamedSharding, mesh)
+    layout = partial(NamedSharding, mesh)
     low = x @ A
-    parts = jnp.einsum("ir,rk->ik", low, B, out_sharding=lies(P(None, None, unreduced={"x"})))
-    parts += jnp.einsum("ij,jk->ik", reshard(x, lies(P(None, "x"))), W, out_sharding=lies(P(unreduced={"x"})))
-    return reshard(parts, lies(P(None, None)))
+    parts = jnp.einsum("ir,rk->ik", low, B, out_sharding=layout(P(None, None, unreduced={"x"})))
+    parts += jnp.einsum("ij,jk->ik", reshard(x, layout(P(None, "x"))), W, out_sharding=layout(P(unreduced={"x"})))
+    return reshard(parts, layout(P(None, None)))
 
 
 def lora__by_hand(x, W, A, B, *, mesh):

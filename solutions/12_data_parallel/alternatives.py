@@ -211,7 +211,7 @@ def clip_by_global_norm__by_specs(gradients, *, limit, mesh):
 
 
 def clip_by_global_norm__leaf_by_leaf(gradients, *, limit, mesh):
-    """A psum for each leaf that lies in parts."""
+    """A psum for each leaf that is in parts."""
 
     def on_device(gradients):
         squares = jax.tree.map(lambda g: jnp.sum(jnp.square(g)), gradients)

@@ -19,8 +19,8 @@ def tp_mlp__scatter_and_gather(params, x, *, mesh):
         own = lax.dynamic_slice_in_dim(p["b2"], lax.axis_index("model") * share.shape[1], share.shape[1])
         return lax.all_gather(jnp.maximum(share + own, 0), "model", axis=1, tiled=True)
 
-    lies = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model"), "b2": P()}
-    return jax.shard_map(go, mesh=mesh, in_specs=(lies, P("batch")), out_specs=P("batch"), check_vma=False)(params, x)
+    cuts = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model"), "b2": P()}
+    return jax.shard_map(go, mesh=mesh, in_specs=(cuts, P("batch")), out_specs=P("batch"), check_vma=False)(params, x)
 
 
 def tp_mlp__outside(params, x, *, mesh):
@@ -42,8 +42,8 @@ def tp_mlp__divided_bias(params, x, *, mesh):
         n = lax.psum(1, "model")
         return jax.nn.relu(lax.psum(jax.nn.relu(x @ p["W1"] + p["b1"]) @ p["W2"] + p["b2"] / n, "model"))
 
-    lies = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model"), "b2": P()}
-    return jax.shard_map(go, mesh=mesh, in_specs=(lies, P("batch")), out_specs=P("batch"))(params, x)
+    cuts = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model"), "b2": P()}
+    return jax.shard_map(go, mesh=mesh, in_specs=(cuts, P("batch")), out_specs=P("batch"))(params, x)
 
 
 def train_tp__reshard(params, x, y, steps, rate, *, mesh):
@@ -70,19 +70,19 @@ def train_tp__reshard(params, x, y, steps, rate, *, mesh):
 
 
 def tp_grads__from_outside(params, x, y, *, mesh):
-    lies = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
+    cuts = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
 
     def part(p, x, y):
         guess = lax.psum(jnp.tanh(x @ p["W1"] + p["b1"]) @ p["W2"], "model") + p["b2"]
         return lax.pmean(jnp.mean((guess - y) ** 2), "batch")
 
-    specs = lies, P("batch"), P("batch")
+    specs = cuts, P("batch"), P("batch")
     return jax.value_and_grad(jax.shard_map(part, mesh=mesh, in_specs=specs, out_specs=P()))(params, x, y)
 
 
 def tp_grads__divided(params, x, y, *, mesh):
     """The check on: JAX adds the gradients up over the batch by itself, and the sum of means is divided here."""
-    lies = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
+    cuts = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
 
     def go(p, x, y):
         def own(p):
@@ -92,18 +92,18 @@ def tp_grads__divided(params, x, y, *, mesh):
         value, grads = jax.value_and_grad(own)(p)
         return lax.pmean(value, "batch"), jax.tree.map(lambda g: g / mesh.shape["batch"], grads)
 
-    return jax.shard_map(go, mesh=mesh, in_specs=(lies, P("batch"), P("batch")), out_specs=(P(), lies))(params, x, y)
+    return jax.shard_map(go, mesh=mesh, in_specs=(cuts, P("batch"), P("batch")), out_specs=(P(), cuts))(params, x, y)
 
 
 def tp_grads__without_the_check(params, x, y, *, mesh):
     """From outside with the check off: shard_map's own transpose sets the factors right, for a few bytes more."""
-    lies = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
+    cuts = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
 
     def part(p, x, y):
         guess = lax.psum(jnp.tanh(x @ p["W1"] + p["b1"]) @ p["W2"], "model") + p["b2"]
         return lax.pmean(jnp.mean((guess - y) ** 2), "batch")
 
-    loss = jax.shard_map(part, mesh=mesh, in_specs=(lies, P("batch"), P("batch")), out_specs=P(), check_vma=False)
+    loss = jax.shard_map(part, mesh=mesh, in_specs=(cuts, P("batch"), P("batch")), out_specs=P(), check_vma=False)
     return jax.value_and_grad(loss)(params, x, y)
 
 

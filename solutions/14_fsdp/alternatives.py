@@ -204,9 +204,9 @@ def by_specs__weights_whole(params, x, y, *, mesh):
 
 def fsdp_step__by_hand(params, moments, x, y, *, limit, mesh):
     """The check off: own means, psum_scatter and pmean by hand; the norm by a where."""
-    lies = [{"b": P(), "W": P("fsdp")} for _ in params]
-    state = {"mean": lies, "square": lies}
-    ins, outs = (lies, state, P("fsdp"), P("fsdp")), (P(), lies, state)
+    cuts = [{"b": P(), "W": P("fsdp")} for _ in params]
+    state = {"mean": cuts, "square": cuts}
+    ins, outs = (cuts, state, P("fsdp"), P("fsdp")), (P(), cuts, state)
 
     @partial(jax.shard_map, mesh=mesh, in_specs=ins, out_specs=outs, check_vma=False)
     def go(params, moments, x, y):

@@ -198,9 +198,9 @@ def moe_gradients__inside(params, x, y, *, mesh):
         value, grads = jax.value_and_grad(loss)(p, x, y)
         return lax.pmean(value, ("data", "expert")), jax.tree.map(lambda g: g / mesh.size, grads)
 
-    lies = {"router": P(), "w_in": P("expert"), "w_out": P("expert")}
+    cuts = {"router": P(), "w_in": P("expert"), "w_out": P("expert")}
     both = P(("data", "expert"))
-    return jax.shard_map(go, mesh=mesh, in_specs=(lies, both, both), out_specs=(P(), lies))(params, x, y)
+    return jax.shard_map(go, mesh=mesh, in_specs=(cuts, both, both), out_specs=(P(), cuts))(params, x, y)
 
 
 def moe_gradients__check_off(params, x, y, *, mesh):
@@ -221,8 +221,8 @@ def moe_gradients__check_off(params, x, y, *, mesh):
         experts = {name: lax.pmean(grads[name], "data") / n for name in ("w_in", "w_out")}
         return lax.pmean(value, ("data", "expert")), {"router": router, **experts}
 
-    lies = {"router": P(), "w_in": P("expert"), "w_out": P("expert")}
+    cuts = {"router": P(), "w_in": P("expert"), "w_out": P("expert")}
     both = P(("data", "expert"))
-    return jax.shard_map(go, mesh=mesh, in_specs=(lies, both, both), out_specs=(P(), lies), check_vma=False)(
+    return jax.shard_map(go, mesh=mesh, in_specs=(cuts, both, both), out_specs=(P(), cuts), check_vma=False)(
         params, x, y
     )

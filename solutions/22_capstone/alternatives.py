@@ -170,7 +170,7 @@ def step__one_by_one(state, tokens, targets, *, mesh):
 
 def curve__compiled_ahead(state, batches, mesh):
     """Lowered and compiled before the loop, in which nothing is left to be compiled."""
-    lies = jax.tree.map(lambda spec: NamedSharding(mesh, spec), (STATE, P()))
+    shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), (STATE, P()))
 
     def go(state, tokens, targets):
         rows = P(None, "data")
@@ -179,7 +179,7 @@ def curve__compiled_ahead(state, batches, mesh):
 
     first = jax.tree.leaves(state)
     with grader.compilations() as made:
-        program = jax.jit(go, donate_argnums=(0,), out_shardings=lies).lower(state, *batches[0]).compile()
+        program = jax.jit(go, donate_argnums=(0,), out_shardings=shardings).lower(state, *batches[0]).compile()
         losses = []
         for tokens, targets in batches:
             state, value = program(state, tokens, targets)
@@ -198,8 +198,8 @@ def resume__one_file(process_id, num_processes, *, folder, shape, params, seed, 
         with np.load(file) as saved:
             leaves = [saved[f"arr_{k}"] for k in range(len(leaves))]
             done, seed, position = (int(saved[name]) for name in ("done", "seed", "position"))
-    lies = jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE)
-    state, run, losses = jax.device_put(jax.tree.unflatten(tree, leaves), lies), mapped_step(mesh), []
+    shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE)
+    state, run, losses = jax.device_put(jax.tree.unflatten(tree, leaves), shardings), mapped_step(mesh), []
     for number in range(done + 1, steps + 1):
         state, value = run(state, *batch_at(position, seed, 4, 2, lines))  # noqa: F821 - the lesson's own
         losses.append(float(value))
@@ -216,8 +216,8 @@ def four_processes__by_callback(process_id, num_processes, *, seed, sizes, lines
     """State and batch made where they lie: by a compiled function, and by what each device is asked for."""
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
     mesh = jax.make_mesh((num_processes, jax.local_device_count()), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
-    lies = jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE)
-    begun = jax.jit(lambda: started(initial(jax.random.key(seed), sizes)), out_shardings=lies)  # noqa: F821
+    shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE)
+    begun = jax.jit(lambda: started(initial(jax.random.key(seed), sizes)), out_shardings=shardings)  # noqa: F821
     state, run, losses = begun(), mapped_step(mesh), []
     for number in range(steps):
         batch = batch_at(number, seed, rows, 1, lines)  # noqa: F821 - the lesson's own

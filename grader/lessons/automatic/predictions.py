@@ -164,17 +164,17 @@ def _result(operation: str) -> jax.Array:
     return jax.jit(OPERATIONS[operation])(_laid((16, 16), P("d"), LINE))
 
 
-def _lies(operation: str) -> tuple[Any, ...]:
+def _layout(operation: str) -> tuple[Any, ...]:
     return _spec(_result(operation))
 
 
-def _lie_alike(one: Any, other: Any, operation: str) -> bool:
+def _alike(one: Any, other: Any, operation: str) -> bool:
     """Two specs that put the same parts on the same devices: P("d") and P("d", None) are one for a matrix."""
     rank = _result(operation).ndim
     return len(tuple(one)) <= rank and _padded(tuple(one), rank) == _padded(tuple(other), rank)
 
 
-predict_out = Exercise("predict_out", points=3, reference=_lies, form="table", same=_lie_alike)
+predict_out = Exercise("predict_out", points=3, reference=_layout, form="table", same=_alike)
 predict_out.rows(
     [o for o in OPERATIONS if o not in ("jnp.roll(v, 1, axis=0)", "v.cumsum(0)")], LINE, argument="operation"
 )

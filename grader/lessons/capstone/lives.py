@@ -130,16 +130,16 @@ def _load(manager, number, like):
 
 def _run_on(manager, state, done, seed, position, lines, every, steps, kept):
     """Train from step `done` on, and save what `kept` makes of state, seed and place in the data."""
-    lies = jax.tree.map(lambda a: a.sharding, state)
+    shardings = jax.tree.map(lambda a: a.sharding, state)
     state, step, losses = jax.device_get(state), compiled_step(), []  # on one device: it compiles faster
     for number in range(done + 1, steps + 1):
         state, loss = step(state, *batch_at(position, seed, 4, 2, lines))
         position += 1
         losses.append(float(loss))
         if number % every == 0:
-            _save(manager, number, kept(jax.device_put(state, lies), seed, position))
+            _save(manager, number, kept(jax.device_put(state, shardings), seed, position))
         print(f"step {number} loss {losses[-1]:.4f}")
-    return {"first": done + 1, "losses": losses, "mesh": dict(lies["count"].mesh.shape)}
+    return {"first": done + 1, "losses": losses, "mesh": dict(shardings["count"].mesh.shape)}
 
 
 def _everything(state, seed, position):

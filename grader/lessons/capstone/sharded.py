@@ -149,5 +149,5 @@ def sharded_step(mesh: Mesh):
     None, and the second step would then be compiled anew."""
     rows = P(None, "data")
     step = jax.shard_map(local_step, mesh=mesh, in_specs=(STATE, rows, rows), out_specs=(STATE, P()))
-    lies = jax.tree.map(lambda spec: NamedSharding(mesh, spec), (STATE, P()))
-    return jax.jit(step, donate_argnums=0, out_shardings=lies)
+    shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), (STATE, P()))
+    return jax.jit(step, donate_argnums=0, out_shardings=shardings)

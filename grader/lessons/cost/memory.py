@@ -17,7 +17,7 @@ HOWS = ("data parallel", "ZeRO-1", "ZeRO-2", "ZeRO-3", "tensor parallel")
 WEIGHTS, GRADIENTS, OPTIMISER = ("bfloat16",), ("bfloat16",), ("float32",) * 3  # the last: master copy, two moments
 
 
-def _lies(how: str, what: str) -> P:
+def _spec(how: str, what: str) -> P:
     """How an array of a training state is laid out over the n devices of axis d."""
     cut = {
         "data parallel": ("activations",),
@@ -29,7 +29,7 @@ def _lies(how: str, what: str) -> P:
     return P("d") if what in cut else P()
 
 
-def _held(how, params, activations, n, *, state=(WEIGHTS, GRADIENTS, OPTIMISER), lies=_lies):
+def _held(how, params, activations, n, *, state=(WEIGHTS, GRADIENTS, OPTIMISER), spec=_spec):
     """Lay everything out on n devices and look what the first one holds, in bytes."""
     arrays = [
         (params, dtype, what)
@@ -37,7 +37,7 @@ def _held(how, params, activations, n, *, state=(WEIGHTS, GRADIENTS, OPTIMISER),
         for dtype in dtypes
     ] + [(activations, "int8", "activations")]
     return sum(
-        blocks((length,), lies(how, what), {"d": n}).entries * jnp.dtype(dtype).itemsize
+        blocks((length,), spec(how, what), {"d": n}).entries * jnp.dtype(dtype).itemsize
         for length, dtype, what in arrays
     )
 
@@ -75,10 +75,10 @@ def one_thing_cut_by_each_stage(how, params, activations, n):
     the optimizer, then the gradients, then the weights."""
     own = {"ZeRO-1": "optimizer", "ZeRO-2": "gradients", "ZeRO-3": "weights"}.get(how)
 
-    def lies(how, what):
-        return _lies(how, what) if own is None or what == "activations" else P("d") if what == own else P()
+    def spec(how, what):
+        return _spec(how, what) if own is None or what == "activations" else P("d") if what == own else P()
 
-    return _held(how, params, activations, n, lies=lies)
+    return _held(how, params, activations, n, spec=spec)
 
 
 @memory_per_device.mistake
@@ -107,7 +107,7 @@ def activations_cut_over_the_model_axis(how, params, activations, n):
     """Tensor parallelism cuts the weights; every device sees the same tokens, and keeps the activations between
     layers whole. Only an axis that cuts the *batch* divides these."""
     return _held(
-        how, params, activations, n, lies=lambda how, what: P("d") if what == "activations" else (_lies(how, what))
+        how, params, activations, n, spec=lambda how, what: P("d") if what == "activations" else (_spec(how, what))
     )
 
 
@@ -116,7 +116,7 @@ def whole_batch_everywhere(how, params, activations, n):
     """Each device was given the activations of the whole batch. Data parallelism, and ZeRO with it, deals the
     batch out: what is one device's share?"""
     return _held(
-        how, params, activations, n, lies=lambda how, what: P() if what == "activations" else (_lies(how, what))
+        how, params, activations, n, spec=lambda how, what: P() if what == "activations" else (_spec(how, what))
     )
 
 
@@ -125,7 +125,7 @@ def all_state_divided(how, params, activations, n):
     """You divided the whole training state by n. ZeRO does so step by step: 1 the optimizer's arrays, 2 also the
     gradients, 3 also the weights. Plain data parallelism divides none."""
     return _held(
-        how, params, activations, n, lies=lambda how, what: P("d") if what != "activations" else (_lies(how, what))
+        how, params, activations, n, spec=lambda how, what: P("d") if what != "activations" else (_spec(how, what))
     )
 
 
@@ -133,7 +133,7 @@ def all_state_divided(how, params, activations, n):
 def gradients_still_whole(how, params, activations, n):
     """From ZeRO-2 on a device keeps only its share of the gradients: a reduce_scatter leaves it no more. Yours
     are whole."""
-    return _held(how, params, activations, n, lies=lambda how, what: P() if what == "gradients" else (_lies(how, what)))
+    return _held(how, params, activations, n, spec=lambda how, what: P() if what == "gradients" else (_spec(how, what)))
 
 
 @memory_per_device.mistake
@@ -141,7 +141,7 @@ def weights_divided_first(how, params, activations, n):
     """The stages of ZeRO were taken in the opposite order: the weights first. What is largest, and is needed only
     when the weights are changed?"""
     other = {"weights": "optimizer", "optimizer": "weights"}
-    return _held(how, params, activations, n, lies=lambda how, what: _lies(how, other.get(what, what)))
+    return _held(how, params, activations, n, spec=lambda how, what: _spec(how, other.get(what, what)))
 
 
 @memory_per_device.mistake

@@ -29,7 +29,7 @@ def _in_manual(body, mesh):
 
 
 def _holds(body, mode: str) -> bool:
-    """Whether `body(rows, columns, lies)` can be traced in this mode; `lies(spec)` names a layout on its mesh."""
+    """Whether `body(rows, columns, layout)` can be traced in this mode; `layout(spec)` names a layout on its mesh."""
     mesh = make_mesh(MESH, explicit=mode == "Explicit")
 
     def written(rows, columns):
@@ -43,31 +43,31 @@ def _holds(body, mode: str) -> bool:
     return True
 
 
-def _sees_a_block(rows, columns, lies):
+def _sees_a_block(rows, columns, layout):
     assert rows.shape == (4, 16)
     return rows
 
 
-def _sees_axes_in_the_type(rows, columns, lies):
+def _sees_axes_in_the_type(rows, columns, layout):
     assert rows.shape == (16, 16) and tuple(jax.typeof(rows).sharding.spec) == ("x", None)
     return rows
 
 
-def _passes_a_block_on(rows, columns, lies):
+def _passes_a_block_on(rows, columns, layout):
     ring = [(k, (k + 1) % MESH["x"]) for k in range(MESH["x"])]
     return lax.ppermute(rows, "x", ring)
 
 
-def _adds_what_does_not_match(rows, columns, lies):
+def _adds_what_does_not_match(rows, columns, layout):
     return rows + columns
 
 
-def _hints(rows, columns, lies):
+def _hints(rows, columns, layout):
     assert rows.shape == (16, 16)
-    return lax.with_sharding_constraint(rows, lies(None, "x"))
+    return lax.with_sharding_constraint(rows, layout(None, "x"))
 
 
-def _sums_over_devices(rows, columns, lies):
+def _sums_over_devices(rows, columns, layout):
     return lax.psum(rows, "x")
 
 

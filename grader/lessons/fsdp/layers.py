@@ -173,8 +173,8 @@ def _(draw):
 
 def _gradients(params, x, y, mesh, body, check_vma=False, over="fsdp"):
     """`body(params, x, y)` on each device, for shares and a batch cut over these axes: (loss, gradients)."""
-    lies, rows = jax.tree.map(lambda _: CUT, params), P(over)
-    return device_map(body, mesh, (lies, rows, rows), (P(), lies), check_vma)(params, x, y)
+    specs, rows = jax.tree.map(lambda _: CUT, params), P(over)
+    return device_map(body, mesh, (specs, rows, rows), (P(), specs), check_vma)(params, x, y)
 
 
 def _by_shares(reduce):

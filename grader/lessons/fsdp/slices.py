@@ -50,8 +50,8 @@ def _(draw):
 
 
 def _hybrid(params, x, y, mesh, body, check_vma=False, spec=CUT):
-    lies = jax.tree.map(lambda _: spec, params)
-    return device_map(body, mesh, (lies, ROWS, ROWS), (P(), lies), check_vma)(params, x, y)
+    specs = jax.tree.map(lambda _: spec, params)
+    return device_map(body, mesh, (specs, ROWS, ROWS), (P(), specs), check_vma)(params, x, y)
 
 
 def _inside(p, x, y):

@@ -239,8 +239,8 @@ def activations_cut_by_columns(params, x, y, *, mesh):
 def written_by_hand(params, x, y, *, mesh):
     """That is the program of part 4, with its collectives written out. Here the compiler is to write them: no
     shard_map, only layouts."""
-    lies = [{"W": CUT, "b": P()} for _ in params]
-    return device_map(_cut_gradients, mesh, (lies, CUT, CUT), (P(), lies), True)(params, x, y)
+    cuts = [{"W": CUT, "b": P()} for _ in params]
+    return device_map(_cut_gradients, mesh, (cuts, CUT, CUT), (P(), cuts), True)(params, x, y)
 
 
 # All of it in shares: gradients, clipping, Adam.
@@ -295,13 +295,13 @@ def _(draw):
 
 
 def _fsdp(params, moments, x, y, limit, mesh, body, check_vma=True):
-    lies = [{"W": CUT, "b": P()} for _ in params]
-    state = {"mean": lies, "square": lies}
+    cuts = [{"W": CUT, "b": P()} for _ in params]
+    state = {"mean": cuts, "square": cuts}
 
     def each(params, moments, x, y):
         return body(params, moments, x, y, limit)
 
-    ins, outs = (lies, state, CUT, CUT), (P(), lies, state)
+    ins, outs = (cuts, state, CUT, CUT), (P(), cuts, state)
     return device_map(each, mesh, ins, outs, check_vma)(params, moments, x, y)
 
 

@@ -44,8 +44,8 @@ PROGRAMS = {
 
 def _sent(row, mesh, on=None):
     """The kinds and the dtypes of what the devices of a mesh send."""
-    program, lies, dtype, n = PROGRAMS[row]
-    a, b = (jax.ShapeDtypeStruct((n, n), dtype, sharding=NamedSharding(mesh, spec)) for spec in (lies, ROWS))
+    program, first, dtype, n = PROGRAMS[row]
+    a, b = (jax.ShapeDtypeStruct((n, n), dtype, sharding=NamedSharding(mesh, spec)) for spec in (first, ROWS))
     report = communication(program(mesh), a, b, on=on)
     return {c.kind for c in report.collectives}, {c.dtype for c in report.collectives}
 

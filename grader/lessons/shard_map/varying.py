@@ -194,9 +194,9 @@ FITS = {
 @functools.cache
 def _before(row):
     """What has to be sent for in_specs alone, before the body begins."""
-    lies, wanted = FITS[row]
+    spec, wanted = FITS[row]
     mapped = eager_map(lambda block: 2 * block, wanted, wanted)
-    written = structure(trace(mapped, aval((8, 8), jnp.float32, lies, make_mesh(MESH))))
+    written = structure(trace(mapped, aval((8, 8), jnp.float32, spec, make_mesh(MESH))))
     return "data move" if written.bytes_sent else "nothing moves"
 
 

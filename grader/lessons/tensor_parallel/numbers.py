@@ -346,8 +346,8 @@ def step_of(way: str):
         for shape, cut, bias in zip(shapes, CUTS[way], BIASES[way], strict=True)
     ]
     data = [aval((EXAMPLES, width), jnp.float32, P("batch", None), mesh) for width in (WIDTHS[0], WIDTHS[-1])]
-    lies = jax.tree.map(lambda p: p.sharding, params)
-    return communication(jax.jit(jax.grad(_loss), out_shardings=lies), params, *data)
+    shardings = jax.tree.map(lambda p: p.sharding, params)
+    return communication(jax.jit(jax.grad(_loss), out_shardings=shardings), params, *data)
 
 
 def parameters_of(way: str) -> float:
@@ -452,10 +452,10 @@ def _region_report(cut: bool):
         normed = lax.all_gather(normed, "model", axis=1, tiled=True)
         return lax.psum_scatter(_after(x, W1, W2, normed), "model", scatter_dimension=1, tiled=True)
 
-    lies = P("batch", "model") if cut else P("batch")
-    specs = lies, P(None, "model"), P("model", None)
+    spec = P("batch", "model") if cut else P("batch")
+    specs = spec, P(None, "model"), P("model", None)
     shapes = (ROWS, TOKENS, FEATURES), (FEATURES, UNITS), (UNITS, FEATURES)
-    program = jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=lies)
+    program = jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=spec)
     return communication(program, *(aval(s, jnp.float32, spec, mesh) for s, spec in zip(shapes, specs, strict=True)))
 
 
