@@ -13,7 +13,7 @@ from grader.classroom.grading.execute import JudgedExecute
 from grader.classroom.grading.filters import ansi2html, clean_html, highlight_code, markdown2html, strip_files_prefix
 from grader.classroom.grading.marks import GetMarks, RestoreCells, SaveMarks
 from grader.classroom.grading.page import Page
-from grader.classroom.handins.handin import Alone, Given, Reader, Restore, adopt
+from grader.classroom.handins.handin import Alone, OwnNotebook, Reader, Restore, adopt
 
 __all__ = [
     "EnterCells",
@@ -45,4 +45,4 @@ class FeedbackPage(Alone, Page):
         return super().from_filename(filename, resources=self.with_files(Path(filename), resources), **options)
 
     def from_file(self, file_stream: Any, resources: Any = None, **options: Any) -> tuple[str, dict[str, Any]]:  # type: ignore[override]
-        return self.from_notebook_node(Given(nbformat.read(file_stream, 4)), resources, **options)
+        return self.from_notebook_node(OwnNotebook(nbformat.read(file_stream, 4)), resources, **options)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-Params = Mapping[str, Any]
-PLAIN = ("float32", "int32", "bool")
+from grader.replay.collectives import Params
+
+EXACT_DTYPES = ("float32", "int32", "bool")
 LITTLE = 1 << 20  # multiplications: XLA is quicker where there are many
-WHOLE = 1 << 24  # up to here a float32 holds every whole number, so that sums are the same in any order
+EXACT_UP_TO = 1 << 24  # up to here a float32 holds every whole number, so that sums are the same in any order
 
 
 def exactly(eqn: Any, operands: Sequence[Any]) -> np.ndarray | None:
@@ -18,7 +19,7 @@ def exactly(eqn: Any, operands: Sequence[Any]) -> np.ndarray | None:
     if (work := _WORK.get(eqn.primitive.name)) is None or not all(isinstance(o, np.ndarray) for o in operands):
         return None
     expected = eqn.outvars[0].aval
-    if not {str(expected.dtype), *(str(operand.dtype) for operand in operands)} <= {*PLAIN}:
+    if not {str(expected.dtype), *(str(operand.dtype) for operand in operands)} <= {*EXACT_DTYPES}:
         return None
     with np.errstate(all="ignore"):
         found = work(eqn.params, *operands)
@@ -48,7 +49,11 @@ def _largest(array: np.ndarray) -> float:
 def _dot(params: Params, one: np.ndarray, other: np.ndarray) -> Any:
     (summed, beside), (along, across) = params["dimension_numbers"]
     terms = int(np.prod([one.shape[k] for k in summed], dtype=int))
-    if one.dtype != np.float32 or not _largest(one) * _largest(other) * terms < WHOLE or one.size * other.size > LITTLE:
+    if (
+        one.dtype != np.float32
+        or not _largest(one) * _largest(other) * terms < EXACT_UP_TO
+        or one.size * other.size > LITTLE
+    ):
         return None
     names, rows = list(range(one.ndim)), list(range(one.ndim, one.ndim + other.ndim))
     for k, j in zip((*summed, *along), (*beside, *across), strict=True):
@@ -59,7 +64,7 @@ def _dot(params: Params, one: np.ndarray, other: np.ndarray) -> Any:
 
 
 def _sum(params: Params, array: np.ndarray) -> Any:
-    if array.dtype != np.float32 or not _largest(array) * array.size < WHOLE:
+    if array.dtype != np.float32 or not _largest(array) * array.size < EXACT_UP_TO:
         return None
     return _unsigned(array.sum(axis=tuple(params["axes"]), dtype=np.float32), array)
 

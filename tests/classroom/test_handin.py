@@ -329,7 +329,7 @@ def test_a_notebook_is_written_as_nbformat_writes_it(root):
 
 
 def test_a_notebook_that_is_given_away_is_not_copied():
-    nb = handin.Given(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")]))
+    nb = handin.OwnNotebook(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")]))
     assert copy.deepcopy(nb) is nb and copy.deepcopy(nb.cells[0]) is not nb.cells[0]
 
 

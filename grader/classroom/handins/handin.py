@@ -208,10 +208,10 @@ class Alone:
         return {**(resources or {}), "outputs": self.parent.coursedir.beside(notebook.parent) if self.parent else {}}
 
 
-class Given(NotebookNode):
-    """A notebook that is given away: to copy it, as nbconvert does three times before it changes one, gives itself."""
+class OwnNotebook(NotebookNode):
+    """A notebook that nobody else holds: a copy, of which nbconvert makes three before it changes one, is itself."""
 
-    def __deepcopy__(self, _: dict[int, Any]) -> Given:
+    def __deepcopy__(self, _: dict[int, Any]) -> OwnNotebook:
         return self
 
 
@@ -227,7 +227,7 @@ class Reader(Alone, NotebookExporter):
         path = Path(filename)
         about = {"metadata": {"name": path.stem, "path": str(path.parent)}}
         resources = {**self.with_files(path, resources), **about}
-        return self.from_notebook_node(Given(read(path)), resources, **options)
+        return self.from_notebook_node(OwnNotebook(read(path)), resources, **options)
 
     def from_notebook_node(  # type: ignore[override]  # a NotebookExporter returns text
         self, nb: NotebookNode, resources: Any = None, **options: Any
