@@ -17,6 +17,7 @@ from grader.arrays.meshes import spelled
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 from grader.judging.relations import is_number, relations_of, sizes_in
+from grader.judging.traits import apart
 from grader.judging.wording import lower_first, most_telling
 
 VAGUE = (
@@ -58,7 +59,7 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
         or _always_in_it(tried, among)
         or _in_common([one for one in wrong if one.found is not None])
     )
-    said = (otherwise() or _without_effect(tried) if _says_little(common) else "") or common
+    said = (otherwise() or _without_effect(tried) or _off_by(tried) if _says_little(common) else "") or common
     return " ".join(filter(None, (said, divided(right, wrong, among))))
 
 
@@ -88,6 +89,44 @@ def _without_effect(tried: Sequence[Tried]) -> str:
             pairs.setdefault(differ[0], []).append(same_value(one.found, other.found))
     name = next((name for name, same in pairs.items() if len(same) >= ENOUGH_CASES and all(same)), "")
     return f"Where cases differ in `{name}` alone, yours is the same. What is to depend on it?" if name else ""
+
+
+def _off_by(tried: Sequence[Tried]) -> str:
+    """On which arguments it depends by how much numbers are off: wherever the others differ alone, that stays."""
+    if not all(is_number(value) for one in tried for value in (one.found, one.due)):
+        return ""
+    vary = [
+        name
+        for name in tried[0].given
+        if all(is_number(one.given.get(name)) or isinstance(one.given.get(name), str) for one in tried)
+        and len({one.given[name] for one in tried}) > 1
+    ]
+    measures = {
+        "By what factor it is off": [one.found / one.due if one.due else np.inf for one in tried],
+        "By how much it is off": [one.found - one.due for one in tried],
+    }
+    for words, by in measures.items():
+        few = (some for n in range(1, len(vary)) for some in itertools.combinations(vary, n))
+        if np.isfinite(by).all() and (found := next((some for some in few if _follows(by, some, vary, tried)), ())):
+            others = " or ".join(f"`{name}`" for name in vary if name not in found)
+            return f"{words} depends on {' and '.join(f'`{name}`' for name in found)}, and never on {others}."
+    return ""
+
+
+def _follows(by: Sequence[float], some: Sequence[str], vary: Sequence[str], tried: Sequence[Tried]) -> bool:
+    """Whether what it is off by is always the same where these arguments are, and each other argument has differed
+    there, in enough cases."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for k, one in enumerate(tried):
+        groups.setdefault(tuple(one.given[name] for name in some), []).append(k)
+    if len(groups) < 2 or not all(np.allclose([by[k] for k in ks], by[ks[0]], rtol=1e-6) for ks in groups.values()):
+        return False
+    wrong = [ks for ks in groups.values() if not tried[ks[0]].right]
+    return all(
+        sum(len({tried[k].given[name] for k in ks}) - 1 for ks in wrong) >= ENOUGH_CASES - 1
+        for name in vary
+        if name not in some
+    )
 
 
 def _a_multiple(tried: Sequence[Tried], among: str) -> str:
@@ -203,7 +242,8 @@ def divided(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "cases"
     for whose, some, others in (("all of these", right, wrong), ("all others", wrong, right)):
         if with_ := _mostly_in(some, others, features):
             return f"{how_many}, {whose} with {' and '.join(with_)}."
-    return f"{how_many}."
+    which = apart([one.given for one in wrong], [one.given for one in right]) if wrong else ""
+    return f"{how_many}: {which}." if which else f"{how_many}."
 
 
 def _is_error_due(one: Tried) -> bool:

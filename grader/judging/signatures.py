@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -147,9 +147,19 @@ def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
                     f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}: "
                     f"that is {square}{words}. {SUM_OR_MEAN if words in seen.lengths else kind}"
                 )
+    for words, length in _lengths_on_one(seen, elsewhere):
+        for power in (1, -1):
+            if _is(factor, length(seen) ** power) and _is(other, length(elsewhere) ** power):
+                return (
+                    f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}: "
+                    f"that is {words}. {SUM_OR_MEAN}"
+                )
     if _is(factor, other):
         both = f"on {seen.on} as on {elsewhere.on}"
-        return f"Every entry is {as_factor(factor)}, {both}. Which factor was left out, or taken twice?"
+        same = [words for words, n in seen.lengths.items() if n == elsewhere.lengths.get(words) and n >= ENOUGH]
+        long = next((words for words in same if _is(max(factor, 1 / factor), seen.lengths[words])), "")
+        asked = f"That is {long}. {SUM_OR_MEAN}" if long else "Which factor was left out, or taken twice?"
+        return f"Every entry is {as_factor(factor)}, {both}. {asked}"
     return f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}. Why that many?"
 
 
@@ -180,6 +190,18 @@ def _sizes(*cases: Compared) -> list[tuple[str, Callable[[Compared], int]]]:
         for (words, one), (count, other) in itertools.product(along, given)
     ]
     return [*along, *given, *both, *long, ("the number of all devices", lambda case: math.prod(case.mesh.values()))]
+
+
+def _lengths_on_one(*cases: Compared) -> Iterator[tuple[str, Callable[[Compared], float]]]:
+    """The lengths of arrays' dimensions that devices along an axis share, where they differ from case to case."""
+    for words, axis in itertools.product(cases[0].lengths, cases[0].mesh):
+        if words.startswith("the length"):
+
+            def share(case: Compared, words: str = words, axis: str = axis) -> float:
+                return case.lengths.get(words, 0) / case.mesh.get(axis, 1)
+
+            if len({share(case) for case in cases}) > 1 and all(share(case) >= 1 for case in cases):
+                yield f"{words}, divided by the number of devices along {axis}", share
 
 
 def _is_whole(factor: float) -> bool:

@@ -31,6 +31,10 @@ SMALL = 20  # up to here a number is a count: one more or less is another
 TOLD_ONE_BY_ONE = 4  # counts that are told one by one
 A_LITTLE, A_LOT = 1.05, 10  # times too large, or too small
 FACTORS = 64  # up to here one number is a multiple of another for a reason
+ASKED_OF_ANY_FACTOR = (
+    "What was counted too often, or not divided by?",
+    "What was left out, or divided by too often?",
+)
 
 
 class TableLadder(Ladder):
@@ -86,9 +90,15 @@ class TableLadder(Ladder):
         if listed and (elsewhere := self._right_elsewhere(k, answer.value)):
             return elsewhere
         if meant or not is_vague(told := _untold(answer.value, due)):
-            return meant or told
+            return meant or self._asked_of_factor(check, told)
         little = told or self._right_elsewhere(k, answer.value) or self._asked_elsewhere(answer.value)
         return " ".join(filter(None, (little, self.exercise.question(check))))
+
+    def _asked_of_factor(self, check: str, told: str) -> str:
+        """These words; where they are of a whole factor, with what is asked of the row in place of what fits any."""
+        asked = self.exercise.question(check)
+        of_any = next((words for words in ASKED_OF_ANY_FACTOR if told.endswith(words)), "")
+        return f"{told.removesuffix(of_any)}{asked}" if asked and of_any else told
 
     def _right_elsewhere(self, k: int, value: Any) -> str:
         """The row most like this one in which the student gave the same answer, and it is right."""
@@ -125,12 +135,15 @@ class TableLadder(Ladder):
         return expected_value(self.exercise, self.cases[k])
 
     def explanation(self, check: str, failing: int) -> Mistake | None:
-        """The mistake that makes this entry of the row. Of several, the one that makes most of the rows."""
+        """The mistake that makes this entry of the row. Of several, the one that makes most of the rows; and of these
+        the one that would show in the fewest others."""
         alike = [m for m in self.exercise.mistakes if self._makes(m, failing)]
-        return max(alike, key=self._rows_of, default=None)
+        return max(alike, key=self._likely, default=None)
 
-    def _rows_of(self, mistake: Mistake) -> int:
-        return sum(self._makes(mistake, k) for k in range(len(self.cases)))
+    def _likely(self, mistake: Mistake) -> tuple[int, int]:
+        rows = range(len(self.cases))
+        would = sum(_wrong_entry(mistake, self.cases[k]) is not None for k in rows)
+        return sum(self._makes(mistake, k) for k in rows), -would
 
     def _makes(self, mistake: Mistake, k: int) -> bool:
         answer, case = self.answers[k], self.cases[k]
@@ -239,9 +252,9 @@ def _in_units(value: Any, due: Any) -> str:
         return ""
     times = value / due
     if 1 < times <= FACTORS and math.isclose(times, round(times), rel_tol=1e-4):
-        return "It is too large, by a whole factor. What was counted too often, or not divided by?"
+        return f"It is too large, by a whole factor. {ASKED_OF_ANY_FACTOR[0]}"
     if 1 < 1 / times <= FACTORS and math.isclose(1 / times, round(1 / times), rel_tol=1e-4):
-        return "It is too small, by a whole factor. What was left out, or divided by too often?"
+        return f"It is too small, by a whole factor. {ASKED_OF_ANY_FACTOR[1]}"
     return ""
 
 

@@ -217,6 +217,36 @@ def _lengths(part):
     return [int(stop) - int(start) for start, stop in (pair.split(":") for pair in part[1:-1].split(", "))]
 
 
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        (
+            [("0:8", "0:4"), ("0:8", "4:8")],
+            "Dimension 0 is the same on every device, and should be cut; dimension 1 is",
+        ),
+        ([("4:8", ":"), ("0:4", ":")], "It is cut into the parts that are due, but devices hold one another's."),
+        ([("0:4",), ("4:8",)], "Devices should have one slice for each dimension."),
+    ],
+)
+def test_slices_are_held_against_those_that_are_due(parts, words):
+    assert said(dict(zip("01", parts, strict=True)), {"0": ("0:4", ":"), "1": ("4:8", ":")}).startswith(words)
+
+
+def test_groups_that_are_joined_or_have_come_apart_are_told():
+    wanted = [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert said([[0, 1, 2, 3], [4, 5, 6, 7]], wanted).startswith("Each group of it is made of several that are due.")
+    assert said([[k] for k in range(8)], wanted).startswith("Each group that is due has come apart into several.")
+    assert "made of several" not in said([[0, 1, 2], [3, 4, 5, 6, 7]], wanted)
+
+
+def test_on_what_it_depends_by_how_much_numbers_are_off_is_said():
+    cases = [Tried(a * (n + 1) ** 2, a * n * 3, {"n": n, "a": a}) for n in (3, 4, 5) for a in (1.5, 2.5, 7.0)]
+    assert evidence(cases) == "By what factor it is off depends on `n`, and never on `a`."
+    cases = [Tried(a + n * n, a + n**3, {"n": n, "a": a}) for n in (2, 3, 5) for a in (1.3, 2.7, 7.0)]
+    assert evidence(cases) == "By how much it is off depends on `n`, and never on `a`."
+    assert "depends" not in evidence(cases[::3])  # nothing but n has changed
+
+
 def test_a_number_that_never_changes_is_no_factor():
     assert evidence(tried((8, 4, 2, "a"), (10, 5, 2, "b"))) == "It is 2 times what is due."
     assert evidence(tried((16, 4, 2, "a"), (45, 5, 3, "a"))).startswith("It is the square of `n` times too large.")

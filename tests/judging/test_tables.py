@@ -62,7 +62,7 @@ def test_the_same_in_another_form_is_right(same):
         ({"four": "runs"}, "four: not 'runs'. What runs comes to its end. Does this?"),
         (
             {"five": 240},
-            "five: not 240. It is too large, by a whole factor. What was counted too often, or not divided by?",
+            "five: not 240. It is too large, by a whole factor. What is 5 factorial?",
         ),
         ({"six": [1, 3]}, "six: not [1, 3]. Of the entries only `[1]` is wrong. Which two?"),
         ({"six": [4, 9]}, "six: not [4, 9]. None of the entries is among those that are due. Which two?"),
@@ -97,6 +97,29 @@ def test_of_the_lengths_of_a_shape_it_is_told_which_are_wrong_and_how():
 
 def test_a_list_that_is_counted_from_1_is_told_so():
     assert shaped([1, 2, 3], [0, 1, 2]).endswith("From where do you count?")
+
+
+def test_of_a_factor_in_a_row_of_which_nothing_is_asked_is_asked_what_fits_any():
+    assert shaped(480, 120).endswith("by a whole factor. What was counted too often, or not divided by?")
+
+
+def test_of_two_mistakes_that_make_a_row_the_one_is_told_that_would_show_in_no_other():
+    exercise = Exercise("shares_in_a_test", points=2, form="table", reference=lambda row: {"a": 40, "b": 80}[row])
+    exercise.rows(["a", "b"])
+
+    def everywhere(row):
+        """Everywhere a quarter."""
+        return {"a": 10, "b": 20}[row]
+
+    def only_here(row):
+        """A quarter of b."""
+        return {"b": 20}.get(row)
+
+    exercise.mistake(everywhere)
+    exercise.mistake(only_here)
+    cases = exercise.draw_cases()
+    assert judge(exercise, cases, [Value(40), Value(20)]).mistake == "only_here"
+    assert judge(exercise, cases, [Value(10), Value(20)]).mistake == "everywhere"
 
 
 def test_a_mistake_in_several_rows_is_explained_once():
