@@ -129,7 +129,7 @@ class FunctionLadder(Ladder):
     def _of_problem(self, k: int, problem: Problem) -> str:
         """What is said of a function that stops, or returns nothing, in some cases only."""
         error_due = isinstance(expected_value(self.exercise, self.cases[k]), ValueError)
-        if problem.kind == "refused" and not error_due:
+        if problem.kind == "refused" and problem.message != NOTHING and not error_due:
             return _kind_due(expected_value(self.exercise, self.cases[k]))
         if problem.message == NOTHING and not error_due and any(isinstance(one, Value) for one in self.answers):
             return NOT_ALWAYS

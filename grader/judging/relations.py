@@ -41,6 +41,7 @@ ONE_ANOTHERS = (
     "It is cut into the parts that are due, but devices hold one another's. Which axis is to cut what, and in which "
     "order?"
 )
+A_MESH = {"axes", "devices", "axis_types"}  # what is kept of a mesh that was returned
 COMPARABLE = (int, float, list, tuple, np.ndarray)
 
 
@@ -214,7 +215,18 @@ def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
         )
         yield "A dict is due."
         return
+    if due.keys() >= A_MESH and not found.keys() & A_MESH:
+        yield "A mesh is due, which holds devices; this is no more than a dict. Which function makes a mesh?"
+        return
     there = [key for key in due if key in found]
+    words_due = all(isinstance(value, str) for value in due.values())
+    if (
+        words_due
+        and len(there) == len(due) == len(found) > 0
+        and not any(same_value(found[key], due[key]) for key in there)
+    ):
+        other = not any(isinstance(value, str) for value in found.values())
+        yield f"Its keys are right, and nothing under them is{': words are due there' * other}."
     if found and due and not there:
         yield "None of its keys is among those that are due."
     if there and all(same_value(found[key], due[key]) for key in there):

@@ -160,12 +160,19 @@ def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
         long = next((words for words in same if _is(max(factor, 1 / factor), seen.lengths[words])), "")
         asked = f"That is {long}. {SUM_OR_MEAN}" if long else "Which factor was left out, or taken twice?"
         return f"Every entry is {as_factor(factor)}, {both}. {asked}"
+    if _is_place(seen) or _is_place(elsewhere):
+        return ""
     return f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}. Why that many?"
 
 
 SUM_OR_MEAN = "Is a sum taken where a mean is due, or the other way round?"
 _TOO_LARGE = "Was something added up once too often, or a division left out?"
 _TOO_SMALL = "Was something divided once too often, or a mean taken where a sum was due?"
+
+
+def _is_place(seen: Compared) -> bool:
+    """Whether it is a single whole number, such as the place of something: of such a ratio says nothing."""
+    return seen.expected[0].size == 1 and seen.expected[0].dtype.kind in "iu"
 
 
 def _ratio_on_one_mesh(factor: float, mesh: Mapping[str, int]) -> str:
@@ -303,4 +310,7 @@ def _always_the_same(seen: Compared, elsewhere: Compared | None) -> str:
     )
     if len(numbers) > 1 or len(due) == 1:
         return ""
-    return f"It is {number(float(numbers[0]))}, whatever was given. Does anything of that come so far?"
+    it_is = f"It is {number(float(numbers[0]))}"
+    if seen.blocks[0].size == elsewhere.blocks[0].size == 1:  # two single numbers may be the same by chance
+        return f"{it_is} on {seen.on}, and on {elsewhere.on}, where another number is due. What does it depend on?"
+    return f"{it_is}, whatever was given. Does anything of that come so far?"

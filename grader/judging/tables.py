@@ -23,6 +23,7 @@ from grader.exercises.verdict import Outcome, Verdict
 from grader.judging.differing import short
 from grader.judging.evidence import is_vague
 from grader.judging.ladder import Ladder, Rung, is_absent
+from grader.judging.layouts import spec_in_words
 from grader.judging.miss import Miss, unanswered
 from grader.judging.relations import TOO_LARGE, TOO_SMALL, relations_of
 from grader.judging.values import expected_value, is_layout_due, same_answer, worded
@@ -85,6 +86,9 @@ class TableLadder(Ladder):
         words = [] if self._is_due_elsewhere(answer.value) else self._words
         if kind := _kind_due(answer.value, due, words):
             return kind
+        if is_layout_due(self.exercise, self.cases[k]) and isinstance(answer.value, tuple):
+            said = self._right_elsewhere(k, answer.value) or spec_in_words(answer.value)
+            return " ".join(filter(None, (said, self.exercise.question(check))))
         meant = self.exercise.options.get(answer.value, "") if isinstance(answer.value, str) else ""
         listed = isinstance(answer.value, (list, tuple))
         if listed and (elsewhere := self._right_elsewhere(k, answer.value)):

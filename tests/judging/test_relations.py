@@ -247,6 +247,34 @@ def test_on_what_it_depends_by_how_much_numbers_are_off_is_said():
     assert "depends" not in evidence(cases[::3])  # nothing but n has changed
 
 
+def test_a_dict_that_stands_for_a_mesh_is_told_so():
+    mesh = {"axes": [["x", 2]], "devices": [0, 1], "axis_types": ["Auto"]}
+    assert said({"x": 2}, mesh).startswith("A mesh is due")
+
+
+def test_that_the_keys_alone_are_right_is_told():
+    due = {"0": "psum", "1": "psum"}
+    assert said({"0": 1, "1": 1}, due) == "Its keys are right, and nothing under them is: words are due there."
+    assert said({"0": "ppermute", "1": "gather"}, due) == "Its keys are right, and nothing under them is."
+
+
+def test_that_only_empty_answers_are_right_is_told():
+    cases = [Tried(found, due, {"n": str(k) * 50}, found == due) for k, (found, due) in enumerate(EMPTY_OR_NOT)]
+    assert evidence(cases).endswith("Right in 2 of 4 cases: only where {} is due.")
+
+
+EMPTY_OR_NOT = [({}, {}), ({"0": 1}, {"0": 2}), ({}, {}), ({"5": 1}, {"0": 2, "1": 7})]
+
+
+def test_that_all_wrong_numbers_are_too_large_is_told():
+    due = [{"a": 1, "b": 2}, {"a": 3}, {"a": 2, "b": 2, "c": 7}]
+    found = [{"a": 2, "b": 5}, {"a": 3, "b": 1}, {"a": 2, "b": 9, "c": 8}]
+    cases = [Tried(*pair, {"text": "t" * k}) for k, pair in enumerate(zip(found, due, strict=True))]
+    assert evidence(cases).startswith("Wherever a number in it is wrong, it is too large, and never too small.")
+    other_way = [Tried(one.due, one.found, one.given) for one in cases]
+    assert evidence(other_way).startswith("Wherever a number in it is wrong, it is too small, and never too large.")
+
+
 def test_a_number_that_never_changes_is_no_factor():
     assert evidence(tried((8, 4, 2, "a"), (10, 5, 2, "b"))) == "It is 2 times what is due."
     assert evidence(tried((16, 4, 2, "a"), (45, 5, 3, "a"))).startswith("It is the square of `n` times too large.")

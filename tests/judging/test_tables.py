@@ -95,6 +95,18 @@ def test_of_the_lengths_of_a_shape_it_is_told_which_are_wrong_and_how():
     assert "number 0 is too large, number 1 is too small by" in shaped((5, 2), (4, 8))
 
 
+def test_what_a_wrong_spec_says_is_told_in_words():
+    exercise = Exercise("spec_in_a_test", points=1, form="table", reference=lambda row: P(("x", "y")))
+    exercise.rows(["rows"])
+    cases = exercise.draw_cases()
+    words = judge(exercise, cases, collect("table", asks(exercise, cases), {"rows": P(None, "x")})).words
+    assert words.endswith(
+        "As you wrote it, dimension 1 is cut over x, and nothing else is cut: devices along any other axis hold copies."
+    )
+    words = judge(exercise, cases, collect("table", asks(exercise, cases), {"rows": P()})).words
+    assert words.endswith("every device holds a copy of the whole.")
+
+
 def test_a_list_that_is_counted_from_1_is_told_so():
     assert shaped([1, 2, 3], [0, 1, 2]).endswith("From where do you count?")
 

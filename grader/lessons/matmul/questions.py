@@ -448,7 +448,8 @@ def counted_one_way(collective):
 
 @bytes_sent.mistake
 def divided_the_share_again(collective):
-    """V is the array that goes in, whole on every device, and not the share with which a reduce_scatter ends. Or did you count entries where bytes are asked for? With four devices and four bytes each, both give this."""
+    """V is the array that goes in, whole on every device, and not the share with which a reduce_scatter ends. Or did
+    you count entries where bytes are asked for? With four devices and four bytes each, both give this."""
     return None if collective.startswith("all_gather") else _bytes_sent(collective) // 4
 
 
