@@ -16,7 +16,7 @@ from grader.arrays.described import HELD, is_observed
 from grader.arrays.meshes import spelled
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number
-from grader.judging.relations import is_number, relations_of, sizes_in
+from grader.judging.relations import TELLS_LITTLE, is_number, relations_of, sizes_in
 from grader.judging.traits import apart
 from grader.judging.wording import lower_first, most_telling
 
@@ -60,8 +60,9 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
         or _in_common([one for one in wrong if one.found is not None])
     )
     little = _says_little(common)
-    said = (otherwise() or _without_effect(tried) or _off_by(wrong) if little else "") or common
-    said = (_to_one_side(wrong) if is_vague(said) else "") or said
+    said = (otherwise() or _without_effect(tried) if little else "") or common
+    if not said or said.endswith(TELLS_LITTLE):
+        said = _off_by(wrong) or _to_one_side(wrong) or said
     return " ".join(filter(None, (said, divided(right, wrong, among))))
 
 

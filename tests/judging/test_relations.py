@@ -245,11 +245,19 @@ def test_on_what_it_depends_by_how_much_numbers_are_off_is_said():
     cases = [Tried(a + n * n, a + n**3, {"n": n, "a": a}) for n in (2, 3, 5) for a in (1.3, 2.7, 7.0)]
     assert evidence(cases) == "By how much it is off depends on `n`, and never on `a`."
     assert "depends" not in evidence(cases[::3])  # nothing but n has changed
+    cases = [Tried(a * n * n, a * n, {"n": n, "a": a}) for n in (3, 4, 5) for a in (1.5, 2.5, 7.0)]
+    assert evidence(cases) == "It is `n` times too large."  # which says more
 
 
 def test_a_dict_that_stands_for_a_mesh_is_told_so():
     mesh = {"axes": [["x", 2]], "devices": [0, 1], "axis_types": ["Auto"]}
     assert said({"x": 2}, mesh).startswith("A mesh is due")
+
+
+def test_what_is_told_of_one_entry_says_more_than_that_all_is_too_large():
+    due = [(n, n + 1) for n in (11, 12, 15)]
+    cases = [Tried((1.5 * a, b), (a, b), {"n": f"{a}" * 50}) for a, b in due]
+    assert evidence(cases) == "Of the entries only `[0]` is wrong. It is 1.5 times what is due."
 
 
 def test_that_the_keys_alone_are_right_is_told():

@@ -198,7 +198,7 @@ def three_axes_for_one(row):
 @rooflines.mistake
 def one_weight_matrix(row):
     """The layer has two weight matrices, and the gradients of both are added up over the devices: how many bytes are
-    that? Or did you count more FLOPs than the backward pass has?"""
+    that, in bfloat16? And how many FLOPs has the backward pass alone?"""
     return _bound(row) / 2 if row.startswith("tokens") else None
 
 
