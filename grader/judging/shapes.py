@@ -131,7 +131,8 @@ def _lengths(one: Shaped, k: int, found: int, due: int) -> Iterator[str]:
         yield from (f"dimension {k} is as long as dimension {j} of `{name}`" for j, n in enumerate(shape) if n == found)
     for words, count in several.items():
         each, rest = divmod(abs(found - due), count)
-        if not rest and 0 < each <= FEW_EACH:
+        several_times = min(found, due) == 0 or max(found, due) % min(found, due) == 0
+        if not rest and 0 < each <= FEW_EACH and not several_times:
             how = "longer" if found > due else "shorter"
             yield f"dimension {k} is {how} than it should be by {each}, times {words}"
     for (name, shape), (words, count) in itertools.product(one.given.items(), several.items()):

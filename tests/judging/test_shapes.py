@@ -89,6 +89,10 @@ def test_a_dimension_that_is_off_by_an_entry_on_each_device_is_told():
     )
 
 
+def test_twice_as_long_is_no_entry_on_each_device():
+    assert "than it should be" not in shape_evidence([Shaped((8,), (4,), {"the number of devices along x": 4})])
+
+
 def test_a_length_that_an_argument_has_on_one_device_is_told():
     given = {"a": (16, 24)}
     words = shape_evidence([Shaped((6,), (16,), {"the number of devices along x": 4}, given)])
