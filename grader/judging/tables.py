@@ -139,15 +139,12 @@ class TableLadder(Ladder):
         return expected_value(self.exercise, self.cases[k])
 
     def explanation(self, check: str, failing: int) -> Mistake | None:
-        """The mistake that makes this entry of the row. Of several, the one that makes most of the rows; and of these
-        the one that would show in the fewest others."""
+        """The mistake that makes this entry of the row. Of several, the one that makes most of the rows."""
         alike = [m for m in self.exercise.mistakes if self._makes(m, failing)]
-        return max(alike, key=self._likely, default=None)
+        return max(alike, key=self._rows_of, default=None)
 
-    def _likely(self, mistake: Mistake) -> tuple[int, int]:
-        rows = range(len(self.cases))
-        would = sum(_wrong_entry(mistake, self.cases[k]) is not None for k in rows)
-        return sum(self._makes(mistake, k) for k in rows), -would
+    def _rows_of(self, mistake: Mistake) -> int:
+        return sum(self._makes(mistake, k) for k in range(len(self.cases)))
 
     def _makes(self, mistake: Mistake, k: int) -> bool:
         answer, case = self.answers[k], self.cases[k]

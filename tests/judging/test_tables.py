@@ -115,25 +115,6 @@ def test_of_a_factor_in_a_row_of_which_nothing_is_asked_is_asked_what_fits_any()
     assert shaped(480, 120).endswith("by a whole factor. What was counted too often, or not divided by?")
 
 
-def test_of_two_mistakes_that_make_a_row_the_one_is_told_that_would_show_in_no_other():
-    exercise = Exercise("shares_in_a_test", points=2, form="table", reference=lambda row: {"a": 40, "b": 80}[row])
-    exercise.rows(["a", "b"])
-
-    def everywhere(row):
-        """Everywhere a quarter."""
-        return {"a": 10, "b": 20}[row]
-
-    def only_here(row):
-        """A quarter of b."""
-        return {"b": 20}.get(row)
-
-    exercise.mistake(everywhere)
-    exercise.mistake(only_here)
-    cases = exercise.draw_cases()
-    assert judge(exercise, cases, [Value(40), Value(20)]).mistake == "only_here"
-    assert judge(exercise, cases, [Value(10), Value(20)]).mistake == "everywhere"
-
-
 def test_a_mistake_in_several_rows_is_explained_once():
     found = outcomes(one="stops", three="stops")
     assert found["one"].words == f"one: not 'stops'. {KNOWN} Half of it was meant."
