@@ -19,6 +19,7 @@ from grader.exercises.case import Case
 from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise
 from grader.exercises.forms import NOTHING
+from grader.exercises.plain import NO_PLAIN_VALUE
 from grader.judging.differing import Difference, first_difference, short, shown_whole
 from grader.judging.evidence import Tried, divided, evidence
 from grader.judging.ladder import Alike, Done, Ladder, Rung, same_problem
@@ -129,7 +130,7 @@ class FunctionLadder(Ladder):
     def _of_problem(self, k: int, problem: Problem) -> str:
         """What is said of a function that stops, or returns nothing, in some cases only."""
         error_due = isinstance(expected_value(self.exercise, self.cases[k]), ValueError)
-        if problem.kind == "refused" and problem.message != NOTHING and not error_due:
+        if problem.kind == "refused" and NO_PLAIN_VALUE in problem.message and not error_due:
             return _kind_due(expected_value(self.exercise, self.cases[k]))
         if problem.message == NOTHING and not error_due and any(isinstance(one, Value) for one in self.answers):
             return NOT_ALWAYS
