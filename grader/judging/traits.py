@@ -16,16 +16,16 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import OnMesh
 from grader.arrays.words import number
 
-Given = Mapping[str, Any]
-ENOUGH = 2  # cases on either side, for a bound between numbers to be no chance
+_Given = Mapping[str, Any]
+BOTH_SIDES = 2  # cases on either side, for a bound between numbers to be no chance
 
 
-def apart(wrong: Sequence[Given], right: Sequence[Given]) -> str:
+def apart(wrong: Sequence[_Given], right: Sequence[_Given]) -> str:
     """Which right cases there are, by a trait that all wrong ones have and no right one; or the other way round."""
     for some, others, which in ((wrong, right, "in none of those where"), (right, wrong, "only in those where")):
         if words := _in_all_of(some, others):
             return f"{which} {words}"
-    if min(len(wrong), len(right)) < ENOUGH:
+    if min(len(wrong), len(right)) < BOTH_SIDES:
         return ""
     bounds = list(_bounds(wrong, right))
     alone = next((words for words, holds in bounds if not any(map(holds, right))), "")
@@ -37,9 +37,9 @@ def apart(wrong: Sequence[Given], right: Sequence[Given]) -> str:
     return f"in none of those where {words}" if (words := alone or next(both, "")) else ""
 
 
-def _in_all_of(some: Sequence[Given], others: Sequence[Given]) -> str:
+def _in_all_of(some: Sequence[_Given], others: Sequence[_Given]) -> str:
     """The traits of all of some cases that none of the others has: the first of each argument."""
-    several = min(len(some), len(others)) >= ENOUGH
+    several = min(len(some), len(others)) >= BOTH_SIDES
     elsewhere = {trait for given in others for trait in traits(given, several)}
     first, *rest = ([*traits(given, several)] for given in some)
     common = [trait for trait in first if trait not in elsewhere and all(trait in one for one in rest)]
@@ -47,7 +47,7 @@ def _in_all_of(some: Sequence[Given], others: Sequence[Given]) -> str:
     return ", and ".join(reversed(by_argument.values()))
 
 
-def traits(given: Given, several: bool) -> Iterator[str]:
+def traits(given: _Given, several: bool) -> Iterator[str]:
     """All that is so of these arguments, the most particular first; of numbers only where there are several cases."""
     for name, value in given.items():
         if isinstance(value, OnMesh):
@@ -106,7 +106,7 @@ def _of_list(name: str, entries: Sequence[Any]) -> Iterator[str]:
         yield f"an entry of {name} stands in it twice"
 
 
-def _bounds(wrong: Sequence[Given], right: Sequence[Given]) -> Iterator[tuple[str, Callable[[Given], bool]]]:
+def _bounds(wrong: Sequence[_Given], right: Sequence[_Given]) -> Iterator[tuple[str, Callable[[_Given], bool]]]:
     """Of each number that was given, the bound that all wrong cases are beyond and some right ones are not."""
     for name in wrong[0]:
         bad, good = ([float(given[name]) for given in some if _is_finite(given.get(name))] for some in (wrong, right))
@@ -123,9 +123,9 @@ def _is_finite(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
 
-def _at_least(name: str, bound: float, given: Given) -> bool:
+def _at_least(name: str, bound: float, given: _Given) -> bool:
     return bool(given[name] >= bound)
 
 
-def _at_most(name: str, bound: float, given: Given) -> bool:
+def _at_most(name: str, bound: float, given: _Given) -> bool:
     return bool(given[name] <= bound)
