@@ -18,6 +18,8 @@ from grader.arrays.described import (
 )
 from grader.programs.program import Refused
 
+NO_PLAIN_VALUE = "neither a number, text nor array"
+
 
 def plain(value: Any) -> Any:
     """The value in types that cross the wire. Raises Refused for what cannot be written in them."""
@@ -61,7 +63,7 @@ def _no_answer(value: Any, array: np.ndarray) -> str:
         return "The answer holds devices themselves. Give their ids instead, which are numbers: `device.id`."
     if isinstance(value, np.ndarray):
         return f"The answer holds an array of {array.dtype}, not of numbers. Lists may hold text, arrays may not."
-    return f"The answer holds a {type(value).__name__}, which is neither a number, text nor array."
+    return f"The answer holds a {type(value).__name__}, which is {NO_PLAIN_VALUE}."
 
 
 def _not_made(aval: jax.ShapeDtypeStruct) -> dict[str, Any]:

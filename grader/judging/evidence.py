@@ -16,7 +16,8 @@ from grader.arrays.described import HELD, is_observed
 from grader.arrays.meshes import spelled
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number
-from grader.judging.relations import is_number, relations_of, sizes_in
+from grader.judging.relations import TELLS_LITTLE, is_number, relations_of, sizes_in
+from grader.judging.traits import apart
 from grader.judging.wording import lower_first, most_telling
 
 VAGUE = (
@@ -58,7 +59,10 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
         or _always_in_it(tried, among)
         or _in_common([one for one in wrong if one.found is not None])
     )
-    said = (otherwise() or _without_effect(tried) if _says_little(common) else "") or common
+    little = _says_little(common)
+    said = (otherwise() or _without_effect(tried) if little else "") or common
+    if not said or said.endswith(TELLS_LITTLE):
+        said = _off_by(wrong) or _to_one_side(wrong) or said
     return " ".join(filter(None, (said, divided(right, wrong, among))))
 
 
@@ -88,6 +92,75 @@ def _without_effect(tried: Sequence[Tried]) -> str:
             pairs.setdefault(differ[0], []).append(same_value(one.found, other.found))
     name = next((name for name, same in pairs.items() if len(same) >= ENOUGH_CASES and all(same)), "")
     return f"Where cases differ in `{name}` alone, yours is the same. What is to depend on it?" if name else ""
+
+
+def _off_by(wrong: Sequence[Tried]) -> str:
+    """On which arguments it depends by how much numbers are off: wherever the others differ alone, that stays."""
+    if not wrong or not all(is_number(value) for one in wrong for value in (one.found, one.due)):
+        return ""
+    vary = [
+        name
+        for name in wrong[0].given
+        if all(is_number(one.given.get(name)) or isinstance(one.given.get(name), str) for one in wrong)
+        and len({one.given[name] for one in wrong}) > 1
+    ]
+    measures = {
+        "By what factor it is off": [one.found / one.due if one.due else np.inf for one in wrong],
+        "By how much it is off": [one.found - one.due for one in wrong],
+    }
+    for words, by in measures.items():
+        few = (some for n in range(1, len(vary)) for some in itertools.combinations(vary, n))
+        if np.isfinite(by).all() and (found := next((some for some in few if _follows(by, some, vary, wrong)), ())):
+            others = " or ".join(f"`{name}`" for name in vary if name not in found)
+            return f"{words} depends on {' and '.join(f'`{name}`' for name in found)}, and never on {others}."
+    return ""
+
+
+def _to_one_side(wrong: Sequence[Tried]) -> str:
+    """That all numbers that are wrong in dicts or lists are too large, or all too small, in several cases."""
+    pairs = [
+        pair
+        for one in wrong
+        if isinstance(one.found, (Mapping, list, tuple))
+        for pair in _numbers(one.found, one.due)
+        if not same_value(*pair)
+    ]
+    if len(wrong) < ENOUGH_CASES or len(pairs) < ENOUGH_CASES:
+        return ""
+    if all(found > due for found, due in pairs):
+        return (
+            "Wherever a number in it is wrong, it is too large, and never too small. What is counted that is not due?"
+        )
+    if all(found < due for found, due in pairs):
+        return "Wherever a number in it is wrong, it is too small, and never too large. What is left out?"
+    return ""
+
+
+def _numbers(found: Any, due: Any) -> Iterator[tuple[float, float]]:
+    """The numbers in two values, where these are made alike; what does not occur in a dict is 0."""
+    if is_number(found) and is_number(due):
+        yield found, due
+    elif isinstance(found, Mapping) and isinstance(due, Mapping):
+        for key in (*due, *(key for key in found if key not in due)):
+            yield from _numbers(found.get(key, 0), due.get(key, 0))
+    elif isinstance(found, (list, tuple)) and isinstance(due, (list, tuple)) and len(found) == len(due):
+        for one, other in zip(found, due, strict=True):
+            yield from _numbers(one, other)
+
+
+def _follows(by: Sequence[float], some: Sequence[str], vary: Sequence[str], wrong: Sequence[Tried]) -> bool:
+    """Whether what it is off by is always the same where these arguments are, and each other argument has differed
+    there, in enough cases."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for k, one in enumerate(wrong):
+        groups.setdefault(tuple(one.given[name] for name in some), []).append(k)
+    if len(groups) < 2 or not all(np.allclose([by[k] for k in ks], by[ks[0]], rtol=1e-6) for ks in groups.values()):
+        return False
+    return all(
+        sum(len({wrong[k].given[name] for k in ks}) - 1 for ks in groups.values()) >= ENOUGH_CASES - 1
+        for name in vary
+        if name not in some
+    )
 
 
 def _a_multiple(tried: Sequence[Tried], among: str) -> str:
@@ -203,7 +276,20 @@ def divided(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "cases"
     for whose, some, others in (("all of these", right, wrong), ("all others", wrong, right)):
         if with_ := _mostly_in(some, others, features):
             return f"{how_many}, {whose} with {' and '.join(with_)}."
-    return f"{how_many}."
+    for some, others, which in ((right, wrong, "only"), (wrong, right, "in none of those")):
+        if some and (empty := _where_empty(some, others)):
+            return f"{how_many}: {which} where {empty} is due."
+    which = apart([one.given for one in wrong], [one.given for one in right]) if wrong else ""
+    return f"{how_many}: {which}." if which else f"{how_many}."
+
+
+def _where_empty(some: Sequence[Tried], others: Sequence[Tried]) -> str:
+    """The empty value that is due in all of some cases, and in none of the others."""
+    dues = [one.due for one in some]
+    empty = all(isinstance(due, (Mapping, list, tuple)) and not due for due in dues)
+    return (
+        repr(dues[0]) if empty and all(one.due for one in others if isinstance(one.due, (Mapping, list, tuple))) else ""
+    )
 
 
 def _is_error_due(one: Tried) -> bool:

@@ -19,6 +19,7 @@ from grader.exercises.case import Case
 from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise
 from grader.exercises.forms import NOTHING
+from grader.exercises.plain import NO_PLAIN_VALUE
 from grader.judging.differing import Difference, first_difference, short, shown_whole
 from grader.judging.evidence import Tried, divided, evidence
 from grader.judging.ladder import Alike, Done, Ladder, Rung, same_problem
@@ -129,6 +130,8 @@ class FunctionLadder(Ladder):
     def _of_problem(self, k: int, problem: Problem) -> str:
         """What is said of a function that stops, or returns nothing, in some cases only."""
         error_due = isinstance(expected_value(self.exercise, self.cases[k]), ValueError)
+        if problem.kind == "refused" and NO_PLAIN_VALUE in problem.message and not error_due:
+            return _kind_due(expected_value(self.exercise, self.cases[k]))
         if problem.message == NOTHING and not error_due and any(isinstance(one, Value) for one in self.answers):
             return NOT_ALWAYS
         return NONE_DUE if problem.error == "ValueError" and self._is_error_due_elsewhere(k) else ""
@@ -156,6 +159,19 @@ class FunctionLadder(Ladder):
             if isinstance(answer, Value) and answer.moved
             else None
         )
+
+
+def _kind_due(expected: Any) -> str:
+    """Of what kind the value is that is due, where none can be made of what was returned."""
+    if lies_on_devices(expected):
+        return "What is due is an array on devices, with its numbers. What says only where it is to be is not yet one."
+    if isinstance(expected, bool):
+        return "What is due is True or False."
+    if isinstance(expected, (int, float)):
+        return "What is due is a number."
+    if isinstance(expected, str):
+        return "What is due is a word."
+    return "What is due is a list, or a tuple." if isinstance(expected, (list, tuple)) else ""
 
 
 def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:

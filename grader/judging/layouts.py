@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,3 +39,17 @@ def _otherwise(found: Mapping[str, int | None], due: Mapping[str, int | None]) -
 
 def _dimension(number: int | None) -> str:
     return "nothing" if number is None else f"dimension {number}"
+
+
+def spec_in_words(spec: Sequence[Any]) -> str:
+    """What a spec says of an array, entry by entry: who wrote it may hold that against what is asked."""
+    cut = [
+        f"dimension {k} is cut over {' and '.join(entry) if isinstance(entry, (list, tuple)) else entry}"
+        for k, entry in enumerate(spec)
+        if entry
+    ]
+    return (
+        f"As you wrote it, {', '.join(cut)}, and nothing else is cut: devices along any other axis hold copies."
+        if cut
+        else "As you wrote it, nothing is cut: every device holds a copy of the whole."
+    )

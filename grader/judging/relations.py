@@ -37,6 +37,11 @@ TELLS_LITTLE = ("t is too large.", "t is too small.", "others are not.", " is wr
 OF_EVERY_NUMBER = "The same is so of every number in it:"
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
 ASKED_OF_SQUARES = "Is it a factor where it should be a divisor, or the other way round?"
+ONE_ANOTHERS = (
+    "It is cut into the parts that are due, but devices hold one another's. Which axis is to cut what, and in which "
+    "order?"
+)
+A_MESH = {"axes", "devices", "axis_types"}  # what is kept of a mesh that was returned
 COMPARABLE = (int, float, list, tuple, np.ndarray)
 
 
@@ -77,6 +82,7 @@ def _of_whole(found: Any, due: Any, known: _Known) -> Iterator[str]:
     if isinstance(due, Mapping) and not is_observed(due):
         yield from _of_keys(found, due)
     if isinstance(found, Mapping) and isinstance(due, Mapping):
+        yield from _of_slices(found, due)
         counts = all(map(is_number, (*found.values(), *due.values())))  # what does not occur may be left out
         if counts or found.keys() == due.keys():
             keys = dict.fromkeys((*due, *found))
@@ -122,14 +128,36 @@ def _of_cuts(found: Sequence[_Bounds], due: Sequence[_Bounds]) -> Iterator[str]:
             length = "several " + much if several else f"{'longer' if whole[k] > wanted[k] else 'shorter'} than is due."
             yield f"As a whole it is, along dimension {k}, {length}"
         return
+    yield _into_how_many(found, due) or ONE_ANOTHERS
+
+
+def _into_how_many(found: Sequence[Sequence[Any]], due: Sequence[Sequence[Any]]) -> str:
+    """Which dimensions are cut into more parts than they should be, or fewer; of each device its part of each."""
     each = enumerate(zip(zip(*found, strict=True), zip(*due, strict=True), strict=True))
     words = [f"dimension {k} {how}" for k, (one, other) in each if (how := _how_cut(len({*one}), len({*other})))]
     said = "; ".join(words)
-    yield (
-        f"{said[:1].upper()}{said[1:]}. Which axis of the mesh is to cut which dimension?"
-        if said
-        else "It is cut into the parts that are due, but devices hold one another's. Which axis is to cut what, and in "
-        "which order?"
+    return f"{said[:1].upper()}{said[1:]}. Which axis of the mesh is to cut which dimension?" if said else ""
+
+
+def _of_slices(found: Mapping[str, Any], due: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences on the slices that devices hold, written as `0:4`; `:` is a whole dimension."""
+    parts = [list(side.values()) for side in (found, due)]
+    if found.keys() != due.keys() or not all(_is_sliced(part) for side in parts for part in side):
+        return
+    if len({len(part) for side in parts for part in side}) > 1:
+        yield "Devices should have one slice for each dimension."
+    elif words := _into_how_many(*parts):
+        yield words
+    elif sorted(map(list, parts[0])) == sorted(map(list, parts[1])):
+        yield ONE_ANOTHERS
+
+
+def _is_sliced(part: Any) -> bool:
+    """Whether these are slices."""
+    return (
+        isinstance(part, (list, tuple))
+        and len(part) > 0
+        and all(isinstance(one, str) and re.fullmatch(r"\d*:\d*", one) for one in part)
     )
 
 
@@ -187,7 +215,18 @@ def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
         )
         yield "A dict is due."
         return
+    if due.keys() >= A_MESH and not found.keys() & A_MESH:
+        yield "A mesh is due, which holds devices; this is no more than a dict. Which function makes a mesh?"
+        return
     there = [key for key in due if key in found]
+    words_due = all(isinstance(value, str) for value in due.values())
+    if (
+        words_due
+        and len(there) == len(due) == len(found) > 0
+        and not any(same_value(found[key], due[key]) for key in there)
+    ):
+        other = not any(isinstance(value, str) for value in found.values())
+        yield f"Its keys are right, and nothing under them is{': words are due there' * other}."
     if found and due and not there:
         yield "None of its keys is among those that are due."
     if there and all(same_value(found[key], due[key]) for key in there):
@@ -291,6 +330,7 @@ def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
             yield "What is there is right, but entries are missing."
         if _within(due, found):
             yield "All that is due is there, and more besides."
+        yield from _of_groups(found, due)
         yield f"There are {'more' if len(found) > len(due) else 'fewer'} entries than are due."
     elif len(due) > 1:
         if same_value(found, due[::-1]):
@@ -308,6 +348,20 @@ def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
     groups = _nested(due) and not (len(found) == len(due) and all(map(_as_often, map(_flat, found), map(_flat, due))))
     if groups and _as_often(_flat(found), _flat(due)):
         yield "All that is due is there, as often as it is due, but not in the groups in which it should be."
+
+
+def _of_groups(found: list[Any], due: list[Any]) -> Iterator[str]:
+    """Where each group is several others, joined."""
+    sides = [list(map(_flat, side)) for side in (found, due)]
+    if not (_nested(found) and _nested(due) and all(map(is_number, _flat(sides)))):
+        return
+    made, wanted = ([frozenset(group) for group in side] for side in sides)
+    if frozenset().union(*made) != frozenset().union(*wanted):
+        return
+    if all(any(group <= whole for whole in made) for group in wanted):
+        yield "Each group of it is made of several that are due. What is to keep those apart?"
+    elif all(any(group <= whole for whole in wanted) for group in made):
+        yield "Each group that is due has come apart into several. What do those have in common?"
 
 
 def _of_order(found: Sequence[Any], due: Sequence[Any]) -> Iterator[str]:

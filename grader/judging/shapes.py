@@ -15,6 +15,8 @@ from grader.judging.wording import most_telling
 
 Shape = tuple[int, ...]
 
+FEW_EACH = 2  # entries on each device that may have been forgotten, or kept
+
 ASKED = {  # of each dimension that is wrong
     (
         True,
@@ -23,6 +25,7 @@ ASKED = {  # of each dimension that is wrong
     (False, True): "Is something cut there that should be whole, or are the blocks never put together?",
     (True, True): "By which axis is it cut, and by which put together?",
 }
+BLOCK_ASKED = "How long is what each device returns, and how long should it be?"
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,10 @@ def counts_of(mesh: Mapping[str, int]) -> dict[str, int]:
 def shape_evidence(wrong: Sequence[Shaped]) -> str:
     """The most telling sentence that is so of all of these results of a program, and a question; "" where none is."""
     words = most_telling([list(shape_relations(one)) for one in wrong])
-    asked = {ASKED.get((", times" in part, ", divided" in part), "") for part in words.split(";")}
+    asked = {
+        ASKED.get((", times" in part, ", divided" in part), "") if " than " not in part else BLOCK_ASKED
+        for part in words.split(";")
+    }
     return f"{words} {asked.pop()}".strip() if len(asked) == 1 else words
 
 
@@ -123,6 +129,18 @@ def _lengths(one: Shaped, k: int, found: int, due: int) -> Iterator[str]:
             yield f"{it_is}, times {times}, divided by {over}"
     for name, shape in one.given.items():
         yield from (f"dimension {k} is as long as dimension {j} of `{name}`" for j, n in enumerate(shape) if n == found)
+    for words, count in several.items():
+        each, rest = divmod(abs(found - due), count)
+        several_times = min(found, due) == 0 or max(found, due) % min(found, due) == 0
+        if not rest and 0 < each <= FEW_EACH and not several_times:
+            how = "longer" if found > due else "shorter"
+            yield f"dimension {k} is {how} than it should be by {each}, times {words}"
+    for (name, shape), (words, count) in itertools.product(one.given.items(), several.items()):
+        yield from (
+            f"dimension {k} is as long as dimension {j} of `{name}`, divided by {words}"
+            for j, n in enumerate(shape)
+            if n == found * count
+        )
     yield from (f"the length of dimension {k} is {words}" for words, count in one.counts.items() if count == found)
     if found == 1:
         yield f"dimension {k} is of length 1"

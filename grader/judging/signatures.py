@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -147,15 +147,32 @@ def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
                     f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}: "
                     f"that is {square}{words}. {SUM_OR_MEAN if words in seen.lengths else kind}"
                 )
+    for words, length in _lengths_on_one(seen, elsewhere):
+        for power in (1, -1):
+            if _is(factor, length(seen) ** power) and _is(other, length(elsewhere) ** power):
+                return (
+                    f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}: "
+                    f"that is {words}. {SUM_OR_MEAN}"
+                )
     if _is(factor, other):
         both = f"on {seen.on} as on {elsewhere.on}"
-        return f"Every entry is {as_factor(factor)}, {both}. Which factor was left out, or taken twice?"
+        same = [words for words, n in seen.lengths.items() if n == elsewhere.lengths.get(words) and n >= ENOUGH]
+        long = next((words for words in same if _is(max(factor, 1 / factor), seen.lengths[words])), "")
+        asked = f"That is {long}. {SUM_OR_MEAN}" if long else "Which factor was left out, or taken twice?"
+        return f"Every entry is {as_factor(factor)}, {both}. {asked}"
+    if _is_place(seen) or _is_place(elsewhere):
+        return ""
     return f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}. Why that many?"
 
 
 SUM_OR_MEAN = "Is a sum taken where a mean is due, or the other way round?"
 _TOO_LARGE = "Was something added up once too often, or a division left out?"
 _TOO_SMALL = "Was something divided once too often, or a mean taken where a sum was due?"
+
+
+def _is_place(seen: Compared) -> bool:
+    """Whether it is a single whole number, such as the place of something: of such a ratio says nothing."""
+    return seen.expected[0].size == 1 and seen.expected[0].dtype.kind in "iu"
 
 
 def _ratio_on_one_mesh(factor: float, mesh: Mapping[str, int]) -> str:
@@ -180,6 +197,18 @@ def _sizes(*cases: Compared) -> list[tuple[str, Callable[[Compared], int]]]:
         for (words, one), (count, other) in itertools.product(along, given)
     ]
     return [*along, *given, *both, *long, ("the number of all devices", lambda case: math.prod(case.mesh.values()))]
+
+
+def _lengths_on_one(*cases: Compared) -> Iterator[tuple[str, Callable[[Compared], float]]]:
+    """The lengths of arrays' dimensions that devices along an axis share, where they differ from case to case."""
+    for words, axis in itertools.product(cases[0].lengths, cases[0].mesh):
+        if words.startswith("the length"):
+
+            def share(case: Compared, words: str = words, axis: str = axis) -> float:
+                return case.lengths.get(words, 0) / case.mesh.get(axis, 1)
+
+            if len({share(case) for case in cases}) > 1 and all(share(case) >= 1 for case in cases):
+                yield f"{words}, divided by the number of devices along {axis}", share
 
 
 def _is_whole(factor: float) -> bool:
@@ -281,4 +310,7 @@ def _always_the_same(seen: Compared, elsewhere: Compared | None) -> str:
     )
     if len(numbers) > 1 or len(due) == 1:
         return ""
-    return f"It is {number(float(numbers[0]))}, whatever was given. Does anything of that come so far?"
+    it_is = f"It is {number(float(numbers[0]))}"
+    if seen.blocks[0].size == elsewhere.blocks[0].size == 1:  # two single numbers may be the same by chance
+        return f"{it_is} on {seen.on}, and on {elsewhere.on}, where another number is due. What does it depend on?"
+    return f"{it_is}, whatever was given. Does anything of that come so far?"

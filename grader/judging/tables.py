@@ -23,6 +23,7 @@ from grader.exercises.verdict import Outcome, Verdict
 from grader.judging.differing import short
 from grader.judging.evidence import is_vague
 from grader.judging.ladder import Ladder, Rung, is_absent
+from grader.judging.layouts import spec_in_words
 from grader.judging.miss import Miss, unanswered
 from grader.judging.relations import TOO_LARGE, TOO_SMALL, relations_of
 from grader.judging.values import expected_value, is_layout_due, same_answer, worded
@@ -31,6 +32,10 @@ SMALL = 20  # up to here a number is a count: one more or less is another
 TOLD_ONE_BY_ONE = 4  # counts that are told one by one
 A_LITTLE, A_LOT = 1.05, 10  # times too large, or too small
 FACTORS = 64  # up to here one number is a multiple of another for a reason
+ASKED_OF_ANY_FACTOR = (
+    "What was counted too often, or not divided by?",
+    "What was left out, or divided by too often?",
+)
 
 
 class TableLadder(Ladder):
@@ -81,14 +86,23 @@ class TableLadder(Ladder):
         words = [] if self._is_due_elsewhere(answer.value) else self._words
         if kind := _kind_due(answer.value, due, words):
             return kind
+        if is_layout_due(self.exercise, self.cases[k]) and isinstance(answer.value, tuple):
+            said = self._right_elsewhere(k, answer.value) or spec_in_words(answer.value)
+            return " ".join(filter(None, (said, self.exercise.question(check))))
         meant = self.exercise.options.get(answer.value, "") if isinstance(answer.value, str) else ""
         listed = isinstance(answer.value, (list, tuple))
         if listed and (elsewhere := self._right_elsewhere(k, answer.value)):
             return elsewhere
         if meant or not is_vague(told := _untold(answer.value, due)):
-            return meant or told
+            return meant or self._asked_of_factor(check, told)
         little = told or self._right_elsewhere(k, answer.value) or self._asked_elsewhere(answer.value)
         return " ".join(filter(None, (little, self.exercise.question(check))))
+
+    def _asked_of_factor(self, check: str, told: str) -> str:
+        """These words; where they are of a whole factor, with what is asked of the row in place of what fits any."""
+        asked = self.exercise.question(check)
+        of_any = next((words for words in ASKED_OF_ANY_FACTOR if told.endswith(words)), "")
+        return f"{told.removesuffix(of_any)}{asked}" if asked and of_any else told
 
     def _right_elsewhere(self, k: int, value: Any) -> str:
         """The row most like this one in which the student gave the same answer, and it is right."""
@@ -239,9 +253,9 @@ def _in_units(value: Any, due: Any) -> str:
         return ""
     times = value / due
     if 1 < times <= FACTORS and math.isclose(times, round(times), rel_tol=1e-4):
-        return "It is too large, by a whole factor. What was counted too often, or not divided by?"
+        return f"It is too large, by a whole factor. {ASKED_OF_ANY_FACTOR[0]}"
     if 1 < 1 / times <= FACTORS and math.isclose(1 / times, round(1 / times), rel_tol=1e-4):
-        return "It is too small, by a whole factor. What was left out, or divided by too often?"
+        return f"It is too small, by a whole factor. {ASKED_OF_ANY_FACTOR[1]}"
     return ""
 
 

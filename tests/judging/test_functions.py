@@ -48,3 +48,9 @@ def test_what_is_due_where_it_stops_or_returns_nothing_is_told(answer, words):
     cases = half.draw_cases()
     found = judge(half, cases, collect("function", asks(half, cases), answer)).words
     assert [one for one in (NONE_DUE, NOT_ALWAYS, NOT_RAISED) if one in found] == [words]
+
+
+def test_of_what_kind_the_answer_is_to_be_is_told_to_who_returned_what_is_no_value():
+    cases = half.draw_cases()
+    found = judge(half, cases, collect("function", asks(half, cases), lambda n: object())).words
+    assert found.endswith("What is due is a number.")

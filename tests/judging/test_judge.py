@@ -329,6 +329,26 @@ def test_a_length_of_what_was_given_may_be_a_ratio():
     assert "that is the length of dimension 0 of `a`." in signature(found, elsewhere)
 
 
+def test_the_length_on_one_device_may_be_a_ratio():
+    found, elsewhere = (
+        Compared([b * mesh["x"] / n for b in WANTED], WANTED, mesh, lengths={"the length of dimension 0 of `a`": n})
+        for mesh, n in ((TALL, 40), (WIDE, 32))
+    )
+    assert "that is the length of dimension 0 of `a`, divided by the number of devices along x. Is a sum" in signature(
+        found, elsewhere
+    )
+
+
+def test_a_length_that_is_one_on_both_meshes_may_be_a_ratio():
+    found, elsewhere = (
+        Compared([b / 24 for b in WANTED], WANTED, mesh, lengths={"the length of dimension 0 of `a`": 24})
+        for mesh in (TALL, WIDE)
+    )
+    assert "on 4 × 2 devices as on 2 × 4 devices. That is the length of dimension 0 of `a`." in signature(
+        found, elsewhere
+    )
+
+
 def test_transposed_square_blocks_are_named():
     wanted = [np.arange(9.0).reshape(3, 3) + k for k in range(4)]
     assert "transpose" in signature(Compared([w.T for w in wanted], wanted, {"x": 4}))

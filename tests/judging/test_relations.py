@@ -217,6 +217,72 @@ def _lengths(part):
     return [int(stop) - int(start) for start, stop in (pair.split(":") for pair in part[1:-1].split(", "))]
 
 
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        (
+            [("0:8", "0:4"), ("0:8", "4:8")],
+            "Dimension 0 is the same on every device, and should be cut; dimension 1 is",
+        ),
+        ([("4:8", ":"), ("0:4", ":")], "It is cut into the parts that are due, but devices hold one another's."),
+        ([("0:4",), ("4:8",)], "Devices should have one slice for each dimension."),
+    ],
+)
+def test_slices_are_held_against_those_that_are_due(parts, words):
+    assert said(dict(zip("01", parts, strict=True)), {"0": ("0:4", ":"), "1": ("4:8", ":")}).startswith(words)
+
+
+def test_groups_that_are_joined_or_have_come_apart_are_told():
+    wanted = [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert said([[0, 1, 2, 3], [4, 5, 6, 7]], wanted).startswith("Each group of it is made of several that are due.")
+    assert said([[k] for k in range(8)], wanted).startswith("Each group that is due has come apart into several.")
+    assert "made of several" not in said([[0, 1, 2], [3, 4, 5, 6, 7]], wanted)
+
+
+def test_on_what_it_depends_by_how_much_numbers_are_off_is_said():
+    cases = [Tried(a * (n + 1) ** 2, a * n * 3, {"n": n, "a": a}) for n in (3, 4, 5) for a in (1.5, 2.5, 7.0)]
+    assert evidence(cases) == "By what factor it is off depends on `n`, and never on `a`."
+    cases = [Tried(a + n * n, a + n**3, {"n": n, "a": a}) for n in (2, 3, 5) for a in (1.3, 2.7, 7.0)]
+    assert evidence(cases) == "By how much it is off depends on `n`, and never on `a`."
+    assert "depends" not in evidence(cases[::3])  # nothing but n has changed
+    cases = [Tried(a * n * n, a * n, {"n": n, "a": a}) for n in (3, 4, 5) for a in (1.5, 2.5, 7.0)]
+    assert evidence(cases) == "It is `n` times too large."  # which says more
+
+
+def test_a_dict_that_stands_for_a_mesh_is_told_so():
+    mesh = {"axes": [["x", 2]], "devices": [0, 1], "axis_types": ["Auto"]}
+    assert said({"x": 2}, mesh).startswith("A mesh is due")
+
+
+def test_what_is_told_of_one_entry_says_more_than_that_all_is_too_large():
+    due = [(n, n + 1) for n in (11, 12, 15)]
+    cases = [Tried((1.5 * a, b), (a, b), {"n": f"{a}" * 50}) for a, b in due]
+    assert evidence(cases) == "Of the entries only `[0]` is wrong. It is 1.5 times what is due."
+
+
+def test_that_the_keys_alone_are_right_is_told():
+    due = {"0": "psum", "1": "psum"}
+    assert said({"0": 1, "1": 1}, due) == "Its keys are right, and nothing under them is: words are due there."
+    assert said({"0": "ppermute", "1": "gather"}, due) == "Its keys are right, and nothing under them is."
+
+
+def test_that_only_empty_answers_are_right_is_told():
+    cases = [Tried(found, due, {"n": str(k) * 50}, found == due) for k, (found, due) in enumerate(EMPTY_OR_NOT)]
+    assert evidence(cases).endswith("Right in 2 of 4 cases: only where {} is due.")
+
+
+EMPTY_OR_NOT = [({}, {}), ({"0": 1}, {"0": 2}), ({}, {}), ({"5": 1}, {"0": 2, "1": 7})]
+
+
+def test_that_all_wrong_numbers_are_too_large_is_told():
+    due = [{"a": 1, "b": 2}, {"a": 3}, {"a": 2, "b": 2, "c": 7}]
+    found = [{"a": 2, "b": 5}, {"a": 3, "b": 1}, {"a": 2, "b": 9, "c": 8}]
+    cases = [Tried(*pair, {"text": "t" * k}) for k, pair in enumerate(zip(found, due, strict=True))]
+    assert evidence(cases).startswith("Wherever a number in it is wrong, it is too large, and never too small.")
+    other_way = [Tried(one.due, one.found, one.given) for one in cases]
+    assert evidence(other_way).startswith("Wherever a number in it is wrong, it is too small, and never too large.")
+
+
 def test_a_number_that_never_changes_is_no_factor():
     assert evidence(tried((8, 4, 2, "a"), (10, 5, 2, "b"))) == "It is 2 times what is due."
     assert evidence(tried((16, 4, 2, "a"), (45, 5, 3, "a"))).startswith("It is the square of `n` times too large.")

@@ -79,3 +79,21 @@ def test_which_of_several_arrays_is_missing_is_told():
     assert "Missing is what should be `Result 1`" in heard(lambda a, *, mesh: (a, a + 2), due)
     assert "something besides" in heard(lambda a, *, mesh: (a, a + 1, a + 2, a + 3), due)
     assert "Missing" not in heard(lambda a, *, mesh: (a * 3, a * 4), due)
+
+
+def test_a_dimension_that_is_off_by_an_entry_on_each_device_is_told():
+    wrong = [Shaped((n - m,), (n,), {"the number of devices along x": m}) for n, m in ((36, 4), (24, 2))]
+    assert shape_evidence(wrong) == (
+        "Dimension 0 is shorter than it should be by 1, times the number of devices along x. How long is what each "
+        "device returns, and how long should it be?"
+    )
+
+
+def test_twice_as_long_is_no_entry_on_each_device():
+    assert "than it should be" not in shape_evidence([Shaped((8,), (4,), {"the number of devices along x": 4})])
+
+
+def test_a_length_that_an_argument_has_on_one_device_is_told():
+    given = {"a": (16, 24)}
+    words = shape_evidence([Shaped((6,), (16,), {"the number of devices along x": 4}, given)])
+    assert words.startswith("Dimension 0 is as long as dimension 1 of `a`, divided by the number of devices along x.")

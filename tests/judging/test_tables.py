@@ -62,7 +62,7 @@ def test_the_same_in_another_form_is_right(same):
         ({"four": "runs"}, "four: not 'runs'. What runs comes to its end. Does this?"),
         (
             {"five": 240},
-            "five: not 240. It is too large, by a whole factor. What was counted too often, or not divided by?",
+            "five: not 240. It is too large, by a whole factor. What is 5 factorial?",
         ),
         ({"six": [1, 3]}, "six: not [1, 3]. Of the entries only `[1]` is wrong. Which two?"),
         ({"six": [4, 9]}, "six: not [4, 9]. None of the entries is among those that are due. Which two?"),
@@ -95,8 +95,24 @@ def test_of_the_lengths_of_a_shape_it_is_told_which_are_wrong_and_how():
     assert "number 0 is too large, number 1 is too small by" in shaped((5, 2), (4, 8))
 
 
+def test_what_a_wrong_spec_says_is_told_in_words():
+    exercise = Exercise("spec_in_a_test", points=1, form="table", reference=lambda row: P(("x", "y")))
+    exercise.rows(["rows"])
+    cases = exercise.draw_cases()
+    words = judge(exercise, cases, collect("table", asks(exercise, cases), {"rows": P(None, "x")})).words
+    assert words.endswith(
+        "As you wrote it, dimension 1 is cut over x, and nothing else is cut: devices along any other axis hold copies."
+    )
+    words = judge(exercise, cases, collect("table", asks(exercise, cases), {"rows": P()})).words
+    assert words.endswith("every device holds a copy of the whole.")
+
+
 def test_a_list_that_is_counted_from_1_is_told_so():
     assert shaped([1, 2, 3], [0, 1, 2]).endswith("From where do you count?")
+
+
+def test_of_a_factor_in_a_row_of_which_nothing_is_asked_is_asked_what_fits_any():
+    assert shaped(480, 120).endswith("by a whole factor. What was counted too often, or not divided by?")
 
 
 def test_a_mistake_in_several_rows_is_explained_once():

@@ -9,6 +9,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, BytesSent, Case, Exercise
+from grader.jax_versions import all_gather
 from grader.lessons.collectives.matrices import COLUMNS
 from grader.lessons.shared import bytes_sent, device_map
 
@@ -76,6 +77,33 @@ def added_only_its_number(v, *, mesh):
         return lax.pmin(_candidates(v, lax.axis_index("x") + jnp.arange(len(v))).min(), "x")
 
     return device_map(body, mesh, VECTOR, P())(v)
+
+
+@global_argmax.mistake
+def number_of_the_device(v, *, mesh):
+    """That is the number of the device on which the largest entry is. Where in the whole vector does that device's
+    block begin, and where in the block is the entry?"""
+
+    def body(v):
+        return lax.pmin(_candidates(v, lax.axis_index("x")).min(), "x")
+
+    return device_map(body, mesh, VECTOR, P())(v)
+
+
+@global_argmax.mistake
+def smallest_place_of_all(v, *, mesh):
+    """Every device offered the place of its own largest entry, and the smallest place won. Only who holds the largest
+    *value* of all may offer one: what should the others offer instead?"""
+    return device_map(lambda v: lax.pmin(_places(v)[jnp.argmax(v)], "x"), mesh, VECTOR, P())(v)
+
+
+@global_argmax.mistake
+def offered_zero(v, *, mesh):
+    """That is place 0: who does not hold the largest entry offers 0 here, and in a pmin 0 wins. Which number never
+    does?"""
+    return device_map(
+        lambda v: lax.pmin(jnp.where(v == lax.pmax(v.max(), "x"), _places(v), 0).min(), "x"), mesh, VECTOR, P()
+    )(v)
 
 
 @global_argmax.mistake
@@ -255,6 +283,13 @@ def only_its_own_columns(x, *, mesh, check_vma=False):
 
 
 @global_logsumexp.mistake
+def largest_of_the_parts(x, *, mesh):
+    """That is the largest of the devices' own logsumexps. It comes near where one block has nearly all of a row's sum;
+    but what the other blocks add to that sum is missing. How are sums of exponentials put together?"""
+    return device_map(lambda x: lax.pmax(jax.nn.logsumexp(x, axis=1), "x"), mesh, COLUMNS, P())(x)
+
+
+@global_logsumexp.mistake
 def gathered_all_logits(x, *, mesh):
     """The values are right. But all logits went to every device. For each row a device need tell the others two
     numbers only: which?"""
@@ -387,6 +422,17 @@ def gradient_of_each_part(x, *, mesh):
         return jax.grad(lambda x: jax.nn.logsumexp(x, axis=1).sum())(x)
 
     return device_map(body, mesh, COLUMNS, COLUMNS)(x)
+
+
+@logsumexp_gradient.mistake
+def gathered_for_the_gradient(x, *, mesh):
+    """The values are right. But all logits went to every device on the way forward. For each row a device need tell the
+    others two numbers only: which?"""
+
+    def body(x):
+        return jax.nn.logsumexp(all_gather(x, "x", axis=1, tiled=True, to="invarying"), axis=1)
+
+    return jax.grad(lambda x: device_map(body, mesh, COLUMNS, P())(x).sum())(x)
 
 
 @logsumexp_gradient.mistake

@@ -189,6 +189,20 @@ def one_axis_for_all(row):
 
 
 @rooflines.mistake
+def three_axes_for_one(row):
+    """That is with the links of three axes. This question is about tensor parallelism over *one* axis of the torus: how
+    many links has a device then?"""
+    return _bound(row) * 3 if _axes(row) == 1 else None
+
+
+@rooflines.mistake
+def one_weight_matrix(row):
+    """The layer has two weight matrices, and the gradients of both are added up over the devices: how many bytes are
+    that, in bfloat16? And how many FLOPs has the backward pass alone?"""
+    return _bound(row) / 2 if row.startswith("tokens") else None
+
+
+@rooflines.mistake
 def multiplied_by_the_axes(row):
     """The number of axes was put on the wrong side. More axes mean more links, so the same bytes take less time. Does a
     device then need more tokens to keep busy, or fewer?"""

@@ -182,8 +182,20 @@ def _common(found):
     return round(least, 4)
 
 
+VMA_OFF_ASKS = {
+    "own loss": "Each device has the gradient of its own rows' mean. What becomes of eight such gradients in the last "
+    "step, and what is the mean over all rows made of?",
+    "pmean of the loss": "A pmean is a psum and a division by eight. Unchecked, its transpose is a pmean again: what "
+    "gradient does each device then hold before the last step?",
+    "psum of the loss": "Unchecked, the transpose of psum is psum: of eight cotangents, all 1. What gradient does each "
+    "device then hold before the last step?",
+}
 same_with_vma_off = Exercise(
-    "same_with_vma_off", points=4, form="table", reference=lambda recipe: ratio_of(recipe, check_vma=False)
+    "same_with_vma_off",
+    points=4,
+    form="table",
+    reference=lambda recipe: ratio_of(recipe, check_vma=False),
+    questions=VMA_OFF_ASKS,
 )
 same_with_vma_off.rows(RECIPES, LINE, argument="recipe")
 
@@ -285,7 +297,18 @@ FSDP = (
     "all_gather, keeps all but gathered weights",
 )
 
-fsdp_transpose = Exercise("fsdp_transpose", points=3, reference=_count, form="table")
+FSDP_ASKS = {
+    "all_gather, keeps all but": "Each weight is gathered once on the way forward. Which layers' weights does the "
+    "backward pass multiply by, and which of them are still there?",
+    "all_gather, keeps all": "Three weights are cut, and each is used whole. Which of them has to be made whole a "
+    "second time, if everything is kept?",
+    "all_gather, keeps nothing": "Each weight is gathered on the way forward. On the way back all three layers are "
+    "computed again, the last one too: what does that need?",
+    "reduce_scatter": "Three weights are gathered. What is the transpose of a gather, and how often is each gradient "
+    "made?",
+    "all_reduce": "One number is added up over all devices, forward. Which, and what is the transpose of that step?",
+}
+fsdp_transpose = Exercise("fsdp_transpose", points=3, reference=_count, form="table", questions=FSDP_ASKS)
 fsdp_transpose.rows(FSDP, mesh=LINE)
 
 

@@ -421,6 +421,13 @@ bytes_sent.rows(SENT, {"x": 4}, argument="collective")
 
 
 @bytes_sent.mistake
+def divided_the_share_again(collective):
+    """V is the array that goes in, whole on every device, and not the share with which a reduce_scatter ends. Or did
+    you count entries where bytes are asked for? With four devices and four bytes each, both give this."""
+    return None if collective.startswith("all_gather") else _bytes_sent(collective) // 4
+
+
+@bytes_sent.mistake
 def counted_entries(collective):
     """You counted entries. A float32 takes four bytes."""
     return _bytes_sent(collective) // 4
@@ -444,6 +451,14 @@ def counted_one_block(collective):
 def counted_one_way(collective):
     """That is what a reduce_scatter sends. An all_reduce is a reduce_scatter, and then an all_gather."""
     return _bytes_sent("reduce_scatter of C[I, K]")
+
+
+@bytes_sent.mistake
+def sent_all_of_it_to_each(collective):
+    """That is n - 1 times all of C: as if each device sent its whole matrix to every other one. On a ring it sends
+    parts, each to its neighbour, and they are added up on the way. How large is a part?"""
+    whole = 4 * int(np.prod([LENGTHS[d] for d in SENT[collective][1]]))
+    return None if collective.startswith("all_gather") else 3 * whole
 
 
 @bytes_sent.mistake

@@ -431,7 +431,8 @@ def every_put_copies(row):
 
 @how_it_travels.mistake
 def every_way_leads_through_the_host(row):
-    """Block by block this array is cut as it is wanted: each block goes straight to its new device."""
+    """A device holds what is needed here: the very block, or all of the array, from which it can cut one. Then each
+    block goes straight to its new device."""
     return believed(row, HOST, TRAVELS[1], TRAVELS[3])
 
 

@@ -1,0 +1,54 @@
+"""By what cases differ, besides by values that are equal."""
+
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from grader.arrays.described import OnMesh
+from grader.judging.traits import apart
+
+MESH = OnMesh({"x": 4, "y": 2})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "words"),
+    [
+        ({"spec": P(("x", "y"))}, {"spec": P("x", "y")}, "an entry of `spec` has several axes"),
+        ({"spec": P(None, "x")}, {"spec": P("x")}, "`spec` begins with None"),
+        ({"spec": P()}, {"spec": P("x")}, "`spec` names no axis"),
+        (
+            {"mesh": OnMesh({"x": 4, "y": 2}, order=(1, 0, 2, 3, 4, 5, 6, 7))},
+            {"mesh": MESH},
+            "the devices of `mesh` do not stand in the order of their numbers",
+        ),
+        ({"mesh": OnMesh({"a": 2, "b": 1, "c": 4})}, {"mesh": MESH}, "`mesh` has more than two axes"),
+        ({"ids": [1, 2, 1]}, {"ids": [1, 2]}, "an entry of `ids` stands in it twice"),
+        ({"ids": []}, {"ids": [1, 2]}, "`ids` is empty"),
+    ],
+)
+def test_a_trait_tells_wrong_cases_from_right_ones(wrong, right, words):
+    assert apart([wrong], [right, right]) == f"in none of those where {words}"
+
+
+def test_a_trait_of_each_argument_is_told():
+    shuffled = OnMesh({"x": 4, "y": 2}, order=(1, 0, 2, 3, 4, 5, 6, 7))
+    found = apart([{"spec": P(("x", "y")), "mesh": shuffled}], [{"spec": P("x"), "mesh": MESH}])
+    assert found.endswith("several axes, and the devices of `mesh` do not stand in the order of their numbers")
+
+
+def test_numbers_of_a_single_case_are_a_chance():
+    assert apart([{"n": 3}], [{"n": 4}, {"n": 8}]) == ""
+    assert apart([{"n": 3}, {"n": 6}], [{"n": 4}, {"n": 8}]) == "in none of those where `n` is no power of two"
+    assert apart([{"n": 6}, {"n": 10}], [{"n": 12}, {"n": 14}]) == "in none of those where `n` is smaller than 12"
+
+
+def test_right_cases_may_have_the_trait():
+    cases = [{"n": 1}, {"n": 1}], [{"n": 2}, {"n": 7}]
+    assert apart(*reversed(cases)) == "only in those where `n` is 1"
+
+
+def test_two_bounds_may_be_needed():
+    cases = [{"n": n, "m": m} for n in (1, 2, 3) for m in (2, 3, 4)]
+    wrong = [case for case in cases if case["n"] > 1 and case["m"] > 2]
+    assert apart(wrong, [case for case in cases if case not in wrong]) == (
+        "in none of those where `n` is larger than 1, and `m` is larger than 2"
+    )
