@@ -34,6 +34,10 @@ class Limit:
         """How a program with shard_map exceeds it."""
         return ""
 
+    def of_wrong(self, facts: Facts) -> str:
+        """How what a program with shard_map sends differs from it, in words that are so of a wrong result too."""
+        return ""
+
     def about(self, facts: Facts) -> tuple[int, ...]:
         """The numbers of those of the collectives written in a program with shard_map by which it exceeds this."""
         return ()
@@ -129,11 +133,19 @@ class Turns(Limit):
 
     allowed: Mapping[str, int]
 
-    def of_written(self, facts: Facts) -> str:
+    def of_wrong(self, facts: Facts) -> str:
+        turns = self._turns(facts)
+        if more := next((kind for kind, count in turns.items() if count > self.allowed.get(kind, 0)), ""):
+            enough = f"{self.allowed[more]} are" if self.allowed.get(more, 0) else "none is"
+            return f"It has {more} × {turns[more]}, where {enough} due. Which one is not needed, or stands for another?"
+        return ""
+
+    def _turns(self, facts: Facts) -> dict[str, int]:
         sent = sending(facts.written.collectives)
-        turns = {
-            kind: sum(c.times or 0 for c in sent if c.kind == kind) for kind in dict.fromkeys(c.kind for c in sent)
-        }
+        return {kind: sum(c.times or 0 for c in sent if c.kind == kind) for kind in dict.fromkeys(c.kind for c in sent)}
+
+    def of_written(self, facts: Facts) -> str:
+        sent, turns = sending(facts.written.collectives), self._turns(facts)
         if all(count <= self.allowed.get(kind, 0) for kind, count in turns.items()):
             return ""
         enough = ", ".join(f"{kind} × {count}" for kind, count in self.allowed.items()) or "none"
@@ -184,6 +196,16 @@ class BytesSent(Limit):
     """What the best program sends from each device, by the ring algorithm."""
 
     needed: int
+
+    def of_wrong(self, facts: Facts) -> str:
+        moved = facts.written.bytes_sent
+        if moved > self.needed:
+            return (
+                f"Each device sends {moved:,} B, where {self.needed:,} B are enough. What travels that is not needed?"
+            )
+        if moved < self.needed:
+            return f"Each device sends {moved:,} B, and may send {self.needed:,} B. Does it get all that it needs?"
+        return ""
 
     def of_written(self, facts: Facts) -> str:
         moved = facts.written.bytes_sent

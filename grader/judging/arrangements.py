@@ -15,6 +15,7 @@ from grader.arrays.numbers import close, tolerance
 from grader.arrays.words import numbered, region
 from grader.judging.signatures import ENOUGH, Compared
 
+FEW_RUNS = 3  # of right entries, that are told apart by their devices
 FEW_ALONG = 16  # along a dimension, that are told one by one
 
 
@@ -32,6 +33,7 @@ def arrangement(seen: Compared) -> str:
         or _wrong_region(pairs, seen.roundings)
         or _by_entry(pairs)
         or _zeros_elsewhere(seen, pairs)
+        or _runs(seen, pairs)
         or _only_some(seen)
     )
 
@@ -194,6 +196,35 @@ def _zeros_elsewhere(seen: Compared, pairs: Sequence[tuple[np.ndarray, np.ndarra
     if lost:
         return "All that is not 0 is right, but entries are 0 that should not be. What sets them to 0?"
     return "Only entries are wrong that should be 0. What is to set them to 0?"
+
+
+def _runs(seen: Compared, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
+    """Which entries along a dimension are right, on which devices, where these are other ones on each: a run of them,
+    or none, or all."""
+    for dimension in range(pairs[0][1].ndim):
+        devices: dict[tuple[int, int], list[int]] = {}
+        for device, pair in enumerate(pairs):
+            found, due = (np.moveaxis(side, dimension, 0) for side in pair)
+            right = [k for k in range(len(due)) if close(found[k], due[k], seen.roundings)]
+            devices.setdefault((min(right, default=0), max(right, default=-1) + 1) if right else (0, 0), []).append(
+                device
+            )
+            if right and right[-1] - right[0] + 1 != len(right):
+                break
+        else:
+            whole = pairs[0][1].shape[dimension]
+            some = {bounds: held for bounds, held in devices.items() if bounds[1]}
+            if 0 < len(some) <= FEW_RUNS and any(bounds != (0, whole) for bounds in some):
+                each = (
+                    f"{'all entries' if bounds == (0, whole) else _from_to(*bounds)} on {numbered('device', held)}"
+                    for bounds, held in some.items()
+                )
+                return f"Along dimension {dimension}, right are {' and '.join(each)} (counted from 0), and no others."
+    return ""
+
+
+def _from_to(start: int, stop: int) -> str:
+    return f"entries {start} to {stop - 1}" if stop - start > 1 else f"entry {start}"
 
 
 def _only_some(seen: Compared) -> str:

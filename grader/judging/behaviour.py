@@ -19,7 +19,15 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.laid import Array, holds_arrays
 from grader.arrays.numbers import same_numbers
 from grader.exercises.case import Case
-from grader.programs.execution import Failed, Ran, Result, execute, results_with, sent_without_collectives
+from grader.programs.execution import (
+    Failed,
+    Ran,
+    Result,
+    execute,
+    results_on,
+    results_with,
+    sent_without_collectives,
+)
 from grader.programs.program import Program
 from grader.programs.repairs import Repair, repairs_of
 from grader.programs.structure import Collective, Structure
@@ -30,8 +38,8 @@ class Execution:
     """A program on one case. Each part is worked out when it is first asked for.
 
     This class works them out in this process; the classroom's asks another, which may not survive it. A subclass has
-    to give `forms`, `structure`, `run`, `repairs`, `results_with` and `sent_without_collectives`, each of which may
-    raise Failed.
+    to give `forms`, `structure`, `run`, `repairs`, `results_with`, `results_on` and `sent_without_collectives`, each
+    of which may raise Failed.
     """
 
     def __init__(self, program: Program, case: Case):
@@ -86,6 +94,13 @@ class Execution:
         """What the compiler sends when the written collectives are taken out."""
         try:
             return _sent_without_collectives(self.program, self.case)
+        except Exception as error:  # XLA's own refusals
+            raise Failed(type(error).__name__, str(error)) from error
+
+    def results_on(self, others: Sequence[Sequence[Array]]) -> list[tuple[Result, ...]]:
+        """What the program comes to on other arrays of the same shapes."""
+        try:
+            return results_on(others, self.program, self.case.mesh, specs_due(self.case))
         except Exception as error:  # XLA's own refusals
             raise Failed(type(error).__name__, str(error)) from error
 

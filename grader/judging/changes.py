@@ -48,10 +48,17 @@ IN_PLACE_OF = {
     "prod": [("sum", "things are added that should be multiplied")],
     "all": [("any", "it is enough that one of them is so, where all should be")],
     "any": [("all", "all of them must be so, where one is enough")],
-    "ceil": [("floor", "it is rounded down where it should be rounded up")],
-    "floor": [("ceil", "it is rounded up where it should be rounded down")],
+    "ceil": [
+        ("floor", "it is rounded down where it should be rounded up"),
+        ("round", "it is rounded to the nearest where it should be rounded up"),
+    ],
+    "floor": [
+        ("ceil", "it is rounded up where it should be rounded down"),
+        ("round", "it is rounded to the nearest where it should be rounded down"),
+    ],
     "log2": [("log", "the natural logarithm is taken for that to base 2")],
 }
+ROUNDINGS_HANDED_ON = ("ceil", "floor")
 OPERATIONS: dict[type[ast.operator], list[tuple[type[ast.operator], str]]] = {
     ast.Add: [(ast.Sub, "something is subtracted that should be added")],
     ast.Sub: [
@@ -174,6 +181,9 @@ def _changes(node: ast.AST, names: Collection[str]) -> Iterator[_Change]:
         yield from _of_part(node)
     elif isinstance(node, ast.Attribute) and node.attr == "T":
         yield "nothing is transposed", node.value
+    elif isinstance(node, ast.Attribute) and node.attr in ROUNDINGS_HANDED_ON:  # a function that is handed on
+        for other, words in IN_PLACE_OF[node.attr]:
+            yield words, _function_like(node, other)
     elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
         yield "only the last is kept, and nothing is added up", ast.Assign([node.target], node.value)
     elif isinstance(node, ast.For):
@@ -246,9 +256,7 @@ def _of_number(node: ast.Constant) -> Iterator[_Change]:
 def _of_call(node: ast.Call) -> Iterator[_Change]:
     name = _name_called(node)
     for other, words in IN_PLACE_OF.get(name, []):
-        function = ast.Attribute(node.func.value, other) if isinstance(node.func, ast.Attribute) else ast.Name(other)
-        function.ctx = ast.Load()
-        yield words, ast.Call(function, node.args, node.keywords)
+        yield words, ast.Call(_function_like(node.func, other), node.args, node.keywords)
     if name in DROPPED and node.args:
         yield DROPPED[name], node.args[0]
     if len(node.args) == 2 and (name in ("minimum", "maximum") or _is_builtin(node, ("min", "max"))):
@@ -261,6 +269,17 @@ def _of_call(node: ast.Call) -> Iterator[_Change]:
             yield words, ast.Call(node.func, arguments, node.keywords)
     elif len(node.args) == 2 and name not in ("min", "max", "minimum", "maximum", "zip"):
         yield "two things are exchanged that are given to a function", ast.Call(node.func, node.args[::-1], [])
+
+
+def _function_like(function: ast.expr, name: str) -> ast.expr:
+    """A function of this name from where another one is; to round is no function of `math`, but Python's own."""
+    if isinstance(function, ast.Attribute) and not (name == "round" and _is_of_math(function)):
+        return ast.Attribute(function.value, name, ast.Load())
+    return ast.Name(name, ast.Load())
+
+
+def _is_of_math(function: ast.Attribute) -> bool:
+    return isinstance(function.value, ast.Name) and function.value.id == "math"
 
 
 def _is_builtin(node: ast.Call, names: Collection[str]) -> bool:

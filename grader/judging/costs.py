@@ -40,6 +40,14 @@ def sent_as_compiled(run: Execution) -> Miss | None:
     return _exceeded(run, run.case.limits, lambda limit, facts: limit.of_compiled(facts))
 
 
+def sent_otherwise(run: Execution) -> str:
+    """How what a program with shard_map sends differs from what it may, whatever its result is."""
+    if not run.structure.manual:
+        return ""
+    facts = Facts(run.structure, run.ran, run.case.mesh)
+    return next((words for limit in in_order(run.case.limits) if (words := limit.of_wrong(facts))), "")
+
+
 def work_divided(run: Execution) -> Miss | None:
     return _exceeded(run, run.case.limits, lambda limit, facts: limit.of_work(facts))
 

@@ -29,13 +29,15 @@ from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.exercises.plain import plain
 from grader.judging.changes import changed_once
-from grader.judging.values import same_answer
+from grader.judging.values import expected_value, same_answer
 
 SECONDS_FOR_CHANGES = 0.3  # of computing, after which no further change is tried: somebody waits in a notebook
 CHANGES_AT_LEAST = 30  # changes, at least, that are tried
 MOST_CALLS = 50_000  # of functions, and ends of these, in one run of a changed function, which may never end
 LONGEST_RANGE = 10**6  # entries of a range
 CASES_THAT_TELL = 4  # cases, or numbers in the answers: fewer are alike by chance
+CASES_OF_AN_ENTRY = 3  # in which an entry of a dict is another
+ALL_OF_IT = ""  # the key that stands for all of an answer
 TOLD = 2  # changes that come to the same, and are told
 OF_LESSONS = "grader.lessons."
 
@@ -45,23 +47,35 @@ class _TooLong(BaseException):
 
 
 def nearest_function(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], failing: int) -> str:
-    """What the answers to all cases are the results of, in words; "" where no change comes to them."""
-    if not _tell_enough(answers):
-        return ""
+    """What the answers to all cases are the results of, in words, or else one wrong entry of dicts; "" where no change
+    comes to them."""
     order = [failing, *(k for k in range(len(cases)) if k != failing)]
-    found: list[str] = []
-    for words, function in _ways(exercise, cases[failing]):
-        if words not in found and all(_comes_to(exercise, function, cases[k], answers[k]) for k in order):
-            found.append(words)
-            if len(found) == TOLD:
-                break
-    if not found:
+    wrong = _wrong_keys(expected_value(exercise, cases[failing]), answers[failing], answers)
+    found: dict[str, list[str]] = {key: [] for key in ([ALL_OF_IT] * _tell_enough(answers) + wrong)}
+    for words, function in _ways(exercise, cases[failing]) if found else ():
+        made = functools.cache(functools.partial(_made, function, cases))
+        for key, told in found.items():
+            if words not in told and all(_is(exercise, cases[k], answers[k], made(k), key) for k in order):
+                told.append(words)
+        if len(found.get(ALL_OF_IT, ())) == TOLD:
+            break
+    key, told = next(((key, told) for key, told in found.items() if told), ("", []))
+    if not told:
         return ""
-    changes = ", or when ".join(found)
     return (
-        f"In every case yours is what comes out when {changes}. Is it so in your function, or something that comes to "
-        "the same?"
+        f"In every case {f'your `{key}`' if key else 'yours'} is what comes out when {', or when '.join(told[:TOLD])}. "
+        "Is it so in your function, or something that comes to the same?"
     )
+
+
+def _wrong_keys(due: Any, answer: Answer, answers: Sequence[Answer]) -> list[str]:
+    """The wrong entries of a dict, where they are others in several cases: one number is alike by chance."""
+    found = answer.value if isinstance(answer, Value) else None
+    if not isinstance(due, Mapping) or not isinstance(found, Mapping) or len(due) < 2:
+        return []
+    values = [one.value for one in answers if isinstance(one, Value) and isinstance(one.value, Mapping)]
+    wrong = [key for key in due if isinstance(key, str) and key in found and not same_value(found[key], due[key])]
+    return [key for key in wrong if len({repr(value.get(key)) for value in values}) >= CASES_OF_AN_ENTRY]
 
 
 def _tell_enough(answers: Sequence[Answer]) -> bool:
@@ -83,19 +97,27 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield from _leaves(entry)
 
 
-def _comes_to(exercise: Exercise, function: Callable[..., Any], case: Case, answer: Answer) -> bool:
+def _made(function: Callable[..., Any], cases: Sequence[Case], k: int) -> Any:
+    """What a changed function returns in a case, or how it ends."""
     try:
         with np.errstate(all="ignore"), _bounded():
-            value = plain(function(**built(copy.deepcopy(dict(case.arguments)))))
-    except _TooLong:
-        return False
-    except Exception as error:  # a changed function may do anything
-        return isinstance(answer, Problem) and answer.error == type(error).__name__
+            return plain(function(**built(copy.deepcopy(dict(cases[k].arguments)))))
+    except (Exception, _TooLong) as error:  # a changed function may do anything
+        return error
+
+
+def _is(exercise: Exercise, case: Case, answer: Answer, made: Any, key: str) -> bool:
+    """Whether an answer, or its entry under a key, is what was made."""
+    if isinstance(made, BaseException):
+        return key == ALL_OF_IT and isinstance(answer, Problem) and answer.error == type(made).__name__
     if not isinstance(answer, Value):
         return False
-    if isinstance(value, (int, float)):  # which an exercise may call the same though they are only near
-        return same_value(answer.value, value)
-    return same_answer(exercise, case, answer.value, value)
+    if key != ALL_OF_IT:
+        both = isinstance(answer.value, Mapping) and isinstance(made, Mapping)
+        return both and key in answer.value and key in made and same_value(answer.value[key], made[key])
+    if isinstance(made, (int, float)):  # which an exercise may call the same though they are only near
+        return same_value(answer.value, made)
+    return same_answer(exercise, case, answer.value, made)
 
 
 @contextlib.contextmanager

@@ -19,9 +19,10 @@ from grader.exercises.exercise import Exercise
 from grader.exercises.plain import plain
 from grader.judging import together
 from grader.judging.differing import first_difference, short, shown_whole
-from grader.judging.evidence import Tried, evidence
+from grader.judging.evidence import Tried, evidence, is_vague
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
+from grader.judging.relations import FIRST_IS_WRONG
 from grader.judging.values import same_answer, worded
 from grader.processes.launch import Launch
 
@@ -81,7 +82,9 @@ class ProcessLadder(Ladder):
         tried = [self._tried(k, number, *pair) for number, pair in enumerate(pairs)]
         wrong = next(number for number, one in enumerate(tried) if not one.right)
         given = given_to(wrong, case.arguments)
-        return " ".join(filter(None, (_from_where(tried[wrong], given), evidence(tried, among="processes"))))
+        common = evidence(tried, among="processes")
+        agreed = _agreed(tried) if is_vague(common) or common == FIRST_IS_WRONG else ""
+        return " ".join(filter(None, (_from_where(tried[wrong], given), common, agreed)))
 
     def _tried(self, k: int, number: int, value: Any, due: Any) -> Tried:
         case = self.cases[k]
@@ -98,6 +101,23 @@ def _expected(exercise: Exercise, case: Case) -> list[Any]:
     """What each process has to return."""
     count = case.mesh["processes"]
     return [plain(exercise.reference(number, count, **built(dict(case.arguments)))) for number in range(count)]
+
+
+def _agreed(tried: Sequence[Tried]) -> str:
+    """That all processes have the same, where the same is due, and another."""
+    if len(tried) < 2 or any(one.right or is_observed(one.found) != is_observed(one.due) for one in tried):
+        return ""
+    if not all(_same_in_both(one.found, tried[0].found) and _same_in_both(one.due, tried[0].due) for one in tried[1:]):
+        return ""
+    return "All processes agree on it: what is wrong is done alike by all of them."
+
+
+def _same_in_both(one: Any, other: Any) -> bool:
+    """Whether two processes have the same: of arrays on devices, equal copies of one whole."""
+    if not is_observed(one) or not is_observed(other):
+        return same_value(one, other)
+    parts = [(bounds, block) for side in (one, other) for held in side[HELD].values() for bounds, block in held.items()]
+    return all(bounds == parts[0][0] and same_value(block, parts[0][1]) for bounds, block in parts)
 
 
 def _from_where(tried: Tried, given: Mapping[str, Any]) -> str:

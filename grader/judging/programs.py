@@ -7,7 +7,7 @@ layout earn nothing.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,17 @@ from grader.judging.references import of_arrays
 from grader.judging.repaired import REPLACING, try_repairs
 from grader.judging.results import Expected
 from grader.judging.shapes import shape_evidence
-from grader.judging.signatures import Compared, allowed_elsewhere, on, only_on_some_meshes, right_elsewhere, signature
+from grader.judging.signatures import (
+    WITHIN_A_PERCENT,
+    Compared,
+    allowed_elsewhere,
+    off_by,
+    on,
+    only_on_some_meshes,
+    right_elsewhere,
+    signature,
+)
+from grader.judging.silenced import right_without
 from grader.programs.execution import Failed, Result
 from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
@@ -214,13 +224,15 @@ class ProgramLadder(Ladder):
 
         It is said of the result as a whole only where all that is wrong in it gives the same away.
         """
-        given_away = {
-            array: signature(self._seen(k, array), None if elsewhere is None else self._seen(elsewhere, array))
+        wrong = {
+            array: (self._seen(k, array), None if elsewhere is None else self._seen(elsewhere, array))
             for array in range(len(self._run(k).results))
             if self._seen(k, array).wrong
         }
-        words = next(filter(None, given_away.values()), "")
-        alike = [array for array, others in given_away.items() if others == words]
+        given_away = {array: signature(*seen) for array, seen in wrong.items()}
+        said = [words for words in given_away.values() if words]
+        words = next((words for words in said if words != WITHIN_A_PERCENT), next(iter(said), ""))
+        alike = [array for array, others in given_away.items() if words in (others, off_by(*wrong[array], of_few=True))]
         if not words or len(alike) == len(given_away):
             return words
         places = list(_expected(self.exercise, self.cases[k]))
@@ -252,7 +264,12 @@ class ProgramLadder(Ladder):
         elsewhere, seen = self._elsewhere(k), self._seen(k, number)
         where = only_on_some_meshes(seen, None if elsewhere is None else self._seen(elsewhere, number))
         words = " ".join(filter(None, (where, arrangement(seen))))
-        return words or results.which_are_right(self._run(k), due)
+        return (
+            words
+            or results.which_are_right(self._run(k), due)
+            or right_without(runs, functools.partial(_expected, self.exercise))
+            or costs.sent_otherwise(self._run(k))
+        )
 
     def _is_right(self, run: Execution, found: Sequence[Result]) -> bool:
         return all(results.right(run, found, _expected(self.exercise, run.case)))
@@ -314,10 +331,17 @@ class ProgramLadder(Ladder):
             | {f"the number of entries of `{name}`": a.value.size for name, a in arrays.items()},
             {
                 name: [a.value[index] for index in result.blocks.indices]
-                for name, a in arrays.items()
+                for name, a in self._arrays_given(k)
                 if a.value.shape == whole.shape and a.value.dtype.kind == "f"
             },
         )
+
+    def _arrays_given(self, k: int) -> Iterator[tuple[str, Array]]:
+        """Every array that a case gives, by its name, as params['b1']."""
+        for name, given in self.cases[k].arguments.items():
+            if holds_arrays(given):
+                for path, array in jax.tree.leaves_with_path(given):
+                    yield f"{name}{jax.tree_util.keystr(path)}", array
 
 
 @functools.lru_cache(maxsize=64)

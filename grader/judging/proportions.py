@@ -13,6 +13,7 @@ from grader.arrays.numbers import ROUNDINGS, close
 from grader.arrays.words import number
 
 EXACT = 1e-4  # relative: how near a factor has to be to the one it is taken for
+DECIMALS = 3  # of the share of an argument that a running mean keeps
 MANY_NUMBERS = 6  # different numbers: a few come out by chance
 
 _Side = Sequence[np.ndarray]
@@ -36,10 +37,21 @@ def beside_what_was_given(found: _Side, due: _Side, given: Mapping[str, _Side], 
             return f"Every number would be right with `{name}` added to it. Where does that come in?"
         if close(one - argument, other, roundings):
             return f"Every number would be right without `{name}`, which has been added once too often."
-        factor = float((one - argument) @ (other - argument) / ((other - argument) @ (other - argument)))
-        if abs(factor - 1) > EXACT and close(argument + factor * (other - argument), one, roundings):
-            return f"It is `{name}` and something besides; and of that, every number is {as_factor(factor)}."
+        if words := _of_what_is_besides(name, one, other, argument, roundings):
+            return words
     return ""
+
+
+def _of_what_is_besides(name: str, found: np.ndarray, due: np.ndarray, argument: np.ndarray, roundings: int) -> str:
+    """That what comes to an argument, or to a part of it as in a running mean, is off by one factor."""
+    (kept, factor), *_ = np.linalg.lstsq(np.stack([argument, due], axis=1), found, rcond=None)
+    if abs(factor - 1) < EXACT or not close(kept * argument + factor * due, found, roundings):
+        return ""
+    share = kept / (1 - factor)  # found is share × argument + factor × (due − share × argument)
+    if abs(share - round(share, DECIMALS)) > EXACT or not 0 < round(share, DECIMALS) <= 1:
+        return ""
+    much = f"`{name}`" if abs(share - 1) < EXACT else f"{number(round(share, DECIMALS))} × `{name}`"
+    return f"It is {much} and something besides; and of that, every number is {as_factor(float(factor))}."
 
 
 def by_rows(found: _Side, due: _Side, roundings: int = ROUNDINGS) -> str:
@@ -77,4 +89,4 @@ def as_factor(factor: float) -> str:
         return f"{number(round(factor, 3))} times too large"
     inverse = 1 / factor if factor else np.inf
     whole = np.isfinite(inverse) and abs(inverse / round(inverse) - 1) < EXACT
-    return f"{f'1/{number(inverse)}' if whole else number(factor, 3)} of what it should be"
+    return f"{f'1/{number(round(inverse))}' if whole else number(factor, 3)} of what it should be"

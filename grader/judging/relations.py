@@ -34,6 +34,7 @@ TOO_LARGE, TOO_SMALL = "It is too large.", "It is too small."
 BY_1024 = (1.024, 1.024**2, 1.024**3)  # kibi for kilo, mebi for mega, gibi for giga
 SAME_BYTES = 1e-4  # relative: how near a ratio has to be to one of these
 TELLS_LITTLE = ("t is too large.", "t is too small.", "others are not.", " is wrong.", " are wrong.")  # ends
+FIRST_IS_WRONG = "Already its first number is wrong. What goes into that one?"
 OF_EVERY_NUMBER = "The same is so of every number in it:"
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
 ASKED_OF_SQUARES = "Is it a factor where it should be a divisor, or the other way round?"
@@ -180,8 +181,11 @@ def _of_entry(found: Any, due: Any, known: _Known) -> Iterator[str]:
 
 
 def _plain_list(value: Any) -> bool:
-    """Whether it is a list of several numbers or words."""
-    return isinstance(value, (list, tuple)) and len(value) > 1 and all(isinstance(v, (int, float, str)) for v in value)
+    """Whether it is a list of several numbers or words; of what was measured two are never the same by themselves."""
+    if not isinstance(value, (list, tuple)) or len(value) < 2:
+        return False
+    measured = all(isinstance(v, float) and not v.is_integer() for v in value)
+    return not measured and all(isinstance(v, (int, float, str)) for v in value)
 
 
 def _of_one(found: Any, due: Any, known: _Known) -> Iterator[str]:
@@ -376,7 +380,7 @@ def _of_order(found: Sequence[Any], due: Sequence[Any]) -> Iterator[str]:
         )
         yield "It begins right, and from some place on it is wrong to its end."
     if not any(right) and len(due) > 2:
-        yield "Already its first number is wrong. What goes into that one?"
+        yield FIRST_IS_WRONG
 
 
 def _of_quotients(found: Sequence[Any], due: Sequence[Any], given: Mapping[str, Any]) -> Iterator[str]:

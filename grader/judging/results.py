@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -165,7 +166,22 @@ def lengths(case: Case) -> dict[str, int]:
             for path, array in jax.tree.leaves_with_path(given):
                 label = f"`{name}{jax.tree_util.keystr(path)}`"
                 found |= {f"the length of dimension {k} of {label}": n for k, n in enumerate(array.value.shape)}
+                if not path:
+                    found |= _on_a_device(label, array, case.mesh)
     return found
+
+
+def _on_a_device(label: str, array: Array, mesh: Mapping[str, int]) -> dict[str, int]:
+    """The same of one device's block of an array that is cut, and how many entries it has."""
+    block = blocks(array.value.shape, array.spec, dict(mesh)).bounds(0)
+    own = [stop - start for start, stop in block]
+    if math.prod(own) == array.value.size:
+        return {}
+    cut = ((k, n) for k, n in enumerate(own) if n != array.value.shape[k])
+    return {
+        **{f"the length of dimension {k} of {label} on a device": n for k, n in cut},
+        f"the number of entries of {label} on a device": math.prod(own),
+    }
 
 
 def _keys(place: str) -> list[str]:

@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,7 +19,12 @@ from grader.arrays.words import number, numbered
 from grader.judging.proportions import EXACT, as_factor, beside_what_was_given, by_rows
 
 NEAR = 0.01  # of each entry: bfloat16 keeps two or three digits
+SMALL_FACTOR = 2.5  # up to here a factor is the length of something by chance
 ENOUGH = 3  # different entries: fewer have some ratio by chance
+WITHIN_A_PERCENT = (
+    "Every entry is within 1 % of what it should be. Was something computed, or sent, in fewer bits (bfloat16)? "
+    "Or is a small term missing?"
+)
 
 
 _ODD: Sequence[tuple[str, Callable[[np.ndarray], np.ndarray], str]] = [
@@ -70,10 +75,11 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
     """What a wrong result suggests; `elsewhere` is the same program's on another mesh. "" when it suggests nothing."""
     tried: list[Callable[[], str]] = [
         lambda: _copies_differ(seen),
-        lambda: _ratio(seen, elsewhere),
+        lambda: off_by(seen, elsewhere),
+        lambda: _ratio_of_the_first(seen, elsewhere),
         *(
             lambda look=look: look(seen)
-            for look in (_no_numbers, _nearly, _zeros, _transposed, _permuted, _proportions)
+            for look in (_no_numbers, _zeros, _transposed, _permuted, _beside, _nearly, _by_rows)
         ),
         lambda: _always_the_same(seen, elsewhere),
     ]
@@ -131,13 +137,18 @@ def _together_due(seen: Compared) -> str:
     return ""
 
 
-def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
-    """Every entry is the same number of times too large. Of axes it speaks when the number follows them."""
+def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> str:
+    """Every entry is the same number of times too large. Of axes it speaks when the number follows them.
+
+    A single number is some number of times what is due, whatever it is: that is said only where it is asked for.
+    """
     if elsewhere is None:
         alone = _factor(seen)
         return _ratio_on_one_mesh(alone, seen.mesh) if alone is not None else ""
     factor, other = _factor(seen, 1), _factor(elsewhere, 1)
-    if factor is None or other is None or not (_factor(seen) or (_is_whole(factor) and _is_whole(other))):
+    if factor is None or other is None:
+        return ""
+    if not (of_few or _factor(seen) or (_is_whole(factor) and _is_whole(other))):
         return ""
     for words, size in _sizes(seen, elsewhere):
         for power, kind in ((1, _TOO_LARGE), (2, _TOO_LARGE), (-1, _TOO_SMALL), (-2, _TOO_SMALL)):
@@ -155,14 +166,41 @@ def _ratio(seen: Compared, elsewhere: Compared | None) -> str:
                     f"that is {words}. {SUM_OR_MEAN}"
                 )
     if _is(factor, other):
-        both = f"on {seen.on} as on {elsewhere.on}"
-        same = [words for words, n in seen.lengths.items() if n == elsewhere.lengths.get(words) and n >= ENOUGH]
-        long = next((words for words in same if _is(max(factor, 1 / factor), seen.lengths[words])), "")
-        asked = f"That is {long}. {SUM_OR_MEAN}" if long else "Which factor was left out, or taken twice?"
-        return f"Every entry is {as_factor(factor)}, {both}. {asked}"
+        both = f"Every entry is {as_factor(factor)}, on {seen.on} as on {elsewhere.on}"
+        if length := _length_of(factor, seen, elsewhere):
+            return f"{both}. That is {length}. {SUM_OR_MEAN}"
+        return f"{both}. Which factor was left out, or taken twice?"
     if _is_place(seen) or _is_place(elsewhere):
         return ""
     return f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}. Why that many?"
+
+
+def _ratio_of_the_first(seen: Compared, elsewhere: Compared | None) -> str:
+    """Of a list of numbers that is whole on every device: by what its first one is multiplied."""
+    both = [seen, *filter(None, [elsewhere])]
+    if any(block.ndim != 1 or len(block) < 2 for one in both for block in (*one.blocks, *one.expected)):
+        return ""
+    if any(len(set(one.places)) != 1 for one in both):
+        return ""
+    words = off_by(_first(seen), _first(elsewhere)) if elsewhere else ""
+    return words.replace("Every entry is", "Its first number is", 1)
+
+
+def _first(seen: Compared) -> Compared:
+    """The same, of the first entries alone."""
+    blocks, expected = ([block[:1] for block in side] for side in (seen.blocks, seen.expected))
+    return replace(seen, blocks=blocks, expected=expected, given={})
+
+
+def _length_of(factor: float, *cases: Compared) -> str:
+    """A length that is in all cases the factor, or what is divided by it; of an argument rather than of its parts."""
+    size = max(abs(factor), 1 / abs(factor))
+    told = [
+        words
+        for words in cases[0].lengths
+        if size > SMALL_FACTOR and all(_is(size, case.lengths.get(words, 1)) for case in cases)
+    ]
+    return min(told, key=lambda words: "[" in words, default="")
 
 
 SUM_OR_MEAN = "Is a sum taken where a mean is due, or the other way round?"
@@ -259,10 +297,7 @@ def _nearly(seen: Compared) -> str:
             return ""
         if (np.abs(block - expected) > NEAR * np.abs(expected)).any():
             return ""
-    return (
-        "Every entry is within 1 % of what it should be. Was something computed, or sent, in fewer bits (bfloat16)? "
-        "Or is a small term missing?"
-    )
+    return WITHIN_A_PERCENT
 
 
 def _zeros(seen: Compared) -> str:
@@ -280,13 +315,21 @@ def _transposed(seen: Compared) -> str:
     return ""
 
 
-def _proportions(seen: Compared) -> str:
-    """What the numbers have to do with those of an argument, or of their own row."""
-    blocks, expected = seen.blocks, seen.expected
-    if any(b.shape != e.shape or b.dtype.kind != "f" for b, e in zip(blocks, expected, strict=True)):
+def _beside(seen: Compared) -> str:
+    """What the numbers have to do with those of an argument."""
+    if not _are_floats(seen):
         return ""
-    beside = beside_what_was_given(blocks, expected, seen.given, seen.roundings)
-    return beside or by_rows(blocks, expected, seen.roundings)
+    return beside_what_was_given(seen.blocks, seen.expected, seen.given, seen.roundings)
+
+
+def _by_rows(seen: Compared) -> str:
+    """What the numbers have to do with those of their own row."""
+    return by_rows(seen.blocks, seen.expected, seen.roundings) if _are_floats(seen) else ""
+
+
+def _are_floats(seen: Compared) -> bool:
+    pairs = zip(seen.blocks, seen.expected, strict=True)
+    return all(block.shape == due.shape and block.dtype.kind == "f" for block, due in pairs)
 
 
 def _permuted(seen: Compared) -> str:

@@ -134,3 +134,13 @@ def test_a_mistake_that_is_made_in_some_of_the_wrong_cases_is_not_named():
         return lax.psum((block**2).sum(0), "x")
 
     assert heard(summed(twice_where_there_are_two)).mistake == ""
+
+
+def test_of_entries_that_are_right_on_some_devices_it_is_told_which():
+    due = [np.arange(20.0, dtype=np.float32).reshape(20, 1) + 50 * device for device in range(4)]
+    found = [
+        np.where(np.arange(20)[:, None] < (8 if device == 1 else 0), d, -7.5 - d**2) for device, d in enumerate(due)
+    ]
+    assert arrangement(Compared(found, due, {"x": 4}, [f"[{20 * d}:{20 * d + 20}]" for d in range(4)])) == (
+        "Along dimension 0, right are entries 0 to 7 on device 1 (counted from 0), and no others."
+    )

@@ -245,6 +245,23 @@ def test_signatures(signed, words):
     assert words in found if words else found == ""
 
 
+def test_the_first_number_of_a_list_may_be_too_large_by_a_length():
+    def curve(mesh, times):
+        due = [np.array([3.0, 2.0, 1.5], np.float32)] * 8
+        return Compared([times * due[0] + [0, 1, 2]] * 8, due, mesh, ["[0:3]"] * 8, lengths={"the length of `y`": 5})
+
+    assert "Its first number is 5 times too large" in signature(curve(TALL, 5), curve(WIDE, 5))
+    assert "That is the length of `y`." in signature(curve(TALL, 5), curve(WIDE, 5))
+    assert signature(curve(TALL, 1.3), curve(WIDE, 1.3)) == ""
+
+
+def test_what_comes_to_a_running_mean_may_be_off_by_a_factor():
+    given, new = np.random.default_rng(0).normal(size=(2, 8, 6)).astype(np.float32)
+    due, found = 0.9 * given + 0.1 * new, 0.9 * given + 0.1 * 4 * new
+    one = Compared([found], [due], {"x": 1}, given={"mean": [given]})
+    assert "It is 0.9 × `mean` and something besides; and of that, every number is 4 times too large." in signature(one)
+
+
 def test_that_a_result_is_right_on_another_mesh_is_said():
     def wrong_on_tall(whole, mesh):
         return [block * (1 if mesh is WIDE else 3) for block in whole]

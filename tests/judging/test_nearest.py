@@ -93,6 +93,16 @@ def test_the_nearest_wrong_function_is_told():
     assert "`start` is not added" not in heard(lambda start, end, stops: math.ceil(end / stops))
 
 
+def test_an_entry_of_a_dict_is_told_by_itself():
+    both = Exercise(
+        "both", points=1, form="function", reference=lambda start, end: {"a": start + end, "b": start - end}
+    )
+    cases = [Case({"start": a, "end": b}) for a, b in ((30, 9), (90, 14), (70, 2))]
+    wrong = [{"a": 5 * k, "b": case.arguments["start"] + case.arguments["end"]} for k, case in enumerate(cases)]
+    said = nearest_function(both, cases, [Value(answer) for answer in wrong], 0)
+    assert said.startswith("In every case your `b` is what comes out when something is added that should be subtracted")
+
+
 def test_of_what_no_single_change_comes_to_nothing_is_said():
     assert heard(lambda start, end, stops: 100 + start) == ""
 

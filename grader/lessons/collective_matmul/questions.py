@@ -96,8 +96,8 @@ def followed_the_other_way(step):
 
 @sum_schedule.mistake
 def always_at_home(step):
-    """That keeps every device on its own block. But it works on all blocks, one a step: the one whose sum has just
-    come. When does its own come by?"""
+    """In this step every device works on its own block. It does so once, for the sum for block d ends on device d: at
+    which step? In every other step, whose sum has just come?"""
     return _round(1, 0)
 
 

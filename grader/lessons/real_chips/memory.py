@@ -112,11 +112,11 @@ def _loss(weights, x):
     return jnp.mean(x.astype(jnp.float32) ** 2)
 
 
-def _stacked(weights, x, mesh, wrap=lambda layer: layer):
-    """The same loss as a scan, its layers wrapped."""
+def _stacked(weights, x, mesh, wrap=lambda layer: layer, kept=1):
+    """The same loss as a scan, its layers wrapped; each keeps its input, unless it is `kept` 0 times."""
 
     def layer(h, w):
-        return lax.with_sharding_constraint(h + jax.nn.relu(h @ w), NamedSharding(mesh, P("x"))), None
+        return lax.with_sharding_constraint(kept * h + jax.nn.relu(h @ w), NamedSharding(mesh, P("x"))), None
 
     return jnp.mean(lax.scan(wrap(layer), x, weights)[0].astype(jnp.float32) ** 2)
 
@@ -160,6 +160,13 @@ def kept_the_products(weights, x, *, mesh):
         return jax.checkpoint(layer, policy=jax.checkpoint_policies.dots_saveable)
 
     return jax.grad(_stacked)(weights, x, mesh, wrap)
+
+
+@it_fits.mistake
+def without_the_sum(weights, x, *, mesh):
+    """That is the gradient of layers that pass on `relu(h @ w)` alone. What else does a layer of this stack pass on? (A
+    checkpoint changes when something is computed, and never what.)"""
+    return jax.grad(_stacked)(weights, x, mesh, jax.checkpoint, 0)
 
 
 @it_fits.mistake

@@ -1,0 +1,72 @@
+"""Arguments without which a wrong program would be right: what is wrong is in what they go into.
+
+A term that an argument has part in is nothing where that is nothing but zeros. So a program whose result is then the
+one that is due is wrong in that term. It is no guess: both were computed, the program's result and the reference's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from grader.arrays.laid import Array, holds_arrays
+from grader.exercises.case import Case
+from grader.judging import results
+from grader.judging.behaviour import Execution, operands
+from grader.judging.results import Expected
+from grader.programs.execution import Failed
+
+MOST_SILENCED = 12  # arrays that are tried
+NAMED_SILENT = 2  # of those without which it would be right
+ENOUGH_DUE = 3  # different ones in what is due: fewer are right by chance
+
+
+def right_without(runs: Sequence[Execution], due: Callable[[Case], Expected]) -> str:
+    """Which argument would have to be nothing but zeros for these runs to be right; "" where there is none."""
+    names: list[str] | None = None
+    for run in runs:
+        silent = _silenced(run.case) if names is None else {n: c for n, c in _silenced(run.case).items() if n in names}
+        if not silent:
+            return ""
+        names = _right(run, silent, due)
+    if not names:
+        return ""
+    if len(names) == 1:
+        return f"With zeros for `{names[0]}` yours would be right. What is done to what comes of it?"
+    told = ", or for ".join(f"`{name}`" for name in names[:NAMED_SILENT])
+    return f"With zeros for {told}, yours would be right. What is done to what comes of them?"
+
+
+def _silenced(case: Case) -> dict[str, Case]:
+    """The case with zeros for one array of floats, by the name of this."""
+    found: dict[str, Case] = {}
+    for name, given in case.arguments.items():
+        for path, leaf in jax.tree.leaves_with_path(given) if holds_arrays(given) else ():
+            if isinstance(leaf, Array) and leaf.value.dtype.kind == "f" and leaf.value.any():
+                label = f"{name}{jax.tree_util.keystr(path)}"
+                found[label] = replace(case, arguments={**case.arguments, name: _without(given, leaf)})
+    return found if 1 < len(found) <= MOST_SILENCED else {}
+
+
+def _without(given: Any, leaf: Array) -> Any:
+    zeros = replace(leaf, value=np.zeros_like(leaf.value))
+    return jax.tree.map(lambda one: zeros if one is leaf else one, given)
+
+
+def _right(run: Execution, silent: Mapping[str, Case], due: Callable[[Case], Expected]) -> list[str]:
+    """Those of these cases in which the program is right, by their names."""
+    try:
+        each = run.results_on([operands(case) for case in silent.values()])
+    except Failed:
+        return []
+    found = []
+    for (name, case), arrays in zip(silent.items(), each, strict=True):
+        expected = due(replace(case, cotangents=None))  # the result itself: gradients are none of it
+        numbers = np.unique(np.concatenate([np.ravel(whole) for whole in expected.values()]))
+        if len(numbers) >= ENOUGH_DUE and all(results.right(run, arrays[: len(expected)], expected)):
+            found.append(name)
+    return found
