@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import mini
 import nbformat
 import pytest
@@ -271,3 +274,15 @@ def test_a_check_turned_into_text_is_put_back(graded, solved):
         del cell["outputs"], cell["execution_count"]
 
     assert points(graded(mini.edited(solved, "check_case3", turn))) == FULL
+
+
+def test_what_is_done_before_any_fork_starts_no_device_and_shows_nothing():
+    program = """
+from grader.classroom.inside import worker
+from grader.jax_versions import has_backend
+worker.warm()
+shell, recorder = worker._shell()
+print(has_backend(), recorder.take(), shell.execution_count, shell.InteractiveTB.tb)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "False [] 1 None"

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
+import jax
 import PIL.Image
 
 from grader.classroom.inside.limits import INTERRUPT_SECONDS, REPORTED, Limits
@@ -39,6 +40,19 @@ def warm() -> None:
     _shell()  # matplotlib shows figures in the shell that it finds when it is imported
     import_all((*WARM, *SHELL, *modules()))
     PIL.Image.init()
+    _show_an_error()
+
+
+def _show_an_error() -> None:
+    """Have IPython show an error of JAX's to nobody: it reads whole each file that such errors lead through, which
+    takes half a second."""
+    shell, _ = _shell()
+    with shell.builtin_trap:  # as in a cell: JAX hides its lines from IPython, where else it leaves them out
+        try:
+            jax.jit(lambda a: jax.lax.psum(a, "nowhere")).trace(jax.ShapeDtypeStruct((), "float32"))
+        except NameError as error:
+            shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+            shell.InteractiveTB.tb = None
 
 
 @functools.cache
