@@ -44,7 +44,7 @@ def sent_otherwise(run: Execution) -> str:
     """How what a program with shard_map sends differs from what it may, whatever its result is."""
     if not run.structure.manual:
         return ""
-    facts = Facts(run.structure, run.ran, run.case.mesh)
+    facts = _facts_of(run)
     return next((words for limit in in_order(run.case.limits) if (words := limit.of_wrong(facts))), "")
 
 
@@ -56,8 +56,12 @@ def _exceeded(
     run: Execution, limits: Sequence[Limit], by: Callable[[Limit, Facts], str], *, written: bool = False
 ) -> Miss | None:
     """The first limit that is exceeded; where what is `written` exceeds it, with what it is about."""
-    facts = Facts(run.structure, run.ran, lambda: run.unwritten, run.case.mesh)
+    facts = _facts_of(run)
     for limit in in_order(limits):
         if words := by(limit, facts):
             return Miss(words, about=limit.about(facts), most=limit.about_most(facts)) if written else Miss(words)
     return None
+
+
+def _facts_of(run: Execution) -> Facts:
+    return Facts(run.structure, run.ran, lambda: run.unwritten, run.case.mesh)

@@ -167,8 +167,8 @@ def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> 
                 )
     if _is(factor, other):
         both = f"Every entry is {as_factor(factor)}, on {seen.on} as on {elsewhere.on}"
-        if length := _length_of(factor, seen, elsewhere):
-            return f"{both}. That is {length}. {SUM_OR_MEAN}"
+        if words := _length_of(factor, seen, elsewhere):
+            return f"{both}. That is {words}. {SUM_OR_MEAN}"
         return f"{both}. Which factor was left out, or taken twice?"
     if _is_place(seen) or _is_place(elsewhere):
         return ""
