@@ -117,14 +117,10 @@ def _off_by(wrong: Sequence[Tried]) -> str:
 
 
 def _to_one_side(wrong: Sequence[Tried]) -> str:
-    """That all numbers that are wrong in dicts or lists are too large, or all too small, in several cases."""
-    pairs = [
-        pair
-        for one in wrong
-        if isinstance(one.found, (Mapping, list, tuple))
-        for pair in _numbers(one.found, one.due)
-        if not same_value(*pair)
-    ]
+    """That all numbers that are wrong in dicts or lists are too large, or all too small, in several cases. Of what may
+    be negative, or is no number, that would lead away."""
+    counted = [one for one in wrong if isinstance(one.found, (Mapping, list, tuple)) and _is_counted(one.due)]
+    pairs = [pair for one in counted for pair in _numbers(one.found, one.due) if not same_value(*pair)]
     if len(wrong) < ENOUGH_CASES or len(pairs) < ENOUGH_CASES:
         return ""
     if all(found > due for found, due in pairs):
@@ -134,6 +130,13 @@ def _to_one_side(wrong: Sequence[Tried]) -> str:
     if all(found < due for found, due in pairs):
         return "Wherever a number in it is wrong, it is too small, and never too large. What is left out?"
     return ""
+
+
+def _is_counted(due: Any) -> bool:
+    """Whether it is made of numbers that are not negative, and of nothing else."""
+    if isinstance(due, (Mapping, list, tuple)):
+        return all(map(_is_counted, due.values() if isinstance(due, Mapping) else due))
+    return bool(is_number(due) and due >= 0)
 
 
 def _numbers(found: Any, due: Any) -> Iterator[tuple[float, float]]:

@@ -335,7 +335,10 @@ def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
         if _within(due, found):
             yield "All that is due is there, and more besides."
         yield from _of_groups(found, due)
-        yield f"There are {'more' if len(found) > len(due) else 'fewer'} entries than are due."
+        if len(_flat(found)) == len(_flat(due)):
+            yield "There are as many values as are due, but they are not grouped as they should be."
+        else:
+            yield f"There are {'more' if len(found) > len(due) else 'fewer'} entries than are due."
     elif len(due) > 1:
         if same_value(found, due[::-1]):
             yield "The entries are right, but the last stands first."

@@ -21,8 +21,11 @@ def exactly(eqn: Any, operands: Sequence[Any]) -> np.ndarray | None:
     expected = eqn.outvars[0].aval
     if not {str(expected.dtype), *(str(operand.dtype) for operand in operands)} <= {*EXACT_DTYPES}:
         return None
-    with np.errstate(all="ignore"):
-        found = work(eqn.params, *operands)
+    try:
+        with np.errstate(all="ignore"):
+            found = work(eqn.params, *operands)
+    except KeyError:  # another JAX calls it otherwise
+        return None
     same_type = found is not None and (found.shape, found.dtype) == (expected.shape, expected.dtype)
     return np.asarray(found) if same_type else None
 

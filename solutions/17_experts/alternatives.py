@@ -15,14 +15,14 @@ from jax.sharding import PartitionSpec as P
 
 def route__all_shares_then_normalised(x, router, k):
     """A softmax over all experts, and the largest shares divided by their sum."""
-    shares = jax.nn.softmax(jnp.dot(x, router, precision="highest"))
+    shares = jax.nn.softmax(jnp.dot(x, router, precision="highest", preferred_element_type=jnp.float32))
     top, experts = lax.top_k(shares, k)
     return top / top.sum(axis=-1, keepdims=True), experts
 
 
 def route__numpy(x, router, k):
     """A stable sort of what is negated."""
-    logits = x @ router
+    logits = np.asarray(x, np.float32) @ np.asarray(router, np.float32)
     experts = np.argsort(-logits, axis=1, kind="stable")[:, :k]
     raised = np.exp(np.take_along_axis(logits, experts, axis=1) - logits.max(axis=1, keepdims=True))
     return raised / raised.sum(axis=1, keepdims=True), experts

@@ -36,8 +36,8 @@ def variants(source, *names):
         ("a and b", "one of several conditions is not asked for", "a"),
         ("a if b else c", "a case that is different is not told apart from the others", "c"),
         ("max(a, b)", "the smallest is taken where the largest should be", "min(a, b)"),
-        ("abs(a)", "no absolute value is taken", "a"),
-        ("abs(a) + abs(b)", "no absolute value is taken", "a + b"),
+        ("abs(a)", "an absolute value is not taken", "a"),
+        ("abs(a) + abs(b)", "an absolute value is not taken", "a + b"),
         ("range(a, b)", "it goes one step too far", "range(a, b + 1)"),
         ("a + 1", "a number in it is one larger than it should be", "a + 2"),
         ("a.sum(axis=0)", "the largest is taken where all should be added up", "a.max(axis=0)"),
@@ -89,7 +89,7 @@ def test_the_nearest_wrong_function_is_told():
         "In every case yours is what comes out when it is rounded down where it should be rounded up, or when a "
         "quotient is rounded down. Is it so in your function, or something that comes to the same?"
     )
-    assert "no absolute value is taken" in heard(lambda start, end, stops: math.ceil((end - start) / stops))
+    assert "an absolute value is not taken" in heard(lambda start, end, stops: math.ceil((end - start) / stops))
     assert "`start` is not added" not in heard(lambda start, end, stops: math.ceil(end / stops))
 
 

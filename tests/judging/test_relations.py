@@ -90,6 +90,12 @@ def said(found, due, **given):
         ([1, 2, 3, 4], [[1, 2], [3, 4]], {}, "The entries are right, but they are not grouped as they should be."),
         ([1, 3], [1, 2, 3], {}, "What is there is right, but entries are missing."),
         ((0, 1), (1, 1, 0), {}, "There are fewer entries than are due."),
+        (
+            [[4, 5]],
+            [4, 6],
+            {},
+            "There are as many values as are due, but they are not grouped as they should be.",
+        ),
         ([[1, 3], [2, 4]], [[1, 2], [3, 4]], {}, "It is the transpose of what is due: rows stand for columns."),
         (2, (1, 2), {}, "It is entry 1 of what is due, alone."),
         ({"a": 1, "b": 4}, {"a": 1, "b": 2}, {}, "Of the entries only `b` is wrong. It is 2 times what is due."),
@@ -281,6 +287,8 @@ def test_that_all_wrong_numbers_are_too_large_is_told():
     assert evidence(cases).startswith("Wherever a number in it is wrong, it is too large, and never too small.")
     other_way = [Tried(one.due, one.found, one.given) for one in cases]
     assert evidence(other_way).startswith("Wherever a number in it is wrong, it is too small, and never too large.")
+    negative = [Tried(one.found, {**one.due, "a": -1}, one.given) for one in cases]
+    assert "never too" not in evidence(negative)  # what is larger is not counted too often
 
 
 def test_a_number_that_never_changes_is_no_factor():

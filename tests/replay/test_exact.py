@@ -85,3 +85,9 @@ def test_all_that_is_worked_out_is_tried():
 )
 def test_what_might_differ_is_left_to_xla(name, work, given):
     assert exactly(one_operation(name, work, given), given) is None
+
+
+def test_what_another_jax_calls_otherwise_is_left_to_xla():
+    eqn = one_operation("transpose", lambda a: a.T, (PARTS,))
+    assert exactly(eqn, [PARTS]) is not None
+    assert exactly(eqn.replace(params={"order": (1, 0)}), [PARTS]) is None

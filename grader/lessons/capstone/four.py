@@ -7,6 +7,7 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from grader.arrays.described import PerProcess
 from grader.exercises import Case, Exercise
 from grader.lessons.capstone.lives import TINY, compiled_step, lines_of, same_losses
 from grader.transformer.model import initial
@@ -17,10 +18,11 @@ PROCESSES, DEVICES, ROWS, STEPS = 4, 2, 8, 4
 
 
 def _alone(process_id, num_processes, *, seed, sizes, lines, rows, steps):
-    """The same on one device, with all rows."""
+    """The same on one device, with the rows of all processes."""
     state, losses, step = started(initial(jax.random.key(seed), sizes)), [], compiled_step()
     for position in range(steps):
-        state, loss = step(state, *batch_at(position, seed, rows, 1, lines))
+        parts = (_own(batch_at(position, seed, rows, 1, own), k, num_processes) for k, own in enumerate(lines))
+        state, loss = step(state, *(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
         losses.append(float(loss))
     return losses
 
@@ -35,13 +37,23 @@ four_processes = Exercise(
 )
 
 
+def _known_to(process_id: int, seed: int, lines, others):
+    """The lines that a process's rows are made of, and in the place of the rest some that nobody trains on: who feeds
+    more than its own rows gets another curve."""
+    numbers = (np.arange(len(lines[0]))[:, None],)
+    batches = (batch_at(k, seed, ROWS, 1, numbers) for k in range(STEPS))
+    own = np.unique([_own(batch, process_id, PROCESSES) for batch in batches])
+    return tuple(np.where(np.isin(numbers[0], own), line, other) for line, other in zip(lines, others, strict=True))
+
+
 @four_processes.cases
 def _(draw):
+    seed, (lines, others) = int(draw.rng.integers(1000)), (lines_of(draw.rng, 21, 8) for _ in range(2))
     yield Case(
         {
-            "seed": int(draw.rng.integers(1000)),
+            "seed": seed,
             "sizes": TINY,
-            "lines": lines_of(draw.rng, 21, 8),
+            "lines": PerProcess(tuple(_known_to(k, seed, lines, others) for k in range(PROCESSES))),
             "rows": ROWS,
             "steps": STEPS,
         },
@@ -99,6 +111,15 @@ def the_same_rows_everywhere(process_id, num_processes, *, seed, sizes, lines, r
     *parameters* is the same everywhere; of the batch that the seed of the data gives, which rows are this process's?"""
     mesh = _joined(process_id, num_processes)
     batches = (_own(batch_at(k, seed, rows, 1, lines), 0, num_processes) for k in range(steps))
+    return _losses(mesh, initial(jax.random.key(seed), sizes), seed, batches)
+
+
+@four_processes.mistake
+def the_whole_batch_each(process_id, num_processes, *, seed, sizes, lines, rows, steps):
+    """Each process feeds a whole batch: the global one has four times the rows, and three of four come from a process
+    that does not have their lines. Of the batch that seed and position give, which rows are this process's?"""
+    mesh = _joined(process_id, num_processes)
+    batches = (batch_at(k, seed, rows, 1, lines) for k in range(steps))
     return _losses(mesh, initial(jax.random.key(seed), sizes), seed, batches)
 
 

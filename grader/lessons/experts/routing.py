@@ -13,7 +13,7 @@ from grader.lessons.experts.tokens import drawn_choices
 
 
 def _scores(x, router):
-    return jnp.asarray(x) @ jnp.asarray(router)
+    return jnp.asarray(x, jnp.float32) @ jnp.asarray(router, jnp.float32)
 
 
 def _route(x, router, k):
@@ -36,6 +36,8 @@ def _(draw):
         router = _fine(draw, width, experts, bits=6)
         router[:, experts - 2] = router[:, 1]  # two experts that always tie
         yield Case({"x": _fine(draw, tokens, width, bits=5), "router": router, "k": k})
+    x, router = ((draw.values(*shape) / 11).astype(jnp.bfloat16) for shape in ((8, 12), (12, 7)))
+    yield Case({"x": x, "router": router, "k": 3})
 
 
 def _weighed(x, router, k, scores=None, choose=jax.lax.top_k, weigh=jax.nn.softmax):
@@ -89,6 +91,13 @@ def logits_rounded(x, router, k):
     """The product was made in float32, and its result rounded to bfloat16, which keeps eight significant bits: logits
     of 20.08 and 20.1 become equal. Which type should the logits keep?"""
     return _weighed(x, router, k, _scores(x, router).astype(jnp.bfloat16).astype(jnp.float32))
+
+
+@route.mistake
+def product_in_the_type_of_x(x, router, k):
+    """In float32 this is right; of x and a router in bfloat16 the product is rounded to it, and made float32 too late:
+    logits of 20.08 and 20.1 are equal by then. In which type should both *enter* the product?"""
+    return _weighed(x, router, k, (jnp.asarray(x) @ jnp.asarray(router)).astype(jnp.float32))
 
 
 def _last_first(scores, k):
