@@ -17,7 +17,15 @@ from grader.arrays.meshes import spelled
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 from grader.judging.differing import short
-from grader.judging.relations import ONLY_SOME, SOME_ENTRIES, TELLS_LITTLE, is_number, relations_of, sizes_in
+from grader.judging.relations import (
+    NOTHING_WRONG_IN_IT,
+    ONLY_SOME,
+    SOME_ENTRIES,
+    TELLS_LITTLE,
+    is_number,
+    relations_of,
+    sizes_in,
+)
 from grader.judging.traits import apart
 from grader.judging.wording import lower_first, most_telling
 
@@ -26,6 +34,8 @@ VAGUE = (
     "too small.",
     "others are not.",
     "A dict is due.",
+    "It is empty.",
+    NOTHING_WRONG_IN_IT,
     "wrong.",
     "among those that are due.",
     "not in the groups in which it should be.",

@@ -288,8 +288,8 @@ def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterato
             yield f"It is {number(ratio)} times what is due."
         elif abs(1 / ratio) < LARGEST_RATIO and _is(1 / ratio, round(1 / ratio)):
             yield f"It is 1/{number(1 / ratio)} of what is due."
-    if 0 < found < 1 and 0 < due < 1 and (times := _small_ratio(found / (1 - found), due / (1 - due))):
-        yield f"As a share against the rest, x / (1 − x), it is {times} what is due. {ASKED_OF_SHARES}"
+    if 0 < found < 1 and 0 < due < 1 and (ratio_words := _small_ratio(found / (1 - found), due / (1 - due))):
+        yield f"As a share against the rest, x / (1 − x), it is {ratio_words} what is due. {ASKED_OF_SHARES}"
     if found - due == round(found - due) and 0 < abs(found - due) <= LAST_COUNT:
         yield f"It is {number(abs(found - due))} too {'large' if found > due else 'small'}."
     for words, n in sizes.items():

@@ -384,6 +384,7 @@ def test_where_one_answer_is_empty_and_another_lacks_keys_this_is_told_of_both()
     whole = {"0": "psum", "1": "psum"}
     cases = [Tried({}, whole, {"n": "a" * 50}), Tried({"1": "psum"}, whole, {"n": "b" * 50})]
     assert evidence(cases) == "Nothing in it is wrong, but keys are missing."
+    assert evidence(cases, lambda: "It is something else.") == "It is something else."  # which says more
 
 
 def test_which_entries_are_wrong_in_the_first_case_is_told_where_others_are_elsewhere():
