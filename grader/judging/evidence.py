@@ -16,7 +16,16 @@ from grader.arrays.described import HELD, is_observed
 from grader.arrays.meshes import spelled
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number
-from grader.judging.relations import TELLS_LITTLE, is_number, relations_of, sizes_in
+from grader.judging.differing import short
+from grader.judging.relations import (
+    NOTHING_WRONG_IN_IT,
+    ONLY_SOME,
+    SOME_ENTRIES,
+    TELLS_LITTLE,
+    is_number,
+    relations_of,
+    sizes_in,
+)
 from grader.judging.traits import apart
 from grader.judging.wording import lower_first, most_telling
 
@@ -25,6 +34,8 @@ VAGUE = (
     "too small.",
     "others are not.",
     "A dict is due.",
+    "It is empty.",
+    NOTHING_WRONG_IN_IT,
     "wrong.",
     "among those that are due.",
     "not in the groups in which it should be.",
@@ -33,6 +44,8 @@ VAGUE = (
 )
 ENOUGH_CASES = 3  # in which to answer the same is no chance
 FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
+TOLD_OTHERS = 100  # characters of what the wrong cases behind the first were given
+SELDOM = 4  # not more than one in so many
 TOLD_WHOLE = 40  # characters of an argument that may be told as what cases have in common
 
 
@@ -62,8 +75,17 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
     little = _says_little(common)
     said = (otherwise() or _without_effect(tried) if little else "") or common
     if not said or said.endswith(TELLS_LITTLE):
-        said = _off_by(wrong) or _to_one_side(wrong) or said
+        said = _off_by(wrong) or _to_one_side(wrong) or _entries_of_the_first(said, wrong) or said
     return " ".join(filter(None, (said, divided(right, wrong, among))))
+
+
+def _entries_of_the_first(said: str, wrong: Sequence[Tried]) -> str:
+    """Which entries are wrong in the first case, where of all of them only this is said: that some are."""
+    if said != SOME_ENTRIES:
+        return ""
+    (sizes, *_), first = _that_differ([dict(sizes_in(one.given)) for one in wrong]), wrong[0]
+    words = next(relations_of(first.found, first.due, first.given, sizes), "")
+    return f"In this case, {lower_first(words)}" if words.startswith(ONLY_SOME) else ""
 
 
 def _always_the_one(tried: Sequence[Tried], among: str) -> str:
@@ -283,7 +305,33 @@ def divided(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "cases"
         if some and (empty := _where_empty(some, others)):
             return f"{how_many}: {which} where {empty} is due."
     which = apart([one.given for one in wrong], [one.given for one in right]) if wrong else ""
-    return f"{how_many}: {which}." if which else f"{how_many}."
+    if which:
+        return f"{how_many}: {which}."
+    return f"{how_many}.{_seldom(right, wrong, features) or _the_others(wrong)}"
+
+
+def _seldom(right: Sequence[Tried], wrong: Sequence[Tried], features: Sequence[str]) -> str:
+    """What the only wrong case has in common with few of the right ones, where these have few values."""
+    if len(wrong) > 1:
+        return ""
+    told = []
+    for name in features:
+        value, values = _features(wrong[0].given)[name], Counter(_features(one.given)[name] for one in right)
+        if len(values) <= FEW_VALUES and 0 < values[value] <= len(right) / SELDOM:
+            told.append((values[value], f"{name} = {value}"))
+    if not told:
+        return ""
+    alike, words = min(told)
+    return f" The wrong one has {words}, as only {alike} of the right ones {'has' if alike == 1 else 'have'}."
+
+
+def _the_others(wrong: Sequence[Tried]) -> str:
+    """What the wrong cases behind the first were given, where that is soon told."""
+    given = [value for one in wrong[1:] for value in one.given.values()]
+    each = (", ".join(f"{name}={short(value)}" for name, value in one.given.items()) for one in wrong[1:])
+    words = "; with ".join(each)
+    soon = 0 < len(words) <= TOLD_OTHERS and not any(isinstance(value, np.ndarray) for value in given)
+    return f" It is wrong, too, with {words}." if soon else ""
 
 
 def _where_empty(some: Sequence[Tried], others: Sequence[Tried]) -> str:

@@ -206,7 +206,16 @@ class ProgramLadder(Ladder):
         tried = [
             results.wrong_shape(self._run(j), _expected(self.exercise, self.cases[j])) for j in (k, *self.witnesses(k))
         ]
-        return shape_evidence([one for one in tried if one]) if tried[0] else ""
+        if not (elsewhere := self._right_before(k)):
+            return shape_evidence([one for one in tried if one]) if tried[0] else ""
+        # (Arguments may have the same length by chance, and this is seen on one mesh only.)
+        lengths = [replace(one, given={}) for one in tried if one]
+        return " ".join(filter(None, (elsewhere, shape_evidence(lengths) if tried[0] else "")))
+
+    def _right_before(self, k: int) -> str:
+        """That all was well on another mesh; "" where it was not, or nothing was tried there."""
+        mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
+        return right_elsewhere(on(before[0]), on(mesh)) if before and mesh not in before else ""
 
     def _is_result_wrong(self, k: int) -> bool:
         """Whether there is anything wrong besides gradients."""

@@ -35,9 +35,13 @@ BY_1024 = (1.024, 1.024**2, 1.024**3)  # kibi for kilo, mebi for mega, gibi for 
 SAME_BYTES = 1e-4  # relative: how near a ratio has to be to one of these
 TELLS_LITTLE = ("t is too large.", "t is too small.", "others are not.", " is wrong.", " are wrong.")  # ends
 FIRST_IS_WRONG = "Already its first number is wrong. What goes into that one?"
+SOME_ENTRIES = "Some entries are right, others are not."
+NOTHING_WRONG_IN_IT = "Nothing in it is wrong, but keys are missing."
 OF_EVERY_NUMBER = "The same is so of every number in it:"
+ONLY_SOME = "Of the entries only"
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
 ASKED_OF_SQUARES = "Is it a factor where it should be a divisor, or the other way round?"
+ASKED_OF_SHARES = "What belongs to the share, and what to the rest?"
 ONE_ANOTHERS = (
     "It is cut into the parts that are due, but devices hold one another's. Which axis is to cut what, and in which "
     "order?"
@@ -231,6 +235,9 @@ def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
     ):
         other = not any(isinstance(value, str) for value in found.values())
         yield f"Its keys are right, and nothing under them is{': words are due there' * other}."
+    if due and not found:
+        yield "It is empty."
+        yield NOTHING_WRONG_IN_IT
     if found and due and not there:
         yield "None of its keys is among those that are due."
     if there and all(same_value(found[key], due[key]) for key in there):
@@ -240,6 +247,7 @@ def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
         if len(there) == len(found):
             yield from (["Missing are only keys for which 0 is due; the rest is right."] if _all_zero(missing) else [])
             yield "What is there is right, but keys are missing."
+            yield NOTHING_WRONG_IN_IT
         elif len(there) == len(due):
             yield from (
                 ["All that is due is there, and besides keys with 0, which are not."] if _all_zero(extra) else []
@@ -280,6 +288,8 @@ def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterato
             yield f"It is {number(ratio)} times what is due."
         elif abs(1 / ratio) < LARGEST_RATIO and _is(1 / ratio, round(1 / ratio)):
             yield f"It is 1/{number(1 / ratio)} of what is due."
+    if 0 < found < 1 and 0 < due < 1 and (ratio_words := _small_ratio(found / (1 - found), due / (1 - due))):
+        yield f"As a share against the rest, x / (1 − x), it is {ratio_words} what is due. {ASKED_OF_SHARES}"
     if found - due == round(found - due) and 0 < abs(found - due) <= LAST_COUNT:
         yield f"It is {number(abs(found - due))} too {'large' if found > due else 'small'}."
     for words, n in sizes.items():
@@ -291,6 +301,16 @@ def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterato
         yield "What is due is no whole number, and this is the next one to it. Has it been rounded?"
     if not _is(found, due):
         yield TOO_LARGE if found > due else TOO_SMALL
+
+
+def _small_ratio(one: float, other: float) -> str:
+    """How one number stands to another where that is by a small whole factor: `2 times` or `1/2 of`."""
+    for times in range(2, LAST_COUNT + 1):
+        if _is(one, times * other):
+            return f"{times} times"
+        if _is(one * times, other):
+            return f"1/{times} of"
+    return ""
 
 
 def _by_factor(found: float, due: float, words: str, n: float) -> Iterator[str]:
@@ -330,6 +350,7 @@ def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
         yield "The entries are right, but they are not grouped as they should be."
     if len(found) != len(due):
         yield from _alone(found, due)
+        yield from _cut_short(found, due)
         if found and _within(found, due):
             yield "What is there is right, but entries are missing."
         if _within(due, found):
@@ -355,6 +376,21 @@ def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
     groups = _nested(due) and not (len(found) == len(due) and all(map(_as_often, map(_flat, found), map(_flat, due))))
     if groups and _as_often(_flat(found), _flat(due)):
         yield "All that is due is there, as often as it is due, but not in the groups in which it should be."
+
+
+def _cut_short(found: list[Any], due: list[Any]) -> Iterator[str]:
+    """Where a list is the one that is due without its beginning, or without its end, and it shows which."""
+    missing = len(due) - len(found)
+    if missing <= 0 or len(found) < 2:
+        return
+    is_end, is_beginning = same_value(found, due[missing:]), same_value(found, due[:-missing])
+    if is_end and not is_beginning:
+        yield f"What is there is right: it is what is due from number {missing} on, counted from 0. What comes before?"
+        yield "What is there is right, but the beginning is missing."
+    if is_beginning and not is_end:
+        last = f"last {missing} are" if missing > 1 else "last one is"
+        yield f"What is there is right, but the {last} missing."
+        yield "What is there is right, but the end is missing."
 
 
 def _of_groups(found: list[Any], due: list[Any]) -> Iterator[str]:
@@ -445,8 +481,9 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
     if len(wrong) < len(entries) and len(wrong) <= TOLD_APART:
         places = ", ".join(name for name, _, _ in wrong)
         telling = [words for words in alike if words == common or not words.endswith(TELLS_LITTLE)]
-        yield from (f"Of the entries only {places} {_is_or_are(wrong)} wrong. {words}" for words in telling)
-        yield f"Of the entries only {places} {_is_or_are(wrong)} wrong."
+        only = f"{ONLY_SOME} {places} {_is_or_are(wrong)} wrong."
+        yield from (f"{only} {words}" for words in telling)
+        yield only
     if common:
         yield (
             common
@@ -460,7 +497,7 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
             of_it += _of_order(found, due)
         yield from (f"Of {name}: {lower_first(words)}" for words in of_it)
     if len(wrong) < len(entries):
-        yield "Some entries are right, others are not."
+        yield SOME_ENTRIES
 
 
 def _is_or_are(things: Sequence[Any]) -> str:
@@ -488,6 +525,8 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[st
             yield "The numbers are right, and in order, but the shape is another."
         if found.size == due.size and same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
             yield "The numbers are right, but the shape is another."
+        if found.ndim == due.ndim == 1:
+            yield from _cut_short(found.tolist(), due.tolist())
         if found.size and _is_part(found, due):
             yield "It is a part of what is due, and no more. Where is the rest?"
         counts = {words: int(n) for words, n in known.sizes.items() if n == int(n)}

@@ -32,6 +32,7 @@ SMALL = 20  # up to here a number is a count: one more or less is another
 TOLD_ONE_BY_ONE = 4  # counts that are told one by one
 A_LITTLE, A_LOT = 1.05, 10  # times too large, or too small
 FACTORS = 64  # up to here one number is a multiple of another for a reason
+OF_ROWS = "What do they have in common that the right ones have not?"
 ASKED_OF_ANY_FACTOR = (
     "What was counted too often, or not divided by?",
     "What was left out, or divided by too often?",
@@ -78,6 +79,11 @@ class TableLadder(Ladder):
         )
 
     def signature(self, check: str, k: int) -> str:
+        """Of the first wrong row what is so of all of them; then what is said of this one."""
+        first = not any(self._row(j) for j in range(k))
+        return " ".join(filter(None, (self._of_all_rows() if first else "", self._of_row(check, k))))
+
+    def _of_row(self, check: str, k: int) -> str:
         """What kind of answer is due, where it is of another; else what the chosen word stands for, what can be said
         without telling numbers, or where it is right, and what is asked."""
         answer, due = self.answers[k], self._due(k)
@@ -141,7 +147,33 @@ class TableLadder(Ladder):
     def explanation(self, check: str, failing: int) -> Mistake | None:
         """The mistake that makes this entry of the row. Of several, the one that makes most of the rows."""
         alike = [m for m in self.exercise.mistakes if self._makes(m, failing)]
-        return max(alike, key=self._rows_of, default=None)
+        mistake = max(alike, key=self._rows_of, default=None)
+        return None if mistake and self._is_refuted(mistake) and self._of_all_rows() else mistake
+
+    def _is_refuted(self, mistake: Mistake) -> bool:
+        """Whether it would be made in more other rows, and something else stands there, than it is made in."""
+        would = [k for k, case in enumerate(self.cases) if _wrong_entry(mistake, case) is not None]
+        answered = [k for k in would if isinstance(self.answers[k], Value)]
+        made = sum(self._makes(mistake, k) for k in answered)
+        return len(answered) - made > made
+
+    def _of_all_rows(self) -> str:
+        """What is so of all rows that are wrong, and of how much they are off, without the number."""
+        pairs = [(self._given(k), self._due(k)) for k in range(len(self.cases)) if self._row(k)]
+        if not 1 < len(pairs) < len(self.cases) or not all(_is_count(value) for pair in pairs for value in pair):
+            return ""
+        which = "Both wrong rows" if len(pairs) == 2 else f"All {len(pairs)} wrong rows"
+        off = [float(found - due) for found, due in pairs]
+        times = [float(found / due) if due else math.inf for found, due in pairs]
+        if len(pairs) > 2 and len({*off}) == 1:
+            return f"{which} are off by the same, and in the same direction. {OF_ROWS}"
+        if (
+            len({due for _, due in pairs}) > 1
+            and times[0] > 0
+            and all(math.isclose(t, times[0], rel_tol=1e-6) for t in times)
+        ):
+            return f"{which} are off by the same factor. {OF_ROWS}"
+        return ""
 
     def _rows_of(self, mistake: Mistake) -> int:
         return sum(self._makes(mistake, k) for k in range(len(self.cases)))

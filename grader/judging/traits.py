@@ -104,6 +104,19 @@ def _of_list(name: str, entries: Sequence[Any]) -> Iterator[str]:
         a == b for a, b in itertools.combinations(entries, 2) if isinstance(a, (int, float, str)) and type(a) is type(b)
     ):
         yield f"an entry of {name} stands in it twice"
+    if _in_other_places([entry for entry in entries if isinstance(entry, (list, tuple))]):
+        yield f"lists in {name} have the same word at different places"
+
+
+def _in_other_places(lists: Sequence[Sequence[Any]]) -> bool:
+    """Whether a word that several lists have stands, where it first occurs, elsewhere in one than in another."""
+    words = [[entry if isinstance(entry, str) else None for entry in entries] for entries in lists]
+    return any(
+        one.index(word) != other.index(word)
+        for one, other in itertools.combinations(words, 2)
+        for word in {*one} & {*other}
+        if word is not None
+    )
 
 
 def _bounds(wrong: Sequence[_Given], right: Sequence[_Given]) -> Iterator[tuple[str, Callable[[_Given], bool]]]:

@@ -70,6 +70,7 @@ def said(found, due, **given):
         (False, {}, {}, "A dict is due."),
         ({"1": "x"}, {"0": "x"}, {}, "None of its keys is among those that are due."),
         ({"0": "x"}, {"0": "x", "1": "y"}, {}, "What is there is right, but keys are missing."),
+        ({}, {"0": "x"}, {}, "It is empty."),
         ({"0": "x", "1": "y"}, {"0": "x"}, {}, "All that is due is there, and keys besides that are not due."),
         (
             {"0": 3, "1": 4},
@@ -89,6 +90,29 @@ def said(found, due, **given):
         ((1, 0, 0), (1, 1, 0), {}, "Of the entries only `[1]` is wrong. It is 1 too small."),
         ([1, 2, 3, 4], [[1, 2], [3, 4]], {}, "The entries are right, but they are not grouped as they should be."),
         ([1, 3], [1, 2, 3], {}, "What is there is right, but entries are missing."),
+        ([2, 2], [2, 2, 2], {}, "What is there is right, but entries are missing."),
+        (
+            [5, 7],
+            [1, 2, 5, 7],
+            {},
+            "What is there is right: it is what is due from number 2 on, counted from 0. What comes before?",
+        ),
+        ([1, 2, 5], [1, 2, 5, 7], {}, "What is there is right, but the last one is missing."),
+        (
+            np.array([5.5, 7.5]),
+            np.array([1.5, 5.5, 7.5]),
+            {},
+            "What is there is right: it is what is due from number 1 on, counted from 0. What comes before?",
+        ),
+        (np.array([5.5, 7.6]), np.array([1.5, 5.5, 7.5]), {}, "The shape is another than is due."),
+        (
+            22 / 73,
+            11 / 62,
+            {},
+            "As a share against the rest, x / (1 − x), it is 2 times what is due. What belongs to the share, and what "
+            "to the rest?",
+        ),
+        (0.3, 0.2, {}, "It is 1.5 times what is due."),
         ((0, 1), (1, 1, 0), {}, "There are fewer entries than are due."),
         (
             [[4, 5]],
@@ -362,3 +386,30 @@ def test_of_an_array_on_devices_nobody_hears_that_a_dict_is_due():
 def test_an_entry_that_never_changes_is_told():
     tried = [Tried({"model": 1, "rows": n}, {"model": n, "rows": n}, {"n": n}, n == 1) for n in (1, 2, 4)]
     assert evidence(tried).startswith("Its `model` is 1 in all cases, whatever was given.")
+
+
+def test_where_one_answer_is_empty_and_another_lacks_keys_this_is_told_of_both():
+    whole = {"0": "psum", "1": "psum"}
+    cases = [Tried({}, whole, {"n": "a" * 50}), Tried({"1": "psum"}, whole, {"n": "b" * 50})]
+    assert evidence(cases) == "Nothing in it is wrong, but keys are missing."
+    assert evidence(cases, lambda: "It is something else.") == "It is something else."  # which says more
+
+
+def test_which_entries_are_wrong_in_the_first_case_is_told_where_others_are_elsewhere():
+    due = {"a": 1, "b": 2, "c": 3}
+    cases = [Tried({**due, "a": 3}, due, {"n": "a" * 50}), Tried({**due, "b": 0}, due, {"n": "b" * 50})]
+    assert evidence(cases) == "In this case, of the entries only `a` is wrong. It is 3 times what is due."
+
+
+def test_where_nothing_tells_wrong_cases_apart_the_others_are_told_by_what_they_were_given():
+    shapes = [(1, 9), (2, 7), (3, 8), (4, 1), (5, 5)]
+    cases = [Tried("a", "b", {"shape": shape, "n": k}, right=k not in (0, 3)) for k, shape in enumerate(shapes)]
+    assert evidence(cases).endswith("Right in 3 of 5 cases. It is wrong, too, with shape=(4, 1), n=3.")
+
+
+def test_what_few_right_cases_have_in_common_with_the_only_wrong_one_is_told():
+    wraps = [(True, False), (True, False), *[(True, True), (False, False)] * 2]
+    cases = [Tried(k, k + 1.5, {"wraps": wrap, "n": f"{k}" * 50}, right=k > 0) for k, wrap in enumerate(wraps)]
+    assert evidence(cases).endswith(
+        "Right in 5 of 6 cases. The wrong one has `wraps` = (True, False), as only 1 of the right ones has."
+    )

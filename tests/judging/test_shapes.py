@@ -97,3 +97,18 @@ def test_a_length_that_an_argument_has_on_one_device_is_told():
     given = {"a": (16, 24)}
     words = shape_evidence([Shaped((6,), (16,), {"the number of devices along x": 4}, given)])
     assert words.startswith("Dimension 0 is as long as dimension 1 of `a`, divided by the number of devices along x.")
+
+
+def test_of_a_shape_that_is_right_on_another_mesh_this_is_said_and_no_length_that_is_the_same_by_chance():
+    exercise = Exercise("shaped_in_a_test", points=2, reference=lambda a, b: a, mesh_shapes=((4,), (3,)))
+    exercise.cases(
+        lambda draw: Case({"a": draw.array(60, spec=P()), "b": draw.array(45, spec=P())}, draw.mesh("x"), P())
+    )
+    cases = exercise.draw_cases(0)
+
+    def for_four(a, b, *, mesh):
+        return a[: 15 * mesh.shape["x"]]
+
+    words = judge(exercise, cases, collect("program", asks(exercise, cases), for_four)).words
+    assert "On 4 devices this is right; on 3 devices it is not." in words
+    assert "`b`" not in words

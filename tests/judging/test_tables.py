@@ -137,6 +137,38 @@ def test_of_many_wrong_rows_each_that_is_explained_is_wrong_for_another_reason()
     assert told[4:] == ["The same as in “one”: “three”. The same as in “two”: “four”."]
 
 
+def numbers(due, **wrong):
+    """What is said of each wrong row of a table in which a mistake would be made in three."""
+    exercise = Exercise("numbers_in_a_test", points=1, form="table", reference=lambda row: due[row])
+    exercise.rows(due)
+    halves = {"a": due["a"] / 2, "b": due["b"] / 2, "c": due["c"] / 2}
+
+    @exercise.mistake
+    def half_of_it(row):
+        """Half of it was meant."""
+        return halves.get(row)
+
+    cases = exercise.draw_cases()
+    found = judge(exercise, cases, collect("table", asks(exercise, cases), {**due, **wrong}))
+    return {outcome.check: outcome.words for outcome in found.outcomes if not outcome.passed}
+
+
+def test_a_mistake_that_other_rows_refute_comes_after_what_is_so_of_all_wrong_rows():
+    due = {"a": 40, "b": 120, "c": 310, "d": 600}
+    found = numbers(due, a=20, d=300)
+    assert found["a"].startswith("a: not 20. Both wrong rows are off by the same factor.")
+    assert found["d"].startswith("d: not 300. It is too small, by a whole factor.")
+    assert "Half of it was meant." in numbers(due, a=20, b=60)["a"]  # made more often than not
+    assert "Half of it was meant." in numbers(due, a=20, d=70)["a"]  # nothing is so of both
+
+
+def test_of_rows_that_are_off_by_the_same_this_is_said_in_the_first_without_the_number():
+    found = numbers({"a": 2, "b": 5, "c": 8, "d": 11}, b=6, c=9, d=12)
+    assert found["b"].startswith("b: not 6. All 3 wrong rows are off by the same, and in the same direction. What do")
+    assert found["c"] == "c: not 9. It is too large."
+    assert "All" not in numbers({"a": 2, "b": 5, "c": 8, "d": 11}, b=6, c=10)["b"]
+
+
 @pytest.mark.parametrize(("spec", "shown"), [(P(), "P()"), (P(None, "x"), "P(None, 'x')"), ("x", "'x'")])
 def test_a_wrong_layout_is_shown_as_it_was_written(spec, shown):
     layouts = Exercise("layouts", points=1, form="table", reference=lambda row: P("x"))

@@ -23,6 +23,11 @@ MESH = OnMesh({"x": 4, "y": 2})
         ({"mesh": OnMesh({"a": 2, "b": 1, "c": 4})}, {"mesh": MESH}, "`mesh` has more than two axes"),
         ({"ids": [1, 2, 1]}, {"ids": [1, 2]}, "an entry of `ids` stands in it twice"),
         ({"ids": []}, {"ids": [1, 2]}, "`ids` is empty"),
+        (
+            {"calls": [["a", "b"], ["b", "a"]]},
+            {"calls": [["a", "b", "b"], ["a", "b"]]},
+            "lists in `calls` have the same word at different places",
+        ),
     ],
 )
 def test_a_trait_tells_wrong_cases_from_right_ones(wrong, right, words):

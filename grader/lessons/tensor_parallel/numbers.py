@@ -471,7 +471,17 @@ REGION = {
     "entries of x on a device, whole sequences": lambda: _entries_between(False),
     "entries of x on a device, sequences cut": lambda: _entries_between(True),
 }
-region_costs = Exercise("region_costs", points=2, form="table", same=within(0.02), reference=lambda row: REGION[row]())
+REGION_COSTS_ASKS = {
+    "all_gather": "Each of the two sends (n−1)/n of an array. Of which array, and how much of it is that for either?",
+}
+region_costs = Exercise(
+    "region_costs",
+    points=2,
+    form="table",
+    same=within(0.02),
+    reference=lambda row: REGION[row](),
+    questions=REGION_COSTS_ASKS,
+)
 region_costs.rows(REGION)
 
 
