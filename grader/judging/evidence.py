@@ -45,7 +45,7 @@ VAGUE = (
 ENOUGH_CASES = 3  # in which to answer the same is no chance
 FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
 TOLD_OTHERS = 100  # characters of what the wrong cases behind the first were given
-SELDOM = 4  # not more than one in so many
+RARE = 4  # not more than one in so many
 TOLD_WHOLE = 40  # characters of an argument that may be told as what cases have in common
 
 
@@ -317,7 +317,7 @@ def _seldom(right: Sequence[Tried], wrong: Sequence[Tried], features: Sequence[s
     told = []
     for name in features:
         value, values = _features(wrong[0].given)[name], Counter(_features(one.given)[name] for one in right)
-        if len(values) <= FEW_VALUES and 0 < values[value] <= len(right) / SELDOM:
+        if len(values) <= FEW_VALUES and 0 < values[value] <= len(right) / RARE:
             told.append((values[value], f"{name} = {value}"))
     if not told:
         return ""

@@ -9,6 +9,7 @@ from nbgrader.preprocessors import GetGrades, OverwriteCells, SaveAutoGrades, Sa
 from grader.classroom.course.entered import EnterCells
 from grader.classroom.course.notebook import checked, grade_id
 from grader.classroom.grading.marks import GetMarks, RestoreCells, SaveMarks
+from grader.classroom.grading.record import _share_engines
 
 STUDENT = "ada"
 POINTS = {"block_matmul": "1.5", "case3": "4.0"}
@@ -115,6 +116,13 @@ def source(course, tmp_path):
     with Gradebook(url) as book:
         book.update_or_create_assignment(mini.LESSON)
     return {"nbgrader": {"notebook": mini.LESSON, "assignment": mini.LESSON, "db_url": url}}, mini.released(course)
+
+
+def test_a_new_gradebook_gets_its_tables_where_engines_are_shared(tmp_path):
+    _share_engines()
+    for _ in range(3):
+        with Gradebook(f"sqlite:///{tmp_path}/shared.db") as book:
+            assert book.assignments == []
 
 
 def test_the_same_cells_are_entered_once_and_again(source):

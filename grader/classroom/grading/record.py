@@ -20,6 +20,7 @@ from nbgrader import api as nbgraders
 from nbgrader.api import MissingEntry
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
+from sqlalchemy import Engine, Inspector
 from sqlalchemy.exc import SAWarning
 
 from grader.arrays.words import one_line
@@ -183,8 +184,20 @@ def _share_engines() -> None:
     gradebook still closes its connections.
     """
     nbgraders.create_engine = functools.cache(nbgraders.create_engine)
-    nbgraders.inspect = functools.cache(nbgraders.inspect)
-    nbgraders.Base.metadata.create_all = functools.cache(nbgraders.Base.metadata.create_all)
+    with_tables: dict[Engine, Inspector] = {}
+    inspect, create_all = nbgraders.inspect, nbgraders.Base.metadata.create_all
+
+    def inspected(engine: Engine) -> Inspector:
+        inspector = with_tables.get(engine) or inspect(engine)
+        if inspector.get_table_names():
+            with_tables[engine] = inspector
+        return inspector
+
+    def created(bind: Engine) -> None:
+        if bind not in with_tables:
+            create_all(bind=bind)
+
+    nbgraders.inspect, nbgraders.Base.metadata.create_all = inspected, created
 
 
 def _problem(step: Callable[..., dict[str, Any]], hand_in: HandIn) -> str:
