@@ -15,6 +15,10 @@ def test_every_row_names_what_exists(root):
     assert not problems(rows, root)
 
 
+def test_every_row_is_taught_somewhere():
+    assert [row.row for row in checklist() if not row.lesson] == []
+
+
 def test_a_right_row_has_no_problem(root):
     assert problems([MATMUL], root) == []
 
