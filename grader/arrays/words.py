@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 
@@ -21,6 +21,12 @@ def number(value: Any, digits: int = 6) -> str:
 def numbered(noun: str, numbers: Collection[int | str]) -> str:
     """Things by their numbers: device 3; devices 0, 1."""
     return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
+
+
+def enumeration(things: Sequence[str]) -> str:
+    """Things in a sentence: a; a and b; a, b and c."""
+    *most, last = things
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def as_inline_html(words: str) -> str:

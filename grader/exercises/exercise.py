@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from grader.arrays.devices import eight_devices
+from grader.arrays.words import enumeration
 from grader.exercises.case import Case, Draw
 from grader.exercises.forms import FORMS, Form
 
@@ -97,8 +98,8 @@ class Exercise:
         """The sentence that sends a student there; "" where there is none."""
         if not self.taught_in:
             return ""
-        *most, last = (f"`{lesson}`" for lesson in self.taught_in)
-        return f"The pieces of it are in {', '.join(most)} and {last}." if most else f"The piece is in {last}."
+        pieces = "The pieces of it are" if len(self.taught_in) > 1 else "The piece is"
+        return f"{pieces} in {enumeration([f'`{lesson}`' for lesson in self.taught_in])}."
 
     def question(self, row: str) -> str:
         """What is asked in a row of a table, in other words; "" where there are none."""

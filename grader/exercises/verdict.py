@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from grader.arrays.blocks import Blocks
 from grader.arrays.ratios import Ratio
+from grader.arrays.words import enumeration
 from grader.programs.origins import Line, Origin
 from grader.programs.repairs import Repair
 
@@ -131,8 +132,7 @@ def _also_wrong(rows: Sequence[str], alike: str) -> str:
     """Which rows are wrong besides, where there are some: for the reason of a row that is told, or for their own."""
     if not rows:
         return ""
-    *most, last = [f"“{row}”" for row in rows]
-    named = f"{', '.join(most)} and {last}" if most else last
+    named = enumeration([f"“{row}”" for row in rows])
     return f"The same as in “{alike}”: {named}." if alike else f"Wrong, too: {named}."
 
 

@@ -7,7 +7,7 @@ layout earn nothing.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from grader.exercises.exercise import Exercise, Mistake
 from grader.exercises.verdict import Blamed, Score
 from grader.judging import costs, results
 from grader.judging.arrangements import arrangement
-from grader.judging.behaviour import Execution, block_values, same_behaviour, same_blocks, same_results
+from grader.judging.behaviour import Execution, arrays_given, block_values, same_behaviour, same_blocks, same_results
 from grader.judging.deviating import deviating
 from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
@@ -340,17 +340,10 @@ class ProgramLadder(Ladder):
             | {f"the number of entries of `{name}`": a.value.size for name, a in arrays.items()},
             {
                 name: [a.value[index] for index in result.blocks.indices]
-                for name, a in self._arrays_given(k)
+                for _, name, a in arrays_given(self.cases[k])
                 if a.value.shape == whole.shape and a.value.dtype.kind == "f"
             },
         )
-
-    def _arrays_given(self, k: int) -> Iterator[tuple[str, Array]]:
-        """Every array that a case gives, by its name, as params['b1']."""
-        for name, given in self.cases[k].arguments.items():
-            if holds_arrays(given):
-                for path, array in jax.tree.leaves_with_path(given):
-                    yield f"{name}{jax.tree_util.keystr(path)}", array
 
 
 @functools.lru_cache(maxsize=64)

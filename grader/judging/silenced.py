@@ -13,10 +13,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from grader.arrays.laid import Array, holds_arrays
+from grader.arrays.laid import Array
 from grader.exercises.case import Case
 from grader.judging import results
-from grader.judging.behaviour import Execution, operands
+from grader.judging.behaviour import Execution, arrays_given, operands
 from grader.judging.results import Expected
 from grader.programs.execution import Failed
 
@@ -44,11 +44,10 @@ def right_without(runs: Sequence[Execution], due: Callable[[Case], Expected]) ->
 def _silenced(case: Case) -> dict[str, Case]:
     """The case with zeros for one array of floats, by the name of this."""
     found: dict[str, Case] = {}
-    for name, given in case.arguments.items():
-        for path, leaf in jax.tree.leaves_with_path(given) if holds_arrays(given) else ():
-            if isinstance(leaf, Array) and leaf.value.dtype.kind == "f" and leaf.value.any():
-                label = f"{name}{jax.tree_util.keystr(path)}"
-                found[label] = replace(case, arguments={**case.arguments, name: _without(given, leaf)})
+    for argument, name, array in arrays_given(case):
+        if array.value.dtype.kind == "f" and array.value.any():
+            without = _without(case.arguments[argument], array)
+            found[name] = replace(case, arguments={**case.arguments, argument: without})
     return found if 1 < len(found) <= MOST_SILENCED else {}
 
 

@@ -101,7 +101,8 @@ def results_on(
     others: Sequence[Sequence[Array]], program: Program, sizes: Mapping[str, int], specs: Sequence[P]
 ) -> list[tuple[Result, ...]]:
     """The results of a program on each of several lists of arrays, which differ in their values alone."""
-    mesh, due = make_mesh(sizes), [NamedSharding(make_mesh(sizes), spec) for spec in specs]
+    mesh = make_mesh(sizes)
+    due = [NamedSharding(mesh, spec) for spec in specs]
     inputs = [[put(a.value, a.spec, mesh) for a in arrays] for arrays in others]
     compiled = program.compile(*inputs[0], once=True)
     return [_results(jax.tree.leaves(jax.block_until_ready(compiled(*some))), due, sizes) for some in inputs]
