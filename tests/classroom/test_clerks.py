@@ -13,6 +13,7 @@ import clerk_jobs
 import mini
 import psutil
 import pytest
+from leftovers import still_running, with_word
 from rich.console import Console
 
 from grader.classroom.grading import clerks, grade
@@ -68,9 +69,8 @@ def test_nothing_that_a_clerk_has_started_is_left():
     before = below()
     ((_, outcome),) = by_clerks(clerk_jobs.starts, [1], seconds=3)
     assert isinstance(outcome, Lost)
-    left = [p for p in psutil.process_iter(["cmdline"]) if "600.25" in (p.info["cmdline"] or [])]
-    assert not left
-    assert {p for p in below() - before if "resource_tracker" not in " ".join(p.cmdline())} == set()
+    assert still_running(with_word("600.25")) == []
+    assert still_running(p for p in below() - before if p not in with_word("resource_tracker")) == []
 
 
 # A class.

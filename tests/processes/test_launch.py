@@ -139,12 +139,14 @@ def test_time_over_says_who_stood_where():
     "swallow", ["signal.signal(signal.SIGTERM, signal.SIG_IGN)", "subprocess.Popen(['sleep', '987654'])"]
 )
 def test_nothing_is_left_behind(tmp_path, swallow):
-    psutil = pytest.importorskip("psutil")
+    pytest.importorskip("psutil")
+    from leftovers import still_running, with_word  # it needs psutil
+
     found = launch(
         script(tmp_path, f"import signal, subprocess, time\n{swallow}\ntime.sleep(300)"), processes=2, seconds=6
     )
     assert found.late
-    assert not [p for p in psutil.process_iter(["cmdline"]) if "987654" in (p.info["cmdline"] or [])]
+    assert still_running(with_word("987654")) == []
 
 
 def test_two_launches_at_once_do_not_disturb_each_other(tmp_path):
@@ -161,6 +163,8 @@ def test_two_launches_at_once_do_not_disturb_each_other(tmp_path):
 
 def test_when_the_asker_is_killed_its_processes_end(tmp_path):
     psutil = pytest.importorskip("psutil")
+    from leftovers import still_running  # it needs psutil
+
     file = script(tmp_path, "import time; time.sleep(300)  # 7654321")
     command = [sys.executable, "-c", "import sys; from grader import launch; launch(sys.argv[1], processes=2)"]
     asker = subprocess.Popen([*command, str(file)])
@@ -173,8 +177,7 @@ def test_when_the_asker_is_killed_its_processes_end(tmp_path):
     assert len(below) >= 3, "the server and two processes"
     os.kill(asker.pid, signal.SIGKILL)
     asker.wait()
-    _, alive = psutil.wait_procs(below, timeout=20)
-    assert not alive
+    assert still_running(below, 20) == []
 
 
 def test_an_interrupt_ends_a_launch_and_the_next_one_works(tmp_path):

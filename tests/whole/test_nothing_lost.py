@@ -15,6 +15,7 @@ import classes
 import mini
 import psutil
 import pytest
+from leftovers import still_running
 
 from grader.classroom.walls import bubblewrap as walls
 
@@ -112,18 +113,9 @@ class Killer:
 
     def left(self) -> list[psutil.Process]:
         """What has not ended although the grader has, after some patience."""
-        patience = time.monotonic() + GONE
-        while (running := [p for p in self.seen if _runs(p)]) and time.monotonic() < patience:
-            time.sleep(0.05)
+        running = still_running(self.seen, GONE)
         self.seen.clear()
         return running
-
-
-def _runs(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
 
 
 def forget(root) -> None:
