@@ -3,6 +3,7 @@
 import pytest
 
 from grader.classroom.course.cells import Cell, parse_cells
+from grader.classroom.course.spelling import spelling_of
 from grader.classroom.inside.wire import ALL_ORIGINS
 from grader.classroom.runs.own_lines import lines_as_written
 from grader.programs.origins import ERROR, Line, Origin
@@ -15,7 +16,7 @@ def answer(x):   # mine
     return {'é':   psum(total, "x")}
 """
 (TEXT,) = parse_cells([SOURCE])
-ROWS = TEXT.plain.split("\n")
+ROWS = spelling_of(Cell(SOURCE), TEXT).plain.split("\n")
 
 
 def told(number, meant="", cells=(Cell("import jax"), Cell(SOURCE))):
@@ -30,7 +31,7 @@ def told(number, meant="", cells=(Cell("import jax"), Cell(SOURCE))):
 
 
 def test_a_part_of_a_line_is_the_part_that_was_written():
-    line = told(3, "psum(total, 'x')")
+    line = told(3, "psum(answer_0, 'x')")
     assert (line.number, line.function) == (6, "answer")
     assert line.text[line.start : line.end] == 'psum(total, "x")'
 
@@ -47,7 +48,7 @@ def test_a_whole_line_is_where_its_statement_begins(ran, written):
 
 
 def test_a_line_that_is_in_none_of_the_cells_is_not_shown():
-    assert told(3, "psum(total, 'x')", [Cell("import jax")]) is None
+    assert told(3, "psum(answer_0, 'x')", [Cell("import jax")]) is None
 
 
 def test_what_nobody_can_read_is_left_out():

@@ -55,6 +55,9 @@ PLAIN = [
     "share = 3 / 4\nanswer = {}\nfor k in ('a', 'b'):\n    answer[k] = share * len(k) * math.prod((2, 3))",
     "answer = {k: f'C[{k[1:].split()[0]}]' for k in ('I x', 'J y')}",
     "answer = lambda a: print(a)",
+    "print('so far', [n * n for n in range(4)], math.prod((2, 3)))\nanswer = 1",
+    "answer = 1\nanswer",
+    "answer = 1\nfor n in range(3):\n    print(n * answer)",
     "import jax\nimport jax.numpy as jnp\ndef answer(a): return jnp.sin(a)",
     "from __future__ import annotations\ndef answer(a: jax.Array) -> jax.Array: return a",
 ]
@@ -66,7 +69,10 @@ def test_cells_that_only_define_are_run_by_themselves(own):
 
 
 WHOLE = {
-    "a call": "print(1)\nanswer = 1",
+    "a call": "show(1)\nanswer = 1",
+    "what is printed comes of a call": "print(show(1))\nanswer = 1",
+    "print into something": "print(1, file=mesh)\nanswer = 1",
+    "print with another meaning": "def print(x): show(x)\nprint(1)\nanswer = 1",
     "a call in a value": "answer = print(1)",
     "a call of their own function": "def f(): return 1\nanswer = {'a': f()}",
     "a call while sorting": "answer = sorted([1], key=print)",
@@ -138,7 +144,7 @@ def lesson_with(own: str, *later: str) -> list[Cell]:
 def test_worked_examples_are_run_that_use_what_a_student_wrote(own, later, shown):
     found = parts_of(lesson_with(own, *later))
     assert found is not None and found.shown == shown
-    assert {3, *shown} <= {*found.before} if shown else not found.before
+    assert {3, *shown} <= {*found.for_shown} if shown else not found.for_shown
 
 
 BEGINNING = "from grader import gather\n\ndef twice(a):\n    return 2 * gather(a)"
@@ -241,6 +247,20 @@ def test_where_a_solution_does_more_than_define_its_starter_stands_in():
     assert that_define(solved, release) == (solved[0], solved[1], release[2], solved[3])
 
 
+def told_of(*own):
+    """The numbers of the student's own cells that show something, and of the cells that these need."""
+    found = parts_of([Cell(IMPORTS, example=True), *map(Cell, own), Cell("answer", check="answer")])
+    return found and (found.told, found.for_told)
+
+
+def test_what_a_student_prints_is_shown_with_what_it_needs_and_no_answer_needs_it():
+    assert told_of("answer = 1", "rows = 3", "print(rows)") == ([3], [2, 3])
+    assert told_of("answer = 1", "'a text'\n...") == ([], [])
+    assert slices([Cell("answer = 1"), Cell("print(2)"), Cell("answer", check="answer")]) == {
+        "answer": ("answer = 1", "answer")
+    }
+
+
 def test_equal_slices_are_equal_whatever_their_comments():
     assert parts("answer = {'a':1} # mine") == parts("\n# hers\nanswer = {'a': 1}")
 
@@ -312,7 +332,7 @@ TRIED = [
     "mine = put(np.ones((8, 16), np.float32), P('x'), mesh)\nprint('all_gather' in bytes_sent)\nmine.sharding",
     *(
         pytest.param(tried, marks=pytest.mark.slow)
-        for tried in ("print([n * n for n in range(4)])", "cut_a = None", "a_cut + 1")
+        for tried in ("print([n * n for n in range(4)])", "print(put)", "cut_a = None", "a_cut + 1")
     ),
 ]
 

@@ -1,6 +1,7 @@
 """Lines of a cell as it was run, told as lines of that cell as it was written.
 
-Cells are run without comments and spacing, so that equal ones run once. Both texts are of one tree, node for node.
+Cells are run without comments and spacing, and with numbers for names that only their author sees, so that equal ones
+run once. Both texts are of one tree, node for node.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from grader.classroom.course.cells import Cell, CellText, parse_cells
+from grader.classroom.course.spelling import spelling_of
 from grader.classroom.inside.wire import ALL_ORIGINS
 from grader.jax_versions import Spot
 from grader.programs.origins import Line, line_shown
@@ -32,17 +34,18 @@ def lines_as_written(reported: Any, cells: Sequence[Cell]) -> Any:
 def _written(line: Line | None, cells: Sequence[Cell], texts: Sequence[CellText]) -> Line | None:
     """The answer's own cell is among the last."""
     both = zip(reversed(cells), reversed(texts), strict=True)
-    return next(filter(None, (_in_cell(line, cell.source, text) for cell, text in both)), None) if line else None
+    return next(filter(None, (_in_cell(line, cell, text) for cell, text in both)), None) if line else None
 
 
-def _in_cell(line: Line, source: str, text: CellText) -> Line | None:
-    rows = text.plain.split("\n")
+def _in_cell(line: Line, cell: Cell, text: CellText) -> Line | None:
+    spelling = spelling_of(cell, text)
+    rows = spelling.plain.split("\n")
     row = rows[line.number - 1] if line.number <= len(rows) else ""
     if not line.text or line.text not in row:
         return None
     begin = row.index(line.text)
     meant = begin + line.start, begin + line.end
-    there = [pair for pair in _pairs(text) if pair[0].lineno == line.number]
+    there = [pair for pair in _pairs(spelling.plain, text) if pair[0].lineno == line.number]
     if line.start < line.end:
         node = next((own for run, own in there if _columns(run, row) == meant), None)
     else:
@@ -51,8 +54,8 @@ def _in_cell(line: Line, source: str, text: CellText) -> Line | None:
         return None
     start, end = (node.col_offset, node.end_col_offset) if line.start < line.end else (0, 0)
     last = node.end_lineno if line.start < line.end else node.lineno
-    spot = Spot("", line.function, node.lineno, start, last, end)
-    return line_shown(source.split("\n")[node.lineno - 1], spot, line.backward)
+    spot = Spot("", spelling.names.get(line.function, line.function), node.lineno, start, last, end)
+    return line_shown(cell.source.split("\n")[node.lineno - 1], spot, line.backward)
 
 
 def _columns(node: ast.expr | ast.stmt, row: str) -> tuple[int, int]:
@@ -64,9 +67,9 @@ def _columns(node: ast.expr | ast.stmt, row: str) -> tuple[int, int]:
 
 
 @functools.lru_cache(maxsize=256)
-def _pairs(text: CellText) -> tuple[tuple[Any, Any], ...]:
+def _pairs(plain: str, text: CellText) -> tuple[tuple[Any, Any], ...]:
     """The nodes of a cell that have a place, as they were run and as they were written; none where the trees differ."""
-    both = list(_placed(ast.parse(text.plain))), list(_placed(text.tree))
+    both = list(_placed(ast.parse(plain))), list(_placed(text.tree))
     if list(map(type, both[0])) != list(map(type, both[1])):
         return ()
     return tuple(zip(*both, strict=True))

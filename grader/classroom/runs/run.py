@@ -30,12 +30,21 @@ from nbformat import NotebookNode
 from grader.classroom.course.cells import Cell
 from grader.classroom.course.notebook import answer_expression, checked, grade_id, restore
 from grader.classroom.course.plan import plan_of
+from grader.classroom.course.spelling import as_spelled
 from grader.classroom.course.taken import taken
 from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.inside.wire import REPAIR
 from grader.classroom.runs.own_lines import lines_as_written
-from grader.classroom.runs.slices import CellNumbers, parts_of, plain_texts, spare_examples, that_define, typed_texts
+from grader.classroom.runs.slices import (
+    CellNumbers,
+    names_in,
+    parts_of,
+    plain_texts,
+    spare_examples,
+    that_define,
+    typed_texts,
+)
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, message_in, steadily
 from grader.exercises.as_json import to_json
@@ -192,7 +201,7 @@ def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
     if examples != setup.lesson.examples or len(set(examples)) < len(examples) or not (found := _parts(tuple(cells))):
         return None
     parts = [part | CellNumbers((k,)) for k, part in found.answers.items()]
-    parts += [CellNumbers(tuple(found.before))] if found.shown else []
+    parts += [CellNumbers(tuple(needed)) for needed in (found.for_shown, found.for_told) if needed]
     again = [part for part in parts if _comes_again(_part_steps(cells, part, setup), setup)]
     rest = functools.reduce(operator.or_, (part for part in parts if part not in again), CellNumbers())
     answers: dict[str, Any] = {}
@@ -212,14 +221,17 @@ def _in_slices(cells: Sequence[Cell], setup: Setup, clock: Clock) -> Run | None:
     if len(answers) < len(found.answers) or _has_complaints(outputs):
         return None
     spares = tuple(k for k, cell in enumerate(cells) if cell.example and k not in shown)
-    return Run(answers, shown, spare_cells=spares, origins=origins, plain_cells=plain_cells)
+    shown |= {k: outputs[k] for k in found.told if k in outputs}
+    names = names_in(cells)
+    written = {k: as_spelled(several, names) for k, several in shown.items()}
+    return Run(as_spelled(answers, names), written, spare_cells=spares, origins=origins, plain_cells=plain_cells)
 
 
 _parts = functools.lru_cache(maxsize=4)(parts_of)  # it is asked for twice: to run a hand-in, and to watch its answers
 
 
 def _part_steps(cells: Sequence[Cell], part: CellNumbers, setup: Setup) -> list[dict[str, Any]]:
-    """What a worker does with some of the cells, whose comments and spacing do not matter."""
+    """What a worker does with some of the cells, whose comments, spacing and names inside functions do not matter."""
     texts = zip(part.cells, plain_texts(cells, part), strict=True)
     return steps([replace(cells[k], source=text) for k, text in texts], setup.seed)
 

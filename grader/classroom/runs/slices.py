@@ -1,10 +1,11 @@
 """What an answer depends on: the few cells of a notebook that have to run for it.
 
 A hand-in is mostly its lesson, with definitions where the answers go. When a student's own cells only define
-(functions, constants, tables, imports), running one of them changes nothing but its own names. The lesson's worked
-examples then show what they show in the solved lesson, but for those that use what a student's cell makes; and an
-answer comes out of its **slice**: the cells that bind the names it uses, and the names that these use in turn. A slice
-runs by itself, so another student's equal slice need not run again. Of a worked example in a slice only the imports
+(functions, constants, tables, imports) or show values, running one of them changes nothing but its own names. The
+lesson's worked examples then show what they show in the solved lesson, but for those that use what a student's cell
+makes; and an answer comes out of its **slice**: the cells that bind the names it uses, and the names that these use in
+turn. A slice runs by itself, so another student's equal slice need not run again; equal are also two that differ in no
+more than what they call things inside their functions. Of a worked example in a slice only the imports
 and functions run that it begins with, where nothing else of it is needed. Any other hand-in is run from its first cell
 to its last. Only those worked examples are left out that neither use what the student's cells make nor make what these
 use.
@@ -15,10 +16,11 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from grader.classroom.course.cells import Cell, CellText, Names, imports_agree, parse_cells
+from grader.classroom.course.spelling import spelling_of
 
 # Modules whose import does nothing but bind names.
 HARMLESS = {
@@ -90,6 +92,8 @@ METHODS = {
     "count",
     "copy",
 }
+# What shows values, and changes nothing.
+SHOWING = {"print"}
 # What reaches names in ways that the text does not show.
 HIDDEN = {
     "globals",
@@ -133,18 +137,31 @@ class Needed:
     """A notebook that need not be run whole: the cells that its parts need.
 
     `answers` has a part for every check, under the number of its cell. `shown` are the worked examples whose outputs
-    depend on the student's cells; `before` are the cells that these need, themselves among them.
+    depend on the student's cells; `told` are the student's own cells that show something. `for_shown` and `for_told`
+    are the cells that these need, themselves among them.
     """
 
     answers: Mapping[int, CellNumbers]
     shown: Sequence[int]
-    before: Sequence[int]
+    for_shown: Sequence[int]
+    told: Sequence[int] = ()
+    for_told: Sequence[int] = ()
 
 
 def plain_texts(cells: Sequence[Cell], part: CellNumbers) -> tuple[str, ...]:
-    """The cells of a part, without comments and spacing."""
+    """The cells of a part, without comments and spacing; in the student's own, names that nobody else sees are
+    numbers."""
     texts = parse_cells([cell.source for cell in cells]) or []
-    return tuple(_plain_beginning(texts[k]) if k in part.begun else texts[k].plain for k in part.cells)
+    return tuple(
+        _plain_beginning(texts[k]) if k in part.begun else spelling_of(cells[k], texts[k]).plain for k in part.cells
+    )
+
+
+def names_in(cells: Sequence[Cell]) -> Mapping[str, str]:
+    """What the student calls what is numbered in the plain texts of these cells."""
+    texts = parse_cells([cell.source for cell in cells]) or []
+    spellings = map(spelling_of, cells, texts)
+    return {number: name for spelling in spellings for number, name in spelling.names.items()}
 
 
 def typed_texts(cells: Sequence[Cell], part: CellNumbers) -> tuple[str, ...]:
@@ -179,7 +196,7 @@ def parts_of(cells: Sequence[Cell]) -> Needed | None:
     names = [text.names for text in texts]
     own, examples = _own(cells), [k for k, cell in enumerate(cells) if cell.example]
     redefined = {name for k in own for name in names[k].binds - names[k].imports.keys()}
-    makers = {maker for maker in MAKERS | PURE if maker.split(".")[0] not in redefined}
+    makers = {maker for maker in MAKERS | PURE | SHOWING if maker.split(".")[0] not in redefined}
     if not all(_only_defines(texts[k].tree, makers) and not HIDDEN & names[k].uses for k in own):
         return None
     made = frozenset[str]().union(*(names[k].binds for k in examples))
@@ -192,10 +209,13 @@ def parts_of(cells: Sequence[Cell]) -> Needed | None:
     unsure = _own_meanings(cells, names)
     before = {k: _needs(k, changed) for k in examples} if unsure else {}
     shown = [k for k, part in before.items() if any(names[j].binds & unsure for j in set(part) & set(own))]
+    told = [k for k in own if any(map(_shows, texts[k].tree.body))]
     return Needed(
         _answers_need(cells, texts),
         shown,
         sorted({j for k in shown for j in (*before[k], k)}),
+        told,
+        sorted({j for k in told for j in (*_needs(k, changed), k)}),
     )
 
 
@@ -363,7 +383,7 @@ def _surely_defines(source: str) -> bool:
     return texts is not None and _only_defines(texts[0].tree, MAKERS | PURE)
 
 
-def _only_defines(tree: ast.Module, makers: Collection[str]) -> bool:
+def _only_defines(tree: ast.Module, makers: Set[str]) -> bool:
     imports = (node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
     return all(map(_from_libraries, imports)) and all(_is_definition(statement, makers) for statement in tree.body)
 
@@ -376,16 +396,30 @@ def _from_libraries(node: ast.Import | ast.ImportFrom) -> bool:
     return all(m.split(".")[0] in HARMLESS for m in modules) and all(name.name != "*" for name in node.names)
 
 
-def _is_definition(statement: ast.stmt, makers: Collection[str]) -> bool:
-    """Whether running it changes no more than names and tables of its own."""
+def _shows(statement: ast.stmt) -> bool:
+    """Whether a statement that changes nothing else may show something."""
     match statement:
-        case ast.Expr(value=ast.Constant()) | ast.Pass() | ast.Import() | ast.ImportFrom():
+        case ast.Expr(value=value):
+            return not isinstance(value, ast.Constant)
+        case ast.For(body=body):
+            return any(map(_shows, body))
+    return False
+
+
+def _is_definition(statement: ast.stmt, makers: Set[str]) -> bool:
+    """Whether running it changes no more than names and tables of its own. It may show values."""
+    match statement:
+        case ast.Pass() | ast.Import() | ast.ImportFrom():
             return True
+        case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=told, keywords=[])) if name in SHOWING & makers:
+            return _are_values(told, makers)
+        case ast.Expr(value=value):
+            return _are_values([value], makers)
         case ast.FunctionDef(args=args, decorator_list=decorators, returns=returns):
             parameters = (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg)
             annotations = [parameter.annotation for parameter in parameters if parameter]
             harmless = all(isinstance(d, ast.Call) or _dotted(d) in makers for d in decorators)
-            values = [*decorators, *args.defaults, *args.kw_defaults, *annotations, returns]
+            values: list[ast.expr | None] = [*decorators, *args.defaults, *args.kw_defaults, *annotations, returns]
             return harmless and _are_values(values, makers)
         case ast.Assign(targets=targets, value=value):
             return all(map(_is_own, targets)) and _are_values([*targets, value], makers)
@@ -408,7 +442,7 @@ def _is_own(target: ast.expr) -> bool:
     return False
 
 
-def _are_values(expressions: Iterable[ast.expr | None], makers: Collection[str]) -> bool:
+def _are_values(expressions: Iterable[ast.expr | None], makers: Set[str]) -> bool:
     """Whether evaluating these changes nothing, and runs no code but Python's own and the makers'."""
     nodes = (node for expression in filter(None, expressions) for node in _evaluated(expression))
     return all(_is_value(node, makers) for node in nodes)
@@ -422,13 +456,13 @@ def _evaluated(expression: ast.AST) -> Iterator[ast.AST]:
             yield from _evaluated(part)
 
 
-def _is_value(node: ast.AST, makers: Collection[str]) -> bool:
+def _is_value(node: ast.AST, makers: Set[str]) -> bool:
     if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
         return False
     if not isinstance(node, ast.Call):
         return True
     name = _dotted(node.func)
-    if name in makers:
+    if name in makers - SHOWING:
         return name not in PURE or not node.keywords  # `key=` would call a function
     return isinstance(node.func, ast.Attribute) and node.func.attr in METHODS
 
