@@ -17,14 +17,19 @@ from grader.exercises.exercise import Exercise
 from grader.lessons import find
 
 SPELLINGS = 3  # of the same answer, in a class where some think alike
-SCRATCH = "print('let me see:', [n * n for n in range({})])"
+SCRATCH = (
+    "print('let me see:', [n * n for n in range({})])",
+    "def squares(count):\n    return [n * n for n in range(count)]\n\nprint('let me see:', squares({}))",
+)
 
 
 def hand_ins(root: Path, lesson: str, count: int, seed: int = 0, *, alike: bool = True) -> Iterator[NotebookNode]:
-    """Solved, half solved and mistaken notebooks. With `alike`, several students spell an answer in the same words.
+    """Solved, half solved and mistaken notebooks. With `alike`, several students spell an answer in the same words;
+    else each has a line in every function that no other student has, for names alone make no two programs of one.
 
     Of ten answers five are right, two of them in another way, three are mistakes and two are left open. One
-    notebook in eight has a cell in which something was tried out, and so has to be run whole.
+    notebook in eight has a cell in which something was tried out; half of these call a function of their own there,
+    and so have to be run whole.
     """
     eight_devices()  # the questions' wrong answers come from experiments
     solved, release = (nbformat.read(root / where / lesson / f"{lesson}.ipynb", 4) for where in ("solutions", "course"))
@@ -35,9 +40,10 @@ def hand_ins(root: Path, lesson: str, count: int, seed: int = 0, *, alike: bool 
         for cell in nb.cells:
             if name := cell.metadata.get("answer"):
                 spelling = f"{rng.randrange(SPELLINGS)}" if alike else f"{number}"
-                cell.source = _chosen(rng, known[name], cell.source, spelling)
+                chosen = _chosen(rng, known[name], cell.source, spelling)
+                cell.source = chosen if alike or chosen == cell.source else with_own_line(chosen, number)
         if rng.random() < 1 / 8:
-            nb.cells.insert(2, nbformat.v4.new_code_cell(SCRATCH.format(number)))
+            nb.cells.insert(2, nbformat.v4.new_code_cell(rng.choice(SCRATCH).format(number)))
         yield nb
 
 
@@ -66,6 +72,15 @@ def respelled(source: str, spelling: str) -> str:
     tree = ast.parse(source)
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
         _Renamed(_locals(function), spelling).visit(function)
+    return ast.unparse(tree)
+
+
+def with_own_line(source: str, number: int) -> str:
+    """The same answer; its functions begin with a line that does nothing, and that only this student has."""
+    tree = ast.parse(source)
+    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+        after = 0 if ast.get_docstring(function) is None else 1
+        function.body[after:after] = ast.parse(f"own_{number} = {number}").body
     return ast.unparse(tree)
 
 

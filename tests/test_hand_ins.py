@@ -9,7 +9,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
-from hand_ins import respelled  # noqa: E402
+from hand_ins import respelled, with_own_line  # noqa: E402
+
+from grader.classroom.course.cells import Cell, parse_cells  # noqa: E402
+from grader.classroom.course.spelling import spelling_of  # noqa: E402
 
 SPELLED = "_7"
 
@@ -34,10 +37,23 @@ def scopes(table: symtable.SymbolTable) -> list:
 )
 def test_an_answer_in_other_words_returns_the_same(inside):
     returned = []
-    for source in (f"def answer(x):\n {inside}", respelled(f"def answer(x):\n {inside}", "7")):
-        exec(source, space := {})
+    source = f"def answer(x):\n {inside}"
+    for each in (source, respelled(source, "7"), with_own_line(source, 7)):
+        exec(each, space := {})
         returned.append(space["answer"](3))
-    assert returned[0] == returned[1]
+    assert returned[0] == returned[1] == returned[2]
+
+
+def test_names_make_no_two_programs_of_one_and_a_line_does():
+    source = 'def answer(x):\n    """What it does."""\n    y = x\n    return y'
+
+    def run(source):
+        (text,) = parse_cells([source])
+        return spelling_of(Cell(source), text).plain
+
+    assert run(respelled(source, "7")) == run(respelled(source, "8"))
+    assert run(with_own_line(source, 7)) != run(with_own_line(source, 8))
+    assert '"""What it does."""' in with_own_line(source, 7)
 
 
 def test_in_every_solution_each_name_stays_in_its_scope():
