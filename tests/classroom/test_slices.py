@@ -256,9 +256,7 @@ def told_of(*own):
 def test_what_a_student_prints_is_shown_with_what_it_needs_and_no_answer_needs_it():
     assert told_of("answer = 1", "rows = 3", "print(rows)") == ([3], [2, 3])
     assert told_of("answer = 1", "'a text'\n...") == ([], [])
-    assert slices([Cell("answer = 1"), Cell("print(2)"), Cell("answer", check="answer")]) == {
-        "answer": ("answer = 1", "answer")
-    }
+    assert slices([Cell("answer = 1"), Cell("print(2)"), Cell("answer", check="answer")]) == {"answer": ("answer = 1",)}
 
 
 def test_equal_slices_are_equal_whatever_their_comments():

@@ -196,6 +196,39 @@ def as_plain_data_parallel(how):
     return None if how == "data parallel" else _largest("data parallel")
 
 
+def _fits(of_a_parameter):
+    """Billions of parameters that fit where one takes so many bytes."""
+    return MEMORY / of_a_parameter / 1e9
+
+
+@largest_model.mistake
+def only_its_own_part_divided(how):
+    """You divide the part for which this stage is known, and leave whole what the stage before divides. The stages add
+    up: 2 divides the gradients *and* the optimizer's arrays, 3 all sixteen bytes."""
+    return {"ZeRO-2": _fits(2 + 2 / DEVICES + 12), "ZeRO-3": _fits(2 / DEVICES + 2 + 12)}.get(how)
+
+
+@largest_model.mistake
+def took_an_eighth_off(how):
+    """You took an eighth *off* what is divided. How much of it does each of eight devices keep?"""
+    divided = {"ZeRO-1": 12, "ZeRO-2": 14, "ZeRO-3": 16}.get(how)
+    return _fits(16 - divided / DEVICES) if divided else None
+
+
+@largest_model.mistake
+def master_weights_whole(how):
+    """Of the optimizer's twelve bytes you divide eight, and leave four whole: the float32 copy of the weights. It
+    belongs to the optimizer's arrays, and is divided with them."""
+    return {"ZeRO-1": _fits(8 + 8 / DEVICES), "ZeRO-2": _fits(6 + 10 / DEVICES)}.get(how)
+
+
+@largest_model.mistake
+def weights_whole_after_all(how):
+    """You left the weights whole, since they are gathered for use. Under ZeRO-3 a layer's weights are gathered when it
+    is their turn, and let go again: what is kept is an eighth."""
+    return _fits(2 + 14 / DEVICES) if how == "ZeRO-3" else None
+
+
 @largest_model.mistake
 def one_stage_further(how):
     """You are one stage too far: 1 divides the optimizer's arrays, 2 the gradients as well, 3 the weights as

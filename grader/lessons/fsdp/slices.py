@@ -25,7 +25,7 @@ from grader.lessons.shared import bytes_sent, device_map, loss
 BOTH = "slice", "fsdp"
 ROWS = P(BOTH)
 
-hybrid = Exercise("hybrid", points=6, reference=jax.jit(jax.value_and_grad(loss)), mesh_shapes=((2, 4), (4, 2)))
+hybrid = Exercise("hybrid", points=6, reference=jax.jit(jax.value_and_grad(loss)), mesh_shapes=((2, 4), (4, 2), (2, 2)))
 
 
 @hybrid.cases

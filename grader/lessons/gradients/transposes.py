@@ -92,6 +92,13 @@ def one_copy_for_all(row):
 
 
 @transposes.mistake
+def added_what_others_gave(row):
+    """You added up the cotangents of all eight entries. Only one of these entries is device 3's number; the others'
+    cotangents go back to those who gave them."""
+    return float(COUNTED.sum()) if row.startswith("all_gather to P()") else None
+
+
+@transposes.mistake
 def mean_without_its_division(row):
     """A mean is a sum, divided. Nudge device 3's number by a little: by how much does the mean move?"""
     return 1.0 if row.startswith("pmean") else None

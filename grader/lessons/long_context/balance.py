@@ -161,6 +161,13 @@ def one_chunk_off(text, n):
 
 
 @zigzag.mistake
+def places_on_the_device(text, n):
+    """Ids and labels are right; the positions count within a device's own piece. A position is the token's place in
+    the *text*, by which masks and rotations go: it travels with the token."""
+    return _in_zigzag(text, n) | {"positions": list(range((len(text) - 1) // n)) * n}
+
+
+@zigzag.mistake
 def second_chunk_backwards(text, n):
     """The chunks are the right ones, but within the second of each device the tokens run backwards. The *chunks* go to
     and fro, the tokens in a chunk stay as they are."""

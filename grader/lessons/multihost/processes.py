@@ -297,7 +297,9 @@ subset_mesh = Exercise("subset_mesh", points=4, form="processes", reference=_hal
 @subset_mesh.cases
 def _(draw):
     (width,) = draw.lengths(1, divisible_by=DEVICES)
-    yield Case({"rows": PerProcess(tuple(draw.values(PROCESSES, width)))}, HERE)
+    for count in (PROCESSES, 2):
+        rows = PerProcess(tuple(draw.values(count, width)))
+        yield Case({"rows": rows}, {"processes": count, "devices": DEVICES})
 
 
 def _first_half(process_id, num_processes):

@@ -334,6 +334,18 @@ def one_draw_for_all_rows_of_x(x, seed, *, mesh):
 
 
 @same_on_every_mesh.mistake
+def added_to_the_seed(x, seed, *, mesh):
+    """Each row has a key of its own, but one made from seed + row. Then row 1 of one seed draws what row 0 of the next
+    seed draws. The number of the row is to be folded into the key of the seed."""
+
+    def body(block):
+        rows = lax.axis_index("x") * block.shape[0] + jnp.arange(block.shape[0])
+        return block + jax.vmap(lambda row: jax.random.uniform(jax.random.key(seed + row), (block.shape[1],)))(rows)
+
+    return _mapped(body, x, mesh)
+
+
+@same_on_every_mesh.mistake
 def one_number_for_a_row(x, seed, *, mesh):
     """The keys are right, and each drew a single number, which was added to all entries of its row. J numbers are due
     for a row: how does `uniform` hear of that?"""

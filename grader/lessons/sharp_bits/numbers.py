@@ -285,6 +285,13 @@ def thought_sums_make_room(row):
 
 
 @int_pmean.mistake
+def stopped_at_the_largest(row):
+    """A number that is too large for an int8 does not stop at the largest: it goes round, through −128. How often does
+    800 go round 256, and what is left?"""
+    return believed(row, (127, "int8"), "psum of int8")
+
+
+@int_pmean.mistake
 def widened_the_value_only(row):
     """What is the largest number that an int8 can hold?"""
     return believed(row, (800, "int8"), "psum of int8")

@@ -142,6 +142,21 @@ def scattered_only_at_the_end(params, x, *, mesh, check_vma=False):
 
 
 @tp_block.mistake
+def added_to_the_normed(params, x, *, mesh):
+    """What a half brings was added to the *normed* tokens. The norm is for what goes into attention and into the MLP
+    only; their results are added to x as it came in, which so has a way through all blocks on which nobody scales it.
+    Which of your names is the tokens, and which the normed tokens?"""
+
+    def body(p, x):
+        normed = _norm(x, p["scale_1"])
+        x = normed + _dealt(_attend(_together(normed), p["w_qkv"], p["w_out"]))
+        normed = _norm(x, p["scale_2"])
+        return normed + _dealt(_hidden(_together(normed), p["W1"], p["W2"]))
+
+    return _on_devices(params, x, mesh, body)
+
+
+@tp_block.mistake
 def block_added_then_sliced(params, x, *, mesh, check_vma=False):
     """The values are right. But each sum was brought to every device, and all tokens except its own were thrown away.
     Which collective adds the parts and deals out the tokens, for half of the bytes?"""
