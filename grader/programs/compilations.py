@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Iterator
 
 from jax import monitoring
 
 _COMPILED = "/jax/core/compile/backend_compile_duration"
-_blocks: dict[int, list[float]] = {}  # of the `with` blocks that are open
+_blocks: dict[int, tuple[list[float], float]] = {}  # of the `with` blocks that are open, with the most that each allows
+
+
+class TooManyPrograms(RuntimeError):
+    """A block has compiled more programs than it may."""
 
 
 @contextlib.contextmanager
-def compilations() -> Iterator[list[float]]:
+def compilations(most: float = math.inf) -> Iterator[list[float]]:
     """The seconds of each compilation inside of a `with` block: `len` of this list is how many programs were made.
 
-    `jit`'s own `_cache_size` counts something else: two calls that share a program may come in under two keys.
+    Raises TooManyPrograms in the block once there are more than `most`. `jit`'s own `_cache_size` counts something
+    else: two calls that share a program may come in under two keys.
 
     Example:
       >>> with grader.compilations() as made:
@@ -26,7 +32,7 @@ def compilations() -> Iterator[list[float]]:
     """
     _listen()
     seconds: list[float] = []
-    _blocks[id(seconds)] = seconds
+    _blocks[id(seconds)] = seconds, most
     try:
         yield seconds
     finally:
@@ -41,5 +47,10 @@ def _listen() -> None:
 
 def _hear(event: str, duration_secs: float, **_: str | int) -> None:
     if event == _COMPILED:
-        for block in _blocks.values():
-            block.append(duration_secs)
+        for seconds, most in _blocks.values():
+            seconds.append(duration_secs)
+            if len(seconds) > most:
+                raise TooManyPrograms(
+                    f"{len(seconds)} programs were compiled here, one after the other. What makes a new one in every "
+                    "turn: a jit inside the loop, or arguments that change their shape, dtype or layout?"
+                )

@@ -10,6 +10,8 @@ import jax
 
 from grader.programs.compilations import compilations
 
+MOST_PROGRAMS = 4  # that are compiled in a run whose steps are all alike, before somebody says so
+
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """`jax.jit`, with its options; what it makes asks first whether its arguments still exist (lesson 12).
@@ -30,9 +32,12 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
 
 @contextlib.contextmanager
 def counted(state: Any) -> Iterator[dict[str, int]]:
-    """A dict that has, when the block is over, the "programs" compiled in it and the "arrays left" of this state."""
+    """A dict that has, when the block is over, the "programs" compiled in it and the "arrays left" of this state.
+
+    Raises TooManyPrograms in the block at the compilation after MOST_PROGRAMS: nobody is to wait for forty.
+    """
     told: dict[str, int] = {}
     given = jax.tree.leaves(state)
-    with compilations() as made:
+    with compilations(MOST_PROGRAMS) as made:
         yield told
     told["programs"], told["arrays left"] = len(made), sum(not leaf.is_deleted() for leaf in given)
