@@ -40,7 +40,7 @@ class ProcessLadder(Ladder):
         return [_alike]
 
     def witnesses(self, failing: int) -> Sequence[int]:
-        return []  # each takes seconds to run: the first mistake that fits
+        return range(failing)  # where it is right; of the others each takes seconds to run
 
     def _ends(self, k: int) -> Miss | None:
         launch = self.done[k]
@@ -84,7 +84,17 @@ class ProcessLadder(Ladder):
         given = given_to(wrong, case.arguments)
         common = evidence(tried, among="processes")
         agreed = _agreed(tried) if is_vague(common) or common == FIRST_IS_WRONG else ""
-        return " ".join(filter(None, (_from_where(tried[wrong], given), common, agreed)))
+        return " ".join(filter(None, (self._right_with(k), _from_where(tried[wrong], given), common, agreed)))
+
+    def _right_with(self, k: int) -> str:
+        """With how many processes it is right, where that are as many in all earlier cases, and others now."""
+        here, earlier = self.cases[k].mesh["processes"], {case.mesh["processes"] for case in self.cases[:k]}
+        if len(earlier) != 1 or here in earlier:
+            return ""
+        return (
+            f"With {min(earlier)} processes this is right, with {here} it is not. Does a number stand in it that holds "
+            "for one of them only?"
+        )
 
     def _tried(self, k: int, number: int, value: Any, due: Any) -> Tried:
         case = self.cases[k]

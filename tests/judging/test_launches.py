@@ -33,3 +33,43 @@ def test_what_an_error_means_is_said_of_the_process_that_failed_first(raised, me
     first, _, rest = words.partition("\n\n")
     assert first.startswith(f"Process 1 failed first: it raised {raised[0]}")
     assert rest.startswith(meant) and bool(rest) is bool(meant)
+
+
+def of_counts(*counts):
+    """An exercise whose functions run in as many processes, and are to return how many these are."""
+    counted = Exercise(
+        "t_counts", points=1, form="processes", reference=lambda process_id, num_processes: num_processes
+    )
+    counted.cases(lambda draw: [Case({}, {"processes": count, "devices": 1}) for count in counts])
+
+    @counted.mistake
+    def always_two(process_id, num_processes):
+        """Always two."""
+        return 2
+
+    return counted
+
+
+def told(counted, wrong):
+    """What is said of a function that returns this in every process."""
+
+    def started(script, case):
+        count = case.mesh["processes"]
+        processes = (Process(k, 0, 0.1, returned=wrong(k, count)) for k in range(count))
+        return Launch(tuple(processes), 0.1)
+
+    cases = counted.draw_cases()
+    return judge(counted, cases, [Script("", "main")] * len(cases), started=started)
+
+
+def test_it_is_said_with_how_many_processes_a_function_is_right():
+    right = "With 4 processes this is right, with 2 it is not."
+    assert right in told(of_counts(4, 2), lambda k, count: 4).words
+    assert "is right" not in told(of_counts(4, 2), lambda k, count: count + 1).words
+    assert "is right" not in told(of_counts(2, 2), lambda k, count: k + 2).words
+    assert "is right" not in told(of_counts(3, 4, 2), lambda k, count: max(count, 3)).words
+
+
+def test_a_mistake_is_none_that_is_wrong_where_the_function_is_right():
+    assert told(of_counts(4, 3), lambda k, count: 4 if count == 4 else 2).mistake == ""
+    assert told(of_counts(2, 3), lambda k, count: 2).mistake == "always_two"
