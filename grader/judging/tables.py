@@ -19,11 +19,12 @@ from grader.exercises.answers import Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import in_plain_words
 from grader.exercises.exercise import Mistake
+from grader.exercises.plain import NO_PLAIN_VALUE
 from grader.exercises.verdict import Outcome, Verdict
 from grader.judging.differing import short
 from grader.judging.evidence import is_vague
 from grader.judging.ladder import Ladder, Rung, is_absent
-from grader.judging.layouts import spec_in_words
+from grader.judging.layouts import notation_in_words, spec_in_words
 from grader.judging.miss import Miss, unanswered
 from grader.judging.relations import TOO_LARGE, TOO_SMALL, relations_of
 from grader.judging.values import expected_value, is_layout_due, same_answer, worded
@@ -32,6 +33,13 @@ SMALL = 20  # up to here a number is a count: one more or less is another
 TOLD_ONE_BY_ONE = 4  # counts that are told one by one
 A_LITTLE, A_LOT = 1.05, 10  # times too large, or too small
 FACTORS = 64  # up to here one number is a multiple of another for a reason
+MOST_OPTIONS = 8  # words to choose from that are listed
+LEAVE_OPEN = (  # on lists: what is true, and leaves open where to look
+    "The entries are right, but in another order.",
+    "It begins right, and from some place on it is wrong to its end.",
+    "What is there is right, but entries are missing.",
+    "All that is due is there, and more besides.",
+)
 OF_ROWS = "What do they have in common that the right ones have not?"
 ASKED_OF_ANY_FACTOR = (
     "What was counted too often, or not divided by?",
@@ -88,7 +96,8 @@ class TableLadder(Ladder):
         without telling numbers, or where it is right, and what is asked."""
         answer, due = self.answers[k], self._due(k)
         if not isinstance(answer, Value):
-            return ""
+            no_value = isinstance(answer, Problem) and NO_PLAIN_VALUE in answer.message
+            return _kind_due(None, due, self._words) if no_value else ""
         words = [] if self._is_due_elsewhere(answer.value) else self._words
         if kind := _kind_due(answer.value, due, words):
             return kind
@@ -99,9 +108,14 @@ class TableLadder(Ladder):
         listed = isinstance(answer.value, (list, tuple))
         if listed and (elsewhere := self._right_elsewhere(k, answer.value)):
             return elsewhere
-        if meant or not is_vague(told := _untold(answer.value, due)):
+        if meant or not (is_vague(told := _untold(answer.value, due)) or told in LEAVE_OPEN):
             return meant or self._asked_of_factor(check, told)
-        little = told or self._right_elsewhere(k, answer.value) or self._asked_elsewhere(answer.value)
+        little = (
+            told
+            or self._right_elsewhere(k, answer.value)
+            or (notation_in_words(answer.value) if isinstance(answer.value, str) else "")
+            or self._asked_elsewhere(answer.value)
+        )
         return " ".join(filter(None, (little, self.exercise.question(check))))
 
     def _asked_of_factor(self, check: str, told: str) -> str:
@@ -135,6 +149,8 @@ class TableLadder(Ladder):
     def _words(self) -> list[str]:
         """The words among which a student chooses in this table; none where to list them would give answers away."""
         words = sorted({due for k in range(len(self.cases)) if isinstance(due := self._due(k), str)})
+        if len(self.exercise.options) <= MOST_OPTIONS and {*words} <= {*self.exercise.options}:
+            return sorted(self.exercise.options)
         return words if len(words) <= len(self.cases) / 2 else []
 
     def _is_due_elsewhere(self, value: Any) -> bool:

@@ -137,6 +137,29 @@ def said(found, due, **given):
             {},
             "Of the entries only `[0]` is wrong. The same is so of every number in it: it is 1 too large.",
         ),
+        ([1, 2], 3, {}, "A single number is due, and this is a list."),
+        ([1, 3], 3, {}, "What is due is entry 1 of it, alone."),
+        ("3", 3, {}, "A single number is due, and this is text."),
+        (2, True, {}, "True or False is due."),
+        (3, "three", {}, "A word is due, and this is none."),
+        (
+            np.arange(8).reshape(2, 2, 2).T,
+            np.arange(8).reshape(2, 2, 2),
+            {},
+            "It is the transpose of what is due.",
+        ),
+        (
+            [np.array([3.0]), np.array([7.0])],
+            [np.array([4.0, 6.0]), np.array([4.0, 6.0])],
+            {"blocks": [np.array([1.0, 2.0]), np.array([3.0, 4.0])]},
+            "Each entry is a single number: the sum of what is in the entry of `blocks` at its place.",
+        ),
+        (
+            [10.0, 10.0],
+            [np.array([4.0, 6.0]), np.array([4.0, 6.0])],
+            {"blocks": [np.array([1.0, 2.0]), np.array([3.0, 4.0])]},
+            "Each entry is a single number: the sum of all that is in `blocks`.",
+        ),
         (None, 3, {}, ""),
         ((8.0, 2.0), (8, 2), {}, ""),  # equal, and yet not what an exercise asks for
         ("a word", "another", {}, ""),
@@ -338,6 +361,8 @@ def test_where_counts_are_right_but_for_a_key_with_0_nothing_is_said_of_1():
             "It is `x` and something besides; and of that, every number is 1/2 of what it should be.",
         ),
         (Y, X + Y, {"x": X}, "Every number would be right with `x` added to it. Where does that come in?"),
+        (2 * X, X + Y, {"x": X, "y": Y}, "It is 2 × `x`, number by number, and nothing of `y`."),
+        (X - 0.5 * Y, X @ Y.T @ X, {"x": X, "y": Y}, "It is `x` − 0.5 × `y`, number by number."),
         (X + X + Y, X + Y, {"x": X}, "Every number would be right without `x`, which has been added once too often."),
         (
             Y * np.arange(1, 9, dtype=np.float32)[:, None],
