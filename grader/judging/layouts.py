@@ -9,7 +9,6 @@ import numpy as np
 
 from grader.arrays.blocks import Blocks
 from grader.arrays.notation import parse
-from grader.arrays.words import enumeration
 
 
 def cut_by(held: Blocks) -> Mapping[str, int | None]:
@@ -49,10 +48,8 @@ def notation_in_words(text: str) -> str:
         named = parse(text)
     except ValueError:
         return ""
-    cut = [
-        f"{dim} is {f'cut over {' and '.join(axes).upper()}' if axes else 'whole'}"
-        for dim, axes in zip(named.dims, named.axes, strict=True)
-    ]
+    over = (" and ".join(axes).upper() for axes in named.axes)
+    cut = [f"{dim} is {f'cut over {axes}' if axes else 'whole'}" for dim, axes in zip(named.dims, over, strict=True)]
     return f"As you wrote it, {', and '.join(cut)}."
 
 

@@ -38,6 +38,7 @@ def variants(source, *names):
         ("max(a, b)", "the smallest is taken where the largest should be", "min(a, b)"),
         ("abs(a)", "an absolute value is not taken", "a"),
         ("abs(a) + abs(b)", "an absolute value is not taken", "a + b"),
+        ("abs(a) + abs(b)", "`abs` is taken of a sum, and should be taken of each of its terms", "abs(a + b)"),
         ("range(a, b)", "it goes one step too far", "range(a, b + 1)"),
         ("a + 1", "a number in it is one larger than it should be", "a + 2"),
         ("a.sum(axis=0)", "the largest is taken where all should be added up", "a.max(axis=0)"),

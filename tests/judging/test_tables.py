@@ -127,7 +127,7 @@ def test_an_array_in_the_lessons_notation_is_said_in_words():
     out.rows(["one"])
     cases = out.draw_cases()
     (outcome,) = judge(out, cases, collect("table", asks(out, cases), {"one": "C[I_XY, K]"})).outcomes
-    assert outcome.words == "one: not 'C[I_XY, K]'. As you wrote it, I is cut over X and Y and K is whole. Who cuts K?"
+    assert outcome.words == "one: not 'C[I_XY, K]'. As you wrote it, I is cut over X and Y, and K is whole. Who cuts K?"
 
 
 def test_what_is_asked_follows_words_that_leave_open_where_to_look():
