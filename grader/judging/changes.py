@@ -282,8 +282,8 @@ def _of_call(node: ast.Call) -> Iterator[_Change]:
 
 
 def _function_like(function: ast.expr, name: str) -> ast.expr:
-    """A function of this name from where another one is; to round is no function of `math`, but Python's own."""
-    if isinstance(function, ast.Attribute) and not (name == "round" and _is_of_math(function)):
+    """A function of this name from where another one is; to round, or to add up, is Python's own, and not of `math`."""
+    if isinstance(function, ast.Attribute) and not (name in ("round", "sum") and _is_of_math(function)):
         return ast.Attribute(function.value, name, ast.Load())
     return ast.Name(name, ast.Load())
 

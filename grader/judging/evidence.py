@@ -75,7 +75,9 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
     little = _says_little(common)
     said = (otherwise() or _without_effect(tried) if little else "") or common
     if not said or said.endswith(TELLS_LITTLE):
-        said = _off_by(wrong) or _to_one_side(wrong) or _entries_of_the_first(said, wrong) or said
+        said = (
+            _off_by(wrong) or _to_one_side(wrong) or _to_both_sides(wrong) or _entries_of_the_first(said, wrong) or said
+        )
     return " ".join(filter(None, (said, divided(right, wrong, among))))
 
 
@@ -152,6 +154,16 @@ def _to_one_side(wrong: Sequence[Tried]) -> str:
     if all(found < due for found, due in pairs):
         return "Wherever a number in it is wrong, it is too small, and never too large. What is left out?"
     return ""
+
+
+def _to_both_sides(wrong: Sequence[Tried]) -> str:
+    """Of numbers that are too large in some cases and too small in others, by what these differ."""
+    if not all(is_number(value) for one in wrong for value in (one.found, one.due)):
+        return ""
+    large, small = ([one.given for one in wrong if (one.found > one.due) is side] for side in (True, False))
+    if min(len(large), len(small)) < 2 or not (where := apart(small, large)):
+        return ""
+    return f"Of {len(wrong)} wrong numbers {len(large)} are too large, {where}; the others are too small."
 
 
 def _is_counted(due: Any) -> bool:
@@ -259,7 +271,8 @@ def _in_common(wrong: Sequence[Tried]) -> str:
     if not relations or not relations[0] or numbers or not is_vague(words):
         return words
     first = relations[0][0]
-    return words if words and is_vague(first) else f"In this case, {lower_first(first)}"
+    little = first.endswith(TELLS_LITTLE) if words.endswith(TELLS_LITTLE) else is_vague(first)
+    return words if words and little else f"In this case, {lower_first(first)}"
 
 
 def _that_differ(sizes: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:

@@ -36,6 +36,7 @@ def variants(source, *names):
         ("a and b", "one of several conditions is not asked for", "a"),
         ("a if b else c", "a case that is different is not told apart from the others", "c"),
         ("max(a, b)", "the smallest is taken where the largest should be", "min(a, b)"),
+        ("math.prod(a)", "things are added that should be multiplied", "sum(a)"),
         ("abs(a)", "an absolute value is not taken", "a"),
         ("abs(a) + abs(b)", "an absolute value is not taken", "a + b"),
         ("abs(a) + abs(b)", "`abs` is taken of a sum, and should be taken of each of its terms", "abs(a + b)"),

@@ -426,10 +426,16 @@ def test_which_entries_are_wrong_in_the_first_case_is_told_where_others_are_else
     assert evidence(cases) == "In this case, of the entries only `a` is wrong. It is 3 times what is due."
 
 
+def test_what_tells_more_of_the_first_case_is_told_of_it_though_it_is_too_large():
+    due = np.arange(6).reshape(2, 3)
+    cases = [Tried(2 * due, due, {"n": "a" * 50}), Tried(due + [[0, 1, 0], [0, -2, 0]], due, {"n": "b" * 50})]
+    assert evidence(cases) == "In this case, the same is so of every number in it: it is 2 times what is due."
+
+
 def test_where_nothing_tells_wrong_cases_apart_the_others_are_told_by_what_they_were_given():
-    shapes = [(1, 9), (2, 7), (3, 8), (4, 1), (5, 5)]
+    shapes = [(3, 9), (2, 7), (3, 8), (4, 2), (5, 5)]
     cases = [Tried("a", "b", {"shape": shape, "n": k}, right=k not in (0, 3)) for k, shape in enumerate(shapes)]
-    assert evidence(cases).endswith("Right in 3 of 5 cases. It is wrong, too, with shape=(4, 1), n=3.")
+    assert evidence(cases).endswith("Right in 3 of 5 cases. It is wrong, too, with shape=(4, 2), n=3.")
 
 
 def test_what_few_right_cases_have_in_common_with_the_only_wrong_one_is_told():
@@ -437,4 +443,14 @@ def test_what_few_right_cases_have_in_common_with_the_only_wrong_one_is_told():
     cases = [Tried(k, k + 1.5, {"wraps": wrap, "n": f"{k}" * 50}, right=k > 0) for k, wrap in enumerate(wraps)]
     assert evidence(cases).endswith(
         "Right in 5 of 6 cases. The wrong one has `wraps` = (True, False), as only 1 of the right ones has."
+    )
+
+
+def test_where_numbers_are_too_large_and_where_too_small_is_told():
+    tried = [
+        Tried(found, due, {"rank": rank, "axes": axes})
+        for found, due, rank, axes in ((16, 11, 2, 2), (64, 19, 3, 2), (8, 4, 3, 1), (4, 5, 1, 2), (8, 16, 1, 3))
+    ]
+    assert evidence(tried) == (
+        "Of 5 wrong numbers 3 are too large, in none of those where `rank` is 1; the others are too small."
     )
