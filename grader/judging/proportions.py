@@ -66,7 +66,9 @@ def made_of_what_was_given(found: _Side, given: Mapping[str, _Side], roundings: 
 
 def _added(times: Mapping[str, float]) -> str:
     """Arguments that are added up, as a formula."""
-    each = [f"{'−' if n < 0 else '+'} {'' if abs(n) == 1 else f'{number(abs(n))} × '}`{name}`" for name, n in times.items()]
+    each = [
+        f"{'−' if n < 0 else '+'} {'' if abs(n) == 1 else f'{number(abs(n))} × '}`{name}`" for name, n in times.items()
+    ]
     return " ".join(each).removeprefix("+ ")
 
 

@@ -229,7 +229,9 @@ def _of_one(found: Any, due: Any, known: _Known) -> Iterator[str]:
         yield "An array of numbers is due."
     else:
         if isinstance(found, (list, tuple)):
-            yield from (f"What is due is entry {k} of it, alone." for k, one in enumerate(found) if same_value(one, due))
+            yield from (
+                f"What is due is entry {k} of it, alone." for k, one in enumerate(found) if same_value(one, due)
+            )
         yield from _of_kind(found, due)
 
 
@@ -469,7 +471,9 @@ def _of_each_alone(found: Sequence[Any], given: Mapping[str, Any]) -> Iterator[s
         return
     single = [float(np.ravel(one)[0]) for one in found]
     for name, entries in given.items():
-        if not isinstance(entries, (list, tuple)) or any(np.ndim(one) == 0 or not _holds_numbers(one) for one in entries):
+        if not isinstance(entries, (list, tuple)) or any(
+            np.ndim(one) == 0 or not _holds_numbers(one) for one in entries
+        ):
             continue
         for words, made in (("sum", np.sum), ("mean", np.mean), ("largest", np.max), ("smallest", np.min)):
             if len(entries) == len(found) and np.allclose(single, [made(one) for one in entries]):

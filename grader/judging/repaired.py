@@ -111,6 +111,8 @@ def _changed_words(repair: Repair) -> str:
         "the whole, or a value of its own?",
         "add up": f"{collective} counted once for each of its devices. Is something "
         "divided by their number that should not be?",
+        "total": f"{collective} added up what the devices bring. Which of it does yours take?",
+        "largest": f"{collective} took the largest of what the devices bring. What does yours make of it?",
         "turn about": f"{place} were the other way round: what stands first last. Which belongs where?",
         "other": f"{place} were {OPPOSITE.get(repair.kind, '')}. Which of the two is meant?",
         "or equal": f"{place} judged equal numbers the other way (the end of a loop that counts is such a "

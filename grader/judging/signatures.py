@@ -319,9 +319,9 @@ def _beside(seen: Compared) -> str:
     """What the numbers have to do with those of an argument."""
     if not _are_floats(seen):
         return ""
-    return beside_what_was_given(
-        seen.blocks, seen.expected, seen.given, seen.roundings
-    ) or made_of_what_was_given(seen.blocks, seen.given, seen.roundings)
+    return beside_what_was_given(seen.blocks, seen.expected, seen.given, seen.roundings) or made_of_what_was_given(
+        seen.blocks, seen.given, seen.roundings
+    )
 
 
 def _by_rows(seen: Compared) -> str:

@@ -33,7 +33,11 @@ LAID, TURNED = OnDevices(VALUE, MESH, P("x")), OnMesh({"x": 4, "y": 2}, order=(1
             {"a": LAID, "b": LAID},
             "`a` and `b` are on one mesh, and hold different numbers",
         ),
-        ({"a": OnDevices(VALUE, MESH, P("x"), {5: VALUE[:2]})}, {"a": LAID}, "a device holds a copy of `a` that differs"),
+        (
+            {"a": OnDevices(VALUE, MESH, P("x"), {5: VALUE[:2]})},
+            {"a": LAID},
+            "a device holds a copy of `a` that differs",
+        ),
         ({"a": OnDevices(VALUE, TURNED, P("x"))}, {"a": LAID}, TURNED_WORDS),
         ({"spec": P(("x", "y"))}, {"spec": P("x", "y")}, "an entry of `spec` has several axes"),
         ({"spec": P(None, "x")}, {"spec": P("x")}, "`spec` begins with None"),

@@ -70,6 +70,7 @@ FOUND = [
     (TRIPLE, "entries 1 and 2 of `x` along dimension 0 are exchanged", X[0] * X[2] - X[1]),
     (NETWORK, "only behind the addition of `params['b']`", X @ W + 4 * C),
     (LAYER, "`tanh` stands in the place of `relu`", np.tanh(X @ W)),
+    (LAYER, "`softmax` stands in the place of `relu`", jax.nn.softmax(X @ W)),
     (LAYER, "the parts of `x` along x are stacked", RELU(np.stack(parts(X, 1)).reshape(8, 8) @ W)),
     (LAYER, "`x` is transposed", RELU(X.T @ W)),
     (LAYER, "`w` stands the other way round along dimension 0", RELU(X @ W[::-1])),

@@ -270,7 +270,7 @@ def _(draw):
 def divided_nothing(x, weights, bias, *, mesh):
     """All arguments are whole on every device, so every device computes the whole layer, and a constraint on
     the result does not change that: P() is how it is laid out anyway. Along which dimension of x and of the weights
-    does the sum run? *They* can be cut there."""
+    does the sum run? *They* can be cut there. (If you did: is what the constraints return what you multiply?)"""
     return jax.nn.sigmoid(x @ weights + bias)
 
 

@@ -120,6 +120,35 @@ def many_small_steps(x, *, k, mesh):
     return on_ring(body, x, mesh, ROW, ROW)
 
 
+@shift.mistake
+def stood_still_for_a_negative_k(x, *, k, mesh):
+    """Where k is negative nothing was sent: a loop over `range(k)` has no turns then. (And |k| small steps are more
+    than are needed: pairs may name any two devices.) Where does a block go that is sent -2 places further?"""
+
+    def body(row):
+        for _ in range(k):
+            row = _pass(row, mesh.shape["x"])
+        return row
+
+    return on_ring(body, x, mesh, ROW, ROW)
+
+
+@shift.mistake
+def left_out_who_would_pass_the_end(x, *, k, mesh):
+    """The pairs leave out those whose destination would be behind the last device, or before the first. Who is sent
+    nothing holds zeros: on a ring, which device stands behind the last one?"""
+    return _shifted(x, mesh, lambda n: [(d, d + k) for d in range(n) if 0 <= d + k < n])
+
+
+@shift.mistake
+def took_the_blocks_rows_for_the_devices(x, *, k, mesh):
+    """There is one pair only, from device 0 to itself: the others are sent nothing. Inside shard_map a device has one
+    row, and the number of rows is no number of devices. What says how many there are along x?"""
+    return on_ring(
+        lambda row: lax.ppermute(row, "x", [(d, (d + k) % len(row)) for d in range(len(row))]), x, mesh, ROW, ROW
+    )
+
+
 # All-gather: blocks go round once, and every device writes down each of them where it belongs.
 
 ring_all_gather = Exercise("ring_all_gather", points=4, reference=lambda x: x)
@@ -272,6 +301,31 @@ def began_with_its_own(x, *, mesh):
     """The sums are right and each stands one device too early. The part that a device begins with travels n - 1
     places, one short of the whole round. Where must the sum for device d begin?"""
     return scatter_ring(x, mesh, first=0)
+
+
+@ring_reduce_scatter.mistake
+def counted_the_parts_upwards(x, *, mesh):
+    """The number of the part goes up from turn to turn, while the sums come from the device before: terms of different
+    parts were added. (On two devices up and down come to the same.) Follow one sum through two steps: which part does
+    it need next?"""
+    n = mesh.shape["x"]
+
+    def body(row):
+        part = _parts(row, n)
+        total = part(_me() - 1)
+        for k in range(1, n):
+            total = _pass(total, n) + part(_me() - 1 + k)
+        return total
+
+    return on_ring(body, x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
+def dealt_the_row_out_like_cards(x, *, mesh):
+    """The sums are right, of other parts: every n-th entry of a row was taken for a part, as one deals cards. A part is
+    a piece that hangs together, device 0's the first. Which dimension of the reshaped row counts the parts?"""
+    n = mesh.shape["x"]
+    return on_ring(lambda row: _scatter(_parts(row.reshape(-1, n).T, n), n), x, mesh, ROW, P("x"))
 
 
 @ring_reduce_scatter.mistake
