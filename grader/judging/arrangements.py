@@ -16,8 +16,14 @@ from grader.arrays.words import numbered, region
 from grader.judging.signatures import ENOUGH, Compared
 
 FEW_RUNS = 3  # of right entries, that are told apart by their devices
+NO_MORE = ("and no others did.", "and no others.", "came out right.", "came out right (counted from 0).")  # ends
 NOTHING_BUT_ZEROS = "nothing but zeros"
 FEW_ALONG = 16  # along a dimension, that are told one by one
+
+
+def tells_little(words: str) -> bool:
+    """Whether this is no more than which entries or devices came out right."""
+    return words.endswith(NO_MORE)
 
 
 def arrangement(seen: Compared) -> str:

@@ -282,12 +282,12 @@ def _parts(row, n):
     return lambda number: parts[number % n]
 
 
-def _scatter(part, n, by=1, first=1, more=0):
+def _scatter(part, n, by=1, first=1, more=0, behind=1):
     """The sum that a device ends with, when it begins with the part `first` before its own number, after n - 1 turns
-    or some `more`."""
+    or some `more`. In turn k it adds the part k - 1 + `behind` before that."""
     total = part(_me() - first)
     for k in range(1, n + more):
-        total = _pass(total, n, by) + part(_me() - first - k)
+        total = _pass(total, n, by) + part(_me() - first - k + 1 - behind)
     return total
 
 
@@ -454,13 +454,13 @@ def _(draw):
     )
 
 
-def reduce_ring(x, mesh, first=1, gathers=True, adds=False, more=0):
+def reduce_ring(x, mesh, first=1, gathers=True, adds=False, more=0, behind=1, keeps=True):
     n = mesh.shape["x"]
 
     def body(row):
         part = _parts(row, n)
-        total = _scatter(part, n, first=first, more=more)
-        filled = jnp.zeros((n, *total.shape), total.dtype).at[_me()].set(total)
+        total = _scatter(part, n, first=first, more=more, behind=behind)
+        filled = jnp.zeros((n, *total.shape), total.dtype).at[_me()].set(total if keeps else 0)
         for k in range(1, n if gathers else 1):
             total = _pass(total, n) + (part(_me() - k) if adds else 0)
             filled = filled.at[(_me() - k) % n].set(total)
@@ -505,6 +505,20 @@ def first_round_once_more(x, *, mesh):
     """The first round had one turn too many: the sums were complete before it. In it each went one device further, and
     there a term was added that it had already. How many devices have still to add theirs when a sum sets out?"""
     return reduce_ring(x, mesh, more=1)
+
+
+@ring_all_reduce.mistake
+def added_other_parts(x, *, mesh):
+    """In the first round a sum was begun for one part, and terms of another part were added to it. What has arrived
+    after k steps began k devices before. With which part does a device begin, and so which part has arrived?"""
+    return reduce_ring(x, mesh, behind=0)
+
+
+@ring_all_reduce.mistake
+def took_zeros_for_its_own_share(x, *, mesh):
+    """On every device the part with its own number is zeros. After the first round a device has the sum of just this
+    part, and in the second it sends it on. Where does it write it down itself?"""
+    return reduce_ring(x, mesh, keeps=False)
 
 
 @ring_all_reduce.mistake
