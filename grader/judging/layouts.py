@@ -48,7 +48,7 @@ def notation_in_words(text: str) -> str:
         named = parse(text)
     except ValueError:
         return ""
-    over = (" and ".join(axes).upper() for axes in named.axes)
+    over = (" and ".join(map(str.upper, axes)) for axes in named.axes)
     cut = [f"{dim} is {f'cut over {axes}' if axes else 'whole'}" for dim, axes in zip(named.dims, over, strict=True)]
     return f"As you wrote it, {', and '.join(cut)}."
 

@@ -42,6 +42,7 @@ ONLY_SOME = "Of the entries only"
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
 ASKED_OF_SQUARES = "Is it a factor where it should be a divisor, or the other way round?"
 ASKED_OF_SHARES = "What belongs to the share, and what to the rest?"
+NUMBER_DUE, TRUTH_DUE, WORD_DUE = "A single number is due", "True or False is due", "A word is due"
 ONE_ANOTHERS = (
     "It is cut into the parts that are due, but devices hold one another's. Which axis is to cut what, and in which "
     "order?"
@@ -240,11 +241,11 @@ def _of_kind(found: Any, due: Any) -> Iterator[str]:
     if is_number(due) and not is_number(found):
         kinds = {(bool,): "True or False", (str,): "text", (Mapping,): "a dict", (list, tuple): "a list"}
         kind = next((words for types, words in kinds.items() if isinstance(found, types)), "an array")
-        yield f"A single number is due, and this is {kind}."
+        yield f"{NUMBER_DUE}, and this is {kind}."
     elif isinstance(due, bool) and not isinstance(found, bool):
-        yield "True or False is due."
+        yield f"{TRUTH_DUE}."
     elif isinstance(due, str) and not isinstance(found, str):
-        yield "A word is due, and this is none."
+        yield f"{WORD_DUE}, and this is none."
 
 
 def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from grader.exercises.collecting import asks, collect
 from grader.exercises.forms import Tables
 from grader.judging.judge import judge
 from grader.judging.ladder import KNOWN
-from grader.judging.tables import _letters, _wrong_entry
+from grader.judging.tables import _in_units, _letters, _wrong_entry
 from grader.judging.values import expected_value
 from grader.lessons import EXERCISES
 
@@ -120,6 +120,20 @@ def test_words_that_stand_for_something_are_listed_though_each_is_right_once():
     cases = compass.draw_cases()
     found = judge(compass, cases, collect("table", asks(compass, cases), {"a": "north", "b": "down"}))
     assert found.words == "a: not 'north'. The answer is one of these words: 'down', 'left', 'up'."
+
+
+def test_words_that_belong_to_one_row_each_are_not_listed_as_those_of_all():
+    rows = {"a": "psum", "b": "x", "c": 3, "d": 4}
+    mixed = Exercise("mixed", points=4, form="table", reference=lambda row: rows[row])
+    mixed.rows(rows)
+    cases = mixed.draw_cases()
+    found = judge(mixed, cases, collect("table", asks(mixed, cases), rows | {"a": "pmean"}))
+    assert found.words == "a: not 'pmean'."
+
+
+def test_of_a_number_that_is_off_by_little_no_factor_is_said():
+    assert "factor" not in _in_units(16385, 16384) + _in_units(16383, 16384)
+    assert "by a whole factor" in _in_units(32768, 16384) and "by a whole factor" in _in_units(8192, 16384)
 
 
 def test_an_array_in_the_lessons_notation_is_said_in_words():

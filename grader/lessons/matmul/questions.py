@@ -11,7 +11,9 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.blocks import blocks
 from grader.arrays.meshes import aval, make_mesh
 from grader.arrays.notation import factors, parse
+from grader.arrays.numbers import same_value
 from grader.exercises import Case, Exercise
+from grader.exercises.plain import plain
 from grader.programs.program import trace
 from grader.programs.structure import ring_bytes
 from grader.programs.walk import structure
@@ -537,8 +539,22 @@ FIND_THE_MISTAKE_ASKS = {
     "who_holds": "Make the array, and print `x.sharding.devices_indices_map(x.shape)`: whose columns are 2:4?",
     "computable": "Draw C as four blocks. For which of them has device 0 the rows of A, and the columns of B?",
 }
+
+
+def _same_claim(one, other, claim):
+    """Devices may be listed in any order."""
+    if claim == "who_holds" and isinstance(one, (list, tuple)):
+        return sorted(one) == sorted(other)
+    return same_value(one, plain(other))
+
+
 find_the_mistake = Exercise(
-    "find_the_mistake", points=3, reference=lambda claim: CLAIMS[claim](), form="table", questions=FIND_THE_MISTAKE_ASKS
+    "find_the_mistake",
+    points=3,
+    reference=lambda claim: CLAIMS[claim](),
+    form="table",
+    questions=FIND_THE_MISTAKE_ASKS,
+    same=_same_claim,
 )
 find_the_mistake.rows(CLAIMS, argument="claim")
 
