@@ -20,7 +20,6 @@ from grader.judging.differing import short
 from grader.judging.relations import (
     NOTHING_WRONG_IN_IT,
     ONLY_SOME,
-    SOME_ENTRIES,
     TELLS_LITTLE,
     is_number,
     relations_of,
@@ -45,6 +44,7 @@ VAGUE = (
 ENOUGH_CASES = 3  # in which to answer the same is no chance
 FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
 TOLD_OTHERS = 100  # characters of what the wrong cases behind the first were given
+OTHERS_ARE_NOT = "others are not."  # an end
 RARE = 4  # not more than one in so many
 TOLD_WHOLE = 40  # characters of an argument that may be told as what cases have in common
 
@@ -75,19 +75,18 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
     little = _says_little(common)
     said = (otherwise() or _without_effect(tried) if little else "") or common
     if not said or said.endswith(TELLS_LITTLE):
-        said = (
-            _off_by(wrong) or _to_one_side(wrong) or _to_both_sides(wrong) or _entries_of_the_first(said, wrong) or said
-        )
+        said = _off_by(wrong) or _to_one_side(wrong) or _to_both_sides(wrong) or _of_the_first(said, wrong) or said
     return " ".join(filter(None, (said, divided(right, wrong, among))))
 
 
-def _entries_of_the_first(said: str, wrong: Sequence[Tried]) -> str:
-    """Which entries are wrong in the first case, where of all of them only this is said: that some are."""
-    if said != SOME_ENTRIES:
+def _of_the_first(said: str, wrong: Sequence[Tried]) -> str:
+    """What is so of the first case, where of all of them only this is said: that some of it is right."""
+    if not said.endswith(OTHERS_ARE_NOT):
         return ""
     (sizes, *_), first = _that_differ([dict(sizes_in(one.given)) for one in wrong]), wrong[0]
     words = next(relations_of(first.found, first.due, first.given, sizes), "")
-    return f"In this case, {lower_first(words)}" if words.startswith(ONLY_SOME) else ""
+    tells = words.startswith(ONLY_SOME) or (words and not words.endswith(TELLS_LITTLE))
+    return f"In this case, {lower_first(words)}" if tells else ""
 
 
 def _always_the_one(tried: Sequence[Tried], among: str) -> str:
@@ -271,8 +270,7 @@ def _in_common(wrong: Sequence[Tried]) -> str:
     if not relations or not relations[0] or numbers or not is_vague(words):
         return words
     first = relations[0][0]
-    little = first.endswith(TELLS_LITTLE) if words.endswith(TELLS_LITTLE) else is_vague(first)
-    return words if words and little else f"In this case, {lower_first(first)}"
+    return words if words and is_vague(first) else f"In this case, {lower_first(first)}"
 
 
 def _that_differ(sizes: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
