@@ -42,7 +42,7 @@ ONLY_SOME = "Of the entries only"
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
 ASKED_OF_SQUARES = "Is it a factor where it should be a divisor, or the other way round?"
 ASKED_OF_SHARES = "What belongs to the share, and what to the rest?"
-NUMBER_DUE, TRUTH_DUE, WORD_DUE = "A single number is due", "True or False is due", "A word is due"
+NUMBER_DUE, TRUTH_DUE, WORD_DUE = "A single number is due", "True or False is due", "Text is due"
 ONE_ANOTHERS = (
     "It is cut into the parts that are due, but devices hold one another's. Which axis is to cut what, and in which "
     "order?"
@@ -239,8 +239,9 @@ def _of_one(found: Any, due: Any, known: _Known) -> Iterator[str]:
 def _of_kind(found: Any, due: Any) -> Iterator[str]:
     """That something of another kind is due: a number, a truth value, a word."""
     if is_number(due) and not is_number(found):
-        kinds = {(bool,): "True or False", (str,): "text", (Mapping,): "a dict", (list, tuple): "a list"}
-        kind = next((words for types, words in kinds.items() if isinstance(found, types)), "an array")
+        kinds = {(bool,): "True or False", (str,): "text", (Mapping,): "a dict", (list, tuple): "a list or tuple"}
+        plain = next((words for types, words in kinds.items() if isinstance(found, types)), "an array")
+        kind = "an array" if is_observed(found) else plain
         yield f"{NUMBER_DUE}, and this is {kind}."
     elif isinstance(due, bool) and not isinstance(found, bool):
         yield f"{TRUTH_DUE}."

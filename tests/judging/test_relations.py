@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import HELD
+from grader.arrays.described import HELD, Observed
 from grader.judging.evidence import Tried, evidence
 from grader.judging.relations import relations_of
 
@@ -137,11 +137,12 @@ def said(found, due, **given):
             {},
             "Of the entries only `[0]` is wrong. The same is so of every number in it: it is 1 too large.",
         ),
-        ([1, 2], 3, {}, "A single number is due, and this is a list."),
+        ([1, 2], 3, {}, "A single number is due, and this is a list or tuple."),
         ([1, 3], 3, {}, "What is due is entry 1 of it, alone."),
+        (Observed({HELD: {"device 0": {"[0:1]": np.ones(1)}}}), 3, {}, "A single number is due, and this is an array."),
         ("3", 3, {}, "A single number is due, and this is text."),
         (2, True, {}, "True or False is due."),
-        (3, "three", {}, "A word is due, and this is none."),
+        (3, "three", {}, "Text is due, and this is none."),
         (
             np.arange(8).reshape(2, 2, 2).T,
             np.arange(8).reshape(2, 2, 2),
