@@ -75,7 +75,14 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
     little = _says_little(common)
     said = (otherwise() or _without_effect(tried) if little else "") or common
     if not said or said.endswith(TELLS_LITTLE):
-        said = _off_by(wrong) or _to_one_side(wrong) or _to_both_sides(wrong) or _of_the_first(said, wrong) or said
+        said = (
+            _off_by(wrong)
+            or _grows_with(wrong)
+            or _to_one_side(wrong)
+            or _to_both_sides(wrong)
+            or _of_the_first(said, wrong)
+            or said
+        )
     return " ".join(filter(None, (said, divided(right, wrong, among))))
 
 
@@ -137,6 +144,25 @@ def _off_by(wrong: Sequence[Tried]) -> str:
             others = " or ".join(f"`{name}`" for name in vary if name not in found)
             return f"{words} depends on {' and '.join(f'`{name}`' for name in found)}, and never on {others}."
     return ""
+
+
+def _grows_with(wrong: Sequence[Tried]) -> str:
+    """The arguments with which the factor grows by which numbers are off, wherever one of them alone is another."""
+    if not all(is_number(value) and value > 0 for one in wrong for value in (one.found, one.due)):
+        return ""
+    larger = [one.found > one.due for one in wrong]
+    if len(set(larger)) != 1:
+        return ""
+    off = [max(one.found / one.due, one.due / one.found) for one in wrong]
+    grows: dict[str, list[bool]] = {}
+    for (one, a), (other, b) in itertools.combinations(zip(wrong, off, strict=True), 2):
+        differ = [name for name in one.given if repr(one.given[name]) != repr(other.given.get(name))]
+        if len(differ) == 1 and is_number(one.given[differ[0]]) and is_number(other.given[differ[0]]):
+            more = other.given[differ[0]] > one.given[differ[0]]
+            grows.setdefault(differ[0], []).append(bool(b > a if more else a > b))
+    names = [f"`{name}`" for name in wrong[0].given if len(grows.get(name, ())) >= ENOUGH_CASES and all(grows[name])]
+    how = "large" if larger[0] else "small"
+    return f"The larger {' or '.join(names)}, the more times it is too {how}." if names else ""
 
 
 def _to_one_side(wrong: Sequence[Tried]) -> str:

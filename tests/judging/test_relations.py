@@ -455,3 +455,12 @@ def test_where_numbers_are_too_large_and_where_too_small_is_told():
     assert evidence(tried) == (
         "Of 5 wrong numbers 3 are too large, in none of those where `rank` is 1; the others are too small."
     )
+
+
+def test_with_what_the_factor_grows_by_which_numbers_are_off_is_told():
+    tried = [
+        Tried(rank * axes + 1, (rank + 1) ** axes, {"rank": rank, "axes": axes})
+        for rank in (2, 3)
+        for axes in (2, 3, 4)
+    ]
+    assert evidence(tried) == "The larger `rank` or `axes`, the more times it is too small."
