@@ -223,6 +223,22 @@ def counted_the_first_arrival_as_none(x, *, mesh):
 
 
 @ring_all_gather.mistake
+def took_the_number_for_the_row(x, *, mesh):
+    """Each block was written at the row that has its number, so that blocks overlap, and rows at the end stay empty.
+    Block 1 begins behind block 0: in which row is that?"""
+    n = mesh.shape["x"]
+
+    def body(block):
+        whole = jnp.zeros((n * len(block), block.shape[1]), block.dtype)
+        for k in range(n):
+            whole = lax.dynamic_update_slice(whole, block, ((_me() - k) % n, 0))
+            block = _pass(block, n) if k < n - 1 else block
+        return whole
+
+    return on_ring(body, x, mesh, ROW, P())
+
+
+@ring_all_gather.mistake
 def one_step_too_few(x, *, mesh):
     """One block is missing on every device, and its place holds zeros. A device begins with one block; how many
     must still arrive, and is the last of them put in its place?"""
@@ -454,16 +470,16 @@ def _(draw):
     )
 
 
-def reduce_ring(x, mesh, first=1, gathers=True, adds=False, more=0, behind=1, keeps=True):
+def reduce_ring(x, mesh, first=1, gathers=True, adds=False, more=0, behind=1, keeps=True, place=lambda me, k: me - k):
     n = mesh.shape["x"]
 
     def body(row):
         part = _parts(row, n)
         total = _scatter(part, n, first=first, more=more, behind=behind)
-        filled = jnp.zeros((n, *total.shape), total.dtype).at[_me()].set(total if keeps else 0)
+        filled = jnp.zeros((n, *total.shape), total.dtype).at[place(_me(), 0) % n].set(total if keeps else 0)
         for k in range(1, n if gathers else 1):
             total = _pass(total, n) + (part(_me() - k) if adds else 0)
-            filled = filled.at[(_me() - k) % n].set(total)
+            filled = filled.at[place(_me(), k) % n].set(total)
         return filled.reshape(-1)
 
     return on_ring(body, x, mesh, ROW, P())
@@ -519,6 +535,20 @@ def took_zeros_for_its_own_share(x, *, mesh):
     """On every device the part with its own number is zeros. After the first round a device has the sum of just this
     part, and in the second it sends it on. Where does it write it down itself?"""
     return reduce_ring(x, mesh, keeps=False)
+
+
+@ring_all_reduce.mistake
+def joined_the_sums_as_they_came(x, *, mesh):
+    """The sums are right, and they were joined in the order in which they came in the second round, which is another on
+    every device. Of which part is the sum that a device has after the first round, and which comes next?"""
+    return reduce_ring(x, mesh, place=lambda me, k: k)
+
+
+@ring_all_reduce.mistake
+def counted_upwards_in_the_second_round(x, *, mesh):
+    """The sums are right. In the second round the numbers at which they were written go up, but what arrives comes from
+    the device before. Of which part does that device have the sum?"""
+    return reduce_ring(x, mesh, place=lambda me, k: me + k)
 
 
 @ring_all_reduce.mistake
