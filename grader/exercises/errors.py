@@ -160,6 +160,18 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "ValueError",
+        r"device_put device specification",
+        "`device_put` takes one place for all that it is given, or as many as there are arrays, in the same tree. A "
+        "list of devices is a tree of its own. What says of one array how it is laid out over several devices?",
+    ),
+    (
+        "ValueError",
+        r"(in|out)_shardings (specification|has)",
+        "The shardings and what they describe are different trees. in_shardings are a tuple with an entry for each "
+        "argument, out_shardings have one for each result; one sharding may stand for a whole list or dict of arrays.",
+    ),
+    (
+        "ValueError",
         r"pytree structure error",
         "The specs and what they describe are different trees; JAX's message says whether it is in_specs or out_specs. "
         "in_specs are a tuple with an entry for each argument, out_specs have one for each result; one spec may stand "

@@ -63,7 +63,11 @@ def _no_answer(value: Any, array: np.ndarray) -> str:
         return "The answer holds devices themselves. Give their ids instead, which are numbers: `device.id`."
     if isinstance(value, np.ndarray):
         return f"The answer holds an array of {array.dtype}, not of numbers. Lists may hold text, arrays may not."
-    return f"The answer holds a {type(value).__name__}, which is {NO_PLAIN_VALUE}."
+    return f"The answer holds {_a(type(value).__name__)}, which is {NO_PLAIN_VALUE}."
+
+
+def _a(noun: str) -> str:
+    return f"a{'n' * (noun[:1].lower() in 'aeiou')} {noun}"
 
 
 def _not_made(aval: jax.ShapeDtypeStruct) -> dict[str, Any]:

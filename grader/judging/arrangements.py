@@ -16,7 +16,14 @@ from grader.arrays.words import numbered, region
 from grader.judging.signatures import ENOUGH, Compared
 
 FEW_RUNS = 3  # of right entries, that are told apart by their devices
+NO_MORE = ("and no others did.", "and no others.", "came out right.", "came out right (counted from 0).")  # ends
+NOTHING_BUT_ZEROS = "nothing but zeros"
 FEW_ALONG = 16  # along a dimension, that are told one by one
+
+
+def tells_little(words: str) -> bool:
+    """Whether this is no more than which entries or devices came out right."""
+    return words.endswith(NO_MORE)
 
 
 def arrangement(seen: Compared) -> str:
@@ -32,6 +39,7 @@ def arrangement(seen: Compared) -> str:
         or _right_part(seen)
         or _wrong_region(pairs, seen.roundings)
         or _by_entry(pairs)
+        or _block_by_block(seen)
         or _zeros_elsewhere(seen, pairs)
         or _runs(seen, pairs)
         or _only_some(seen)
@@ -57,6 +65,31 @@ def _in_other_places(seen: Compared) -> str:
 def _holds_the_same(block: np.ndarray, expected: np.ndarray) -> bool:
     """Whether the numbers are the same but for their order, and enough to tell."""
     return len(np.unique(expected)) >= ENOUGH and close(np.sort(block, axis=None), np.sort(expected, axis=None))
+
+
+def _block_by_block(seen: Compared) -> str:
+    """What each block that is wrong is, where every one of them is nothing but zeros, an argument's in its place, or
+    what is due on another device; and not all are nothing but zeros."""
+    each = {device: _block_is(seen, device) for device in seen.wrong}
+    kinds = dict.fromkeys(each.values())
+    if "" in kinds or len(kinds) > FEW_RUNS or [*kinds] == [NOTHING_BUT_ZEROS]:
+        return ""
+    told = [f"{numbered('device', [d for d in each if each[d] == kind])}: {kind}" for kind in kinds]
+    right = f" Right on {numbered('device', seen.right)}." if seen.right else ""
+    return f"What the blocks hold that are wrong: {'; '.join(told)}.{right} Who was to send to whom?"
+
+
+def _block_is(seen: Compared, device: int) -> str:
+    block = seen.blocks[device]
+    if not block.any():
+        return NOTHING_BUT_ZEROS
+    if len(np.unique(block)) < ENOUGH:
+        return ""
+    for name, blocks in seen.given.items():
+        if close(block, blocks[device], seen.roundings):
+            return f"`{name}` in its own place, as it was given"
+    owner = next((d for d, due in enumerate(seen.expected) if close(block, due, seen.roundings)), None)
+    return "" if owner is None else f"what belongs on device {owner}"
 
 
 def _but_for_an_end(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:

@@ -202,6 +202,7 @@ def _of_operation(node: ast.BinOp, names: Collection[str]) -> Iterator[_Change]:
     for op, words in OPERATIONS.get(type(node.op), []):
         yield words, ast.BinOp(left, op(), right)
     if isinstance(node.op, ast.Add):
+        yield from _of_a_sum(left, right)
         yield _without(right, names, "`{}` is not added", "a term of a sum is left out"), left
         yield _without(left, names, "`{}` is not added", "a term of a sum is left out"), right
     elif isinstance(node.op, ast.Sub):
@@ -223,6 +224,15 @@ def _of_operation(node: ast.BinOp, names: Collection[str]) -> Iterator[_Change]:
         yield "the two factors of a matrix product are exchanged", ast.BinOp(right, node.op, left)
     elif isinstance(node.op, (ast.Mod, ast.Pow)):
         yield ("no remainder is taken" if isinstance(node.op, ast.Mod) else "a power is left out"), left
+
+
+def _of_a_sum(left: ast.expr, right: ast.expr) -> Iterator[_Change]:
+    """A function of numbers that is taken of a sum, and should be taken of each of its two terms."""
+    if not isinstance(left, ast.Call) or not isinstance(right, ast.Call) or _name_called(left) not in DROPPED:
+        return
+    if ast.dump(left.func) == ast.dump(right.func) and len(left.args) == len(right.args) == 1:
+        words = f"`{_name_called(left)}` is taken of a sum, and should be taken of each of its terms"
+        yield words, ast.Call(left.func, [ast.BinOp(left.args[0], ast.Add(), right.args[0])], [])
 
 
 def _without(part: ast.expr, names: Collection[str], named: str, unnamed: str) -> str:
@@ -272,8 +282,8 @@ def _of_call(node: ast.Call) -> Iterator[_Change]:
 
 
 def _function_like(function: ast.expr, name: str) -> ast.expr:
-    """A function of this name from where another one is; to round is no function of `math`, but Python's own."""
-    if isinstance(function, ast.Attribute) and not (name == "round" and _is_of_math(function)):
+    """A function of this name from where another one is; to round, or to add up, is Python's own, and not of `math`."""
+    if isinstance(function, ast.Attribute) and not (name in ("round", "sum") and _is_of_math(function)):
         return ast.Attribute(function.value, name, ast.Load())
     return ast.Name(name, ast.Load())
 

@@ -20,7 +20,6 @@ from grader.judging.differing import short
 from grader.judging.relations import (
     NOTHING_WRONG_IN_IT,
     ONLY_SOME,
-    SOME_ENTRIES,
     TELLS_LITTLE,
     is_number,
     relations_of,
@@ -45,6 +44,7 @@ VAGUE = (
 ENOUGH_CASES = 3  # in which to answer the same is no chance
 FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
 TOLD_OTHERS = 100  # characters of what the wrong cases behind the first were given
+OTHERS_ARE_NOT = "others are not."  # an end
 RARE = 4  # not more than one in so many
 TOLD_WHOLE = 40  # characters of an argument that may be told as what cases have in common
 
@@ -75,17 +75,25 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
     little = _says_little(common)
     said = (otherwise() or _without_effect(tried) if little else "") or common
     if not said or said.endswith(TELLS_LITTLE):
-        said = _off_by(wrong) or _to_one_side(wrong) or _entries_of_the_first(said, wrong) or said
+        said = (
+            _off_by(wrong)
+            or _grows_with(wrong)
+            or _to_one_side(wrong)
+            or _to_both_sides(wrong)
+            or _of_the_first(said, wrong)
+            or said
+        )
     return " ".join(filter(None, (said, divided(right, wrong, among))))
 
 
-def _entries_of_the_first(said: str, wrong: Sequence[Tried]) -> str:
-    """Which entries are wrong in the first case, where of all of them only this is said: that some are."""
-    if said != SOME_ENTRIES:
+def _of_the_first(said: str, wrong: Sequence[Tried]) -> str:
+    """What is so of the first case, where of all of them only this is said: that some of it is right."""
+    if not said.endswith(OTHERS_ARE_NOT):
         return ""
     (sizes, *_), first = _that_differ([dict(sizes_in(one.given)) for one in wrong]), wrong[0]
     words = next(relations_of(first.found, first.due, first.given, sizes), "")
-    return f"In this case, {lower_first(words)}" if words.startswith(ONLY_SOME) else ""
+    tells = words.startswith(ONLY_SOME) or (words and not words.endswith(TELLS_LITTLE))
+    return f"In this case, {lower_first(words)}" if tells else ""
 
 
 def _always_the_one(tried: Sequence[Tried], among: str) -> str:
@@ -138,6 +146,25 @@ def _off_by(wrong: Sequence[Tried]) -> str:
     return ""
 
 
+def _grows_with(wrong: Sequence[Tried]) -> str:
+    """The arguments with which the factor grows by which numbers are off, wherever one of them alone is another."""
+    if not all(is_number(value) and value > 0 for one in wrong for value in (one.found, one.due)):
+        return ""
+    larger = [one.found > one.due for one in wrong]
+    if len(set(larger)) != 1:
+        return ""
+    off = [max(one.found / one.due, one.due / one.found) for one in wrong]
+    grows: dict[str, list[bool]] = {}
+    for (one, a), (other, b) in itertools.combinations(zip(wrong, off, strict=True), 2):
+        differ = [name for name in one.given if repr(one.given[name]) != repr(other.given.get(name))]
+        if len(differ) == 1 and is_number(one.given[differ[0]]) and is_number(other.given[differ[0]]):
+            more = other.given[differ[0]] > one.given[differ[0]]
+            grows.setdefault(differ[0], []).append(bool(b > a if more else a > b))
+    names = [f"`{name}`" for name in wrong[0].given if len(grows.get(name, ())) >= ENOUGH_CASES and all(grows[name])]
+    how = "large" if larger[0] else "small"
+    return f"The larger {' or '.join(names)}, the more times it is too {how}." if names else ""
+
+
 def _to_one_side(wrong: Sequence[Tried]) -> str:
     """That all numbers that are wrong in dicts or lists are too large, or all too small, in several cases. Of what may
     be negative, or is no number, that would lead away."""
@@ -152,6 +179,16 @@ def _to_one_side(wrong: Sequence[Tried]) -> str:
     if all(found < due for found, due in pairs):
         return "Wherever a number in it is wrong, it is too small, and never too large. What is left out?"
     return ""
+
+
+def _to_both_sides(wrong: Sequence[Tried]) -> str:
+    """Of numbers that are too large in some cases and too small in others, by what these differ."""
+    if not all(is_number(value) for one in wrong for value in (one.found, one.due)):
+        return ""
+    large, small = ([one.given for one in wrong if (one.found > one.due) is side] for side in (True, False))
+    if min(len(large), len(small)) < 2 or not (where := apart(small, large)):
+        return ""
+    return f"Of {len(wrong)} wrong numbers {len(large)} are too large, {where}; the others are too small."
 
 
 def _is_counted(due: Any) -> bool:

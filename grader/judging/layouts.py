@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from grader.arrays.blocks import Blocks
+from grader.arrays.notation import parse
 
 
 def cut_by(held: Blocks) -> Mapping[str, int | None]:
@@ -39,6 +40,17 @@ def _otherwise(found: Mapping[str, int | None], due: Mapping[str, int | None]) -
 
 def _dimension(number: int | None) -> str:
     return "nothing" if number is None else f"dimension {number}"
+
+
+def notation_in_words(text: str) -> str:
+    """What is said of an array in the lessons' notation, as C[I_X, K], letter by letter; "" for other words."""
+    try:
+        named = parse(text)
+    except ValueError:
+        return ""
+    over = (" and ".join(map(str.upper, axes)) for axes in named.axes)
+    cut = [f"{dim} is {f'cut over {axes}' if axes else 'whole'}" for dim, axes in zip(named.dims, over, strict=True)]
+    return f"As you wrote it, {', and '.join(cut)}."
 
 
 def spec_in_words(spec: Sequence[Any]) -> str:

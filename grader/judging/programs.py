@@ -22,7 +22,7 @@ from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise, Mistake
 from grader.exercises.verdict import Blamed, Score
 from grader.judging import costs, results
-from grader.judging.arrangements import arrangement
+from grader.judging.arrangements import arrangement, tells_little
 from grader.judging.behaviour import Execution, arrays_given, block_values, same_behaviour, same_blocks, same_results
 from grader.judging.deviating import deviating
 from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
@@ -30,7 +30,7 @@ from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import one_otherwise, otherwise
 from grader.judging.references import of_arrays
-from grader.judging.repaired import REPLACING, try_repairs
+from grader.judging.repaired import REPLACING, is_undone, try_repairs
 from grader.judging.results import Expected
 from grader.judging.shapes import shape_evidence
 from grader.judging.signatures import (
@@ -259,7 +259,7 @@ class ProgramLadder(Ladder):
             return repair, None
         for mistake in self.exercise.mistakes:
             repair = tried.first(functools.partial(self._is_mistaken, mistake), REPLACING)
-            if repair and self._does_as_much(mistake, repair, k):
+            if repair and self._does_as_much(mistake, repair, k) and not self._is_what_it_does(mistake, repair, k):
                 return repair, mistake
         return None, None
 
@@ -272,13 +272,14 @@ class ProgramLadder(Ladder):
         (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
         elsewhere, seen = self._elsewhere(k), self._seen(k, number)
         where = only_on_some_meshes(seen, None if elsewhere is None else self._seen(elsewhere, number))
-        words = " ".join(filter(None, (where, arrangement(seen))))
-        return (
-            words
-            or results.which_are_right(self._run(k), due)
-            or right_without(runs, functools.partial(_expected, self.exercise))
-            or costs.sent_otherwise(self._run(k))
+        of_places, without = (
+            arrangement(seen),
+            functools.partial(right_without, runs, functools.partial(_expected, self.exercise)),
         )
+        if tells_little(of_places):
+            of_places = without() or of_places
+        words = " ".join(filter(None, (where, of_places)))
+        return words or results.which_are_right(self._run(k), due) or without() or costs.sent_otherwise(self._run(k))
 
     def _is_right(self, run: Execution, found: Sequence[Result]) -> bool:
         return all(results.right(run, found, _expected(self.exercise, run.case)))
@@ -292,6 +293,11 @@ class ProgramLadder(Ladder):
             if isinstance(wrong, Execution)
             for c in wrong.structure.collectives
         )
+
+    def _is_what_it_does(self, mistake: Mistake, repair: Repair, k: int) -> bool:
+        """Whether a mistake is just what a repair brings about: it would be right without that."""
+        wrong = (one for one in mistaken_on(self.exercise, mistake, self.cases[k]) if isinstance(one, Execution))
+        return any(is_undone(repair, one, self._is_right) for one in wrong)
 
     def _is_mistaken(self, mistake: Mistake, run: Execution, found: Sequence[Result]) -> bool:
         """Whether results are those of a mistake, and wrong; what was right before they were repaired still is."""

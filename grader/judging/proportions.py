@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from grader.arrays.numbers import ROUNDINGS, close
-from grader.arrays.words import number
+from grader.arrays.words import enumeration, number
 
 EXACT = 1e-4  # relative: how near a factor has to be to the one it is taken for
 DECIMALS = 3  # of the share of an argument that a running mean keeps
 MANY_NUMBERS = 6  # different numbers: a few come out by chance
+MOST_ADDED, MOST_TIMES, PARTS = 4, 4, 4  # arguments that are added up, how often each, and in which parts of it
 
 _Side = Sequence[np.ndarray]
 
@@ -40,6 +41,35 @@ def beside_what_was_given(found: _Side, due: _Side, given: Mapping[str, _Side], 
         if words := _of_what_is_besides(name, one, other, argument, roundings):
             return words
     return ""
+
+
+def made_of_what_was_given(found: _Side, given: Mapping[str, _Side], roundings: int = ROUNDINGS) -> str:
+    """Of which arguments a result is made, number by number, and how often each counts, where they are only added up.
+    `given` are arguments, in the same blocks."""
+    one = np.concatenate([np.ravel(block) for block in found]).astype(np.float64)
+    arguments = {name: np.concatenate([np.ravel(b) for b in side]) for name, side in given.items()}
+    if not 0 < len(arguments) <= MOST_ADDED or len(np.unique(one)) < MANY_NUMBERS or not np.isfinite(one).all():
+        return ""
+    columns = np.stack([*arguments.values()], axis=1).astype(np.float64)
+    if len(one) < MANY_NUMBERS + len(arguments) or np.linalg.matrix_rank(columns) < len(arguments):
+        return ""
+    times, *_ = np.linalg.lstsq(columns, one, rcond=None)
+    whole = np.round(PARTS * times) / PARTS
+    if (np.abs(times - whole) > EXACT).any() or (np.abs(whole) > MOST_TIMES).any():
+        return ""
+    if np.count_nonzero(whole) == 0 or not close((columns @ whole).astype(np.float32), one, roundings):
+        return ""
+    made = _added({name: float(n) for name, n in zip(arguments, whole, strict=True) if n})
+    nothing = [f"`{name}`" for name, n in zip(arguments, whole, strict=True) if not n]
+    return f"It is {made}, number by number{f', and nothing of {enumeration(nothing)}' if nothing else ''}."
+
+
+def _added(times: Mapping[str, float]) -> str:
+    """Arguments that are added up, as a formula."""
+    each = [
+        f"{'−' if n < 0 else '+'} {'' if abs(n) == 1 else f'{number(abs(n))} × '}`{name}`" for name, n in times.items()
+    ]
+    return " ".join(each).removeprefix("+ ")
 
 
 def _of_what_is_besides(name: str, found: np.ndarray, due: np.ndarray, argument: np.ndarray, roundings: int) -> str:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from grader.arrays.described import HELD, is_observed
+from grader.arrays.described import HELD, OnDevices, is_observed
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number, numbered
-from grader.judging.proportions import beside_what_was_given, by_rows
+from grader.judging.proportions import beside_what_was_given, by_rows, made_of_what_was_given
 from grader.judging.shapes import Shaped, shape_relations
 from grader.judging.wording import in_all, lower_first, most_telling
 
@@ -42,6 +42,7 @@ ONLY_SOME = "Of the entries only"
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
 ASKED_OF_SQUARES = "Is it a factor where it should be a divisor, or the other way round?"
 ASKED_OF_SHARES = "What belongs to the share, and what to the rest?"
+NUMBER_DUE, TRUTH_DUE, WORD_DUE = "A single number is due", "True or False is due", "Text is due"
 ONE_ANOTHERS = (
     "It is cut into the parts that are due, but devices hold one another's. Which axis is to cut what, and in which "
     "order?"
@@ -105,9 +106,26 @@ def _of_held(found: Mapping[str, Any], due: Mapping[str, Any], known: _Known) ->
         sides = ([block for parts in held.values() for block in parts.values()] for held in (found, due))
         one, other = (np.concatenate([np.ravel(block) for block in side]) for side in sides)
         if one.shape == other.shape and one.dtype.kind in "biuf":
+            yield from filter(None, [_of_given_parts(found, one, other, known)])
             yield from _number_by_number(one, other, known)
     elif found.keys() == due.keys():
         yield from _of_cuts(*([_bounds(part) for parts in held.values() for part in parts] for held in (found, due)))
+
+
+def _of_given_parts(held: Mapping[str, Any], found: np.ndarray, due: np.ndarray, known: _Known) -> str:
+    """What numbers on devices have to do with those of arguments that are on devices, in the same parts."""
+    parts = [tuple(slice(*pair) for pair in _bounds(part)) for blocks in held.values() for part in blocks]
+    arrays = {name: a.value for name, a in known.given.items() if isinstance(a, OnDevices)}
+    given = {name: [a[part] for part in parts] for name, a in arrays.items() if _has_parts(a, parts)}
+    alike = {name: blocks for name, blocks in given.items() if sum(map(np.size, blocks)) == found.size}
+    return beside_what_was_given([found], [due], alike) or made_of_what_was_given([found], alike)
+
+
+def _has_parts(array: np.ndarray, parts: Sequence[tuple[slice, ...]]) -> bool:
+    """Whether these are parts of the array, and come to its end."""
+    if any(len(part) != array.ndim for part in parts):
+        return False
+    return array.shape == tuple(max(one.stop for one in dimension) for dimension in zip(*parts, strict=True))
 
 
 _Bounds = list[tuple[int, int]]
@@ -203,14 +221,32 @@ def _of_one(found: Any, due: Any, known: _Known) -> Iterator[str]:
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)):
         yield from _of_sequences(list(found), list(due))
         yield from _of_quotients(found, due, known.given)
+        yield from _of_each_alone(found, known.given)
     elif isinstance(due, (list, tuple)) and not isinstance(found, np.ndarray):
         yield from _alone(found, list(due))
     elif isinstance(due, np.ndarray) and isinstance(found, COMPARABLE):
         yield from _of_arrays(np.asarray(found), due, known)
     elif isinstance(due, np.ndarray):
         yield "An array of numbers is due."
-    elif isinstance(found, (list, tuple)):
-        yield from (f"What is due is entry {k} of it, alone." for k, one in enumerate(found) if same_value(one, due))
+    else:
+        if isinstance(found, (list, tuple)):
+            yield from (
+                f"What is due is entry {k} of it, alone." for k, one in enumerate(found) if same_value(one, due)
+            )
+        yield from _of_kind(found, due)
+
+
+def _of_kind(found: Any, due: Any) -> Iterator[str]:
+    """That something of another kind is due: a number, a truth value, a word."""
+    if is_number(due) and not is_number(found):
+        kinds = {(bool,): "True or False", (str,): "text", (Mapping,): "a dict", (list, tuple): "a list or tuple"}
+        plain = next((words for types, words in kinds.items() if isinstance(found, types)), "an array")
+        kind = "an array" if is_observed(found) else plain
+        yield f"{NUMBER_DUE}, and this is {kind}."
+    elif isinstance(due, bool) and not isinstance(found, bool):
+        yield f"{TRUTH_DUE}."
+    elif isinstance(due, str) and not isinstance(found, str):
+        yield f"{WORD_DUE}, and this is none."
 
 
 def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
@@ -431,6 +467,29 @@ def _of_quotients(found: Sequence[Any], due: Sequence[Any], given: Mapping[str, 
                 yield f"It is `{name}`, each number of it divided by the one that is due."
 
 
+def _of_each_alone(found: Sequence[Any], given: Mapping[str, Any]) -> Iterator[str]:
+    """Where each entry is a single number that is made of the entry of an argument in its place, or of all of them."""
+    if len(found) < 2 or any(np.size(one) != 1 or not _holds_numbers(one) for one in found):
+        return
+    single = [float(np.ravel(one)[0]) for one in found]
+    for name, entries in given.items():
+        if not isinstance(entries, (list, tuple)) or any(
+            np.ndim(one) == 0 or not _holds_numbers(one) for one in entries
+        ):
+            continue
+        for words, made in (("sum", np.sum), ("mean", np.mean), ("largest", np.max), ("smallest", np.min)):
+            if len(entries) == len(found) and np.allclose(single, [made(one) for one in entries]):
+                yield f"Each entry is a single number: the {words} of what is in the entry of `{name}` at its place."
+            if np.allclose(single, made([made(one) for one in entries])):
+                yield f"Each entry is a single number: the {words} of all that is in `{name}`."
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Whether these are numbers, and any."""
+    array = np.asarray(value) if isinstance(value, (int, float, np.ndarray, np.number)) else np.empty(0)
+    return array.dtype.kind in "iuf" and array.size > 0
+
+
 def _alone(found: Any, due: list[Any]) -> Iterator[str]:
     """A value that is one entry of the list that is due."""
     yield from (f"It is entry {k} of what is due, alone." for k, entry in enumerate(due) if same_value(found, entry))
@@ -536,7 +595,7 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[st
             yield f"It has {'more' if found.ndim > due.ndim else 'fewer'} dimensions than are due."
         yield "The shape is another than is due."
         return
-    if found.ndim == 2 and same_value(found, due.T):
+    if found.ndim > 1 and same_value(found, due.T):
         yield "It is the transpose of what is due."
     for axis in range(due.ndim):
         if same_value(found, np.flip(due, axis)):
@@ -552,7 +611,8 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[st
             for name, a in known.given.items()
             if isinstance(a, np.ndarray) and a.shape == due.shape and a.dtype.kind == "f"
         }
-        yield from filter(None, [beside_what_was_given([found], [due], alike), by_rows([found], [due])])
+        besides = beside_what_was_given([found], [due], alike) or made_of_what_was_given([found], alike)
+        yield from filter(None, [besides, by_rows([found], [due])])
     order = _of_order(found.tolist(), due.tolist()) if due.ndim == 1 else ()
     yield from _before_little(_number_by_number(found, due, known), order)
 

@@ -73,6 +73,17 @@ def try_repairs(runs: Sequence[Execution], *, at_collectives: bool = False) -> A
     return Attempts(runs, found)
 
 
+def is_undone(repair: Repair, run: Execution, fits: Fits) -> bool:
+    """Whether a program fits once the collective is taken back that a repair brings: left out, or run along the axes
+    that the repair found. Then what the repair brings is what is wrong with the program."""
+    try:
+        there = [one for one in run.repairs if one.axes == repair.along and one.way in ("leave out", "run along")]
+    except Failed:
+        return False
+    back = [one for one in there if one.way == "leave out" or one.along == repair.axes]
+    return any(fits(run, found) for _, found in _repaired(back[:MOST_TRIED_FOR_A_LINE], run))
+
+
 def _repaired(repairs: Sequence[Repair], run: Execution) -> list[tuple[Repair, Sequence[Result]]]:
     """What a program comes to with each of these. Where some cannot be compiled, the others still are."""
     try:
@@ -111,6 +122,8 @@ def _changed_words(repair: Repair) -> str:
         "the whole, or a value of its own?",
         "add up": f"{collective} counted once for each of its devices. Is something "
         "divided by their number that should not be?",
+        "total": f"{collective} added up what the devices bring. Which of it does yours take?",
+        "largest": f"{collective} took the largest of what the devices bring. What does yours make of it?",
         "turn about": f"{place} were the other way round: what stands first last. Which belongs where?",
         "other": f"{place} were {OPPOSITE.get(repair.kind, '')}. Which of the two is meant?",
         "or equal": f"{place} judged equal numbers the other way (the end of a loop that counts is such a "

@@ -74,7 +74,7 @@ def _told(run: Execution, name: str, owners: Sequence[Sequence[int]], parts: Seq
             continue
         own = [part[index] for part in parts]
         if (counted := _counted(block, own, run.case.roundings)) is not None:
-            return " ".join(_words(f"the result on device {device}", name, owners, counted))
+            return " ".join(_words(f"the result on device {device}", name, owners, counted)) if any(counted) else ""
         ways = (_told_of_pieces(device, block, own, pieces, run.case.roundings) for pieces in _cuts(run, block))
         return next((words for words in (" ".join(_words_of_piece(way, name, owners)) for way in ways if way)), "")
     return ""
@@ -115,7 +115,8 @@ def _told_of_pieces(
         counted = _counted(block[piece], [part[other] for part in parts], roundings)
         if counted is not None and any(counted):
             return _Made(device, _place(piece, block.shape), _place(other, block.shape), counted)
-    return None
+    place = _place(piece, block.shape)
+    return None if block[piece].any() or not block.any() else _Made(device, place, place, [0] * len(parts))
 
 
 def _place(piece: _Piece, shape: Sequence[int]) -> str:
@@ -150,8 +151,8 @@ def _counted(block: np.ndarray, parts: Sequence[np.ndarray], roundings: int) -> 
 def _words(where: str, name: str, owners: Sequence[Sequence[int]], counted: Sequence[int]) -> Iterator[str]:
     missing = [owners[k] for k, n in enumerate(counted) if n == 0]
     if len(missing) == len(counted):
-        return
-    if missing:
+        yield f"Into {where} comes nothing of {name}."
+    elif missing:
         yield f"Into {where} comes nothing of {name} from {_one_of(missing)}."
     for n in sorted({n for n in counted if n not in (0, 1)}):
         several = [owners[k] for k, times in enumerate(counted) if times == n]

@@ -16,7 +16,7 @@ import numpy as np
 
 from grader.arrays.numbers import ROUNDINGS, close, same_numbers
 from grader.arrays.words import number, numbered
-from grader.judging.proportions import EXACT, as_factor, beside_what_was_given, by_rows
+from grader.judging.proportions import EXACT, as_factor, beside_what_was_given, by_rows, made_of_what_was_given
 
 NEAR = 0.01  # of each entry: bfloat16 keeps two or three digits
 SMALL_FACTOR = 2.5  # up to here a factor is the length of something by chance
@@ -319,7 +319,9 @@ def _beside(seen: Compared) -> str:
     """What the numbers have to do with those of an argument."""
     if not _are_floats(seen):
         return ""
-    return beside_what_was_given(seen.blocks, seen.expected, seen.given, seen.roundings)
+    return beside_what_was_given(seen.blocks, seen.expected, seen.given, seen.roundings) or made_of_what_was_given(
+        seen.blocks, seen.given, seen.roundings
+    )
 
 
 def _by_rows(seen: Compared) -> str:

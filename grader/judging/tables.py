@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -19,19 +20,29 @@ from grader.exercises.answers import Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import in_plain_words
 from grader.exercises.exercise import Mistake
+from grader.exercises.plain import NO_PLAIN_VALUE
 from grader.exercises.verdict import Outcome, Verdict
 from grader.judging.differing import short
 from grader.judging.evidence import is_vague
 from grader.judging.ladder import Ladder, Rung, is_absent
-from grader.judging.layouts import spec_in_words
+from grader.judging.layouts import notation_in_words, spec_in_words
 from grader.judging.miss import Miss, unanswered
-from grader.judging.relations import TOO_LARGE, TOO_SMALL, relations_of
+from grader.judging.relations import NUMBER_DUE, TOO_LARGE, TOO_SMALL, TRUTH_DUE, WORD_DUE, relations_of
 from grader.judging.values import expected_value, is_layout_due, same_answer, worded
 
 SMALL = 20  # up to here a number is a count: one more or less is another
 TOLD_ONE_BY_ONE = 4  # counts that are told one by one
 A_LITTLE, A_LOT = 1.05, 10  # times too large, or too small
 FACTORS = 64  # up to here one number is a multiple of another for a reason
+MOST_OPTIONS = 8  # words to choose from that are listed
+OFF_ALIKE = "Each number of it is off by as much as every other."
+LEAVE_OPEN = (  # on lists: what is true, and leaves open where to look
+    "The entries are right, but in another order.",
+    "It begins right, and from some place on it is wrong to its end.",
+    "What is there is right, but entries are missing.",
+    "All that is due is there, and more besides.",
+    OFF_ALIKE,
+)
 OF_ROWS = "What do they have in common that the right ones have not?"
 ASKED_OF_ANY_FACTOR = (
     "What was counted too often, or not divided by?",
@@ -88,7 +99,8 @@ class TableLadder(Ladder):
         without telling numbers, or where it is right, and what is asked."""
         answer, due = self.answers[k], self._due(k)
         if not isinstance(answer, Value):
-            return ""
+            no_value = isinstance(answer, Problem) and NO_PLAIN_VALUE in answer.message
+            return _kind_due(None, due, self._words) if no_value else ""
         words = [] if self._is_due_elsewhere(answer.value) else self._words
         if kind := _kind_due(answer.value, due, words):
             return kind
@@ -99,9 +111,14 @@ class TableLadder(Ladder):
         listed = isinstance(answer.value, (list, tuple))
         if listed and (elsewhere := self._right_elsewhere(k, answer.value)):
             return elsewhere
-        if meant or not is_vague(told := _untold(answer.value, due)):
+        if meant or not (is_vague(told := _untold(answer.value, due)) or told.startswith(LEAVE_OPEN)):
             return meant or self._asked_of_factor(check, told)
-        little = told or self._right_elsewhere(k, answer.value) or self._asked_elsewhere(answer.value)
+        little = (
+            told
+            or self._right_elsewhere(k, answer.value)
+            or (notation_in_words(answer.value) if isinstance(answer.value, str) else "")
+            or self._asked_elsewhere(answer.value)
+        )
         return " ".join(filter(None, (little, self.exercise.question(check))))
 
     def _asked_of_factor(self, check: str, told: str) -> str:
@@ -134,8 +151,15 @@ class TableLadder(Ladder):
     @functools.cached_property
     def _words(self) -> list[str]:
         """The words among which a student chooses in this table; none where to list them would give answers away."""
-        words = sorted({due for k in range(len(self.cases)) if isinstance(due := self._due(k), str)})
-        return words if len(words) <= len(self.cases) / 2 else []
+        dues = [self._due(k) for k in range(len(self.cases))]
+        often = Counter(due for due in dues if isinstance(due, str))
+        words = sorted(often)
+        if len(self.exercise.options) <= MOST_OPTIONS and {*words} <= {*self.exercise.options}:
+            return sorted(self.exercise.options)
+        chosen = len(words) <= len(self.cases) / 2 and (
+            often.total() == len(dues) or min(often.values(), default=0) > 1
+        )
+        return words if chosen else []
 
     def _is_due_elsewhere(self, value: Any) -> bool:
         """Whether this is a number in a table that has numbers in other rows: then it is no slip of the pen."""
@@ -226,9 +250,15 @@ def _kind_due(value: Any, due: Any, words: Sequence[str]) -> str:
 
 def _untold(value: Any, due: Any) -> str:
     """How a wrong entry stands to the one that is due, in words from which that one cannot be worked out."""
-    related = (words for words in relations_of(value, due, {}) if not re.search(r"\d|\bsign\b", _without_places(words)))
+    related = (words for words in relations_of(value, due, {}) if _may_be_told(words))
     words = _in_units(value, due) or _one_by_one(value, due) or next(related, "")
     return (_by_how_much(value, due) or words) if words in (TOO_LARGE, TOO_SMALL) else words
+
+
+def _may_be_told(words: str) -> bool:
+    """Whether nothing in a sentence tells what is due; of what kind that is, is said in other words."""
+    of_kind = words.startswith((NUMBER_DUE, TRUTH_DUE, WORD_DUE))
+    return not of_kind and not re.search(r"\d|\bsign\b", _without_places(words))
 
 
 def _by_how_much(value: Any, due: Any) -> str:
@@ -253,11 +283,8 @@ def _one_by_one(value: Any, due: Any) -> str:
         each = (f"number {k} is {_how(*pair)}" for k, pair in enumerate(zip(value, due, strict=True)))
         return f"Counted from the left, and from 0: {', '.join(each)}."
     off = {one - other for one, other in zip(value, due, strict=True)}
-    return (
-        "Each number of it is off by as much as every other. From where do you count?"
-        if off != {0} and len(off) == 1
-        else ""
-    )
+    counted = " From where do you count?" if off <= {1, -1} else ""
+    return f"{OFF_ALIKE}{counted}" if off != {0} and len(off) == 1 else ""
 
 
 def _how(found: float, due: float) -> str:
@@ -284,9 +311,9 @@ def _in_units(value: Any, due: Any) -> str:
     if len(numbers) < 2 or max(numbers) <= SMALL:
         return ""
     times = value / due
-    if 1 < times <= FACTORS and math.isclose(times, round(times), rel_tol=1e-4):
+    if 1 < round(times) <= FACTORS and math.isclose(times, round(times), rel_tol=1e-4):
         return f"It is too large, by a whole factor. {ASKED_OF_ANY_FACTOR[0]}"
-    if 1 < 1 / times <= FACTORS and math.isclose(1 / times, round(1 / times), rel_tol=1e-4):
+    if 1 < round(1 / times) <= FACTORS and math.isclose(1 / times, round(1 / times), rel_tol=1e-4):
         return f"It is too small, by a whole factor. {ASKED_OF_ANY_FACTOR[1]}"
     return ""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import OnMesh
+from grader.arrays.described import OnDevices, OnMesh
 from grader.arrays.words import number
 
 _Given = Mapping[str, Any]
@@ -43,21 +43,57 @@ def _in_all_of(some: Sequence[_Given], others: Sequence[_Given]) -> str:
     elsewhere = {trait for given in others for trait in traits(given, several)}
     first, *rest = ([*traits(given, several)] for given in some)
     common = [trait for trait in first if trait not in elsewhere and all(trait in one for one in rest)]
+    if of_two := next((trait for trait in common if "` and `" in trait), ""):
+        return of_two
     by_argument = {trait.split("`")[1]: trait for trait in reversed(common)}
     return ", and ".join(reversed(by_argument.values()))
 
 
 def traits(given: _Given, several: bool) -> Iterator[str]:
     """All that is so of these arguments, the most particular first; of numbers only where there are several cases."""
+    yield from _of_two_arrays({name: value for name, value in given.items() if isinstance(value, OnDevices)})
     for name, value in given.items():
         if isinstance(value, OnMesh):
             yield from _of_mesh(f"`{name}`", value)
+        elif isinstance(value, OnDevices):
+            yield from _of_array(name, value)
         elif isinstance(value, P):
             yield from _of_spec(f"`{name}`", value)
         elif type(value) is int and several:
             yield from _of_count(f"`{name}`", value)
         elif isinstance(value, (list, tuple)):
             yield from _of_list(f"`{name}`", value)
+            yield from _of_counts(f"`{name}`", value) if several else ()
+
+
+def _of_two_arrays(arrays: Mapping[str, OnDevices]) -> Iterator[str]:
+    """How two arrays stand to one another: their meshes, the order of their devices, their specs, their numbers."""
+    for (one, a), (other, b) in itertools.combinations(arrays.items(), 2):
+        both = f"`{one}` and `{other}`"
+        if a.mesh is None or b.mesh is None:
+            continue
+        if a.mesh.sizes == b.mesh.sizes and a.mesh.order != b.mesh.order:
+            yield f"{both} are on meshes of one shape, over devices in another order"
+        if a.mesh.sizes == b.mesh.sizes and a.mesh.order == b.mesh.order and a.spec != b.spec:
+            yield f"{both} are on one mesh, by different specs"
+        if a.value.shape == b.value.shape and a.mesh == b.mesh and (a.value != b.value).any():
+            yield f"{both} are on one mesh, and hold different numbers"
+
+
+def _of_array(name: str, array: OnDevices) -> Iterator[str]:
+    if array.instead:
+        yield f"a device holds a copy of `{name}` that differs"
+    if array.mesh is not None:
+        yield from _of_mesh(f"the mesh of `{name}`", array.mesh)
+        yield from _of_spec(f"the spec of `{name}`", array.spec)
+
+
+def _of_counts(name: str, counts: Sequence[Any]) -> Iterator[str]:
+    """What is so of whole numbers together, such as the lengths of a shape."""
+    if len(counts) > 0 and all(type(count) is int for count in counts):
+        yield f"the product of {name} is {math.prod(counts)}"
+        if sum(count > 1 for count in counts) < 2:
+            yield f"no more than one number of {name} is above 1"
 
 
 def _of_mesh(name: str, mesh: OnMesh) -> Iterator[str]:

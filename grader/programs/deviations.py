@@ -21,7 +21,7 @@ from grader.programs.deviations_of_arguments import (
     of_numbers,
 )
 from grader.programs.deviations_of_steps import in_other_order, of_a_step, of_loops, of_softmaxes
-from grader.programs.deviations_of_sums import behind_the_sum, of_own_parts
+from grader.programs.deviations_of_sums import behind_the_sum, of_other_shares, of_own_parts
 from grader.programs.variants import MOST_STEPS
 
 
@@ -38,6 +38,7 @@ def deviations(model: Model) -> Iterator[Deviation]:
         yield from of_a_step(model, step)
     yield from in_other_order(model, few)
     yield from of_own_parts(model, few)
+    yield from of_other_shares(model, few)
     yield from behind_the_sum(model, few)  # the dearest: each term of a sum is worked out for itself
     yield from of_loops(model)
     yield from of_all_parts(model)

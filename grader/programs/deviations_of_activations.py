@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 
 from grader.arrays.numbers import close
@@ -20,6 +21,8 @@ from grader.programs.stepwise import (
 )
 from grader.programs.variants import MOST_STEPS
 
+TAKEN_FOR_ONE = ACTIVATIONS | {"softmax": jax.nn.softmax}
+
 
 def of_activations(model: Model) -> Iterator[Deviation]:
     """An activation that is another, left out wherever it stands, or taken of the result as well."""
@@ -29,7 +32,7 @@ def of_activations(model: Model) -> Iterator[Deviation]:
     for name in dict.fromkeys(one.name for one in found):
         some = [one for one in found if one.name == name]
         every = f"every `{name}`" if len(some) > 1 else f"`{name}`"
-        for other, function in ACTIVATIONS.items():
+        for other, function in TAKEN_FOR_ONE.items():
             if other != name:
                 instead = {one.at: one.instead(function) for one in some}
                 words = f"`{other}` stands in the place of {every}"

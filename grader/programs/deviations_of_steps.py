@@ -30,6 +30,12 @@ OTHER = {
 }
 
 
+COMBINED: Mapping[str, tuple[str, str, Callable[..., Any]]] = {
+    "add": ("a multiplication", "an addition", np.multiply),
+    "mul": ("an addition", "a multiplication", np.add),
+}
+
+
 def in_other_order(model: Model, steps: Sequence[TracedStep]) -> Iterator[Deviation]:
     """Of two steps, one behind the other, the second comes first."""
     for first, second in itertools.permutations(steps, 2):
@@ -60,6 +66,10 @@ def _exchanged(step: TracedStep) -> Iterator[tuple[str, str, Instead]]:
         other, this, function = OTHER[step.name]
         words = f"{other} stands in the place of {this}"
         yield words, "Which of the two is meant?", lambda step, _: function(*step.operands)
+    if step.name in COMBINED:
+        other, this, combined = COMBINED[step.name]
+        words = f"{other} stands in the place of {this}"
+        yield words, "Which of the two is meant?", lambda step, _: combined(*step.operands)
     if step.name == "div":
         words = "what is divided and what divides are exchanged"
         yield words, "Which is which?", lambda step, _: np.divide(*step.operands[::-1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,12 @@ from grader.programs.stepwise import (
     TracedStep,
 )
 
+SHARES: Mapping[str, Callable[[Any, int], Any]] = {
+    "the largest": lambda part, dimension: part.max(dimension, keepdims=True),
+    "the smallest": lambda part, dimension: part.min(dimension, keepdims=True),
+    "the first": lambda part, dimension: part.take([0], dimension),
+    "the last": lambda part, dimension: part.take([-1], dimension),
+}
 FEW_LATER = 4  # steps behind a sum, before which it could have been due
 
 
@@ -74,6 +80,29 @@ def of_own_parts(model: Model, steps: Sequence[TracedStep]) -> Iterator[Deviatio
                 tuple(number for step, which, _ in some for number in (step.number, which)),
                 axis,
             )
+
+
+def of_other_shares(model: Model, steps: Sequence[TracedStep]) -> Iterator[Deviation]:
+    """A sum to which each device brings something else of its own part than the sum of that."""
+    for step, which, axis in _sums(model, [step for step in steps if step.name == "reduce_sum"]):
+        for words, share in SHARES.items():
+            yield Deviation(
+                f"each device along {axis} brings {words} of its own part to a sum",
+                "What does a device bring of its own?",
+                model.made_with({step.number: _of_shares(which, model.sizes[axis], share)}),
+                (step.number, which),
+            )
+
+
+def _of_shares(which: int, n: int, share: Callable[..., Any]) -> Instead:
+    def instead(step: TracedStep, _: Any) -> Any:
+        dimension = step.axes[which]
+        parts = np.split(step.operands[0], n, dimension)
+        whole = sum(share(part, dimension) for part in parts)
+        others = tuple(axis for axis in step.axes if axis != dimension)
+        return np.asarray(np.sum(whole, axis=others, keepdims=True).squeeze(step.axes), step.result.dtype)
+
+    return instead
 
 
 def _of_kinds(kinds: Sequence[str]) -> str:

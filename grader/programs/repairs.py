@@ -11,7 +11,7 @@ import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -30,7 +30,7 @@ from grader.programs.structure import COLLECTIVE_KINDS, device_numbers_along
 from grader.programs.walk import axes_of_groups
 
 # Changes of a collective, the likeliest first; then those of a single step.
-CollectiveWay = Literal["leave out", "turn round", "run along", "average", "add up", "sum", "mean"]
+CollectiveWay = Literal["leave out", "turn round", "run along", "average", "add up", "total", "largest", "sum", "mean"]
 COLLECTIVE_WAYS: tuple[CollectiveWay, ...] = get_args(CollectiveWay)
 WAYS: tuple[str, ...] = (*COLLECTIVE_WAYS, *STEP_WAYS)
 MOST_SITES = 80  # of a program: in a longer one there are too many repairs for somebody who waits
@@ -143,6 +143,11 @@ def _make(repair: Repair, site: Site, mesh: Mapping[str, int]) -> None:
     elif way in ("average", "add up"):
         devices = math.prod(mesh[a] for a in repair.axes)
         follow(site, functools.partial(_scaled, factor=1 / devices if way == "average" else devices))
+    elif way in ("total", "largest"):
+        with ir.InsertionPoint(op):
+            other = _reduced(op.operands[0], repair.axes, mesh, stablehlo.add if way == "total" else stablehlo.maximum)
+        op.results[0].replace_all_uses_with(other)
+        op.erase()
     elif way in ("sum", "mean"):
         devices = math.prod(mesh[a] for a in repair.along)
         total = functools.partial(_sum, axes=repair.along, mesh=mesh)
@@ -157,6 +162,11 @@ def _scaled(value: ir.Value, factor: float) -> ir.Value:
 
 def _sum(value: ir.Value, axes: Sequence[str], mesh: Mapping[str, int]) -> ir.Value:
     """A psum of a value along these axes."""
+    return _reduced(value, axes, mesh, stablehlo.add)
+
+
+def _reduced(value: ir.Value, axes: Sequence[str], mesh: Mapping[str, int], step: Callable[..., Any]) -> ir.Value:
+    """What devices along these axes come to together, two by two."""
     attributes = {
         "replica_groups": _groups(axes, mesh),
         "use_global_device_ids": ir.UnitAttr.get(),
@@ -166,7 +176,7 @@ def _sum(value: ir.Value, axes: Sequence[str], mesh: Mapping[str, int]) -> ir.Va
     number = ir.RankedTensorType.get([], ir.RankedTensorType(value.type).element_type)
     block = op.regions[0].blocks.append(number, number)
     with ir.InsertionPoint(block):
-        stablehlo.return_([stablehlo.add(*block.arguments)])
+        stablehlo.return_([step(*block.arguments)])
     return op.results[0]
 
 
@@ -215,8 +225,15 @@ def _of_a_collective(
     if site.kind in ("all_reduce", "reduce_scatter") and site.is_float:
         yield "average", ()
         yield "add up", ()
+    if site.kind == "all_reduce":
+        yield ("largest" if _adds_up(site.op) else "total"), ()
     if site.kind in ("all_gather", "reduce_scatter", "all_to_all") and len(axes) > 1:
         yield "run along", axes[::-1]
+
+
+def _adds_up(op: ir.Operation) -> bool:
+    """Whether a collective adds up what devices bring; else it takes the largest, or the smallest."""
+    return any(step.name == "stablehlo.add" for block in blocks_in(op) for step in operations_in(block))
 
 
 def _choices(axes: Sequence[str]) -> Iterator[tuple[str, ...]]:

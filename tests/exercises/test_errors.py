@@ -119,6 +119,11 @@ PROGRAMS = {
     "The array's memory was given away": [deleted],
     "The operands are in different memories": [lambda: jax.device_put(ARRAY, HOST) + put(ARRAY, P("x"))],
     "in_specs and out_specs may name axes that": [lambda: mapped(lambda a: a, P("y"), P("y"), axis_names={"x"})],
+    "`device_put` takes one place": [lambda: jax.device_put(ARRAY, jax.devices())],
+    "The shardings and what they": [
+        lambda: jax.jit(lambda a: a, out_shardings=(NamedSharding(AUTO, P()),) * 2)(ARRAY),
+        lambda: jax.jit(lambda a: a, in_shardings=(NamedSharding(AUTO, P()),) * 2)(ARRAY),
+    ],
     "The specs and what they describe": [
         lambda: mapped(lambda a, b: a, (P(),), P(), ARRAY, ARRAY),
         lambda: mapped(lambda a: a, P(), (P(), P())),

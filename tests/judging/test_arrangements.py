@@ -17,6 +17,17 @@ MESH = {"x": 2, "y": 2}
 DUE = [np.arange(8.0).reshape(2, 4) + 10 * device for device in range(4)]
 
 
+def test_what_every_wrong_block_holds_is_told_where_it_is_something_that_is_known():
+    given, places = [due + 100 for due in DUE], [str(d) for d in range(4)]
+    found = [given[0], np.zeros((2, 4)), DUE[2], DUE[1]]
+    seen = Compared(found, DUE, MESH, places, given={"x": given})
+    assert arrangement(seen) == (
+        "What the blocks hold that are wrong: device 0: `x` in its own place, as it was given; device 1: nothing but "
+        "zeros; device 3: what belongs on device 1. Right on device 2. Who was to send to whom?"
+    )
+    assert "What the blocks hold" not in arrangement(Compared([*found[:3], DUE[1] + 1], DUE, MESH, places))
+
+
 @pytest.mark.parametrize(
     ("found", "words"),
     [

@@ -171,6 +171,15 @@ def test_where_nothing_explains_a_result_its_right_arrays_are_named():
     assert "Right on every device: Result 1. What goes into the rest, and not into that?" in words
 
 
+def test_a_piece_of_a_block_into_which_nothing_comes_is_told():
+    def without_first_rows(a, w, bias):
+        whole = lax.psum(a @ w, "x")
+        return whole.at[: len(whole) // 2].set(0)
+
+    found = heard(without_first_rows, lambda a, w, bias: a @ w)
+    assert "of the block on device 0 comes nothing of `a`." in found
+
+
 def test_nothing_is_said_of_shares_where_what_is_due_is_no_sum_of_them():
     found = heard(lambda a, w, bias: 2 * lax.psum((a @ w) ** 2, "x"), lambda a, w, bias: (a @ w) ** 2)
     assert "counts 2 times" not in found

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import HELD
+from grader.arrays.described import HELD, Observed
 from grader.judging.evidence import Tried, evidence
 from grader.judging.relations import relations_of
 
@@ -136,6 +136,30 @@ def said(found, due, **given):
             ([0, 1, 2, 3], 7),
             {},
             "Of the entries only `[0]` is wrong. The same is so of every number in it: it is 1 too large.",
+        ),
+        ([1, 2], 3, {}, "A single number is due, and this is a list or tuple."),
+        ([1, 3], 3, {}, "What is due is entry 1 of it, alone."),
+        (Observed({HELD: {"device 0": {"[0:1]": np.ones(1)}}}), 3, {}, "A single number is due, and this is an array."),
+        ("3", 3, {}, "A single number is due, and this is text."),
+        (2, True, {}, "True or False is due."),
+        (3, "three", {}, "Text is due, and this is none."),
+        (
+            np.arange(8).reshape(2, 2, 2).T,
+            np.arange(8).reshape(2, 2, 2),
+            {},
+            "It is the transpose of what is due.",
+        ),
+        (
+            [np.array([3.0]), np.array([7.0])],
+            [np.array([4.0, 6.0]), np.array([4.0, 6.0])],
+            {"blocks": [np.array([1.0, 2.0]), np.array([3.0, 4.0])]},
+            "Each entry is a single number: the sum of what is in the entry of `blocks` at its place.",
+        ),
+        (
+            [10.0, 10.0],
+            [np.array([4.0, 6.0]), np.array([4.0, 6.0])],
+            {"blocks": [np.array([1.0, 2.0]), np.array([3.0, 4.0])]},
+            "Each entry is a single number: the sum of all that is in `blocks`.",
         ),
         (None, 3, {}, ""),
         ((8.0, 2.0), (8, 2), {}, ""),  # equal, and yet not what an exercise asks for
@@ -338,6 +362,8 @@ def test_where_counts_are_right_but_for_a_key_with_0_nothing_is_said_of_1():
             "It is `x` and something besides; and of that, every number is 1/2 of what it should be.",
         ),
         (Y, X + Y, {"x": X}, "Every number would be right with `x` added to it. Where does that come in?"),
+        (2 * X, X + Y, {"x": X, "y": Y}, "It is 2 × `x`, number by number, and nothing of `y`."),
+        (X - 0.5 * Y, X @ Y.T @ X, {"x": X, "y": Y}, "It is `x` − 0.5 × `y`, number by number."),
         (X + X + Y, X + Y, {"x": X}, "Every number would be right without `x`, which has been added once too often."),
         (
             Y * np.arange(1, 9, dtype=np.float32)[:, None],
@@ -401,10 +427,16 @@ def test_which_entries_are_wrong_in_the_first_case_is_told_where_others_are_else
     assert evidence(cases) == "In this case, of the entries only `a` is wrong. It is 3 times what is due."
 
 
+def test_what_tells_more_of_the_first_case_is_told_of_it_though_it_is_too_large():
+    due = np.arange(6).reshape(2, 3)
+    cases = [Tried(2 * due, due, {"n": "a" * 50}), Tried(due + [[0, 1, 0], [0, -2, 0]], due, {"n": "b" * 50})]
+    assert evidence(cases) == "In this case, the same is so of every number in it: it is 2 times what is due."
+
+
 def test_where_nothing_tells_wrong_cases_apart_the_others_are_told_by_what_they_were_given():
-    shapes = [(1, 9), (2, 7), (3, 8), (4, 1), (5, 5)]
+    shapes = [(3, 9), (2, 7), (3, 8), (4, 2), (5, 5)]
     cases = [Tried("a", "b", {"shape": shape, "n": k}, right=k not in (0, 3)) for k, shape in enumerate(shapes)]
-    assert evidence(cases).endswith("Right in 3 of 5 cases. It is wrong, too, with shape=(4, 1), n=3.")
+    assert evidence(cases).endswith("Right in 3 of 5 cases. It is wrong, too, with shape=(4, 2), n=3.")
 
 
 def test_what_few_right_cases_have_in_common_with_the_only_wrong_one_is_told():
@@ -413,3 +445,22 @@ def test_what_few_right_cases_have_in_common_with_the_only_wrong_one_is_told():
     assert evidence(cases).endswith(
         "Right in 5 of 6 cases. The wrong one has `wraps` = (True, False), as only 1 of the right ones has."
     )
+
+
+def test_where_numbers_are_too_large_and_where_too_small_is_told():
+    tried = [
+        Tried(found, due, {"rank": rank, "axes": axes})
+        for found, due, rank, axes in ((16, 11, 2, 2), (64, 19, 3, 2), (8, 4, 3, 1), (4, 5, 1, 2), (8, 16, 1, 3))
+    ]
+    assert evidence(tried) == (
+        "Of 5 wrong numbers 3 are too large, in none of those where `rank` is 1; the others are too small."
+    )
+
+
+def test_with_what_the_factor_grows_by_which_numbers_are_off_is_told():
+    tried = [
+        Tried(rank * axes + 1, (rank + 1) ** axes, {"rank": rank, "axes": axes})
+        for rank in (2, 3)
+        for axes in (2, 3, 4)
+    ]
+    assert evidence(tried) == "The larger `rank` or `axes`, the more times it is too small."

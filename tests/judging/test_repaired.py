@@ -1,8 +1,11 @@
 """Where nothing else explains a wrong program, the one change that would make it right is said, and shown."""
 
+import jax
 import pytest
 import truth
 from answering import verdict
+from jax import lax
+from jax.sharding import PartitionSpec as P
 
 import grader
 from grader.judging.repaired import repair_words
@@ -25,6 +28,20 @@ def test_a_mistake_that_nobody_declared_is_found_by_an_edit(lesson, name, repair
     found = verdict(*answer(lesson, name), seed=0)
     assert found.repair == repair and not found.mistake
     assert found.words.endswith(repair_words(repair))
+
+
+def test_a_mistake_that_an_edit_brings_about_is_nobodys():
+    def layer_by_hand(x, w, b, *, mesh):
+        def body(x, w, b):
+            return jax.nn.sigmoid(lax.psum(x @ w + b / mesh.shape["y"], "x"))
+
+        specs = P("y", "x"), P("x", None), P()
+        return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P("y", None))(x, w, b)
+
+    found = verdict(EXERCISES["layer_by_hand"], layer_by_hand, seed=0)
+    assert not found.mistake and found.words.endswith(
+        "With zeros for `b` yours would be right. What is done to what comes of it?"
+    )
 
 
 def test_a_change_that_spoils_what_was_right_mends_nothing():

@@ -10,7 +10,7 @@ from grader.exercises.collecting import asks, collect
 from grader.exercises.forms import Tables
 from grader.judging.judge import judge
 from grader.judging.ladder import KNOWN
-from grader.judging.tables import _letters, _wrong_entry
+from grader.judging.tables import _in_units, _letters, _wrong_entry
 from grader.judging.values import expected_value
 from grader.lessons import EXERCISES
 
@@ -55,6 +55,11 @@ def test_the_same_in_another_form_is_right(same):
     ("wrong", "words"),
     [
         ({"one": "walks"}, "one: not 'walks'. The answer is one of these words: 'an error', 'runs'."),
+        (
+            {"one": min},
+            "The answer holds a builtin_function_or_method, which is neither a number, text nor array. The answer is "
+            "one of these words: 'an error', 'runs'.",
+        ),
         (
             {"one": "an error"},
             "one: not 'an error'. The same answer is right in “two”. In what does this row differ from that one?",
@@ -105,6 +110,47 @@ def test_what_a_wrong_spec_says_is_told_in_words():
     )
     words = judge(exercise, cases, collect("table", asks(exercise, cases), {"rows": P()})).words
     assert words.endswith("every device holds a copy of the whole.")
+
+
+def test_words_that_stand_for_something_are_listed_though_each_is_right_once():
+    rows = {"a": "up", "b": "down"}
+    meant = {"up": "Up is north.", "down": "Down is south.", "left": "Left is west."}
+    compass = Exercise("compass", points=2, form="table", reference=lambda row: rows[row], options=meant)
+    compass.rows(rows)
+    cases = compass.draw_cases()
+    found = judge(compass, cases, collect("table", asks(compass, cases), {"a": "north", "b": "down"}))
+    assert found.words == "a: not 'north'. The answer is one of these words: 'down', 'left', 'up'."
+
+
+def test_words_that_belong_to_one_row_each_are_not_listed_as_those_of_all():
+    rows = {"a": "psum", "b": "x", "c": 3, "d": 4}
+    mixed = Exercise("mixed", points=4, form="table", reference=lambda row: rows[row])
+    mixed.rows(rows)
+    cases = mixed.draw_cases()
+    found = judge(mixed, cases, collect("table", asks(mixed, cases), rows | {"a": "pmean"}))
+    assert found.words == "a: not 'pmean'."
+
+
+def test_of_a_number_that_is_off_by_little_no_factor_is_said():
+    assert "factor" not in _in_units(16385, 16384) + _in_units(16383, 16384)
+    assert "by a whole factor" in _in_units(32768, 16384) and "by a whole factor" in _in_units(8192, 16384)
+
+
+def test_an_array_in_the_lessons_notation_is_said_in_words():
+    out = Exercise("out", points=1, form="table", reference=lambda row: "C[I, K_Y]", questions={"": "Who cuts K?"})
+    out.rows(["one"])
+    cases = out.draw_cases()
+    (outcome,) = judge(out, cases, collect("table", asks(out, cases), {"one": "C[I_XY, K]"})).outcomes
+    assert outcome.words == "one: not 'C[I_XY, K]'. As you wrote it, I is cut over X and Y, and K is whole. Who cuts K?"
+
+
+def test_what_is_asked_follows_words_that_leave_open_where_to_look():
+    rows = {"one": [2, 0, 1]}
+    order = Exercise("order", points=1, form="table", reference=lambda row: rows[row], questions={"": "Who is first?"})
+    order.rows(rows)
+    cases = order.draw_cases()
+    (outcome,) = judge(order, cases, collect("table", asks(order, cases), {"one": [2, 1, 0]})).outcomes
+    assert outcome.words == "one: not [2, 1, 0]. The entries are right, but in another order. Who is first?"
 
 
 def test_a_list_that_is_counted_from_1_is_told_so():

@@ -40,6 +40,7 @@ SOFTMAX = model(lambda x: jax.nn.softmax(x, axis=1), x=(X, P(None, "x")))
 HORNER = model(
     lambda c, x: lax.scan(lambda y, one: (y * x + one, None), jnp.zeros_like(x), c)[0], c=(C, P()), x=(X, ROWS)
 )
+SUMMED = model(lambda x: x.sum(0), x=(X, ROWS))
 ROOT = model(lambda x: jnp.sqrt(jnp.sum(x**2, axis=1) + 2), x=(X, P(None, "x")))
 NEIGHBOURS = model(lambda x: 3 * jnp.roll(x, 1, 0) + jnp.roll(x, -1, 0), x=(X, ROWS))
 TRIPLE = model(lambda x: x[0] * x[1] - x[2], x=(X[:3], P()))
@@ -58,6 +59,9 @@ RELU = lambda a: np.maximum(a, 0)  # noqa: E731
 FOUND = [
     (LAYER, "along x are taken together only behind `relu`", sum(map(RELU, map(np.matmul, parts(X, 1), parts(W))))),
     (LAYER, "`relu` is left out", X @ W),
+    (SUMMED, "each device along x brings the largest of its own part to a sum", sum(p.max(0) for p in parts(X))),
+    (SUMMED, "each device along x brings the first of its own part to a sum", sum(p[0] for p in parts(X))),
+    (TRIPLE, "an addition stands in the place of a multiplication", X[0] + X[1] - X[2]),
     (LAYER, "`relu` is left out, and `relu` is taken of `x`", RELU(X) @ W),
     (
         LAYER,
@@ -70,6 +74,7 @@ FOUND = [
     (TRIPLE, "entries 1 and 2 of `x` along dimension 0 are exchanged", X[0] * X[2] - X[1]),
     (NETWORK, "only behind the addition of `params['b']`", X @ W + 4 * C),
     (LAYER, "`tanh` stands in the place of `relu`", np.tanh(X @ W)),
+    (LAYER, "`softmax` stands in the place of `relu`", jax.nn.softmax(X @ W)),
     (LAYER, "the parts of `x` along x are stacked", RELU(np.stack(parts(X, 1)).reshape(8, 8) @ W)),
     (LAYER, "`x` is transposed", RELU(X.T @ W)),
     (LAYER, "`w` stands the other way round along dimension 0", RELU(X @ W[::-1])),

@@ -61,6 +61,8 @@ PAIRS = [
     ),
     (product(bring=along("y")), product(bring=lambda p: lax.pmean(p, "y")), Repair("all_reduce", 0, "average", ("y",))),
     (product(bring=lambda p: lax.pmean(p, "y")), product(bring=along("y")), Repair("all_reduce", 0, "add up", ("y",))),
+    (product(bring=lambda p: lax.pmax(p, "y")), product(bring=along("y")), Repair("all_reduce", 0, "total", ("y",))),
+    (product(bring=along("y")), product(bring=lambda p: lax.pmax(p, "y")), Repair("all_reduce", 0, "largest", ("y",))),
     (
         product(first=lambda a: around(a, 1)),
         product(first=lambda a: around(a, -1)),

@@ -321,7 +321,7 @@ def _holds(device: int) -> list[float]:
 
 
 CONTRACT: dict[str, Callable[[], Any]] = {
-    "layout": lambda: _spec(_summed()[0]),
+    "layout": lambda: P(*_spec(_summed()[0])),
     "device 0": lambda: _holds(0),
     "device 4": lambda: _holds(4),
     "collective": lambda: _moved(_summed()[1]),
@@ -612,7 +612,7 @@ def _partners(device: int) -> list[int]:
 FOLLOWED: dict[str, Callable[[], Any]] = {
     "who holds x[8, 0]": lambda: _holders(_followed()[0], 8),
     "who holds y[8, 0]": lambda: _holders(_followed()[1], 8),
-    "layout of relu(x @ y)": lambda: _spec(_followed()[2]),
+    "layout of relu(x @ y)": lambda: P(*_spec(_followed()[2])),
     "over": lambda: _followed()[3].collectives[0].axes[0],
     "adds up with device 4": lambda: _partners(4),
     "who holds relu(x @ y)[8, 0]": lambda: _holders(_followed()[2], 8),

@@ -232,6 +232,22 @@ def cut_the_wrong_way_round(x, w1, w2, *, mesh):
 
 
 @steer.mistake
+def cut_the_inner_dimension(x, w1, w2, *, mesh):
+    """The first product was divided along the dimension that it sums over: then all of the hidden layer has to be added
+    up over `model`, and that is the widest array there is. Which dimension is summed over in the *second* product?"""
+    x, w1 = _constrained(x, mesh, "data", "model"), _constrained(w1, mesh, "model")
+    return jax.nn.relu(x @ w1) @ w2
+
+
+@steer.mistake
+def cut_both_weights_by_columns(x, w1, w2, *, mesh):
+    """Both weights are cut by columns. The hidden layer then comes out cut by columns, and the second product needs all
+    of them: it is gathered. Which dimension of w2 belongs to the columns of the hidden layer?"""
+    w1, w2 = _constrained(w1, mesh, None, "model"), _constrained(w2, mesh, None, "model")
+    return _constrained(jax.nn.relu(x @ w1) @ w2, mesh, "data")
+
+
+@steer.mistake
 def asked_for_too_little(x, w1, w2, *, mesh):
     """The work is divided, but the result came out cut over `model` too. It was to be laid out as P("data"): every
     device along `model` holds its rows whole."""
@@ -270,7 +286,7 @@ def _(draw):
 def divided_nothing(x, weights, bias, *, mesh):
     """All arguments are whole on every device, so every device computes the whole layer, and a constraint on
     the result does not change that: P() is how it is laid out anyway. Along which dimension of x and of the weights
-    does the sum run? *They* can be cut there."""
+    does the sum run? *They* can be cut there. (If you did: is what the constraints return what you multiply?)"""
     return jax.nn.sigmoid(x @ weights + bias)
 
 

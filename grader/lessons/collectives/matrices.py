@@ -367,6 +367,30 @@ def worked_before_psum(parts, w, *, mesh):
 
 
 @psum_by_two.mistake
+def scattered_the_products(parts, w, *, mesh):
+    """The values are right. But every device multiplied all rows of its part first, and the products, which are wider
+    than the parts, were added up and dealt out. What is there to be dealt out before the multiplication?"""
+
+    def body(p, w):
+        return lax.all_gather(lax.psum_scatter(p[0] @ w, "x", tiled=True), "x", tiled=True)
+
+    return device_map(body, mesh, BETWEEN, P())(parts, w)
+
+
+@psum_by_two.mistake
+def cut_out_rows_after_psum(parts, w, *, mesh):
+    """The values are right, and each row is multiplied once. But the whole sum went to every device, to have its own
+    rows cut out there: which collective adds up and leaves each device its rows only?"""
+
+    def body(p, w):
+        rows = p.shape[1] // mesh.shape["x"]
+        mine = lax.dynamic_slice_in_dim(lax.psum(p[0], "x"), rows * lax.axis_index("x"), rows)
+        return lax.all_gather(mine @ w, "x", tiled=True)
+
+    return device_map(body, mesh, BETWEEN, P())(parts, w)
+
+
+@psum_by_two.mistake
 def gathered_other_way(parts, w, *, mesh):
     """The shares were rows, and they were gathered as columns. The second half must undo what the first half did:
     along which dimension was the sum dealt out?"""

@@ -340,7 +340,14 @@ PARTNERS_ASKS = {
     "ppermute": "Where is device 5 along this axis? From whom does it receive, if each sends to the next one?",
     "index": "Does axis_index look at any block?",
 }
-partners = Exercise("partners", points=2, reference=_whose, form="table", questions=PARTNERS_ASKS)
+
+
+def _same_devices(one, other, collective):
+    """Whether the same devices are listed, in whatever order."""
+    return sorted(one) == sorted(other)
+
+
+partners = Exercise("partners", points=2, reference=_whose, form="table", questions=PARTNERS_ASKS, same=_same_devices)
 partners.rows(PARTNERS, MESH, argument="collective")
 
 

@@ -255,6 +255,14 @@ def steps_back_are_negative(coords, order):
     return max(c - a + d - b for (a, b), (c, d) in zip(places, [*places[1:], places[0]], strict=True))
 
 
+@longest_hop.mistake
+def one_absolute_value_for_both(coords, order):
+    """Columns and rows were added before the sign was taken away, so that a step to the right takes away from a step
+    up. A message goes along both: when is each of the two a number of wires?"""
+    places = [coords[device] for device in order]
+    return max(abs(c - a + d - b) for (a, b), (c, d) in zip(places, [*places[1:], places[0]], strict=True))
+
+
 # A mesh for training.
 
 

@@ -505,6 +505,30 @@ def gathered_both_then_cut_columns(a, b, *, mesh):
     return device_map(body, mesh, CASE4, P(None, "x"))(a, b)
 
 
+@case4_gather_a.mistake
+def gathered_the_diagonal(a, b, *, mesh, check_vma=False):
+    """The products were gathered, and not A. But a device has multiplied its own rows of A by its own columns of B:
+    those are the blocks on the diagonal of C, and all devices now hold them. What must a device have of A *before*
+    it multiplies?"""
+
+    def body(a, b):
+        return lax.all_gather(a @ b, "x", axis=0, tiled=True)
+
+    return device_map(body, mesh, CASE4, P(None, "x"), check_vma)(a, b)
+
+
+@case4_gather_b.mistake
+def gathered_the_diagonal_in_a_row(a, b, *, mesh, check_vma=False):
+    """The products were gathered, and not B. But a device has multiplied its own rows of A by its own columns of B:
+    those are the blocks on the diagonal of C, and all devices now hold them. What must a device have of B *before*
+    it multiplies?"""
+
+    def body(a, b):
+        return lax.all_gather(a @ b, "x", axis=1, tiled=True)
+
+    return device_map(body, mesh, CASE4, P("x", None), check_vma)(a, b)
+
+
 @case4_gather_b.mistake
 def local_blocks_in_a_column(a, b, *, mesh, check_vma=False):
     """Each device multiplied its rows of A by its columns of B: that is one block on the diagonal of C, and

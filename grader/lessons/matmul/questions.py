@@ -11,7 +11,9 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.blocks import blocks
 from grader.arrays.meshes import aval, make_mesh
 from grader.arrays.notation import factors, parse
+from grader.arrays.numbers import same_value
 from grader.exercises import Case, Exercise
+from grader.exercises.plain import plain
 from grader.programs.program import trace
 from grader.programs.structure import ring_bytes
 from grader.programs.walk import structure
@@ -392,6 +394,19 @@ def swapped_the_output_axes(product):
     return "C[I_Y, K_X]"
 
 
+@case1_out.mistake
+def cut_the_other_dimension_of_c(product):
+    """The right axis, below the other letter. Which dimension of A, or of B, does this axis cut: is that I, or K?"""
+    return {"A[I_X, J] · B[J, K]": "C[I, K_X]", "A[I, J] · B[J, K_Y]": "C[I_Y, K]"}.get(product)
+
+
+@case1_out.mistake
+def cut_the_rows_over_both_axes(product):
+    """That is a block for each of the eight devices, and a block has whole rows of C. Which columns of C can a device
+    compute that holds some columns of B?"""
+    return "C[I_XY, K]" if product == "A[I_X, J] · B[J, K_Y]" else None
+
+
 # Bytes, counted. float32 arrays on a mesh of 4 devices along X: I, J, K = 16, 32, 24.
 
 SENT = {
@@ -518,10 +533,28 @@ CLAIMS = {
 }
 
 FIND_THE_MISTAKE_ASKS = {
-    "": "Do not argue: make the array or the call, in two lines, and look.",
+    "gathered": "Take the operands one by one: has a device all of J of this one, or a part?",
+    "replicated": "Make the array, and count `x.sharding.device_set`.",
+    "axis_name": "Make the call without a `try` around it: what comes of it?",
+    "who_holds": "Make the array, and print `x.sharding.devices_indices_map(x.shape)`: whose columns are 2:4?",
+    "computable": "Draw C as four blocks. For which of them has device 0 the rows of A, and the columns of B?",
 }
+
+
+def _same_claim(one, other, claim):
+    """Devices may be listed in any order."""
+    if claim == "who_holds" and isinstance(one, (list, tuple)):
+        return sorted(one) == sorted(other)
+    return same_value(one, plain(other))
+
+
 find_the_mistake = Exercise(
-    "find_the_mistake", points=3, reference=lambda claim: CLAIMS[claim](), form="table", questions=FIND_THE_MISTAKE_ASKS
+    "find_the_mistake",
+    points=3,
+    reference=lambda claim: CLAIMS[claim](),
+    form="table",
+    questions=FIND_THE_MISTAKE_ASKS,
+    same=_same_claim,
 )
 find_the_mistake.rows(CLAIMS, argument="claim")
 

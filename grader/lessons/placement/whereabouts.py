@@ -318,6 +318,14 @@ def looked_up_the_place_for_the_device(row):
 
 
 @device_order.mistake
+def counted_places_from_one(row):
+    """That belongs to the place behind: places are counted from 0. How many devices stand before this one?"""
+    name, number = _device(row)
+    places = {"backwards": list(TURNED), "winding": list(RING)}.get(name)
+    return 10 * (places.index(number) + 1) if places else None
+
+
+@device_order.mistake
 def read_backwards(row):
     """Put together, the array reads as it always did: the sharding knows which device has which entry. Only
     *who holds it* has changed."""

@@ -120,6 +120,35 @@ def many_small_steps(x, *, k, mesh):
     return on_ring(body, x, mesh, ROW, ROW)
 
 
+@shift.mistake
+def stood_still_for_a_negative_k(x, *, k, mesh):
+    """Where k is negative nothing was sent: a loop over `range(k)` has no turns then. (And |k| small steps are more
+    than are needed: pairs may name any two devices.) Where does a block go that is sent -2 places further?"""
+
+    def body(row):
+        for _ in range(k):
+            row = _pass(row, mesh.shape["x"])
+        return row
+
+    return on_ring(body, x, mesh, ROW, ROW)
+
+
+@shift.mistake
+def left_out_who_would_pass_the_end(x, *, k, mesh):
+    """The pairs leave out those whose destination would be behind the last device, or before the first. Who is sent
+    nothing holds zeros: on a ring, which device stands behind the last one?"""
+    return _shifted(x, mesh, lambda n: [(d, d + k) for d in range(n) if 0 <= d + k < n])
+
+
+@shift.mistake
+def took_the_blocks_rows_for_the_devices(x, *, k, mesh):
+    """There is one pair only, from device 0 to itself: the others are sent nothing. Inside shard_map a device has one
+    row, and the number of rows is no number of devices. What says how many there are along x?"""
+    return on_ring(
+        lambda row: lax.ppermute(row, "x", [(d, (d + k) % len(row)) for d in range(len(row))]), x, mesh, ROW, ROW
+    )
+
+
 # All-gather: blocks go round once, and every device writes down each of them where it belongs.
 
 ring_all_gather = Exercise("ring_all_gather", points=4, reference=lambda x: x)
@@ -194,6 +223,22 @@ def counted_the_first_arrival_as_none(x, *, mesh):
 
 
 @ring_all_gather.mistake
+def took_the_number_for_the_row(x, *, mesh):
+    """Each block was written at the row that has its number, so that blocks overlap, and rows at the end stay empty.
+    Block 1 begins behind block 0: in which row is that?"""
+    n = mesh.shape["x"]
+
+    def body(block):
+        whole = jnp.zeros((n * len(block), block.shape[1]), block.dtype)
+        for k in range(n):
+            whole = lax.dynamic_update_slice(whole, block, ((_me() - k) % n, 0))
+            block = _pass(block, n) if k < n - 1 else block
+        return whole
+
+    return on_ring(body, x, mesh, ROW, P())
+
+
+@ring_all_gather.mistake
 def one_step_too_few(x, *, mesh):
     """One block is missing on every device, and its place holds zeros. A device begins with one block; how many
     must still arrive, and is the last of them put in its place?"""
@@ -253,12 +298,12 @@ def _parts(row, n):
     return lambda number: parts[number % n]
 
 
-def _scatter(part, n, by=1, first=1, more=0):
+def _scatter(part, n, by=1, first=1, more=0, behind=1):
     """The sum that a device ends with, when it begins with the part `first` before its own number, after n - 1 turns
-    or some `more`."""
+    or some `more`. In turn k it adds the part k - 1 + `behind` before that."""
     total = part(_me() - first)
     for k in range(1, n + more):
-        total = _pass(total, n, by) + part(_me() - first - k)
+        total = _pass(total, n, by) + part(_me() - first - k + 1 - behind)
     return total
 
 
@@ -272,6 +317,31 @@ def began_with_its_own(x, *, mesh):
     """The sums are right and each stands one device too early. The part that a device begins with travels n - 1
     places, one short of the whole round. Where must the sum for device d begin?"""
     return scatter_ring(x, mesh, first=0)
+
+
+@ring_reduce_scatter.mistake
+def counted_the_parts_upwards(x, *, mesh):
+    """The number of the part goes up from turn to turn, while the sums come from the device before: terms of different
+    parts were added. (On two devices up and down come to the same.) Follow one sum through two steps: which part does
+    it need next?"""
+    n = mesh.shape["x"]
+
+    def body(row):
+        part = _parts(row, n)
+        total = part(_me() - 1)
+        for k in range(1, n):
+            total = _pass(total, n) + part(_me() - 1 + k)
+        return total
+
+    return on_ring(body, x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
+def dealt_the_row_out_like_cards(x, *, mesh):
+    """The sums are right, of other parts: every n-th entry of a row was taken for a part, as one deals cards. A part is
+    a piece that hangs together, device 0's the first. Which dimension of the reshaped row counts the parts?"""
+    n = mesh.shape["x"]
+    return on_ring(lambda row: _scatter(_parts(row.reshape(-1, n).T, n), n), x, mesh, ROW, P("x"))
 
 
 @ring_reduce_scatter.mistake
@@ -400,16 +470,16 @@ def _(draw):
     )
 
 
-def reduce_ring(x, mesh, first=1, gathers=True, adds=False, more=0):
+def reduce_ring(x, mesh, first=1, gathers=True, adds=False, more=0, behind=1, keeps=True, place=lambda me, k: me - k):
     n = mesh.shape["x"]
 
     def body(row):
         part = _parts(row, n)
-        total = _scatter(part, n, first=first, more=more)
-        filled = jnp.zeros((n, *total.shape), total.dtype).at[_me()].set(total)
+        total = _scatter(part, n, first=first, more=more, behind=behind)
+        filled = jnp.zeros((n, *total.shape), total.dtype).at[place(_me(), 0) % n].set(total if keeps else 0)
         for k in range(1, n if gathers else 1):
             total = _pass(total, n) + (part(_me() - k) if adds else 0)
-            filled = filled.at[(_me() - k) % n].set(total)
+            filled = filled.at[place(_me(), k) % n].set(total)
         return filled.reshape(-1)
 
     return on_ring(body, x, mesh, ROW, P())
@@ -451,6 +521,34 @@ def first_round_once_more(x, *, mesh):
     """The first round had one turn too many: the sums were complete before it. In it each went one device further, and
     there a term was added that it had already. How many devices have still to add theirs when a sum sets out?"""
     return reduce_ring(x, mesh, more=1)
+
+
+@ring_all_reduce.mistake
+def added_other_parts(x, *, mesh):
+    """In the first round a sum was begun for one part, and terms of another part were added to it. What has arrived
+    after k steps began k devices before. With which part does a device begin, and so which part has arrived?"""
+    return reduce_ring(x, mesh, behind=0)
+
+
+@ring_all_reduce.mistake
+def took_zeros_for_its_own_share(x, *, mesh):
+    """On every device the part with its own number is zeros. After the first round a device has the sum of just this
+    part, and in the second it sends it on. Where does it write it down itself?"""
+    return reduce_ring(x, mesh, keeps=False)
+
+
+@ring_all_reduce.mistake
+def joined_the_sums_as_they_came(x, *, mesh):
+    """The sums are right, and they were joined in the order in which they came in the second round, which is another on
+    every device. Of which part is the sum that a device has after the first round, and which comes next?"""
+    return reduce_ring(x, mesh, place=lambda me, k: k)
+
+
+@ring_all_reduce.mistake
+def counted_upwards_in_the_second_round(x, *, mesh):
+    """The sums are right. In the second round the numbers at which they were written go up, but what arrives comes from
+    the device before. Of which part does that device have the sum?"""
+    return reduce_ring(x, mesh, place=lambda me, k: me + k)
 
 
 @ring_all_reduce.mistake

@@ -240,6 +240,13 @@ def averaged_columns(x, *, mesh):
 
 
 @column_sums.mistake
+def gathered_the_rows(x, *, mesh):
+    """The value is right, but all rows travelled to all the devices along x, to be summed there. One row of sums from
+    each device is enough. Which collective adds on the way?"""
+    return device_map(lambda block: lax.all_gather(block, "x", tiled=True).sum(axis=0), mesh, GRID, P("y"))(x)
+
+
+@column_sums.mistake
 def sent_before_summing(x, *, mesh):
     """The value is right, but whole blocks were added across devices and summed afterwards. Sum first: then one
     row travels instead of a block."""

@@ -365,6 +365,13 @@ def specs_of_just_one_layer(params, x, mesh):
 
 
 @many_layers.mistake
+def all_rows_stacked(params, x, mesh):
+    """One spec went for everything, x too: every device got the whole batch, and out_specs put what all of them return
+    one behind the other. Which of the two arguments is cut by rows?"""
+    return _by_rows(params, x, mesh, P())
+
+
+@many_layers.mistake
 def rows_on_everyone(params, x, mesh):
     """Every device computed all rows. x is cut by rows; leave it so, and let every device do its own."""
     return _by_rows(params, x, mesh, (P(), P()), P())

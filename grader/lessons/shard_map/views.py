@@ -426,9 +426,9 @@ CLAIMS = {
 }
 FORGOT_REPLICATION_ASKS = {
     "float(y)": "Nothing was added up over devices. The layout promises that all copies are alike, and Python "
-    "reads the first one.",
+    "reads the first one. Which numbers has device 0?",
     "is_fully": "A layout is what out_specs say. Does it look at values?",
-    "device 5": "Which five numbers has device 5? It adds up those alone.",
+    "device 5": "How many of the forty numbers has a device, and which has device 5? It adds up those alone.",
     "x.sum": "Asked is the sum of all forty numbers, and `arange` begins with 0.",
 }
 forgot_replication = Exercise(
@@ -454,6 +454,18 @@ def believed_the_claim(row):
 def counted_devices_from_one(row):
     """That is the sum of the block before. Devices are counted from 0, so device 5 holds the sixth block."""
     return float(NUMBERS[20:25].sum()) if row == "device 5 holds" else None
+
+
+@forgot_replication.mistake
+def took_four_numbers_each(row):
+    """That is the sum of four numbers. Forty numbers were dealt out to eight devices: how many has each?"""
+    return {"float(y)": float(NUMBERS[:4].sum()), "device 5 holds": float(NUMBERS[20:24].sum())}.get(row)
+
+
+@forgot_replication.mistake
+def counted_from_one_to_forty(row):
+    """That is the sum of 1 to 40. `np.arange(40)` has forty numbers, too: which is its first, and which its last?"""
+    return float((NUMBERS + 1).sum()) if row == "float(x.sum())" else None
 
 
 @forgot_replication.mistake
@@ -524,6 +536,14 @@ def took_the_blocks_numbers(call):
     """Those are the devices in the order of that index: who has 0, who has 1, and so on. Asked is the other way
     round: for each device, its index."""
     return np.argsort(_places(call)).tolist() if call == "axis_index(('y', 'x'))" else None
+
+
+@flat_index.mistake
+def counted_on_a_mesh_of_four_rows(call):
+    """So it is on a mesh of 4 × 2. Here the mesh is 2 × 4: how many devices stand in its first row?"""
+    x, y = np.unravel_index(np.arange(8), (4, 2))
+    found = {"axis_index('x')": x, "axis_index('y')": y, "axis_index(('y', 'x'))": 4 * y + x}.get(call)
+    return None if found is None else found.tolist()
 
 
 def _coordinates(mesh):

@@ -369,6 +369,15 @@ def _bytes_held(shape, itemsize, spec, axis_sizes):
 bytes_held = Exercise("bytes_held", points=3, reference=_bytes_held, form="function")
 
 
+@bytes_held.by_formula
+def _block_by_block(shape, itemsize, spec, axis_sizes):
+    one = itemsize
+    for length in _axis_by_axis(shape, spec, axis_sizes):
+        one *= length
+    everything = one * math.prod(axis_sizes.values())
+    return one, everything, everything // (math.prod(shape) * itemsize)
+
+
 @bytes_held.cases
 def _(draw):
     meshes = MESH, {"x": 2, "y": 4}, {"x": 2, "y": 8, "z": 2}, {"x": 4, "y": 4, "z": 4}
