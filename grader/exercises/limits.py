@@ -122,9 +122,14 @@ class Besides(Limit):
             return ""
         return (
             f"The result is right, but the compiler sends what is not written in shard_map:\n{bullets(unwritten)}\n\n"
-            "Data move before it or behind it, where the compiler chose how. Do the work inside, on operands as they "
-            "are laid out."
+            f"Data move before it or behind it{self._inside(facts)}, where the compiler chose how. Do the work inside, "
+            "on operands as they are laid out."
         )
+
+    def _inside(self, facts: Facts) -> str:
+        """Where else they may move: along axes that a shard_map leaves to the compiler."""
+        left = any(set(_long(tuple(facts.mesh), facts.mesh)) - set(one.axes) for one in facts.written.manual)
+        return ", or inside it along the axes that it leaves to the compiler" if left else ""
 
 
 @dataclass(frozen=True)
@@ -136,8 +141,9 @@ class Turns(Limit):
     def of_wrong(self, facts: Facts) -> str:
         turns = self._turns(facts)
         if more := next((kind for kind, count in turns.items() if count > self.allowed.get(kind, 0)), ""):
-            enough = f"{self.allowed[more]} are" if self.allowed.get(more, 0) else "none is"
-            return f"It has {more} × {turns[more]}, where {enough} due. Which one is not needed, or stands for another?"
+            count = self.allowed.get(more, 0)
+            enough = f"{count} {'is' if count == 1 else 'are'} enough" if count else "none is needed"
+            return f"It has {more} × {turns[more]}, where {enough}. Which one is not needed, or stands for another?"
         return ""
 
     def _turns(self, facts: Facts) -> dict[str, int]:
@@ -156,14 +162,17 @@ class Turns(Limit):
         )
 
     def _again(self, sent: Sequence[Collective]) -> str:
-        """That every all_reduce runs several times, where one of each would be few enough."""
+        """That every all_reduce runs several times, or has others like it, where one of each would be few enough."""
         turns = Counter[str]()
         for c in sent:
             if c.kind == "all_reduce":
                 turns[str(replace(c, times=1))] += c.times or 0
         if min(turns.values(), default=0) < 2 or len(turns) > self.allowed.get("all_reduce", 0):
             return ""
-        return " Every all_reduce of these runs more than once. Would one of each do, at the end?"
+        several = (
+            "runs more than once" if all((c.times or 0) > 1 for c in sent if c.kind == "all_reduce") else "has its like"
+        )
+        return f" Every all_reduce of these {several}. Would one of each do, at the end?"
 
     def about(self, facts: Facts) -> tuple[int, ...]:
         turns = Counter[str]()
@@ -357,6 +366,8 @@ class Written(Limit):
     def of_written(self, facts: Facts) -> str:
         for kind, count in Counter(c.kind for c in sending(facts.written.collectives)).items():
             if count > (allowed := self.allowed.get(kind, 0)):
+                if not allowed:
+                    return f"The result is right, but {kind} stands in the program, where none is needed."
                 return (
                     f"The result is right, but {kind} stands in the program {count} times, where "
                     f"{allowed} would do: in a loop it stands there once, on any number of devices."
@@ -382,7 +393,7 @@ class Flops(Limit):
             return ""
         return (
             f"The result is right, but each device computes {facts.ran.flops:,} FLOPs where {self.needed:,} are its "
-            "share. What does it multiply that another device multiplies too, or that nobody needs?"
+            "share. What does it compute that another device computes too, or that nobody needs?"
         )
 
 
@@ -400,9 +411,8 @@ class Roots(Limit):
         if facts.written.roots <= self.times * self.needed:
             return ""
         return (
-            f"The result is right, but the norms are not divided: each device takes {facts.written.roots:,} roots "
-            f"where {self.needed:,} are its share (one for each of its tokens in each norm). Who norms a token that "
-            "another device norms too?"
+            f"The result is right, but each device takes {facts.written.roots:,} roots where {self.needed:,} are its "
+            "share (one for each of its tokens in each norm). Is a token normed by several devices, or twice by one?"
         )
 
 

@@ -262,7 +262,10 @@ def _of_call(node: ast.Call) -> Iterator[_Change]:
     if name == "range":
         yield from _of_range(node)
     elif len(node.args) == 2 and name not in ("min", "max", "minimum", "maximum", "zip"):
-        yield "two things are exchanged that are given to a function", ast.Call(node.func, node.args[::-1], node.keywords)
+        yield (
+            "two things are exchanged that are given to a function",
+            ast.Call(node.func, node.args[::-1], node.keywords),
+        )
 
 
 def _of_range(node: ast.Call) -> Iterator[_Change]:

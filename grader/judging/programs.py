@@ -49,6 +49,13 @@ from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
 from grader.programs.structure import Collective, Structure, times
 
+# What is so of a program that does not miss a check on one mesh, and of one that does on another.
+WELL = {
+    "runs": ("it runs", "it does not"),
+    "shape": ("the shapes are right", "they are not"),
+    "layout": ("the layout is right", "it is not"),
+}
+
 
 class ProgramLadder(Ladder):
     """The values are worth a half, what they cost the rest."""
@@ -180,8 +187,8 @@ class ProgramLadder(Ladder):
             return words
         mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
         if before and mesh not in before:
-            words_of = allowed_elsewhere if check in ("communication", "work") else right_elsewhere
-            return words_of(on(before[0]), on(mesh))
+            there, here = on(before[0]), on(mesh)
+            return right_elsewhere(there, here, WELL[check]) if check in WELL else allowed_elsewhere(there, here)
         return results.how_laid_out(self._run(k), _expected(self.exercise, self.cases[k])) if check == "layout" else ""
 
     def _witness(self, k: int) -> int:
@@ -215,7 +222,7 @@ class ProgramLadder(Ladder):
     def _right_before(self, k: int) -> str:
         """That all was well on another mesh; "" where it was not, or nothing was tried there."""
         mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
-        return right_elsewhere(on(before[0]), on(mesh)) if before and mesh not in before else ""
+        return right_elsewhere(on(before[0]), on(mesh), WELL["shape"]) if before and mesh not in before else ""
 
     def _is_result_wrong(self, k: int) -> bool:
         """Whether there is anything wrong besides gradients."""

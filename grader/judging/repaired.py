@@ -86,8 +86,8 @@ def repair_words(repair: Repair, left: str = "") -> str:
     """What such a repair says of a program; of one in which there is a mistake `left` with it, what that says."""
     if left:
         return (
-            f"Two things at once. One of them would be mended if {_changed_words(repair)}\n\nWhat is then left, a known "
-            f"mistake gives exactly; is it yours? {left}"
+            f"Two things at once. One of them would be mended if {_changed_words(repair)}\n\nWhat is left then, a "
+            f"known mistake gives exactly; is it yours? {left}"
         )
     return f"Every value would be right if {_changed_words(repair)}"
 
@@ -119,10 +119,8 @@ def _changed_words(repair: Repair) -> str:
         "comparison, too). Where does it begin, and where end?",
         "one more": f"{place} {_counts(repair)} one more. From where do you count, and up to where?",
         "one less": f"{place} {_counts(repair)} one less. From where do you count, and up to where?",
-        "one further": f"{place} {_names(repair, 'behind')} along {' and '.join(repair.axes)} (behind the last comes the "
-        "first). Whose block is it?",
-        "one back": f"{place} {_names(repair, 'before')} along {' and '.join(repair.axes)} (before the first comes the "
-        "last). Whose block is it?",
+        "one further": f"{place} {_names(repair, 'behind')} (behind the last comes the first). Whose block is it?",
+        "one back": f"{place} {_names(repair, 'before')} (before the first comes the last). Whose block is it?",
         "other axis": f"{place} were the one over {along}. Along which axis is what you number?",
         "skip": f"{place} were left out. What is it for?",
         "keep first": f"{place} were left out, and only its first operand kept. What is the other one for?",
@@ -180,6 +178,5 @@ def _counts(repair: Repair) -> str:
 
 
 def _names(repair: Repair, where: str) -> str:
-    if repair.kind == AT_AN_INDEX:
-        return f"gave the device {where} that which it gives,"
-    return f"sent to the device {where} that to which it sends,"
+    does, which = ("gave", "which it gives") if repair.kind == AT_AN_INDEX else ("sent to", "to which it sends")
+    return f"{does} the device {where} that {which}, along {' and '.join(repair.axes)}"

@@ -124,7 +124,9 @@ def test_of_the_same_answer_to_all_nothing_is_said():
 def test_what_never_ends_is_given_up():
     counting = Exercise("counting", points=1, form="function", reference=_root)
     cases = [Case({"n": n}) for n in (4, 10, 36, 50)]
-    assert "a comparison of two equal numbers comes out" in nearest_function(counting, cases, [Value(k) for k in (3, 4, 7, 8)], 0)
+    assert "a comparison of two equal numbers comes out" in nearest_function(
+        counting, cases, [Value(k) for k in (3, 4, 7, 8)], 0
+    )
 
 
 with_formula = [exercise for exercise in EXERCISES.values() if exercise.formula]

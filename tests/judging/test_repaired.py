@@ -12,7 +12,7 @@ from grader.watch import watched
 
 FOUND = [
     ("05_shard_map", "layer_by_hand__wrong_over_both", Repair("all_reduce", 0, "run along", ("x", "y"), ("x",), of=1)),
-    ("13_tensor_parallel", "tp_attention__wrong_logits_summed", Repair("all_reduce", 0, "leave out", ("model",), of=1)),
+    ("13_tensor_parallel", "tp_attention__wrong_logits_summed", Repair("all_reduce", 0, "leave out", ("model",), of=2)),
 ]
 
 
