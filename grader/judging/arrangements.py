@@ -40,16 +40,17 @@ def arrangement(seen: Compared) -> str:
 
 def _in_other_places(seen: Compared) -> str:
     if all(_holds_the_same(*pair) for pair in zip(seen.blocks, seen.expected, strict=True)):
+        where = f"on {numbered('device', seen.wrong)}" if seen.right else "but"
         return (
-            "Each device holds the numbers that belong on it, but in other places of its block. In which order do the "
-            "pieces arrive, and how are they joined?"
+            f"Each device holds the numbers that belong on it, {where} in other places of its block. In which order do "
+            "the pieces arrive, and how are they joined?"
         )
     first = [seen.places.index(place) for place in dict.fromkeys(seen.places)]  # of copies one
     found, due = (np.concatenate([np.ravel(side[d]) for d in first]) for side in (seen.blocks, seen.expected))
     if first and _holds_the_same(found, due):
         return (
-            "Every number that is due is there, as often as it is due, but in another place: numbers are on devices "
-            "where they do not belong. What has to be sent to whom, and where in the block does it go?"
+            "Every number that is due is there, as often as it is due, but not each in its place: numbers are on "
+            "devices where they do not belong. What has to be sent to whom, and where in the block does it go?"
         )
     return ""
 

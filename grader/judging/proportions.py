@@ -36,7 +36,7 @@ def beside_what_was_given(found: _Side, due: _Side, given: Mapping[str, _Side], 
         if close(one + argument, other, roundings):
             return f"Every number would be right with `{name}` added to it. Where does that come in?"
         if close(one - argument, other, roundings):
-            return f"Every number would be right without `{name}`, which has been added once too often."
+            return f"Every number would be right without `{name}`. Is that added too often, or never taken off?"
         if words := _of_what_is_besides(name, one, other, argument, roundings):
             return words
     return ""

@@ -133,17 +133,17 @@ def _place(repair: Repair) -> str:
     if repair.kind == AT_A_RESULT and repair.every:
         return "all that comes out at the end"
     if repair.kind == AT_A_RESULT:
-        return "what comes out at the end" if repair.of == 1 else _result(repair)
+        return "what comes out at the end" if repair.among == 1 else _result(repair)
     over = f"over {' and '.join(repair.axes)}" if repair.axes else ""
     kind = "product of matrices" if repair.kind == AT_A_PRODUCT else repair.kind.replace(AT_AN_INDEX, "`axis_index`")
-    if repair.every or repair.of == 1:
+    if repair.every or repair.among == 1:
         return " ".join(filter(None, ("every" if repair.every else "the", kind, over)))
     return f"the {ordinal(repair.number)} {kind}{over and f' ({over})'}"  # counted are those over other axes as well
 
 
 def _held(repair: Repair) -> str:
     """What devices hold at the end: all of it, or one of several results."""
-    if repair.every or repair.of == 1:
+    if repair.every or repair.among == 1:
         return f"{'all that' if repair.every else 'what'} they hold at the end"
     return f"what they hold as {_result(repair)}"
 

@@ -17,9 +17,17 @@ MESH = {"x": 2, "y": 2}
 DUE = [np.arange(8.0).reshape(2, 4) + 10 * device for device in range(4)]
 
 
+TURNED = [due[::-1, ::-1] for due in DUE]
+
+
 @pytest.mark.parametrize(
     ("found", "words"),
     [
+        (TURNED, "Each device holds the numbers that belong on it, but in other places of its block."),
+        (
+            [*DUE[:2], *TURNED[2:]],
+            "Each device holds the numbers that belong on it, on devices 2, 3 in other places of its block.",
+        ),
         ([DUE[0] - 50] * 4, "All devices hold the same numbers, and should hold different ones."),
         ([DUE[0] - 50, DUE[1] - 50] * 2, "All devices along x hold the same numbers"),
         (

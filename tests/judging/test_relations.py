@@ -338,7 +338,12 @@ def test_where_counts_are_right_but_for_a_key_with_0_nothing_is_said_of_1():
             "It is `x` and something besides; and of that, every number is 1/2 of what it should be.",
         ),
         (Y, X + Y, {"x": X}, "Every number would be right with `x` added to it. Where does that come in?"),
-        (X + X + Y, X + Y, {"x": X}, "Every number would be right without `x`, which has been added once too often."),
+        (
+            X + X + Y,
+            X + Y,
+            {"x": X},
+            "Every number would be right without `x`. Is that added too often, or never taken off?",
+        ),
         (
             Y * np.arange(1, 9, dtype=np.float32)[:, None],
             Y,
