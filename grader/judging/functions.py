@@ -33,8 +33,8 @@ COSTS_NOTHING = "This costs no points, for only your own notebook sees it; on re
 BARRED = {
     NOT_IN_PLACE: (
         "The values are right, but `{}` of the result is not in the memory of an array that was given: old and new "
-        "have each their own. Which call did not give away what it was given? (That the old array is gone in the end does "
-        f"not tell how.) {COSTS_NOTHING} memory."
+        "have each their own. Which call did not give away what it was given? (That the old array is gone in the end "
+        f"does not tell how.) {COSTS_NOTHING} memory."
     ),
     FROM_HOST: (
         "The result is laid out as it should be, but it came by way of the host: `{}` was put on devices from there. "

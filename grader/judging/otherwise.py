@@ -29,7 +29,7 @@ SECONDS_TRIED = 0.5  # of computing, after which no further variant is tried: so
 
 def otherwise(exercise: Exercise, runs: Sequence[Execution]) -> str:
     """What else the results of a program are, in all of these runs; "" where nothing is found."""
-    return _on_its_own(exercise, runs) or _changed(exercise, runs, None, "This") or _by_shares(exercise, runs[0])
+    return _on_its_own(exercise, runs) or _changed(exercise, runs, None, "This")
 
 
 def one_otherwise(exercise: Exercise, runs: Sequence[Execution], array: int, name: str) -> str:
@@ -37,7 +37,7 @@ def one_otherwise(exercise: Exercise, runs: Sequence[Execution], array: int, nam
     return _changed(exercise, runs, array, name) if len(runs[0].results) > 1 else ""
 
 
-def _by_shares(exercise: Exercise, run: Execution) -> str:
+def by_shares(exercise: Exercise, run: Execution) -> str:
     """Whose numbers have come in, on the failing case."""
     arguments = {name: a for name, a in run.case.arguments.items() if holds_arrays(a)}
     if len(run.results) != 1:

@@ -28,7 +28,7 @@ from grader.judging.deviating import deviating
 from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
-from grader.judging.otherwise import one_otherwise, otherwise
+from grader.judging.otherwise import by_shares, one_otherwise, otherwise
 from grader.judging.references import of_arrays
 from grader.judging.repaired import REPLACING, try_repairs
 from grader.judging.results import Expected
@@ -176,7 +176,9 @@ class ProgramLadder(Ladder):
             result = self._run(k), _expected(self.exercise, self.cases[k])
             if words := results.exchanged(*result) or results.as_given(*result):
                 return words
-            if self._is_result_wrong(k) and (words := otherwise(self.exercise, runs)):
+            if self._is_result_wrong(k) and (
+                words := otherwise(self.exercise, runs) or self._ratio(k) or by_shares(self.exercise, runs[0])
+            ):
                 return words
             if (words := self._signature_of_arrays(k, self._elsewhere(k))) or not self._is_result_wrong(k):
                 return words
@@ -190,6 +192,13 @@ class ProgramLadder(Ladder):
             there, here = on(before[0]), on(mesh)
             return right_elsewhere(there, here, WELL[check]) if check in WELL else allowed_elsewhere(there, here)
         return results.how_laid_out(self._run(k), _expected(self.exercise, self.cases[k])) if check == "layout" else ""
+
+    def _ratio(self, k: int) -> str:
+        """By what all of a result is multiplied, where it is a single array of several numbers."""
+        elsewhere = self._elsewhere(k)
+        if len(self._run(k).results) > 1 or elsewhere is None or not (seen := self._seen(k, 0)).expected[0].ndim:
+            return ""
+        return off_by(seen, self._seen(elsewhere, 0))
 
     def _witness(self, k: int) -> int:
         """The first case that bears witness; this one where none does."""

@@ -292,7 +292,9 @@ def _no_numbers(seen: Compared) -> str:
         there = [d for d, pair in enumerate(zip(seen.blocks, seen.expected, strict=True)) if _has(odd, *pair)]
         if there:
             everywhere = all(odd(block).all() for block in seen.blocks)
-            where = "Every entry is" if everywhere else f"On {numbered('device', there)} some entries are"
+            all_ = len(there) == len(seen.blocks)
+            devices = "every device" if all_ else numbered("device", there)
+            where = "Every entry is" if everywhere else f"On {devices} some entries are"
             return f"{where} {kind}. That may come of {whence}. Which of your steps can do such a thing?"
     return ""
 

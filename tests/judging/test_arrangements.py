@@ -74,6 +74,7 @@ TURNED = [due[::-1, ::-1] for due in DUE]
             [np.where((due % 3 == 0) & (due != 10), 0, due) for due in DUE],
             "All that is not 0 is right, but entries are 0 that should not be.",
         ),
+        ([np.where(due == due[0, 1], due, -7) for due in DUE[:1]] + [due - 50 for due in DUE[1:]], ""),
         ([due - 50 for due in DUE], ""),
     ],
 )
