@@ -181,7 +181,8 @@ def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> 
         both = f"Every entry is {as_factor(factor)}, on {seen.on} as on {elsewhere.on}"
         if words := _length_of(factor, seen, elsewhere):
             return f"{both}. That is {words}. {SUM_OR_MEAN}"
-        return f"{both}. Which factor was left out, or taken twice?"
+        asked = "What is taken from what?" if _is(factor, -1) else "Which factor was left out, or taken twice?"
+        return f"{both}. {asked}"
     if _is_place(seen) or _is_place(elsewhere):
         return ""
     return f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}. Why that many?"

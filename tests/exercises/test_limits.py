@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises.limits import Besides, Facts, Turns, bullets
+from grader.exercises.limits import Besides, BytesSent, Facts, Turns, bullets
 from grader.programs.execution import Ran
 from grader.programs.structure import Collective, Manual, Structure
 
@@ -52,3 +52,9 @@ def test_of_a_wrong_result_it_is_not_said_what_is_due(allowed, words):
 def test_where_shard_map_leaves_an_axis_to_the_compiler_data_may_move_inside_of_it(axes, inside):
     words = Besides().of_written(facts(axes=axes, unwritten=(ROWS,)))
     assert ("inside it along the axes that it leaves to the compiler" in words) == inside
+
+
+@pytest.mark.parametrize(("needed", "told"), [(144, False), (150, False), (288, True), (100, True)])
+def test_that_a_wrong_program_sends_a_little_less_leads_nowhere(needed, told):
+    ring = replace(ROWS, times=3)
+    assert ring.bytes_sent == 144 and bool(BytesSent(needed).of_wrong(facts(ring))) == told
