@@ -28,7 +28,7 @@ from grader.judging.deviating import deviating
 from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
-from grader.judging.otherwise import by_shares, one_otherwise, otherwise
+from grader.judging.otherwise import by_entries, by_shares, one_otherwise, otherwise
 from grader.judging.references import of_arrays
 from grader.judging.repaired import REPLACING, try_repairs
 from grader.judging.results import Expected
@@ -194,11 +194,15 @@ class ProgramLadder(Ladder):
         return results.how_laid_out(self._run(k), _expected(self.exercise, self.cases[k])) if check == "layout" else ""
 
     def _ratio(self, k: int) -> str:
-        """By what all of a result is multiplied, where it is a single array of several numbers."""
-        elsewhere = self._elsewhere(k)
-        if len(self._run(k).results) > 1 or elsewhere is None or not (seen := self._seen(k, 0)).expected[0].ndim:
+        """By what all of a result is multiplied, where it is a single array of several numbers; and that it is right on
+        another mesh, where it is."""
+        other = self._elsewhere(k)
+        if len(self._run(k).results) > 1 or other is None or not (seen := self._seen(k, 0)).expected[0].ndim:
             return ""
-        return off_by(seen, self._seen(elsewhere, 0))
+        elsewhere = self._seen(other, 0)
+        if (right := only_on_some_meshes(seen, elsewhere)) and (alone := off_by(seen, None)):
+            return f"{alone} {right}"
+        return off_by(seen, elsewhere)
 
     def _witness(self, k: int) -> int:
         """The first case that bears witness; this one where none does."""
@@ -283,7 +287,8 @@ class ProgramLadder(Ladder):
         if check != "values" or not self.right_parts(k, self.done[k]):
             return ""
         runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
-        if words := deviating(self.exercise, runs, functools.partial(_expected, self.exercise)):
+        expected = functools.partial(_expected, self.exercise)
+        if words := deviating(self.exercise, runs, expected) or by_entries(self.exercise, runs[0]):
             return words
         (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
         elsewhere, seen = self._elsewhere(k), self._seen(k, number)
@@ -292,7 +297,7 @@ class ProgramLadder(Ladder):
         return (
             words
             or results.which_are_right(self._run(k), due)
-            or right_without(runs, functools.partial(_expected, self.exercise))
+            or right_without(runs, expected)
             or costs.sent_otherwise(self._run(k))
         )
 

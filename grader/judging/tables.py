@@ -93,7 +93,8 @@ class TableLadder(Ladder):
         words = [] if self._is_due_elsewhere(answer.value) else self._words
         if kind := _kind_due(answer.value, due, words):
             return kind
-        if is_layout_due(self.exercise, self.cases[k]) and isinstance(answer.value, tuple):
+        layout = is_layout_due(self.exercise, self.cases[k]) or (_is_spec(due) and None in due)
+        if layout and _is_spec(answer.value):
             said = self._right_elsewhere(k, answer.value) or spec_in_words(answer.value)
             return " ".join(filter(None, (said, self.exercise.question(check))))
         meant = self.exercise.options.get(answer.value, "") if isinstance(answer.value, str) else ""
@@ -202,6 +203,13 @@ class TableLadder(Ladder):
         assert isinstance(answer, Value)  # else there is nothing that could be wrong
         layout = isinstance(answer.value, tuple) and is_layout_due(self.exercise, self.cases[k])
         return worded(lambda: f"not {spelled(P(*answer.value)) if layout else short(answer.value)}.")
+
+
+def _is_spec(value: Any) -> bool:
+    """Whether it is made of what a spec is made of: what cuts a dimension stands in the place of that."""
+    return isinstance(value, (list, tuple)) and all(
+        entry is None or isinstance(entry, (str, list, tuple)) for entry in value
+    )
 
 
 def _same_word(one: Any, other: Any) -> bool:

@@ -153,6 +153,13 @@ def test_specs_that_make_the_compiler_move_data_are_found_out():
     assert found.failure.check == "communication" and "in_specs" in found.words
 
 
+def test_what_is_told_of_moves_before_shard_map_is_what_the_compiler_sends():
+    """From columns over x to columns over y: it is no all_gather over x of all of it."""
+    specs = P(None, "y"), P("y", None)
+    found = verdict(lambda a, b: lax.psum(a @ b, "y"), ins=specs)
+    assert found.failure.check == "communication" and "collective_permute" in found.words
+
+
 def test_leaving_it_all_to_the_compiler_is_found_out():
     found = on(lambda a, b, *, mesh: jax.lax.with_sharding_constraint(a @ b, jax.sharding.NamedSharding(mesh, P())))
     assert found.failure.check == "communication" and "jax.shard_map" in found.words

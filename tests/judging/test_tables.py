@@ -107,6 +107,16 @@ def test_what_a_wrong_spec_says_is_told_in_words():
     assert words.endswith("every device holds a copy of the whole.")
 
 
+@pytest.mark.parametrize("answer", [(None,), ["y", None], ()])
+def test_of_a_spec_that_is_due_as_a_tuple_no_entry_is_called_right_in_another_place(answer):
+    words = shaped(answer, ("x", None))
+    assert "As you wrote it, " in words and "What is there is right" not in words
+
+
+def test_what_is_no_spec_is_not_read_as_one():
+    assert "As you wrote it" not in shaped([None], []) and "As you wrote it" not in shaped(["a"], ["b"])
+
+
 def test_a_list_that_is_counted_from_1_is_told_so():
     assert shaped([1, 2, 3], [0, 1, 2]).endswith("From where do you count?")
 
