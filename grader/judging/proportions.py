@@ -72,13 +72,19 @@ def by_rows(found: _Side, due: _Side, roundings: int = ROUNDINGS) -> str:
     if len(factors) < MANY_NUMBERS or not rest or not close(factors[:, None] * other[told], one[told], roundings):
         return ""
     wrong = factors[np.abs(factors - 1) > EXACT]
-    if len(np.unique(np.round(wrong, 3))) < 2:
+    if len(np.unique(np.round(wrong, 3))) < 2 or _are_one_row(other[told]):
         return ""
     return (
         "In a row, along the last dimension, all numbers are off by one factor, and in other rows by another (from "
         f"{number(float(factors.min()), 3)} to {number(float(factors.max()), 3)}). By what is a row to be divided, or "
         "multiplied?"
     )
+
+
+def _are_one_row(rows: np.ndarray) -> bool:
+    """Whether all rows are one and the same, times a number: then so are those of many a wrong result."""
+    largest, *others = np.linalg.svd(rows, compute_uv=False)
+    return not others or bool(others[0] < EXACT * largest)
 
 
 def as_factor(factor: float) -> str:
