@@ -351,8 +351,8 @@ class ProgramLadder(Ladder):
         places = [str(index) for index in result.blocks.indices]
         arrays = {name: a for name, a in self.cases[k].arguments.items() if isinstance(a, Array)}
         return Compared(
-            block_values(result),
-            results.expected_blocks(result, whole),
+            [_numbers_of(block) for block in block_values(result)],
+            [_numbers_of(block) for block in results.expected_blocks(result, whole)],
             self.cases[k].mesh,
             places,
             self.cases[k].roundings,
@@ -365,6 +365,11 @@ class ProgramLadder(Ladder):
                 if a.value.shape == whole.shape and a.value.dtype.kind == "f"
             },
         )
+
+
+def _numbers_of(block: np.ndarray) -> np.ndarray:
+    """A block of numbers: 0 and 1 for truth values."""
+    return block.astype(np.int32) if block.dtype.kind == "b" else block
 
 
 @functools.lru_cache(maxsize=64)

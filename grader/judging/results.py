@@ -49,7 +49,17 @@ def shape(run: Execution, expected: Expected) -> Miss | None:
                 f"{name_in_result(run.case, place)} should have shape {want}; yours has {have}.",
                 *_pictures(run, expected, k) if len(want) == len(have) else (),
             )
-    return Miss(_why_without_gradient(run, expected)) if without_gradient else None
+    if without_gradient:
+        return Miss(_why_without_gradient(run, expected))
+    return _complex(run, expected)
+
+
+def _complex(run: Execution, expected: Expected) -> Miss | None:
+    """That numbers are complex which should not be: they are not held against others."""
+    for result, (place, whole) in zip(run.results, expected.items(), strict=True):
+        if (have := block_values(result)[0].dtype).kind == "c" != whole.dtype.kind:
+            return Miss(f"{name_in_result(run.case, place)} should be made of {whole.dtype}; yours is of {have}.")
+    return None
 
 
 def _why_without_gradient(run: Execution, expected: Expected) -> str:

@@ -186,6 +186,8 @@ def test_a_program_that_may_wait_for_ever_is_not_run():
         (lambda a, b, *, mesh: (a, b), "should return 1 array"),
         (lambda a, b, *, mesh: a, "should have shape"),
         (lambda a, b, *, mesh: "text", "TypeError"),
+        (lambda a, b, *, mesh: (a @ b) > 0, "The result is wrong on device 0"),
+        (lambda a, b, *, mesh: (a @ b) * 1j, "The result should be made of float32; yours is of complex64."),
     ],
 )
 def test_answers_of_every_wrong_kind_get_a_clear_word(answer, words):
