@@ -7,6 +7,7 @@ them counts is then a small problem of least squares.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from grader.judging.behaviour import Execution, block_values
 WHOLE = 1e-3  # how near to a whole number a share has to be
 MORE_ENTRIES = 2  # entries than parts that a piece of a block must have
 MOST_TIMES = 8  # times that something may count
+MOST_RUNS = 8  # of entries behind one another, that are told
 MOST_ENTRIES = 64  # of an argument along a dimension, each of which is tried alone
 SECONDS_FOR_ENTRIES = 0.3  # of computing, after which no further dimension is tried
 
@@ -44,14 +46,14 @@ def shares(run: Execution, reference: Callable[..., Any], arguments: Mapping[str
 def entries_that_count(run: Execution, reference: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
     """Which entries of an argument along a dimension are missing from a wrong block, or count more than once; "" where
     it cannot be told."""
-    begun = time.process_time()
+    end = time.process_time() + SECONDS_FOR_ENTRIES
     for name, argument in arguments.items():
         if not isinstance(argument, Array) or argument.value.dtype.kind != "f":
             continue
         for dimension, size in enumerate(argument.value.shape):
-            if 1 < size <= MOST_ENTRIES and time.process_time() - begun < SECONDS_FOR_ENTRIES:
+            if 1 < size <= MOST_ENTRIES:
                 kept = [(*(slice(None),) * dimension, k) for k in range(size)]
-                parts = _made_of(run, reference, arguments, name, kept)
+                parts = _made_of(run, reference, arguments, name, kept, end)
                 if parts and (words := _told_of_entries(run, f"`{name}`", dimension, parts)):
                     return words
     return ""
@@ -66,13 +68,15 @@ def _told_of_entries(run: Execution, name: str, dimension: int, parts: Sequence[
         counted = _counted(block, [part[index] for part in parts], run.case.roundings)
         odd = sorted({n for n in counted or () if n != 1})
         each = [f"{_runs_of([k for k, n in enumerate(counted or ()) if n == times])} {_often(times)}" for times in odd]
-        along = f"Along dimension {dimension} of {name}, in the result on device {device},"
-        return f"{along} {enumeration(each)} (counted from 0)." if each and any(counted or ()) else ""
+        along = f"Into the result on device {device} come, along dimension {dimension} of {name},"
+        return (
+            f"{along} {enumeration(each)} (counted from 0), and the others once." if each and any(counted or ()) else ""
+        )
     return ""
 
 
 def _often(times: int) -> str:
-    return "do not come in" if times == 0 else f"count {times} times"
+    return f"{times} times" if times else "not at all"
 
 
 def _runs_of(numbers: Sequence[int]) -> str:
@@ -83,8 +87,9 @@ def _runs_of(numbers: Sequence[int]) -> str:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    told = [str(first) if first == last else f"{first} to {last}" for first, last in runs]
-    return f"entries {', '.join(told)}"
+    told = [str(first) if first == last else f"{first} to {last}" for first, last in runs[:MOST_RUNS]]
+    more = f" and {len(runs) - MOST_RUNS} more" if len(runs) > MOST_RUNS else ""
+    return f"{'entries' if len(numbers) > 1 else 'entry'} {', '.join(told)}{more}"
 
 
 def _contributions(
@@ -101,16 +106,26 @@ def _contributions(
 
 
 def _made_of(
-    run: Execution, reference: Callable[..., Any], arguments: Mapping[str, Any], name: str, kept: Sequence[Any]
+    run: Execution,
+    reference: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    name: str,
+    kept: Sequence[Any],
+    end: float = math.inf,
 ) -> list[np.ndarray]:
-    """What comes out of each of these parts of an argument alone; nothing where what is due is not their sum."""
+    """What comes out of each of these parts of an argument alone; nothing where what is due is not their sum, or where
+    they take longer than to this end."""
     argument, parts = arguments[name], []
 
     def result_of(value: np.ndarray) -> list[Any]:
         values = {other: jax.tree.map(lambda a: a.value, arguments[other]) for other in arguments} | {name: value}
         return jax.tree.leaves(reference(*values.values()))
 
+    if any(np.any(leaf) for leaf in result_of(np.zeros_like(argument.value))):
+        return []
     for part in kept:
+        if time.process_time() > end:
+            return []
         alone = np.zeros_like(argument.value)
         alone[part] = argument.value[part]
         leaves = result_of(alone)
