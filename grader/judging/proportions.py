@@ -91,8 +91,11 @@ def as_factor(factor: float) -> str:
     """How numbers are that are so many times what is due."""
     if abs(factor + 1) < EXACT:
         return "of the wrong sign"
-    if abs(factor) >= 1:
+    if factor >= 1:
         return f"{number(round(factor, 3))} times too large"
-    inverse = 1 / factor if factor else np.inf
+    if factor <= -1:
+        return f"{number(round(factor, 3))} times what it should be"
+    inverse = abs(1 / factor) if factor else np.inf
     whole = np.isfinite(inverse) and abs(inverse / round(inverse) - 1) < EXACT
-    return f"{f'1/{number(round(inverse))}' if whole else number(factor, 3)} of what it should be"
+    part = f"{'-' if factor < 0 else ''}1/{number(round(inverse))}" if whole else number(factor, 3)
+    return f"{part} of what it should be"

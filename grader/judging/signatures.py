@@ -84,6 +84,7 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
     tried: list[Callable[[], str]] = [
         lambda: _copies_differ(seen),
         lambda: off_by(seen, elsewhere),
+        lambda: _always_the_same(seen, elsewhere) if _are_lists(seen) else "",
         lambda: _ratio_of_the_first(seen, elsewhere),
         *(
             lambda look=look: look(seen)
@@ -186,6 +187,10 @@ def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> 
     if _is_place(seen) or _is_place(elsewhere):
         return ""
     return f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}. Why that many?"
+
+
+def _are_lists(seen: Compared) -> bool:
+    return all(block.ndim == 1 for block in seen.blocks)
 
 
 def _ratio_of_the_first(seen: Compared, elsewhere: Compared | None) -> str:

@@ -234,7 +234,12 @@ def seen(signed, mesh=TALL, places=()):
         (lambda w, m: [b / m["x"] for b in w], "1/4 of what it should be on 4 × 2 devices, and 1/2"),
         (lambda w, m: [b * m["x"] ** 2 for b in w], "the square of the number of devices along x"),
         (lambda w, m: [b * 2 for b in w], "2 times too large, on 4 × 2 devices as on 2 × 4 devices. Which factor"),
-        (lambda w, m: [-b for b in w], "of the wrong sign"),
+        (
+            lambda w, m: [-b for b in w],
+            "of the wrong sign, on 4 × 2 devices as on 2 × 4 devices. What is taken from what?",
+        ),
+        (lambda w, m: [-2 * b for b in w], "-2 times what it should be, on 4 × 2 devices as on"),
+        (lambda w, m: [b / -4 for b in w], "-1/4 of what it should be, on 4 × 2 devices as on"),
         (lambda w, m: [b * (4 if m is TALL else 3) for b in w], "3 times too large on 2 × 4 devices. Why"),
         (lambda w, m: [b * (1 if m is WIDE else 3) for b in w], ""),
         (lambda w, m: [b * 1.001 + 0.002 for b in w], "within 1 %"),
@@ -269,6 +274,13 @@ def test_the_first_number_of_a_list_may_be_too_large_by_a_length():
     assert "Its first number is 5 times too large" in signature(curve(TALL, 5), curve(WIDE, 5))
     assert "That is the length of `y`." in signature(curve(TALL, 5), curve(WIDE, 5))
     assert signature(curve(TALL, 1.3), curve(WIDE, 1.3)) == ""
+
+
+def test_of_a_list_of_one_number_it_is_not_its_first_that_is_told():
+    def ones(mesh, first):
+        return Compared([np.ones(3, np.float32)] * 8, [np.array([first, 2, 1], np.float32)] * 8, mesh, ["[0:3]"] * 8)
+
+    assert signature(ones(TALL, 4), ones(WIDE, 2)).startswith("It is 1, whatever was given.")
 
 
 def test_what_comes_to_a_running_mean_may_be_off_by_a_factor():
