@@ -171,10 +171,9 @@ class Turns(Limit):
                 turns[str(replace(c, times=1))] += c.times or 0
         if min(turns.values(), default=0) < 2 or len(turns) > self.allowed.get("all_reduce", 0):
             return ""
-        several = (
-            "runs more than once" if all((c.times or 0) > 1 for c in sent if c.kind == "all_reduce") else "has its like"
+        return (
+            " Every all_reduce of these runs more than once, or has others like it. Would one of each do, at the end?"
         )
-        return f" Every all_reduce of these {several}. Would one of each do, at the end?"
 
     def about(self, facts: Facts) -> tuple[int, ...]:
         turns = Counter[str]()

@@ -35,9 +35,9 @@ def facts(*collectives, axes=("x", "y"), unwritten=()):
 
 def test_two_collectives_that_are_alike_are_not_said_to_be_one_that_runs_twice():
     """They may add up two things, such as a loss and a count."""
-    alike, in_a_loop = facts(NUMBER, NUMBER), facts(replace(NUMBER, times=3))
-    assert "Every all_reduce of these has its like." in Turns({"all_reduce": 1}).of_written(alike)
-    assert "Every all_reduce of these runs more than once." in Turns({"all_reduce": 1}).of_written(in_a_loop)
+    words = "Every all_reduce of these runs more than once, or has others like it."
+    for twice in (facts(NUMBER, NUMBER), facts(replace(NUMBER, times=3))):
+        assert words in Turns({"all_reduce": 1}).of_written(twice)
 
 
 @pytest.mark.parametrize(
