@@ -69,7 +69,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "DuplicateSpecError|ValueError",
-        r"duplicate|map at most one positional dimension|at most once",
+        r"has duplicate entries|map at most one positional dimension",
         "One mesh axis was asked to split two dimensions of the same array. Each axis may be used once per array.",
     ),
     (
@@ -114,8 +114,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "AssertionError",
         r"^$",
-        "JAX stopped without a text. Under shard_map this most often means a collective names an axis the mesh does "
-        "not have.",
+        "It stopped without a text. Where that is no `assert` of yours, it is JAX's: under shard_map it most often "
+        "means that a collective names an axis the mesh does not have.",
     ),
     (
         "NameError|ValueError|KeyError",
@@ -125,8 +125,14 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "ValueError",
-        r"psum can only accept axis_name|reduced or invarying",
+        r"psum can only accept axis_name",
         "The sum runs over an axis along which the devices already hold the same value.",
+    ),
+    (
+        "ValueError",
+        r"pcast can only accept|Unsupported pcast",
+        "`jax.lax.pcast` changes whether a value may differ from device to device along an axis. Along which axes may "
+        "this one, before it? `jax.typeof` says so.",
     ),
     (
         "ValueError",
@@ -207,8 +213,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "IndexError",
         r"index out of range|out of bounds",
-        "A list, a tuple or an array was asked for a place that it does not have. How long may it be in this case, and "
-        "where do you count from?",
+        "A list, a tuple, an array or a text was asked for a place that it does not have. How long may it be in this "
+        "case, and where do you count from?",
     ),
     (
         "ValueError|TypeError",
@@ -230,27 +236,34 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "TypeError",
-        r"type <class '\S*[fF]unction'>",
-        "What comes back is a function, not an array. `jax.shard_map` and `jax.jit` give functions: have these been "
+        r"type '?<class '\S*[fF]unction'>",
+        "A function stands where an array is due. `jax.shard_map` and `jax.jit` give functions: have these been "
         "called?",
     ),
     (
         "TracerBoolConversionError",
         r"",
-        "A Python `if` cannot look at a value that only the devices know. Use jnp.where, or compute it from static "
-        "shapes.",
+        "Python cannot decide by a value that only the devices know: not in an `if` or a `while`, nor with `and`, "
+        "`or`, `not`, `min` or `max`. Use jnp.where and its like, or compute it from static shapes.",
+    ),
+    (
+        "TracerIntegerConversionError|TracerArrayConversionError|ConcretizationTypeError",
+        r"",
+        "Python, or NumPy, was to work with a number that only the devices know. `jax.numpy` and `jax.lax` compute "
+        "with it where it is; what has to be known before, such as a shape or the turns of a Python loop, comes from "
+        "static shapes.",
     ),
     (
         "TypeError",
         r"unexpected keyword argument|missing \d+ required|takes \d+ positional",
-        "A function was called with other arguments than it takes. The answer to an exercise is called as "
-        "`name(a, b, ..., mesh=mesh)`: keep the parameters of the starter.",
+        "A function was called with other arguments than it takes. Is it your answer? That is called with the "
+        "arguments that its starter names: keep the parameters. Else it is one that you call yourself.",
     ),
     (
         "AttributeError",
         r"numpy\.ndarray' object has no attribute '(at|sharding|addressable_shards|block_until_ready)'",
-        "The function was given NumPy's arrays, and this is something that only JAX's have. `jnp.asarray` makes one of "
-        "the other.",
+        "This is one of NumPy's arrays, and asks for something that only JAX's have. `jnp.asarray` makes one of the "
+        "other.",
     ),
 )
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from grader.programs.execution import Ran
 from grader.programs.structure import Collective, Structure
 
+A_LITTLE = 0.1  # of the bytes that may be sent: fewer by so little are a number that is added up in another way
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -122,9 +124,14 @@ class Besides(Limit):
             return ""
         return (
             f"The result is right, but the compiler sends what is not written in shard_map:\n{bullets(unwritten)}\n\n"
-            "Data move before it or behind it, where the compiler chose how. Do the work inside, on operands as they "
-            "are laid out."
+            f"Data move before it or behind it{self._inside(facts)}, where the compiler chose how. Do the work inside, "
+            "on operands as they are laid out."
         )
+
+    def _inside(self, facts: Facts) -> str:
+        """Where else they may move: along axes that a shard_map leaves to the compiler."""
+        left = any(set(_long(tuple(facts.mesh), facts.mesh)) - set(one.axes) for one in facts.written.manual)
+        return ", or inside it along the axes that it leaves to the compiler" if left else ""
 
 
 @dataclass(frozen=True)
@@ -136,8 +143,9 @@ class Turns(Limit):
     def of_wrong(self, facts: Facts) -> str:
         turns = self._turns(facts)
         if more := next((kind for kind, count in turns.items() if count > self.allowed.get(kind, 0)), ""):
-            enough = f"{self.allowed[more]} are" if self.allowed.get(more, 0) else "none is"
-            return f"It has {more} × {turns[more]}, where {enough} due. Which one is not needed, or stands for another?"
+            count = self.allowed.get(more, 0)
+            enough = f"{count} {'is' if count == 1 else 'are'} enough" if count else "none is needed"
+            return f"It has {more} × {turns[more]}, where {enough}. Which one is not needed, or stands for another?"
         return ""
 
     def _turns(self, facts: Facts) -> dict[str, int]:
@@ -156,14 +164,16 @@ class Turns(Limit):
         )
 
     def _again(self, sent: Sequence[Collective]) -> str:
-        """That every all_reduce runs several times, where one of each would be few enough."""
+        """That every all_reduce runs several times, or has others like it, where one of each would be few enough."""
         turns = Counter[str]()
         for c in sent:
             if c.kind == "all_reduce":
                 turns[str(replace(c, times=1))] += c.times or 0
         if min(turns.values(), default=0) < 2 or len(turns) > self.allowed.get("all_reduce", 0):
             return ""
-        return " Every all_reduce of these runs more than once. Would one of each do, at the end?"
+        return (
+            " Every all_reduce of these runs more than once, or has others like it. Would one of each do, at the end?"
+        )
 
     def about(self, facts: Facts) -> tuple[int, ...]:
         turns = Counter[str]()
@@ -203,7 +213,7 @@ class BytesSent(Limit):
             return (
                 f"Each device sends {moved:,} B, where {self.needed:,} B are enough. What travels that is not needed?"
             )
-        if moved < self.needed:
+        if self.needed - moved > A_LITTLE * self.needed:
             return f"Each device sends {moved:,} B, and may send {self.needed:,} B. Does it get all that it needs?"
         return ""
 
@@ -357,6 +367,8 @@ class Written(Limit):
     def of_written(self, facts: Facts) -> str:
         for kind, count in Counter(c.kind for c in sending(facts.written.collectives)).items():
             if count > (allowed := self.allowed.get(kind, 0)):
+                if not allowed:
+                    return f"The result is right, but {kind} stands in the program, where none is needed."
                 return (
                     f"The result is right, but {kind} stands in the program {count} times, where "
                     f"{allowed} would do: in a loop it stands there once, on any number of devices."
@@ -382,7 +394,7 @@ class Flops(Limit):
             return ""
         return (
             f"The result is right, but each device computes {facts.ran.flops:,} FLOPs where {self.needed:,} are its "
-            "share. What does it multiply that another device multiplies too, or that nobody needs?"
+            "share. What does it compute that another device computes too, or that nobody needs?"
         )
 
 
@@ -400,9 +412,8 @@ class Roots(Limit):
         if facts.written.roots <= self.times * self.needed:
             return ""
         return (
-            f"The result is right, but the norms are not divided: each device takes {facts.written.roots:,} roots "
-            f"where {self.needed:,} are its share (one for each of its tokens in each norm). Who norms a token that "
-            "another device norms too?"
+            f"The result is right, but each device takes {facts.written.roots:,} roots where {self.needed:,} are its "
+            "share (one for each of its tokens in each norm). Is a token normed by several devices, or twice by one?"
         )
 
 

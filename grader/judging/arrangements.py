@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -48,16 +48,17 @@ def arrangement(seen: Compared) -> str:
 
 def _in_other_places(seen: Compared) -> str:
     if all(_holds_the_same(*pair) for pair in zip(seen.blocks, seen.expected, strict=True)):
+        where = f"on {numbered('device', seen.wrong)}" if seen.right else "but"
         return (
-            "Each device holds the numbers that belong on it, but in other places of its block. In which order do the "
-            "pieces arrive, and how are they joined?"
+            f"Each device holds the numbers that belong on it, {where} in other places of its block. In which order do "
+            "the pieces arrive, and how are they joined?"
         )
     first = [seen.places.index(place) for place in dict.fromkeys(seen.places)]  # of copies one
     found, due = (np.concatenate([np.ravel(side[d]) for d in first]) for side in (seen.blocks, seen.expected))
     if first and _holds_the_same(found, due):
         return (
-            "Every number that is due is there, as often as it is due, but in another place: numbers are on devices "
-            "where they do not belong. What has to be sent to whom, and where in the block does it go?"
+            "Every number that is due is there, as often as it is due, but not each in its place: numbers are on "
+            "devices where they do not belong. What has to be sent to whom, and where in the block does it go?"
         )
     return ""
 
@@ -186,7 +187,7 @@ def _by_entry(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
         entries = range(shape[dimension])
         right = [k for k in entries if all(close(f[k], d[k]) for f, d in zip(found, due, strict=True))]
         every = f"Along dimension {dimension} of every block"
-        if right:
+        if right and len(np.unique(np.concatenate([np.ravel(d[right]) for d in due]))) >= ENOUGH:
             there = f"{_entries(right)} (counted from 0)"
             return f"Along dimension {dimension}, {there} came out right in every block, and no others did."
         moved = [(k, j) for k in entries for j in entries if k != j and _holds_another(found, due, k, j)]
@@ -247,6 +248,8 @@ def _runs(seen: Compared, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str
         else:
             whole = pairs[0][1].shape[dimension]
             some = {bounds: held for bounds, held in devices.items() if bounds[1]}
+            if not _tell(some, pairs, dimension):
+                continue
             if 0 < len(some) <= FEW_RUNS and any(bounds != (0, whole) for bounds in some):
                 each = (
                     f"{'all entries' if bounds == (0, whole) else _from_to(*bounds)} on {numbered('device', held)}"
@@ -254,6 +257,18 @@ def _runs(seen: Compared, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str
                 )
                 return f"Along dimension {dimension}, right are {' and '.join(each)} (counted from 0), and no others."
     return ""
+
+
+def _tell(
+    some: Mapping[tuple[int, int], Sequence[int]], pairs: Sequence[tuple[np.ndarray, np.ndarray]], dimension: int
+) -> bool:
+    """Whether there are so many numbers in these runs of entries that they are not right by chance."""
+    right = [
+        np.ravel(np.moveaxis(pairs[device][1], dimension, 0)[start:stop])
+        for (start, stop), held in some.items()
+        for device in held
+    ]
+    return bool(right) and len(np.unique(np.concatenate(right))) >= ENOUGH
 
 
 def _from_to(start: int, stop: int) -> str:

@@ -29,7 +29,7 @@ DROPPED = {
     "softmax": "a softmax is left out",
     "relu": "a relu is left out",
     "sorted": "a list is not sorted",
-    "argsort": "a list is not sorted",
+    "argsort": "numbers themselves stand where their order should",
     "reversed": "an order is not turned round",
     "cumsum": "numbers are not added up on the way",
 }
@@ -81,15 +81,15 @@ OPERATIONS: dict[type[ast.operator], list[tuple[type[ast.operator], str]]] = {
     ast.Mod: [(ast.FloorDiv, "the quotient is taken where the remainder should be")],
     ast.MatMult: [(ast.Mult, "matrices are multiplied entry by entry")],
 }
-LEAVES_IN = "equality is let through by a comparison that should keep it out"
-KEEPS_OUT = "equality is kept out by a comparison that should let it through"
+# (Whether that lets equal numbers in or keeps them out depends on how a condition is written.)
+OF_EQUALS = "a comparison of two equal numbers comes out the other way"
 TURNED = "a comparison is turned round"
 NEGATED = "a condition is turned into its opposite"
 COMPARISONS: dict[type[ast.cmpop], list[tuple[type[ast.cmpop], str]]] = {
-    ast.Lt: [(ast.LtE, LEAVES_IN), (ast.Gt, TURNED)],
-    ast.LtE: [(ast.Lt, KEEPS_OUT), (ast.GtE, TURNED)],
-    ast.Gt: [(ast.GtE, LEAVES_IN), (ast.Lt, TURNED)],
-    ast.GtE: [(ast.Gt, KEEPS_OUT), (ast.LtE, TURNED)],
+    ast.Lt: [(ast.LtE, OF_EQUALS), (ast.Gt, TURNED)],
+    ast.LtE: [(ast.Lt, OF_EQUALS), (ast.GtE, TURNED)],
+    ast.Gt: [(ast.GtE, OF_EQUALS), (ast.Lt, TURNED)],
+    ast.GtE: [(ast.Gt, OF_EQUALS), (ast.LtE, TURNED)],
     ast.Eq: [(ast.NotEq, NEGATED)],
     ast.NotEq: [(ast.Eq, NEGATED)],
     ast.In: [(ast.NotIn, NEGATED)],
@@ -97,6 +97,7 @@ COMPARISONS: dict[type[ast.cmpop], list[tuple[type[ast.cmpop], str]]] = {
 }
 ONE_CASE = "a case that is different is not told apart from the others"
 NOT_ASKED = "one of several conditions is not asked for"
+AND_OR = "`or` joins conditions where `and` should, or `and` where `or` should"
 
 
 def changed_once(function: ast.AST, names: Collection[str]) -> Generator[str]:
@@ -180,12 +181,12 @@ def _changes(node: ast.AST, names: Collection[str]) -> Iterator[_Change]:
     elif isinstance(node, ast.Subscript):
         yield from _of_part(node)
     elif isinstance(node, ast.Attribute) and node.attr == "T":
-        yield "nothing is transposed", node.value
+        yield "a matrix is not transposed", node.value
     elif isinstance(node, ast.Attribute) and node.attr in ROUNDINGS_HANDED_ON:  # a function that is handed on
         for other, words in IN_PLACE_OF[node.attr]:
             yield words, _function_like(node, other)
     elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-        yield "only the last is kept, and nothing is added up", ast.Assign([node.target], node.value)
+        yield "only the last is kept of what should be added up", ast.Assign([node.target], node.value)
     elif isinstance(node, ast.For):
         for words, turns in _of_turns(node.iter):
             yield words, ast.For(node.target, turns, node.body, node.orelse)
@@ -206,7 +207,7 @@ def _of_operation(node: ast.BinOp, names: Collection[str]) -> Iterator[_Change]:
         yield _without(right, names, "`{}` is not added", "a term of a sum is left out"), left
         yield _without(left, names, "`{}` is not added", "a term of a sum is left out"), right
     elif isinstance(node.op, ast.Sub):
-        yield _without(right, names, "`{}` is not subtracted", "nothing is taken off where something should be"), left
+        yield _without(right, names, "`{}` is not subtracted", "something is not subtracted that should be"), left
         yield "the two sides of a difference are exchanged", ast.BinOp(right, node.op, left)
     elif isinstance(node.op, ast.Mult):
         for factor, other in ((right, left), (left, right)):
@@ -223,7 +224,7 @@ def _of_operation(node: ast.BinOp, names: Collection[str]) -> Iterator[_Change]:
     elif isinstance(node.op, ast.MatMult):
         yield "the two factors of a matrix product are exchanged", ast.BinOp(right, node.op, left)
     elif isinstance(node.op, (ast.Mod, ast.Pow)):
-        yield ("no remainder is taken" if isinstance(node.op, ast.Mod) else "a power is left out"), left
+        yield ("a remainder is not taken" if isinstance(node.op, ast.Mod) else "a power is left out"), left
 
 
 def _of_a_sum(left: ast.expr, right: ast.expr) -> Iterator[_Change]:
@@ -247,10 +248,7 @@ def _of_conditions(node: ast.BoolOp) -> Iterator[_Change]:
     for k in range(len(node.values)):
         rest = [*node.values[:k], *node.values[k + 1 :]]
         yield NOT_ASKED, rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
-    if isinstance(node.op, ast.And):
-        yield "it is enough that one of several conditions holds", ast.BoolOp(ast.Or(), node.values)
-    else:
-        yield "several conditions must hold where one is enough", ast.BoolOp(ast.And(), node.values)
+    yield AND_OR, ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
 
 
 def _of_number(node: ast.Constant) -> Iterator[_Change]:
@@ -272,13 +270,21 @@ def _of_call(node: ast.Call) -> Iterator[_Change]:
     if len(node.args) == 2 and (name in ("minimum", "maximum") or _is_builtin(node, ("min", "max"))):
         yield from (("a bound is left out", argument) for argument in node.args)
     if name == "range":
-        last = len(node.args) > 1
-        for step, words in ((ast.Add(), "it goes one step too far"), (ast.Sub(), "it stops one step early")):
-            arguments = [*node.args]
-            arguments[int(last)] = ast.BinOp(arguments[int(last)], step, ast.Constant(1))
-            yield words, ast.Call(node.func, arguments, node.keywords)
+        yield from _of_range(node)
     elif len(node.args) == 2 and name not in ("min", "max", "minimum", "maximum", "zip"):
-        yield "two things are exchanged that are given to a function", ast.Call(node.func, node.args[::-1], [])
+        yield (
+            "two things are exchanged that are given to a function",
+            ast.Call(node.func, node.args[::-1], node.keywords),
+        )
+
+
+def _of_range(node: ast.Call) -> Iterator[_Change]:
+    """A range that ends one step later, or earlier; where it goes down, its end is a smaller number."""
+    end, step = int(len(node.args) > 1), node.args[2] if len(node.args) > 2 else ast.Constant(1)
+    for later, words in ((True, "it goes one step too far"), (False, "it stops one step early")):
+        arguments = [*node.args]
+        arguments[end] = ast.BinOp(arguments[end], ast.Add() if later else ast.Sub(), step)
+        yield words, ast.Call(node.func, arguments, node.keywords)
 
 
 def _function_like(function: ast.expr, name: str) -> ast.expr:

@@ -11,6 +11,7 @@ from grader.exercises.limits import Besides, EitherWay, Facts, Limit, bullets, i
 from grader.judging.behaviour import Execution
 from grader.judging.miss import Miss
 from grader.programs.execution import Failed
+from grader.programs.structure import Collective
 
 
 def sent_as_written(run: Execution) -> Miss | None:
@@ -25,7 +26,7 @@ def sent_as_written(run: Execution) -> Miss | None:
     if implicit := [c for c in sending(run.structure.collectives) if c.implicit]:
         return Miss(
             "The result is right, but in_specs do not describe the operands as they are laid out, so data move "
-            "before your function begins:\n" + bullets(implicit)
+            "before your function begins:\n" + bullets(_really_sent(run, implicit))
         )
     limits = run.case.limits
     besides = [] if any(isinstance(limit, Besides) for limit in limits) else [Besides()]
@@ -33,6 +34,16 @@ def sent_as_written(run: Execution) -> Miss | None:
         return _exceeded(run, [*besides, *limits], lambda limit, facts: limit.of_written(facts), written=True)
     except Failed as error:  # XLA has refused the program without its collectives
         return Miss(f"The result is right, but what the compiler sends besides cannot be found: {error}")
+
+
+def _really_sent(run: Execution, implicit: Sequence[Collective]) -> Sequence[Collective]:
+    """What the compiler sends that nobody wrote, where that is something else than was read from the text."""
+    try:
+        unwritten = sending(run.unwritten)
+    except Failed:
+        return implicit
+    as_read = {(c.kind, c.axes, c.bytes_sent) for c in implicit} <= {(c.kind, c.axes, c.bytes_sent) for c in unwritten}
+    return implicit if as_read or not unwritten else unwritten
 
 
 def sent_as_compiled(run: Execution) -> Miss | None:

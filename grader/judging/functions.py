@@ -32,19 +32,19 @@ from grader.judging.values import NO_VALUE, expected_value, same_answer, worded
 COSTS_NOTHING = "This costs no points, for only your own notebook sees it; on real chips it costs"
 BARRED = {
     NOT_IN_PLACE: (
-        "The values are right, but `{}` of the result does not lie where the array lay that it follows: somewhere on "
-        "the way old and new stood side by side. Which call did not give away what it was given? (That this array is "
-        f"gone in the end does not tell how.) {COSTS_NOTHING} memory."
+        "The values are right, but `{}` of the result is not in the memory of an array that was given: old and new "
+        "have each their own. Which call did not give away what it was given? (That the old array is gone in the end "
+        f"does not tell how.) {COSTS_NOTHING} memory."
     ),
     FROM_HOST: (
         "The result is laid out as it should be, but it came by way of the host: `{}` was put on devices from there. "
-        "Either NumPy stood in between, or `device_put` had to cut the array into other blocks for other devices, "
-        f"which it does on the host. {COSTS_NOTHING} time."
+        "Did NumPy, or a list, stand in between? Or did `device_put` have to cut the array into other blocks for other "
+        f"devices, which it does on the host? {COSTS_NOTHING} time."
     ),
     TO_THE_HOST: (
-        "The result is right and where it should be, but on the way `{}` was in the host's memory, or came from there: "
-        "something that was given on the devices was put there, or NumPy stood in between. The step is to be done on "
-        f"the devices. Which arrays have to move at all? {COSTS_NOTHING} time."
+        "The result is right and where it should be, but on the way `{}` was in the host's memory, or came from there. "
+        "Was something put there that was given on the devices, or did NumPy stand in between? The step is to be done "
+        f"on the devices. Which arrays have to move at all? {COSTS_NOTHING} time."
     ),
     FROM_ANYWHERE: (
         "The result is right, but it was not made where it belongs: on the way `{}` was held by other devices, or by "
@@ -52,7 +52,10 @@ BARRED = {
     ),
 }
 NOT_RAISED = "The function returns nothing (`None`), and raises nothing: an error that is caught, or printed, is gone."
-NOT_ALWAYS = "In other cases it does return something. By which way through the function is no `return` met?"
+NOT_ALWAYS = (
+    "In other cases it does return something. By which way does it come to its end without a `return` here, or to one "
+    "of `None`?"
+)
 NONE_DUE = "A ValueError is due in some cases, and not in this one. By what do you tell them apart?"
 IN_WORDS = 100  # characters of what a function was given that stand among the words on it
 

@@ -37,7 +37,7 @@ Done = Answer | Execution | Compilation | Launch
 Alike = Callable[[Case, Any, Any], bool]
 # (What an answer does is known, not how its author came to it: others come to the same another way.)
 KNOWN = "A known mistake gives exactly this; is it yours?"
-TWO_KNOWN = "Two known mistakes at once give exactly this; are they yours?"
+TWO_KNOWN = "All that is wrong here is as two known mistakes make it, each in a part of it; are they yours?"
 WHERE_WRONG = "Some cases come out right. Where one is wrong, it is as if this had been done:"
 Runners = Mapping[type, Callable[[Any, Case], Done]]
 HERE: Runners = {Program: run_or_compile, Script: together.start}

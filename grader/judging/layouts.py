@@ -27,10 +27,14 @@ def cut_by(held: Blocks) -> Mapping[str, int | None]:
 
 def layout_evidence(found: Blocks, due: Blocks) -> str:
     """Which axes cut another dimension than they should; that they only do it in another order, where it is that."""
-    words = list(_otherwise(cut_by(found), cut_by(due)))
-    if not words:
+    if words := list(_otherwise(cut_by(found), cut_by(due))):
+        return f"{'; '.join(words)}. Where in your program is that said?"
+    if found.indices == due.indices:  # it is something else, such as the memory that it is in
+        return ""
+    cut = [dimension for dimension in cut_by(due).values() if dimension is not None]
+    if len({*cut}) < len(cut):
         return "The same axes cut the same dimensions, but in another order, so that devices hold one another's blocks."
-    return f"{'; '.join(words)}. Where in your program is that said?"
+    return "The same axes cut the same dimensions, but devices hold one another's blocks. In which order do they stand?"
 
 
 def _otherwise(found: Mapping[str, int | None], due: Mapping[str, int | None]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.judging.behaviour import Execution, block_values
 from grader.judging.references import of_arrays
-from grader.judging.shares import shares
+from grader.judging.shares import entries_that_count, shares
 from grader.programs.execution import Result
 from grader.programs.variants import Key, Variants, alone
 
@@ -29,7 +29,7 @@ SECONDS_TRIED = 0.5  # of computing, after which no further variant is tried: so
 
 def otherwise(exercise: Exercise, runs: Sequence[Execution]) -> str:
     """What else the results of a program are, in all of these runs; "" where nothing is found."""
-    return _on_its_own(exercise, runs) or _changed(exercise, runs, None, "This") or _by_shares(exercise, runs[0])
+    return _on_its_own(exercise, runs) or _changed(exercise, runs, None, "This")
 
 
 def one_otherwise(exercise: Exercise, runs: Sequence[Execution], array: int, name: str) -> str:
@@ -37,14 +37,24 @@ def one_otherwise(exercise: Exercise, runs: Sequence[Execution], array: int, nam
     return _changed(exercise, runs, array, name) if len(runs[0].results) > 1 else ""
 
 
-def _by_shares(exercise: Exercise, run: Execution) -> str:
+def by_shares(exercise: Exercise, run: Execution) -> str:
     """Whose numbers have come in, on the failing case."""
+    return _by(shares, exercise, run)
+
+
+def by_entries(exercise: Exercise, run: Execution) -> str:
+    """Which entries of an argument have come in, on the failing case."""
+    return _by(entries_that_count, exercise, run)
+
+
+def _by(told: Callable[..., str], exercise: Exercise, run: Execution) -> str:
+    """What is told of the shares in a result that is a single array."""
     arguments = {name: a for name, a in run.case.arguments.items() if holds_arrays(a)}
     if len(run.results) != 1:
         return ""
     try:
         with np.errstate(all="ignore"):
-            return shares(run, of_arrays(exercise, run.case), arguments)
+            return told(run, of_arrays(exercise, run.case), arguments)
     except Exception:  # a reference may not take zeros
         return ""
 

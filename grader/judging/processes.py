@@ -119,7 +119,7 @@ def _agreed(tried: Sequence[Tried]) -> str:
         return ""
     if not all(_same_in_both(one.found, tried[0].found) and _same_in_both(one.due, tried[0].due) for one in tried[1:]):
         return ""
-    return "All processes agree on it: what is wrong is done alike by all of them."
+    return "All processes agree on it. Do all of them do something wrong, or does one of them bring it to the others?"
 
 
 def _same_in_both(one: Any, other: Any) -> bool:

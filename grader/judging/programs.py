@@ -28,7 +28,7 @@ from grader.judging.deviating import deviating
 from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
-from grader.judging.otherwise import one_otherwise, otherwise
+from grader.judging.otherwise import by_entries, by_shares, one_otherwise, otherwise
 from grader.judging.references import of_arrays
 from grader.judging.repaired import REPLACING, is_undone, try_repairs
 from grader.judging.results import Expected
@@ -48,6 +48,13 @@ from grader.programs.execution import Failed, Result
 from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
 from grader.programs.structure import Collective, Structure, times
+
+# What is so of a program that does not miss a check on one mesh, and of one that does on another.
+WELL = {
+    "runs": ("it runs", "it does not"),
+    "shape": ("the shapes are right", "they are not"),
+    "layout": ("the layout is right", "it is not"),
+}
 
 
 class ProgramLadder(Ladder):
@@ -169,7 +176,9 @@ class ProgramLadder(Ladder):
             result = self._run(k), _expected(self.exercise, self.cases[k])
             if words := results.exchanged(*result) or results.as_given(*result):
                 return words
-            if self._is_result_wrong(k) and (words := otherwise(self.exercise, runs)):
+            if self._is_result_wrong(k) and (
+                words := otherwise(self.exercise, runs) or self._ratio(k) or by_shares(self.exercise, runs[0])
+            ):
                 return words
             if (words := self._signature_of_arrays(k, self._elsewhere(k))) or not self._is_result_wrong(k):
                 return words
@@ -180,9 +189,20 @@ class ProgramLadder(Ladder):
             return words
         mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
         if before and mesh not in before:
-            words_of = allowed_elsewhere if check in ("communication", "work") else right_elsewhere
-            return words_of(on(before[0]), on(mesh))
+            there, here = on(before[0]), on(mesh)
+            return right_elsewhere(there, here, WELL[check]) if check in WELL else allowed_elsewhere(there, here)
         return results.how_laid_out(self._run(k), _expected(self.exercise, self.cases[k])) if check == "layout" else ""
+
+    def _ratio(self, k: int) -> str:
+        """By what all of a result is multiplied, where it is a single array of several numbers; and that it is right on
+        another mesh, where it is."""
+        other = self._elsewhere(k)
+        if len(self._run(k).results) > 1 or other is None or not (seen := self._seen(k, 0)).expected[0].ndim:
+            return ""
+        elsewhere = self._seen(other, 0)
+        if (right := only_on_some_meshes(seen, elsewhere)) and (alone := off_by(seen, None)):
+            return f"{alone} {right}"
+        return off_by(seen, elsewhere)
 
     def _witness(self, k: int) -> int:
         """The first case that bears witness; this one where none does."""
@@ -215,7 +235,7 @@ class ProgramLadder(Ladder):
     def _right_before(self, k: int) -> str:
         """That all was well on another mesh; "" where it was not, or nothing was tried there."""
         mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
-        return right_elsewhere(on(before[0]), on(mesh)) if before and mesh not in before else ""
+        return right_elsewhere(on(before[0]), on(mesh), WELL["shape"]) if before and mesh not in before else ""
 
     def _is_result_wrong(self, k: int) -> bool:
         """Whether there is anything wrong besides gradients."""
@@ -267,14 +287,15 @@ class ProgramLadder(Ladder):
         if check != "values" or not self.right_parts(k, self.done[k]):
             return ""
         runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
-        if words := deviating(self.exercise, runs, functools.partial(_expected, self.exercise)):
+        expected = functools.partial(_expected, self.exercise)
+        if words := deviating(self.exercise, runs, expected) or by_entries(self.exercise, runs[0]):
             return words
         (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
         elsewhere, seen = self._elsewhere(k), self._seen(k, number)
         where = only_on_some_meshes(seen, None if elsewhere is None else self._seen(elsewhere, number))
         of_places, without = (
             arrangement(seen),
-            functools.partial(right_without, runs, functools.partial(_expected, self.exercise)),
+            functools.partial(right_without, runs, expected),
         )
         if tells_little(of_places):
             of_places = without() or of_places
@@ -336,8 +357,8 @@ class ProgramLadder(Ladder):
         places = [str(index) for index in result.blocks.indices]
         arrays = {name: a for name, a in self.cases[k].arguments.items() if isinstance(a, Array)}
         return Compared(
-            block_values(result),
-            results.expected_blocks(result, whole),
+            [_numbers_of(block) for block in block_values(result)],
+            [_numbers_of(block) for block in results.expected_blocks(result, whole)],
             self.cases[k].mesh,
             places,
             self.cases[k].roundings,
@@ -350,6 +371,11 @@ class ProgramLadder(Ladder):
                 if a.value.shape == whole.shape and a.value.dtype.kind == "f"
             },
         )
+
+
+def _numbers_of(block: np.ndarray) -> np.ndarray:
+    """A block of numbers: 0 and 1 for truth values."""
+    return block.astype(np.int32) if block.dtype.kind == "b" else block
 
 
 @functools.lru_cache(maxsize=64)

@@ -37,7 +37,7 @@ def beside_what_was_given(found: _Side, due: _Side, given: Mapping[str, _Side], 
         if close(one + argument, other, roundings):
             return f"Every number would be right with `{name}` added to it. Where does that come in?"
         if close(one - argument, other, roundings):
-            return f"Every number would be right without `{name}`, which has been added once too often."
+            return f"Every number would be right without `{name}`. Is that added too often, or never taken off?"
         if words := _of_what_is_besides(name, one, other, argument, roundings):
             return words
     return ""
@@ -102,7 +102,7 @@ def by_rows(found: _Side, due: _Side, roundings: int = ROUNDINGS) -> str:
     if len(factors) < MANY_NUMBERS or not rest or not close(factors[:, None] * other[told], one[told], roundings):
         return ""
     wrong = factors[np.abs(factors - 1) > EXACT]
-    if len(np.unique(np.round(wrong, 3))) < 2:
+    if len(np.unique(np.round(wrong, 3))) < 2 or _are_one_row(other[told]):
         return ""
     return (
         "In a row, along the last dimension, all numbers are off by one factor, and in other rows by another (from "
@@ -111,12 +111,21 @@ def by_rows(found: _Side, due: _Side, roundings: int = ROUNDINGS) -> str:
     )
 
 
+def _are_one_row(rows: np.ndarray) -> bool:
+    """Whether all rows are one and the same, times a number: then so are those of many a wrong result."""
+    largest, *others = np.linalg.svd(rows, compute_uv=False)
+    return not others or bool(others[0] < EXACT * largest)
+
+
 def as_factor(factor: float) -> str:
     """How numbers are that are so many times what is due."""
     if abs(factor + 1) < EXACT:
         return "of the wrong sign"
-    if abs(factor) >= 1:
+    if factor >= 1:
         return f"{number(round(factor, 3))} times too large"
-    inverse = 1 / factor if factor else np.inf
+    if factor <= -1:
+        return f"{number(round(factor, 3))} times what it should be"
+    inverse = abs(1 / factor) if factor else np.inf
     whole = np.isfinite(inverse) and abs(inverse / round(inverse) - 1) < EXACT
-    return f"{f'1/{number(round(inverse))}' if whole else number(factor, 3)} of what it should be"
+    part = f"{'-' if factor < 0 else ''}1/{number(round(inverse))}" if whole else number(factor, 3)
+    return f"{part} of what it should be"

@@ -96,14 +96,15 @@ def _repaired(repairs: Sequence[Repair], run: Execution) -> list[tuple[Repair, S
 def repair_words(repair: Repair, left: str = "") -> str:
     """What such a repair says of a program; of one in which there is a mistake `left` with it, what that says."""
     if left:
-        return f"Two things at once. One of them would be mended if {_changed_words(repair)}\n\nThe other: {left}"
+        return (
+            f"Two things at once. One of them would be mended if {_changed_words(repair)}\n\nWhat is left then, a "
+            f"known mistake gives exactly; is it yours? {left}"
+        )
     return f"Every value would be right if {_changed_words(repair)}"
 
 
 def _changed_words(repair: Repair) -> str:
-    which = "every" if repair.every else "the"
-    collective, along = f"{which} {repair.kind} over {' and '.join(repair.axes)}", " and ".join(repair.along)
-    place, way = _place(repair), repair.way
+    place, along, way = _place(repair), " and ".join(repair.along), repair.way
     if repair.kind == AT_A_PRODUCT and way == "sum":
         return (
             f"{'every' if repair.every else 'a'} product of matrices were added up along {along} as soon as it is "
@@ -111,29 +112,28 @@ def _changed_words(repair: Repair) -> str:
         )
     if repair.kind == AT_A_RESULT and way in ("sum", "mean"):
         step = "added up" if way == "sum" else "averaged"
-        return f"the devices along {along} {step} what they hold at the end."
+        return f"the devices along {along} {step} {_held(repair)}."
     if way in FOLLOWING or way in ("transposed", "over the root"):
         return _followed(way, place)
     return {
-        "leave out": f"{collective} were left out. What is it to bring, and who lacks that?",
-        "turn round": f"{collective} sent the other way round. Who sends to whom?",
-        "run along": f"{collective} ran over {along}. Whose parts belong together?",
-        "average": f"{collective} took the average. What it adds up, is that a share of "
-        "the whole, or a value of its own?",
-        "add up": f"{collective} counted once for each of its devices. Is something "
+        "leave out": f"{place} were left out. What is it to bring, and who lacks that?",
+        "turn round": f"{place} sent the other way round. Who sends to whom?",
+        "run along": f"{place} ran over {along}. Whose parts belong together?",
+        "average": f"{place} were divided by the number of its devices. What it adds up, is that a share of the whole, "
+        "or a value of its own?",
+        "add up": f"{place} counted once for each of its devices. Is something "
         "divided by their number that should not be?",
-        "total": f"{collective} added up what the devices bring. Which of it does yours take?",
-        "largest": f"{collective} took the largest of what the devices bring. What does yours make of it?",
+        "total": f"{place} added up what the devices bring. Which of it does yours take?",
+        "largest": f"{place} took the largest of what the devices bring. What does yours make of it?",
         "turn about": f"{place} were the other way round: what stands first last. Which belongs where?",
+        "opposite": f"{place} were its own opposite: true where it is false. When is it to hold?",
         "other": f"{place} were {OPPOSITE.get(repair.kind, '')}. Which of the two is meant?",
         "or equal": f"{place} judged equal numbers the other way (the end of a loop that counts is such a "
         "comparison, too). Where does it begin, and where end?",
         "one more": f"{place} {_counts(repair)} one more. From where do you count, and up to where?",
         "one less": f"{place} {_counts(repair)} one less. From where do you count, and up to where?",
-        "one further": f"{place} {_names(repair)} the next device along {' and '.join(repair.axes)} (behind the last "
-        "comes the first). Whose block is it?",
-        "one back": f"{place} {_names(repair)} the device before along {' and '.join(repair.axes)} (before the first "
-        "comes the last). Whose block is it?",
+        "one further": f"{place} {_names(repair, 'behind')} (behind the last comes the first). Whose block is it?",
+        "one back": f"{place} {_names(repair, 'before')} (before the first comes the last). Whose block is it?",
         "other axis": f"{place} were the one over {along}. Along which axis is what you number?",
         "skip": f"{place} were left out. What is it for?",
         "keep first": f"{place} were left out, and only its first operand kept. What is the other one for?",
@@ -146,10 +146,23 @@ def _place(repair: Repair) -> str:
     if repair.kind == AT_A_RESULT and repair.every:
         return "all that comes out at the end"
     if repair.kind == AT_A_RESULT:
-        return f"result {repair.number} of what runs on each device" if repair.number else "what comes out at the end"
-    over = f" over {' and '.join(repair.axes)}" if repair.axes else ""
+        return "what comes out at the end" if repair.among == 1 else _result(repair)
+    over = f"over {' and '.join(repair.axes)}" if repair.axes else ""
     kind = "product of matrices" if repair.kind == AT_A_PRODUCT else repair.kind.replace(AT_AN_INDEX, "`axis_index`")
-    return f"every {kind}{over}" if repair.every else f"the {ordinal(repair.number)} {kind}{over}"
+    if repair.every or repair.among == 1:
+        return " ".join(filter(None, ("every" if repair.every else "the", kind, over)))
+    return f"the {ordinal(repair.number)} {kind}{over and f' ({over})'}"  # counted are those over other axes as well
+
+
+def _held(repair: Repair) -> str:
+    """What devices hold at the end: all of it, or one of several results."""
+    if repair.every or repair.among == 1:
+        return f"{'all that' if repair.every else 'what'} they hold at the end"
+    return f"what they hold as {_result(repair)}"
+
+
+def _result(repair: Repair) -> str:
+    return f"result {repair.number} (counted from 0) of what runs on each device"
 
 
 def ordinal(number: int) -> str:
@@ -177,5 +190,6 @@ def _counts(repair: Repair) -> str:
     return "began" if "slice" in repair.kind else "took a number that is"
 
 
-def _names(repair: Repair) -> str:
-    return "gave" if repair.kind == AT_AN_INDEX else "sent to"
+def _names(repair: Repair, where: str) -> str:
+    does, which = ("gave", "which it gives") if repair.kind == AT_AN_INDEX else ("sent to", "to which it sends")
+    return f"{does} the device {where} that {which}, along {' and '.join(repair.axes)}"

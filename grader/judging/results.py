@@ -29,7 +29,8 @@ Expected = Mapping[str, np.ndarray]  # every array that is due, by where it stan
 
 def shape(run: Execution, expected: Expected) -> Miss | None:
     forms = run.forms
-    if len(expected) != len(forms) and run.case.cotangents is not None:  # there are no gradients of another structure
+    without_gradient = len(expected) != len(forms) and run.case.cotangents is not None
+    if without_gradient:  # there is none of another structure
         expected = {place: whole for place, whole in expected.items() if place.startswith("[0]")}
         forms = [form for form in forms if form[0].startswith("[0]")]
     if len(expected) != len(forms):
@@ -48,7 +49,30 @@ def shape(run: Execution, expected: Expected) -> Miss | None:
                 f"{name_in_result(run.case, place)} should have shape {want}; yours has {have}.",
                 *_pictures(run, expected, k) if len(want) == len(have) else (),
             )
+    if without_gradient:
+        return Miss(_why_without_gradient(run, expected))
+    return _complex(run, expected)
+
+
+def _complex(run: Execution, expected: Expected) -> Miss | None:
+    """That numbers are complex which should not be: they are not held against others."""
+    for result, (place, whole) in zip(run.results, expected.items(), strict=True):
+        if (have := block_values(result)[0].dtype).kind == "c" != whole.dtype.kind:
+            return Miss(f"{name_in_result(run.case, place)} should be made of {whole.dtype}; yours is of {have}.")
     return None
+
+
+def _why_without_gradient(run: Execution, expected: Expected) -> str:
+    """Why no gradient is taken of a result of the right shapes: its numbers are of another type, or its structure is
+    another."""
+    for result, (place, whole) in zip(run.results, expected.items(), strict=True):
+        if (have := block_values(result)[0].dtype) != whole.dtype:
+            name = name_in_result(run.case, place)
+            return f"{name} should be made of {whole.dtype}; yours is of {have}, and no gradient is taken of that."
+    return (
+        "The arrays of the result have the right shapes, but it is made in another way than the reference's (a list "
+        "for a tuple, or a tuple of one array for that array), and no gradient is taken of that."
+    )
 
 
 def wrong_shape(run: Execution, expected: Expected) -> Shaped | None:

@@ -7,6 +7,8 @@ them counts is then a small problem of least squares.
 from __future__ import annotations
 
 import itertools
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,12 +19,15 @@ import numpy as np
 from grader.arrays.blocks import blocks
 from grader.arrays.laid import Array
 from grader.arrays.numbers import close
-from grader.arrays.words import numbered, region
+from grader.arrays.words import enumeration, numbered, region
 from grader.judging.behaviour import Execution, block_values
 
 WHOLE = 1e-3  # how near to a whole number a share has to be
 MORE_ENTRIES = 2  # entries than parts that a piece of a block must have
 MOST_TIMES = 8  # times that something may count
+MOST_RUNS = 8  # of entries behind one another, that are told
+MOST_ENTRIES = 64  # of an argument along a dimension, each of which is tried alone
+SECONDS_FOR_ENTRIES = 0.3  # of computing, after which no further dimension is tried
 
 
 def shares(run: Execution, reference: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
@@ -38,31 +43,98 @@ def shares(run: Execution, reference: Callable[..., Any], arguments: Mapping[str
     return ""
 
 
+def entries_that_count(run: Execution, reference: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
+    """Which entries of an argument along a dimension are missing from a wrong block, or count more than once; "" where
+    it cannot be told."""
+    end = time.process_time() + SECONDS_FOR_ENTRIES
+    for name, argument in arguments.items():
+        if not isinstance(argument, Array) or argument.value.dtype.kind != "f":
+            continue
+        for dimension, size in enumerate(argument.value.shape):
+            if 1 < size <= MOST_ENTRIES:
+                kept = [(*(slice(None),) * dimension, k) for k in range(size)]
+                parts = _made_of(run, reference, arguments, name, kept, end)
+                if parts and (words := _told_of_entries(run, f"`{name}`", dimension, parts)):
+                    return words
+    return ""
+
+
+def _told_of_entries(run: Execution, name: str, dimension: int, parts: Sequence[np.ndarray]) -> str:
+    (result,) = run.results
+    whole = np.sum(parts, axis=0)
+    for device, (block, index) in enumerate(zip(block_values(result), result.blocks.indices, strict=True)):
+        if close(block, whole[index], run.case.roundings):
+            continue
+        counted = _counted(block, [part[index] for part in parts], run.case.roundings)
+        odd = sorted({n for n in counted or () if n != 1})
+        each = [f"{_runs_of([k for k, n in enumerate(counted or ()) if n == times])} {_often(times)}" for times in odd]
+        along = f"Into the result on device {device} come, along dimension {dimension} of {name},"
+        return (
+            f"{along} {enumeration(each)} (counted from 0), and the others once." if each and any(counted or ()) else ""
+        )
+    return ""
+
+
+def _often(times: int) -> str:
+    return f"{times} times" if times else "not at all"
+
+
+def _runs_of(numbers: Sequence[int]) -> str:
+    """Entries by their numbers, those behind one another together."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    told = [str(first) if first == last else f"{first} to {last}" for first, last in runs[:MOST_RUNS]]
+    more = f" and {len(runs) - MOST_RUNS} more" if len(runs) > MOST_RUNS else ""
+    return f"{'entries' if len(numbers) > 1 else 'entry'} {', '.join(told)}{more}"
+
+
 def _contributions(
     run: Execution, reference: Callable[..., Any], arguments: Mapping[str, Any], name: str
 ) -> tuple[list[list[int]], list[np.ndarray]]:
     """The devices that hold the same part of an argument, and what comes out of that part alone: for every part."""
+    argument = arguments[name]
+    indices = blocks(argument.value.shape, argument.spec, dict(run.case.mesh)).indices
+    owners: dict[str, list[int]] = {}
+    for device, index in enumerate(indices):
+        owners.setdefault(str(index), []).append(device)
+    parts = _made_of(run, reference, arguments, name, [indices[devices[0]] for devices in owners.values()])
+    return (list(owners.values()), parts) if parts else ([], [])
+
+
+def _made_of(
+    run: Execution,
+    reference: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    name: str,
+    kept: Sequence[Any],
+    end: float = math.inf,
+) -> list[np.ndarray]:
+    """What comes out of each of these parts of an argument alone; nothing where what is due is not their sum, or where
+    they take longer than to this end."""
     argument, parts = arguments[name], []
 
     def result_of(value: np.ndarray) -> list[Any]:
         values = {other: jax.tree.map(lambda a: a.value, arguments[other]) for other in arguments} | {name: value}
         return jax.tree.leaves(reference(*values.values()))
 
-    indices = blocks(argument.value.shape, argument.spec, dict(run.case.mesh)).indices
-    owners: dict[str, list[int]] = {}
-    for device, index in enumerate(indices):
-        owners.setdefault(str(index), []).append(device)
-    for devices in owners.values():
+    if any(np.any(leaf) for leaf in result_of(np.zeros_like(argument.value))):
+        return []
+    for part in kept:
+        if time.process_time() > end:
+            return []
         alone = np.zeros_like(argument.value)
-        alone[indices[devices[0]]] = argument.value[indices[devices[0]]]
+        alone[part] = argument.value[part]
         leaves = result_of(alone)
         if len(leaves) != 1:
-            return [], []
+            return []
         parts.append(np.asarray(leaves[0], np.float64))
     (due,) = result_of(argument.value)
-    if not close(np.asarray(np.sum(parts, axis=0), np.float32), np.asarray(due), run.case.roundings):
-        return [], []  # what is due is more than the sum of what comes of the parts
-    return list(owners.values()), parts
+    alike = close(np.asarray(np.sum(parts, axis=0), np.float32), np.asarray(due), run.case.roundings)
+    return parts if alike else []
 
 
 def _told(run: Execution, name: str, owners: Sequence[Sequence[int]], parts: Sequence[np.ndarray]) -> str:

@@ -28,8 +28,16 @@ WITHIN_A_PERCENT = (
 
 
 _ODD: Sequence[tuple[str, Callable[[np.ndarray], np.ndarray], str]] = [
-    ("nan (no number)", np.isnan, "0 / 0, of ∞ − ∞, or of a root or a logarithm of a negative number"),
-    ("inf (infinite)", np.isinf, "a division by 0, of an exponential of a large number, or of a logarithm of 0"),
+    (
+        "nan (no number)",
+        np.isnan,
+        "0 / 0, 0 × ∞, ∞ − ∞, a root or a logarithm of a negative number, or `jnp.take` of an index that is not there",
+    ),
+    (
+        "inf (infinite)",
+        np.isinf,
+        "a division by 0, an exponential of a large number, a logarithm of 0, or the start of a maximum",
+    ),
 ]
 
 
@@ -76,6 +84,7 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
     tried: list[Callable[[], str]] = [
         lambda: _copies_differ(seen),
         lambda: off_by(seen, elsewhere),
+        lambda: _always_the_same(seen, elsewhere) if _are_lists(seen) else "",
         lambda: _ratio_of_the_first(seen, elsewhere),
         *(
             lambda look=look: look(seen)
@@ -93,10 +102,14 @@ def only_on_some_meshes(seen: Compared, elsewhere: Compared | None) -> str:
     return right_elsewhere(elsewhere.on, seen.on)
 
 
-def right_elsewhere(there: str, here: str) -> str:
+RIGHT = "this is right", "it is not"
+
+
+def right_elsewhere(there: str, here: str, well: tuple[str, str] = RIGHT) -> str:
+    """That something is well on one mesh and not on another: `well` says what is so there, and here."""
     return (
-        f"On {there} this is right; on {here} it is not. Either something in it holds for one mesh only (a number, a "
-        "name, the notebook's own mesh), or what is wrong does not show where an axis has few devices."
+        f"On {there} {well[0]}; on {here} {well[1]}. Does something in it hold for one mesh only (a number, a name, "
+        "the notebook's own mesh)? Or does what is wrong not show there, as where an axis has few devices?"
     )
 
 
@@ -113,8 +126,8 @@ def _copies_differ(seen: Compared) -> str:
         if a == b and not same_numbers(seen.blocks[one], seen.blocks[other]):
             return (
                 f"Devices {one} and {other} hold copies of the same block, or so the layout says, and their copies "
-                "differ. out_specs promised that all devices along an axis come to the same, and with "
-                "`check_vma=False` nobody looked. "
+                "differ. With `check_vma=False` nobody looks whether devices come to the same where out_specs promise "
+                "it. "
                 + (
                     _together_due(seen)
                     or "Is a collective missing, or does each device put what it receives in another place?"
@@ -169,10 +182,15 @@ def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> 
         both = f"Every entry is {as_factor(factor)}, on {seen.on} as on {elsewhere.on}"
         if words := _length_of(factor, seen, elsewhere):
             return f"{both}. That is {words}. {SUM_OR_MEAN}"
-        return f"{both}. Which factor was left out, or taken twice?"
+        asked = "What is taken from what?" if _is(factor, -1) else "Which factor was left out, or taken twice?"
+        return f"{both}. {asked}"
     if _is_place(seen) or _is_place(elsewhere):
         return ""
     return f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}. Why that many?"
+
+
+def _are_lists(seen: Compared) -> bool:
+    return all(block.ndim == 1 for block in seen.blocks)
 
 
 def _ratio_of_the_first(seen: Compared, elsewhere: Compared | None) -> str:
@@ -280,8 +298,10 @@ def _no_numbers(seen: Compared) -> str:
         there = [d for d, pair in enumerate(zip(seen.blocks, seen.expected, strict=True)) if _has(odd, *pair)]
         if there:
             everywhere = all(odd(block).all() for block in seen.blocks)
-            where = "Every entry is" if everywhere else f"On {numbered('device', there)} some entries are"
-            return f"{where} {kind}, which comes of {whence}. Which of your steps can do that?"
+            all_ = len(there) == len(seen.blocks)
+            devices = "every device" if all_ else numbered("device", there)
+            where = "Every entry is" if everywhere else f"On {devices} some entries are"
+            return f"{where} {kind}. That may come of {whence}. Which of your steps can do such a thing?"
     return ""
 
 
@@ -311,7 +331,7 @@ def _zeros(seen: Compared) -> str:
 def _transposed(seen: Compared) -> str:
     pairs = list(zip(seen.blocks, seen.expected, strict=True))
     if all(e.ndim == 2 and b.shape == e.T.shape and close(b, e.T) for b, e in pairs):
-        return "Every block is the transpose of the one that belongs there. Which axes were split, and which joined?"
+        return "Every block is the transpose of the one that belongs there. Which dimension is which?"
     return ""
 
 
@@ -339,6 +359,12 @@ def _permuted(seen: Compared) -> str:
     if not all(owners) or all(d in o for d, o in enumerate(owners)):
         return ""
     wrong = next(d for d, o in enumerate(owners) if d not in o)
+    lost = [d for d in range(len(owners)) if not any(d in o for o in owners)]
+    if lost:
+        return (
+            f"Each device holds a block that is due, but device {wrong} the one that belongs on device "
+            f"{owners[wrong][0]}, and nobody holds the one that belongs on device {lost[0]}. Who is to have which?"
+        )
     return (
         f"The blocks are right but stand in the wrong places: device {wrong} holds what belongs on device "
         f"{owners[wrong][0]}. Is it the direction, the offset, or the order of the axes?"

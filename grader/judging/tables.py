@@ -33,6 +33,7 @@ from grader.judging.values import expected_value, is_layout_due, same_answer, wo
 SMALL = 20  # up to here a number is a count: one more or less is another
 TOLD_ONE_BY_ONE = 4  # counts that are told one by one
 A_LITTLE, A_LOT = 1.05, 10  # times too large, or too small
+DIGITS_KEPT, MOST_DIGITS = 3, 16  # of a number that somebody has rounded
 FACTORS = 64  # up to here one number is a multiple of another for a reason
 MOST_OPTIONS = 8  # words to choose from that are listed
 OFF_ALIKE = "Each number of it is off by as much as every other."
@@ -104,7 +105,8 @@ class TableLadder(Ladder):
         words = [] if self._is_due_elsewhere(answer.value) else self._words
         if kind := _kind_due(answer.value, due, words):
             return kind
-        if is_layout_due(self.exercise, self.cases[k]) and isinstance(answer.value, tuple):
+        layout = is_layout_due(self.exercise, self.cases[k]) or (_is_spec(due) and None in due)
+        if layout and _is_spec(answer.value):
             said = self._right_elsewhere(k, answer.value) or spec_in_words(answer.value)
             return " ".join(filter(None, (said, self.exercise.question(check))))
         meant = self.exercise.options.get(answer.value, "") if isinstance(answer.value, str) else ""
@@ -187,6 +189,8 @@ class TableLadder(Ladder):
         if not 1 < len(pairs) < len(self.cases) or not all(_is_count(value) for pair in pairs for value in pair):
             return ""
         which = "Both wrong rows" if len(pairs) == 2 else f"All {len(pairs)} wrong rows"
+        if not all(math.isfinite(value) for pair in pairs for value in pair):
+            return ""
         off = [float(found - due) for found, due in pairs]
         times = [float(found / due) if due else math.inf for found, due in pairs]
         if len(pairs) > 2 and len({*off}) == 1:
@@ -223,6 +227,13 @@ class TableLadder(Ladder):
         assert isinstance(answer, Value)  # else there is nothing that could be wrong
         layout = isinstance(answer.value, tuple) and is_layout_due(self.exercise, self.cases[k])
         return worded(lambda: f"not {spelled(P(*answer.value)) if layout else short(answer.value)}.")
+
+
+def _is_spec(value: Any) -> bool:
+    """Whether it is made of what a spec is made of: what cuts a dimension stands in the place of that."""
+    return isinstance(value, (list, tuple)) and all(
+        entry is None or isinstance(entry, (str, list, tuple)) for entry in value
+    )
 
 
 def _same_word(one: Any, other: Any) -> bool:
@@ -319,9 +330,12 @@ def _in_units(value: Any, due: Any) -> str:
 
 
 def _rounded_alike(one: Any, other: Any) -> bool:
-    """Whether two numbers differ by rounding: `// 2` gives another than `/ 2`."""
-    numbers = [x for x in (one, other) if _is_count(x)]
-    return len(numbers) == 2 and abs(other) > SMALL and abs(one - other) <= max(0.5, 1e-3 * abs(other))
+    """Whether one number is the other, rounded: to a whole number, as `// 2` does, or to three digits or more."""
+    if not (_is_count(one) and _is_count(other)) or abs(other) <= SMALL or not math.isfinite(other):
+        return False
+    digits = math.floor(math.log10(abs(other)))
+    rounded = (round(other, places - digits) for places in range(DIGITS_KEPT - 1, MOST_DIGITS))
+    return one in (math.floor(other), math.ceil(other)) or any(math.isclose(one, r, rel_tol=1e-12) for r in rounded)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from grader.arrays.words import numbered
 from grader.exercises.answers import Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import stopped
@@ -56,9 +57,11 @@ class TimetableLadder(Ladder):
         due = next(iter(self._targets(k).values()))
         mine, last = played.microbatches, max(due.microbatches)
         if mine and (len(played.orders) != len(due.orders) or mine != due.microbatches):
+            between = sorted(m for m in due.microbatches - mine if m < max(mine))
+            without = f", without {numbered('number', between)}" if between else ""
             return Miss(
                 f"{len(due.orders)} devices and microbatches 0 to {last} are due; these are orders for "
-                f"{len(played.orders)} devices and microbatches {min(mine)} to {max(mine)}."
+                f"{len(played.orders)} devices and microbatches {min(mine)} to {max(mine)}{without}."
             )
         if played.wrong:
             return Miss(played.wrong)

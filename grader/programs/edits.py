@@ -43,7 +43,7 @@ FOLLOWING: Mapping[str, Callable[[ir.Value], ir.Value]] = {
 }
 TRANSPOSED, OVER_THE_ROOT = "transposed", "over the root"
 STEP_WAYS = (
-    *("turn about", "other", "or equal", "one more", "one less", "one further", "one back", "other axis"),
+    *("turn about", "opposite", "other", "or equal", "one more", "one less", "one further", "one back", "other axis"),
     *("skip", OVER_THE_ROOT, "relu", "keep first", "keep second", TRANSPOSED),
     *(way for way in FOLLOWING if way != "relu"),
 )
@@ -80,8 +80,10 @@ def _of_two(op: ir.Operation) -> Iterator[str]:
     name, whole = op.name, is_whole(op.operands[-1])
     if name in SIDES or (name == "stablehlo.concatenate" and len(op.operands) > 1):
         yield "turn about"
-    if name == "stablehlo.select" or (name == "stablehlo.compare" and not is_condition(op)):
+    if name == "stablehlo.select":
         yield "turn about"
+    if name == "stablehlo.compare" and not is_condition(op):
+        yield "opposite" if _direction(op) in ("EQ", "NE") else "turn about"
     if name in EXCHANGED and not whole:
         yield "other"
     if name == "stablehlo.compare" and _direction(op) in WITH_EQUAL:
@@ -97,7 +99,7 @@ def _of_two(op: ir.Operation) -> Iterator[str]:
 def change_step(way: str, site: Site, along: tuple[str, ...], mesh: Mapping[str, int]) -> None:
     """Change a step in one of these ways; the operations made for it stand beside it."""
     op = site.op
-    if way == "turn about":
+    if way in ("turn about", "opposite"):
         _turn_about(op)
     elif way == "or equal":
         _compare_as(op, WITH_EQUAL[_direction(op)])

@@ -13,6 +13,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader.jax_versions import is_argument
 
+ONE_HALF = 0.5  # a power of so much is a root
+
 
 def name_of(op: ir.Operation) -> str:
     """The name of what stands at the top of a module: a function, or a mesh."""
@@ -99,9 +101,32 @@ def dot_flops(op: ir.Operation) -> int:
 
 
 def roots(op: ir.Operation) -> int:
-    """Of how many numbers an operation takes the root, per device."""
-    taken = op.name in ("stablehlo.sqrt", "stablehlo.rsqrt")
-    return math.prod(ir.RankedTensorType(op.results[0].type).shape) if taken else 0
+    """Of how many numbers an operation takes the root, per device; that of a constant, as of a length, is none."""
+    taken = op.name in ("stablehlo.sqrt", "stablehlo.rsqrt") or (
+        op.name == "stablehlo.power" and abs(_splat(op.operands[1]) or 0) == ONE_HALF
+    )
+    is_constant = taken and _splat(op.operands[0]) is not None
+    return math.prod(ir.RankedTensorType(op.results[0].type).shape) if taken and not is_constant else 0
+
+
+def _splat(value: ir.Value) -> float | None:
+    """The float that a constant is everywhere; None for anything else."""
+    while (op := _maker(value)) is not None and op.name in ("stablehlo.broadcast_in_dim", "stablehlo.convert"):
+        value = op.operands[0]
+    if op is None or op.name != "stablehlo.constant":
+        return None
+    numbers = ir.DenseElementsAttr(op.attributes["value"])
+    return float(ir.FloatAttr(numbers.get_splat_value()).value) if numbers.is_splat and _is_float(value) else None
+
+
+def _maker(value: ir.Value) -> ir.Operation | None:
+    """The operation that makes a value; None for an argument."""
+    owner: Any = value.owner
+    return getattr(owner, "operation", None)
+
+
+def _is_float(value: ir.Value) -> bool:
+    return "f" in str(ir.RankedTensorType(value.type).element_type)
 
 
 def width(tensor: ir.RankedTensorType) -> int:

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import jax
@@ -46,7 +46,7 @@ class Repair:
     `kind` is what stands there: a kind of collective, a "product", a "result" of a shard_map, or a step in words.
     `number` counts those of that kind in the order of execution, from 0, loops once. `axes` are those that it runs
     along; `along` those that it would run along after the change. `every` means all that run along the same axes, as
-    where a loop is written out.
+    where a loop is written out. `among` says how many of that kind there are, 0 where nobody has counted.
     """
 
     kind: str
@@ -55,6 +55,7 @@ class Repair:
     axes: tuple[str, ...] = ()
     along: tuple[str, ...] = ()
     every: bool = False
+    among: int = field(default=0, compare=False)
 
 
 def repairs_of(program: Program) -> tuple[Repair, ...]:
@@ -71,7 +72,8 @@ def repairs_of(program: Program) -> tuple[Repair, ...]:
         shared = {(site.kind, site.number) for site in sites if site.shared}
         found = [r for r in alone if few[r.kind] <= SITES_TRIED_ALONE and (r.kind, r.number) not in shared]
         found += [repair for repair, count in alike.items() if count > 1]
-        return tuple(sorted(found, key=lambda repair: WAYS.index(repair.way)))
+        counted = [replace(repair, among=few[repair.kind]) for repair in found]
+        return tuple(sorted(counted, key=lambda repair: WAYS.index(repair.way)))
 
 
 def lower_repaired(program: Program, repairs: Sequence[Repair], *arrays: Any) -> jax.stages.Lowered:

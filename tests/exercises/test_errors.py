@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercises.answers import Ask, Layout, Problem
 from grader.exercises.collecting import collect
-from grader.exercises.errors import MEANINGS, in_plain_words, stopped
+from grader.exercises.errors import MEANINGS, in_plain_words, meaning, stopped
 from grader.programs.origins import Line
 
 ARRAY = jnp.ones((8, 8))
@@ -101,13 +101,17 @@ PROGRAMS = {
         lambda: mapped(lambda a, b: a * b, (P("x"), P()), P("x"), ARRAY, ARRAY[:3]),
     ],
     "Something was made with": [lambda: NamedSharding(None, P("x"))],
-    "JAX stopped without a text": [lambda: mapped(lambda a: lax.psum(a, "z"), P("x"), P("x"))],
+    "It stopped without a text": [lambda: mapped(lambda a: lax.psum(a, "z"), P("x"), P("x"))],
     "A collective or a spec names an axis": [
         lambda: mapped(lambda a: lax.all_gather(a, "z"), P("x"), P("x")),
         lambda: NamedSharding(AUTO, P("z")),
         lambda: lax.psum(ARRAY, "x"),
     ],
     "The sum runs over an axis along which": [lambda: mapped(lambda a: lax.psum(a, ("x", "y")), P("x"), P())],
+    "`jax.lax.pcast` changes whether": [
+        lambda: mapped(lambda a: lax.pcast(a, ("x", "y"), to="varying"), P("x"), P("x", "y")),
+        lambda: mapped(lambda a: lax.pcast(a, "x", to="varying"), P("x"), P("x")),
+    ],
     "A spec has more entries": [
         lambda: mapped(lambda a: a.sum(0), P("x"), P("x", "y")),
         lambda: mapped(lambda a: a, P("x", "y", None), P("x")),
@@ -140,23 +144,41 @@ PROGRAMS = {
     ],
     "A key of a dict, or an entry": [lambda: {slice(np.arange(2)): 1}, lambda: {[1]: 2}, lambda: {ARRAY}],
     "A dict was asked for this key": [lambda: {"x": 4}[("x", "y")]],
-    "A list, a tuple or an array was asked": [lambda: (1, 2)[2], lambda: [1][4], lambda: np.arange(3)[3]],
+    "A list, a tuple, an array or a text was asked": [
+        lambda: (1, 2)[2],
+        lambda: "12"[2],
+        lambda: [1][4],
+        lambda: np.arange(3)[3],
+    ],
     "A reshape keeps the number": [lambda: np.arange(8).reshape(3, 2), lambda: ARRAY.reshape(3, 2)],
     "Without `tiled=True` the dimension": [lambda: mapped(lambda a: lax.psum_scatter(a, "x"), P(), P("x"))],
     "In a program that is traced all shapes": [lambda: jax.jit(lambda a: a[a > 0])(ARRAY)],
-    "What comes back is a function": [lambda: jax.jit(lambda a: lambda b: a + b)(ARRAY)],
-    "A Python `if` cannot look": [lambda: mapped(lambda a: a if a[0, 0] > 0 else -a, P("x"), P("x"))],
+    "A function stands where": [
+        lambda: jax.jit(lambda a: lambda b: a + b)(ARRAY),
+        lambda: mapped(lambda a: lambda b: a + b, P("x"), P("x")),
+        lambda: jnp.sin(lambda a: a),
+    ],
+    "Python cannot decide by": [
+        lambda: mapped(lambda a: a if a[0, 0] > 0 else -a, P("x"), P("x")),
+        lambda: jax.jit(lambda a: max(a[0, 0], a[1, 1]))(ARRAY),
+    ],
+    "Python, or NumPy, was to work": [
+        lambda: jax.jit(lambda a: np.sort(a))(ARRAY),
+        lambda: jax.jit(lambda n: jnp.zeros(len(range(n))))(3),
+        lambda: jax.jit(lambda a: float(a[0, 0]))(ARRAY),
+    ],
     "A function was called with other": [
         lambda: (lambda a, b: a)(ARRAY, ARRAY, mesh=AUTO),
         lambda: called(ARRAY, mesh=AUTO),
         lambda: called(ARRAY, ARRAY, ARRAY, mesh=AUTO),
     ],
-    "The function was given NumPy's arrays": [lambda: np.ones(8).at[0].add(1), lambda: np.ones(8).sharding],
+    "This is one of NumPy's arrays": [lambda: np.ones(8).at[0].add(1), lambda: np.ones(8).sharding],
 }
-# What JAX 0.7 does not refuse yet, or in another way that says more.
-NOT_YET = (
-    {"JAX stopped without a text", "The sum runs over an axis along which"} if jax.__version_info__ < (0, 8) else ()
-)
+# What JAX 0.7 does not refuse yet, or in another way that says more; `pcast` came later.
+NOT_YET = {
+    *(("It stopped without a text", "The sum runs over an axis along which") if jax.__version_info__ < (0, 8) else ()),
+    *(("`jax.lax.pcast` changes whether",) if jax.__version_info__ < (0, 10) else ()),
+}
 
 
 def test_every_sentence_has_its_program():
@@ -178,6 +200,16 @@ def test_what_jax_says_gets_the_sentence_that_belongs_to_it(beginning, program):
     error = type(raised.value).__name__
     words = in_plain_words(Problem("error", error, str(raised.value)[:4000], ("float32[4]",)))
     assert words.startswith(f"It stops with {error}") and words.split("\n\n", 1)[1].startswith(beginning), words
+
+
+@pytest.mark.parametrize(
+    "program",
+    [lambda: jnp.sum(ARRAY, axis=(0, 0)), lambda: mapped(lambda a: lax.ppermute(a, "x", [(0, 1)] * 2), P("x"), P("x"))],
+)
+def test_what_stands_twice_is_not_always_an_axis_of_the_mesh(program):
+    with pytest.raises(ValueError) as raised:
+        program()
+    assert meaning(Problem("error", "ValueError", str(raised.value), ("float32[4]",))) == ""
 
 
 def test_what_is_handed_on_is_told_and_the_place_in_our_files_is_not():

@@ -17,6 +17,9 @@ MESH = {"x": 2, "y": 2}
 DUE = [np.arange(8.0).reshape(2, 4) + 10 * device for device in range(4)]
 
 
+TURNED = [due[::-1, ::-1] for due in DUE]
+
+
 def test_what_every_wrong_block_holds_is_told_where_it_is_something_that_is_known():
     given, places = [due + 100 for due in DUE], [str(d) for d in range(4)]
     found = [given[0], np.zeros((2, 4)), DUE[2], DUE[1]]
@@ -31,6 +34,11 @@ def test_what_every_wrong_block_holds_is_told_where_it_is_something_that_is_know
 @pytest.mark.parametrize(
     ("found", "words"),
     [
+        (TURNED, "Each device holds the numbers that belong on it, but in other places of its block."),
+        (
+            [*DUE[:2], *TURNED[2:]],
+            "Each device holds the numbers that belong on it, on devices 2, 3 in other places of its block.",
+        ),
         ([DUE[0] - 50] * 4, "All devices hold the same numbers, and should hold different ones."),
         ([DUE[0] - 50, DUE[1] - 50] * 2, "All devices along x hold the same numbers"),
         (
@@ -77,6 +85,7 @@ def test_what_every_wrong_block_holds_is_told_where_it_is_something_that_is_know
             [np.where((due % 3 == 0) & (due != 10), 0, due) for due in DUE],
             "All that is not 0 is right, but entries are 0 that should not be.",
         ),
+        ([np.where(due == due[0, 1], due, -7) for due in DUE[:1]] + [due - 50 for due in DUE[1:]], ""),
         ([due - 50 for due in DUE], ""),
     ],
 )

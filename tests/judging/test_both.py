@@ -42,7 +42,7 @@ def test_two_mistakes_of_a_function_are_both_named_and_both_told():
     assert found.mistake == "forgot_the_copies and counted_the_axes_left_out"
     told = {mistake.name: mistake.words for mistake in exercise.mistakes}
     assert told["forgot_the_copies"] in found.words and told["counted_the_axes_left_out"] in found.words
-    assert "Two known mistakes at once" in found.words
+    assert "as two known mistakes make it" in found.words
 
 
 def test_a_wrong_sum_and_a_comparison_in_two_units_are_both_named():

@@ -121,6 +121,8 @@ def limited(*limits):
         (Turns({}), "Enough: none"),
         (PeakBytes(1 << 20), ""),
         (PeakBytes(100), "at the peak, where 100 B are enough"),
+        (Written({}), "all_reduce stands in the program, where none is needed."),
+        (Written({"all_gather": 1}), "all_reduce stands in the program, where none is needed."),
         (Without("all_reduce", "y", "all of it is here"), ""),
         (Without("all_reduce", "x", "all of it is here"), "The result is right, but all of it is here:\n- all_reduce"),
         (InPlace(()), ""),
@@ -151,6 +153,13 @@ def test_specs_that_make_the_compiler_move_data_are_found_out():
     assert found.failure.check == "communication" and "in_specs" in found.words
 
 
+def test_what_is_told_of_moves_before_shard_map_is_what_the_compiler_sends():
+    """From columns over x to columns over y: it is no all_gather over x of all of it."""
+    specs = P(None, "y"), P("y", None)
+    found = verdict(lambda a, b: lax.psum(a @ b, "y"), ins=specs)
+    assert found.failure.check == "communication" and "collective_permute" in found.words
+
+
 def test_leaving_it_all_to_the_compiler_is_found_out():
     found = on(lambda a, b, *, mesh: jax.lax.with_sharding_constraint(a @ b, jax.sharding.NamedSharding(mesh, P())))
     assert found.failure.check == "communication" and "jax.shard_map" in found.words
@@ -177,6 +186,8 @@ def test_a_program_that_may_wait_for_ever_is_not_run():
         (lambda a, b, *, mesh: (a, b), "should return 1 array"),
         (lambda a, b, *, mesh: a, "should have shape"),
         (lambda a, b, *, mesh: "text", "TypeError"),
+        (lambda a, b, *, mesh: (a @ b) > 0, "The result is wrong on device 0"),
+        (lambda a, b, *, mesh: (a @ b) * 1j, "The result should be made of float32; yours is of complex64."),
     ],
 )
 def test_answers_of_every_wrong_kind_get_a_clear_word(answer, words):
@@ -223,16 +234,26 @@ def seen(signed, mesh=TALL, places=()):
         (lambda w, m: [b / m["x"] for b in w], "1/4 of what it should be on 4 × 2 devices, and 1/2"),
         (lambda w, m: [b * m["x"] ** 2 for b in w], "the square of the number of devices along x"),
         (lambda w, m: [b * 2 for b in w], "2 times too large, on 4 × 2 devices as on 2 × 4 devices. Which factor"),
-        (lambda w, m: [-b for b in w], "of the wrong sign"),
+        (
+            lambda w, m: [-b for b in w],
+            "of the wrong sign, on 4 × 2 devices as on 2 × 4 devices. What is taken from what?",
+        ),
+        (lambda w, m: [-2 * b for b in w], "-2 times what it should be, on 4 × 2 devices as on"),
+        (lambda w, m: [b / -4 for b in w], "-1/4 of what it should be, on 4 × 2 devices as on"),
         (lambda w, m: [b * (4 if m is TALL else 3) for b in w], "3 times too large on 2 × 4 devices. Why"),
         (lambda w, m: [b * (1 if m is WIDE else 3) for b in w], ""),
         (lambda w, m: [b * 1.001 + 0.002 for b in w], "within 1 %"),
-        (lambda w, m: w[1:] + w[:1], "device 0 holds what belongs on device 1"),
+        (lambda w, m: w[1:] + w[:1], "stand in the wrong places: device 0 holds what belongs on device 1"),
+        (
+            lambda w, m: w[1:] + w[-1:],
+            "but device 0 the one that belongs on device 1, and nobody holds the one that belongs on device 0.",
+        ),
         (lambda w, m: [w[0]] + [np.zeros_like(b) for b in w[1:]], "device 1 is all zeros, and others are right"),
         (lambda w, m: [0 * b for b in w], "Every entry is zero"),
         (lambda w, m: [0 * b + 7 for b in w], "It is 7, whatever was given."),
         (lambda w, m: [b * np.nan for b in w], "Every entry is nan (no number)"),
         (lambda w, m: [b * np.inf for b in w[:1]] + w[1:], "On device 0 some entries are inf (infinite)"),
+        (lambda w, m: [np.where(b == b[0], np.inf, b) for b in w], "On every device some entries are inf"),
         (
             lambda w, m: [np.where(b == b[0], np.nan, b) for b in w[:2]] + w[2:],
             "On devices 0, 1 some entries are nan",
@@ -253,6 +274,13 @@ def test_the_first_number_of_a_list_may_be_too_large_by_a_length():
     assert "Its first number is 5 times too large" in signature(curve(TALL, 5), curve(WIDE, 5))
     assert "That is the length of `y`." in signature(curve(TALL, 5), curve(WIDE, 5))
     assert signature(curve(TALL, 1.3), curve(WIDE, 1.3)) == ""
+
+
+def test_of_a_list_of_one_number_it_is_not_its_first_that_is_told():
+    def ones(mesh, first):
+        return Compared([np.ones(3, np.float32)] * 8, [np.array([first, 2, 1], np.float32)] * 8, mesh, ["[0:3]"] * 8)
+
+    assert signature(ones(TALL, 4), ones(WIDE, 2)).startswith("It is 1, whatever was given.")
 
 
 def test_what_comes_to_a_running_mean_may_be_off_by_a_factor():

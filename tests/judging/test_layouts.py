@@ -1,5 +1,7 @@
 """What is said of a layout that is not the one that is due."""
 
+from dataclasses import replace
+
 import pytest
 from jax.sharding import PartitionSpec as P
 
@@ -35,3 +37,10 @@ def test_an_axis_cuts_a_dimension_or_none():
 )
 def test_which_axis_should_cut_another_dimension_is_told(found, due, words):
     assert layout_evidence(blocks((8, 8), found, MESH), blocks((8, 8), due, MESH)) == words
+
+
+def test_where_one_axis_cuts_a_dimension_it_is_the_devices_that_stand_in_another_order():
+    due = blocks((8, 8), P("x", "y"), MESH)
+    words = layout_evidence(replace(due, indices=due.indices[::-1]), due)
+    assert words.endswith("devices hold one another's blocks. In which order do they stand?")
+    assert layout_evidence(due, due) == ""

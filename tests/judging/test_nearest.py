@@ -32,8 +32,11 @@ def variants(source, *names):
         ("a / b", "a quotient is turned upside down", "b / a"),
         ("a // b", "a quotient is not rounded", "a / b"),
         ("a // b", "a quotient is rounded up", "-(-a // b)"),
-        ("a < b", "equality is let through by a comparison that should keep it out", "a <= b"),
+        ("a < b", "a comparison of two equal numbers comes out the other way", "a <= b"),
+        ("a >= b", "a comparison of two equal numbers comes out the other way", "a > b"),
         ("a and b", "one of several conditions is not asked for", "a"),
+        ("a or b", "`or` joins conditions where `and` should, or `and` where `or` should", "a and b"),
+        ("a % b + c % d", "a remainder is not taken", "a + c % d"),
         ("a if b else c", "a case that is different is not told apart from the others", "c"),
         ("max(a, b)", "the smallest is taken where the largest should be", "min(a, b)"),
         ("math.prod(a)", "things are added that should be multiplied", "sum(a)"),
@@ -41,6 +44,9 @@ def variants(source, *names):
         ("abs(a) + abs(b)", "an absolute value is not taken", "a + b"),
         ("abs(a) + abs(b)", "`abs` is taken of a sum, and should be taken of each of its terms", "abs(a + b)"),
         ("range(a, b)", "it goes one step too far", "range(a, b + 1)"),
+        ("range(b, -1, -1)", "it goes one step too far", "range(b, -1 + -1, -1)"),
+        ("range(b, -1, -1)", "it stops one step early", "range(b, -1 - -1, -1)"),
+        ("f(a, b, c=d)", "two things are exchanged that are given to a function", "f(b, a, c=d)"),
         ("a + 1", "a number in it is one larger than it should be", "a + 2"),
         ("a.sum(axis=0)", "the largest is taken where all should be added up", "a.max(axis=0)"),
         ("a[::-1]", "the order is not turned round", "a"),
@@ -55,7 +61,7 @@ def test_a_function_is_changed_in_one_way_after_the_other(source, words, after):
 
 def test_what_is_added_up_is_forgotten():
     source = "def f(a):\n    for b in a:\n        c += b"
-    assert ("only the last is kept, and nothing is added up", source.replace("+=", "=")) in variants(source)
+    assert ("only the last is kept of what should be added up", source.replace("+=", "=")) in variants(source)
 
 
 def _hops(start, end, stops):
@@ -120,7 +126,9 @@ def test_of_the_same_answer_to_all_nothing_is_said():
 def test_what_never_ends_is_given_up():
     counting = Exercise("counting", points=1, form="function", reference=_root)
     cases = [Case({"n": n}) for n in (4, 10, 36, 50)]
-    assert "equality is let through" in nearest_function(counting, cases, [Value(k) for k in (3, 4, 7, 8)], 0)
+    assert "a comparison of two equal numbers comes out" in nearest_function(
+        counting, cases, [Value(k) for k in (3, 4, 7, 8)], 0
+    )
 
 
 with_formula = [exercise for exercise in EXERCISES.values() if exercise.formula]

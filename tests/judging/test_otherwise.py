@@ -98,6 +98,23 @@ def test_a_piece_that_belongs_elsewhere_is_told():
     assert "Entries [0:3, 0:4] of the block on device 0 are numbers that belong to entries [3:6, 0:4]" in found
 
 
+def test_which_entries_do_not_come_in_is_said():
+    def without_the_odd_ones(a, w, bias):
+        return lax.psum(a[:, ::2] @ w[::2], "x")
+
+    found = heard(without_the_odd_ones, lambda a, w, bias: a @ w)
+    assert (
+        "come, along dimension 1 of `a`, entries 1, 3, 5, 7 not at all (counted from 0), and the others once." in found
+    )
+
+
+def test_one_factor_of_all_is_told_before_whose_part_counts():
+    found = heard(lambda a, w, bias: 3 * product(a, w), lambda a, w, bias: a @ w)
+    assert "Every entry is 3 times too large, on 4 × 2 devices as on 2 × 4 devices." in found
+    found = heard(lambda a, w, bias: 4 * lax.pmean(a @ w, "x"), lambda a, w, bias: a @ w)
+    assert "Every entry is 2 times too large." in found and "On 4 × 2 devices this is right" in found
+
+
 def test_whose_part_is_missing_is_said():
     def without_two(a, w, bias):
         return lax.psum(jnp.where(lax.axis_index("x") == 1, 0.0, 1.0) * (a @ w), "x")

@@ -188,6 +188,22 @@ def test_a_loss_of_another_shape_is_said_before_its_gradient():
     assert "The result should have shape (); yours has (48,)." in found.words
 
 
+@pytest.mark.parametrize(
+    "made, words",
+    [
+        (
+            lambda value: jnp.int32(3),
+            "The result should be made of float32; yours is of int32, and no gradient is taken",
+        ),
+        (lambda value: value.astype(jnp.bfloat16), "yours is of bfloat16"),
+        (lambda value: (value,), "a tuple of one array for that array"),
+    ],
+)
+def test_why_there_is_no_gradient_is_said(made, words):
+    found = verdict(by_its_own, lambda *given, mesh: made(the_loss(*given, mesh=mesh)))
+    assert found.failure.check == "shape" and words in found.words
+
+
 def test_whole_numbers_have_no_gradient():
     picked = Exercise("t_picked", points=2, reference=lambda table, rows: table[rows].sum(), by_compiler=True)
     picked.cases(

@@ -14,8 +14,16 @@ from grader.programs.repairs import WAYS, Repair
 from grader.watch import watched
 
 FOUND = [
-    ("05_shard_map", "layer_by_hand__wrong_over_both", Repair("all_reduce", 0, "run along", ("x", "y"), ("x",))),
-    ("13_tensor_parallel", "tp_attention__wrong_logits_summed", Repair("all_reduce", 0, "leave out", ("model",))),
+    (
+        "05_shard_map",
+        "layer_by_hand__wrong_over_both",
+        Repair("all_reduce", 0, "run along", ("x", "y"), ("x",), among=1),
+    ),
+    (
+        "13_tensor_parallel",
+        "tp_attention__wrong_logits_summed",
+        Repair("all_reduce", 0, "leave out", ("model",), among=2),
+    ),
 ]
 
 
@@ -65,3 +73,23 @@ def test_every_kind_of_edit_has_words_that_say_where():
         assert "every" in of_all or "all that" in of_all or way == "mean"
         assert said.startswith("Every value would be right if ") and said.endswith(("?", "."))
         assert any(place in said for place in ("x and y", "z"))
+
+
+@pytest.mark.parametrize(
+    ("repair", "words"),
+    [
+        (Repair("all_reduce", 0, "leave out", ("x",), among=1), "the all_reduce over x were left out."),
+        (Repair("all_reduce", 1, "leave out", ("x",), among=3), "the second all_reduce (over x) were left out."),
+        (Repair("axis_index", 1, "one more", ("y",), among=2), "the second `axis_index` (over y) gave one more."),
+        (
+            Repair("collective_permute", 0, "one further", ("x",), ("x",), among=1),
+            "to the device behind that to which it",
+        ),
+        (Repair("result", 0, "half", among=1), "what comes out at the end were half as large."),
+        (Repair("result", 0, "half", among=2), "result 0 (counted from 0) of what runs on each device were half"),
+        (Repair("result", 1, "sum", (), ("x",), among=2), "added up what they hold as result 1 (counted from 0) of"),
+        (Repair("comparison", 0, "opposite", among=1), "the comparison were its own opposite"),
+    ],
+)
+def test_of_several_alike_it_is_said_which_one_it_is(repair, words):
+    assert words in repair_words(repair)

@@ -110,5 +110,5 @@ def test_of_a_shape_that_is_right_on_another_mesh_this_is_said_and_no_length_tha
         return a[: 15 * mesh.shape["x"]]
 
     words = judge(exercise, cases, collect("program", asks(exercise, cases), for_four)).words
-    assert "On 4 devices this is right; on 3 devices it is not." in words
+    assert "On 4 devices the shapes are right; on 3 devices they are not." in words
     assert "`b`" not in words

@@ -10,7 +10,7 @@ from grader.exercises.collecting import asks, collect
 from grader.exercises.forms import Tables
 from grader.judging.judge import judge
 from grader.judging.ladder import KNOWN
-from grader.judging.tables import _in_units, _letters, _wrong_entry
+from grader.judging.tables import _in_units, _letters, _rounded_alike, _wrong_entry
 from grader.judging.values import expected_value
 from grader.lessons import EXERCISES
 
@@ -153,6 +153,16 @@ def test_what_is_asked_follows_words_that_leave_open_where_to_look():
     assert outcome.words == "one: not [2, 1, 0]. The entries are right, but in another order. Who is first?"
 
 
+@pytest.mark.parametrize("answer", [(None,), ["y", None], ()])
+def test_of_a_spec_that_is_due_as_a_tuple_no_entry_is_called_right_in_another_place(answer):
+    words = shaped(answer, ("x", None))
+    assert "As you wrote it, " in words and "What is there is right" not in words
+
+
+def test_what_is_no_spec_is_not_read_as_one():
+    assert "As you wrote it" not in shaped([None], []) and "As you wrote it" not in shaped(["a"], ["b"])
+
+
 def test_a_list_that_is_counted_from_1_is_told_so():
     assert shaped([1, 2, 3], [0, 1, 2]).endswith("From where do you count?")
 
@@ -213,6 +223,20 @@ def test_of_rows_that_are_off_by_the_same_this_is_said_in_the_first_without_the_
     assert found["b"].startswith("b: not 6. All 3 wrong rows are off by the same, and in the same direction. What do")
     assert found["c"] == "c: not 9. It is too large."
     assert "All" not in numbers({"a": 2, "b": 5, "c": 8, "d": 11}, b=6, c=10)["b"]
+    assert "rows" not in numbers({"a": 2, "b": 5, "c": 8, "d": 11}, b=float("inf"), c=float("inf"))["b"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "made"),
+    [(60, True), (59, True), (59.6, True), (60.1, False), (58, False)],
+)
+def test_a_mistake_is_known_but_for_rounding_and_by_nothing_else(answer, made):
+    assert (outcomes(five=answer)["five"].mistake == "halved") == made
+
+
+@pytest.mark.parametrize(("answer", "made"), [(4100, True), (4096.5, True), (4099, False), (4.1e3, True)])
+def test_a_large_number_may_be_rounded_to_three_digits(answer, made):
+    assert _rounded_alike(answer, 4096.46) == made
 
 
 @pytest.mark.parametrize(("spec", "shown"), [(P(), "P()"), (P(None, "x"), "P(None, 'x')"), ("x", "'x'")])

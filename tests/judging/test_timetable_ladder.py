@@ -42,6 +42,16 @@ def test_each_target_that_is_reached_is_worth_a_share(orders, points, check):
     assert (found.points, found.failure and found.failure.check) == (points, check)
 
 
+def test_a_microbatch_that_is_left_out_is_named():
+    three = Exercise(
+        "three", 1, form="timetable", reference=lambda count: {"all": [["F0", "F1", "F2", "B0", "B1", "B2"]]}
+    )
+    three.cases(lambda draw: Case({"count": 3}))
+    cases = three.draw_cases()
+    found = judge(three, cases, collect(three.form, asks(three, cases), lambda count: [["F0", "F2", "B0", "B2"]]))
+    assert "these are orders for 1 devices and microbatches 0 to 2, without number 1." in found.words
+
+
 def test_a_mistake_is_known_by_its_orders():
     found = heard(lambda microbatches: LAZY)
     assert found.mistake == "lazy" and "waits for nothing" in found.words

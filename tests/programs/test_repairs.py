@@ -105,6 +105,7 @@ STEPS = [
     (lambda p: 3 - p, lambda p: p, Repair("subtraction", 0, "keep second")),
     (lambda p: jnp.where(p > 20, p, 2 * p), lambda p: jnp.where(p > 20, 2 * p, p), Repair("`where`", 0, "turn about")),
     (lambda p: p * (p > 20), lambda p: p * (p < 20), Repair("comparison", 0, "turn about")),
+    (lambda p: p * (p == p[0]), lambda p: p * (p != p[0]), Repair("comparison", 0, "opposite")),
     (lambda p: p * (p > p[0]), lambda p: p * (p >= p[0]), Repair("comparison", 0, "or equal")),
     (
         lambda p: jnp.concatenate([p[:1], p[1:]]),

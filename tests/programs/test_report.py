@@ -250,3 +250,13 @@ def test_arguments_that_are_on_no_mesh_are_told_where_they_belong(array):
     total = jax.shard_map(lambda v: lax.psum(v, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
     with pytest.raises(ValueError, match=r"a mesh of 4 devices, and its arguments are on 1\..* `put\(array, P"):
         grader.communication(total, array)
+
+
+def test_roots_are_counted_however_they_are_written_and_those_of_lengths_are_none():
+    ways = [
+        lambda a: a * lax.rsqrt(a.sum(1, keepdims=True)),
+        lambda a: a * a.sum(1, keepdims=True) ** -0.5,
+        lambda a: a / jnp.sqrt(a.sum(1, keepdims=True)),
+        lambda a: a * lax.rsqrt(a.sum(1, keepdims=True)) / jnp.sqrt(a.shape[1]) * 3.0**-0.5,
+    ]
+    assert [report(way, out=P("x", "y")).written.roots for way in ways] == [4, 4, 4, 4]

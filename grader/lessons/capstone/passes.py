@@ -40,7 +40,9 @@ from grader.lessons.capstone.sharded import (
 from grader.lessons.shared import device_map
 from grader.transformer.model import rms_norm
 
-X_IN_PARTS = Without("all_reduce", "model", "every device along `model` has the whole of x after this")
+X_IN_PARTS = Without(
+    "all_reduce", "model", "every device along `model` has the whole of what this adds up, and x was to stay in parts"
+)
 
 forward = Exercise(
     "forward",

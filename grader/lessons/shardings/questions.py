@@ -426,8 +426,8 @@ def _outcome(attempt):
 
 
 STANDS_FOR = {
-    "fine": "It is fine where every name is an axis of the mesh, none stands twice, there are no more entries than "
-    "dimensions, and everything divides. Which of these does not hold?",
+    "fine": "It is fine where there are devices enough, every name is an axis of the mesh, none stands twice, there "
+    "are no more entries than dimensions, and everything divides. Which of these does not hold?",
     "axis used twice": "So it is where one axis stands twice in a spec. Does any stand there twice?",
     "unknown axis": "So it is where a spec names an axis that the mesh lacks. Which of these names would it be?",
     "too many entries": "So it is where a spec has more entries than the array has dimensions; a tuple is one "
