@@ -5,8 +5,11 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import HELD
+from grader.judging.differing import first_difference
 from grader.judging.evidence import Tried, evidence
+from grader.judging.proportions import as_factor
 from grader.judging.relations import relations_of
+from grader.judging.traits import apart
 
 X, Y = (np.random.default_rng(seed).normal(size=(8, 3)).astype(np.float32) for seed in (0, 1))
 
@@ -537,3 +540,21 @@ def test_numbers_are_on_one_side_only_where_all_could_be_compared():
     cases = [Tried([n + 1, n], [n, n], {"n": str(n) * 50}) for n in (7, 8, 9)]
     assert "too large" in evidence(cases)
     assert "never too small" not in evidence([*cases, Tried([1], [5, 5], {"n": "b" * 50})])
+
+
+def test_a_result_that_is_a_share_of_an_argument_alone_is_told_so():
+    assert said(0.5 * X, Y, x=X) == "It is 0.5 × `x`, and nothing besides. What should come to that?"
+
+
+def test_the_first_difference_of_an_array_is_at_an_entry_that_is_wrong():
+    words = first_difference(np.array([1e-9, 5.0]), np.array([0.0, 4.0])).words
+    assert words == "entry [1] should be 4.0; it is 5.0."
+
+
+def test_a_factor_that_is_nearly_1_is_not_called_1():
+    assert as_factor(1.0003) == "1.0003 times too large"
+
+
+def test_a_bound_between_large_numbers_is_told_exactly():
+    wrong, right = ([{"n": n} for n in some] for some in ((1234568, 1234577), (1234567, 1234565)))
+    assert apart(wrong, right) == "in none of those where `n` is larger than 1234567"
