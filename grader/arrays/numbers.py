@@ -21,9 +21,14 @@ def close(found: Any, expected: Any, roundings: int = ROUNDINGS) -> bool:
         return False
     if found.dtype.kind in "OUSM":
         return False
+    return bool(close_entries(found, expected, roundings).all())
+
+
+def close_entries(found: np.ndarray, expected: np.ndarray, roundings: int = ROUNDINGS) -> np.ndarray:
+    """Which entries of an array are close, by the measure of all of it."""
     if expected.dtype.kind not in "fc":
-        return bool((found == expected).all())
-    return bool(np.isclose(found, expected, rtol=0, atol=tolerance(expected, roundings)).all())
+        return np.asarray(found == expected)
+    return np.asarray(np.isclose(found, expected, rtol=0, atol=tolerance(expected, roundings)))
 
 
 def tolerance(expected: np.ndarray, roundings: int = ROUNDINGS) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.arrays.numbers import close, same_value
+from grader.arrays.numbers import close_entries, same_value
 
 SHOWN = 200  # characters of a value that are shown
 FEW = 12  # entries of an array that are shown
@@ -80,8 +80,8 @@ def _in_sequences(found: Sequence[Any], due: Sequence[Any], where: str) -> Diffe
 def _in_arrays(found: np.ndarray, due: np.ndarray, where: str) -> Difference:
     if found.shape != due.shape:
         return Difference(where, due, found, f"the shape should be {due.shape}; it is {found.shape}.")
-    unlike = (at for at in np.ndindex(due.shape) if not close(found[at], due[at]))
-    at = next(unlike, (0,) * due.ndim)
+    wrong = np.argwhere(~close_entries(found, due))
+    at = tuple(int(i) for i in wrong[0]) if len(wrong) else (0,) * due.ndim
     return Difference(f"{where}{list(at)}", due[at].item(), found[at].item())
 
 

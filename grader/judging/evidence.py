@@ -18,6 +18,7 @@ from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 from grader.judging.differing import short
 from grader.judging.relations import (
+    AS_GIVEN,
     NOTHING_WRONG_IN_IT,
     ONLY_SOME,
     TELLS_LITTLE,
@@ -41,6 +42,7 @@ VAGUE = (
     "entries than are due.",
     "shape is another than is due.",
 )
+SMALL = 20  # up to here a number is a count: two are the same by chance
 ENOUGH_CASES = 3  # in which to answer the same is no chance
 FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
 TOLD_OTHERS = 100  # characters of what the wrong cases behind the first were given
@@ -76,7 +78,7 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
     said = (otherwise() or _without_effect(tried) if little else "") or common
     if not said or said.endswith(TELLS_LITTLE):
         said = (
-            _off_by(wrong)
+            _off_by(wrong, bool(right))
             or _grows_with(wrong)
             or _to_one_side(wrong)
             or _to_both_sides(wrong)
@@ -111,38 +113,47 @@ def _always_the_one(tried: Sequence[Tried], among: str) -> str:
 
 def _without_effect(tried: Sequence[Tried]) -> str:
     """An argument on which nothing depends: wherever cases differ in it alone, the answer is the same, and should not
-    be."""
+    always be."""
     if any(isinstance(value, np.ndarray) for one in tried for value in one.given.values()):
         return ""
     texts = [{name: repr(value) for name, value in one.given.items()} for one in tried]
-    pairs: dict[str, list[bool]] = {}
+    pairs: dict[str, list[tuple[bool, bool]]] = {}
     for (one, a), (other, b) in itertools.combinations(zip(tried, texts, strict=True), 2):
         differ = [name for name in a if a[name] != b.get(name)]
-        if len(differ) == 1 and not same_value(one.due, other.due):
-            pairs.setdefault(differ[0], []).append(same_value(one.found, other.found))
-    name = next((name for name, same in pairs.items() if len(same) >= ENOUGH_CASES and all(same)), "")
+        if len(differ) == 1 and one.found is not None and other.found is not None:
+            alike = same_value(one.found, other.found), same_value(one.due, other.due)
+            pairs.setdefault(differ[0], []).append(alike)
+    name = next((name for name, alike in pairs.items() if _is_kept(alike)), "")
     return f"Where cases differ in `{name}` alone, yours is the same. What is to depend on it?" if name else ""
 
 
-def _off_by(wrong: Sequence[Tried]) -> str:
-    """On which arguments it depends by how much numbers are off: wherever the others differ alone, that stays."""
+def _is_kept(alike: Sequence[tuple[bool, bool]]) -> bool:
+    """Whether in all pairs of cases the same was found, and in enough of them another was due."""
+    return all(found for found, _ in alike) and sum(not due for _, due in alike) >= ENOUGH_CASES
+
+
+def _off_by(wrong: Sequence[Tried], some_right: bool) -> str:
+    """By how much numbers are off, where that is always the same; else on which arguments it depends: wherever the
+    others differ alone, that stays."""
     if not wrong or not all(is_number(value) for one in wrong for value in (one.found, one.due)):
         return ""
-    vary = [
-        name
-        for name in wrong[0].given
-        if all(is_number(one.given.get(name)) or isinstance(one.given.get(name), str) for one in wrong)
-        and len({one.given[name] for one in wrong}) > 1
-    ]
-    measures = {
-        "By what factor it is off": [one.found / one.due if one.due else np.inf for one in wrong],
-        "By how much it is off": [one.found - one.due for one in wrong],
-    }
-    for words, by in measures.items():
+    if any(isinstance(value, np.ndarray) for one in wrong for value in one.given.values()):
+        return ""
+    texts = [{name: repr(value) for name, value in one.given.items()} for one in wrong]
+    vary = [name for name in texts[0] if len({text.get(name) for text in texts}) > 1]
+    where = "Where it is wrong, by" if some_right else "By"
+    for measure, by in (
+        (f"{where} what factor it is off", [one.found / one.due if one.due else np.inf for one in wrong]),
+        (f"{where} how much it is off", [one.found - one.due for one in wrong]),
+    ):
+        if not np.isfinite(by).all():
+            continue
+        if _stays(by, (), texts):
+            return _always_off_by(wrong)
         few = (some for n in range(1, len(vary)) for some in itertools.combinations(vary, n))
-        if np.isfinite(by).all() and (found := next((some for some in few if _follows(by, some, vary, wrong)), ())):
+        if found := next((some for some in few if _follows(by, some, vary, texts)), ()):
             others = " or ".join(f"`{name}`" for name in vary if name not in found)
-            return f"{words} depends on {' and '.join(f'`{name}`' for name in found)}, and never on {others}."
+            return f"{measure} depends on {' and '.join(f'`{name}`' for name in found)}, and never on {others}."
     return ""
 
 
@@ -165,19 +176,38 @@ def _grows_with(wrong: Sequence[Tried]) -> str:
     return f"The larger {' or '.join(names)}, the more times it is too {how}." if names else ""
 
 
+def _always_off_by(wrong: Sequence[Tried]) -> str:
+    """By what all numbers are off that are wrong, where several are due and this is always the same."""
+    first = wrong[0]
+    if len({one.due for one in wrong}) < 2:
+        return ""
+    if not any(one.found for one in wrong):
+        return "Wherever it is wrong, it is 0."
+    if _stays([one.found - one.due for one in wrong], (), [{} for _ in wrong]):
+        how = "large" if first.found > first.due else "small"
+        return f"Wherever it is wrong, it is {number(abs(first.found - first.due))} too {how}."
+    return f"Wherever it is wrong, it is {number(first.found / first.due)} times what is due."
+
+
 def _to_one_side(wrong: Sequence[Tried]) -> str:
     """That all numbers that are wrong in dicts or lists are too large, or all too small, in several cases. Of what may
     be negative, or is no number, that would lead away."""
-    counted = [one for one in wrong if isinstance(one.found, (Mapping, list, tuple)) and _is_counted(one.due)]
-    pairs = [pair for one in counted for pair in _numbers(one.found, one.due) if not same_value(*pair)]
-    if len(wrong) < ENOUGH_CASES or len(pairs) < ENOUGH_CASES:
+    made_alike = [
+        list(_numbers(one.found, one.due))
+        for one in wrong
+        if isinstance(one.found, (Mapping, list, tuple)) and _is_counted(one.due)
+    ]
+    pairs = [pair for each in made_alike for pair in each if pair is None or not same_value(*pair)]
+    if len(made_alike) < len(wrong) or min(len(wrong), len(pairs)) < ENOUGH_CASES or None in pairs:
         return ""
-    if all(found > due for found, due in pairs):
-        return (
-            "Wherever a number in it is wrong, it is too large, and never too small. What is counted that is not due?"
-        )
-    if all(found < due for found, due in pairs):
-        return "Wherever a number in it is wrong, it is too small, and never too large. What is left out?"
+    counts = all(isinstance(one.due, Mapping) for one in wrong)
+    larger = [found > due for found, due in filter(None, pairs)]
+    if all(larger):
+        asked = " What is counted that is not due?" if counts else ""
+        return f"Wherever a number in it is wrong, it is too large, and never too small.{asked}"
+    if not any(larger):
+        asked = " What is left out?" if counts else ""
+        return f"Wherever a number in it is wrong, it is too small, and never too large.{asked}"
     return ""
 
 
@@ -198,8 +228,8 @@ def _is_counted(due: Any) -> bool:
     return bool(is_number(due) and due >= 0)
 
 
-def _numbers(found: Any, due: Any) -> Iterator[tuple[float, float]]:
-    """The numbers in two values, where these are made alike; what does not occur in a dict is 0."""
+def _numbers(found: Any, due: Any) -> Iterator[tuple[float, float] | None]:
+    """The numbers in two values, None where these are not made alike; what does not occur in a dict is 0."""
     if is_number(found) and is_number(due):
         yield found, due
     elif isinstance(found, Mapping) and isinstance(due, Mapping):
@@ -208,21 +238,35 @@ def _numbers(found: Any, due: Any) -> Iterator[tuple[float, float]]:
     elif isinstance(found, (list, tuple)) and isinstance(due, (list, tuple)) and len(found) == len(due):
         for one, other in zip(found, due, strict=True):
             yield from _numbers(one, other)
+    else:
+        yield None
 
 
-def _follows(by: Sequence[float], some: Sequence[str], vary: Sequence[str], wrong: Sequence[Tried]) -> bool:
-    """Whether what it is off by is always the same where these arguments are, and each other argument has differed
-    there, in enough cases."""
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for k, one in enumerate(wrong):
-        groups.setdefault(tuple(one.given[name] for name in some), []).append(k)
-    if len(groups) < 2 or not all(np.allclose([by[k] for k in ks], by[ks[0]], rtol=1e-6) for ks in groups.values()):
+def _follows(by: Sequence[float], some: Sequence[str], vary: Sequence[str], texts: Sequence[Mapping[str, str]]) -> bool:
+    """Whether what it is off by is always the same where these arguments are, which is not so without one of them,
+    and each other argument has differed there, in enough cases."""
+    fewer = itertools.combinations(some, len(some) - 1)
+    if not _stays(by, some, texts) or any(_stays(by, less, texts) for less in fewer):
         return False
+    groups = _groups(some, texts)
     return all(
-        sum(len({wrong[k].given[name] for k in ks}) - 1 for ks in groups.values()) >= ENOUGH_CASES - 1
+        sum(len({texts[k][name] for k in ks}) - 1 for ks in groups) >= ENOUGH_CASES - 1
         for name in vary
         if name not in some
     )
+
+
+def _stays(by: Sequence[float], some: Sequence[str], texts: Sequence[Mapping[str, str]]) -> bool:
+    """Whether these numbers are the same wherever some arguments are."""
+    return all(np.allclose([by[k] for k in ks], by[ks[0]], rtol=1e-6, atol=0) for ks in _groups(some, texts))
+
+
+def _groups(some: Sequence[str], texts: Sequence[Mapping[str, str]]) -> Sequence[Sequence[int]]:
+    """The numbers of the cases that have these arguments in common."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for k, text in enumerate(texts):
+        groups.setdefault(tuple(text.get(name, "") for name in some), []).append(k)
+    return list(groups.values())
 
 
 def _a_multiple(tried: Sequence[Tried], among: str) -> str:
@@ -271,7 +315,9 @@ def _place(value: Any) -> Any:
 def _no_such_word(tried: Sequence[Tried], wrong: Sequence[Tried]) -> str:
     """Which words are due, where one that is not among them was given: where to list them gives nothing away."""
     words = {one.due if isinstance(one.due, str) else None for one in tried}
-    if not wrong or None in words or len(words) > len(tried) / 2 or wrong[0].found in words:
+    if not wrong or None in words or len(words) > len(tried) / 2:
+        return ""
+    if isinstance(wrong[0].found, str) and wrong[0].found in words:
         return ""
     return f"The answer is one of these words: {', '.join(sorted(map(repr, words)))}."
 
@@ -289,7 +335,8 @@ def _in_common(wrong: Sequence[Tried]) -> str:
     """What is so in all wrong cases; of something that is no number, else what is so in the first of them."""
     sizes = _that_differ([dict(sizes_in(one.given)) for one in wrong])
     relations = [
-        list(relations_of(one.found, one.due, one.given, told)) for one, told in zip(wrong, sizes, strict=True)
+        [words for words in relations_of(one.found, one.due, one.given, told) if not _is_chance(words, wrong)]
+        for one, told in zip(wrong, sizes, strict=True)
     ]
     words = most_telling(relations)
     numbers = wrong != [] and is_number(wrong[0].found) and is_number(wrong[0].due)
@@ -297,6 +344,14 @@ def _in_common(wrong: Sequence[Tried]) -> str:
         return words
     first = relations[0][0]
     return words if words and is_vague(first) else f"In this case, {lower_first(first)}"
+
+
+def _is_chance(words: str, wrong: Sequence[Tried]) -> bool:
+    """Whether it is said that an answer is an argument, and all of those are one and the same small number, or truth
+    value."""
+    first = wrong[0].found
+    is_plain = isinstance(first, int) and abs(first) <= SMALL and all(same_value(one.found, first) for one in wrong)
+    return is_plain and words.endswith(AS_GIVEN)
 
 
 def _that_differ(sizes: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:

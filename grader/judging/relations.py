@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from grader.arrays.described import HELD, OnDevices, is_observed
-from grader.arrays.numbers import same_value
+from grader.arrays.numbers import close_entries, same_value
 from grader.arrays.words import number, numbered
 from grader.judging.proportions import beside_what_was_given, by_rows, made_of_what_was_given
 from grader.judging.shapes import Shaped, shape_relations
@@ -26,6 +27,7 @@ SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken
 ROUNDED = 5e-3  # relative: how near, where somebody has written three digits
 LARGEST_RATIO = 10_000  # that anybody recognizes
 TOLD_APART = 4  # entries that are told apart by their places
+ENOUGH = 3  # different numbers: fewer stand in another order by chance
 QUARTERS, LARGEST_TIMES = 4, 16  # a difference is some number, so many times, or so many quarters of it
 MOST_BLOCKS = 64  # of an array, that a smaller one is held against
 LAST_COUNT = 4  # up to here a difference is one of counting
@@ -47,8 +49,12 @@ ONE_ANOTHERS = (
     "It is cut into the parts that are due, but devices hold one another's. Which axis is to cut what, and in which "
     "order?"
 )
+AS_GIVEN = ", as it was given."
+NOT_GROUPED = "they are not grouped as they should be."
+IN_ANOTHER_MEMORY = "Each device holds the part that is due, but in another memory. Which kind is asked for?"
 A_MESH = {"axes", "devices", "axis_types"}  # what is kept of a mesh that was returned
 COMPARABLE = (int, float, list, tuple, np.ndarray)
+NUMBERS = "biuf"  # kinds of dtypes
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,27 +95,33 @@ def _of_whole(found: Any, due: Any, known: _Known) -> Iterator[str]:
         yield from _of_keys(found, due)
     if isinstance(found, Mapping) and isinstance(due, Mapping):
         yield from _of_slices(found, due)
-        counts = all(map(is_number, (*found.values(), *due.values())))  # what does not occur may be left out
-        if counts or found.keys() == due.keys():
-            keys = dict.fromkeys((*due, *found))
-            yield from _of_entries([(f"`{key}`", found.get(key, 0), due.get(key, 0)) for key in keys], known)
+        yield from _of_entries(list(_by_key(found, due)), known)
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
         pairs = enumerate(zip(found, due, strict=True))
         yield from _of_entries([(f"`[{k}]`", one, other) for k, (one, other) in pairs], known)
-    if _plain_list(found) and _plain_list(due) and not {*found} & {*due}:
+    if _plain_list(found) and _plain_list(due) and not any(same_value(*pair) for pair in itertools.product(found, due)):
         yield "None of the entries is among those that are due."
+
+
+def _by_key(found: Mapping[str, Any], due: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """What is and what should be under each key, where they have the same ones; a count of 0 may be left out."""
+    in_one = [side[key] for side in (found, due) for key in side if key in found.keys() ^ due.keys()]
+    if _all_zero(in_one):
+        yield from ((f"`{key}`", found.get(key, 0), due.get(key, 0)) for key in dict.fromkeys((*due, *found)))
 
 
 def _of_held(found: Mapping[str, Any], due: Mapping[str, Any], known: _Known) -> Iterator[str]:
     """Sentences on the numbers of an array that is on devices, where each holds the part that it should."""
     if {device: [*parts] for device, parts in found.items()} == {device: [*parts] for device, parts in due.items()}:
         sides = ([block for parts in held.values() for block in parts.values()] for held in (found, due))
-        one, other = (np.concatenate([np.ravel(block) for block in side]) for side in sides)
-        if one.shape == other.shape and one.dtype.kind in "biuf":
-            yield from filter(None, [_of_given_parts(found, one, other, known)])
-            yield from _number_by_number(one, other, known)
+        numbers, wanted = (np.concatenate([np.ravel(block) for block in side]) for side in sides)
+        if numbers.shape == wanted.shape and numbers.dtype.kind in NUMBERS and wanted.dtype.kind in NUMBERS:
+            yield from filter(None, [_of_given_parts(found, numbers, wanted, known)])
+            yield from _number_by_number(numbers, wanted, known)
     elif found.keys() == due.keys():
-        yield from _of_cuts(*([_bounds(part) for parts in held.values() for part in parts] for held in (found, due)))
+        one_of_several = "num_processes" in known.given  # processes, and each sees nothing but its own devices
+        one, other = ([_bounds(part) for parts in held.values() for part in parts] for held in (found, due))
+        yield from _of_cuts(one, other, " of a process" * one_of_several)
 
 
 def _of_given_parts(held: Mapping[str, Any], found: np.ndarray, due: np.ndarray, known: _Known) -> str:
@@ -136,28 +148,37 @@ def _bounds(part: str) -> _Bounds:
     return [(int(start), int(stop)) for start, stop in re.findall(r"(\d+):(\d+)", part)]
 
 
-def _of_cuts(found: Sequence[_Bounds], due: Sequence[_Bounds]) -> Iterator[str]:
-    """Sentences on the parts that devices hold, where these are not the ones that they should."""
+def _of_cuts(found: Sequence[_Bounds], due: Sequence[_Bounds], of_which: str) -> Iterator[str]:
+    """Sentences on the parts that devices hold, where these are not the ones that they should; `of_which` says of
+    which devices, if it is not all that hold the array."""
     if len({len(part) for part in (*found, *due)}) > 1:
         yield "It has another number of dimensions than is due."
         return
+    if found == due:
+        yield IN_ANOTHER_MEMORY
+        return
     whole, wanted = ([max(stop for _, stop in each) for each in zip(*parts, strict=True)] for parts in (found, due))
-    if whole != wanted:
+    if whole != wanted and not of_which:
         if len(wanted) > 1 and whole == wanted[::-1]:
             yield "As a whole it has the shape of the transpose."
         for k in (k for k in range(len(whole)) if whole[k] != wanted[k]):
             much = "times as long as is due: does each device have a part of that, or the whole?"
-            several = whole[k] % wanted[k] == 0
+            several = wanted[k] > 0 and whole[k] > 0 and whole[k] % wanted[k] == 0
             length = "several " + much if several else f"{'longer' if whole[k] > wanted[k] else 'shorter'} than is due."
             yield f"As a whole it is, along dimension {k}, {length}"
         return
-    yield _into_how_many(found, due) or ONE_ANOTHERS
+    if words := _into_how_many(found, due, of_which):
+        yield words
+    elif sorted(found) == sorted(due):
+        yield ONE_ANOTHERS
 
 
-def _into_how_many(found: Sequence[Sequence[Any]], due: Sequence[Sequence[Any]]) -> str:
+def _into_how_many(found: Sequence[Sequence[Any]], due: Sequence[Sequence[Any]], of_which: str = "") -> str:
     """Which dimensions are cut into more parts than they should be, or fewer; of each device its part of each."""
     each = enumerate(zip(zip(*found, strict=True), zip(*due, strict=True), strict=True))
-    words = [f"dimension {k} {how}" for k, (one, other) in each if (how := _how_cut(len({*one}), len({*other})))]
+    words = [
+        f"dimension {k} {how}" for k, (one, other) in each if (how := _how_cut(len({*one}), len({*other}), of_which))
+    ]
     said = "; ".join(words)
     return f"{said[:1].upper()}{said[1:]}. Which axis of the mesh is to cut which dimension?" if said else ""
 
@@ -169,7 +190,7 @@ def _of_slices(found: Mapping[str, Any], due: Mapping[str, Any]) -> Iterator[str
         return
     if len({len(part) for side in parts for part in side}) > 1:
         yield "Devices should have one slice for each dimension."
-    elif words := _into_how_many(*parts):
+    elif words := _into_how_many(parts[0], parts[1]):
         yield words
     elif sorted(map(list, parts[0])) == sorted(map(list, parts[1])):
         yield ONE_ANOTHERS
@@ -184,15 +205,16 @@ def _is_sliced(part: Any) -> bool:
     )
 
 
-def _how_cut(parts: int, due: int) -> str:
+def _how_cut(parts: int, due: int, of_which: str) -> str:
     """How a dimension is cut, where it is into another number of parts than is due."""
     if parts == due:
         return ""
     if parts == 1:
-        return "is the same on every device, and should be cut"
+        return f"is the same on every device{of_which}, and should be cut"
     if due == 1:
-        return "is cut, and should be the same on every device"
-    return f"is cut into {'more' if parts > due else 'fewer'} parts than it should be"
+        return f"is cut, and should be the same on every device{of_which}"
+    where = f" on the devices{of_which}" if of_which else ""
+    return f"is cut into {'more' if parts > due else 'fewer'} parts than it should be{where}"
 
 
 def _of_entry(found: Any, due: Any, known: _Known) -> Iterator[str]:
@@ -215,7 +237,7 @@ def _of_one(found: Any, due: Any, known: _Known) -> Iterator[str]:
     if isinstance(found, np.ndarray) and isinstance(due, (list, tuple)) and due and all(map(is_number, due)):
         due = np.asarray(due)
     for name in (name for name, a in known.given.items() if isinstance(a, COMPARABLE) and same_value(found, a)):
-        yield f"It is `{name}`, as it was given."
+        yield f"It is `{name}`{AS_GIVEN}"
     if is_number(found) and is_number(due):
         yield from _of_numbers(float(found), float(due), known.sizes)
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)):
@@ -224,10 +246,8 @@ def _of_one(found: Any, due: Any, known: _Known) -> Iterator[str]:
         yield from _of_each_alone(found, known.given)
     elif isinstance(due, (list, tuple)) and not isinstance(found, np.ndarray):
         yield from _alone(found, list(due))
-    elif isinstance(due, np.ndarray) and isinstance(found, COMPARABLE):
-        yield from _of_arrays(np.asarray(found), due, known)
     elif isinstance(due, np.ndarray):
-        yield "An array of numbers is due."
+        yield from _of_array(found, due, known)
     else:
         if isinstance(found, (list, tuple)):
             yield from (
@@ -251,16 +271,18 @@ def _of_kind(found: Any, due: Any) -> Iterator[str]:
 
 def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
     """Sentences on the keys of a dict that is due."""
-    if not isinstance(found, Mapping):
-        if isinstance(found, (list, tuple)) and sorted(map(str, found)) == sorted(due):
+    if due.keys() >= A_MESH and (not isinstance(found, Mapping) or not found.keys() & A_MESH):
+        is_dict = isinstance(found, Mapping) and not is_observed(found)
+        no_more = ", which holds devices; this is no more than a dict" if is_dict else ""
+        yield f"A mesh is due{no_more}. Which function makes a mesh?"
+        return
+    if not isinstance(found, Mapping) or is_observed(found):
+        if isinstance(found, (list, tuple)) and found and sorted(map(str, found)) == sorted(due):
             yield "These are the keys alone: a dict is due, with what belongs to each of them."
         yield from (
             f"It is what is due under `{key}`, alone: a dict is due." for key in due if same_value(found, due[key])
         )
         yield "A dict is due."
-        return
-    if due.keys() >= A_MESH and not found.keys() & A_MESH:
-        yield "A mesh is due, which holds devices; this is no more than a dict. Which function makes a mesh?"
         return
     there = [key for key in due if key in found]
     words_due = all(isinstance(value, str) for value in due.values())
@@ -275,6 +297,8 @@ def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
         yield "It is empty."
         yield NOTHING_WRONG_IN_IT
     if found and due and not there:
+        if len(due) > 1 and _as_often(list(found.values()), list(due.values())):
+            yield "What stands under its keys is right, but none of the keys is among those that are due."
         yield "None of its keys is among those that are due."
     if there and all(same_value(found[key], due[key]) for key in there):
         missing, extra = ([one[key] for key in one if key not in other] for one, other in ((due, found), (found, due)))
@@ -296,8 +320,10 @@ def _all_zero(values: Sequence[Any]) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is one, and no truth value."""
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    """Whether it is one, and no truth value; of whole numbers one that a float can be."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) <= sys.float_info.max
+    return isinstance(value, (float, np.integer, np.floating))
 
 
 def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterator[str]:
@@ -317,9 +343,9 @@ def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterato
             yield "It is 1 divided by what is due."
         ratio = found / due
         if any(math.isclose(ratio * times, 1, rel_tol=ROUNDED) for unit in UNITS for times in (unit, 1 / unit)):
-            yield "It is off by the factor between two units. Which one is asked for?"
+            yield "It is off by a factor such as there is between two units. Which one is asked for?"
         if any(math.isclose(ratio * times, 1, rel_tol=SAME_BYTES) for unit in BY_1024 for times in (unit, 1 / unit)):
-            yield "It is off by the factor between MB and MiB, or others of that kind. Which are asked for?"
+            yield "It is off by a factor such as there is between MB and MiB. Which are asked for?"
         if abs(ratio) < LARGEST_RATIO and _is(ratio, round(ratio, 3)):
             yield f"It is {number(ratio)} times what is due."
         elif abs(1 / ratio) < LARGEST_RATIO and _is(1 / ratio, round(1 / ratio)):
@@ -333,7 +359,7 @@ def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterato
         if 0 < abs(times) <= LARGEST_TIMES and _is(found - due, times * n):
             much = "" if abs(times) == 1 else f"{number(abs(times))} × "
             yield f"It is {much}{words} too {'much' if times > 0 else 'little'}."
-    if found != due and found in (math.floor(due), math.ceil(due)):
+    if found in (math.floor(due), math.ceil(due)) and not _is(due, round(due)):
         yield "What is due is no whole number, and this is the next one to it. Has it been rounded?"
     if not _is(found, due):
         yield TOO_LARGE if found > due else TOO_SMALL
@@ -350,8 +376,10 @@ def _small_ratio(one: float, other: float) -> str:
 
 
 def _by_factor(found: float, due: float, words: str, n: float) -> Iterator[str]:
-    if n not in (0, 1) and _is(found, due * n):
+    if n > 1 and _is(found, due * n):
         yield f"It is {words} times too large."
+    elif n not in (0, 1) and _is(found, due * n):
+        yield f"It is {words} times what is due."
     if n > 1 and _is(found * n, due):
         yield f"It is what is due, divided by {words}."
 
@@ -382,36 +410,57 @@ def _is(one: float, other: float) -> bool:
 
 
 def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
-    if found and same_value(_flat(found), _flat(due)):
-        yield "The entries are right, but they are not grouped as they should be."
+    one, other = _flat(found), _flat(due)
+    alike = len(found) > 0 and same_value(one, other)
+    if alike and _form(found) == _form(due):
+        yield "The numbers are right, but arrays are due where it has lists."
+        return
+    rows = len(due) > 0 and all(isinstance(row, (list, tuple)) for row in (*found, *due))
+    if rows and len({*map(len, found)}) == 1 and same_value(_turned(found), due):
+        yield "It is the transpose of what is due: rows stand for columns."
+    if alike:
+        yield f"The entries are right, but {NOT_GROUPED}"
     if len(found) != len(due):
-        yield from _alone(found, due)
-        yield from _cut_short(found, due)
-        if found and _within(found, due):
-            yield "What is there is right, but entries are missing."
-        if _within(due, found):
-            yield "All that is due is there, and more besides."
-        yield from _of_groups(found, due)
-        if len(_flat(found)) == len(_flat(due)):
-            yield "There are as many values as are due, but they are not grouped as they should be."
-        else:
-            yield f"There are {'more' if len(found) > len(due) else 'fewer'} entries than are due."
+        yield from _of_fewer_or_more(found, due)
     elif len(due) > 1:
-        if same_value(found, due[::-1]):
-            yield "The entries are right, but the last stands first."
-        shifts = [k for k in range(1, len(due)) if same_value(found, due[-k:] + due[:-k])]
-        for k in shifts:
-            yield f"The entries are right, but stand {k} to the right of where they belong."
-            yield f"The entries are right, but stand {len(due) - k} to the left of where they belong."
-        if _as_often(found, due):
-            yield "The entries are right, but in another order."
-        if all(isinstance(row, (list, tuple)) for row in (*found, *due)) and same_value(_turned(found), due):
-            yield "It is the transpose of what is due: rows stand for columns."
+        yield from _of_another_order(found, due)
         if all(map(is_number, (*found, *due))) and math.prod(found) == math.prod(due) != 0:
             yield "The product of these numbers is right, and not each of them for itself."
     groups = _nested(due) and not (len(found) == len(due) and all(map(_as_often, map(_flat, found), map(_flat, due))))
-    if groups and _as_often(_flat(found), _flat(due)):
+    if groups and _as_often(one, other):
         yield "All that is due is there, as often as it is due, but not in the groups in which it should be."
+
+
+def _of_fewer_or_more(found: list[Any], due: list[Any]) -> Iterator[str]:
+    """Sentences on a list that has another length than is due."""
+    yield from _alone(found, due)
+    yield from _cut_short(found, due)
+    if found and _within(found, due):
+        yield "What is there is right, but entries are missing."
+    if due and _within(due, found):
+        yield "All that is due is there, and more besides."
+    yield from _of_groups(found, due)
+    more, values = len(found) > len(due), len(_flat(found)) - len(_flat(due))
+    how = "more" if values > 0 else "fewer"
+    if not values:
+        yield f"There are as many values as are due, but {NOT_GROUPED}"
+    elif more == (values > 0):
+        yield f"There are {how} entries than are due."
+    else:
+        yield f"There are {how} values than are due, and {NOT_GROUPED}"
+
+
+def _of_another_order(found: list[Any], due: list[Any]) -> Iterator[str]:
+    """Sentences on a list that has what is due at other places; truth values are in some order by chance."""
+    if any(isinstance(entry, bool) for entry in due):
+        return
+    if same_value(found, due[::-1]):
+        yield "The entries are right, but the last stands first."
+    for k in (k for k in range(1, len(due)) if same_value(found, due[-k:] + due[:-k])):
+        yield f"The entries are right, but stand {k} to the right of where they belong."
+        yield f"The entries are right, but stand {len(due) - k} to the left of where they belong."
+    if _as_often(found, due):
+        yield "The entries are right, but in another order."
 
 
 def _cut_short(found: list[Any], due: list[Any]) -> Iterator[str]:
@@ -432,29 +481,38 @@ def _cut_short(found: list[Any], due: list[Any]) -> Iterator[str]:
 def _of_groups(found: list[Any], due: list[Any]) -> Iterator[str]:
     """Where each group is several others, joined."""
     sides = [list(map(_flat, side)) for side in (found, due)]
-    if not (_nested(found) and _nested(due) and all(map(is_number, _flat(sides)))):
+    if not (_nested(found) and _nested(due) and all(map(is_number, itertools.chain(*sides[0], *sides[1])))):
         return
     made, wanted = ([frozenset(group) for group in side] for side in sides)
-    if frozenset().union(*made) != frozenset().union(*wanted):
-        return
-    if all(any(group <= whole for whole in made) for group in wanted):
+    if _are_joined(made, wanted):
         yield "Each group of it is made of several that are due. What is to keep those apart?"
-    elif all(any(group <= whole for whole in wanted) for group in made):
+    elif _are_joined(wanted, made):
         yield "Each group that is due has come apart into several. What do those have in common?"
+
+
+def _are_joined(groups: Sequence[frozenset[Any]], others: Sequence[frozenset[Any]]) -> bool:
+    """Whether each of these groups is several of the others, and each of those is in one."""
+    inside = [[other for other in others if other <= group] for group in groups]
+    return sum(map(len, inside)) == len(others) and all(
+        len(some) > 1 and frozenset().union(*some) == group for group, some in zip(groups, inside, strict=True)
+    )
 
 
 def _of_order(found: Sequence[Any], due: Sequence[Any]) -> Iterator[str]:
     """From where on a list of numbers is wrong."""
-    if not all(map(is_number, (*found, *due))):
-        return
-    right = [same_value(one, other) for one, other in zip(found, due, strict=True)]
-    if 0 < (begun := sum(right)) < len(due) - 1 and all(right[:begun]):
+    if all(map(is_number, (*found, *due))):
+        yield from _from_where_on(list(map(same_value, found, due)))
+
+
+def _from_where_on(right: Sequence[bool]) -> Iterator[str]:
+    """From where on numbers are wrong, of which these are right."""
+    if 0 < (begun := sum(right)) < len(right) - 1 and all(right[:begun]):
         yield (
             f"It is right up to number {begun - 1}, counted from 0, and wrong from there on. What is done between "
             f"number {begun - 1} and number {begun}?"
         )
         yield "It begins right, and from some place on it is wrong to its end."
-    if not any(right) and len(due) > 2:
+    if not any(right) and len(right) > 2:
         yield FIRST_IS_WRONG
 
 
@@ -516,6 +574,13 @@ def _turned(rows: list[Any]) -> list[Any]:
     return [list(column) for column in zip(*rows, strict=False)]
 
 
+def _form(values: Any) -> Any:
+    """How lists, and arrays as lists, are put into one another."""
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    return list(map(_form, values)) if isinstance(values, (list, tuple)) else None
+
+
 def _nested(values: list[Any]) -> bool:
     return any(isinstance(value, (list, tuple)) or np.ndim(value) > 0 for value in values)
 
@@ -529,7 +594,8 @@ def _flat(values: Any) -> list[Any]:
 def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Iterator[str]:
     """Which entries are wrong, and what is so of all of those."""
     wrong = [(name, found, due) for name, found, due in entries if not same_value(found, due)]
-    if wrong and all(is_number(due) and is_number(found) and found == 1 < due for _, found, due in wrong):
+    numbers = all(is_number(value) for _, *pair in entries for value in pair)
+    if wrong and numbers and all((found == 1 < due) if due > 1 else found == due for _, found, due in entries):
         yield "Wherever more than 1 is due, it is 1. Is it asked whether there are any, or how many?"
     for given, one in ((name, one) for name, one in known.given.items() if isinstance(one, (list, tuple))):
         if len(wrong) > 1 and all(any(same_value(found, entry) for entry in one) for _, found, _ in wrong):
@@ -541,7 +607,8 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
         places = ", ".join(name for name, _, _ in wrong)
         telling = [words for words in alike if words == common or not words.endswith(TELLS_LITTLE)]
         only = f"{ONLY_SOME} {places} {_is_or_are(wrong)} wrong."
-        yield from (f"{only} {words}" for words in telling)
+        inside = any(pair[0] is not found for pair, (_, found, _) in zip(parts, wrong, strict=False))
+        yield from (f"{only} {_of_those(words, len(wrong), inside)}" for words in telling)
         yield only
     if common:
         yield (
@@ -559,6 +626,14 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
         yield SOME_ENTRIES
 
 
+def _of_those(words: str, count: int, inside: bool) -> str:
+    """What is so of so many wrong entries, or of what is wrong inside them."""
+    if not inside and count == 1:
+        return words
+    of_which = f"what is wrong in {'it' if count == 1 else 'them'}" if inside else "each of them"
+    return f"Of {of_which} the same is so: {lower_first(words.removeprefix(OF_EVERY_NUMBER).strip())}"
+
+
 def _is_or_are(things: Sequence[Any]) -> str:
     return "are" if len(things) > 1 else "is"
 
@@ -574,9 +649,32 @@ def _parts(found: Any, due: Any) -> Iterator[tuple[Any, Any]]:
             yield from _parts(one, other)
 
 
+def _of_array(found: Any, due: np.ndarray, known: _Known) -> Iterator[str]:
+    """Sentences on what was found where an array is due."""
+    is_array = isinstance(found, np.ndarray)
+    as_array = _as_array(found) if isinstance(found, COMPARABLE) else None
+    if as_array is None:
+        yield from () if is_array else ("An array of numbers is due.",)
+    elif not is_array and same_value(as_array, due):
+        yield f"The numbers are right, but an array is due, and this is {_kind(found)}."
+    elif due.dtype.kind in NUMBERS:
+        yield from _of_arrays(as_array, due, known)
+
+
+def _as_array(value: Any) -> np.ndarray | None:
+    """An array of numbers that may be compared; None where it is none."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        return None
+    return array if array.dtype.kind in NUMBERS else None
+
+
+def _kind(value: Any) -> str:
+    return "a list" if isinstance(value, list) else "a tuple" if isinstance(value, tuple) else "a number"
+
+
 def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[str]:
-    if found.dtype.kind not in "biuf":
-        return
     if found.shape != due.shape:
         if found.shape == due.T.shape and same_value(found, due.T):
             yield "It is the transpose of what is due."
@@ -588,7 +686,7 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[st
             yield from _cut_short(found.tolist(), due.tolist())
         if found.size and _is_part(found, due):
             yield "It is a part of what is due, and no more. Where is the rest?"
-        counts = {words: int(n) for words, n in known.sizes.items() if n == int(n)}
+        counts = {words: int(n) for words, n in known.sizes.items() if n.is_integer()}
         shapes = {name: a.shape for name, a in known.given.items() if isinstance(a, np.ndarray)}
         yield from shape_relations(Shaped(found.shape, due.shape, counts, shapes))
         if found.ndim != due.ndim:
@@ -613,13 +711,15 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[st
         }
         besides = beside_what_was_given([found], [due], alike) or made_of_what_was_given([found], alike)
         yield from filter(None, [besides, by_rows([found], [due])])
-    order = _of_order(found.tolist(), due.tolist()) if due.ndim == 1 else ()
+    order = _from_where_on(close_entries(found, due).tolist()) if due.ndim == 1 else ()
     yield from _before_little(_number_by_number(found, due, known), order)
 
 
 def _is_part(found: np.ndarray, due: np.ndarray) -> bool:
     """Whether it is one of the equal blocks into which the array that is due may be cut."""
-    if found.ndim != due.ndim or any(n % k for n, k in zip(due.shape, found.shape, strict=True)):
+    if found.ndim != due.ndim or len(np.unique(found)) < 2:
+        return False
+    if any(n % k for n, k in zip(due.shape, found.shape, strict=True)):
         return False
     starts = itertools.product(*(range(0, n, k) for n, k in zip(due.shape, found.shape, strict=True)))
     return any(
@@ -630,29 +730,52 @@ def _is_part(found: np.ndarray, due: np.ndarray) -> bool:
 
 def _number_by_number(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[str]:
     """Sentences on arrays of one shape, whatever it is."""
-    if same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
+    right = close_entries(found, due)
+    if due.dtype.kind == "b":
+        yield from _of_truths(found, due, right)
+        return
+    if len(np.unique(due)) >= ENOUGH and same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
         yield "The numbers are right, but they stand in other places."
     if not found.any():
         yield "It is all zeros."
     if (due >= 0).all() and (found < 0).any() and same_value(np.maximum(found, 0), due):
         yield "It would be right with 0 in the place of its negative numbers. Is a relu missing, at the end?"
-    numbers = [(f, d) for f, d in zip(found.ravel().tolist(), due.ravel().tolist(), strict=True) if d or f]
-    if common := most_telling([list(_of_numbers(float(f), float(d), known.sizes)) for f, d in numbers]):
-        yield f"{OF_EVERY_NUMBER} {lower_first(common)}"
-    if any(right := [same_value(f, d) for f, d in zip(found.ravel(), due.ravel(), strict=True)]):
-        wrong = [pair for pair, well in zip(zip(found.flat, due.flat, strict=True), right, strict=True) if not well]
-        if common := most_telling([list(_of_numbers(float(f), float(d), known.sizes)) for f, d in wrong]):
+    told = ~(right & close_entries(np.zeros_like(due), due))
+    if common := _of_all_numbers(found[told], due[told], known):
+        if told.all():
+            yield f"{OF_EVERY_NUMBER} {lower_first(common)}"
+        yield f"But for zeros that are right, the same is so of every number in it: {lower_first(common)}"
+    if right.any():
+        if common := _of_all_numbers(found[~right], due[~right], known):
             yield f"Some numbers are right, and of all others the same is so: {lower_first(common)}"
-        yield from _of_rows(found, due)
+        yield from _of_rows(right)
         yield "Some numbers are right, others are not."
 
 
-def _of_rows(found: np.ndarray, due: np.ndarray) -> Iterator[str]:
-    """Which rows are right, where some are wholly so."""
-    rows = [same_value(one, other) for one, other in zip(found, due, strict=True)] if due.ndim > 1 else []
+def _of_all_numbers(found: np.ndarray, due: np.ndarray, known: _Known) -> str:
+    pairs = zip(found.tolist(), due.tolist(), strict=True)
+    return most_telling([list(_of_numbers(float(f), float(d), known.sizes)) for f, d in pairs])
+
+
+def _of_truths(found: np.ndarray, due: np.ndarray, right: np.ndarray) -> Iterator[str]:
+    """Sentences on an array of truth values."""
+    if found.dtype.kind == "b":
+        if not right.any():
+            yield "It is True wherever False is due, and False wherever True is."
+        for value in (True, False):
+            if (found[~right] == value).all():
+                yield f"Wherever an entry of it is wrong, that is {value}, and {not value} is due."
+    if right.any():
+        yield from _of_rows(right)
+        yield SOME_ENTRIES
+
+
+def _of_rows(right: np.ndarray) -> Iterator[str]:
+    """Which rows are right, where some are wholly so; of each number whether it is."""
+    rows = [bool(row.all()) for row in right] if right.ndim > 1 else []
     few, whole = [k for k, well in enumerate(rows) if well], len(rows)
     if 0 < len(few) < whole and min(len(few), whole - len(few)) <= TOLD_APART:
-        right = len(few) <= whole - len(few)
-        named = few if right else [k for k in range(whole) if k not in few]
-        which = f"{numbered('number', named)} {_is_or_are(named)} {'right' if right else 'wrong'}"
+        is_right = len(few) <= whole - len(few)
+        named = few if is_right else [k for k in range(whole) if k not in few]
+        which = f"{numbered('number', named)} {_is_or_are(named)} {'right' if is_right else 'wrong'}"
         yield f"Of the {whole} rows only {which}."

@@ -22,6 +22,7 @@ from grader.judging.miss import Miss
 from grader.judging.shapes import Shaped, counts_of
 from grader.programs.execution import Result
 
+ALL_DIGITS = 17  # of a float
 MOST_NAMED = 4  # arrays that are named at once
 
 Expected = Mapping[str, np.ndarray]  # every array that is due, by where it stands in the result
@@ -122,16 +123,18 @@ def arrays_missing(run: Execution, expected: Expected) -> str:
     """Which of the arrays that are due are among those of a result that has more, or fewer; "" where none is."""
     if len(run.forms) == len(expected) or run.case.cotangents is not None:
         return ""
-    there = {
-        name_in_result(run.case, place): any(right(run, [result], {place: whole})[0] for result in run.results)
-        for place, whole in expected.items()
-    }
-    if not any(there.values()):
+    left, missing = list(run.results), []
+    for place, whole in expected.items():
+        found = next((k for k, result in enumerate(left) if right(run, [result], {place: whole})[0]), None)
+        if found is None:
+            missing.append(f"`{name_in_result(run.case, place)}`")
+        else:
+            left.pop(found)  # one array is not two of those that are due
+    if len(missing) == len(expected):
         return ""
-    missing = [f"`{name}`" for name, found in there.items() if not found]
     if not missing:
         return "All that is due is there, and something besides. What of it was asked for?"
-    return f"Missing is what should be {' and '.join(missing)}, counted from 0; the others are there."
+    return f"No array of it is what should be {' or '.join(missing)}, counted from 0; the others are there."
 
 
 def exchanged(run: Execution, expected: Expected) -> str:
@@ -174,7 +177,8 @@ def as_given(run: Execution, expected: Expected) -> str:
         same = (
             label
             for label, array in given
-            if not well and array.shape == whole.shape and right(run, [result], {place: array})[0]
+            if not well and array.shape == whole.shape and len(np.unique(array)) > 2
+            if right(run, [result], {place: array})[0]
         )
         if len(np.unique(whole)) > 2 and (label := next(same, "")):
             told.append(f"{name_in_result(run.case, place)} is {label}, as it was given")
@@ -302,7 +306,10 @@ def _first_difference(run: Execution, place: str, k: int, device: int, whole: np
 
 
 def _should_be(expected: np.ndarray, entry: np.ndarray) -> str:
-    return f"should be {number(float(expected))}, and it is {number(float(entry))}"
+    due, found = (number(float(value)) for value in (expected, entry))
+    if due == found:  # they differ further behind
+        due, found = (number(float(value), ALL_DIGITS) for value in (expected, entry))
+    return f"should be {due}, and it is {found}"
 
 
 def _pictures(run: Execution, expected: Expected, k: int) -> tuple[Blocks, Blocks]:

@@ -47,11 +47,13 @@ def counts_of(mesh: Mapping[str, int]) -> dict[str, int]:
 def shape_evidence(wrong: Sequence[Shaped]) -> str:
     """The most telling sentence that is so of all of these results of a program, and a question; "" where none is."""
     words = most_telling([list(shape_relations(one)) for one in wrong])
-    asked = {
-        ASKED.get((", times" in part, ", divided" in part), "") if " than " not in part else BLOCK_ASKED
-        for part in words.split(";")
-    }
+    asked = {BLOCK_ASKED if " than " in part else _asked(part) for part in words.split(";")}
     return f"{words} {asked.pop()}".strip() if len(asked) == 1 else words
+
+
+def _asked(part: str) -> str:
+    """What is asked of a dimension that is so many times as long as it should be, or so many times shorter."""
+    return ASKED.get((", times" in part, ", divided" in part), "") if "as it should be" in part else ""
 
 
 def shape_relations(one: Shaped) -> Iterator[str]:
@@ -85,26 +87,35 @@ def shape_relations(one: Shaped) -> Iterator[str]:
 def _too_many(one: Shaped) -> Iterator[str]:
     """One dimension more than is due, and the others as they should be."""
     others = ", and the others are as long as they should be." if one.due else "."
-    for k in (k for k in range(len(one.found)) if one.found[:k] + one.found[k + 1 :] == one.due):
-        if one.found[k] == 1:
-            yield f"Dimension {k} is one too many, of length 1{others}"
-        for words in (words for words, count in one.counts.items() if count == one.found[k] != 1):
+    at = [k for k in range(len(one.found)) if one.found[:k] + one.found[k + 1 :] == one.due]
+    for which in _which(at):
+        length = one.found[at[0]]  # of neighbours any of which may be the one, all lengths are the same
+        if length == 1:
+            yield f"{which} is one too many, of length 1{others}"
+        for words in (words for words, count in one.counts.items() if count == length != 1):
             yield (
-                f"Dimension {k} is one too many: its length is {words}{others} Do the blocks stand there one beside "
+                f"{which} is one too many: its length is {words}{others} Do the blocks stand there one beside "
                 "the other, where they should be joined, or added?"
             )
-        yield f"Dimension {k} is one too many{others}"
+        yield f"{which} is one too many{others}"
 
 
 def _too_few(one: Shaped) -> Iterator[str]:
     """One dimension less than is due, and the others as they should be."""
-    for k in (k for k in range(len(one.due)) if one.due[:k] + one.due[k + 1 :] == one.found):
-        if one.due[k] == 1:
-            yield f"Dimension {k} is missing, which should be of length 1. What keeps a dimension that is summed over?"
-        yield (
-            f"Dimension {k} is missing, and the others are as long as they should be. Was it summed over, or one entry "
-            "of it taken?"
-        )
+    at = [k for k in range(len(one.due)) if one.due[:k] + one.due[k + 1 :] == one.found]
+    others = ", and the others are as long as they should be." if one.found else "."
+    for which in _which(at):
+        if one.due[at[0]] == 1:
+            yield f"{which} is missing, which should be of length 1. What keeps a dimension that is summed over?"
+        yield f"{which} is missing{others} Was it summed over, or one entry of it taken?"
+
+
+def _which(at: Sequence[int]) -> Iterator[str]:
+    """What to call a dimension that is at one of these places: by its number only where there is no other."""
+    if len(at) == 1:
+        yield f"Dimension {at[0]}"
+    if at:
+        yield "A dimension"
 
 
 def _dimension_by_dimension(one: Shaped) -> Iterator[str]:

@@ -17,6 +17,7 @@ from grader.arrays.described import OnDevices, OnMesh
 from grader.arrays.words import number
 
 _Given = Mapping[str, Any]
+EXACTLY = 12  # digits of a bound
 BOTH_SIDES = 2  # cases on either side, for a bound between numbers to be no chance
 
 
@@ -163,9 +164,9 @@ def _bounds(wrong: Sequence[_Given], right: Sequence[_Given]) -> Iterator[tuple[
             continue
         below, above = [v for v in good if v < min(bad)], [v for v in good if v > max(bad)]
         if below:
-            yield f"`{name}` is larger than {number(max(below))}", functools.partial(_at_least, name, min(bad))
+            yield f"`{name}` is larger than {number(max(below), EXACTLY)}", functools.partial(_at_least, name, min(bad))
         if above:
-            yield f"`{name}` is smaller than {number(min(above))}", functools.partial(_at_most, name, max(bad))
+            yield f"`{name}` is smaller than {number(min(above), EXACTLY)}", functools.partial(_at_most, name, max(bad))
 
 
 def _is_finite(value: Any) -> bool:

@@ -5,8 +5,11 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import HELD, Observed
+from grader.judging.differing import first_difference
 from grader.judging.evidence import Tried, evidence
+from grader.judging.proportions import as_factor
 from grader.judging.relations import relations_of
+from grader.judging.traits import apart
 
 X, Y = (np.random.default_rng(seed).normal(size=(8, 3)).astype(np.float32) for seed in (0, 1))
 
@@ -22,7 +25,7 @@ def said(found, due, **given):
         (40, 5, {"n": 8}, "It is `n` times too large."),
         (5, 40, {"blocks": [0] * 8}, "It is what is due, divided by the number of `blocks`."),
         (5, 40, {"mesh": {"x": 4, "y": 2}}, "It is what is due, divided by the number of all devices."),
-        (1.7e-2, 1.7, {}, "It is off by the factor between two units. Which one is asked for?"),
+        (1.7e-2, 1.7, {}, "It is off by a factor such as there is between two units. Which one is asked for?"),
         (7, 5.5, {"n": 3}, "It is 0.5 × `n` too much."),
         (3, 3.2, {}, "What is due is no whole number, and this is the next one to it. Has it been rounded?"),
         (12, 11, {}, "It is 1 too large."),
@@ -476,3 +479,145 @@ def test_with_what_the_factor_grows_by_which_numbers_are_off_is_told():
         for axes in (2, 3, 4)
     ]
     assert evidence(tried) == "The larger `rank` or `axes`, the more times it is too small."
+
+
+MESH = {"axes": [["x", 2]], "devices": [0, 1], "axis_types": ["Auto"]}
+TWO_DEVICES = {HELD: {"device 0": {"[0:2]": np.ones(2)}, "device 1": {"[2:4]": np.ones(2)}}}
+PINNED = {HELD: {d: {f"{part} in pinned_host": b for part, b in held.items()} for d, held in TWO_DEVICES[HELD].items()}}
+
+
+@pytest.mark.parametrize(
+    ("found", "due", "given", "untrue"),
+    [
+        ([0, 1, 2], np.arange(3), {}, "stand in other places"),
+        (([0, 1, 2], 5), (np.arange(3), 5), {}, "not grouped"),
+        ({"a": 1, "b": 5}, {"a": 3, "b": 5}, {}, "Wherever more than 1 is due"),  # of `b` that is not so
+        (PINNED, TWO_DEVICES, {}, "one another's"),  # the parts are right, and in another memory
+        ([[0, 1], [2], [0, 1]], [[0, 1], [2]], {}, "made of several"),
+        ([[0, 1, 2], [3]], [[0], [1], [2], [3]], {}, "made of several"),  # of [3] that is not so
+        ([[1, 2, 3, 4]], [1, 2], {}, "fewer entries"),
+        ([1, 2], [], {}, "All that is due is there"),
+        ([True, False, False], [False, True, False], {}, "The entries are right"),  # by chance
+        (np.array([True, True]), np.array([False, False]), {}, "1 too large"),
+        (np.array([0.0, 4.0, 5.0]), np.array([0.0, 3.0, 4.0]), {}, "The same is so of every number in it: it is 1"),
+        (np.array([1e-9, 4.0, 5.0]), np.array([0.0, 3.0, 4.0]), {}, "Already its first number"),  # which is right
+        (2.0, 4.0, {"n": 0.5}, "times too large"),
+        ([], {}, {}, "These are the keys"),
+        (3, MESH, {}, "A dict is due"),
+        (TWO_DEVICES, MESH, {}, "no more than a dict"),
+        (4, 3.0000000000000004, {}, "no whole number"),
+        (([1, 2], [3, 5]), ([1, 2], [3, 4]), {}, "only `[1]` is wrong. It is"),  # a number in it is
+        ({"a": 2, "d": 1}, {"a": 1, "c": 3}, {}, "`c`"),  # which is not wrong, but missing
+        (np.zeros((1, 1)), np.zeros((2, 2)), {}, "It is a part"),
+        (np.ones((3, 3)), np.ones(3), {}, "Dimension 0"),  # it may as well be the other one
+    ],
+)
+def test_nothing_is_said_that_is_not_so(found, due, given, untrue):
+    assert not [words for words in relations_of(found, due, given) if untrue in words]
+
+
+@pytest.mark.parametrize(
+    ("found", "due", "words"),
+    [
+        ([0, 1, 2], np.arange(3), "The numbers are right, but an array is due, and this is a list."),
+        (([0, 1], 5), (np.arange(2), 5), "The numbers are right, but arrays are due where it has lists."),
+        (PINNED, TWO_DEVICES, "Each device holds the part that is due, but in another memory."),
+        ([[1, 2, 3, 4]], [1, 2], "There are more values than are due, and they are not grouped"),
+        (3, MESH, "A mesh is due."),
+        ([[1], [2], [3]], [[1, 2, 3]], "It is the transpose of what is due"),
+        ({"c": 3, "d": 4}, {"a": 3, "b": 4}, "What stands under its keys is right"),
+        (
+            np.array([True, False, True]),
+            np.array([False, False, True]),
+            "Wherever an entry of it is wrong, that is True",
+        ),
+        ([[1, 2], [3]], np.ones((2, 2)), "An array of numbers is due."),
+        (
+            np.array([0.0, 4.0, 5.0]),
+            np.array([0.0, 3.0, 4.0]),
+            "But for zeros that are right, the same is so of every number in it: it is 1 too large.",
+        ),
+    ],
+)
+def test_what_is_so_is_said_in_its_place(found, due, words):
+    assert said(found, due).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("found", "due", "given"),
+    [
+        (10**400, 3, {}),
+        ([[1, 2], [3]], np.ones((2, 2)), {}),
+        (np.ones(3), np.ones(3) * 1j, {}),
+        (np.ones(3), np.ones(4), {"n": float("inf")}),
+        (np.ones(3), np.ones(4), {"n": float("nan")}),
+    ],
+)
+def test_no_value_stops_the_judge(found, due, given):
+    list(relations_of(found, due, given))
+    assert isinstance(evidence([Tried(found, due, given), Tried(found, 2 * due, given)]), str)
+
+
+def test_of_a_list_where_words_are_due_these_are_listed():
+    cases = [Tried([1], due, {"n": n}) for n, due in enumerate(["a", "b", "a", "b"])]
+    assert evidence(cases) == "The answer is one of these words: 'a', 'b'."
+
+
+def test_a_part_that_one_process_holds_is_not_taken_for_the_whole():
+    found = {HELD: {"device 0": {"[0:2]": np.ones(2)}, "device 1": {"[8:10]": np.ones(2)}}}
+    assert said(found, TWO_DEVICES).startswith("As a whole")
+    assert not said(found, TWO_DEVICES, num_processes=4)
+
+
+def test_what_numbers_are_off_by_is_said_where_it_is_always_the_same():
+    cases = [Tried(1.23456 * a * n, a * n, {"n": n, "a": a}) for n in (3.0, 4.0, 5.0) for a in (1.5, 2.5, 7.0)]
+    assert evidence(cases) == "Wherever it is wrong, it is 1.23456 times what is due."  # and depends on nothing
+
+
+def test_small_numbers_are_off_by_what_they_are_off_by():
+    cases = [
+        Tried(1e-10 * (a * n + a * a * n), 1e-10 * a * n, {"n": n, "a": a}) for n in (3, 4, 5) for a in (1.5, 2.5, 7.0)
+    ]
+    assert evidence(cases) == "By what factor it is off depends on `a`, and never on `n`."
+
+
+def test_of_what_a_factor_depends_is_said_of_wrong_cases_where_others_are_right():
+    cases = [Tried(a * n**2.5, a * n, {"n": n, "a": a, "kind": "x"}) for n in (3, 4, 5) for a in (1.5, 2.5, 7.0)]
+    right = [Tried(3.0, 3.0, {"n": 3, "a": 1.5, "kind": "y"}, True)]
+    assert evidence([*cases, *right]).startswith("Where it is wrong, by what factor it is off depends on `n`")
+
+
+def test_an_argument_has_an_effect_if_two_answers_differ_by_it():
+    cases = [Tried(7 * n * n, n + m * m, {"n": n, "m": m}) for n in (3, 4) for m in (5, 6, 8)]
+    other = Tried(1, 3 + 5 * 5, {"n": 3, "m": -5})
+    assert "in `m` alone" in evidence(cases)
+    assert "in `m` alone" not in evidence([*cases, other])
+
+
+def test_one_small_number_is_an_argument_by_chance():
+    assert "as it was given" not in evidence([Tried(4, 7, {"n": 4})])
+    assert "as it was given" in evidence([Tried(4, 7, {"n": 4}), Tried(5, 9, {"n": 5})])
+
+
+def test_numbers_are_on_one_side_only_where_all_could_be_compared():
+    cases = [Tried([n + 1, n], [n, n], {"n": str(n) * 50}) for n in (7, 8, 9)]
+    assert "too large" in evidence(cases)
+    assert "never too small" not in evidence([*cases, Tried([1], [5, 5], {"n": "b" * 50})])
+
+
+def test_a_result_that_is_a_share_of_an_argument_alone_is_told_so():
+    assert said(0.5 * X, Y, x=X) == "It is 0.5 × `x`, and nothing besides. What should come to that?"
+
+
+def test_the_first_difference_of_an_array_is_at_an_entry_that_is_wrong():
+    words = first_difference(np.array([1e-9, 5.0]), np.array([0.0, 4.0])).words
+    assert words == "entry [1] should be 4.0; it is 5.0."
+
+
+def test_a_factor_that_is_nearly_1_is_not_called_1():
+    assert as_factor(1.0003) == "1.0003 times too large"
+
+
+def test_a_bound_between_large_numbers_is_told_exactly():
+    wrong, right = ([{"n": n} for n in some] for some in ((1234568, 1234577), (1234567, 1234565)))
+    assert apart(wrong, right) == "in none of those where `n` is larger than 1234567"

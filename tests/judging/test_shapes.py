@@ -76,8 +76,9 @@ def test_blocks_that_were_gathered_and_then_laid_out_as_parts_are_told():
 
 def test_which_of_several_arrays_is_missing_is_told():
     due = lambda a: (a, a + 1, a + 2)  # noqa: E731
-    assert "Missing is what should be `Result 1`" in heard(lambda a, *, mesh: (a, a + 2), due)
+    assert "No array of it is what should be `Result 1`" in heard(lambda a, *, mesh: (a, a + 2), due)
     assert "something besides" in heard(lambda a, *, mesh: (a, a + 1, a + 2, a + 3), due)
+    assert "something besides" not in heard(lambda a, *, mesh: a, lambda a: (a, a + 0))  # one array is not two
     assert "Missing" not in heard(lambda a, *, mesh: (a * 3, a * 4), due)
 
 
