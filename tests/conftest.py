@@ -1,5 +1,6 @@
 """Every test in this process sees eight devices; walls stand wherever they can be built."""
 
+import gc
 import os
 import re
 from pathlib import Path
@@ -56,6 +57,11 @@ def pytest_collection_modifyitems(items):
         if item.path.suffix != NOTEBOOK:  # solutions/conftest.py has those
             item.add_marker(pytest.mark.xdist_group(_group(item)))
     items.sort(key=_turn)  # stable: each keeps its place among its like
+
+
+def pytest_collection_finish():
+    """What all tests together are made of is no garbage: it is not looked through again and again."""
+    gc.freeze()
 
 
 def _turn(item) -> int:
