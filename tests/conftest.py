@@ -7,7 +7,7 @@ from pathlib import Path
 
 import needs
 import pytest
-from rota import WEEK
+from rota import DAY
 
 from grader.arrays.devices import eight_devices
 from grader.classroom.walls.bubblewrap import WITHOUT
@@ -37,7 +37,7 @@ def pytest_addoption(parser):
 
 
 def pytest_terminal_summary(terminalreporter):
-    terminalreporter.write_line(f"Wrong and other right answers: the part of week {WEEK} (TEST_WEEK=N: of another).")
+    terminalreporter.write_line(f"Of what takes turns: the part of day {DAY} (TEST_DAY=N: of another).")
 
 
 # What takes longest, longest first: `make test` runs several files at once, and no long one should be left to the end.

@@ -22,7 +22,7 @@ from whole.attacks.lab import Lab
 from whole.attacks.result import FULL, Result
 from whole.attacks.toolkit import TOOLKIT, places
 
-EVERY = 8  # of the attacks with one aim so many weeks pass until one is tried again; `make slow` tries all
+EVERY = 16  # of the attacks with one aim so many days pass until one is tried again; `make slow` tries all
 
 
 def _marks(hostile: Attack) -> list[pytest.MarkDecorator]:
