@@ -11,8 +11,9 @@ from rota import DAY
 
 from grader.arrays.devices import eight_devices
 from grader.classroom.walls.bubblewrap import WITHOUT
+from grader.jax_versions import quick_flags
 
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"  # each runs once
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {quick_flags()}"  # each runs once
 eight_devices()
 os.environ.setdefault(WITHOUT, "1")
 ROOT = Path(__file__).parents[1]
