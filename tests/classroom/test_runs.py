@@ -18,7 +18,7 @@ from grader.classroom.runs.slices import parts_of, plain_texts, spare_examples
 from grader.classroom.store import Store
 from grader.classroom.walls.templates import MOST_PLAIN, Ended, Limits, message_in, steadily
 
-ENDLESS = "def {name}(*a, **k):\n    while True: pass"
+ENDLESS = "def {name}(*a, **k):\n    import time\n    while True: time.sleep(1)"  # and leaves the processor to others
 SUICIDE = """import os, signal, threading, time
 threading.Thread(target=lambda: (time.sleep(4), os.kill(os.getpid(), signal.SIGKILL))).start()
 time.sleep(60)"""
