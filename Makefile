@@ -41,7 +41,7 @@ notebooks: $(READY)  ## Run all solution notebooks against their stored outputs
 
 slow: $(READY)  ## Run the long tests that `make test` leaves out: twenty kills, look-alike attacks, an hour of fuzzing
 	pytest -m slow
-	FUZZ_TIMES=60 pytest --timeout=1200 tests/fuzz
+	FUZZ_TIMES=120 pytest --timeout=1200 tests/fuzz
 
 truth: $(READY)  ## Show what answers hear that were written without a look at the grader: half an hour
 	python tests/truth.py
