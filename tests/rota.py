@@ -24,8 +24,11 @@ def in_turn(place, every):
     return [pytest.mark.slow] * (place % every != DAY % every)
 
 
+LABS, LONG = 5, 4  # tests that start JupyterLab; tests that take a quarter of a minute, and seldom find anything
+
+
 def taking_turns(place, every):
-    """The same for a test that stands by itself, as a decorator: of `every` like it, this is one."""
+    """The same for a test that stands by itself, as a decorator. Each of `every` like it has a place of its own."""
 
     def marked(test):
         for mark in in_turn(place, every):

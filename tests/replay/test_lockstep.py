@@ -14,7 +14,7 @@ import pytest
 from answering import ROOT, answered, asked
 from jax import lax
 from jax.sharding import PartitionSpec as P
-from rota import in_turn, parts
+from rota import LONG, in_turn, parts, taking_turns
 
 import grader
 from grader.arrays.laid import Array, holds_arrays
@@ -294,6 +294,7 @@ def test_an_answer_to_an_exercise_ends_as_jax_computes_it(lesson, exercise, mist
         assert close(np.nan_to_num(np.asarray(one)), np.nan_to_num(np.asarray(other)))
 
 
+@taking_turns(3, LONG)
 def test_a_notebook_with_ten_replays_stays_under_two_megabytes():
     """Of answers to lesson 11, whose gradients have the most lines."""
     solved = answered("solutions", "11_gradients")
