@@ -24,7 +24,8 @@ def in_turn(place, every):
     return [pytest.mark.slow] * (place % every != DAY % every)
 
 
-LABS, LONG = 5, 4  # tests that start JupyterLab; tests that take a quarter of a minute, and seldom find anything
+# How many tests there are that start JupyterLab; and into how many parts those are cut that take a quarter of a minute.
+LABS, LONG = 5, 4
 
 
 def taking_turns(place, every):
