@@ -33,7 +33,9 @@ report: $(READY)  ## Write what came out of grading as one page, report.html; op
 quick: $(READY)  ## Run the core's tests in a minute or two: no classroom, no processes, no lessons
 	pytest $(SIDE_BY_SIDE) $(addprefix --ignore=tests/,whole classroom processes lessons)
 
-test: $(READY)  ## Run every test, and an eighth of the solution notebooks, each week another, against their stored outputs
+# (Bytecode at once: many processes are started, and those behind the walls cannot write any.)
+test: $(READY)  ## Run every test that is not slow, and each day another part of what takes turns, and of the solution notebooks
+	python -m compileall -q grader
 	pytest $(SIDE_BY_SIDE) $(NBVAL) tests solutions
 
 notebooks: $(READY)  ## Run all solution notebooks against their stored outputs
@@ -41,7 +43,7 @@ notebooks: $(READY)  ## Run all solution notebooks against their stored outputs
 
 slow: $(READY)  ## Run the long tests that `make test` leaves out: twenty kills, look-alike attacks, an hour of fuzzing
 	pytest -m slow
-	FUZZ_TIMES=60 pytest --timeout=1200 tests/fuzz
+	FUZZ_TIMES=120 pytest --timeout=1200 tests/fuzz
 
 truth: $(READY)  ## Show what answers hear that were written without a look at the grader: half an hour
 	python tests/truth.py

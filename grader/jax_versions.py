@@ -58,16 +58,20 @@ def timeouts(warn: int, terminate: int) -> dict[str, int]:
     }
 
 
+# (The fusion emitters, which take time to compile, can be switched off until JAX 0.10; the option is gone later.)
+_EMITTERS = {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {}
+_QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, **_EMITTERS}
+
+
 @functools.cache
 def quick_options() -> dict[str, Any]:
-    """XLA's options to compile quickly what runs once, on simulated devices.
+    """XLA's options to compile quickly what runs once, on simulated devices."""
+    return _QUICK if jax.default_backend() == "cpu" else {}
 
-    The fusion emitters, which take time to compile, can be switched off until JAX 0.10; the option is gone later.
-    """
-    if jax.default_backend() != "cpu":
-        return {}
-    emitters = {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {}
-    return {"xla_backend_optimization_level": 0, **emitters}
+
+def quick_flags() -> str:
+    """The same as `XLA_FLAGS` has them, for a process in which everything runs once."""
+    return " ".join(f"--{option}={value!s}".lower() for option, value in _QUICK.items())
 
 
 # Jaxprs, and names.

@@ -1,18 +1,23 @@
 """Every test in this process sees eight devices; walls stand wherever they can be built."""
 
+import gc
 import os
 import re
 from pathlib import Path
 
 import needs
 import pytest
-from rota import WEEK
+from rota import DAY
 
 from grader.arrays.devices import eight_devices
 from grader.classroom.walls.bubblewrap import WITHOUT
+from grader.jax_versions import quick_flags
 
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"  # each runs once
+# Each program runs once. (What is started here keeps the emitters: the stored outputs of notebooks have their digits.)
+UNOPTIMIZED = "--xla_backend_optimization_level=0"
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {quick_flags()}"
 eight_devices()
+os.environ["XLA_FLAGS"] = os.environ["XLA_FLAGS"].replace(quick_flags(), UNOPTIMIZED)
 os.environ.setdefault(WITHOUT, "1")
 ROOT = Path(__file__).parents[1]
 
@@ -36,7 +41,7 @@ def pytest_addoption(parser):
 
 
 def pytest_terminal_summary(terminalreporter):
-    terminalreporter.write_line(f"Wrong and other right answers: the part of week {WEEK} (TEST_WEEK=N: of another).")
+    terminalreporter.write_line(f"Of what takes turns: the part of day {DAY} (TEST_DAY=N: of another).")
 
 
 # What takes longest, longest first: `make test` runs several files at once, and no long one should be left to the end.
@@ -56,6 +61,11 @@ def pytest_collection_modifyitems(items):
         if item.path.suffix != NOTEBOOK:  # solutions/conftest.py has those
             item.add_marker(pytest.mark.xdist_group(_group(item)))
     items.sort(key=_turn)  # stable: each keeps its place among its like
+
+
+def pytest_collection_finish():
+    """What all tests together are made of is no garbage: it is not looked through again and again."""
+    gc.freeze()
 
 
 def _turn(item) -> int:

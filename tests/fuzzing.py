@@ -1,6 +1,6 @@
 """Readers of foreign bytes, tried on many inputs for a while, within limits; an input that failed once is kept.
 
-`fuzz` is a minute's work every day, all its properties together, and an hour's in `make slow` (FUZZ_TIMES=60).
+`fuzz` is half a minute's work every day, all its properties together, and an hour's in `make slow` (FUZZ_TIMES=120).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Verbosity, given, settings
 from hypothesis.strategies import SearchStrategy
 
 CORPUS = Path(__file__).parent / "corpus"  # FOLDER/ANY: inputs that failed once, or are worth trying every day
-SECONDS = 4.0  # for one property, every day
+SECONDS = 2.0  # for one property, every day
 TIMES = int(os.environ.get("FUZZ_TIMES", "1"))
 DATA = "VmData:"  # of /proc/self/status: what RLIMIT_DATA limits, in kB
 

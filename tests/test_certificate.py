@@ -5,6 +5,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from rota import LONG, taking_turns
 
 from grader import certificate, cli
 from grader.certificate import GATES, Certificate
@@ -88,6 +89,7 @@ def test_without_a_name_or_a_place_to_write_it_is_status_2(command, drawn):
     assert status == 2 and "nowhere/certificate.html cannot be written" in said
 
 
+@taking_turns(2, LONG)
 def test_who_has_passed_has_a_page_with_the_curve_and_what_a_step_sends(command, tmp_path):
     status, said = command(ALL, "Ada Lovelace")
     page = (tmp_path / "certificate.html").read_text()

@@ -14,7 +14,7 @@ from grader.arrays.words import enumeration, number
 
 EXACT = 1e-4  # relative: how near a factor has to be to the one it is taken for
 DECIMALS = 3  # of the share of an argument that a running mean keeps
-NEARLY = 1.01  # times: up to here three decimals do not tell a factor from 1
+NEARLY_ONE = 1.01  # times: up to here three decimals do not tell a factor from 1
 MANY_NUMBERS = 6  # different numbers: a few come out by chance
 MOST_ADDED, MOST_TIMES, PARTS = 4, 4, 4  # arguments that are added up, how often each, and in which parts of it
 
@@ -125,7 +125,7 @@ def as_factor(factor: float) -> str:
     if abs(factor + 1) < EXACT:
         return "of the wrong sign"
     if factor >= 1:
-        return f"{number(round(factor, 3)) if factor > NEARLY else number(factor)} times too large"
+        return f"{number(round(factor, 3)) if factor > NEARLY_ONE else number(factor)} times too large"
     if factor <= -1:
         return f"{number(round(factor, 3))} times what it should be"
     inverse = abs(1 / factor) if factor else np.inf

@@ -27,7 +27,7 @@ SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken
 ROUNDED = 5e-3  # relative: how near, where somebody has written three digits
 LARGEST_RATIO = 10_000  # that anybody recognizes
 TOLD_APART = 4  # entries that are told apart by their places
-ENOUGH = 3  # different numbers: fewer stand in another order by chance
+ENOUGH_IN_ORDER = 3  # different numbers: fewer stand in another order by chance
 QUARTERS, LARGEST_TIMES = 4, 16  # a difference is some number, so many times, or so many quarters of it
 MOST_BLOCKS = 64  # of an array, that a smaller one is held against
 LAST_COUNT = 4  # up to here a difference is one of counting
@@ -734,7 +734,7 @@ def _number_by_number(found: np.ndarray, due: np.ndarray, known: _Known) -> Iter
     if due.dtype.kind == "b":
         yield from _of_truths(found, due, right)
         return
-    if len(np.unique(due)) >= ENOUGH and same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
+    if len(np.unique(due)) >= ENOUGH_IN_ORDER and same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
         yield "The numbers are right, but they stand in other places."
     if not found.any():
         yield "It is all zeros."

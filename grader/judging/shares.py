@@ -26,7 +26,7 @@ WHOLE = 1e-3  # how near to a whole number a share has to be
 MORE_ENTRIES = 2  # entries than parts that a piece of a block must have
 MOST_TIMES = 8  # times that something may count
 MOST_RUNS = 8  # of entries behind one another, that are told
-MOST_ENTRIES = 64  # of an argument along a dimension, each of which is tried alone
+MOST_TRIED_ALONE = 64  # of an argument along a dimension, each of which is tried alone
 SECONDS_FOR_ENTRIES = 0.3  # of computing, after which no further dimension is tried
 
 
@@ -51,7 +51,7 @@ def entries_that_count(run: Execution, reference: Callable[..., Any], arguments:
         if not isinstance(argument, Array) or argument.value.dtype.kind != "f":
             continue
         for dimension, size in enumerate(argument.value.shape):
-            if 1 < size <= MOST_ENTRIES:
+            if 1 < size <= MOST_TRIED_ALONE:
                 kept = [(*(slice(None),) * dimension, k) for k in range(size)]
                 parts = _made_of(run, reference, arguments, name, kept, end)
                 if parts and (words := _told_of_entries(run, f"`{name}`", dimension, parts)):

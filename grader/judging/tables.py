@@ -23,14 +23,13 @@ from grader.exercises.exercise import Mistake
 from grader.exercises.plain import NO_PLAIN_VALUE
 from grader.exercises.verdict import Outcome, Verdict
 from grader.judging.differing import short
-from grader.judging.evidence import is_vague
+from grader.judging.evidence import SMALL, is_vague
 from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.layouts import notation_in_words, spec_in_words
 from grader.judging.miss import Miss, unanswered
 from grader.judging.relations import NUMBER_DUE, TOO_LARGE, TOO_SMALL, TRUTH_DUE, WORD_DUE, relations_of
 from grader.judging.values import expected_value, is_layout_due, same_answer, worded
 
-SMALL = 20  # up to here a number is a count: one more or less is another
 TOLD_ONE_BY_ONE = 4  # counts that are told one by one
 A_LITTLE, A_LOT = 1.05, 10  # times too large, or too small
 DIGITS_KEPT, MOST_DIGITS = 3, 16  # of a number that somebody has rounded
@@ -318,7 +317,7 @@ def _is_count(value: Any) -> bool:
 
 def _in_units(value: Any, due: Any) -> str:
     """Whether one number is so many times the other that a factor may have been forgotten, or taken once too often."""
-    numbers = [x for x in (value, due) if _is_count(x) and x > 0]
+    numbers = [x for x in (value, due) if _is_count(x) and 0 < x < math.inf]
     if len(numbers) < 2 or max(numbers) <= SMALL:
         return ""
     times = value / due

@@ -13,6 +13,7 @@ import clerk_jobs
 import mini
 import psutil
 import pytest
+import rota
 from leftovers import still_running, with_word
 from rich.console import Console
 
@@ -34,6 +35,7 @@ def below() -> set[psutil.Process]:
     return set(psutil.Process().children(recursive=True))
 
 
+@rota.taking_turns(0, rota.LONG)
 def test_a_job_that_takes_too_long_is_given_up_and_the_others_are_done():
     started = time.monotonic()
     done = dict(by_clerks(clerk_jobs.sleeps, ["slow", "ben", "cid", "dot"], 2, seconds=LONG))
@@ -49,6 +51,7 @@ def test_a_job_whose_clerk_dies_is_tried_again_a_few_times(tmp_path):
     assert (tmp_path / "never").read_text() == "x" * MOST_DEATHS
 
 
+@rota.taking_turns(2, rota.LONG)
 def test_a_job_that_takes_too_much_memory_is_given_up(monkeypatch):
     monkeypatch.setattr(clerks, "CLERK_MEMORY", 600 << 20)
     done = dict(by_clerks(clerk_jobs.hoards, [30, 1, 2]))

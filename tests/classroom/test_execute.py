@@ -7,6 +7,7 @@ import sqlite3
 import nbformat
 import pytest
 from rich.console import Console
+from rota import LONG, taking_turns
 
 from grader.classroom.course.frame import bare
 from grader.classroom.course.notebook import checked
@@ -227,6 +228,7 @@ def test_what_has_not_changed_is_not_graded_again(class_folder):
     assert (folder / "autograded/good/07_matmul/07_matmul.ipynb").stat().st_mtime_ns == before
 
 
+@taking_turns(2, LONG)
 def test_nbgraders_own_command_uses_our_execute(class_folder):
     """What Formgrader's button runs, too. Broken hand-ins are told of, and stop nobody else's."""
     import subprocess

@@ -16,6 +16,7 @@ import jsonschema
 import mini
 import nbformat
 import pytest
+from rota import LONG, taking_turns
 
 from grader.classroom.grading.gradescope import failed, judge_submission, pack_autograder, results
 from grader.classroom.store import Unavailable
@@ -40,6 +41,7 @@ def autograder(tmp_path_factory):
     return root, place
 
 
+@taking_turns(0, LONG)
 def test_its_run_script_judges_a_hand_in(autograder):
     """In a process that finds the grader in the zip alone."""
     root, place = autograder

@@ -9,6 +9,7 @@ import pages
 import pytest
 from handins import packed, text
 from nbgrader.api import Gradebook
+from rota import LONG, taking_turns
 
 from grader.classroom.handins.handin import find_notebook
 from grader.classroom.handins.platforms import unpack
@@ -209,6 +210,7 @@ def test_links_in_a_folder_are_not_followed(tmp_path):
 # What Formgrader shows
 
 
+@taking_turns(3, LONG)
 def test_names_and_addresses_reach_the_gradebook_and_nothing_that_html_is_made_of(tmp_path):
     rows = [
         Identity("ada", "canvas", "12", "lovelaceada", "ada@uni.edu"),

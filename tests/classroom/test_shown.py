@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from rota import WEEK
+from rota import DAY
 
 from grader.classroom.inside import shown
 from grader.classroom.inside.limits import Limits
@@ -121,11 +121,11 @@ def expected(file: str) -> list[bool]:
 
 
 def one_of_each_folder(changed: list[Path]) -> list[Path]:
-    """For a file is shown or withheld by where it lies; each week another, and of the rooms that are files each."""
+    """For a file is shown or withheld by where it lies; each day another, and of the rooms that are files each."""
     folders: dict[Path, list[Path]] = {}
     for file in changed:
         folders.setdefault(file if file.parent == Path() else file.parent, []).append(file)
-    return [inside[WEEK % len(inside)] for inside in folders.values()]
+    return [inside[DAY % len(inside)] for inside in folders.values()]
 
 
 # (Both keys take a tenth of a second, and there are hundreds of files.)

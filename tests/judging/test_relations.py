@@ -443,7 +443,7 @@ def test_which_entries_are_wrong_in_the_first_case_is_told_where_others_are_else
 
 
 def test_what_tells_more_of_the_first_case_is_told_of_it_though_it_is_too_large():
-    due = np.arange(6).reshape(2, 3)
+    due = np.arange(1, 7).reshape(2, 3)
     cases = [Tried(2 * due, due, {"n": "a" * 50}), Tried(due + [[0, 1, 0], [0, -2, 0]], due, {"n": "b" * 50})]
     assert evidence(cases) == "In this case, the same is so of every number in it: it is 2 times what is due."
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from answering import verdict
 from asking import asked
+from rota import in_turn, parts
 
 from grader.lessons import EXERCISES
 from grader.lessons.devices_and_meshes import devices as devices_and_meshes
@@ -42,6 +43,7 @@ def test_any_order_that_ends_with_eight_devices_is_right(scheme, order):
     assert verdict(EXERCISES["setup_cells"], RIGHT | {scheme: order}).passed
 
 
+A_DAY = 5  # of the wrong orders; each is run in processes of its own
 WRONG_ORDERS = [
     ("config", "ABDCE", "configured_after_first_use"),
     ("config", "AECBD", "guard_came_first"),
@@ -54,8 +56,6 @@ WRONG_ORDERS = [
     ("flag", "BDACE", "flag_after_first_use"),
     ("flag", "AFBED", "set_another_variable"),
     ("flag", ("A", "F", "C", "B", "D", "E"), "kept_the_useless_cell"),
-]
-MORE_WRONG_ORDERS = [
     ("config", "BADCE", "configured_after_first_use"),
     ("config", "ABDEC", "guard_came_first"),
     ("config", "ADBCE", "used_before_import"),
@@ -69,7 +69,7 @@ MORE_WRONG_ORDERS = [
 
 @pytest.mark.parametrize(
     "scheme, order, mistake",
-    [*WRONG_ORDERS, *(pytest.param(*more, marks=pytest.mark.slow) for more in MORE_WRONG_ORDERS)],
+    [pytest.param(*wrong, marks=in_turn(k, parts(len(WRONG_ORDERS), A_DAY))) for k, wrong in enumerate(WRONG_ORDERS)],
 )
 def test_a_wrong_order_is_told_what_became_of_it(scheme, order, mistake):
     found = verdict(EXERCISES["setup_cells"], RIGHT | {scheme: order})

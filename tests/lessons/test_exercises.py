@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from answering import answered, asked, define, given, mistaken, verdict
-from rota import in_turn
+from rota import in_turn, parts
 
 from grader.classroom.course.demo import all_alternatives
 from grader.exercises.as_json import question_from_json, to_json
@@ -24,15 +24,18 @@ LESSONS = sorted(p.stem for p in (ROOT / "solutions").glob("*/*.md") if p.stem =
 ASKED = {name: lesson for lesson in LESSONS for name in asked(lesson)}
 LESSON_OF = {name: lesson for name, lesson in ASKED.items() if name in EXERCISES}
 PAIRS = [pytest.param(lesson, EXERCISES[name], id=f"{lesson}-{name}") for name, lesson in LESSON_OF.items()]
-# Programs take a while to compile, and processes to wait for each other. Every day nbval runs their solutions, on two
-# meshes and a square case, and of the wrong and the other right answers a part is tried; the rest by `make slow`.
+# Programs take a while to compile, and processes to wait for each other. Nbval runs their solutions, on two meshes and
+# a square case: a lesson each day, and in CI, by `make notebooks`, all. Of the wrong and the other right answers
+# each day tries a part; `make slow` tries all.
 
 
-def rotated(answers, every):
-    """Parameters for answers of all exercises, in the notebooks' order: one in `every` is tried, and all tables."""
-    place = itertools.count()
+def rotated(answers, a_day):
+    """Parameters for answers of all exercises, in the notebooks' order: about `a_day` are tried, and all tables."""
+    answers, place = list(answers), itertools.count()
+    is_table = {name: isinstance(EXERCISES[name].kind, Tables) for _, name, _, _ in answers}
+    every = parts(sum(not is_table[name] for _, name, _, _ in answers), a_day)
     for lesson, name, number, answer in answers:
-        marks = [] if isinstance(EXERCISES[name].kind, Tables) else in_turn(next(place), every)
+        marks = [] if is_table[name] else in_turn(next(place), every)
         yield pytest.param(lesson, name, answer, id=f"{lesson}-{name}-{number}", marks=marks)
 
 
@@ -54,7 +57,7 @@ MISTAKES = list(
             for name, lesson in LESSON_OF.items()
             for mistake in EXERCISES[name].mistakes
         ),
-        every=48,
+        a_day=16,
     )
 )
 ALTERNATIVES = list(
@@ -65,7 +68,7 @@ ALTERNATIVES = list(
             for name, sources in all_alternatives(ROOT / "solutions" / lesson / "alternatives.py").items()
             for number, source in enumerate(sources)
         ),
-        every=36,
+        a_day=5,
     )
 )
 

@@ -12,14 +12,13 @@ import pytest
 from answering import ROOT, answered, asked, verdict
 from jax import lax
 from jax.sharding import PartitionSpec as P
-from rota import in_turn
+from rota import in_turn, parts
 
 from grader.arrays.laid import holds_arrays, values_of
 from grader.exercises.forms import Programs
 from grader.lessons import EXERCISES
 from grader.programs.variants import in_jax
 
-EVERY = 48  # programs: of these one in so many is judged each week
 SENDING = ("psum", "pmean", "all_gather", "psum_scatter", "all_to_all", "ppermute")
 SMALL = 1e-4  # a number below this stands against a division by zero
 LESSONS = [path.stem for path in ROOT.glob("solutions/*/*.md") if path.stem == path.parent.name]
@@ -32,7 +31,8 @@ def solution(exercise):
     return answered("solutions", LESSON_OF[exercise.name])[exercise.name]
 
 
-def in_turns(exercises, every=EVERY):
+def one_a_day(exercises):
+    every = parts(len(exercises), a_day=1)
     return [pytest.param(e, id=e.name, marks=in_turn(place, every)) for place, e in enumerate(exercises)]
 
 
@@ -50,7 +50,7 @@ def leaves_of(argument):
     return map(np.asarray, jax.tree.leaves(values_of(argument))) if holds_arrays(argument) else ()
 
 
-@pytest.mark.parametrize("exercise", in_turns(WRITTEN))
+@pytest.mark.parametrize("exercise", one_a_day(WRITTEN))
 def test_fewer_bits_on_the_wire_are_noticed(exercise, monkeypatch):
     used = []
 
@@ -147,7 +147,7 @@ def is_cut(exercise):
     return any(True for spec in jax.tree.leaves(case.out, is_leaf=lambda s: isinstance(s, P)) for _ in axes_in(spec))
 
 
-@pytest.mark.parametrize("exercise", in_turns([e for e in WRITTEN if is_cut(e)]))
+@pytest.mark.parametrize("exercise", one_a_day([e for e in WRITTEN if is_cut(e)]))
 def test_everybody_computing_everything_is_noticed(exercise):
     found = verdict(exercise, everywhere(exercise), seed=0)
     assert not found.passed and found.failure.check in ("communication", "work")

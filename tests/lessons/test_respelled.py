@@ -5,18 +5,19 @@ import numpy as np
 import pytest
 from answering import verdict
 from respelling import respelled, written_otherwise
-from rota import in_turn
+from rota import in_turn, parts
 
 from grader.exercises.forms import Functions, Programs
 from grader.lessons import EXERCISES
 
-EVERY = 60  # mistakes: each week another part is tried; a program takes a second or two
+A_DAY = 16  # mistakes; a program takes a second or two
 MISTAKES = [
     (exercise, mistake)
     for exercise in EXERCISES.values()
     if isinstance(exercise.kind, (Programs, Functions))
     for mistake in exercise.mistakes
 ]
+EVERY = parts(len(MISTAKES), A_DAY)
 TRIED = [
     pytest.param(exercise, mistake, id=f"{exercise.name}-{mistake.name}", marks=in_turn(place, EVERY))
     for place, (exercise, mistake) in enumerate(MISTAKES)

@@ -14,7 +14,7 @@ import pytest
 from answering import ROOT, answered, asked
 from jax import lax
 from jax.sharding import PartitionSpec as P
-from rota import in_turn
+from rota import LONG, in_turn, parts, taking_turns
 
 import grader
 from grader.arrays.laid import Array, holds_arrays
@@ -246,23 +246,29 @@ def test_values_may_be_typed_as_varying():
 # Exercises: whoever solves them, or makes one of the known mistakes.
 
 
-def rotated(every):
-    place = 0
+def answers():
     for lesson in sorted(p.stem for p in (ROOT / "solutions").glob("*/*.md") if p.stem == p.parent.name):
         for name in asked(lesson):
             exercise = EXERCISES[name]
             if isinstance(exercise.kind, Programs) and not exercise.by_compiler:
                 for mistake in (None, *exercise.mistakes):
                     number = f"{lesson}-{name}-{mistake.name if mistake else 'solved'}"
-                    yield pytest.param(lesson, exercise, mistake, id=number, marks=in_turn(place, every))
-                    place += 1
+                    yield number, (lesson, exercise, mistake)
+
+
+ANSWERS = list(answers())
+A_DAY = 10
+TRIED = [
+    pytest.param(*answer, id=number, marks=in_turn(place, parts(len(ANSWERS), A_DAY)))
+    for place, (number, answer) in enumerate(ANSWERS)
+]
 
 
 def laid(argument, mesh):
     return jax.tree.map(lambda a: put(a.value, a.spec, mesh), argument, is_leaf=lambda a: isinstance(a, Array))
 
 
-@pytest.mark.parametrize("lesson, exercise, mistake", list(rotated(every=96)))
+@pytest.mark.parametrize("lesson, exercise, mistake", TRIED)
 def test_an_answer_to_an_exercise_ends_as_jax_computes_it(lesson, exercise, mistake):
     case = exercise.draw_cases(7)[0]
     mesh = make_mesh(case.mesh, explicit=case.explicit)
@@ -288,6 +294,7 @@ def test_an_answer_to_an_exercise_ends_as_jax_computes_it(lesson, exercise, mist
         assert close(np.nan_to_num(np.asarray(one)), np.nan_to_num(np.asarray(other)))
 
 
+@taking_turns(3, LONG)
 def test_a_notebook_with_ten_replays_stays_under_two_megabytes():
     """Of answers to lesson 11, whose gradients have the most lines."""
     solved = answered("solutions", "11_gradients")

@@ -22,7 +22,7 @@ from whole.attacks.lab import Lab
 from whole.attacks.result import FULL, Result
 from whole.attacks.toolkit import TOOLKIT, places
 
-EVERY = 8  # of the attacks with one aim so many weeks pass until one is tried again; `make slow` tries all
+EVERY = 16  # of the attacks with one aim so many days pass until one is tried again; `make slow` tries all
 
 
 def _marks(hostile: Attack) -> list[pytest.MarkDecorator]:
@@ -103,13 +103,17 @@ def test_what_an_attack_names_of_the_grader_is_there():
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("borrow the reference", "<function"),
-        ("read the lessons' sources", "def forgot_psum"),
-        ("run the solutions", "<function"),
-        ("import the judge, and the lessons' modules", "imported: grader.judging.judge"),
-        ("import the judge, and the lessons' modules", "imported: grader.lessons.matmul.cases"),
-        ("look for the judge and the lessons in every folder", "grader/judging/judge.py"),
-        ("look for the judge and the lessons in every folder", "grader/lessons/matmul/cases.py"),
+        ("borrow the reference", ["<function"]),
+        ("read the lessons' sources", ["def forgot_psum"]),
+        ("run the solutions", ["<function"]),
+        (
+            "import the judge, and the lessons' modules",
+            ["imported: grader.judging.judge", "imported: grader.lessons.matmul.cases"],
+        ),
+        (
+            "look for the judge and the lessons in every folder",
+            ["grader/judging/judge.py", "grader/lessons/matmul/cases.py"],
+        ),
     ],
 )
 def test_what_an_attack_looks_for_is_found_outside_the_walls(name, found, course, tmp_path):
@@ -118,7 +122,7 @@ def test_what_an_attack_looks_for_is_found_outside_the_walls(name, found, course
     shutil.copytree(course, tmp_path / "course")
     (tmp_path / "cell.py").write_text(places(tmp_path, 1, "none") + TOOLKIT + cell)
     outside = subprocess.run([sys.executable, tmp_path / "cell.py"], capture_output=True, text=True, check=True)
-    assert found in outside.stdout
+    assert [one for one in found if one not in outside.stdout] == []
 
 
 def test_what_an_attack_delivers_arrives(tmp_path):

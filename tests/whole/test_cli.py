@@ -8,6 +8,7 @@ import sys
 import nbformat
 import pytest
 from handins import packed
+from rota import LONG, taking_turns
 
 from grader import cli
 
@@ -39,6 +40,7 @@ def test_help_fits_a_screen_and_names_every_command(root, typed):
     assert all(word in done.stdout for word in ("build", "collect", "grade", "lab", "feedback"))
 
 
+@taking_turns(1, LONG)
 def test_grade_prints_json_records_for_a_folder(root, tmp_path):
     file = tmp_path / "sofia" / "07_matmul" / "07_matmul.ipynb"
     file.parent.mkdir(parents=True)

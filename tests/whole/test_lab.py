@@ -6,6 +6,7 @@ import labs
 import nbformat
 import pytest
 from contrast import contrast
+from rota import LABS, taking_turns
 
 pytestmark = pytest.mark.needs("browser")
 
@@ -34,6 +35,7 @@ def browser():
         yield browser
 
 
+@taking_turns(0, LABS)
 def test_the_lesson_runs_and_validate_tells_what_is_open(lab, browser):
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
     page.goto(f"{lab}/lab/tree/work/07_matmul/07_matmul.ipynb?token=open", timeout=60_000)
@@ -69,6 +71,7 @@ SEEN = """() => {
 }"""
 
 
+@taking_turns(1, LABS)
 def test_pictures_are_in_the_colours_of_the_theme_and_say_what_they_show(folder, lab, browser):
     nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(DRAWN)])
     nb.metadata.kernelspec = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
@@ -91,12 +94,14 @@ def test_pictures_are_in_the_colours_of_the_theme_and_say_what_they_show(folder,
     page.close()
 
 
+@taking_turns(2, LABS)
 def test_formgrader_lists_the_lesson(lab, browser):
     page = browser.new_page()
     page.goto(f"{lab}/formgrader?token=open", timeout=60_000)
     page.get_by_text("07_matmul").first.wait_for(timeout=60_000)
 
 
+@taking_turns(3, LABS)
 def test_a_student_finds_the_way_by_keyboard_and_nothing_of_an_instructors(folder, browser):
     with labs.running_lab(folder) as address:
         page = browser.new_page(viewport={"width": 1366, "height": 768})

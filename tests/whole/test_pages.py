@@ -10,6 +10,7 @@ import pytest
 from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 from nbgrader.api import Gradebook
+from rota import LABS, taking_turns
 
 from grader.classroom.grading.record import HandIn, record
 
@@ -128,6 +129,7 @@ def formgrader(graded):
         yield f"{address}/formgrader/submissions/{number}/?token=open"
 
 
+@taking_turns(4, LABS)
 def test_formgrader_runs_nothing_of_a_students(formgrader, browser):
     """Its own scripts run; the only thing from elsewhere that it asks for is MathJax, which is kept off the texts."""
     start = formgrader.partition("submissions/")[0]

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rota import in_turn
 
 SUITE = ["@tests/students.txt"]
 QUICKLY = ["-k", "not test_exercises or notebook", *SUITE]  # the rest of the exercises' tests takes minutes
@@ -43,7 +44,11 @@ def newer_python() -> str:
     ],
 )
 @pytest.mark.parametrize(
-    "jax, python", [(OLDEST, lambda: sys.executable), (NEWEST, newer_python)], ids=["oldest", "newest"]
+    "jax, python",
+    [
+        pytest.param(OLDEST, lambda: sys.executable, id="oldest", marks=in_turn(0, 2)),
+        pytest.param(NEWEST, newer_python, id="newest", marks=in_turn(1, 2)),
+    ],
 )
 def test_the_students_side_runs_there(jax, python, which, root, tmp_path):
     made = uv("venv", "--quiet", "--python", python(), str(tmp_path / "env"))
