@@ -21,8 +21,10 @@ class TooManyPrograms(RuntimeError):
 def compilations(most: float = math.inf) -> Iterator[list[float]]:
     """The seconds of each compilation inside of a `with` block: `len` of this list is how many programs were made.
 
-    Raises TooManyPrograms in the block once there are more than `most`. `jit`'s own `_cache_size` counts something
-    else: two calls that share a program may come in under two keys.
+    `jit`'s own `_cache_size` counts something else: two calls that share a program may come in under two keys.
+
+    Args:
+      most: how many programs the block may compile; TooManyPrograms is raised in it at the next one.
 
     Example:
       >>> with grader.compilations() as made:
