@@ -8,6 +8,7 @@ away, else by the first difference and nothing more.
 from __future__ import annotations
 
 import functools
+import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,8 @@ Alike = Callable[[Case, Any, Any], bool]
 # (What an answer does is known, not how its author came to it: others come to the same another way.)
 KNOWN = "A known mistake gives exactly this; is it yours?"
 TWO_KNOWN = "All that is wrong here is as two known mistakes make it, each in a part of it; are they yours?"
+# What a mistake in our own code raises. (An evaluator that is gone, or a machine without memory, is none.)
+FAULTS = ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError
 WHERE_WRONG = "Some cases come out right. Where one is wrong, it is as if this had been done:"
 Runners = Mapping[type, Callable[[Any, Case], Done]]
 HERE: Runners = {Program: run_or_compile, Script: together.start}
@@ -66,6 +69,7 @@ class Ladder(ABC):
 
     runs: ClassVar[type | None] = None  # the kind of answer that is run before it is judged
     between: ClassVar[str] = "\n\n"  # what stands between the difference and the hint
+    forgiving: ClassVar[bool] = True  # of faults in hints; our own tests are not
 
     def __init__(self, exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], runners: Runners = HERE):
         self.exercise, self.cases, self.answers, self.runners = exercise, cases, answers, runners
@@ -150,7 +154,7 @@ class Ladder(ABC):
         if idle:
             rung, miss = replace(rung, worth=rung.worth + floor), replace(miss, words=f"{miss.words}\n\n{NO_POINTS}")
         rest = (Outcome.untried(name, r.check, r.worth, rung.check) for r in rungs[number + 1 :])
-        hint = self.hint(rung.check, k)
+        hint = self.hint_if_any(rung.check, k)
         outcomes = (*earned, self.missed(rung, k, miss, hint), *rest)
         blamed = self.blamed(k, miss, hint)
         return Verdict(
@@ -166,6 +170,16 @@ class Ladder(ABC):
         """The outcome of a rung that is missed in a case."""
         words = self.between.join(filter(None, (miss.words, hint.words, self.exercise.where_taught)))
         return Outcome.missed(self.exercise.name, rung.check, rung.worth, words, hint.mistake)
+
+    def hint_if_any(self, check: str, k: int) -> Hint:
+        """The hint; none where working it out fails, which is our fault: nobody is to lose the verdict by it."""
+        try:
+            return self.hint(check, k)
+        except FAULTS as error:
+            if not self.forgiving:
+                raise
+            logging.getLogger(__name__).warning("No hint could be worked out (%s: %s).", type(error).__name__, error)
+            return Hint()
 
     def hint(self, check: str, k: int) -> Hint:
         """What goes with the first difference, by the one rule of feedback: one hint, no more."""

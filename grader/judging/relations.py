@@ -527,12 +527,12 @@ def _of_quotients(found: Sequence[Any], due: Sequence[Any], given: Mapping[str, 
 
 def _of_each_alone(found: Sequence[Any], given: Mapping[str, Any]) -> Iterator[str]:
     """Where each entry is a single number that is made of the entry of an argument in its place, or of all of them."""
-    if len(found) < 2 or any(np.size(one) != 1 or not _holds_numbers(one) for one in found):
+    if len(found) < 2 or any(not _holds_numbers(one) or np.size(one) != 1 for one in found):
         return
     single = [float(np.ravel(one)[0]) for one in found]
     for name, entries in given.items():
         if not isinstance(entries, (list, tuple)) or any(
-            np.ndim(one) == 0 or not _holds_numbers(one) for one in entries
+            not _holds_numbers(one) or np.ndim(one) == 0 for one in entries
         ):
             continue
         for words, made in (("sum", np.sum), ("mean", np.mean), ("largest", np.max), ("smallest", np.min)):

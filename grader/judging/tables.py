@@ -84,7 +84,7 @@ class TableLadder(Ladder):
             return Outcome.left_open(name, rung.check, rung.worth, f"{rung.check}: no answer yet.")
         miss = rung.miss(k)
         return (
-            self.missed(rung, k, miss, self.hint(rung.check, k))
+            self.missed(rung, k, miss, self.hint_if_any(rung.check, k))
             if miss
             else Outcome.earned(name, rung.check, rung.worth)
         )

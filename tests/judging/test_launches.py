@@ -5,6 +5,8 @@ import pytest
 from grader.exercises import Case, Exercise
 from grader.exercises.answers import Script
 from grader.judging.judge import judge
+from grader.judging.ladder import Ladder
+from grader.judging.processes import ProcessLadder
 from grader.processes.launch import Launch, Process
 
 exercise = Exercise("t_ends", points=1, form="processes", reference=lambda process_id, num_processes: process_id)
@@ -73,3 +75,15 @@ def test_it_is_said_with_how_many_processes_a_function_is_right():
 def test_a_mistake_is_none_that_is_wrong_where_the_function_is_right():
     assert told(of_counts(4, 3), lambda k, count: 4 if count == 4 else 2).mistake == ""
     assert told(of_counts(2, 3), lambda k, count: 2).mistake == "always_two"
+
+
+def test_a_hint_that_fails_takes_nothing_from_the_verdict(monkeypatch, caplog):
+    def fails(*_):
+        raise ValueError("a fault of ours")
+
+    monkeypatch.setattr(ProcessLadder, "signature", fails)
+    with pytest.raises(ValueError, match="a fault of ours"):
+        told(of_counts(2), lambda k, count: 7)  # tests hear of it
+    monkeypatch.setattr(Ladder, "forgiving", True)
+    assert told(of_counts(2), lambda k, count: 7).words == "Process 0 should return 2; it returns 7."
+    assert "No hint could be worked out (ValueError: a fault of ours)." in caplog.text
