@@ -15,10 +15,12 @@ from grader.classroom.grading.display import harmless_outputs
 from grader.classroom.grading.execute import Grading, grade_notebook
 from grader.classroom.inside.limits import Limits
 from grader.classroom.runs import run as running
-from grader.classroom.runs.run import Lesson, Setup, lesson_of, perform, run_hand_in, steps
+from grader.classroom.runs.run import Lesson, Setup, Watched, lesson_of, perform, run_hand_in, steps, watch_answers
 from grader.classroom.runs.slices import CellNumbers, parts_of, plain_texts, spare_examples, that_define, typed_texts
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import shared_judge
+from grader.exercises.small import small_like
+from grader.lessons import find
 
 IMPORTS = "import jax\nimport jax.numpy as jnp\nimport math\nfrom jax.sharding import PartitionSpec as P"
 EXAMPLE = "mesh = make(jax.devices())\nshow(mesh)"
@@ -289,6 +291,18 @@ def test_a_slice_that_comes_again_is_run_by_itself_and_kept(root, tmp_path):
     runs = [running._in_slices(lesson.defined, setup, running.Clock(60)) for _ in range(3)]
     assert runs[0] == runs[1] == runs[2] and len(runs[0].answers) == 12
     assert len(list(tmp_path.glob("runs/*/*"))) == 1 + 12 + 1  # all at once, then each, and the worked examples
+
+
+@pytest.mark.parametrize("tried, runs", [((), 1 + 2), (("print(1)",), 1)], ids=["only defines", "does more"])
+def test_an_answer_that_comes_again_is_watched_by_itself_and_kept(root, tmp_path, tried, runs):
+    """Not where other cells than those that it needs may have a part in it: then all are watched in one run."""
+    lesson = lesson_of(root, "07_matmul")
+    cells, setup = (*map(Cell, tried), *lesson.defined), Setup(5, Limits(), Store(tmp_path), lesson)
+    asked = {name: find(name) for name in ("case2_gather", "case3")}
+    missed = {name: Watched(small_like(one, one.draw_cases(5)[0]), "values") for name, one in asked.items()}
+    seen = [watch_answers(cells, missed, setup) for _ in range(3)]
+    assert seen[0] == seen[1] == seen[2] and all(seen[0][name]["frames"] for name in missed)
+    assert len(list(tmp_path.glob("runs/*/*"))) == runs
 
 
 SHAPES = "shapes = []\nmesh = make(jax.devices())"

@@ -298,13 +298,29 @@ class Watched:
 
 
 def watch_answers(cells: Sequence[Cell], missed: Mapping[str, Watched], setup: Setup) -> Mapping[str, Any]:
-    """What there is to watch of answers, each on a case where it misses a check, as one worker reports it.
+    """What there is to watch of answers, each on a case where it misses a check, as workers report it.
 
     Nothing of it is believed. Of the cells those run that one of these answers needs, as they were typed; where nobody
-    can tell, all but the worked examples that can be spared.
+    can tell, all but the worked examples that can be spared. An answer that comes again is watched by itself, and what
+    there is to watch is kept for all students who typed the same; all others are watched in one run.
     """
+    places = {name: next(k for k, cell in enumerate(cells) if cell.check == name) for name in missed}
+    parts = found.answers if (found := _parts(tuple(cells))) else {}
+    by_itself = {name: _watch_steps(cells, {name: missed[name]}, setup) for name, k in places.items() if k in parts}
+    again = [name for name, todo in by_itself.items() if _comes_again(todo, setup)]
+    rest = {name: seen for name, seen in missed.items() if name not in again}
+    runs = [by_itself[name] for name in again] + ([_watch_steps(cells, rest, setup)] if rest else [])
+    clock, reported = Clock(setup.limits.seconds), dict[str, Any]()
+    for todo in runs:
+        reported |= perform(todo, setup.limits, setup.store, clock).answers
+    return reported
+
+
+def _watch_steps(cells: Sequence[Cell], missed: Mapping[str, Watched], setup: Setup) -> list[dict[str, Any]]:
+    """What a worker does to watch these answers."""
     places = {next(k for k, cell in enumerate(cells) if cell.check == name): name for name in missed}
-    spares, parts = _spares(cells, setup), found.answers if (found := _parts(tuple(cells))) else {}
+    parts = found.answers if (found := _parts(tuple(cells))) else {}
+    spares = frozenset[int]() if parts else _spares(cells, setup)
     needed = [parts.get(k) or CellNumbers(tuple(sorted(set(range(k)) - spares))) for k in places]
     part = functools.reduce(operator.or_, needed, CellNumbers(tuple(sorted(places))))
     todo: list[dict[str, Any]] = []
@@ -315,7 +331,7 @@ def watch_answers(cells: Sequence[Cell], missed: Mapping[str, Watched], setup: S
             todo.append({**step, "missed": seen.check, "repair": optional(REPAIR).write(seen.repair)})
         elif not cells[k].check:
             todo.append({"source": text})
-    return perform(todo, setup.limits, setup.store).answers if missed else {}
+    return todo
 
 
 def steps(cells: Sequence[Cell], seed: int) -> list[dict[str, Any]]:
