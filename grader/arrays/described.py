@@ -124,7 +124,10 @@ def _picked(kind: type[PerLife] | type[PerProcess], number: int, arguments: Mapp
 
 
 def built(argument: Any) -> Any:
-    """What a description describes; anything else as it is, lists and dicts item by item."""
+    """What a description describes; anything else as it is, lists and dicts item by item.
+
+    But an array of a dtype that is JAX's, such as bfloat16, is one of JAX: NumPy's product of two of them is float32.
+    """
     if isinstance(argument, (OnMesh, OnDevices, OnFile, Sketch)):
         return argument.built()
     if isinstance(argument, (PerProcess, PerLife)):
@@ -133,6 +136,8 @@ def built(argument: Any) -> Any:
         return type(argument)(map(built, argument))
     if isinstance(argument, Mapping):
         return {key: built(value) for key, value in argument.items()}
+    if isinstance(argument, np.ndarray) and argument.dtype.kind == "V":
+        return jax.numpy.asarray(argument)
     return argument
 
 

@@ -173,7 +173,7 @@ def _grows_with(wrong: Sequence[Tried]) -> str:
             grows.setdefault(differ[0], []).append(bool(b > a if more else a > b))
     names = [f"`{name}`" for name in wrong[0].given if len(grows.get(name, ())) >= ENOUGH_CASES and all(grows[name])]
     how = "large" if larger[0] else "small"
-    return f"The larger {' or '.join(names)}, the more times it is too {how}." if names else ""
+    return f"Of the wrong ones: the larger {' or '.join(names)}, the more times too {how}." if names else ""
 
 
 def _always_off_by(wrong: Sequence[Tried]) -> str:

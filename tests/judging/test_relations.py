@@ -478,7 +478,7 @@ def test_with_what_the_factor_grows_by_which_numbers_are_off_is_told():
         for rank in (2, 3)
         for axes in (2, 3, 4)
     ]
-    assert evidence(tried) == "The larger `rank` or `axes`, the more times it is too small."
+    assert evidence(tried) == "Of the wrong ones: the larger `rank` or `axes`, the more times too small."
 
 
 MESH = {"axes": [["x", 2]], "devices": [0, 1], "axis_types": ["Auto"]}
