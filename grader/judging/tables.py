@@ -163,8 +163,12 @@ class TableLadder(Ladder):
         return words if chosen else []
 
     def _is_due_elsewhere(self, value: Any) -> bool:
-        """Whether this is a number in a table that has numbers in other rows: then it is no slip of the pen."""
-        return _is_count(value) and any(_is_count(self._due(k)) for k in range(len(self.cases)))
+        """Whether this would do in another row, or is a number where other rows have some: it is no slip of the pen."""
+        rows = range(len(self.cases))
+        would_do = isinstance(value, str) and any(
+            same_answer(self.exercise, self.cases[k], value, self._due(k)) for k in rows
+        )
+        return would_do or _is_count(value) and any(_is_count(self._due(k)) for k in rows)
 
     def _due(self, k: int) -> Any:
         return expected_value(self.exercise, self.cases[k])

@@ -81,7 +81,8 @@ resume = Exercise(
 
 @resume.cases
 def _(draw):
-    seeds, begins = draw.rng.choice(1000, 2, replace=False), draw.rng.choice(20, 2, replace=False)
+    seeds, begin = draw.rng.choice(1000, 2, replace=False), int(draw.rng.integers(20))
+    begins = begin, begin + 2 * STEPS + int(draw.rng.integers(10))  # farther on than any place that a run comes to
     yield Case(
         {
             "shape": PerLife(SHAPES),
@@ -144,6 +145,10 @@ def _run_on(manager, state, done, seed, position, lines, every, steps, kept):
 
 def _everything(state, seed, position):
     return {"state": state, "seed": seed, "position": position}
+
+
+def _with_the_last_place(state, seed, position):
+    return {"state": state, "seed": seed, "position": position - 1}
 
 
 def _without_optimizer(state, seed, position):
@@ -230,6 +235,17 @@ def last_step_again(process_id, num_processes, *, folder, shape, params, seed, p
             state, seed, position = _restored(manager, done, state)
         every = steps + 1 if done else every
         return _run_on(manager, state, max(0, done - 1), seed, position, lines, every, steps, _everything)
+
+
+@resume.mistake
+def last_batch_once_more(process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps):
+    """The state is that after the step which was saved, and the place in the data is that *before* it: the second run
+    begins with a batch that this state has been trained on. Which batch comes next when you save?"""
+    state = _state(params, shape)
+    with _manager(folder) as manager:
+        if done := manager.latest_step() or 0:
+            state, seed, position = _restored(manager, done, state)
+        return _run_on(manager, state, done, seed, position, lines, every, steps, _with_the_last_place)
 
 
 @resume.mistake

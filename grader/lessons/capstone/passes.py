@@ -121,7 +121,14 @@ def layers_averaged_over_model(params, tokens, *, mesh):
 def nothing_added_to(params, tokens, *, mesh):
     """Every layer returned what attention and the MLP make of x, and not x *plus* that. Where in `logits_of` does x
     come in again?"""
-    return _forward(params, tokens, mesh, kept=lambda x: 0)
+    return _forward(params, tokens, mesh, kept=lambda x, _: 0)
+
+
+@forward.mistake
+def added_to_the_normed(params, tokens, *, mesh):
+    """What attention and the MLP make of x was added to the *normed* x. In `logits_of` it is added to x as it came in;
+    the norm is only for what goes into them. Which of your names is x, and which the normed x?"""
+    return _forward(params, tokens, mesh, kept=rms_norm)
 
 
 @forward.mistake
@@ -205,7 +212,7 @@ def normed_after_the_gather(params, tokens, *, mesh):
 def x_in_the_sum(params, tokens, *, mesh):
     """In the layers, what is added up over `model` has x in it: then x is in the sum as many times as there are devices
     along `model`. Behind which step does each device add its own block of x, once?"""
-    return _forward(params, tokens, mesh, kept=lambda x: lax.axis_size("model") * x)
+    return _forward(params, tokens, mesh, kept=lambda x, _: lax.axis_size("model") * x)
 
 
 @forward.mistake

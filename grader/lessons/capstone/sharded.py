@@ -61,7 +61,7 @@ def all_positions(x):
     return jnp.arange(x.shape[1] * lax.axis_size("model"))
 
 
-def as_it_is(x):
+def as_it_is(x, scale):
     return x
 
 
@@ -74,7 +74,7 @@ class Pieces:
     heard: Callable[..., Any] = normed_and_gathered  # by attention and the MLP
     looked_up: Callable[..., Any] = scattered_sequence  # of the table's rows
     scattered: Callable[..., Any] = scattered_sequence  # of what a layer adds
-    kept: Callable[..., Any] = as_it_is  # of x where a layer adds to it
+    kept: Callable[..., Any] = as_it_is  # of x where a layer adds to it; the norm's scale is given, too
     at_the_end: Callable[..., Any] = normed_and_gathered
     positions: Callable[..., Any] = all_positions
 
@@ -86,8 +86,10 @@ def layer_applied(x, layer, pieces=RIGHT):
     """One layer on a device's block of the sequence; its weights are gathered here, and not kept for the way back."""
     layer = {name: pieces.width(name, leaf) for name, leaf in layer.items()}
     heard = pieces.heard(x, layer["attention_norm"])
-    x = pieces.kept(x) + pieces.scattered(attention(layer, heard, pieces.positions(x)))
-    return pieces.kept(x) + pieces.scattered(mlp(layer, pieces.heard(x, layer["mlp_norm"])))
+    kept = pieces.kept(x, layer["attention_norm"])
+    x = kept + pieces.scattered(attention(layer, heard, pieces.positions(x)))
+    kept = pieces.kept(x, layer["mlp_norm"])
+    return kept + pieces.scattered(mlp(layer, pieces.heard(x, layer["mlp_norm"])))
 
 
 def local_logits(params, tokens, pieces=RIGHT):

@@ -272,7 +272,7 @@ def counted_every_copy(gradients, *, limit, mesh, check_vma=False):
 @clip_by_global_norm.mistake
 def summed_over_the_data_axis_too(gradients, *, limit, mesh, check_vma=False):
     """The squares were summed over `data` as well. Gradients are averaged before they are clipped, and along `data` all
-    devices hold the same: each square was counted once for every one of them."""
+    devices hold the same: each square counts once for every one of them."""
 
     def norm(g):
         return jnp.sqrt(_squares(g, WHOLE) + lax.psum(_squares(g, CUT_LEAVES), ("data", "model")))

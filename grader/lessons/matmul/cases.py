@@ -218,8 +218,8 @@ def summed_over_the_other_axis(a, b, *, mesh, check_vma=False):
 
 @case3.mistake
 def summed_over_both_axes(a, b, *, mesh, check_vma=False):
-    """The sum runs over all devices. Devices that differ only in `y` hold the same part, so each part was
-    counted once for every one of them. Over which axis do the parts differ?"""
+    """The sum runs over all devices. Devices that differ only in `y` hold the same part, so each part
+    counts once for every one of them. Over which axis do the parts differ?"""
     return device_map(lambda a, b: lax.psum(a @ b, ("x", "y")), mesh, CASE3, P(), check_vma)(a, b)
 
 

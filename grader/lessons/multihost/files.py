@@ -298,7 +298,14 @@ def number_on_the_node(row):
 def a_name_is_no_number(row):
     """A pod's host name ends in its index, but JAX reads the index from a variable of its own, which an Indexed Job
     sets."""
-    return {list(FAULTS)[2]: "HOSTNAME", list(FAULTS)[3]: "completions"}.get(row)
+    return {list(FAULTS)[2]: "HOSTNAME"}.get(row)
+
+
+@cluster_faults.mistake
+def as_many_as_in_all(row):
+    """`completions` says how many pods have to come to their end in all, if need be one after the other. Processes that
+    are to talk to each other have to be there at the same time: which field says how many those are?"""
+    return {list(FAULTS)[3]: "completions"}.get(row)
 
 
 @cluster_faults.mistake
