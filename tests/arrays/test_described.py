@@ -67,6 +67,12 @@ def test_a_mesh_is_built_and_observed_as_described(mesh, devices, text):
     assert made.axis_types[0] is (AxisType.Explicit if mesh.explicit else AxisType.Auto)
 
 
+def test_an_array_in_bfloat16_is_one_of_jax_whose_products_are_in_bfloat16_too():
+    given = built({"x": [np.ones((2, 2), jnp.bfloat16)], "y": np.ones(2, np.float32)})
+    assert (given["x"][0] @ given["x"][0]).dtype == jnp.bfloat16  # NumPy's would be float32
+    assert isinstance(given["y"], np.ndarray)
+
+
 def test_an_array_is_built_where_it_was_described_and_seen_there():
     array = across(Ask({}, {"x": OnDevices(V, REAR, P("x"))})).arguments["x"].built()
     assert array.committed and array.sharding.spec == P("x")
