@@ -17,15 +17,8 @@ from grader.arrays.meshes import spelled
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 from grader.judging.differing import short
-from grader.judging.relations import (
-    AS_GIVEN,
-    NOTHING_WRONG_IN_IT,
-    ONLY_SOME,
-    TELLS_LITTLE,
-    is_number,
-    relations_of,
-    sizes_in,
-)
+from grader.judging.relations import AS_GIVEN, NOTHING_WRONG_IN_IT, ONLY_SOME, TELLS_LITTLE, relations_of
+from grader.judging.single_numbers import is_number, sizes_in
 from grader.judging.traits import apart
 from grader.judging.wording import lower_first, most_telling
 

@@ -12,7 +12,7 @@ from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.exercises.plain import plain
 from grader.judging.differing import short
-from grader.judging.relations import is_number
+from grader.judging.single_numbers import is_number
 from grader.judging.values import same_answer
 
 MOST_KINDS = 32  # of entries, that are tried

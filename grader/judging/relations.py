@@ -7,9 +7,7 @@ every case that came out wrong is said.
 from __future__ import annotations
 
 import itertools
-import math
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,39 +16,37 @@ import numpy as np
 
 from grader.arrays.described import HELD, OnDevices, is_observed
 from grader.arrays.numbers import close_entries, same_value
-from grader.arrays.words import number, numbered
+from grader.arrays.words import numbered
+from grader.judging.lists import (
+    as_often,
+    from_where_on,
+    of_each_alone,
+    of_one_cut_short,
+    of_one_entry,
+    of_quotients,
+    of_two_lists,
+    of_where_it_goes_wrong,
+)
 from grader.judging.proportions import beside_what_was_given, by_rows, made_of_what_was_given
 from grader.judging.shapes import Shaped, shape_relations
+from grader.judging.single_numbers import is_number, of_two_numbers, sizes_in
 from grader.judging.wording import in_all, lower_first, most_telling
 
-SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken for
-ROUNDED = 5e-3  # relative: how near, where somebody has written three digits
-LARGEST_RATIO = 10_000  # that anybody recognizes
 TOLD_APART = 4  # entries that are told apart by their places
 ENOUGH_IN_ORDER = 3  # different numbers: fewer stand in another order by chance
-QUARTERS, LARGEST_TIMES = 4, 16  # a difference is some number, so many times, or so many quarters of it
 MOST_BLOCKS = 64  # of an array, that a smaller one is held against
-LAST_COUNT = 4  # up to here a difference is one of counting
-UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
-TOO_LARGE, TOO_SMALL = "It is too large.", "It is too small."
-BY_1024 = (1.024, 1.024**2, 1.024**3)  # kibi for kilo, mebi for mega, gibi for giga
-SAME_BYTES = 1e-4  # relative: how near a ratio has to be to one of these
 TELLS_LITTLE = ("t is too large.", "t is too small.", "others are not.", " is wrong.", " are wrong.")  # ends
-FIRST_IS_WRONG = "Already its first number is wrong. What goes into that one?"
 SOME_ENTRIES = "Some entries are right, others are not."
 NOTHING_WRONG_IN_IT = "Nothing in it is wrong, but keys are missing."
 OF_EVERY_NUMBER = "The same is so of every number in it:"
 ONLY_SOME = "Of the entries only"
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
-ASKED_OF_SQUARES = "Is it a factor where it should be a divisor, or the other way round?"
-ASKED_OF_SHARES = "What belongs to the share, and what to the rest?"
 NUMBER_DUE, TRUTH_DUE, WORD_DUE = "A single number is due", "True or False is due", "Text is due"
 ONE_ANOTHERS = (
     "It is cut into the parts that are due, but devices hold one another's. Which axis is to cut what, and in which "
     "order?"
 )
 AS_GIVEN = ", as it was given."
-NOT_GROUPED = "they are not grouped as they should be."
 IN_ANOTHER_MEMORY = "Each device holds the part that is due, but in another memory. Which kind is asked for?"
 A_MESH = {"axes", "devices", "axis_types"}  # what is kept of a mesh that was returned
 COMPARABLE = (int, float, list, tuple, np.ndarray)
@@ -77,7 +73,7 @@ def relations_of(
         yield from _of_held(found[HELD], due[HELD], known)
         return
     listed = isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found)
-    yield from _before_little(_of_whole(found, due, known), _of_order(found, due) if listed else ())
+    yield from _before_little(_of_whole(found, due, known), of_where_it_goes_wrong(found, due) if listed else ())
 
 
 def _before_little(words: Iterable[str], others: Iterable[str]) -> Iterator[str]:
@@ -239,13 +235,13 @@ def _of_one(found: Any, due: Any, known: _Known) -> Iterator[str]:
     for name in (name for name, a in known.given.items() if isinstance(a, COMPARABLE) and same_value(found, a)):
         yield f"It is `{name}`{AS_GIVEN}"
     if is_number(found) and is_number(due):
-        yield from _of_numbers(float(found), float(due), known.sizes)
+        yield from of_two_numbers(float(found), float(due), known.sizes)
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)):
-        yield from _of_sequences(list(found), list(due))
-        yield from _of_quotients(found, due, known.given)
-        yield from _of_each_alone(found, known.given)
+        yield from of_two_lists(list(found), list(due))
+        yield from of_quotients(found, due, known.given)
+        yield from of_each_alone(found, known.given)
     elif isinstance(due, (list, tuple)) and not isinstance(found, np.ndarray):
-        yield from _alone(found, list(due))
+        yield from of_one_entry(found, list(due))
     elif isinstance(due, np.ndarray):
         yield from _of_array(found, due, known)
     else:
@@ -297,12 +293,12 @@ def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
         yield "It is empty."
         yield NOTHING_WRONG_IN_IT
     if found and due and not there:
-        if len(due) > 1 and _as_often(list(found.values()), list(due.values())):
+        if len(due) > 1 and as_often(list(found.values()), list(due.values())):
             yield "What stands under its keys is right, but none of the keys is among those that are due."
         yield "None of its keys is among those that are due."
     if there and all(same_value(found[key], due[key]) for key in there):
         missing, extra = ([one[key] for key in one if key not in other] for one, other in ((due, found), (found, due)))
-        if missing and len(missing) == len(extra) and _as_often(extra, missing):
+        if missing and len(missing) == len(extra) and as_often(extra, missing):
             yield "It is right but for its keys: what is due is there under another name."
         if len(there) == len(found):
             yield from (["Missing are only keys for which 0 is due; the rest is right."] if _all_zero(missing) else [])
@@ -317,278 +313,6 @@ def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
 
 def _all_zero(values: Sequence[Any]) -> bool:
     return all(is_number(value) and value == 0 for value in values)
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is one, and no truth value; of whole numbers one that a float can be."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return abs(value) <= sys.float_info.max
-    return isinstance(value, (float, np.integer, np.floating))
-
-
-def _of_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iterator[str]:
-    if not (math.isfinite(found) and math.isfinite(due)):
-        return
-    if due and found:
-        if _is(found, -due):
-            yield "It has the wrong sign."
-        for words, n in sizes.items():
-            yield from _by_factor(found, due, words, n)
-        for words, n in sizes.items():
-            yield from (f"{said} {ASKED_OF_SQUARES}" for said in _by_factor(found, due, f"the square of {words}", n**2))
-        yield from (
-            f"It is {words}, divided by what is due." for words, n in sizes.items() if n > 1 and _is(found * due, n)
-        )
-        if _is(found * due, 1):
-            yield "It is 1 divided by what is due."
-        ratio = found / due
-        if any(math.isclose(ratio * times, 1, rel_tol=ROUNDED) for unit in UNITS for times in (unit, 1 / unit)):
-            yield "It is off by a factor such as there is between two units. Which one is asked for?"
-        if any(math.isclose(ratio * times, 1, rel_tol=SAME_BYTES) for unit in BY_1024 for times in (unit, 1 / unit)):
-            yield "It is off by a factor such as there is between MB and MiB. Which are asked for?"
-        if abs(ratio) < LARGEST_RATIO and _is(ratio, round(ratio, 3)):
-            yield f"It is {number(ratio)} times what is due."
-        elif abs(1 / ratio) < LARGEST_RATIO and _is(1 / ratio, round(1 / ratio)):
-            yield f"It is 1/{number(1 / ratio)} of what is due."
-    if 0 < found < 1 and 0 < due < 1 and (ratio_words := _small_ratio(found / (1 - found), due / (1 - due))):
-        yield f"As a share against the rest, x / (1 − x), it is {ratio_words} what is due. {ASKED_OF_SHARES}"
-    if found - due == round(found - due) and 0 < abs(found - due) <= LAST_COUNT:
-        yield f"It is {number(abs(found - due))} too {'large' if found > due else 'small'}."
-    for words, n in sizes.items():
-        times = round(QUARTERS * (found - due) / n) / QUARTERS if n else 0.0
-        if 0 < abs(times) <= LARGEST_TIMES and _is(found - due, times * n):
-            much = "" if abs(times) == 1 else f"{number(abs(times))} × "
-            yield f"It is {much}{words} too {'much' if times > 0 else 'little'}."
-    if found in (math.floor(due), math.ceil(due)) and not _is(due, round(due)):
-        yield "What is due is no whole number, and this is the next one to it. Has it been rounded?"
-    if not _is(found, due):
-        yield TOO_LARGE if found > due else TOO_SMALL
-
-
-def _small_ratio(one: float, other: float) -> str:
-    """How one number stands to another where that is by a small whole factor: `2 times` or `1/2 of`."""
-    for times in range(2, LAST_COUNT + 1):
-        if _is(one, times * other):
-            return f"{times} times"
-        if _is(one * times, other):
-            return f"1/{times} of"
-    return ""
-
-
-def _by_factor(found: float, due: float, words: str, n: float) -> Iterator[str]:
-    if n > 1 and _is(found, due * n):
-        yield f"It is {words} times too large."
-    elif n not in (0, 1) and _is(found, due * n):
-        yield f"It is {words} times what is due."
-    if n > 1 and _is(found * n, due):
-        yield f"It is what is due, divided by {words}."
-
-
-def sizes_in(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Numbers that a function was given, in words: themselves, how many entries a list has, the sizes of a mesh."""
-    for name, value in given.items():
-        sizes = getattr(value, "sizes", value)
-        if isinstance(value, str):
-            along = (getattr(mesh, "sizes", mesh) for mesh in given.values())
-            yield from ((f"the size of `{name}`", float(one[value])) for one in along if _is_mesh(one) and value in one)
-        if is_number(value):
-            yield f"`{name}`", float(value)
-        elif _is_mesh(sizes):
-            yield "the number of all devices", float(math.prod(sizes.values()))
-            yield from ((f"the size of {axis}", float(size)) for axis, size in sizes.items())
-        elif isinstance(value, (list, tuple)) and value:
-            yield f"the number of `{name}`", float(len(value))
-
-
-def _is_mesh(sizes: Any) -> bool:
-    """Whether these are the sizes of axes."""
-    return isinstance(sizes, Mapping) and len(sizes) > 0 and all(map(is_number, sizes.values()))
-
-
-def _is(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=SAME_RATIO)
-
-
-def _of_sequences(found: list[Any], due: list[Any]) -> Iterator[str]:
-    one, other = _flat(found), _flat(due)
-    alike = len(found) > 0 and same_value(one, other)
-    if alike and _form(found) == _form(due):
-        yield "The numbers are right, but arrays are due where it has lists."
-        return
-    rows = len(due) > 0 and all(isinstance(row, (list, tuple)) for row in (*found, *due))
-    if rows and len({*map(len, found)}) == 1 and same_value(_turned(found), due):
-        yield "It is the transpose of what is due: rows stand for columns."
-    if alike:
-        yield f"The entries are right, but {NOT_GROUPED}"
-    if len(found) != len(due):
-        yield from _of_fewer_or_more(found, due)
-    elif len(due) > 1:
-        yield from _of_another_order(found, due)
-        if all(map(is_number, (*found, *due))) and math.prod(found) == math.prod(due) != 0:
-            yield "The product of these numbers is right, and not each of them for itself."
-    groups = _nested(due) and not (len(found) == len(due) and all(map(_as_often, map(_flat, found), map(_flat, due))))
-    if groups and _as_often(one, other):
-        yield "All that is due is there, as often as it is due, but not in the groups in which it should be."
-
-
-def _of_fewer_or_more(found: list[Any], due: list[Any]) -> Iterator[str]:
-    """Sentences on a list that has another length than is due."""
-    yield from _alone(found, due)
-    yield from _cut_short(found, due)
-    if found and _within(found, due):
-        yield "What is there is right, but entries are missing."
-    if due and _within(due, found):
-        yield "All that is due is there, and more besides."
-    yield from _of_groups(found, due)
-    more, values = len(found) > len(due), len(_flat(found)) - len(_flat(due))
-    how = "more" if values > 0 else "fewer"
-    if not values:
-        yield f"There are as many values as are due, but {NOT_GROUPED}"
-    elif more == (values > 0):
-        yield f"There are {how} entries than are due."
-    else:
-        yield f"There are {how} values than are due, and {NOT_GROUPED}"
-
-
-def _of_another_order(found: list[Any], due: list[Any]) -> Iterator[str]:
-    """Sentences on a list that has what is due at other places; truth values are in some order by chance."""
-    if any(isinstance(entry, bool) for entry in due):
-        return
-    if same_value(found, due[::-1]):
-        yield "The entries are right, but the last stands first."
-    for k in (k for k in range(1, len(due)) if same_value(found, due[-k:] + due[:-k])):
-        yield f"The entries are right, but stand {k} to the right of where they belong."
-        yield f"The entries are right, but stand {len(due) - k} to the left of where they belong."
-    if _as_often(found, due):
-        yield "The entries are right, but in another order."
-
-
-def _cut_short(found: list[Any], due: list[Any]) -> Iterator[str]:
-    """Where a list is the one that is due without its beginning, or without its end, and it shows which."""
-    missing = len(due) - len(found)
-    if missing <= 0 or len(found) < 2:
-        return
-    is_end, is_beginning = same_value(found, due[missing:]), same_value(found, due[:-missing])
-    if is_end and not is_beginning:
-        yield f"What is there is right: it is what is due from number {missing} on, counted from 0. What comes before?"
-        yield "What is there is right, but the beginning is missing."
-    if is_beginning and not is_end:
-        last = f"last {missing} are" if missing > 1 else "last one is"
-        yield f"What is there is right, but the {last} missing."
-        yield "What is there is right, but the end is missing."
-
-
-def _of_groups(found: list[Any], due: list[Any]) -> Iterator[str]:
-    """Where each group is several others, joined."""
-    sides = [list(map(_flat, side)) for side in (found, due)]
-    if not (_nested(found) and _nested(due) and all(map(is_number, itertools.chain(*sides[0], *sides[1])))):
-        return
-    made, wanted = ([frozenset(group) for group in side] for side in sides)
-    if _are_joined(made, wanted):
-        yield "Each group of it is made of several that are due. What is to keep those apart?"
-    elif _are_joined(wanted, made):
-        yield "Each group that is due has come apart into several. What do those have in common?"
-
-
-def _are_joined(groups: Sequence[frozenset[Any]], others: Sequence[frozenset[Any]]) -> bool:
-    """Whether each of these groups is several of the others, and each of those is in one."""
-    inside = [[other for other in others if other <= group] for group in groups]
-    return sum(map(len, inside)) == len(others) and all(
-        len(some) > 1 and frozenset().union(*some) == group for group, some in zip(groups, inside, strict=True)
-    )
-
-
-def _of_order(found: Sequence[Any], due: Sequence[Any]) -> Iterator[str]:
-    """From where on a list of numbers is wrong."""
-    if all(map(is_number, (*found, *due))):
-        yield from _from_where_on(list(map(same_value, found, due)))
-
-
-def _from_where_on(right: Sequence[bool]) -> Iterator[str]:
-    """From where on numbers are wrong, of which these are right."""
-    if 0 < (begun := sum(right)) < len(right) - 1 and all(right[:begun]):
-        yield (
-            f"It is right up to number {begun - 1}, counted from 0, and wrong from there on. What is done between "
-            f"number {begun - 1} and number {begun}?"
-        )
-        yield "It begins right, and from some place on it is wrong to its end."
-    if not any(right) and len(right) > 2:
-        yield FIRST_IS_WRONG
-
-
-def _of_quotients(found: Sequence[Any], due: Sequence[Any], given: Mapping[str, Any]) -> Iterator[str]:
-    """Where found times due, entry by entry, is an argument: how many parts there are in place of how long each is."""
-    for name, whole in given.items():
-        if isinstance(whole, (list, tuple)) and len(whole) == len(found) == len(due) > 1:
-            trios = list(zip(found, due, whole, strict=True))
-            if all(map(is_number, itertools.chain(*trios))) and all(_is(f * d, w) for f, d, w in trios):
-                yield f"It is `{name}`, each number of it divided by the one that is due."
-
-
-def _of_each_alone(found: Sequence[Any], given: Mapping[str, Any]) -> Iterator[str]:
-    """Where each entry is a single number that is made of the entry of an argument in its place, or of all of them."""
-    if len(found) < 2 or any(not _holds_numbers(one) or np.size(one) != 1 for one in found):
-        return
-    single = [float(np.ravel(one)[0]) for one in found]
-    for name, entries in given.items():
-        if not isinstance(entries, (list, tuple)) or any(
-            not _holds_numbers(one) or np.ndim(one) == 0 for one in entries
-        ):
-            continue
-        for words, made in (("sum", np.sum), ("mean", np.mean), ("largest", np.max), ("smallest", np.min)):
-            if len(entries) == len(found) and np.allclose(single, [made(one) for one in entries]):
-                yield f"Each entry is a single number: the {words} of what is in the entry of `{name}` at its place."
-            if np.allclose(single, made([made(one) for one in entries])):
-                yield f"Each entry is a single number: the {words} of all that is in `{name}`."
-
-
-def _holds_numbers(value: Any) -> bool:
-    """Whether these are numbers, and any."""
-    array = np.asarray(value) if isinstance(value, (int, float, np.ndarray, np.number)) else np.empty(0)
-    return array.dtype.kind in "iuf" and array.size > 0
-
-
-def _alone(found: Any, due: list[Any]) -> Iterator[str]:
-    """A value that is one entry of the list that is due."""
-    yield from (f"It is entry {k} of what is due, alone." for k, entry in enumerate(due) if same_value(found, entry))
-    if not isinstance(found, (list, tuple)):
-        yield f"A list or a tuple of {len(due)} is due."
-
-
-def _within(some: list[Any], values: list[Any]) -> bool:
-    """Whether these are among the values, in their order."""
-    rest = iter(values)
-    return all(any(same_value(entry, value) for value in rest) for entry in some)
-
-
-def _as_often(one: list[Any], other: list[Any]) -> bool:
-    """Whether two lists hold the same, in whatever order."""
-    if len(one) != len(other):
-        return False
-    if all(map(is_number, (*one, *other))):
-        return same_value(sorted(one), sorted(other))
-    return all(sum(same_value(a, b) for a in one) == sum(same_value(a, b) for a in other) for b in other)
-
-
-def _turned(rows: list[Any]) -> list[Any]:
-    return [list(column) for column in zip(*rows, strict=False)]
-
-
-def _form(values: Any) -> Any:
-    """How lists, and arrays as lists, are put into one another."""
-    if isinstance(values, np.ndarray):
-        values = values.tolist()
-    return list(map(_form, values)) if isinstance(values, (list, tuple)) else None
-
-
-def _nested(values: list[Any]) -> bool:
-    return any(isinstance(value, (list, tuple)) or np.ndim(value) > 0 for value in values)
-
-
-def _flat(values: Any) -> list[Any]:
-    if isinstance(values, (list, tuple)):
-        return [entry for value in values for entry in _flat(value)]
-    return np.ravel(values).tolist() if isinstance(values, np.ndarray) else [values]
 
 
 def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Iterator[str]:
@@ -620,7 +344,7 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
         name, found, due = wrong[0]
         of_it = list(_of_one(found, due, known))
         if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
-            of_it += _of_order(found, due)
+            of_it += of_where_it_goes_wrong(found, due)
         yield from (f"Of {name}: {lower_first(words)}" for words in of_it)
     if len(wrong) < len(entries):
         yield SOME_ENTRIES
@@ -683,7 +407,7 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[st
         if found.size == due.size and same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
             yield "The numbers are right, but the shape is another."
         if found.ndim == due.ndim == 1:
-            yield from _cut_short(found.tolist(), due.tolist())
+            yield from of_one_cut_short(found.tolist(), due.tolist())
         if found.size and _is_part(found, due):
             yield "It is a part of what is due, and no more. Where is the rest?"
         counts = {words: int(n) for words, n in known.sizes.items() if n.is_integer()}
@@ -711,7 +435,7 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[st
         }
         besides = beside_what_was_given([found], [due], alike) or made_of_what_was_given([found], alike)
         yield from filter(None, [besides, by_rows([found], [due])])
-    order = _from_where_on(close_entries(found, due).tolist()) if due.ndim == 1 else ()
+    order = from_where_on(close_entries(found, due).tolist()) if due.ndim == 1 else ()
     yield from _before_little(_number_by_number(found, due, known), order)
 
 
@@ -754,7 +478,7 @@ def _number_by_number(found: np.ndarray, due: np.ndarray, known: _Known) -> Iter
 
 def _of_all_numbers(found: np.ndarray, due: np.ndarray, known: _Known) -> str:
     pairs = zip(found.tolist(), due.tolist(), strict=True)
-    return most_telling([list(_of_numbers(float(f), float(d), known.sizes)) for f, d in pairs])
+    return most_telling([list(of_two_numbers(float(f), float(d), known.sizes)) for f, d in pairs])
 
 
 def _of_truths(found: np.ndarray, due: np.ndarray, right: np.ndarray) -> Iterator[str]:

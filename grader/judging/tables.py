@@ -27,7 +27,8 @@ from grader.judging.evidence import SMALL, is_vague
 from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.layouts import notation_in_words, spec_in_words
 from grader.judging.miss import Miss, unanswered
-from grader.judging.relations import NUMBER_DUE, TOO_LARGE, TOO_SMALL, TRUTH_DUE, WORD_DUE, relations_of
+from grader.judging.relations import NUMBER_DUE, TRUTH_DUE, WORD_DUE, relations_of
+from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL
 from grader.judging.values import expected_value, is_layout_due, same_answer, worded
 
 TOLD_ONE_BY_ONE = 4  # counts that are told one by one
