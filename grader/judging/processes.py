@@ -87,14 +87,16 @@ class ProcessLadder(Ladder):
         return " ".join(filter(None, (self._right_with(k), _from_where(tried[wrong], given), common, agreed)))
 
     def _right_with(self, k: int) -> str:
-        """With how many processes it is right, where that are as many in all earlier cases, and others now."""
-        here, earlier = self.cases[k].mesh["processes"], {case.mesh["processes"] for case in self.cases[:k]}
-        if len(earlier) != 1 or here in earlier:
-            return ""
-        return (
-            f"With {min(earlier)} processes this is right, with {here} it is not. Does a number stand in it that holds "
-            "for one of them only?"
-        )
+        """With how many processes, or devices, it is right, where that are as many in all earlier cases, and others
+        now."""
+        for what, where in (("processes", ""), ("devices", " in each process")):
+            here, earlier = self.cases[k].mesh[what], {case.mesh[what] for case in self.cases[:k]}
+            if len(earlier) == 1 and here not in earlier:
+                return (
+                    f"With {min(earlier)} {what}{where} this is right, with {here} it is not. Does a number stand in "
+                    "it that holds for one of them only?"
+                )
+        return ""
 
     def _tried(self, k: int, number: int, value: Any, due: Any) -> Tried:
         case = self.cases[k]

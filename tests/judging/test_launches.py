@@ -37,12 +37,14 @@ def test_what_an_error_means_is_said_of_the_process_that_failed_first(raised, me
     assert rest.startswith(meant) and bool(rest) is bool(meant)
 
 
-def of_counts(*counts):
+def of_counts(*counts, devices=(1, 1, 1)):
     """An exercise whose functions run in as many processes, and are to return how many these are."""
     counted = Exercise(
         "t_counts", points=1, form="processes", reference=lambda process_id, num_processes: num_processes
     )
-    counted.cases(lambda draw: [Case({}, {"processes": count, "devices": 1}) for count in counts])
+    counted.cases(
+        lambda draw: [Case({}, {"processes": n, "devices": m}) for n, m in zip(counts, devices, strict=False)]
+    )
 
     @counted.mistake
     def always_two(process_id, num_processes):
@@ -66,6 +68,9 @@ def told(counted, wrong):
 
 def test_it_is_said_with_how_many_processes_a_function_is_right():
     right = "With 4 processes this is right, with 2 it is not."
+    first = iter([2, 2, 7, 7])
+    words = told(of_counts(2, 2, devices=(2, 1)), lambda k, count: next(first)).words
+    assert "With 2 devices in each process this is right, with 1 it is not." in words
     assert right in told(of_counts(4, 2), lambda k, count: 4).words
     assert "is right" not in told(of_counts(4, 2), lambda k, count: count + 1).words
     assert "is right" not in told(of_counts(2, 2), lambda k, count: k + 2).words
