@@ -13,6 +13,7 @@ from nbformat import NotebookNode
 from grader.arrays.devices import eight_devices
 from grader.classroom.course.demo import all_alternatives, mistake_source
 from grader.classroom.course.notebook import checked
+from grader.classroom.course.spelling import Renamed
 from grader.exercises.exercise import Exercise
 from grader.lessons import find
 
@@ -71,7 +72,7 @@ def respelled(source: str, spelling: str) -> str:
     """The same answer with other names for what it defines inside its functions."""
     tree = ast.parse(source)
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
-        _Renamed(_locals(function), spelling).visit(function)
+        Renamed({name: f"{name}_{spelling}" for name in _locals(function)}).visit(function)
     return ast.unparse(tree)
 
 
@@ -92,19 +93,3 @@ def _locals(function: ast.FunctionDef) -> set[str]:
     defined = {node.name for node in inner if isinstance(node, ast.FunctionDef)}
     taken = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
     return (assigned | defined) - taken.union(*(node.names for node in inner if isinstance(node, ast.Nonlocal)))
-
-
-class _Renamed(ast.NodeTransformer):
-    def __init__(self, names: set[str], spelling: str):
-        self.names, self.spelling = names, spelling
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        if node.id in self.names:
-            node.id = f"{node.id}_{self.spelling}"
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        self.generic_visit(node)
-        if node.name in self.names:
-            node.name = f"{node.name}_{self.spelling}"
-        return node

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 
@@ -21,6 +22,12 @@ def number(value: Any, digits: int = 6) -> str:
 def numbered(noun: str, numbers: Collection[int | str]) -> str:
     """Things by their numbers: device 3; devices 0, 1."""
     return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
+
+
+def consecutive(numbers: Iterable[int]) -> Iterator[list[int]]:
+    """Numbers in their order, those together that are one behind the other."""
+    for _, run in itertools.groupby(enumerate(numbers), lambda entry: entry[1] - entry[0]):
+        yield [number for _, number in run]
 
 
 def enumeration(things: Sequence[str]) -> str:

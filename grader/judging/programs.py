@@ -188,10 +188,8 @@ class ProgramLadder(Ladder):
             return words
         if check == "shape" and (words := self._of_shapes(k)):
             return words
-        mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
-        if before and mesh not in before:
-            there, here = on(before[0]), on(mesh)
-            return right_elsewhere(there, here, WELL[check]) if check in WELL else allowed_elsewhere(there, here)
+        if words := self._well_before(check, k):
+            return words
         return results.how_laid_out(self._run(k), _expected(self.exercise, self.cases[k])) if check == "layout" else ""
 
     def _ratio(self, k: int) -> str:
@@ -227,16 +225,19 @@ class ProgramLadder(Ladder):
         tried = [
             results.wrong_shape(self._run(j), _expected(self.exercise, self.cases[j])) for j in (k, *self.witnesses(k))
         ]
-        if not (elsewhere := self._right_before(k)):
+        if not (elsewhere := self._well_before("shape", k)):
             return shape_evidence([one for one in tried if one]) if tried[0] else ""
         # (Arguments may have the same length by chance, and this is seen on one mesh only.)
         lengths = [replace(one, given={}) for one in tried if one]
         return " ".join(filter(None, (elsewhere, shape_evidence(lengths) if tried[0] else "")))
 
-    def _right_before(self, k: int) -> str:
-        """That all was well on another mesh; "" where it was not, or nothing was tried there."""
+    def _well_before(self, check: str, k: int) -> str:
+        """That this check was passed on another mesh; "" where nothing was tried on another."""
         mesh, before = self.cases[k].mesh, [case.mesh for case in self.cases[:k]]
-        return right_elsewhere(on(before[0]), on(mesh), WELL["shape"]) if before and mesh not in before else ""
+        if not before or mesh in before:
+            return ""
+        there, here = on(before[0]), on(mesh)
+        return right_elsewhere(there, here, WELL[check]) if check in WELL else allowed_elsewhere(there, here)
 
     def _is_result_wrong(self, k: int) -> bool:
         """Whether there is anything wrong besides gradients."""
@@ -294,10 +295,7 @@ class ProgramLadder(Ladder):
         (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
         elsewhere, seen = self._elsewhere(k), self._seen(k, number)
         where = only_on_some_meshes(seen, None if elsewhere is None else self._seen(elsewhere, number))
-        of_places, without = (
-            arrangement(seen),
-            functools.partial(right_without, runs, expected),
-        )
+        of_places, without = arrangement(seen), functools.partial(right_without, runs, expected)
         if tells_little(of_places):
             of_places = without() or of_places
         words = " ".join(filter(None, (where, of_places)))

@@ -19,7 +19,7 @@ import numpy as np
 from grader.arrays.blocks import blocks
 from grader.arrays.laid import Array
 from grader.arrays.numbers import close
-from grader.arrays.words import enumeration, numbered, region
+from grader.arrays.words import consecutive, enumeration, numbered, region
 from grader.judging.behaviour import Execution, block_values
 
 WHOLE = 1e-3  # how near to a whole number a share has to be
@@ -81,13 +81,8 @@ def _often(times: int) -> str:
 
 def _runs_of(numbers: Sequence[int]) -> str:
     """Entries by their numbers, those behind one another together."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    told = [str(first) if first == last else f"{first} to {last}" for first, last in runs[:MOST_RUNS]]
+    runs = list(consecutive(numbers))
+    told = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs[:MOST_RUNS]]
     more = f" and {len(runs) - MOST_RUNS} more" if len(runs) > MOST_RUNS else ""
     return f"{'entries' if len(numbers) > 1 else 'entry'} {', '.join(told)}{more}"
 

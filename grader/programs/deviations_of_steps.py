@@ -20,19 +20,21 @@ from grader.programs.stepwise import (
     TracedStep,
 )
 
-OTHER = {
-    "add": ("a subtraction", "an addition", np.subtract),
-    "sub": ("an addition", "a subtraction", np.add),
-    "mul": ("a division", "a multiplication", np.divide),
-    "div": ("a multiplication", "a division", np.multiply),
-    "max": ("a minimum", "a maximum", np.minimum),
-    "min": ("a maximum", "a minimum", np.maximum),
+NAMED_STEPS: Mapping[str, tuple[str, Callable[..., Any]]] = {
+    "add": ("an addition", np.add),
+    "sub": ("a subtraction", np.subtract),
+    "mul": ("a multiplication", np.multiply),
+    "div": ("a division", np.divide),
+    "max": ("a maximum", np.maximum),
+    "min": ("a minimum", np.minimum),
 }
-
-
-COMBINED: Mapping[str, tuple[str, str, Callable[..., Any]]] = {
-    "add": ("a multiplication", "an addition", np.multiply),
-    "mul": ("an addition", "a multiplication", np.add),
+TAKEN_FOR = {
+    "add": ("sub", "mul"),
+    "sub": ("add",),
+    "mul": ("div", "add"),
+    "div": ("mul",),
+    "max": ("min",),
+    "min": ("max",),
 }
 
 
@@ -60,16 +62,15 @@ def of_a_step(model: Model, step: TracedStep) -> Iterator[Deviation]:
         yield Deviation(words, question, model.made_with({step.number: instead}), (step.number, k))
 
 
+def _by(function: Callable[..., Any]) -> Instead:
+    return lambda step, _: function(*step.operands)
+
+
 def _exchanged(step: TracedStep) -> Iterator[tuple[str, str, Instead]]:
     """Another operation, other operands, or another constant."""
-    if step.name in OTHER:
-        other, this, function = OTHER[step.name]
-        words = f"{other} stands in the place of {this}"
-        yield words, "Which of the two is meant?", lambda step, _: function(*step.operands)
-    if step.name in COMBINED:
-        other, this, combined = COMBINED[step.name]
-        words = f"{other} stands in the place of {this}"
-        yield words, "Which of the two is meant?", lambda step, _: combined(*step.operands)
+    for other in TAKEN_FOR.get(step.name, ()):
+        (words, function), (this, _) = NAMED_STEPS[other], NAMED_STEPS[step.name]
+        yield f"{words} stands in the place of {this}", "Which of the two is meant?", _by(function)
     if step.name == "div":
         words = "what is divided and what divides are exchanged"
         yield words, "Which is which?", lambda step, _: np.divide(*step.operands[::-1])

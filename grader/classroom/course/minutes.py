@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from nbformat import NotebookNode
 
+from grader.arrays.words import consecutive, enumeration
 from grader.classroom.course.headings import CALLED_STRETCH, exercise_heading
 from grader.classroom.course.needed import needed_parts
 from grader.classroom.course.notebook import checked, grade_id
@@ -94,12 +94,10 @@ def _rounded(spent: Iterable[Spent]) -> int:
 
 def _in_words(numbers: Sequence[int]) -> str:
     """Parts 1, 2, 3 and 5: "parts 1–3 and 5"."""
-    *most, last = list(_ranges(numbers))
-    said = f"{', '.join(most)} and {last}" if most else last
+    said = enumeration(list(_ranges(numbers)))
     return f"part {said}" if len(numbers) == 1 else f"parts {said}"
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[str]:
-    for _, run in itertools.groupby(enumerate(numbers), lambda entry: entry[1] - entry[0]):
-        first, *rest = [number for _, number in run]
+    for first, *rest in consecutive(numbers):
         yield from [f"{first}–{rest[-1]}"] if len(rest) > 1 else map(str, [first, *rest])

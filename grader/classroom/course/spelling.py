@@ -46,13 +46,13 @@ def _numbered(text: CellText) -> Spelling:
         hidden = _hidden_names(function, own[0])
         numbered = {name: f"{function.name}_{number}" for number, name in enumerate(hidden)}
         names |= {number: name for name, number in numbered.items()}
-        function.body = [_Renamed(numbered).visit(statement) for statement in function.body]
+        function.body = [Renamed(numbered).visit(statement) for statement in function.body]
     return Spelling(ast.unparse(tree), names) if names else Spelling(text.plain)
 
 
 def as_spelled(message: Any, names: Mapping[str, str]) -> Any:
     """A JSON value with the author's own names in all its texts."""
-    text = json.dumps(message, ensure_ascii=False)
+    text = json.dumps(message, ensure_ascii=False) if names else ""
     if not any(name in text for name in names):
         return message
     return json.loads(re.sub(WORD, lambda match: names.get(match[0], match[0]), text))
@@ -88,7 +88,9 @@ def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
         yield from _tables(child)
 
 
-class _Renamed(ast.NodeTransformer):
+class Renamed(ast.NodeTransformer):
+    """Gives variables, and functions that are defined, other names."""
+
     def __init__(self, names: Mapping[str, str]):
         self.names = names
 

@@ -304,9 +304,8 @@ def watch_answers(cells: Sequence[Cell], missed: Mapping[str, Watched], setup: S
     can tell, all but the worked examples that can be spared. An answer that comes again is watched by itself, and what
     there is to watch is kept for all students who typed the same; all others are watched in one run.
     """
-    places = {name: next(k for k, cell in enumerate(cells) if cell.check == name) for name in missed}
-    parts = found.answers if (found := _parts(tuple(cells))) else {}
-    by_itself = {name: _watch_steps(cells, {name: missed[name]}, setup) for name, k in places.items() if k in parts}
+    cut = _parts(tuple(cells)) is not None
+    by_itself = {name: _watch_steps(cells, {name: seen}, setup) for name, seen in missed.items() if cut}
     again = [name for name, todo in by_itself.items() if _comes_again(todo, setup)]
     rest = {name: seen for name, seen in missed.items() if name not in again}
     runs = [by_itself[name] for name in again] + ([_watch_steps(cells, rest, setup)] if rest else [])

@@ -144,8 +144,8 @@ class Needed:
     answers: Mapping[int, CellNumbers]
     shown: Sequence[int]
     for_shown: Sequence[int]
-    told: Sequence[int] = ()
-    for_told: Sequence[int] = ()
+    told: Sequence[int]
+    for_told: Sequence[int]
 
 
 def plain_texts(cells: Sequence[Cell], part: CellNumbers) -> tuple[str, ...]:
