@@ -116,7 +116,7 @@ class Ladder(ABC):
         """Whether an answer that misses a check on this case does what the formula does where nothing is done."""
         return False
 
-    def blamed(self, k: int, miss: Miss, hint: Hint) -> Blamed | None:
+    def blamed(self, check: str, k: int, miss: Miss, hint: Hint) -> Blamed | None:
         """What of the answer to a case its miss is about; an answer that stops has but one place."""
         return Blamed(k, (0,), (ERROR,)) if isinstance(self.done[k], Problem) else None
 
@@ -156,7 +156,7 @@ class Ladder(ABC):
         rest = (Outcome.untried(name, r.check, r.worth, rung.check) for r in rungs[number + 1 :])
         hint = self.hint_if_any(rung.check, k)
         outcomes = (*earned, self.missed(rung, k, miss, hint), *rest)
-        blamed = self.blamed(k, miss, hint)
+        blamed = self.blamed(rung.check, k, miss, hint)
         return Verdict(
             name, outcomes, self.where(k), miss.expected, miss.found, miss.ratios, repair=hint.repair, blamed=blamed
         )

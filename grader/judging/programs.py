@@ -50,6 +50,7 @@ from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
 from grader.programs.structure import Collective, Structure, times
 
+OF_DIVISION = "layout", "communication"  # checks that hang on how arrays are divided
 # What is so of a program that does not miss a check on one mesh, and of one that does on another.
 WELL = {
     "runs": ("it runs", "it does not"),
@@ -339,16 +340,18 @@ class ProgramLadder(Ladder):
         tried = try_repairs([self._run(j) for j in (k, *self.witnesses(k))], at_collectives=True)
         return replace(found, repair=tried.first(self._is_right))
 
-    def blamed(self, k: int, miss: Miss, hint: Hint) -> Blamed | None:
+    def blamed(self, check: str, k: int, miss: Miss, hint: Hint) -> Blamed | None:
         run = self.done[k]
         if not isinstance(run, Execution):
-            return super().blamed(k, miss, hint)
+            return super().blamed(check, k, miss, hint)
         try:
             authored = run.structure.authored
         except Failed:
             return None
-        about = miss.about if hint.repair is None else _changed(hint.repair, authored)
-        return Blamed(k, about, tuple(c.kind for c in authored), miss.most) if about else None
+        kinds = tuple(c.kind for c in authored)
+        if about := miss.about if hint.repair is None else _changed(hint.repair, authored):
+            return Blamed(k, about, kinds, "most" if miss.most else "")
+        return Blamed(k, () if check in OF_DIVISION else tuple(range(len(kinds))), kinds, "all")
 
     def _seen(self, k: int, array: int) -> Compared:
         result = self._run(k).results[array]
