@@ -73,6 +73,14 @@ def quick_options() -> dict[str, Any]:
     return _QUICK | _IN_ONE_PART if _takes(_IN_ONE_PART) else _QUICK
 
 
+def unmerged_options() -> dict[str, Any]:
+    """XLA's options to compile quickly what is read, too: no sums over devices are merged.
+
+    A name of a pass that XLA does not know is no error.
+    """
+    return quick_options() | {"xla_disable_hlo_passes": "cpu-all-reduce-combiner"}
+
+
 def _takes(options: dict[str, Any]) -> bool:
     """Whether XLA knows these options: it refuses a program for which one is set that it does not know."""
     try:

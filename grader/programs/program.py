@@ -110,8 +110,7 @@ def trace(fn: Callable[..., Any], *args: Any, platform: str | None = None) -> Pr
 def _is_checked(jaxpr: Any) -> bool:
     """Whether no shard_map has its check switched off, at any depth."""
     return all(
-        eqn.params.get("check_vma", True) and all(map(_is_checked, inner_jaxprs(eqn)))
-        for eqn in open_jaxpr(jaxpr).eqns
+        eqn.params.get("check_vma", True) and all(map(_is_checked, inner_jaxprs(eqn))) for eqn in open_jaxpr(jaxpr).eqns
     )
 
 
