@@ -73,6 +73,20 @@ def quick_options() -> dict[str, Any]:
     return _QUICK | _IN_ONE_PART if _takes(_IN_ONE_PART) else _QUICK
 
 
+@contextlib.contextmanager
+def compiled_quickly() -> Iterator[None]:
+    """All that is compiled in a `with` block is compiled quickly, by whatever function it is called."""
+    option = "jax_disable_most_optimizations"
+    if (before := jax.config.values.get(option)) is None:
+        yield
+        return
+    jax.config.update(option, True)
+    try:
+        yield
+    finally:
+        jax.config.update(option, before)
+
+
 def unmerged_options() -> dict[str, Any]:
     """XLA's options to compile quickly what is read, too: no sums over devices are merged.
 
