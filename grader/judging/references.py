@@ -30,8 +30,10 @@ def of_arrays(exercise: Exercise, case: Case) -> Callable[..., Any]:
 
 
 def come_of(exercise: Exercise, case: Case, arrays: Sequence[Any]) -> Any:
-    """What the reference makes of the arrays of a case. One in NumPy is called; one in JAX is compiled as a whole, where
-    its operations would be compiled one by one."""
+    """What the reference makes of the arrays of a case.
+
+    One in NumPy is called; one in JAX is compiled as a whole, where its operations would be compiled one by one.
+    """
     reference = of_arrays(exercise, case)
     if exercise not in _of_many:
         try:
