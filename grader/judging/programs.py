@@ -7,7 +7,7 @@ layout earn nothing.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from grader.exercises.compilers import compilers_bytes, par
 from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise, Mistake
 from grader.exercises.verdict import Blamed, Score
-from grader.jax_versions import quick_options
+from grader.jax_versions import compiled_quickly, quick_options
 from grader.judging import costs, results
 from grader.judging.arrangements import arrangement, tells_little
 from grader.judging.behaviour import Execution, arrays_given, block_values, same_behaviour, same_blocks, same_results
@@ -30,7 +30,7 @@ from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import by_entries, by_shares, one_otherwise, otherwise
-from grader.judging.references import of_arrays
+from grader.judging.references import come_of, of_arrays
 from grader.judging.repaired import REPLACING, is_undone, try_repairs
 from grader.judging.results import Expected
 from grader.judging.shapes import shape_evidence
@@ -115,12 +115,14 @@ class ProgramLadder(Ladder):
         except Failed:
             return ()
 
-    def mistaken(self, mistake: Mistake, k: int, check: str = "") -> Sequence[Done]:
+    def mistaken(self, mistake: Mistake, k: int, check: str = "") -> Iterable[Done]:
         """To compile a gradient takes most of the time, and most mistakes are told apart by their results."""
         differs = {"shape": self._begins_otherwise, "values": self._begins_otherwise, "": self._begins_wrong}.get(check)
         if differs and self.cases[k].cotangents is not None and self._arrays(self.done[k]):
+            # (Before gradients all spellings come to the same, if JAX makes a program of them.)
             before = mistaken_on(self.exercise, mistake, _without_gradients(self.cases[k]))
-            if all(differs(k, self._arrays(wrong)) for wrong in before):
+            made = next((arrays for wrong in before if (arrays := self._arrays(wrong))), ())
+            if differs(k, made):
                 return ()
         return super().mistaken(mistake, k, check)
 
@@ -409,12 +411,13 @@ def _changed(repair: Repair, authored: Sequence[Collective]) -> tuple[int, ...]:
 @functools.lru_cache(maxsize=1024)
 def _expected(exercise: Exercise, case: Case) -> Expected:
     """Every array that the result should have, by where it stands in it; then those of the gradients."""
-    reference, arrays = of_arrays(exercise, case), [values_of(a) for a in case.arguments.values() if holds_arrays(a)]
-    if case.cotangents is None:
-        result = reference(*arrays)
-    else:
-        both = jax.jit(with_gradient(reference, len(arrays)), compiler_options=quick_options())  # it runs once
-        result = both(*arrays, values_of(case.cotangents))
+    arrays = [values_of(a) for a in case.arguments.values() if holds_arrays(a)]
+    with compiled_quickly():  # it runs once
+        if case.cotangents is None:
+            result = come_of(exercise, case, arrays)
+        else:
+            both = jax.jit(with_gradient(of_arrays(exercise, case), len(arrays)), compiler_options=quick_options())
+            result = both(*arrays, values_of(case.cotangents))
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(result)}
 
 

@@ -130,9 +130,9 @@ def test_a_mistake_is_run_with_its_gradients_only_where_its_result_is_that_of_th
     own.mistake(sum_of_means)
     asked: list[bool] = []  # of each mistake that is run: whether with its gradients
 
-    def noted(exercise, mistake, case):
+    def noted(exercise, mistake, case, **order):
         asked.append(case.cotangents is not None)
-        return mistaken_on(exercise, mistake, case)
+        return mistaken_on(exercise, mistake, case, **order)
 
     for module in (ladder, programs):
         monkeypatch.setattr(module, "mistaken_on", noted)

@@ -154,7 +154,7 @@ ALL_RESULTS = tuple_of(RESULT)
 WAY = plain_type(str, WAYS.__contains__)
 REPAIR = data_class(Repair, kind=NAME, number=COUNT, way=WAY, axes=NAMES, along=NAMES, every=FLAG, among=COUNT)
 REPAIRS = tuple_of(REPAIR)
-RAN = data_class(Ran, results=ALL_RESULTS, flops=COUNT, peak_bytes=COUNT, compiled=SENT)
+RAN = data_class(Ran, results=ALL_RESULTS, flops=COUNT, peak_bytes=COUNT, compiled=SENT, marked=FLAG)
 COLUMN = plain_type(int, lambda column: 0 <= column <= LONGEST_LINE)
 REFUSAL = plain_type(str, lambda words: len(words) <= 10 * LONGEST)
 LINE = data_class(
