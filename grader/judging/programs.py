@@ -42,6 +42,7 @@ from grader.judging.signatures import (
     on,
     only_on_some_meshes,
     right_elsewhere,
+    right_with_others,
     signature,
 )
 from grader.judging.silenced import right_without
@@ -199,7 +200,7 @@ class ProgramLadder(Ladder):
         if len(self._run(k).results) > 1 or other is None or not (seen := self._seen(k, 0)).expected[0].ndim:
             return ""
         elsewhere = self._seen(other, 0)
-        if (right := only_on_some_meshes(seen, elsewhere)) and (alone := off_by(seen, None)):
+        if (right := self._right_before(k) or only_on_some_meshes(seen, elsewhere)) and (alone := off_by(seen, None)):
             return f"{alone} {right}"
         return off_by(seen, elsewhere)
 
@@ -238,6 +239,12 @@ class ProgramLadder(Ladder):
             return ""
         there, here = on(before[0]), on(mesh)
         return right_elsewhere(there, here, WELL[check]) if check in WELL else allowed_elsewhere(there, here)
+
+    def _right_before(self, k: int) -> str:
+        """That values were right on the very mesh on which they are wrong now, where they were: so it is no mesh that
+        they hang on."""
+        mesh = self.cases[k].mesh
+        return right_with_others(on(mesh)) if any(case.mesh == mesh for case in self.cases[:k]) else ""
 
     def _is_result_wrong(self, k: int) -> bool:
         """Whether there is anything wrong besides gradients."""
@@ -294,7 +301,9 @@ class ProgramLadder(Ladder):
             return words
         (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
         elsewhere, seen = self._elsewhere(k), self._seen(k, number)
-        where = only_on_some_meshes(seen, None if elsewhere is None else self._seen(elsewhere, number))
+        where = self._right_before(k) or only_on_some_meshes(
+            seen, None if elsewhere is None else self._seen(elsewhere, number)
+        )
         of_places, without = arrangement(seen), functools.partial(right_without, runs, expected)
         if tells_little(of_places):
             of_places = without() or of_places

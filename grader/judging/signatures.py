@@ -113,6 +113,14 @@ def right_elsewhere(there: str, here: str, well: tuple[str, str] = RIGHT) -> str
     )
 
 
+def right_with_others(here: str) -> str:
+    """That a result is right on the same mesh with other arguments."""
+    return (
+        f"On {here} this was right with other arguments, and with these it is not. Is a length, or a number that "
+        "is given, another one here, and written into the program?"
+    )
+
+
 def allowed_elsewhere(there: str, here: str) -> str:
     """Of what a program may cost there is some to spare: to be within that is not yet to be right."""
     return (

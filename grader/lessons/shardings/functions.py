@@ -562,6 +562,7 @@ def _(draw):
     for spec in (("x", "y"), ("x",), (None, "y"), (("y", "x"),), ()):
         yield Case({"array": OnDevices(draw.values(8, 16), TALL, P(*spec))})
     yield Case({"array": OnDevices(draw.values(4, 6, 8), CUBE, P("z", None, "x"))})
+    yield Case({"array": OnDevices(draw.values(16).astype(np.int32), TALL, P("y"))})
     for spec, device, spoil in ((("x",), 5, _one_entry), ((None, "y"), 6, _two_swapped), ((), 7, _one_entry)):
         yield _with_an_odd_copy(draw, spec, device, spoil)
     yield _with_an_odd_copy(draw, ("x",), 5, _one_entry, zeros=slice(4, 6))  # zero does not mean “not yet written”
