@@ -118,6 +118,7 @@ def _(draw):
             yield _on(draw, spec, sizes, 2)
     yield _on(draw, P("z", None, ("x", "y")), {"x": 2, "y": 8, "z": 4}, 3)
     yield _on(draw, P(None, "model"), {"data": 8, "model": 16}, 3)
+    yield _on(draw, P(("b", "a")), {"a": 2, "b": 4, "c": 2}, 2)
 
 
 def _on(draw: Draw, spec: P, sizes: Mapping[str, int], rank: int) -> Case:
