@@ -35,6 +35,7 @@ from grader.judging.repaired import REPLACING, is_undone, try_repairs
 from grader.judging.results import Expected
 from grader.judging.shapes import shape_evidence
 from grader.judging.signatures import (
+    ALL_ZERO,
     WITHIN_A_PERCENT,
     Compared,
     allowed_elsewhere,
@@ -270,7 +271,11 @@ class ProgramLadder(Ladder):
         given_away = {array: signature(*seen) for array, seen in wrong.items()}
         said = [words for words in given_away.values() if words]
         words = next((words for words in said if words != WITHIN_A_PERCENT), next(iter(said), ""))
-        alike = [array for array, others in given_away.items() if words in (others, off_by(*wrong[array], of_few=True))]
+        alike = [
+            array
+            for array, others in given_away.items()
+            if words in (others, off_by(*wrong[array], of_few=True)) or words == ALL_ZERO and not _any(wrong[array][0])
+        ]
         if not words or len(alike) == len(given_away):
             return words
         places = list(_expected(self.exercise, self.cases[k]))
@@ -379,6 +384,11 @@ class ProgramLadder(Ladder):
                 if a.value.shape == whole.shape and a.value.dtype.kind == "f"
             },
         )
+
+
+def _any(seen: Compared) -> bool:
+    """Whether any number of an array is not 0."""
+    return any(block.any() for block in seen.blocks)
 
 
 def _numbers_of(block: np.ndarray) -> np.ndarray:

@@ -103,6 +103,7 @@ def only_on_some_meshes(seen: Compared, elsewhere: Compared | None) -> str:
 
 
 RIGHT = "this is right", "it is not"
+ALL_ZERO = "Every entry is zero. Does anything of what was given come so far?"
 
 
 def right_elsewhere(there: str, here: str, well: tuple[str, str] = RIGHT) -> str:
@@ -332,7 +333,7 @@ def _zeros(seen: Compared) -> str:
     if any(seen.blocks[d].any() for d in seen.wrong):
         return ""
     if not seen.right:
-        return "Every entry is zero. Does anything of what was given come so far?" if seen.blocks[0].ndim else ""
+        return ALL_ZERO if seen.blocks[0].ndim else ""
     return f"The block on device {seen.wrong[0]} is all zeros, and others are right. Who was to send it something?"
 
 
