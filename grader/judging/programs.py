@@ -35,6 +35,7 @@ from grader.judging.repaired import REPLACING, is_undone, try_repairs
 from grader.judging.results import Expected
 from grader.judging.shapes import shape_evidence
 from grader.judging.signatures import (
+    ALL_ZERO,
     WITHIN_A_PERCENT,
     Compared,
     allowed_elsewhere,
@@ -42,6 +43,7 @@ from grader.judging.signatures import (
     on,
     only_on_some_meshes,
     right_elsewhere,
+    right_with_others,
     signature,
 )
 from grader.judging.silenced import right_without
@@ -202,7 +204,7 @@ class ProgramLadder(Ladder):
         if len(self._run(k).results) > 1 or other is None or not (seen := self._seen(k, 0)).expected[0].ndim:
             return ""
         elsewhere = self._seen(other, 0)
-        if (right := only_on_some_meshes(seen, elsewhere)) and (alone := off_by(seen, None)):
+        if (right := self._right_before(k) or only_on_some_meshes(seen, elsewhere)) and (alone := off_by(seen, None)):
             return f"{alone} {right}"
         return off_by(seen, elsewhere)
 
@@ -242,6 +244,12 @@ class ProgramLadder(Ladder):
         there, here = on(before[0]), on(mesh)
         return right_elsewhere(there, here, WELL[check]) if check in WELL else allowed_elsewhere(there, here)
 
+    def _right_before(self, k: int) -> str:
+        """That values were right on the very mesh on which they are wrong now, where they were: so it is no mesh that
+        they hang on."""
+        mesh = self.cases[k].mesh
+        return right_with_others(on(mesh)) if any(case.mesh == mesh for case in self.cases[:k]) else ""
+
     def _is_result_wrong(self, k: int) -> bool:
         """Whether there is anything wrong besides gradients."""
         due = _expected(self.exercise, self.cases[k])
@@ -266,7 +274,11 @@ class ProgramLadder(Ladder):
         given_away = {array: signature(*seen) for array, seen in wrong.items()}
         said = [words for words in given_away.values() if words]
         words = next((words for words in said if words != WITHIN_A_PERCENT), next(iter(said), ""))
-        alike = [array for array, others in given_away.items() if words in (others, off_by(*wrong[array], of_few=True))]
+        alike = [
+            array
+            for array, others in given_away.items()
+            if words in (others, off_by(*wrong[array], of_few=True)) or words == ALL_ZERO and not _any(wrong[array][0])
+        ]
         if not words or len(alike) == len(given_away):
             return words
         places = list(_expected(self.exercise, self.cases[k]))
@@ -297,7 +309,9 @@ class ProgramLadder(Ladder):
             return words
         (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
         elsewhere, seen = self._elsewhere(k), self._seen(k, number)
-        where = only_on_some_meshes(seen, None if elsewhere is None else self._seen(elsewhere, number))
+        where = self._right_before(k) or only_on_some_meshes(
+            seen, None if elsewhere is None else self._seen(elsewhere, number)
+        )
         of_places, without = arrangement(seen), functools.partial(right_without, runs, expected)
         if tells_little(of_places):
             of_places = without() or of_places
@@ -375,6 +389,11 @@ class ProgramLadder(Ladder):
                 if a.value.shape == whole.shape and a.value.dtype.kind == "f"
             },
         )
+
+
+def _any(seen: Compared) -> bool:
+    """Whether any number of an array is not 0."""
+    return any(block.any() for block in seen.blocks)
 
 
 def _numbers_of(block: np.ndarray) -> np.ndarray:

@@ -164,6 +164,11 @@ def test_what_is_so_of_one_wrong_array_is_not_said_of_all():
     assert "Something else is wrong, too." in found.words
 
 
+def test_a_number_that_is_zero_is_nothing_else_where_all_arrays_are_zero():
+    found = verdict(exported, lambda *a, mesh: jax.tree.map(lambda g: 0 * g, gradients(*a, mesh=mesh)))
+    assert "Every entry is zero." in found.words and "Something else is wrong" not in found.words
+
+
 def test_copies_that_differ_are_found_out():
     found = verdict(exported, lambda *a, mesh: gradients(*a, mesh=mesh, then=lambda g, n: g, check_vma=False))
     assert [r.apart for r in found.ratios] == [False, True, True]
