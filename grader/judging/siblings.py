@@ -10,7 +10,7 @@ import numpy as np
 from grader.arrays.numbers import same_numbers, same_value
 
 MOST_PLACES = 4  # that are named
-ENOUGH_NUMBERS = 3  # different numbers: fewer are the same by chance
+FEWEST_NUMBERS = 3  # different numbers: fewer are the same by chance
 MOST_MOVED = 4  # places by which a list is tried against another
 
 
@@ -22,12 +22,12 @@ def of_right_ones(found: Any, due: Any, right: Sequence[tuple[str, Any]]) -> Ite
         or whole is None
         or one.shape != whole.shape
         or not one.size
-        or len(np.unique(whole)) < ENOUGH_NUMBERS
+        or len(np.unique(whole)) < FEWEST_NUMBERS
     ):
         return
     for name, value in right:
         other = np.asarray(value) if _is_numbers(value) else None
-        if other is None or len(np.unique(other)) < ENOUGH_NUMBERS:
+        if other is None or len(np.unique(other)) < FEWEST_NUMBERS:
             continue
         if other.shape == one.shape:
             yield from _of_the_same(one, other, name)

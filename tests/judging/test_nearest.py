@@ -145,6 +145,7 @@ def _same(one, other, **_):
     return same_value(np.asarray(one).tolist(), np.asarray(other).tolist())
 
 
-def test_what_bears_the_name_of_a_variable_of_the_reference_is_not_changed():
+def test_what_bears_the_name_of_a_variable_of_the_reference_is_not_changed(monkeypatch):
+    monkeypatch.undo()
     names = {name for _, name in _source(EXERCISES["bias_balance"]).texts}
     assert names == {"_biased", "_shares", "_moved", "_load"}
