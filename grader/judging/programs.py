@@ -268,14 +268,12 @@ class ProgramLadder(Ladder):
             for array in range(len(self._run(k).results))
             if self._seen(k, array).wrong
         }
+        if len(wrong) > 1 and not any(_any(here) for here, _ in wrong.values()):
+            return ALL_ZERO
         given_away = {array: signature(*seen) for array, seen in wrong.items()}
         said = [words for words in given_away.values() if words]
         words = next((words for words in said if words != WITHIN_A_PERCENT), next(iter(said), ""))
-        alike = [
-            array
-            for array, others in given_away.items()
-            if words in (others, off_by(*wrong[array], of_few=True)) or words == ALL_ZERO and not _any(wrong[array][0])
-        ]
+        alike = [array for array, others in given_away.items() if words in (others, off_by(*wrong[array], of_few=True))]
         if not words or len(alike) == len(given_away):
             return words
         places = list(_expected(self.exercise, self.cases[k]))
