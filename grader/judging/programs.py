@@ -241,6 +241,9 @@ class ProgramLadder(Ladder):
         there, here = on(before[0]), on(mesh)
         return right_elsewhere(there, here, WELL[check]) if check in WELL else allowed_elsewhere(there, here)
 
+    def at_last(self, check: str, k: int) -> str:
+        return self._right_before(k) if check == "values" else ""
+
     def _right_before(self, k: int) -> str:
         """That values were right on the very mesh on which they are wrong now, where they were: so it is no mesh that
         they hang on."""
@@ -304,9 +307,8 @@ class ProgramLadder(Ladder):
             return words
         (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
         elsewhere, seen = self._elsewhere(k), self._seen(k, number)
-        where = self._right_before(k) or only_on_some_meshes(
-            seen, None if elsewhere is None else self._seen(elsewhere, number)
-        )
+        other = None if elsewhere is None or self._right_before(k) else self._seen(elsewhere, number)
+        where = only_on_some_meshes(seen, other)
         of_places, without = arrangement(seen), functools.partial(right_without, runs, expected)
         if tells_little(of_places):
             of_places = without() or of_places
