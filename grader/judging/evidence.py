@@ -18,7 +18,7 @@ from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 from grader.judging.differing import short
 from grader.judging.relations import AS_GIVEN, NOTHING_WRONG_IN_IT, ONLY_SOME, TELLS_LITTLE, relations_of
-from grader.judging.single_numbers import is_number, sizes_in
+from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL, is_number, sizes_in
 from grader.judging.traits import apart
 from grader.judging.wording import lower_first, most_telling
 
@@ -69,7 +69,7 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
     )
     little = _says_little(common)
     said = (otherwise() or _without_effect(tried) if little else "") or common
-    if not said or said.endswith(TELLS_LITTLE):
+    if not said or (said.endswith(TELLS_LITTLE) and not _is_of_some(said)):
         said = (
             _off_by(wrong, bool(right))
             or _grows_with(wrong)
@@ -77,8 +77,30 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
             or _to_both_sides(wrong)
             or _of_the_first(said, wrong)
             or said
+            or _which_words(wrong)
         )
     return " ".join(filter(None, (said, divided(right, wrong, among))))
+
+
+def _is_of_some(said: str) -> bool:
+    """Whether it is said which entries are wrong, and to which side."""
+    return said.startswith(ONLY_SOME) and said.endswith((TOO_LARGE, TOO_SMALL))
+
+
+def _which_words(wrong: Sequence[Tried]) -> str:
+    """Of words: which one is given wherever it is wrong, or which one with each value of an argument."""
+    if len(wrong) < ENOUGH_CASES or not all(isinstance(value, str) for one in wrong for value in (one.found, one.due)):
+        return ""
+    if _all_the_same([one.found for one in wrong]):
+        return f"Wherever it is wrong, yours is {wrong[0].found!r}."
+    for name in wrong[0].given:
+        by_value: dict[str, list[str]] = {}
+        for one in wrong:
+            by_value.setdefault(repr(one.given.get(name)), []).append(one.found)
+        if 1 < len(by_value) <= FEW_VALUES and all(len({*found}) == 1 for found in by_value.values()):
+            each = ", ".join(f"{found[0]!r} with `{name}` = {value}" for value, found in sorted(by_value.items()))
+            return f"Wherever it is wrong, yours is {each}."
+    return ""
 
 
 def _of_the_first(said: str, wrong: Sequence[Tried]) -> str:

@@ -25,11 +25,13 @@ from grader.jax_versions import quick_options
 from grader.judging import costs, results
 from grader.judging.arrangements import arrangement, tells_little
 from grader.judging.behaviour import Execution, arrays_given, block_values, same_behaviour, same_blocks, same_results
+from grader.judging.depending import without_effect
 from grader.judging.deviating import deviating
 from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import by_entries, by_shares, one_otherwise, otherwise
+from grader.judging.reductions import of_blocks
 from grader.judging.references import of_arrays
 from grader.judging.repaired import REPLACING, is_undone, try_repairs
 from grader.judging.results import Expected
@@ -299,7 +301,14 @@ class ProgramLadder(Ladder):
         if tells_little(of_places):
             of_places = without() or of_places
         words = " ".join(filter(None, (where, of_places)))
-        return words or results.which_are_right(self._run(k), due) or without() or costs.sent_otherwise(self._run(k))
+        return (
+            words
+            or results.which_are_right(self._run(k), due)
+            or without()
+            or of_blocks(runs)
+            or without_effect(runs[0], expected)
+            or costs.sent_otherwise(self._run(k))
+        )
 
     def _is_right(self, run: Execution, found: Sequence[Result]) -> bool:
         return all(results.right(run, found, _expected(self.exercise, run.case)))

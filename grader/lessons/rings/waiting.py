@@ -74,6 +74,23 @@ def _unless_right(wrong, devices, by, steps, device):
     return None if wrong == (device - by * steps) % devices else wrong
 
 
+@ring_after.stands_for
+def _when_it_comes(value, devices, by, steps, device):
+    """When the block of a device comes here."""
+    if type(value) is not int:
+        return ""
+    if not 0 <= value < devices:
+        return f"This ring has no device {value}: its {devices} are counted from 0. Which stands before device 0?"
+    if value == device:
+        return "That is its own block, which it holds before the first step. Does it come round again by then?"
+    when = next((k for k in range(1, devices) if (device - by * k) % devices == value), None)
+    if when is None:
+        return f"The block of device {value} never comes to device {device}. By how much does each move on in a step?"
+    return (
+        f"The block of device {value} comes to device {device} in step {when}. Which one comes in the step asked for?"
+    )
+
+
 @ring_after.mistake
 def counted_with_the_stream(devices, by, steps, device):
     """That is where the device's *own* block is by then. Asked is whose block has arrived: against the direction of

@@ -307,7 +307,7 @@ def cut_one_dimension_over_both(x, *, mesh):
 
 # A loop whose carry starts as the same everywhere, and then differs.
 
-POWERS = 4
+POWERS = {4: 4, 2: 3, 8: 5, 1: 2}  # coefficients, by how many devices are along x
 POLYNOMIAL = (P(), P("x"))
 
 
@@ -323,12 +323,42 @@ polynomial = Exercise("polynomial", points=4, reference=_by_horners_rule)
 def _(draw):
     mesh = draw.mesh("x", "y")
     (n,) = draw.lengths(1, divisible_by=8)
-    arrays = {"c": draw.array(POWERS, spec=POLYNOMIAL[0]), "x": draw.array(n, spec=POLYNOMIAL[1])}
+    powers = POWERS[mesh["x"]]  # another number on each mesh
+    arrays = {"c": draw.array(powers, spec=POLYNOMIAL[0]), "x": draw.array(n, spec=POLYNOMIAL[1])}
     return Case(arrays, mesh, P("x"), limits=[BytesSent(0)])
 
 
 def _horner(c, block, start, after=lambda y: y):
     return lax.fori_loop(0, c.shape[0], lambda k, y: after(y * block + c[k]), start)
+
+
+@polynomial.mistake
+def one_coefficient_in_every_turn(c, x, *, mesh):
+    """The first coefficient was added in every turn, and the others never came in. What changes from turn to turn, and
+    where does your loop use it?"""
+
+    def body(c, block):
+        return lax.fori_loop(0, c.shape[0], lambda k, y: y * block + c[0], varying(jnp.zeros(block.shape), "x"))
+
+    return device_map(body, mesh, POLYNOMIAL, P("x"))(c, x)
+
+
+@polynomial.mistake
+def begins_with_one(c, x, *, mesh):
+    """The carry began as ones, so a power of x comes in that has no coefficient. Before the first turn nothing has
+    been added yet: what is the carry then?"""
+    return device_map(lambda c, block: _horner(c, block, jnp.ones(block.shape)), mesh, POLYNOMIAL, P("x"))(c, x)
+
+
+@polynomial.mistake
+def added_before_multiplying(c, x, *, mesh):
+    """In each turn the coefficient was added first, and then all was multiplied by x, so that every power is one too
+    high. Which comes last in a turn, if c's last entry is to stand without an x?"""
+
+    def body(c, block):
+        return lax.fori_loop(0, c.shape[0], lambda k, y: (y + c[k]) * block, jnp.zeros(block.shape))
+
+    return device_map(body, mesh, POLYNOMIAL, P("x"))(c, x)
 
 
 @polynomial.mistake
