@@ -81,7 +81,10 @@ def _with(case: Case, array: Array, part: Any) -> Case:
         more = np.random.default_rng(0).integers(SMALLEST, LARGEST + 1, size=value.shape).astype(value.dtype)
         value[part] += more[part]
     other = replace(array, value=value)
-    given = jax.tree.map(lambda one: other if one is array else one, dict(case.arguments))
+    given = {
+        name: jax.tree.map(lambda one: other if one is array else one, argument)
+        for name, argument in case.arguments.items()  # one by one: a dict as a whole would be sorted
+    }
     return replace(case, arguments=given)
 
 

@@ -390,6 +390,31 @@ def looked_at_the_first_call(calls):
 
 
 @who_waits.mistake
+def only_who_is_alone_waits(calls):
+    """A device was said to wait only where no other one has come to the same call; two that met went on. A collective
+    needs *all* of its devices: have all come to this one?"""
+    for step in range(max(map(len, calls), default=0)):
+        now = {device: own[step] for device, own in enumerate(calls) if step < len(own)}
+        if alone := {device: call for device, call in now.items() if list(now.values()).count(call) == 1}:
+            return alone
+    return {}
+
+
+@who_waits.mistake
+def most_of_them_went_on(calls):
+    """Only those were named who come to another call than most, as if the others had met and gone on. A collective
+    needs *all* of its devices: who stands in the one that most have come to?"""
+    for step in range(max(map(len, calls), default=0)):
+        now = [own[step] if step < len(own) else None for own in calls]
+        if None in now:
+            return {device: call for device, call in enumerate(now) if call is not None}
+        if len(set(now)) > 1:
+            most = max(set(now), key=now.count)
+            return {device: call for device, call in enumerate(now) if call != most}
+    return {}
+
+
+@who_waits.mistake
 def went_on_without_the_others(calls):
     """Devices that came to the same collective went on, though others never come to it. A collective needs *all* of its
     devices: who stands in the first one that not everybody calls?"""

@@ -344,24 +344,6 @@ def one_coefficient_in_every_turn(c, x, *, mesh):
 
 
 @polynomial.mistake
-def begins_with_one(c, x, *, mesh):
-    """The carry began as ones, so a power of x comes in that has no coefficient. Before the first turn nothing has
-    been added yet: what is the carry then?"""
-    return device_map(lambda c, block: _horner(c, block, jnp.ones(block.shape)), mesh, POLYNOMIAL, P("x"))(c, x)
-
-
-@polynomial.mistake
-def added_before_multiplying(c, x, *, mesh):
-    """In each turn the coefficient was added first, and then all was multiplied by x, so that every power is one too
-    high. Which comes last in a turn, if c's last entry is to stand without an x?"""
-
-    def body(c, block):
-        return lax.fori_loop(0, c.shape[0], lambda k, y: (y + c[k]) * block, jnp.zeros(block.shape))
-
-    return device_map(body, mesh, POLYNOMIAL, P("x"))(c, x)
-
-
-@polynomial.mistake
 def carry_typed_as_the_same_everywhere(c, x, *, mesh):
     """The carry begins as zeros, which are the same on every device, and after one turn it differs along x. A
     carry keeps its type through the loop, so it has to begin with the type that it ends with."""
