@@ -73,6 +73,7 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
         said = (
             _off_by(wrong, bool(right))
             or _grows_with(wrong)
+            or _by_the_spec(tried)
             or _to_one_side(wrong)
             or _to_both_sides(wrong)
             or _of_the_first(said, wrong)
@@ -85,6 +86,30 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
 def _is_of_some(said: str) -> bool:
     """Whether it is said which entries are wrong, and to which side."""
     return said.startswith(ONLY_SOME) and said.endswith((TOO_LARGE, TOO_SMALL))
+
+
+def _by_the_spec(tried: Sequence[Tried]) -> str:
+    """For which entries of a spec the entries of a list are wrong, one for each dimension, and for which never."""
+    name = next((name for name, value in tried[0].given.items() if isinstance(value, P)), "")
+    kinds: dict[bool, set[str]] = {True: set(), False: set()}
+    for one in tried if name else ():
+        spec = tuple(one.given[name])
+        if not all(isinstance(side, (list, tuple)) for side in (one.found, one.due)):
+            return ""
+        if not len(spec) <= len(one.found) == len(one.due):
+            return ""
+        entries = (*spec, *(None,) * (len(one.due) - len(spec)))
+        for entry, found, due in zip(entries, one.found, one.due, strict=True):
+            kinds[same_value(found, due)].add(_how_many_axes(entry))
+    if len(kinds[False]) != 1 or not kinds[True] or kinds[False] & kinds[True]:
+        return ""
+    return f"Wrong are the numbers of the dimensions for which `{name}` names {kinds[False].pop()}, and no others."
+
+
+def _how_many_axes(entry: Any) -> str:
+    """How many axes an entry of a spec names, in words."""
+    count = 0 if entry is None else 1 if isinstance(entry, str) else len(entry)
+    return ("no axis", "one axis")[count] if count < 2 else "several axes"
 
 
 def _which_words(wrong: Sequence[Tried]) -> str:

@@ -46,6 +46,7 @@ LEAVE_OPEN = (  # on lists: what is true, and leaves open where to look
     "All that is due is there, and more besides.",
     OFF_ALIKE,
 )
+RIGHT_SO_FAR = "What is there is right", "All that is due is there", "The entries are right"
 OF_ROWS = "What do they have in common that the right ones have not?"
 ASKED_OF_ANY_FACTOR = (
     "What was counted too often, or not divided by?",
@@ -107,8 +108,6 @@ class TableLadder(Ladder):
         words = [] if self._is_due_elsewhere(answer.value) else self._words
         if kind := _kind_due(answer.value, due, words) or self._no_option(answer.value, due):
             return kind
-        if stands_for := self._stands_for(k, answer.value):
-            return stands_for
         layout = is_layout_due(self.exercise, self.cases[k]) or (_is_spec(due) and None in due)
         if layout and _is_spec(answer.value):
             said = self._right_elsewhere(k, answer.value) or spec_in_words(answer.value)
@@ -117,7 +116,10 @@ class TableLadder(Ladder):
         listed = isinstance(answer.value, (list, tuple))
         if listed and (elsewhere := self._right_elsewhere(k, answer.value)):
             return elsewhere
-        if meant or not (is_vague(told := _untold(answer.value, due)) or told.startswith(LEAVE_OPEN)):
+        told = _untold(answer.value, due)
+        if not told.startswith(RIGHT_SO_FAR) and (stands_for := self._stands_for(k, answer.value)):
+            return stands_for
+        if meant or not (is_vague(told) or told.startswith(LEAVE_OPEN)):
             return meant or self._asked_of_factor(check, told)
         little = (
             told
