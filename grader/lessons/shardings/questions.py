@@ -148,7 +148,9 @@ def _of_the_picture(value, spec):
     if (size := (len(rows), len(rows[0]))) != (len(due), len(due[0])):
         rows_of, columns_of = (f"{n} part{'s' * (n > 1)}" for n in size)
         return f"This picture cuts the rows into {rows_of}, and the columns into {columns_of}. What does the spec say?"
-    places = zip(itertools.chain(*rows), itertools.chain(*due), strict=True)
+    places = list(zip(itertools.chain(*rows), itertools.chain(*due), strict=True))
+    if all(set(found) <= set(wanted) for found, wanted in places):
+        return "Whoever stands in this picture is in the right part, but devices are missing. Which hold the same?"
     if right := sorted(device for found, wanted in places for device in wanted if device in found):
         told = numbered("device", right)
         are = "are" if len(right) > 1 else "is"
