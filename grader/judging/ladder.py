@@ -112,6 +112,10 @@ class Ladder(ABC):
         """Of which right answer this is the result, but for one thing; "" where none is found."""
         return ""
 
+    def remaining(self, check: str, k: int) -> str:
+        """What is said where nothing else is found."""
+        return ""
+
     def is_untouched(self, k: int) -> bool:
         """Whether an answer that misses a check on this case does what the formula does where nothing is done."""
         return False
@@ -197,7 +201,7 @@ class Ladder(ABC):
             return Hint(repair_words(repair, left.words if left else ""), left.name if left else "", repair)
         if words := self.deviation(check, k):
             return Hint(words)
-        return (None if stops else self._hint_where_wrong(check, k)) or Hint()
+        return (None if stops else self._hint_where_wrong(check, k)) or Hint(self.remaining(check, k))
 
     def _hint_where_wrong(self, check: str, k: int) -> Hint | None:
         mistake = self.explanation_where_wrong(check, k)

@@ -580,8 +580,7 @@ def _(draw):
     (length,) = draw.lengths(1, divisible_by=16)
     block = length // n
     device, place = np.divmod(np.arange(length), block)
-    none = device == (1 if n > 2 else n)  # of two devices each keeps some, or one would have the mean of all
-    mask = (place <= (device + 1) % (block - 1)) & ~none  # another number on each device
+    mask = (place <= (device + 1) % (block - 1)) & (device != 1)  # another number on each device, none on device 1
     values = draw.values(length)
     values[1] = 0  # is kept: to be 0 is not to be masked
     x = Array(values, VECTOR)
