@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
@@ -58,7 +58,7 @@ def axis_groups__right_by_coordinates(mesh, axis):
     k = mesh.axis_names.index(axis)
     groups = {}
     for place, device in np.ndenumerate(mesh.devices):
-        groups.setdefault(place[:k] + place[k + 1:], []).append(device.id)
+        groups.setdefault(place[:k] + place[k + 1 :], []).append(device.id)
     return list(groups.values())
 
 
@@ -66,7 +66,7 @@ def axis_groups__right_by_coordinates(mesh, axis):
 def axis_groups__wrong_strides(mesh, axis):
     names, sizes = list(mesh.axis_names), list(mesh.devices.shape)
     k = names.index(axis)
-    stride = int(np.prod(sizes[k + 1:]))
+    stride = int(np.prod(sizes[k + 1 :]))
     n = sizes[k]
     out = []
     for start in range(mesh.devices.size):

@@ -3,10 +3,8 @@
 import math
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 
@@ -130,7 +128,7 @@ def bytes_held__right_by_names(shape, itemsize, spec, axis_sizes):
     left = dict(axis_sizes)
     blocks = 1
     for entry in spec:
-        for name in (entry if isinstance(entry, tuple) else (entry,)):
+        for name in entry if isinstance(entry, tuple) else (entry,):
             blocks *= left.pop(name) if name is not None else 1
     copies = math.prod(left.values())
     total = math.prod(shape) * itemsize
@@ -166,7 +164,13 @@ def bytes_held__wrong_x_and_y(shape, itemsize, spec, axis_sizes):
 # thought: the last number asks on how many *other* devices the block is too
 def bytes_held__wrong_other_devices(shape, itemsize, spec, axis_sizes):
     def size(entry):
-        return 1 if entry is None else axis_sizes[entry] if isinstance(entry, str) else math.prod(map(axis_sizes.get, entry))
+        return (
+            1
+            if entry is None
+            else axis_sizes[entry]
+            if isinstance(entry, str)
+            else math.prod(map(axis_sizes.get, entry))
+        )
 
     cut = math.prod(size(e) for e in spec)
     devices = math.prod(axis_sizes.values())

@@ -3,7 +3,6 @@
 from functools import reduce
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -95,8 +94,9 @@ inside_jit__wrong_a_set_of_devices = dict(zip(_jit_rows, ["runs", "error", "erro
 inside_jit__wrong_fresh_is_on_0 = dict(zip(_jit_rows, ["runs", "error", "error", "runs", "error", "error"]))
 
 # thought: out_shardings is applied when the program is done, as a device_put after it
-inside_jit__wrong_out_is_after = {key: "runs" if "out_shardings" in key else value
-                                  for key, value in inside_jit__right_zipped.items()}
+inside_jit__wrong_out_is_after = {
+    key: "runs" if "out_shardings" in key else value for key, value in inside_jit__right_zipped.items()
+}
 
 # thought: device_put inside jit "moves nothing", so it is simply ignored and no such line can be an error
 inside_jit__wrong_moves_nothing = dict(zip(_jit_rows, ["runs", "runs", "error", "runs", "runs", "runs"]))

@@ -1,12 +1,8 @@
 """Answers to lesson 04, eighth batch, written by a reader of the notebook only."""
 
-import re
-from collections import Counter
-
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
@@ -129,7 +125,11 @@ def init_sharded__wrong_plain_analysis(rows, columns, axis, mesh):
 # thought: each device of the mesh holds its share, so the program's bytes are divided by the number of devices
 def init_sharded__wrong_divided_again(rows, columns, axis, mesh):
     where = NamedSharding(mesh, P(None, axis))
-    compiled = jax.jit(lambda: jnp.sin(jnp.arange(rows * columns)).reshape(rows, columns), out_shardings=where).lower().compile()
+    compiled = (
+        jax.jit(lambda: jnp.sin(jnp.arange(rows * columns)).reshape(rows, columns), out_shardings=where)
+        .lower()
+        .compile()
+    )
     return compiled(), compiled.memory_analysis().output_size_in_bytes // mesh.shape[axis]
 
 
@@ -137,6 +137,7 @@ def init_sharded__wrong_divided_again(rows, columns, axis, mesh):
 def init_sharded__wrong_made_as_rows(rows, columns, axis, mesh):
     def make():
         return jnp.sin(jnp.arange(columns * rows)).reshape(columns, rows).T
+
     compiled = jax.jit(make, out_shardings=NamedSharding(mesh, P(None, axis))).lower().compile()
     return compiled(), compiled.memory_analysis().output_size_in_bytes
 

@@ -1,11 +1,8 @@
 """Answers to lesson 05, eighth batch, written by a reader of the notebook only."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)

@@ -1,10 +1,7 @@
 """Answers to lesson 06, eighth batch, written by a reader of the notebook only."""
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType
 
 line = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:4])
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
@@ -55,10 +52,12 @@ which_collective__wrong_two_in_one = {
 }
 
 # ------------------------------------------------------------ transposed_pair
-transposed_pair__right_zip = dict(zip(
-    ("all_gather", "psum_scatter", "all_to_all", "ppermute", "psum"),
-    ("psum_scatter", "all_gather", "all_to_all", "ppermute", "nothing"),
-))
+transposed_pair__right_zip = dict(
+    zip(
+        ("all_gather", "psum_scatter", "all_to_all", "ppermute", "psum"),
+        ("psum_scatter", "all_gather", "all_to_all", "ppermute", "nothing"),
+    )
+)
 
 # thought: backwards a copy comes from four places and is added: that is a psum; and what was added is dealt out again
 transposed_pair__wrong_copied_so_summed = {
@@ -73,8 +72,13 @@ transposed_pair__wrong_copied_so_summed = {
 transposed_pair__wrong_symmetric_matrix = dict(transposed_pair__right_zip, psum="psum")
 
 # thought: psum copies its result to all; the one value that arrives backwards has to get to everybody, so it is gathered
-transposed_pair__wrong_value_to_all = {"all_gather": "psum_scatter", "psum_scatter": "all_gather",
-                                       "all_to_all": "all_to_all", "ppermute": "ppermute", "psum": "all_gather"}
+transposed_pair__wrong_value_to_all = {
+    "all_gather": "psum_scatter",
+    "psum_scatter": "all_gather",
+    "all_to_all": "all_to_all",
+    "ppermute": "ppermute",
+    "psum": "all_gather",
+}
 
 # thought: the gather promises one value for all, so it sends nothing backwards (as I have read it), and neither does psum
 transposed_pair__wrong_gather_sends_nothing = {

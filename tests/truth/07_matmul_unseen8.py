@@ -1,8 +1,6 @@
 """Answers to lesson 07, eighth batch, written by a reader of the notebook only."""
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -144,7 +142,9 @@ def case2_cheapest__wrong_start_times_devices(a, b, *, mesh):
         start = jax.lax.axis_index("x") * n
         return jax.lax.psum(a_block @ jax.lax.dynamic_slice_in_dim(b, start, j // n), "x")
 
-    return jax.shard_map(gather if j <= 2 * k else add, mesh=mesh, in_specs=(P(None, "x"), P(None)), out_specs=P())(a, b)
+    return jax.shard_map(gather if j <= 2 * k else add, mesh=mesh, in_specs=(P(None, "x"), P(None)), out_specs=P())(
+        a, b
+    )
 
 
 # thought: what travels is compared with what would have to be stored: I times J against the whole of B and C together
