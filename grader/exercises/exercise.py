@@ -61,6 +61,7 @@ class Exercise:
     `options` says of a word that may be chosen in a table what it stands for: who chose it in a wrong row is told so,
     where no mistake does.
     `stand_for` says what a wrong answer would stand for, in words that are true of it and do not tell the right one.
+    `once`: each word of `options` is the answer of one row alone, as the text says.
     `questions` say of rows, by a part of their keys, what is asked there: who gave a wrong answer of which nothing else
     is known is asked that again, in other words.
     `parts` are what the entries of a tuple are called that processes return: "the number of all devices".
@@ -84,6 +85,7 @@ class Exercise:
     formula: Callable[..., Any] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     stand_for: Callable[..., str] | None = None
+    once: bool = False
     questions: Mapping[str, str] = field(default_factory=dict)
     parts: tuple[str, ...] = ()
 
