@@ -309,23 +309,29 @@ class ProgramLadder(Ladder):
         expected = functools.partial(_expected, self.exercise)
         if words := deviating(self.exercise, runs, expected) or by_entries(self.exercise, runs[0]):
             return words
-        (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
-        elsewhere, seen = self._elsewhere(k), self._seen(k, number)
-        where = self._right_before(k) or only_on_some_meshes(
-            seen, None if elsewhere is None else self._seen(elsewhere, number)
-        )
-        of_places, without = arrangement(seen), functools.partial(right_without, runs, expected)
+        of_places, without = arrangement(self._seen_first(k)), functools.partial(right_without, runs, expected)
         if tells_little(of_places):
             of_places = without() or of_places
-        words = " ".join(filter(None, (where, of_places)))
-        return words or results.which_are_right(self._run(k), due) or without()
+        due = _expected(self.exercise, self.cases[k])
+        words = of_places or results.which_are_right(self._run(k), due) or without()
+        return f"{self._right_where(k)} {words}".strip() if words else ""
 
     def remaining(self, check: str, k: int) -> str:
         if check != "values" or not self.right_parts(k, self.done[k]):
             return ""
         runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
-        expected = functools.partial(_expected, self.exercise)
-        return of_blocks(runs) or without_effect(runs[0], expected) or costs.sent_otherwise(runs[0])
+        words = of_blocks(runs) or without_effect(runs[0], functools.partial(_expected, self.exercise))
+        return f"{self._right_where(k)} {words}".strip() or costs.sent_otherwise(runs[0])
+
+    def _right_where(self, k: int) -> str:
+        """Where else it is right: with other arguments, or on another mesh."""
+        elsewhere = self._elsewhere(k)
+        there = None if elsewhere is None else self._seen(elsewhere, self._first_wrong(k)[0])
+        return self._right_before(k) or only_on_some_meshes(self._seen_first(k), there)
+
+    def _seen_first(self, k: int) -> Compared:
+        """The first wrong array of a case."""
+        return self._seen(k, self._first_wrong(k)[0])
 
     def _is_right(self, run: Execution, found: Sequence[Result]) -> bool:
         return all(results.right(run, found, _expected(self.exercise, run.case)))
