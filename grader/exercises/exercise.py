@@ -60,6 +60,7 @@ class Exercise:
     compute it: a wrong answer is held against what small changes to it return.
     `options` says of a word that may be chosen in a table what it stands for: who chose it in a wrong row is told so,
     where no mistake does.
+    `stand_for` says what a wrong answer would stand for, in words that are true of it and do not tell the right one.
     `once`: each word of `options` is the answer of one row alone, as the text says.
     `questions` say of rows, by a part of their keys, what is asked there: who gave a wrong answer of which nothing else
     is known is asked that again, in other words.
@@ -83,6 +84,7 @@ class Exercise:
     taught_in: tuple[str, ...] = ()
     formula: Callable[..., Any] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    stand_for: Callable[..., str] | None = None
     once: bool = False
     questions: Mapping[str, str] = field(default_factory=dict)
     parts: tuple[str, ...] = ()
@@ -151,6 +153,11 @@ class Exercise:
         """Decorator: what the reference finds by an experiment, as a student computes it."""
         self.formula = formula
         return formula
+
+    def stands_for(self, words: Callable[..., str]) -> Callable[..., str]:
+        """Decorator: the function of a wrong answer and of the row's arguments that says what it would stand for."""
+        self.stand_for = words
+        return words
 
     def mistaken(self, mistake: Mistake) -> Any:
         """The whole answer of a student who makes this mistake."""

@@ -18,7 +18,7 @@ from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 from grader.judging.differing import short
 from grader.judging.relations import AS_GIVEN, NOTHING_WRONG_IN_IT, ONLY_SOME, TELLS_LITTLE, relations_of
-from grader.judging.single_numbers import is_number, sizes_in
+from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL, is_number, sizes_in
 from grader.judging.traits import apart
 from grader.judging.wording import lower_first, most_telling
 
@@ -69,16 +69,63 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
     )
     little = _says_little(common)
     said = (otherwise() or _without_effect(tried) if little else "") or common
-    if not said or said.endswith(TELLS_LITTLE):
+    if not said or (said.endswith(TELLS_LITTLE) and not _is_of_some(said)):
         said = (
             _off_by(wrong, bool(right))
             or _grows_with(wrong)
+            or _by_the_spec(tried)
             or _to_one_side(wrong)
             or _to_both_sides(wrong)
             or _of_the_first(said, wrong)
             or said
+            or _which_words(wrong)
         )
     return " ".join(filter(None, (said, divided(right, wrong, among))))
+
+
+def _is_of_some(said: str) -> bool:
+    """Whether it is said which entries are wrong, and to which side."""
+    return said.startswith(ONLY_SOME) and said.endswith((TOO_LARGE, TOO_SMALL))
+
+
+def _by_the_spec(tried: Sequence[Tried]) -> str:
+    """For which entries of a spec the entries of a list are wrong, one for each dimension, and for which never."""
+    name = next((name for name, value in tried[0].given.items() if isinstance(value, P)), "")
+    kinds: dict[bool, set[str]] = {True: set(), False: set()}
+    for one in tried if name else ():
+        spec = tuple(one.given[name])
+        if not all(isinstance(side, (list, tuple)) for side in (one.found, one.due)):
+            return ""
+        if not len(spec) <= len(one.found) == len(one.due):
+            return ""
+        entries = (*spec, *(None,) * (len(one.due) - len(spec)))
+        for entry, found, due in zip(entries, one.found, one.due, strict=True):
+            kinds[same_value(found, due)].add(_how_many_axes(entry))
+    if len(kinds[False]) != 1 or not kinds[True] or kinds[False] & kinds[True]:
+        return ""
+    return f"Wrong are the numbers of the dimensions for which `{name}` names {kinds[False].pop()}, and no others."
+
+
+def _how_many_axes(entry: Any) -> str:
+    """How many axes an entry of a spec names, in words."""
+    count = 0 if entry is None else 1 if isinstance(entry, str) else len(entry)
+    return ("no axis", "one axis")[count] if count < 2 else "several axes"
+
+
+def _which_words(wrong: Sequence[Tried]) -> str:
+    """Of words: which one is given wherever it is wrong, or which one with each value of an argument."""
+    if len(wrong) < ENOUGH_CASES or not all(isinstance(value, str) for one in wrong for value in (one.found, one.due)):
+        return ""
+    if _all_the_same([one.found for one in wrong]):
+        return f"Wherever it is wrong, yours is {wrong[0].found!r}."
+    for name in wrong[0].given:
+        by_value: dict[str, list[str]] = {}
+        for one in wrong:
+            by_value.setdefault(repr(one.given.get(name)), []).append(one.found)
+        if 1 < len(by_value) <= FEW_VALUES and all(len({*found}) == 1 for found in by_value.values()):
+            each = ", ".join(f"{found[0]!r} with `{name}` = {value}" for value, found in sorted(by_value.items()))
+            return f"Wherever it is wrong, yours is {each}."
+    return ""
 
 
 def _of_the_first(said: str, wrong: Sequence[Tried]) -> str:

@@ -24,7 +24,7 @@ from grader.exercises.plain import NO_PLAIN_VALUE
 from grader.judging.differing import Difference, first_difference, short, shown_whole
 from grader.judging.evidence import Tried, divided, evidence
 from grader.judging.ladder import Alike, Done, Ladder, Rung, same_problem
-from grader.judging.leaving import passed_over
+from grader.judging.leaving import cut_short, passed_over
 from grader.judging.miss import Miss
 from grader.judging.nearest import nearest_function
 from grader.judging.values import NO_VALUE, expected_value, same_answer, worded
@@ -135,7 +135,7 @@ class FunctionLadder(Ladder):
     def _nearest(self, k: int) -> str:
         """What the answers to all cases are the results of."""
         all_ = self.exercise, self.cases, self.answers, k
-        return nearest_function(*all_) or passed_over(*all_)
+        return nearest_function(*all_) or passed_over(*all_) or cut_short(*all_)
 
     def _of_problem(self, k: int, problem: Problem) -> str:
         """What is said of a function that stops, or returns nothing, in some cases only."""

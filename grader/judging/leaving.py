@@ -1,12 +1,15 @@
-"""Entries of a list that a function passes over: those without which what is due is what it returns."""
+"""What a function leaves out of a list: the entries, or the end of it, without which what is due is what it returns."""
 
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grader.arrays.described import built
+import numpy as np
+
+from grader.arrays.described import HELD, built, is_observed
 from grader.exercises.answers import Answer, Value
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
@@ -17,6 +20,14 @@ from grader.judging.values import same_answer
 
 MOST_KINDS = 32  # of entries, that are tried
 TOLD_ENTRIES = 3  # of those that are passed over
+SECONDS_FOR_ENDS = 0.5  # of computing, after which no other end is tried: somebody waits
+ENDS: Mapping[str, slice] = {
+    "without the last of `{}`": slice(None, -1),
+    "without the first of `{}`": slice(1, None),
+    "for the first of `{}` alone": slice(1),
+    "for the last of `{}` alone": slice(-1, None),
+    "for `{}` in the opposite order": slice(None, None, -1),
+}
 
 
 def passed_over(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], failing: int) -> str:
@@ -44,6 +55,45 @@ def passed_over(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Ans
                 "passed over?"
             )
     return ""
+
+
+def cut_short(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], failing: int) -> str:
+    """What is left out of a list that was given, in every case, wherever its devices then are; "" where nothing is."""
+    tried = [(case, answer.value) for case, answer in zip(cases, answers, strict=True) if isinstance(answer, Value)]
+    begun = time.process_time()
+    if len(tried) < max(2, len(cases)):
+        return ""
+    for name, entries in cases[failing].arguments.items():
+        if not isinstance(entries, (list, tuple)) or any(len(case.arguments[name]) < 2 for case, _ in tried):
+            continue
+        for words, end in ENDS.items():
+            if time.process_time() - begun > SECONDS_FOR_ENDS:
+                return ""
+            if all(_numbers(value) == _numbers(_due_of(exercise, case, name, end)) for case, value in tried):
+                return (
+                    f"In every case yours has the numbers that are due {words.format(name)}. How do you go through it?"
+                )
+    return ""
+
+
+def _due_of(exercise: Exercise, case: Case, name: str, end: slice) -> Any:
+    given = copy.deepcopy(dict(case.arguments))
+    given[name] = given[name][end]
+    try:
+        return plain(exercise.reference(**built(given)))
+    except Exception:  # a reference may ask for more
+        return None
+
+
+def _numbers(value: Any) -> Any:
+    """The numbers of a value, of arrays on devices by their parts, wherever these are; None where there are none."""
+    if is_observed(value):
+        return {part: block.tolist() for parts in value[HELD].values() for part, block in parts.items()}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_numbers(one) for one in value]
+    return value if isinstance(value, (int, float, str)) else object()  # which is like no other
 
 
 def _listed(entries: Any) -> Sequence[Any]:

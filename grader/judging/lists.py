@@ -129,8 +129,18 @@ def of_quotients(found: Sequence[Any], due: Sequence[Any], given: Mapping[str, A
     for name, whole in given.items():
         if isinstance(whole, (list, tuple)) and len(whole) == len(found) == len(due) > 1:
             trios = list(zip(found, due, whole, strict=True))
-            if all(map(is_number, itertools.chain(*trios))) and all(is_ratio(f * d, w) for f, d, w in trios):
+            if not all(map(is_number, itertools.chain(*trios))):
+                continue
+            if all(is_ratio(f * d, w) for f, d, w in trios):
                 yield f"It is `{name}`, each number of it divided by the one that is due."
+            if not all(w and d and w % d == 0 for _, d, w in trios):
+                continue
+            if all(is_ratio(f * d, w * w) for f, d, w in trios):
+                yield f"It is `{name}`, each number of it times what it should be divided by."
+            if all(is_ratio(f, w - w // d) for f, d, w in trios):
+                yield f"It is `{name}`, each number of it less what it should be divided by."
+            if all(is_ratio(f, w + w // d) for f, d, w in trios):
+                yield f"It is `{name}`, each number of it and what it should be divided by, added."
 
 
 def of_each_alone(found: Sequence[Any], given: Mapping[str, Any]) -> Iterator[str]:
@@ -159,6 +169,10 @@ def _holds_numbers(value: Any) -> bool:
 def of_one_entry(found: Any, due: list[Any]) -> Iterator[str]:
     """A value that is one entry of the list that is due."""
     yield from (f"It is entry {k} of what is due, alone." for k, entry in enumerate(due) if same_value(found, entry))
+    if is_number(found) and len(due) > 1 and all(map(is_number, due)):
+        for words, made in (("product", math.prod), ("sum", sum), ("largest", max), ("smallest", min)):
+            if same_value(found, made(due)):
+                yield f"It is the {words} of the numbers that are due as a list or a tuple."
     if not isinstance(found, (list, tuple)):
         yield f"A list or a tuple of {len(due)} is due."
 

@@ -25,11 +25,13 @@ from grader.jax_versions import compiled_quickly, quick_options
 from grader.judging import costs, results
 from grader.judging.arrangements import arrangement, tells_little
 from grader.judging.behaviour import Execution, arrays_given, block_values, same_behaviour, same_blocks, same_results
+from grader.judging.depending import without_effect
 from grader.judging.deviating import deviating
 from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import by_entries, by_shares, one_otherwise, otherwise
+from grader.judging.reductions import of_blocks
 from grader.judging.references import come_of, of_arrays
 from grader.judging.repaired import REPLACING, is_undone, try_repairs
 from grader.judging.results import Expected
@@ -244,9 +246,6 @@ class ProgramLadder(Ladder):
         there, here = on(before[0]), on(mesh)
         return right_elsewhere(there, here, WELL[check]) if check in WELL else allowed_elsewhere(there, here)
 
-    def at_last(self, check: str, k: int) -> str:
-        return self._right_before(k) if check == "values" else ""
-
     def _right_before(self, k: int) -> str:
         """That values were right on the very mesh on which they are wrong now, where they were: so it is no mesh that
         they hang on."""
@@ -308,15 +307,29 @@ class ProgramLadder(Ladder):
         expected = functools.partial(_expected, self.exercise)
         if words := deviating(self.exercise, runs, expected) or by_entries(self.exercise, runs[0]):
             return words
-        (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
-        elsewhere, seen = self._elsewhere(k), self._seen(k, number)
-        other = None if elsewhere is None or self._right_before(k) else self._seen(elsewhere, number)
-        where = only_on_some_meshes(seen, other)
-        of_places, without = arrangement(seen), functools.partial(right_without, runs, expected)
+        of_places, without = arrangement(self._seen_first(k)), functools.partial(right_without, runs, expected)
         if tells_little(of_places):
             of_places = without() or of_places
-        words = " ".join(filter(None, (where, of_places)))
-        return words or results.which_are_right(self._run(k), due) or without() or costs.sent_otherwise(self._run(k))
+        due = _expected(self.exercise, self.cases[k])
+        words = of_places or results.which_are_right(self._run(k), due) or without()
+        return f"{self._right_where(k)} {words}".strip() if words else ""
+
+    def remaining(self, check: str, k: int) -> str:
+        if check != "values" or not self.right_parts(k, self.done[k]):
+            return ""
+        runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
+        words = of_blocks(runs) or without_effect(runs[0], functools.partial(_expected, self.exercise))
+        return f"{self._right_where(k)} {words}".strip() or costs.sent_otherwise(runs[0])
+
+    def _right_where(self, k: int) -> str:
+        """Where else it is right: with other arguments, or on another mesh."""
+        elsewhere = self._elsewhere(k)
+        there = None if elsewhere is None else self._seen(elsewhere, self._first_wrong(k)[0])
+        return self._right_before(k) or only_on_some_meshes(self._seen_first(k), there)
+
+    def _seen_first(self, k: int) -> Compared:
+        """The first wrong array of a case."""
+        return self._seen(k, self._first_wrong(k)[0])
 
     def _is_right(self, run: Execution, found: Sequence[Result]) -> bool:
         return all(results.right(run, found, _expected(self.exercise, run.case)))

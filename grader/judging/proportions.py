@@ -51,6 +51,8 @@ def made_of_what_was_given(found: _Side, given: Mapping[str, _Side], roundings: 
     arguments = {name: np.concatenate([np.ravel(b) for b in side]) for name, side in given.items()}
     if not 0 < len(arguments) <= MOST_ADDED or len(np.unique(one)) < MANY_NUMBERS or not np.isfinite(one).all():
         return ""
+    if words := _of_one_alone(one, arguments, roundings):
+        return words
     columns = np.stack([*arguments.values()], axis=1).astype(np.float64)
     if len(one) < MANY_NUMBERS + len(arguments) or np.linalg.matrix_rank(columns) < len(arguments):
         return ""
@@ -63,6 +65,20 @@ def made_of_what_was_given(found: _Side, given: Mapping[str, _Side], roundings: 
     made = _added({name: float(n) for name, n in zip(arguments, whole, strict=True) if n})
     nothing = [f"`{name}`" for name, n in zip(arguments, whole, strict=True) if not n]
     return f"It is {made}, number by number{f', and nothing of {enumeration(nothing)}' if nothing else ''}."
+
+
+def _of_one_alone(found: np.ndarray, arguments: Mapping[str, np.ndarray], roundings: int) -> str:
+    """That a result is an argument and one number more, or its square."""
+    for name, numbers in arguments.items():
+        argument = numbers.astype(np.float64)
+        if len(np.unique(argument)) < MANY_NUMBERS or argument.dtype.kind != "f":
+            continue
+        more = float(np.mean(found - argument))
+        if abs(more) > EXACT and close(argument + more, found, roundings):
+            return f"It is `{name}` {'+' if more > 0 else '−'} {number(abs(more))}, number by number."
+        if close(argument * argument, found, roundings):
+            return f"It is the square of `{name}`, number by number."
+    return ""
 
 
 def _added(times: Mapping[str, float]) -> str:

@@ -93,7 +93,7 @@ def _by_factor(found: float, due: float, words: str, n: float) -> Iterator[str]:
 
 
 def sizes_in(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Numbers that a function was given, in words: themselves, how many entries a list has, the sizes of a mesh."""
+    """Numbers that a function was given, in words: themselves, the sizes of a mesh, how many entries a list has."""
     for name, value in given.items():
         sizes = getattr(value, "sizes", value)
         if isinstance(value, str):
@@ -104,7 +104,8 @@ def sizes_in(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         elif _is_mesh(sizes):
             yield "the number of all devices", float(math.prod(sizes.values()))
             yield from ((f"the size of {axis}", float(size)) for axis, size in sizes.items())
-        elif isinstance(value, (list, tuple)) and value:
+    for name, value in given.items():
+        if isinstance(value, (list, tuple)) and value and not _is_mesh(getattr(value, "sizes", value)):
             yield f"the number of `{name}`", float(len(value))
 
 

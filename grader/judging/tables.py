@@ -36,6 +36,8 @@ A_LITTLE, A_LOT = 1.05, 10  # times too large, or too small
 DIGITS_KEPT, MOST_DIGITS = 3, 16  # of a number that somebody has rounded
 FACTORS = 64  # up to here one number is a multiple of another for a reason
 MOST_OPTIONS = 8  # words to choose from that are listed
+SEVERAL_WORDS = "These are several of the words to choose from. Which one alone?"
+NO_SUCH_WORD = "It is none of the words to choose from. Which of them do you mean?"
 OFF_ALIKE = "Each number of it is off by as much as every other."
 LEAVE_OPEN = (  # on lists: what is true, and leaves open where to look
     "The entries are right, but in another order.",
@@ -44,6 +46,7 @@ LEAVE_OPEN = (  # on lists: what is true, and leaves open where to look
     "All that is due is there, and more besides.",
     OFF_ALIKE,
 )
+RIGHT_SO_FAR = "What is there is right", "All that is due is there", "The entries are right"
 OF_ROWS = "What do they have in common that the right ones have not?"
 ASKED_OF_ANY_FACTOR = (
     "What was counted too often, or not divided by?",
@@ -103,7 +106,7 @@ class TableLadder(Ladder):
             no_value = isinstance(answer, Problem) and NO_PLAIN_VALUE in answer.message
             return _kind_due(None, due, self._words) if no_value else ""
         words = [] if self._is_due_elsewhere(answer.value) else self._words
-        if kind := _kind_due(answer.value, due, words):
+        if kind := _kind_due(answer.value, due, words) or self._no_option(answer.value, due):
             return kind
         layout = is_layout_due(self.exercise, self.cases[k]) or (_is_spec(due) and None in due)
         if layout and _is_spec(answer.value):
@@ -115,7 +118,10 @@ class TableLadder(Ladder):
         listed = isinstance(answer.value, (list, tuple))
         if listed and (elsewhere := self._right_elsewhere(k, answer.value)):
             return elsewhere
-        if meant or not (is_vague(told := _untold(answer.value, due)) or told.startswith(LEAVE_OPEN)):
+        told = _untold(answer.value, due)
+        if not told.startswith(RIGHT_SO_FAR) and (stands_for := self._stands_for(k, answer.value)):
+            return stands_for
+        if meant or not (is_vague(told) or told.startswith(LEAVE_OPEN)):
             return meant or self._asked_of_factor(check, told)
         little = (
             told
@@ -124,6 +130,29 @@ class TableLadder(Ladder):
             or self._asked_elsewhere(answer.value)
         )
         return " ".join(filter(None, (little, self.exercise.question(check))))
+
+    def _stands_for(self, k: int, value: Any) -> str:
+        """What the author can say of any answer, here of this one."""
+        words = self.exercise.stand_for
+        return words(value, **self.cases[k].arguments) if words else ""
+
+    def _no_option(self, value: Any, due: Any) -> str:
+        """That a word is not among those to choose from, where these are declared, and are too many to be listed."""
+        options = self.exercise.options
+        if not isinstance(due, str) or due not in options or not isinstance(value, str):
+            return ""
+        if any(_same_word(value, word) for word in (*options, *self._other_words)):
+            return ""
+        parts = [part.strip() for part in re.split(r",|;|\+|/| and | or | then ", value)]
+        several = len(parts) > 1 and all(any(_same_word(part, word) for word in options) for part in parts)
+        return SEVERAL_WORDS if several else NO_SUCH_WORD
+
+    @functools.cached_property
+    def _other_words(self) -> set[str]:
+        """The words that are due, and those of mistakes: a word may be among them that is declared as no option."""
+        made = (_wrong_entry(mistake, case) for mistake in self.exercise.mistakes for case in self.cases)
+        due = (self._due(k) for k in range(len(self.cases)))
+        return {word for word in (*made, *due) if isinstance(word, str)}
 
     def _asked_of_factor(self, check: str, told: str) -> str:
         """These words; where they are of a whole factor, with what is asked of the row in place of what fits any."""

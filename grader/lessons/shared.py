@@ -31,6 +31,8 @@ COLLECTIVES = {  # what to say of one that was chosen in a table's wrong row
     "ppermute": "In a ppermute each device gets one block at most, from a single other device. Is that enough here?",
     "collective_permute": "In a collective_permute each device gets one block at most, from a single other device. "
     "Is that what happens here?",
+    "axis_index": "An axis_index tells a device its own place, and brings it nothing of the others. Is nothing of "
+    "theirs needed here?",
     "nothing": "Where nothing is sent, each device makes do with what it holds. Take one device: what does it need, "
     "and does it hold all of that?",
 }

@@ -414,6 +414,17 @@ def test_where_counts_are_right_but_for_a_key_with_0_nothing_is_said_of_1():
             "Of the 3 rows only number 0 is right.",
         ),
         (([1, 2, 3, 4], [5]), ([1, 2, 3], [6]), {}, "Of `[0]`: all that is due is there, and more besides."),
+        ((28, 62), (8, 32), {"shape": (32, 64)}, "It is `shape`, each number of it less what it should be divided by."),
+        (
+            (128, 128),
+            (8, 32),
+            {"shape": (32, 64)},
+            "It is `shape`, each number of it times what it should be divided by.",
+        ),
+        (256, (8, 32), {}, "It is the product of the numbers that are due as a list or a tuple."),
+        (X + 2, 2 * X, {"x": X}, "It is `x` + 2, number by number."),
+        (X * X, 2 * X, {"x": X}, "It is the square of `x`, number by number."),
+        (6, 48, {"shape": [0] * 8, "sizes": {"x": 8}}, "It is what is due, divided by the number of all devices."),
     ],
 )
 def test_what_wrong_numbers_have_to_do_with_others(found, due, given, words):
@@ -621,3 +632,21 @@ def test_a_factor_that_is_nearly_1_is_not_called_1():
 def test_a_bound_between_large_numbers_is_told_exactly():
     wrong, right = ([{"n": n} for n in some] for some in ((1234568, 1234577), (1234567, 1234565)))
     assert apart(wrong, right) == "in none of those where `n` is larger than 1234567"
+
+
+def test_for_which_entries_of_a_spec_numbers_are_wrong_is_told():
+    cases = [((16, 8), P(("x", "y"), None), (2, 8), (4, 8)), ((16, 8), P("x", ("x", "y")), (4, 1), (4, 3))]
+    cases.append(((16, 8), P("x"), (4, 8), (4, 8)))
+    made = [Tried(found, due, {"shape": shape, "spec": spec}, found == due) for shape, spec, due, found in cases]
+    words = "Wrong are the numbers of the dimensions for which `spec` names several axes, and no others."
+    assert evidence(made).startswith(words)
+
+
+def test_of_words_it_is_told_which_is_given_where_it_is_wrong():
+    def words(*found):
+        cases = [Tried(one, due, {"case": k % 2}, one == due) for k, (one, due) in enumerate(found)]
+        return evidence([*cases, *(Tried(word, word, {"case": 9}, True) for word in "abcdef")])
+
+    assert words(("a", "b"), ("a", "c"), ("a", "b")).startswith("Wherever it is wrong, yours is 'a'.")
+    each = "Wherever it is wrong, yours is 'a' with `case` = 0, 'b' with `case` = 1."
+    assert words(("a", "b"), ("b", "c"), ("a", "c")).startswith(each)

@@ -269,6 +269,56 @@ def test_every_question_is_asked_in_some_row(exercise):
     assert set(exercise.questions.values()) <= asked
 
 
+counted = Exercise("counted_of_a_test", points=2, form="table", reference=lambda row: {"six": 60, "two": [2, 4]}[row])
+counted.rows(["six", "two"])
+
+
+@counted.stands_for
+def _in_tens(value, row):
+    return f"That is {value // 10} tens." if isinstance(value, int) else f"There are {len(value)}."
+
+
+def told(**wrong):
+    cases = counted.draw_cases()
+    answers = collect("table", asks(counted, cases), {"six": 60, "two": [2, 4]} | wrong)
+    return judge(counted, cases, answers).words
+
+
+def test_a_wrong_answer_is_told_what_it_would_stand_for():
+    assert told(six=90) == "six: not 90. That is 9 tens."
+    assert told(two=[3, 7, 8]).endswith("There are 3.")
+
+
+def test_that_what_is_there_is_right_goes_first():
+    assert "What is there is right" in told(two=[2]) and "There are 1" not in told(two=[2])
+
+
+@pytest.mark.parametrize("name", [name for name, one in EXERCISES.items() if one.stand_for])
+def test_what_an_answer_stands_for_is_said_of_any_and_never_the_one_that_is_due(name):
+    exercise = EXERCISES[name]
+    odd = [None, True, -1, 0, 3, 2.5, 10**9, "word", [], [1], (0, 1), [[1]], [[[0]]], [["a"]], {"a": 1}, np.arange(3)]
+    for case in exercise.draw_cases():
+        due = expected_value(exercise, case)
+        for value in (value for value in odd if not np.array_equal(value, due)):
+            words = exercise.stand_for(value, **case.arguments)
+            assert isinstance(words, str)
+            assert not isinstance(due, (int, float)) or due <= 20 or str(due) not in words
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("psum, pmean", "These are several of the words to choose from. Which one alone?"),
+        ("gathering", "It is none of the words to choose from. Which of them do you mean?"),
+    ],
+)
+def test_what_is_no_word_to_choose_from_is_told_so(wrong, words):
+    exercise = EXERCISES["which_collective"]
+    cases = exercise.draw_cases()
+    answers = {case.key: expected_value(exercise, case) for case in cases} | {"A": wrong}
+    assert judge(exercise, cases, collect("table", asks(exercise, cases), answers)).words.endswith(words)
+
+
 def lesson_outcomes(name, **wrong):
     """What is said of these entries of a lesson's table, the others being right."""
     exercise = EXERCISES[name]

@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh, put
 from grader.arrays.numbers import same_value
+from grader.arrays.words import region
 from grader.chips.report import communication
 from grader.exercises import Exercise
 from grader.exercises.plain import plain
@@ -646,6 +647,22 @@ follow_the_mesh = Exercise(
     questions=FOLLOW_THE_MESH_ASKS,
 )
 follow_the_mesh.rows(FOLLOWED, GRID, argument="asked")
+
+
+@follow_the_mesh.stands_for
+def _what_it_holds(value, asked):
+    """What the first device holds that should not be in an answer: of the array that stands in the row."""
+    name = next((name for name in ("relu(x @ y)", "x", "y") if asked == f"who holds {name}[8, 0]"), "")
+    name = "x" if asked.startswith("adds up") else name
+    if not name or not isinstance(value, (list, tuple)):
+        return ""
+    array = dict(zip(("x", "y", "relu(x @ y)"), _followed()[:3], strict=True))[name]
+    held = {jax.devices().index(shard.device): shard.index for shard in array.addressable_shards}
+    wrong = next((d for d in value if type(d) is int and d in held and d not in FOLLOWED[asked]()), None)
+    if wrong is None:
+        return ""
+    part = region(slice_.indices(n)[:2] for slice_, n in zip(held[wrong], array.shape, strict=True))
+    return f"Device {wrong} holds {part} of {name}. {follow_the_mesh.question(asked)}"
 
 
 @follow_the_mesh.mistake

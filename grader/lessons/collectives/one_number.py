@@ -581,7 +581,9 @@ def _(draw):
     block = length // n
     device, place = np.divmod(np.arange(length), block)
     mask = (place <= (device + 1) % (block - 1)) & (device != 1)  # another number on each device, none on device 1
-    x = draw.array(length, spec=VECTOR)
+    values = draw.values(length)
+    values[1] = 0  # is kept: to be 0 is not to be masked
+    x = Array(values, VECTOR)
     return Case(
         {"x": x, "mask": Array(mask, VECTOR)}, mesh, P(), limits=[BytesSent(2 * bytes_sent("all_reduce", 1, n))]
     )
@@ -610,6 +612,35 @@ def mean_of_guarded_means(x, mask, *, mesh):
 
     def body(x, mask):
         return lax.pmean(_kept(x, mask) / jnp.maximum(mask.sum(), 1), "x")
+
+    return device_map(body, mesh, MASKED, P())(x, mask)
+
+
+@masked_mean.mistake
+def took_the_mean_of_everything(x, mask, *, mesh):
+    """That is the mean of all of x: the mask does not come in. Which entries should count, above and below?"""
+    return device_map(lambda x, mask: lax.pmean(x.mean(), "x"), mesh, MASKED, P())(x, mask)
+
+
+@masked_mean.mistake
+def mean_of_the_means_there_are(x, mask, *, mesh):
+    """The devices that keep nothing were left out, and the means of the others were averaged: one that keeps one entry
+    still counts as much as one that keeps ten. Which two sums make the mean of all?"""
+
+    def body(x, mask):
+        kept = mask.sum()
+        return lax.psum(_kept(x, mask) / jnp.maximum(kept, 1), "x") / lax.psum(jnp.minimum(kept, 1), "x")
+
+    return device_map(body, mesh, MASKED, P())(x, mask)
+
+
+@masked_mean.mistake
+def counted_what_is_not_zero(x, mask, *, mesh):
+    """The entries that are not 0 were counted, and an entry may be kept and be 0. What says which are kept?"""
+
+    def body(x, mask):
+        kept = jnp.where(mask, x, 0)
+        return lax.psum(kept.sum(), "x") / lax.psum((kept != 0).sum(), "x")
 
     return device_map(body, mesh, MASKED, P())(x, mask)
 

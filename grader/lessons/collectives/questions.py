@@ -12,6 +12,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import aval, make_mesh, put
+from grader.arrays.words import enumeration, numbered
 from grader.exercises import Exercise
 from grader.lessons.shared import COLLECTIVES, believed
 from grader.programs.buffers import Puzzle, after, named, over, puzzle, ran
@@ -47,6 +48,35 @@ after_collective = Exercise(
     "after_collective", points=2, reference=_after, form="table", questions=AFTER_COLLECTIVE_ASKS
 )
 after_collective.rows(AFTER, LINE, argument="collective")
+
+
+@after_collective.stands_for
+def _what_it_is(value, collective):
+    """What an answer would be: numbers of one device, or what else comes of all of them."""
+    found = list(np.ravel(value)) if isinstance(value, (list, tuple, int, float)) else []
+    if not all(isinstance(one, (int, float, np.number)) for one in found):
+        return ""
+    for device, numbers in enumerate(NUMBERS):
+        if found == list(numbers):
+            return f"Those are the numbers that device {device} had before. What does the collective do with them?"
+    sums, rows = np.sum(NUMBERS, axis=0), np.sum(NUMBERS, axis=1)
+    made = {
+        "the sums of each device's own numbers": rows.tolist(),
+        "the largest of each place": np.max(NUMBERS, axis=0).tolist(),
+        "the means of each place": np.mean(NUMBERS, axis=0).tolist(),
+        "the sum of all sixteen numbers": [int(sums.sum())],
+        "the third number of each device": [row[2] for row in NUMBERS],
+        "the sums of the places but the last": sums[:-1].tolist(),
+        **{f"the sum of place {k}, counted from 0": [int(n)] for k, n in enumerate(sums)},
+        **{f"the sum of device {k}'s own numbers": [int(n)] for k, n in enumerate(rows)},
+        **{f"number {k} of device 2, alone": [n] for k, n in enumerate(NUMBERS[2])},
+    }
+    words = next((words for words, numbers in made.items() if found == numbers), "")
+    return f"{'Those are' if len(found) > 1 else 'That is'} {words}. {_asked(collective)}" if words else ""
+
+
+def _asked(collective):
+    return after_collective.question(collective)
 
 
 @after_collective.mistake
@@ -342,6 +372,13 @@ PARTNERS_ASKS = {
 }
 
 
+PARTNERS_ASKED = {
+    "psum": "Along which axes do the blocks that it adds up differ?",
+    "ppermute": "Which of its neighbours along the axis sends to it, if each sends to the next one?",
+    "axis_index": "Does axis_index look at any block?",
+}
+
+
 def _same_devices(one, other, collective):
     """Whether the same devices are listed, in whatever order."""
     return sorted(one) == sorted(other)
@@ -349,6 +386,22 @@ def _same_devices(one, other, collective):
 
 partners = Exercise("partners", points=2, reference=_whose, form="table", questions=PARTNERS_ASKS, same=_same_devices)
 partners.rows(PARTNERS, MESH, argument="collective")
+
+
+@partners.stands_for
+def _along_what(value, collective):
+    """Along which axes the devices of an answer differ from device 5."""
+    if not isinstance(value, (list, tuple)) or not value or not all(type(d) is int and 0 <= d < 8 for d in value):
+        return ""
+    groups = {"along x alone": [], "along y alone": [], "along both axes": []}
+    for d in sorted({*value} - {5}):
+        x, y = d // MESH["y"] != 5 // MESH["y"], d % MESH["y"] != 5 % MESH["y"]
+        groups["along both axes" if x and y else "along x alone" if x else "along y alone"].append(d)
+    told = [f"{numbered('device', some)} {along}" for along, some in groups.items() if some]
+    if not told:
+        return ""
+    differ = f"From device 5, which is at x=2, y=1, differ {enumeration(told)}."
+    return f"{differ} {PARTNERS_ASKED[collective.split()[0]]}"
 
 
 @partners.mistake

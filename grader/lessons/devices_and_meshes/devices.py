@@ -19,6 +19,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnMesh
+from grader.arrays.words import numbered
 from grader.exercises import Case, Exercise
 from grader.lessons.shared import believed
 
@@ -214,6 +215,20 @@ read_devices = Exercise(
 read_devices.rows(READ)
 
 
+@read_devices.stands_for
+def _of_the_list(value, row):
+    """Of coordinates the entries that have them, of an entry its coordinates."""
+    if row == "place of device 5" and isinstance(value, (list, tuple)):
+        ids = [k for k, device in TPU_DEVICES.items() if device["coords"] == tuple(value)]
+        return f"Those are the `coords` of the entries with {numbered('id', ids)}." if ids else ""
+    device = TPU_DEVICES.get(value) if row == "on one chip with device 6" and type(value) is int else None
+    if device is None:
+        return ""
+    if value == 6:
+        return "That is device 6 itself. Which other entry has the same `coords`?"
+    return f"The `coords` of device {value} are {device['coords']}. Which are those of device 6?"
+
+
 @read_devices.mistake
 def counted_cores_as_chips(row):
     """Eight entries are eight devices, and on this machine a device is one *core*. Several entries can have the
@@ -247,6 +262,27 @@ def one_process_a_device(row):
     """One Python process can drive many devices. The field `process_index` says which process drives a device: how
     many different values does it take here?"""
     return believed(row, len(TPU_DEVICES), "processes")
+
+
+@read_devices.mistake
+def counted_the_cores_of_a_chip(row):
+    """So many cores has *one* chip: that many entries have the same `coords`. How many different `coords` are there in
+    all of the list?"""
+    return believed(row, 2, "chips")
+
+
+@read_devices.mistake
+def counted_cores_twice(row):
+    """Each entry is one core already, with its number on its chip behind it: nothing is left to be multiplied by two.
+    How many entries are there?"""
+    return believed(row, 2 * len(TPU_DEVICES), "devices")
+
+
+@read_devices.mistake
+def one_process_a_chip(row):
+    """There are that many chips. `process_index` says which process drives an entry: how many different values does
+    it take?"""
+    return believed(row, len({d["coords"] for d in TPU_DEVICES.values()}), "processes")
 
 
 @read_devices.mistake
@@ -308,6 +344,20 @@ def stayed_on_one_device(row):
     """That would be an array on a single device. Which devices does the sharding name, and does jit bring anything
     back from them?"""
     return believed(row, 1, "devices of y", "devices of z")
+
+
+@array_facts.mistake
+def counted_along_one_axis(row):
+    """So many devices are along x. The spec also names y, and devices that differ along y hold other columns. How many
+    places has the whole mesh?"""
+    return believed(row, 4, "devices of y", "devices of z")
+
+
+@array_facts.mistake
+def gone_from_everywhere(row):
+    """An array that is on no device cannot be computed with any more. Try it: does `x` still print, after y was made of
+    it?"""
+    return believed(row, 0, "devices of x", "devices of x afterwards")
 
 
 @array_facts.mistake

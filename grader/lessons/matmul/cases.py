@@ -107,8 +107,9 @@ def _(draw):
 
     (unit,) = draw.lengths(1, divisible_by=8)
     # Few columns of A; fewer than twice those of C; more than twice those of C, and on two devices so in a block, too.
-    for j, k in ((unit, 2 * unit + 8), (3 * unit, 2 * unit), (5 * unit, unit)):
-        yield _case2(draw, unit + 8, j, k, cheaper)
+    # With many rows and with few, for how many there are decides nothing.
+    for i, j, k in ((unit + 8, unit, 2 * unit + 8), (8 * unit, 3 * unit, 2 * unit), (8, 5 * unit, unit)):
+        yield _case2(draw, i, j, k, cheaper)
 
 
 def _gather_a(a, b):
@@ -149,6 +150,14 @@ def compared_the_local_block(a, b, *, mesh):
     whole of A but for the device's own block. Compare with the size of the gathered result."""
     small = a.shape[1] // mesh.shape["x"] < 2 * b.shape[1]
     return device_map(_gather_a if small else _reduce_c, mesh, CASE2, P())(a, b)
+
+
+@case2_cheapest.mistake
+def put_b_on_the_bill(a, b, *, mesh):
+    """The rows of C, or the size of B, decided. B is whole on every device and is not sent, and I is a factor of both
+    A and C: what is left to be compared?"""
+    i, (j, k) = a.shape[0], b.shape
+    return device_map(_gather_a if i * j <= j * k + i * k else _reduce_c, mesh, CASE2, P())(a, b)
 
 
 @case2_cheapest.mistake

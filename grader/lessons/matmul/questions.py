@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -136,9 +138,10 @@ def _(draw):
     while len(drawn) < 50 or slipping:
         given = _instance(draw)
         low, high = sorted(_strategy_bytes(**given).values())[:2]
-        if high > 1.1 * low:
+        still = [m for m in slipping if m.wrong(**given) == cheapest.reference(**given)]
+        if high > 1.1 * low and (len(drawn) < 50 or len(still) < len(slipping)):
             drawn.append(given)
-            slipping = [m for m in slipping if m.wrong(**given) == cheapest.reference(**given)]
+            slipping = still
     return [Case(given) for given in drawn]
 
 
@@ -153,6 +156,17 @@ def _instance(draw):
         "n": int(draw.rng.choice([2, 4, 8])),
         "itemsize": {x: int(draw.rng.choice([1, 2, 4])) for x in "ABC"},
     }
+
+
+def _with_moves(given, exchanged):
+    """The cheapest, where from one cut of C to the other so many bytes are counted."""
+    costs, c, n = _strategy_bytes(**given), given["i"] * given["k"] * given["itemsize"]["C"], given["n"]
+    other = {WANTED[1]: "gather A", WANTED[2]: "gather B"}.get(given["wanted"]) if given["case"] == 4 else None
+    return _least({s: cost + exchanged(c, n) - _exchanged(c, n) if s == other else cost for s, cost in costs.items()})
+
+
+def _exchanged(c, n):
+    return ring_bytes("all_to_all", c / n, n)
 
 
 def _with(given, **changed):
@@ -198,6 +212,46 @@ def always_all_reduce(**given):
     costs = _strategy_bytes(**given)
     share = given["wanted"] != WANTED[0]
     return _least({s: 2 * c if s == "reduce C" and share else c for s, c in costs.items()})
+
+
+@cheapest.mistake
+def sent_its_own_piece_too(**given):
+    """The all-to-all was counted as all that a device holds of C. One of the n pieces of that is its own, and stays:
+    how much of it travels?"""
+    return _with_moves(given, lambda c, n: c / n)
+
+
+@cheapest.mistake
+def exchanged_as_much_as_a_gather(**given):
+    """From one cut to the other was counted like an all-gather. In an all-to-all a device sends no more than what it
+    holds, a piece to each: how much is that of C?"""
+    return _with_moves(given, lambda c, n: (n - 1) / n * c)
+
+
+@cheapest.mistake
+def gathered_a_alone_in_case_3(**given):
+    """In case 3 one gather was counted where there are two: A and B are both cut. What do the two of them send
+    together?"""
+    costs = _strategy_bytes(**given)
+    if given["case"] == 3:
+        block = given["i"] * given["j"] * given["itemsize"]["A"] / given["n"]
+        costs["gather A and B"] = ring_bytes("all_gather", block, given["n"])
+    return _least(costs)
+
+
+@cheapest.mistake
+def sent_n_minus_one_times_c(**given):
+    """To add C up was counted as n - 1 times all of it, and twice that for an all-reduce. On a ring parts of C travel,
+    and are added on the way: which part of C does a device send in a reduce-scatter?"""
+    costs, n = _strategy_bytes(**given), given["n"]
+    return _least({s: n * c if s == "reduce C" else c for s, c in costs.items()})
+
+
+@cheapest.mistake
+def counted_what_is_computed(**given):
+    """The work was compared, or nothing at all, and not what travels: the answer never depends on the bytes per entry,
+    or on J. Which arrays are sent, and how large are they?"""
+    return {2: "reduce C", 3: "reduce C", 4: "gather A" if given["i"] > given["k"] else "gather B"}[given["case"]]
 
 
 @cheapest.mistake
@@ -256,7 +310,8 @@ def took_the_whole(notation):
 
 @local_shapes.mistake
 def swapped_the_axes_sizes(notation):
-    """The sizes of the axes were swapped: X has 4 devices here, Y has 2."""
+    """A dimension is cut into as many parts as the *other* axis has devices. Which axis is written under I, which under
+    J, and how many devices has each: X 4, Y 2?"""
     return _divided(notation, lambda axes: int(np.prod([{"x": 2, "y": 4}[a] for a in axes])))
 
 
@@ -435,6 +490,18 @@ bytes_sent = Exercise("bytes_sent", points=2, reference=_bytes_sent, form="table
 bytes_sent.rows(SENT, {"x": 4}, argument="collective")
 
 
+@bytes_sent.stands_for
+def _of_the_blocks(value, collective):
+    """How many parts, each a device's, a number of bytes is."""
+    whole = 4 * math.prod(LENGTHS[d] for d in SENT[collective][1])
+    if not isinstance(value, (int, float)) or value not in range(whole // 4, 8 * whole, whole // 4):
+        return ""
+    count, name = int(value) // (whole // 4), collective.split()[2][0]
+    return (
+        f"That is as much as {count} quarter{'s' * (count > 1)} of {name}. How many does a device send, one in a step?"
+    )
+
+
 @bytes_sent.mistake
 def divided_the_share_again(collective):
     """V is the array that goes in, whole on every device, and not the share with which a reduce_scatter ends. Or did
@@ -444,7 +511,8 @@ def divided_the_share_again(collective):
 
 @bytes_sent.mistake
 def counted_entries(collective):
-    """You counted entries. A float32 takes four bytes."""
+    """That is a quarter of what is due. Were entries counted (a float32 takes four bytes), or was a block taken for the
+    whole array, V, once more divided by the four devices?"""
     return _bytes_sent(collective) // 4
 
 

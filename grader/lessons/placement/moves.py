@@ -102,7 +102,7 @@ no_move_in_jit = Exercise("no_move_in_jit", points=3, reference=_moved_outside, 
 
 @no_move_in_jit.cases
 def _(draw):
-    for one, other in (HALVES, EVENS_AND_ODDS, BACK_TO_FRONT):
+    for one, other in (HALVES, EVENS_AND_ODDS, BACK_TO_FRONT, ((0, 2, 4, 6), (7, 1, 5, 3)), ((6, 1), (3, 0))):
         yield Case({"x": OnDevices(draw.values(8), _line(one), P("x")), "target": _line(other)})
 
 
@@ -136,6 +136,22 @@ def to_one_device(x, target):
     """The result is on a single device. The target is a *mesh*: which sharding says how to lay it out over all of
     it?"""
     return jax.device_put(jax.jit(lambda a: 2 * a)(x), target.devices.flat[0])
+
+
+@no_move_in_jit.mistake
+def in_the_order_of_numbers(x, target):
+    """The result is on the right devices, in the order of their numbers, and not in that of `target`: blocks go to
+    *places* of the mesh. Was a mesh made anew of its devices?"""
+    ordered = sorted(target.devices.flat, key=lambda device: device.id)
+    mesh = jax.sharding.Mesh(np.array(ordered), ("x",))
+    return jax.device_put(jax.jit(lambda a: 2 * a)(x), NamedSharding(mesh, P("x")))
+
+
+@no_move_in_jit.mistake
+def doubled_twice(x, target):
+    """Every number is four times that of x: it was doubled before the move and after it. Once is enough."""
+    double = jax.jit(lambda a: 2 * a)
+    return double(jax.device_put(double(x), NamedSharding(target, P("x"))))
 
 
 @no_move_in_jit.mistake
@@ -364,7 +380,19 @@ CLAIMS = {
     "other_devices": _leads_to_other_devices,
 }
 
-placement_claims = Exercise("placement_claims", points=2, reference=lambda row: CLAIMS[row](), form="table")
+CLAIMS_CHOSEN = {
+    "on the committed one's devices": "The devices of the committed one: there such a sum runs. Is that asked here?",
+    "on the default device": "The default device is where an array comes to that was put nowhere.",
+    "nothing": "Nothing else: then any two arrays on the same devices could be added, in whatever order these stand.",
+    "their order": "Their order: place k of a mesh is one device, and which one it is differs between two orders.",
+    "their specs": "Their specs: which dimension is cut over which axis. Can the compiler change that in a program?",
+    "device_put": "`device_put` sends an array to where it is told, on whatever devices.",
+    "reshard": "`reshard` changes the layout in a program, over its devices.",
+    "device_put and reshard": "Both: then `reshard` would lead out of the devices of its program.",
+}
+placement_claims = Exercise(
+    "placement_claims", points=2, reference=lambda row: CLAIMS[row](), form="table", options=CLAIMS_CHOSEN
+)
 placement_claims.rows(CLAIMS)
 
 

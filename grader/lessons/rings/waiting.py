@@ -74,6 +74,23 @@ def _unless_right(wrong, devices, by, steps, device):
     return None if wrong == (device - by * steps) % devices else wrong
 
 
+@ring_after.stands_for
+def _when_it_comes(value, devices, by, steps, device):
+    """When the block of a device comes here."""
+    if type(value) is not int:
+        return ""
+    if not 0 <= value < devices:
+        return f"This ring has no device {value}: its {devices} are counted from 0. Which stands before device 0?"
+    if value == device:
+        return "That is its own block, which it holds before the first step. Does it come round again by then?"
+    when = next((k for k in range(1, devices) if (device - by * k) % devices == value), None)
+    if when is None:
+        return f"The block of device {value} never comes to device {device}. By how much does each move on in a step?"
+    return (
+        f"The block of device {value} comes to device {device} in step {when}. Which one comes in the step asked for?"
+    )
+
+
 @ring_after.mistake
 def counted_with_the_stream(devices, by, steps, device):
     """That is where the device's *own* block is by then. Asked is whose block has arrived: against the direction of
@@ -370,6 +387,31 @@ def looked_at_the_first_call(calls):
     """Only the first call of each device was compared. When all have come to it they go on, to the second."""
     first = {d: own[0] for d, own in enumerate(calls) if own}
     return {} if len(first) == len(calls) and len(set(first.values())) == 1 else first
+
+
+@who_waits.mistake
+def only_who_is_alone_waits(calls):
+    """A device was said to wait only where no other one has come to the same call; two that met went on. A collective
+    needs *all* of its devices: have all come to this one?"""
+    for step in range(max(map(len, calls), default=0)):
+        now = {device: own[step] for device, own in enumerate(calls) if step < len(own)}
+        if alone := {device: call for device, call in now.items() if list(now.values()).count(call) == 1}:
+            return alone
+    return {}
+
+
+@who_waits.mistake
+def most_of_them_went_on(calls):
+    """Only those were named who come to another call than most, as if the others had met and gone on. A collective
+    needs *all* of its devices: who stands in the one that most have come to?"""
+    for step in range(max(map(len, calls), default=0)):
+        now = [own[step] if step < len(own) else None for own in calls]
+        if None in now:
+            return {device: call for device, call in enumerate(now) if call is not None}
+        if len(set(now)) > 1:
+            most = max(set(now), key=now.count)
+            return {device: call for device, call in enumerate(now) if call != most}
+    return {}
 
 
 @who_waits.mistake

@@ -332,6 +332,17 @@ def _horner(c, block, start, after=lambda y: y):
 
 
 @polynomial.mistake
+def one_coefficient_in_every_turn(c, x, *, mesh):
+    """The first coefficient was added in every turn, and the others never came in. What changes from turn to turn, and
+    where does your loop use it?"""
+
+    def body(c, block):
+        return lax.fori_loop(0, c.shape[0], lambda k, y: y * block + c[0], varying(jnp.zeros(block.shape), "x"))
+
+    return device_map(body, mesh, POLYNOMIAL, P("x"))(c, x)
+
+
+@polynomial.mistake
 def carry_typed_as_the_same_everywhere(c, x, *, mesh):
     """The carry begins as zeros, which are the same on every device, and after one turn it differs along x. A
     carry keeps its type through the loop, so it has to begin with the type that it ends with."""

@@ -381,7 +381,7 @@ def _block_by_block(shape, itemsize, spec, axis_sizes):
 
 @bytes_held.cases
 def _(draw):
-    meshes = MESH, {"x": 2, "y": 4}, {"x": 2, "y": 8, "z": 2}, {"x": 4, "y": 4, "z": 4}
+    meshes = MESH, {"x": 2, "y": 4}, {"x": 2, "y": 8, "z": 4}, {"x": 4, "y": 4, "z": 2}
     for sizes, spec in itertools.product(meshes, (P("x"), P("x", "y"), P(None, ("x", "y")), P())):
         yield Case(
             {
@@ -430,6 +430,22 @@ def counted_the_axes_left_out(shape, itemsize, spec, axis_sizes):
     these axes?"""
     one, left = _held(shape, itemsize, spec, axis_sizes)
     return one, one * math.prod(axis_sizes.values()), len(left) or 1
+
+
+@bytes_held.mistake
+def added_the_axes_left_out(shape, itemsize, spec, axis_sizes):
+    """The bytes are right. For the copies the sizes of the axes that the spec leaves out were *added*. With two such
+    axes, how many devices hold one block?"""
+    one, left = _held(shape, itemsize, spec, axis_sizes)
+    return one, one * math.prod(axis_sizes.values()), sum(left) or 1
+
+
+@bytes_held.mistake
+def counted_the_others(shape, itemsize, spec, axis_sizes):
+    """The bytes are right. The last number is one too small: the *other* devices that hold a block were counted, and
+    the one that you began with holds it, too."""
+    one, left = _held(shape, itemsize, spec, axis_sizes)
+    return one, one * math.prod(axis_sizes.values()), math.prod(left) - 1
 
 
 @bytes_held.mistake
@@ -566,6 +582,7 @@ def _(draw):
     yield Case({"array": OnDevices(draw.values(16).astype(np.int32), TALL, P("y"))})
     for spec, device, spoil in ((("x",), 5, _one_entry), ((None, "y"), 6, _two_swapped), ((), 7, _one_entry)):
         yield _with_an_odd_copy(draw, spec, device, spoil)
+    yield _with_an_odd_copy(draw, (None, "y"), 5, _one_entry)  # whose copies are on no neighbouring devices
     yield _with_an_odd_copy(draw, ("x",), 5, _one_entry, zeros=slice(4, 6))  # zero does not mean “not yet written”
 
 
@@ -650,6 +667,18 @@ def compared_with_the_shard_before(array):
         if before is not None and not np.array_equal(before, shard.data):
             raise ValueError("copies differ")
         before = whole[shard.index] = np.asarray(shard.data)
+    return whole
+
+
+@assemble.mistake
+def compared_neighbours_only(array):
+    """A shard was compared with the one before it in the list alone. Under `P(None, "y")` copies are on devices 0, 2, 4
+    and 6, and no two of them are neighbours. Which shards before have the same `index`?"""
+    whole, before = np.empty(array.shape, array.dtype), None
+    for shard in array.addressable_shards:
+        if before is not None and before.index == shard.index and not np.array_equal(before.data, shard.data):
+            raise ValueError("copies differ")
+        before, whole[shard.index] = shard, np.asarray(shard.data)
     return whole
 
 

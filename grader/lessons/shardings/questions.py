@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import re
 from collections.abc import Callable
 
@@ -14,6 +16,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import Blocks, blocks
 from grader.arrays.meshes import make_mesh, put
+from grader.arrays.words import numbered
 from grader.exercises import Exercise
 from grader.lessons.shardings.functions import MESH, every_spec
 
@@ -131,6 +134,30 @@ draw_it = Exercise("draw_it", points=3, reference=_grid, form="table", same=_sam
 draw_it.rows(DRAWN, argument="spec")
 
 
+@draw_it.stands_for
+def _of_the_picture(value, spec):
+    """Into how many parts a picture cuts the dimensions; where these are right, which devices stand where they do."""
+    if not isinstance(value, (list, tuple)) or not all(isinstance(row, (list, tuple)) and row for row in value):
+        return ""
+    try:
+        rows, due = _devices(value), _grid(spec)
+    except TypeError:  # what stands in a block is no device
+        return ""
+    if len({*map(len, rows)}) != 1:
+        return ""
+    if (size := (len(rows), len(rows[0]))) != (len(due), len(due[0])):
+        rows_of, columns_of = (f"{n} part{'s' * (n > 1)}" for n in size)
+        return f"This picture cuts the rows into {rows_of}, and the columns into {columns_of}. What does the spec say?"
+    places = list(zip(itertools.chain(*rows), itertools.chain(*due), strict=True))
+    if all(set(found) <= set(wanted) for found, wanted in places):
+        return "Whoever stands in this picture is in the right part, but devices are missing. Which hold the same?"
+    if right := sorted(device for found, wanted in places for device in wanted if device in found):
+        told = numbered("device", right)
+        are = "are" if len(right) > 1 else "is"
+        return f"The parts are as many as they should be. Only {told} {are} in the right one."
+    return "The parts are as many as they should be, and no device is in its own."
+
+
 @draw_it.mistake
 def gave_copies_other_columns(spec):
     """You cut a dimension that the spec leaves whole. Devices that differ only along an axis that is not named hold
@@ -203,6 +230,7 @@ def listed_blocks_by_device(spec):
 # How much memory that is.
 
 MEBI, KIBI = 2**20, 2**10
+TOLD_PARTS = range(2, 129)  # of an array: with more of them a unit is wrong
 
 
 def _spread(shape, itemsize, spec, mesh, devices=None):
@@ -230,6 +258,22 @@ memory = Exercise(
     "memory", points=2, reference=lambda question: MEMORY[question](), form="table", questions=MEMORY_ASKS
 )
 memory.rows(MEMORY, argument="question")
+
+
+@memory.stands_for
+def _of_the_memory(value, question):
+    """Into how many parts an array would be cut of which so much is on a device; how often it is on all of them."""
+    name, unit = question[0], MEBI if "MiB" in question else KIBI if "KiB" in question else 1
+    whole = 4 * math.prod(LARGE) if name == "w" else 128 * 2048
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or value <= 0:
+        return ""
+    if "one device" in question and (parts := whole / (value * unit)) in TOLD_PARTS:
+        return f"With so much on a device, {name} would be cut into {int(parts)} parts. How many are there?"
+    if "one device" in question and parts == 1:
+        return f"That is all of {name}, cut into no parts. Which axes does the spec name?"
+    if "all devices" in question and (times := value * unit / whole) in TOLD_PARTS:
+        return f"That is {int(times)} times {name}, as if there were so many copies of all of it. How many are there?"
+    return ""
 
 
 @memory.mistake
