@@ -37,6 +37,7 @@ VAGUE = (
 )
 SMALL = 20  # up to here a number is a count: two are the same by chance
 ENOUGH_CASES = 3  # in which to answer the same is no chance
+FEW_NUMBERS = 3  # that are told one by one
 FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
 TOLD_OTHERS = 100  # characters of what the wrong cases behind the first were given
 OTHERS_ARE_NOT = "others are not."  # an end
@@ -78,7 +79,7 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
             or _of_the_first(said, wrong)
             or said
         )
-    return " ".join(filter(None, (said, divided(right, wrong, among))))
+    return " ".join(filter(None, (said, _place_by_place(wrong), divided(right, wrong, among))))
 
 
 def _of_the_first(said: str, wrong: Sequence[Tried]) -> str:
@@ -202,6 +203,26 @@ def _to_one_side(wrong: Sequence[Tried]) -> str:
         asked = " What is left out?" if counts else ""
         return f"Wherever a number in it is wrong, it is too small, and never too large.{asked}"
     return ""
+
+
+def _place_by_place(wrong: Sequence[Tried]) -> str:
+    """Of pairs, triples and the like of numbers: which of these are always too large, and which always too small."""
+    if len(wrong) < ENOUGH_CASES or not all(_are_few_numbers(value) for one in wrong for value in (one.found, one.due)):
+        return ""
+    if len({len(value) for one in wrong for value in (one.found, one.due)}) != 1:
+        return ""
+    told = []
+    for place in range(len(wrong[0].due)):
+        off = {bool(one.found[place] > one.due[place]) for one in wrong if one.found[place] != one.due[place]}
+        if len(off) > 1:
+            return ""
+        told += [f"number {place} is too {'large' if side else 'small'}" for side in off]
+    directions = {words.rpartition(" ")[2] for words in told}
+    return f"Wherever it is wrong, {' and '.join(told)}, counted from 0." if len(directions) > 1 else ""
+
+
+def _are_few_numbers(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and 1 < len(value) <= FEW_NUMBERS and all(map(is_number, value))
 
 
 def _to_both_sides(wrong: Sequence[Tried]) -> str:

@@ -30,6 +30,7 @@ from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import by_entries, by_shares, one_otherwise, otherwise
+from grader.judging.products import wrong_products
 from grader.judging.references import of_arrays
 from grader.judging.repaired import REPLACING, is_undone, try_repairs
 from grader.judging.results import Expected
@@ -290,14 +291,16 @@ class ProgramLadder(Ladder):
             return ""
         runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
         expected = functools.partial(_expected, self.exercise)
-        if words := deviating(self.exercise, runs, expected) or by_entries(self.exercise, runs[0]):
+        if words := deviating(self.exercise, runs, expected):
             return words
         (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
         elsewhere, seen = self._elsewhere(k), self._seen(k, number)
         where = only_on_some_meshes(seen, None if elsewhere is None else self._seen(elsewhere, number))
+        if words := wrong_products(runs[0], due) or by_entries(self.exercise, runs[0]):
+            return " ".join(filter(None, (where, words)))
         of_places, without = arrangement(seen), functools.partial(right_without, runs, expected)
         if tells_little(of_places):
-            of_places = without() or of_places
+            of_places = without() or results.which_are_right(self._run(k), due) or of_places
         words = " ".join(filter(None, (where, of_places)))
         return words or results.which_are_right(self._run(k), due) or without() or costs.sent_otherwise(self._run(k))
 

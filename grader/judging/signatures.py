@@ -20,6 +20,7 @@ from grader.judging.proportions import EXACT, as_factor, beside_what_was_given, 
 
 NEAR = 0.01  # of each entry: bfloat16 keeps two or three digits
 SMALL_FACTOR = 2.5  # up to here a factor is the length of something by chance
+WHOLE = 0.01  # off a whole number: every large number is near to one
 ENOUGH = 3  # different entries: fewer have some ratio by chance
 WITHIN_A_PERCENT = (
     "Every entry is within 1 % of what it should be. Was something computed, or sent, in fewer bits (bfloat16)? "
@@ -86,6 +87,7 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
         lambda: off_by(seen, elsewhere),
         lambda: _always_the_same(seen, elsewhere) if _are_lists(seen) else "",
         lambda: _ratio_of_the_first(seen, elsewhere),
+        lambda: _moved_along(seen, elsewhere) or _right_at_first(seen, elsewhere) if _are_lists(seen) else "",
         *(
             lambda look=look: look(seen)
             for look in (_no_numbers, _zeros, _transposed, _permuted, _beside, _nearly, _by_rows)
@@ -204,6 +206,34 @@ def _ratio_of_the_first(seen: Compared, elsewhere: Compared | None) -> str:
     return words.replace("Every entry is", "Its first number is", 1)
 
 
+def _moved_along(seen: Compared, elsewhere: Compared | None) -> str:
+    """That the numbers of a list stand one place too early, or too late, but for the end that is then free."""
+    both = [seen, *filter(None, [elsewhere])]
+    pairs = [pair for one in both for pair in zip(one.blocks, one.expected, strict=True)]
+    if sum(len(one.expected[0]) - 1 for one in both) < ENOUGH - 1 or any(len(due) < 2 for _, due in pairs):
+        return ""
+    if any(len(found) != len(due) or len(np.unique(due)) < len(due) for found, due in pairs):
+        return ""
+    for where, late in (("one place later", 0), ("one place earlier", 1)):
+        if all(close(found[late:][: len(due) - 1], due[1 - late :][: len(due) - 1]) for found, due in pairs):
+            end = "first" if late else "last"
+            return f"Each number of it but the {end} is due {where}. Is it noted before a step, or behind it?"
+    return ""
+
+
+def _right_at_first(seen: Compared, elsewhere: Compared | None) -> str:
+    """That a list whole on every device begins right, and no number behind its first one is."""
+    both = [seen, *filter(None, [elsewhere])]
+    pairs = [pair for one in both for pair in zip(one.blocks, one.expected, strict=True)]
+    if any(len(set(one.places)) != 1 for one in both) or any(found.shape != due.shape for found, due in pairs):
+        return ""
+    for found, due in pairs:
+        right = [close(found[k], due[k], seen.roundings) for k in range(len(due))]
+        if len(right) < 2 or not right[0] or any(right[1:]):
+            return ""
+    return "Its first number is right, and none behind it. What has become otherwise after the first step?"
+
+
 def _first(seen: Compared) -> Compared:
     """The same, of the first entries alone."""
     blocks, expected = ([block[:1] for block in side] for side in (seen.blocks, seen.expected))
@@ -270,7 +300,7 @@ def _lengths_on_one(*cases: Compared) -> Iterator[tuple[str, Callable[[Compared]
 def _is_whole(factor: float) -> bool:
     """Whether it is a whole number, or one divided by one: of a single entry no other says anything."""
     larger = max(abs(factor), 1 / abs(factor))
-    return _is(larger, round(larger))
+    return _is(larger, round(larger)) and abs(larger - round(larger)) < WHOLE
 
 
 def _factor(seen: Compared, enough: int = ENOUGH) -> float | None:

@@ -18,6 +18,7 @@ from grader.programs.deviations_of_arguments import (
     of_all_parts,
     of_arguments,
     of_cut_arguments,
+    of_fewer_rows,
     of_numbers,
 )
 from grader.programs.deviations_of_steps import in_other_order, of_a_step, of_loops, of_softmaxes
@@ -41,6 +42,7 @@ def deviations(model: Model) -> Iterator[Deviation]:
     yield from of_other_shares(model, few)
     yield from behind_the_sum(model, few)  # the dearest: each term of a sum is worked out for itself
     yield from of_loops(model)
+    yield from of_fewer_rows(model)
     yield from of_all_parts(model)
     yield from mirrored(model)
     yield from of_arguments(model, "f")

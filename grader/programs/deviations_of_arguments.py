@@ -158,6 +158,39 @@ def _of_parts(model: Model, k: int, axis: str, dimension: int) -> Iterator[Devia
     )
 
 
+def of_fewer_rows(model: Model) -> Iterator[Deviation]:
+    """Of the rows that a device has, of all that is cut by rows, only some count."""
+    for axis, n in model.sizes.items():
+        cut = [k for k, along, dimension in _cuts(model) if along == axis and not dimension]
+        rows = {len(model.given[k]) // n for k in cut}
+        if len(rows) != 1 or n == 1 or (own := rows.pop()) < 2:
+            continue
+        turns = [(name, own // count) for name, count in model.counts.items() if 1 < count < own and own % count == 0]
+        for words, kept in (
+            *((f"only those of the first of `{name}` equal parts count", slice(part)) for name, part in turns),
+            *((f"only those of the last of `{name}` equal parts count", slice(own - part, own)) for name, part in turns),
+            ("only the first counts", slice(1)),
+            ("only the last counts", slice(own - 1, own)),
+            ("only the first half counts", slice(own // 2)),
+            ("only the second half counts", slice(own // 2, own)),
+            ("only every second counts", slice(None, None, 2)),
+            ("the first does not count", slice(1, own)),
+            ("the last does not count", slice(own - 1)),
+        ):
+            yield Deviation(
+                f"of the rows of each device along {axis} {words}",
+                "Which rows are to come in?",
+                functools.partial(_with_rows, model, cut, n, kept),
+            )
+
+
+def _with_rows(model: Model, cut: Sequence[int], n: int, kept: slice, place: int) -> list[Any]:
+    given = [*model.given]
+    for k in cut:
+        given[k] = np.concatenate([part[kept] for part in np.split(given[k], n)])
+    return model.anew(given, model.counts)
+
+
 def of_cut_arguments(model: Model) -> Iterator[Deviation]:
     """Each device has only its own part of an argument that is whole on all."""
     for k, (array, spec) in enumerate(zip(model.given, model.specs, strict=True)):
