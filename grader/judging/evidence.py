@@ -17,7 +17,16 @@ from grader.arrays.meshes import spelled
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 from grader.judging.differing import short
-from grader.judging.relations import AS_GIVEN, NOTHING_WRONG_IN_IT, ONLY_SOME, TELLS_LITTLE, relations_of
+from grader.judging.relations import (
+    AS_GIVEN,
+    NOTHING_WRONG_IN_IT,
+    NUMBER_DUE,
+    ONLY_SOME,
+    TELLS_LITTLE,
+    TRUTH_DUE,
+    WORD_DUE,
+    relations_of,
+)
 from grader.judging.single_numbers import is_number, sizes_in
 from grader.judging.traits import apart
 from grader.judging.wording import lower_first, most_telling
@@ -68,7 +77,7 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
         or _always_in_it(tried, among)
         or _in_common([one for one in wrong if one.found is not None])
     )
-    little = _says_little(common)
+    little = _says_little(common) or _is_of_mixed_kinds(common, tried)
     said = (otherwise() or _without_effect(tried) if little else "") or common
     if not said or said.endswith(TELLS_LITTLE):
         said = (
@@ -80,6 +89,12 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
             or said
         )
     return " ".join(filter(None, (said, _place_by_place(wrong), divided(right, wrong, among))))
+
+
+def _is_of_mixed_kinds(words: str, tried: Sequence[Tried]) -> bool:
+    """Whether it is said that something of another kind is due, which is due in other cases: it was no slip."""
+    kinds = {str if isinstance(one.due, str) else bool if isinstance(one.due, bool) else float for one in tried}
+    return len(kinds) > 1 and words.startswith((NUMBER_DUE, TRUTH_DUE, WORD_DUE))
 
 
 def _of_the_first(said: str, wrong: Sequence[Tried]) -> str:

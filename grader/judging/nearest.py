@@ -171,15 +171,17 @@ def _scaled(whole: Callable[..., Any], case: Case) -> Iterator[tuple[str, Callab
     names = _alike(case)
     for name in names:
         for times in SCALES:
-            yield f"`{name}` is multiplied by {times}", functools.partial(_with_scaled, whole, name, times)
-            yield f"`{name}` is divided by {times}", functools.partial(_with_scaled, whole, name, 1 / times)
+            yield f"`{name}` is multiplied by {times}", functools.partial(_with_scaled, whole, name, times, 1)
+            yield f"`{name}` is divided by {times}", functools.partial(_with_scaled, whole, name, times, -1)
     for name, other in itertools.permutations(names, 2):
-        yield f"`{name}` is multiplied by `{other}`", functools.partial(_with_scaled, whole, name, other)
+        yield f"`{name}` is multiplied by `{other}`", functools.partial(_with_scaled, whole, name, other, 1)
+        yield f"`{name}` is divided by `{other}`", functools.partial(_with_scaled, whole, name, other, -1)
 
 
-def _with_scaled(whole: Callable[..., Any], name: str, times: float | str, **given: Any) -> Any:
+def _with_scaled(whole: Callable[..., Any], name: str, by: float | str, power: int, **given: Any) -> Any:
     """Numbers that come out whole are whole: a function may count with them."""
-    number = given[name] * (given[times] if isinstance(times, str) else times)
+    times = given[by] if isinstance(by, str) else by
+    number = given[name] * times if power > 0 else given[name] / times
     return whole(**given | {name: int(number) if isinstance(given[name], int) and number % 1 == 0 else number})
 
 

@@ -30,6 +30,7 @@ from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import by_entries, by_shares, one_otherwise, otherwise
+from grader.judging.picked import wrong_rows
 from grader.judging.products import wrong_products
 from grader.judging.references import of_arrays
 from grader.judging.repaired import REPLACING, is_undone, try_repairs
@@ -41,6 +42,7 @@ from grader.judging.signatures import (
     allowed_elsewhere,
     off_by,
     on,
+    opposite,
     only_on_some_meshes,
     right_elsewhere,
     signature,
@@ -50,6 +52,9 @@ from grader.programs.execution import Failed, Result
 from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
 from grader.programs.structure import Collective, Structure, times
+
+OTHERS_TOO = "Other arrays of the result are wrong, too."
+OFF_THE_OTHER_WAY = "What else is wrong is off by the same factor, the other way: does the one follow from the other?"
 
 # What is so of a program that does not miss a check on one mesh, and of one that does on another.
 WELL = {
@@ -270,7 +275,9 @@ class ProgramLadder(Ladder):
         places = list(_expected(self.exercise, self.cases[k]))
         names = ", ".join(results.name_in_result(self.cases[k], places[array]) for array in alike[: results.MOST_NAMED])
         more = f" and {len(alike) - results.MOST_NAMED} more" if len(alike) > results.MOST_NAMED else ""
-        return f"Of {names}{more}: {words} Something else is wrong, too."
+        others = [seen for array, seen in wrong.items() if array not in alike]
+        rest = OFF_THE_OTHER_WAY if all(opposite(wrong[alike[0]], other) for other in others) else OTHERS_TOO
+        return f"Of {names}{more}: {words} {rest}"
 
     def repairs(self, check: str, k: int) -> tuple[Repair | None, Mistake | None]:
         if check != "values":
@@ -296,7 +303,7 @@ class ProgramLadder(Ladder):
         (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
         elsewhere, seen = self._elsewhere(k), self._seen(k, number)
         where = only_on_some_meshes(seen, None if elsewhere is None else self._seen(elsewhere, number))
-        if words := wrong_products(runs[0], due) or by_entries(self.exercise, runs[0]):
+        if words := wrong_products(runs[0], due) or wrong_rows(runs[0], due) or by_entries(self.exercise, runs[0]):
             return " ".join(filter(None, (where, words)))
         of_places, without = arrangement(seen), functools.partial(right_without, runs, expected)
         if tells_little(of_places):

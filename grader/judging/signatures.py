@@ -166,12 +166,12 @@ def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> 
     if not (of_few or _factor(seen) or (_is_whole(factor) and _is_whole(other))):
         return ""
     for words, size in _sizes(seen, elsewhere):
-        for power, kind in ((1, _TOO_LARGE), (2, _TOO_LARGE), (-1, _TOO_SMALL), (-2, _TOO_SMALL)):
+        for power, kind in POWERS:
             if _is(factor, size(seen) ** power) and _is(other, size(elsewhere) ** power):
-                square = "the square of " if abs(power) == 2 else ""
+                square = {2: "the square of ", 0.5: "the root of "}.get(abs(power), "")
                 return (
                     f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}: "
-                    f"that is {square}{words}. {SUM_OR_MEAN if words in seen.lengths else kind}"
+                    f"that is {square}{words}. {SUM_OR_MEAN if words in seen.lengths and abs(power) >= 1 else kind}"
                 )
     for words, length in _lengths_on_one(seen, elsewhere):
         for power in (1, -1):
@@ -189,6 +189,25 @@ def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> 
     if _is_place(seen) or _is_place(elsewhere):
         return ""
     return f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}. Why that many?"
+
+
+SUM_OR_MEAN = "Is a sum taken where a mean is due, or the other way round?"
+_TOO_LARGE = "Was something added up once too often, or a division left out?"
+_TOO_SMALL = "Was something divided once too often, or a mean taken where a sum was due?"
+POWERS = (  # of a number by which a result is too large
+    (1, _TOO_LARGE),
+    (2, _TOO_LARGE),
+    (-1, _TOO_SMALL),
+    (-2, _TOO_SMALL),
+    (0.5, "Is it multiplied by a root that is not asked for, or a division left out?"),
+    (-0.5, "Is it divided by a root that is not asked for, or a factor left out?"),
+)
+
+
+def opposite(one: tuple[Compared, Compared | None], other: tuple[Compared, Compared | None]) -> bool:
+    """Whether one array is as many times too large as another is too small, on every mesh that is tried."""
+    factors = [(_factor(*pair) for pair in ((a, 1), (b, 1))) for a, b in zip(one, other, strict=True) if a and b]
+    return all(f is not None and g is not None and _is(f * g, 1) for f, g in factors)
 
 
 def _are_lists(seen: Compared) -> bool:
@@ -251,11 +270,6 @@ def _length_of(factor: float, *cases: Compared) -> str:
     return min(told, key=lambda words: "[" in words, default="")
 
 
-SUM_OR_MEAN = "Is a sum taken where a mean is due, or the other way round?"
-_TOO_LARGE = "Was something added up once too often, or a division left out?"
-_TOO_SMALL = "Was something divided once too often, or a mean taken where a sum was due?"
-
-
 def _is_place(seen: Compared) -> bool:
     """Whether it is a single whole number, such as the place of something: of such a ratio says nothing."""
     return seen.expected[0].size == 1 and seen.expected[0].dtype.kind in "iu"
@@ -295,6 +309,14 @@ def _lengths_on_one(*cases: Compared) -> Iterator[tuple[str, Callable[[Compared]
 
             if len({share(case) for case in cases}) > 1 and all(share(case) >= 1 for case in cases):
                 yield f"{words}, divided by the number of devices along {axis}", share
+    for words, name in itertools.product(cases[0].lengths, cases[0].counts):
+        if words.startswith("the length") and words.endswith("on a device"):
+
+            def part(case: Compared, words: str = words, name: str = name) -> float:
+                return case.lengths.get(words, 0) / max(case.counts.get(name, 1), 1)
+
+            if len({part(case) for case in cases}) > 1 and all(part(case) >= 1 for case in cases):
+                yield f"{words}, divided by `{name}`", part
 
 
 def _is_whole(factor: float) -> bool:

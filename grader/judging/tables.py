@@ -95,6 +95,8 @@ class TableLadder(Ladder):
     def signature(self, check: str, k: int) -> str:
         """Of the first wrong row what is so of all of them; then what is said of this one."""
         first = not any(self._row(j) for j in range(k))
+        if self._in_other_rows:
+            return self._in_other_rows if first else ""
         return " ".join(filter(None, (self._of_all_rows() if first else "", self._of_row(check, k))))
 
     def _of_row(self, check: str, k: int) -> str:
@@ -193,8 +195,6 @@ class TableLadder(Ladder):
 
     def _of_all_rows(self) -> str:
         """What is so of all rows that are wrong, and of how much they are off, without the number."""
-        if self._in_other_rows:
-            return self._in_other_rows
         pairs = [(self._given(k), self._due(k)) for k in self._wrong_rows]
         if not 1 < len(pairs) < len(self.cases) or not all(_is_count(value) for pair in pairs for value in pair):
             return ""

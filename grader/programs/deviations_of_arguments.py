@@ -168,6 +168,7 @@ def of_fewer_rows(model: Model) -> Iterator[Deviation]:
         turns = [(name, own // count) for name, count in model.counts.items() if 1 < count < own and own % count == 0]
         for words, kept in (
             *((f"only those of the first of `{name}` equal parts count", slice(part)) for name, part in turns),
+            *((f"those of the last of `{name}` equal parts do not count", slice(own - part)) for name, part in turns),
             *((f"only those of the last of `{name}` equal parts count", slice(own - part, own)) for name, part in turns),
             ("only the first counts", slice(1)),
             ("only the last counts", slice(own - 1, own)),
