@@ -196,8 +196,8 @@ def _changes(node: ast.AST, names: Collection[str]) -> Iterator[_Change]:
         for other in names:
             if other != node.id:
                 yield f"`{other}` stands where `{node.id}` should", ast.Name(other, ast.Load())
-        for op, words in ((ast.Sub(), "one less than"), (ast.Add(), "one more than")):
-            yield f"{words} `{node.id}` stands where `{node.id}` should", ast.BinOp(node, op, ast.Constant(1))
+        for by, words in ((-1, "one less than"), (1, "one more than")):
+            yield f"{words} `{node.id}` stands where `{node.id}` should", ast.BinOp(node, ast.Add(), ast.Constant(by))
 
 
 def _of_operation(node: ast.BinOp, names: Collection[str]) -> Iterator[_Change]:

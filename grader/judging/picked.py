@@ -50,11 +50,16 @@ def _numbers(rows: np.ndarray, known: Mapping[bytes, int]) -> np.ndarray:
 
 
 def _words(name: str, found: np.ndarray, due: np.ndarray) -> str:
-    if (due < 0).any() or (found == -2).any() or len(np.unique(due)) < ENOUGH_ROWS or len(np.unique(found)) < ENOUGH_ROWS:
+    if (
+        (due < 0).any()
+        or (found == -2).any()
+        or len(np.unique(due)) < ENOUGH_ROWS
+        or len(np.unique(found)) < ENOUGH_ROWS
+    ):
         return ""
     wrong = found != due
     zeros = " or nothing but zeros" if (found == -1).any() else ""
-    told = f"Every row of it, along the last dimension, is a row of `{name}`{zeros}, but not always the one that is due."
+    told = f"Every row of it (along the last dimension) is a row of `{name}`{zeros}, but not always the one due."
     off = np.unique((found - due)[wrong & (found >= 0)])
     if len(off) == 1:
         where = "behind" if off[0] > 0 else "before"

@@ -79,7 +79,12 @@ def _counts(block: np.ndarray, products: Sequence[np.ndarray]) -> np.ndarray | N
 
 
 def _of_pairs(
-    device: int, block: np.ndarray, rows: np.ndarray, columns: np.ndarray, pieces: Sequence[_Piece], names: Sequence[str]
+    device: int,
+    block: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    pieces: Sequence[_Piece],
+    names: Sequence[str],
 ) -> str:
     """Which columns of the one are multiplied with which rows of the other."""
     pairs = list(itertools.product(pieces, pieces))
@@ -92,8 +97,8 @@ def _of_pairs(
         p, q = min(strange, key=lambda pair: pair[1])
         more = f", and {len(strange) - 1} more with others than theirs" if len(strange) > 1 else ""
         return (
-            f"In the result on device {device}, rows {_range(q)} of `{right}` are multiplied with columns {_range(p)} of "
-            f"`{left}`{more}. Which columns belong to which rows?"
+            f"In the result on device {device}, rows {_range(q)} of `{right}` are multiplied with columns {_range(p)} "
+            f"of `{left}`{more}. Which columns belong to which rows?"
         )
     odd = [(pair[1], n) for pair, n in zip(pairs, counted, strict=True) if pair[0] == pair[1] and n != 1]
     return f"In the result on device {device}, {_odd(odd, right)}." if odd else ""
@@ -122,7 +127,9 @@ def _of_rows(
     pairs = list(itertools.product(blocks, pieces))
     counted = _counts(block, [a[slice(*r), slice(*p)] @ columns[slice(*p)] for r, p in pairs])
     mine = (own.start, own.stop)
-    strange = [pair for pair, n in zip(pairs, counted if counted is not None else (), strict=False) if n and pair[0] != mine]
+    strange = [
+        pair for pair, n in zip(pairs, counted if counted is not None else (), strict=False) if n and pair[0] != mine
+    ]
     if not strange:
         return ""
     r, p = min(strange, key=lambda pair: pair[1])

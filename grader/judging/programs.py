@@ -42,8 +42,8 @@ from grader.judging.signatures import (
     allowed_elsewhere,
     off_by,
     on,
-    opposite,
     only_on_some_meshes,
+    opposite,
     right_elsewhere,
     signature,
 )

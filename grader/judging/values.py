@@ -8,8 +8,7 @@ from typing import Any
 
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import built
-from grader.arrays.described import of_other_numbers
+from grader.arrays.described import built, of_other_numbers
 from grader.arrays.numbers import same_value
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise

@@ -53,12 +53,12 @@ def _counted() -> dict[str, int]:
 
 
 DP_NUMBERS_ASKS = {
-    "parameters": "Layer by layer: which two widths does its W have, and which one its b? How many layers are there?",
-    "bytes of parameters": "How many bytes has a float32 number? And which of these arrays carry a row for each example?",
+    "bytes of parameters": "How many bytes has a float32 number? And which of these arrays carry rows of the batch?",
     "bytes of x": "x has a number for each row and each feature: how many of the rows are on a device, and how many "
     "bytes has a number?",
     "bytes each device sends": "What travels is added up, not gathered. How many numbers are that, of how many bytes, "
     "and what share of them does a ring of eight send, how often? Which of this depends on the rows?",
+    "parameters": "Layer by layer: which two widths does its W have, and which one its b? How many layers are there?",
 }
 dp_numbers = Exercise(
     "dp_numbers", points=3, form="table", reference=lambda row: _counted()[row], questions=DP_NUMBERS_ASKS

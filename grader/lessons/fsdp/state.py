@@ -71,10 +71,10 @@ def _of_stage(row: str) -> float:
 
 STAGES = *(BYTES.format(stage) for stage in range(4)), SENT.format(1), SENT.format(3)
 ZERO_TABLE_ASKS = {
-    "bytes of a parameter": "Weights, gradients, and three numbers of the optimizer: how many bytes has each, and which of them does "
-    "this stage leave whole?",
-    "bytes sent": "An all_reduce is a reduce_scatter and an all_gather. Which of these does a step of this stage make, and how "
-    "often for each weight?",
+    "bytes of a parameter": "Weights, gradients, and three numbers of the optimizer: how many bytes has each, and "
+    "which of them does this stage leave whole?",
+    "bytes sent": "An all_reduce is a reduce_scatter and an all_gather. Which of these does a step of this stage make, "
+    "and how often for each weight?",
 }
 zero_table = Exercise(
     "zero_table", points=3, form="table", reference=_of_stage, same=within(0.01), questions=ZERO_TABLE_ASKS

@@ -167,8 +167,8 @@ def _same_sends(one, other, **_):
 
 PAIR_SENDS_ASKS = {
     BYTES: "Of what shape is the result on one device, whose parts are added up, and how many devices add them?",
-    TURN: "How many bytes does the pair send for each example of the batch, and how many of the two matrices are sent to "
-    "make them whole on each device?",
+    TURN: "How many bytes does the pair send for each example of the batch, and how many of the two matrices are sent "
+    "to make them whole on each device?",
     "columns, then rows": "Does anything stand unfinished between the two products, or only behind them?",
     "columns, then columns": "What does a column of W2 meet? And how is what comes out laid out?",
     "rows, then rows": "Before the relu there is a sum to finish. In which layout does the second product want it?",
