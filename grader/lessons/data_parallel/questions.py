@@ -220,7 +220,7 @@ def _times_too_large(recipe: str) -> float:
 SAME_LR_ASKS = {
     "microbatches": "Four means are added up on each device. How many times the mean of its rows is that?",
     "nothing": "Parameters that are the same on all devices: what does the check bring about in their gradient?",
-    "/ 48": "All rows together are divided by once. How many times the whole mean is then the sum over the devices?",
+    "/ 48": "Each row's part is divided by the number of all rows. How many times the whole mean is the sum of these?",
     "local sum": "A device's sum is how many times the mean of its rows? And what do eight devices make of eight such "
     "sums?",
     "local mean": "Eight devices have a mean each. How many times the mean of all rows is what they make of these?",
