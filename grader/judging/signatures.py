@@ -235,17 +235,19 @@ def _ratio_of_the_first(seen: Compared, elsewhere: Compared | None) -> str:
 
 
 def _moved_along(seen: Compared, elsewhere: Compared | None) -> str:
-    """That the numbers of a list stand one place too early, or too late, but for the end that is then free."""
+    """That the numbers of a list that is whole on every device stand one place too early, or too late."""
     both = [seen, *filter(None, [elsewhere])]
+    if any(len(set(one.places)) != 1 for one in both):
+        return ""
     pairs = [pair for one in both for pair in zip(one.blocks, one.expected, strict=True)]
     if sum(len(one.expected[0]) - 1 for one in both) < ENOUGH - 1 or any(len(due) < 2 for _, due in pairs):
         return ""
     if any(len(found) != len(due) or len(np.unique(due)) < len(due) for found, due in pairs):
         return ""
-    for where, late in (("one place later", 0), ("one place earlier", 1)):
+    for where, how, late in (("one place later", "early", 0), ("one place earlier", "late", 1)):
         if all(close(found[late:][: len(due) - 1], due[1 - late :][: len(due) - 1]) for found, due in pairs):
             end = "first" if late else "last"
-            return f"Each number of it but the {end} is due {where}. Is it noted before a step, or behind it?"
+            return f"Each number of it but the {end} is due {where}. Does something come a step too {how}?"
     return ""
 
 
@@ -259,7 +261,7 @@ def _right_at_first(seen: Compared, elsewhere: Compared | None) -> str:
         right = [close(found[k], due[k], seen.roundings) for k in range(len(due))]
         if len(right) < 2 or not right[0] or any(right[1:]):
             return ""
-    return "Its first number is right, and none behind it. What has become otherwise after the first step?"
+    return "Its first number is right, and none behind it. What is otherwise from there on?"
 
 
 def _first(seen: Compared) -> Compared:
