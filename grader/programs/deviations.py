@@ -34,7 +34,8 @@ def deviations(model: Model) -> Iterator[Deviation]:
     yield from of_activations(model)
     yield from exchanged_arguments(model)
     yield from exchanged_entries(model)
-    if not any(result.ndim for result in model.right.results):
+    early = bool(model.counts) or not any(result.ndim for result in model.right.results)  # rows are added up, in turns
+    if early:
         yield from of_fewer_rows(model)
     yield from of_softmaxes(model, few)
     for step in few:
@@ -44,7 +45,7 @@ def deviations(model: Model) -> Iterator[Deviation]:
     yield from of_other_shares(model, few)
     yield from behind_the_sum(model, few)  # the dearest: each term of a sum is worked out for itself
     yield from of_loops(model)
-    if any(result.ndim for result in model.right.results):
+    if not early:
         yield from of_fewer_rows(model)
     yield from of_all_parts(model)
     yield from mirrored(model)

@@ -172,6 +172,13 @@ def of_fewer_rows(model: Model) -> Iterator[Deviation]:
                     "Which rows are to come in?",
                     functools.partial(_with_rows, model, which, n, kept),
                 )
+                if "equal parts" in words:
+                    share = len(range(own)[kept]) / own
+                    yield Deviation(
+                        f"of the rows of each device along {axis} {words}, and yet it is divided by all of them",
+                        "Which rows are to come in?",
+                        functools.partial(_with_rows, model, which, n, kept, share=share),
+                    )
 
 
 def _kept_rows(own: int, counts: Mapping[str, int]) -> Iterator[tuple[str, slice]]:
@@ -191,11 +198,14 @@ def _kept_rows(own: int, counts: Mapping[str, int]) -> Iterator[tuple[str, slice
     yield "the last does not count", slice(own - 1)
 
 
-def _with_rows(model: Model, cut: Sequence[int], n: int, kept: slice, place: int) -> list[Any]:
+def _with_rows(
+    model: Model, cut: Sequence[int], n: int, kept: slice, place: int, share: float | None = None
+) -> list[Any]:
     given = [*model.given]
     for k in cut:
         given[k] = np.concatenate([part[kept] for part in np.split(given[k], n)])
-    return model.anew(given, model.counts)
+    made = model.anew(given, model.counts)
+    return made if share is None else [array * share for array in made]
 
 
 def of_cut_arguments(model: Model) -> Iterator[Deviation]:
