@@ -110,6 +110,10 @@ class Ladder(ABC):
         would be left."""
         return None, None
 
+    def at_last(self, check: str, k: int) -> str:
+        """What is said where nothing else can be."""
+        return ""
+
     def deviation(self, check: str, k: int) -> str:
         """Of which right answer this is the result, but for one thing; "" where none is found."""
         return ""
@@ -199,7 +203,7 @@ class Ladder(ABC):
             return Hint(repair_words(repair, left.words if left else ""), left.name if left else "", repair)
         if words := self.deviation(check, k):
             return Hint(words)
-        return (None if stops else self._hint_where_wrong(check, k)) or Hint()
+        return (None if stops else self._hint_where_wrong(check, k)) or Hint(self.at_last(check, k))
 
     def _hint_where_wrong(self, check: str, k: int) -> Hint | None:
         mistake = self.explanation_where_wrong(check, k)

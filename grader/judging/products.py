@@ -37,8 +37,11 @@ def wrong_products(run: Execution, due: Expected) -> str:
             continue
         rows, columns = (slice(*one.indices(n)[:2]) for one, n in zip(index, whole.shape, strict=True))
         for pieces in _cuts(run, len(b)):
-            if words := _of_pairs(device, block, a[rows], b[:, columns], pieces, (left, right)):
-                return words
+            width = pieces[0][1]
+            every = [(start, start + width) for start in range(len(b) - width + 1)]
+            for columns_met in (pieces, every):  # a block may begin anywhere by mistake
+                if words := _of_pairs(device, block, a[rows], b[:, columns], (columns_met, pieces), (left, right)):
+                    return words
             if words := _of_rows(device, block, a, b[:, columns], pieces, rows, left):
                 return words
         return ""
@@ -83,11 +86,11 @@ def _of_pairs(
     block: np.ndarray,
     rows: np.ndarray,
     columns: np.ndarray,
-    pieces: Sequence[_Piece],
+    pieces: tuple[Sequence[_Piece], Sequence[_Piece]],
     names: Sequence[str],
 ) -> str:
     """Which columns of the one are multiplied with which rows of the other."""
-    pairs = list(itertools.product(pieces, pieces))
+    pairs = list(itertools.product(*pieces))
     counted = _counts(block, [rows[:, slice(*p)] @ columns[slice(*q)] for p, q in pairs])
     if counted is None:
         return ""

@@ -249,6 +249,9 @@ class ProgramLadder(Ladder):
         there, here = on(before[0]), on(mesh)
         return right_elsewhere(there, here, WELL[check]) if check in WELL else allowed_elsewhere(there, here)
 
+    def at_last(self, check: str, k: int) -> str:
+        return self._right_before(k) if check == "values" else ""
+
     def _right_before(self, k: int) -> str:
         """That values were right on the very mesh on which they are wrong now, where they were: so it is no mesh that
         they hang on."""
@@ -276,14 +279,12 @@ class ProgramLadder(Ladder):
             for array in range(len(self._run(k).results))
             if self._seen(k, array).wrong
         }
+        if len(wrong) > 1 and not any(_any(here) for here, _ in wrong.values()):
+            return ALL_ZERO
         given_away = {array: signature(*seen) for array, seen in wrong.items()}
         said = [words for words in given_away.values() if words]
         words = next((words for words in said if words != WITHIN_A_PERCENT), next(iter(said), ""))
-        alike = [
-            array
-            for array, others in given_away.items()
-            if words in (others, off_by(*wrong[array], of_few=True)) or words == ALL_ZERO and not _any(wrong[array][0])
-        ]
+        alike = [array for array, others in given_away.items() if words in (others, off_by(*wrong[array], of_few=True))]
         if not words or len(alike) == len(given_away):
             return words
         places = list(_expected(self.exercise, self.cases[k]))
@@ -316,9 +317,8 @@ class ProgramLadder(Ladder):
             return words
         (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
         elsewhere, seen = self._elsewhere(k), self._seen(k, number)
-        where = self._right_before(k) or only_on_some_meshes(
-            seen, None if elsewhere is None else self._seen(elsewhere, number)
-        )
+        other = None if elsewhere is None or self._right_before(k) else self._seen(elsewhere, number)
+        where = only_on_some_meshes(seen, other)
         if words := wrong_products(runs[0], due) or wrong_rows(runs[0], due) or by_entries(self.exercise, runs[0]):
             return " ".join(filter(None, (where, words)))
         of_places, without = arrangement(seen), functools.partial(right_without, runs, expected)
