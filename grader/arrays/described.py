@@ -31,6 +31,7 @@ GUARDS = {
     TO_THE_HOST: (jax.transfer_guard_host_to_device,),
     FROM_ANYWHERE: (jax.transfer_guard_host_to_device, jax.transfer_guard_device_to_device),
 }
+FEW_KEYS = 6  # of a dict, that are told
 HELD = "held by device"  # the key of what was observed of an array that is on several devices
 
 
@@ -277,7 +278,8 @@ def _difference(found: Any, expected: Any, close: Any, where: str) -> str:
         return _array_difference(found, expected[HELD], close, name)
     if isinstance(expected, Mapping):
         if not isinstance(found, Mapping) or HELD in found or found.keys() != expected.keys():
-            return f"{name} should be a dict with the keys {', '.join(expected)}; it is {_kind(found)}."
+            own = f" with the keys {', '.join(map(str, found))}" if _is_plain_dict(found) else ""
+            return f"{name} should be a dict with the keys {', '.join(expected)}; it is {_kind(found)}{own}."
         return _first(_difference(found[k], v, close, f"{where}[{k!r}]") for k, v in expected.items())
     if isinstance(expected, (list, tuple)):
         if not isinstance(found, (list, tuple)) or len(found) != len(expected):
@@ -291,6 +293,22 @@ def _difference(found: Any, expected: Any, close: Any, where: str) -> str:
     return f"{name} should be {expected!r:.80}; it is {found!r:.80}."
 
 
+def of_other_numbers(found: Any, expected: Any) -> bool:
+    """Whether an array on devices has another type of numbers than the one that is due, of two that are made alike."""
+    if isinstance(expected, Mapping) and HELD in expected:
+        ((block,), (theirs,)) = (list(next(iter(one[HELD].values())).values()) for one in (expected, found))
+        return bool(block.dtype != theirs.dtype)
+    if isinstance(expected, Mapping):
+        return any(of_other_numbers(found[key], expected[key]) for key in expected)
+    if isinstance(expected, (list, tuple)):
+        return any(map(of_other_numbers, found, expected))
+    return False
+
+
+def _is_plain_dict(found: Any) -> bool:
+    return isinstance(found, Mapping) and HELD not in found and 0 < len(found) <= FEW_KEYS
+
+
 def _array_difference(found: Any, expected: Mapping[str, Any], close: Any, name: str) -> str:
     if not is_observed(found):
         return f"{name} should be on {_listed(expected)}; it is {_kind(found)}."
@@ -301,6 +319,8 @@ def _array_difference(found: Any, expected: Mapping[str, Any], close: Any, name:
         ((part, block),), ((other, theirs),) = blocks.items(), observed[device].items()
         if part != other:
             return f"{_on(device, name)} should hold {part}; it holds {other}."
+        if theirs.dtype != block.dtype and theirs.shape == block.shape:
+            return f"{_on(device, name)} holds {part}, as it should, but of {theirs.dtype}; {block.dtype} is due."
         if not close(theirs, block):
             wrong = _wrong_values(theirs, device, expected, close)
             return f"{_on(device, name)} holds {part}, as it should, but {wrong}."

@@ -418,6 +418,21 @@ class Roots(Limit):
 
 
 @dataclass(frozen=True)
+class InTurns(Limit):
+    """What one matmul takes where a device works on so many rows at a time, and not on all that it has."""
+
+    flops: int
+
+    def of_work(self, facts: Facts) -> str:
+        if facts.written.largest_product <= self.flops:
+            return ""
+        return (
+            f"The result is right, but one of the products takes {facts.written.largest_product:,} FLOPs, where the "
+            f"rows of one turn take {self.flops:,} at most. How many rows does a device multiply at a time?"
+        )
+
+
+@dataclass(frozen=True)
 class PeakBytes(Limit):
     """What one device must hold at the peak: arguments, results, and all that is alive between them."""
 
@@ -493,6 +508,7 @@ ORDER: tuple[type[Limit], ...] = (
     Written,
     Flops,
     Roots,
+    InTurns,
     PeakBytes,
     InPlace,
     ChipFlops,

@@ -17,13 +17,14 @@ from grader.judging.signatures import ENOUGH, Compared
 
 FEW_RUNS = 3  # of right entries, that are told apart by their devices
 NO_MORE = ("and no others did.", "and no others.", "came out right.", "came out right (counted from 0).")  # ends
+WHAT_BELONGS_THERE = "What belongs there, and when?"
 NOTHING_BUT_ZEROS = "nothing but zeros"
 FEW_ALONG = 16  # along a dimension, that are told one by one
 
 
 def tells_little(words: str) -> bool:
     """Whether this is no more than which entries or devices came out right."""
-    return words.endswith(NO_MORE)
+    return words.endswith((*NO_MORE, WHAT_BELONGS_THERE))
 
 
 def arrangement(seen: Compared) -> str:
@@ -41,6 +42,7 @@ def arrangement(seen: Compared) -> str:
         or _by_entry(pairs)
         or _block_by_block(seen)
         or _zeros_elsewhere(seen, pairs)
+        or _zeros_by_entry(pairs)
         or _runs(seen, pairs)
         or _only_some(seen)
     )
@@ -180,7 +182,7 @@ def _one_number(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
 
 
 def _by_entry(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
-    """Along a dimension of few entries: which are right on all devices; which hold what is due at others, or zeros."""
+    """Along a dimension of few entries: which are right on all devices; which hold what is due at others."""
     shape = pairs[0][1].shape
     for dimension in (d for d, size in enumerate(shape) if 1 < size <= FEW_ALONG):
         found, due = ([np.moveaxis(pair[side], dimension, 0) for pair in pairs] for side in (0, 1))
@@ -194,9 +196,18 @@ def _by_entry(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
         if moved:
             at, where = moved[0]
             return f"{every}, what stands at {at} is due at {where} (counted from 0). What is its number?"
+    return ""
+
+
+def _zeros_by_entry(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
+    """Along a dimension of few entries: which are nothing but zeros on all devices, though others are due there."""
+    shape = pairs[0][1].shape
+    for dimension in (d for d, size in enumerate(shape) if 1 < size <= FEW_ALONG):
+        found, due = ([np.moveaxis(pair[side], dimension, 0) for pair in pairs] for side in (0, 1))
+        every, entries = f"Along dimension {dimension} of every block", range(shape[dimension])
         zeros = [k for k in entries if not any(f[k].any() for f in found) and all(d[k].any() for d in due)]
         if zeros and len(zeros) < len(entries):
-            return f"{every} there are only zeros in {_entries(zeros)} (counted from 0). What belongs there, and when?"
+            return f"{every} there are only zeros in {_entries(zeros)} (counted from 0). {WHAT_BELONGS_THERE}"
     return ""
 
 

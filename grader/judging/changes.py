@@ -196,6 +196,8 @@ def _changes(node: ast.AST, names: Collection[str]) -> Iterator[_Change]:
         for other in names:
             if other != node.id:
                 yield f"`{other}` stands where `{node.id}` should", ast.Name(other, ast.Load())
+        for by, words in ((-1, "one less than"), (1, "one more than")):
+            yield f"{words} `{node.id}` stands where `{node.id}` should", ast.BinOp(node, ast.Add(), ast.Constant(by))
 
 
 def _of_operation(node: ast.BinOp, names: Collection[str]) -> Iterator[_Change]:
@@ -211,6 +213,7 @@ def _of_operation(node: ast.BinOp, names: Collection[str]) -> Iterator[_Change]:
         yield "the two sides of a difference are exchanged", ast.BinOp(right, node.op, left)
     elif isinstance(node.op, ast.Mult):
         for factor, other in ((right, left), (left, right)):
+            yield from _of_one_term(factor, other)
             yield _without(factor, names, "the factor `{}` is left out", "a factor is left out"), other
             yield (
                 _without(factor, names, "the factor `{}` is taken twice", "a factor is taken twice"),
@@ -234,6 +237,14 @@ def _of_a_sum(left: ast.expr, right: ast.expr) -> Iterator[_Change]:
     if ast.dump(left.func) == ast.dump(right.func) and len(left.args) == len(right.args) == 1:
         words = f"`{_name_called(left)}` is taken of a sum, and should be taken of each of its terms"
         yield words, ast.Call(left.func, [ast.BinOp(left.args[0], ast.Add(), right.args[0])], [])
+
+
+def _of_one_term(factor: ast.expr, whole: ast.expr) -> Iterator[_Change]:
+    """A factor of one term of a sum that should be a factor of all of it, as where brackets are forgotten."""
+    if isinstance(whole, ast.BinOp) and isinstance(whole.op, (ast.Add, ast.Sub)):
+        words = "a factor of a whole sum or difference is a factor of one of its terms only"
+        yield words, ast.BinOp(ast.BinOp(factor, ast.Mult(), whole.left), whole.op, whole.right)
+        yield words, ast.BinOp(whole.left, whole.op, ast.BinOp(factor, ast.Mult(), whole.right))
 
 
 def _without(part: ast.expr, names: Collection[str], named: str, unnamed: str) -> str:

@@ -17,7 +17,16 @@ from grader.arrays.meshes import spelled
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 from grader.judging.differing import short
-from grader.judging.relations import AS_GIVEN, NOTHING_WRONG_IN_IT, ONLY_SOME, TELLS_LITTLE, relations_of
+from grader.judging.relations import (
+    AS_GIVEN,
+    NOTHING_WRONG_IN_IT,
+    NUMBER_DUE,
+    ONLY_SOME,
+    TELLS_LITTLE,
+    TRUTH_DUE,
+    WORD_DUE,
+    relations_of,
+)
 from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL, is_number, sizes_in
 from grader.judging.traits import apart
 from grader.judging.wording import lower_first, most_telling
@@ -37,6 +46,7 @@ VAGUE = (
 )
 SMALL = 20  # up to here a number is a count: two are the same by chance
 ENOUGH_CASES = 3  # in which to answer the same is no chance
+FEW_NUMBERS = 3  # that are told one by one
 FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
 TOLD_OTHERS = 100  # characters of what the wrong cases behind the first were given
 OTHERS_ARE_NOT = "others are not."  # an end
@@ -67,7 +77,7 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
         or _always_in_it(tried, among)
         or _in_common([one for one in wrong if one.found is not None])
     )
-    little = _says_little(common)
+    little = _says_little(common) or _is_of_mixed_kinds(common, tried)
     said = (otherwise() or _without_effect(tried) if little else "") or common
     if not said or (said.endswith(TELLS_LITTLE) and not _is_of_some(said)):
         said = (
@@ -80,7 +90,13 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
             or said
             or _which_words(wrong)
         )
-    return " ".join(filter(None, (said, divided(right, wrong, among))))
+    return " ".join(filter(None, (said, _place_by_place(wrong), divided(right, wrong, among))))
+
+
+def _is_of_mixed_kinds(words: str, tried: Sequence[Tried]) -> bool:
+    """Whether it is said that something of another kind is due, which is due in other cases: it was no slip."""
+    kinds = {str if isinstance(one.due, str) else bool if isinstance(one.due, bool) else float for one in tried}
+    return len(kinds) > 1 and words.startswith((NUMBER_DUE, TRUTH_DUE, WORD_DUE))
 
 
 def _is_of_some(said: str) -> bool:
@@ -249,6 +265,26 @@ def _to_one_side(wrong: Sequence[Tried]) -> str:
         asked = " What is left out?" if counts else ""
         return f"Wherever a number in it is wrong, it is too small, and never too large.{asked}"
     return ""
+
+
+def _place_by_place(wrong: Sequence[Tried]) -> str:
+    """Of pairs, triples and the like of numbers: which of these are always too large, and which always too small."""
+    if len(wrong) < ENOUGH_CASES or not all(_are_few_numbers(value) for one in wrong for value in (one.found, one.due)):
+        return ""
+    if len({len(value) for one in wrong for value in (one.found, one.due)}) != 1:
+        return ""
+    told = []
+    for place in range(len(wrong[0].due)):
+        off = {bool(one.found[place] > one.due[place]) for one in wrong if one.found[place] != one.due[place]}
+        if len(off) > 1:
+            return ""
+        told += [f"number {place} is too {'large' if side else 'small'}" for side in off]
+    directions = {words.rpartition(" ")[2] for words in told}
+    return f"Wherever it is wrong, {' and '.join(told)}, counted from 0." if len(directions) > 1 else ""
+
+
+def _are_few_numbers(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and 1 < len(value) <= FEW_NUMBERS and all(map(is_number, value))
 
 
 def _to_both_sides(wrong: Sequence[Tried]) -> str:

@@ -36,6 +36,7 @@ CHANGES_AT_LEAST = 30  # changes, at least, that are tried
 MOST_CALLS = 50_000  # of functions, and ends of these, in one run of a changed function, which may never end
 LONGEST_RANGE = 10**6  # entries of a range
 CASES_THAT_TELL = 4  # cases, or numbers in the answers: fewer are alike by chance
+SCALES = (2, 4, 8, 1000, 1024, 10**6)  # of bytes, bits, units, and ways there and back
 CASES_OF_AN_ENTRY = 3  # in which an entry of a dict is another
 ALL_OF_IT = ""  # the key that stands for all of an answer
 TOLD = 2  # changes that come to the same, and are told
@@ -147,7 +148,7 @@ def _ways(exercise: Exercise, case: Case) -> Iterator[tuple[str, Callable[..., A
         whole(**built(copy.deepcopy(dict(case.arguments))))
     if time.process_time() - begun > SECONDS_FOR_CHANGES / CHANGES_AT_LEAST:  # too slow to be tried often
         return
-    for way in itertools.chain(_exchanged(whole, case), source.changed(_alike(case))):
+    for way in itertools.chain(_exchanged(whole, case), source.changed(_alike(case)), _scaled(whole, case)):
         yield way
         if time.process_time() - begun > SECONDS_FOR_CHANGES:
             return
@@ -163,6 +164,25 @@ def _exchanged(whole: Callable[..., Any], case: Case) -> Iterator[tuple[str, Cal
     for one, other in itertools.combinations(case.arguments, 2):
         if type(case.arguments[one]) is type(case.arguments[other]):
             yield f"`{one}` and `{other}` are exchanged", functools.partial(_with_exchanged, whole, one, other)
+
+
+def _scaled(whole: Callable[..., Any], case: Case) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The function, given a multiple of one number, or a part of it."""
+    names = _alike(case)
+    for name in names:
+        for times in SCALES:
+            yield f"`{name}` is multiplied by {times}", functools.partial(_with_scaled, whole, name, times, 1)
+            yield f"`{name}` is divided by {times}", functools.partial(_with_scaled, whole, name, times, -1)
+    for name, other in itertools.permutations(names, 2):
+        yield f"`{name}` is multiplied by `{other}`", functools.partial(_with_scaled, whole, name, other, 1)
+        yield f"`{name}` is divided by `{other}`", functools.partial(_with_scaled, whole, name, other, -1)
+
+
+def _with_scaled(whole: Callable[..., Any], name: str, by: float | str, power: int, **given: Any) -> Any:
+    """Numbers that come out whole are whole: a function may count with them."""
+    times = given[by] if isinstance(by, str) else by
+    number = given[name] * times if power > 0 else given[name] / times
+    return whole(**given | {name: int(number) if isinstance(given[name], int) and number % 1 == 0 else number})
 
 
 def _with_exchanged(whole: Callable[..., Any], one: str, other: str, **given: Any) -> Any:

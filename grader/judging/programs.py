@@ -31,6 +31,8 @@ from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import by_entries, by_shares, one_otherwise, otherwise
+from grader.judging.picked import wrong_rows
+from grader.judging.products import wrong_products
 from grader.judging.reductions import of_blocks
 from grader.judging.references import come_of, of_arrays
 from grader.judging.repaired import REPLACING, is_undone, try_repairs
@@ -44,6 +46,7 @@ from grader.judging.signatures import (
     off_by,
     on,
     only_on_some_meshes,
+    opposite,
     right_elsewhere,
     right_with_others,
     signature,
@@ -54,6 +57,8 @@ from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
 from grader.programs.structure import Collective, Structure, times
 
+OTHERS_TOO = "Other arrays of the result are wrong, too."
+OFF_THE_OTHER_WAY = "What else is wrong is off by the same factor, the other way: does the one follow from the other?"
 OF_DIVISION = "layout", "communication"  # checks that hang on how arrays are divided
 # What is so of a program that does not miss a check on one mesh, and of one that does on another.
 WELL = {
@@ -284,7 +289,9 @@ class ProgramLadder(Ladder):
         places = list(_expected(self.exercise, self.cases[k]))
         names = ", ".join(results.name_in_result(self.cases[k], places[array]) for array in alike[: results.MOST_NAMED])
         more = f" and {len(alike) - results.MOST_NAMED} more" if len(alike) > results.MOST_NAMED else ""
-        return f"Of {names}{more}: {words} Something else is wrong, too."
+        others = [seen for array, seen in wrong.items() if array not in alike]
+        rest = OFF_THE_OTHER_WAY if all(opposite(wrong[alike[0]], other) for other in others) else OTHERS_TOO
+        return f"Of {names}{more}: {words} {rest}"
 
     def repairs(self, check: str, k: int) -> tuple[Repair | None, Mistake | None]:
         if check != "values":
@@ -305,14 +312,19 @@ class ProgramLadder(Ladder):
             return ""
         runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
         expected = functools.partial(_expected, self.exercise)
-        if words := deviating(self.exercise, runs, expected) or by_entries(self.exercise, runs[0]):
+        if words := deviating(self.exercise, runs, expected):
             return words
-        of_places, without = arrangement(self._seen_first(k)), functools.partial(right_without, runs, expected)
-        if tells_little(of_places):
-            of_places = without() or of_places
-        due = _expected(self.exercise, self.cases[k])
-        words = of_places or results.which_are_right(self._run(k), due) or without()
+        run, due = runs[0], _expected(self.exercise, self.cases[k])
+        words = wrong_products(run, due) or wrong_rows(run, due) or by_entries(self.exercise, run)
+        words = words or self._of_places(k, functools.partial(right_without, runs, expected))
         return f"{self._right_where(k)} {words}".strip() if words else ""
+
+    def _of_places(self, k: int, without: Callable[[], str]) -> str:
+        """Where in its arrays a result is wrong, or what it would be right without."""
+        words, right = arrangement(self._seen_first(k)), results.which_are_right
+        if not words or not tells_little(words):
+            return words or right(self._run(k), _expected(self.exercise, self.cases[k])) or without()
+        return without() or right(self._run(k), _expected(self.exercise, self.cases[k])) or words
 
     def remaining(self, check: str, k: int) -> str:
         if check != "values" or not self.right_parts(k, self.done[k]):

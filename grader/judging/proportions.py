@@ -13,6 +13,7 @@ from grader.arrays.numbers import ROUNDINGS, close
 from grader.arrays.words import enumeration, number
 
 EXACT = 1e-4  # relative: how near a factor has to be to the one it is taken for
+VERY_EXACT = 1e-5  # how near a share has to be to the round number it is taken for
 DECIMALS = 3  # of the share of an argument that a running mean keeps
 NEARLY_ONE = 1.01  # times: up to here three decimals do not tell a factor from 1
 MANY_NUMBERS = 6  # different numbers: a few come out by chance
@@ -94,8 +95,11 @@ def _of_what_is_besides(name: str, found: np.ndarray, due: np.ndarray, argument:
     (kept, factor), *_ = np.linalg.lstsq(np.stack([argument, due], axis=1), found, rcond=None)
     if abs(factor - 1) < EXACT or not close(kept * argument + factor * due, found, roundings):
         return ""
+    if abs(kept - 1) < VERY_EXACT and abs(factor) > EXACT:
+        sign, times = "−" if factor < 0 else "+", "" if abs(abs(factor) - 1) < EXACT else f"{number(abs(factor), 3)} × "
+        return f"It is `{name}` {sign} {times}what is due, number by number. Is the one to come to the other here?"
     share = kept / (1 - factor)  # found is share × argument + factor × (due − share × argument)
-    if abs(share - round(share, DECIMALS)) > EXACT or not 0 < round(share, DECIMALS) <= 1:
+    if abs(share - round(share, DECIMALS)) > VERY_EXACT or not 0 < round(share, DECIMALS) <= 1:
         return ""
     much = f"`{name}`" if abs(share - 1) < EXACT else f"{number(round(share, DECIMALS))} × `{name}`"
     if abs(factor) < EXACT:

@@ -20,6 +20,7 @@ from grader.judging.proportions import EXACT, as_factor, beside_what_was_given, 
 
 NEAR = 0.01  # of each entry: bfloat16 keeps two or three digits
 SMALL_FACTOR = 2.5  # up to here a factor is the length of something by chance
+WHOLE = 0.01  # off a whole number: every large number is near to one
 ENOUGH = 3  # different entries: fewer have some ratio by chance
 WITHIN_A_PERCENT = (
     "Every entry is within 1 % of what it should be. Was something computed, or sent, in fewer bits (bfloat16)? "
@@ -86,6 +87,7 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
         lambda: off_by(seen, elsewhere),
         lambda: _always_the_same(seen, elsewhere) if _are_lists(seen) else "",
         lambda: _ratio_of_the_first(seen, elsewhere),
+        lambda: _moved_along(seen, elsewhere) or _right_at_first(seen, elsewhere) if _are_lists(seen) else "",
         *(
             lambda look=look: look(seen)
             for look in (_no_numbers, _zeros, _transposed, _permuted, _beside, _nearly, _by_rows)
@@ -173,12 +175,12 @@ def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> 
     if not (of_few or _factor(seen) or (_is_whole(factor) and _is_whole(other))):
         return ""
     for words, size in _sizes(seen, elsewhere):
-        for power, kind in ((1, _TOO_LARGE), (2, _TOO_LARGE), (-1, _TOO_SMALL), (-2, _TOO_SMALL)):
+        for power, kind in POWERS:
             if _is(factor, size(seen) ** power) and _is(other, size(elsewhere) ** power):
-                square = "the square of " if abs(power) == 2 else ""
+                square = {2: "the square of ", 0.5: "the root of "}.get(abs(power), "")
                 return (
                     f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}: "
-                    f"that is {square}{words}. {SUM_OR_MEAN if words in seen.lengths else kind}"
+                    f"that is {square}{words}. {SUM_OR_MEAN if words in seen.lengths and abs(power) >= 1 else kind}"
                 )
     for words, length in _lengths_on_one(seen, elsewhere):
         for power in (1, -1):
@@ -198,6 +200,25 @@ def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> 
     return f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}. Why that many?"
 
 
+SUM_OR_MEAN = "Is a sum taken where a mean is due, or the other way round?"
+_TOO_LARGE = "Was something added up once too often, or a division left out?"
+_TOO_SMALL = "Was something divided once too often, or a mean taken where a sum was due?"
+POWERS = (  # of a number by which a result is too large
+    (1, _TOO_LARGE),
+    (2, _TOO_LARGE),
+    (-1, _TOO_SMALL),
+    (-2, _TOO_SMALL),
+    (0.5, "Is it multiplied by a root that is not asked for, or a division left out?"),
+    (-0.5, "Is it divided by a root that is not asked for, or a factor left out?"),
+)
+
+
+def opposite(one: tuple[Compared, Compared | None], other: tuple[Compared, Compared | None]) -> bool:
+    """Whether one array is as many times too large as another is too small, on every mesh that is tried."""
+    factors = [(_factor(*pair) for pair in ((a, 1), (b, 1))) for a, b in zip(one, other, strict=True) if a and b]
+    return all(f is not None and g is not None and _is(f * g, 1) for f, g in factors)
+
+
 def _are_lists(seen: Compared) -> bool:
     return all(block.ndim == 1 for block in seen.blocks)
 
@@ -211,6 +232,36 @@ def _ratio_of_the_first(seen: Compared, elsewhere: Compared | None) -> str:
         return ""
     words = off_by(_first(seen), _first(elsewhere)) if elsewhere else ""
     return words.replace("Every entry is", "Its first number is", 1)
+
+
+def _moved_along(seen: Compared, elsewhere: Compared | None) -> str:
+    """That the numbers of a list that is whole on every device stand one place too early, or too late."""
+    both = [seen, *filter(None, [elsewhere])]
+    if any(len(set(one.places)) != 1 for one in both):
+        return ""
+    pairs = [pair for one in both for pair in zip(one.blocks, one.expected, strict=True)]
+    if sum(len(one.expected[0]) - 1 for one in both) < ENOUGH - 1 or any(len(due) < 2 for _, due in pairs):
+        return ""
+    if any(len(found) != len(due) or len(np.unique(due)) < len(due) for found, due in pairs):
+        return ""
+    for where, how, late in (("one place later", "early", 0), ("one place earlier", "late", 1)):
+        if all(close(found[late:][: len(due) - 1], due[1 - late :][: len(due) - 1]) for found, due in pairs):
+            end = "first" if late else "last"
+            return f"Each number of it but the {end} is due {where}. Does something come a step too {how}?"
+    return ""
+
+
+def _right_at_first(seen: Compared, elsewhere: Compared | None) -> str:
+    """That a list whole on every device begins right, and no number behind its first one is."""
+    both = [seen, *filter(None, [elsewhere])]
+    pairs = [pair for one in both for pair in zip(one.blocks, one.expected, strict=True)]
+    if any(len(set(one.places)) != 1 for one in both) or any(found.shape != due.shape for found, due in pairs):
+        return ""
+    for found, due in pairs:
+        right = [close(found[k], due[k], seen.roundings) for k in range(len(due))]
+        if len(right) < 2 or not right[0] or any(right[1:]):
+            return ""
+    return "Its first number is right, and none behind it. What is otherwise from there on?"
 
 
 def _first(seen: Compared) -> Compared:
@@ -228,11 +279,6 @@ def _length_of(factor: float, *cases: Compared) -> str:
         if size > SMALL_FACTOR and all(_is(size, case.lengths.get(words, 1)) for case in cases)
     ]
     return min(told, key=lambda words: "[" in words, default="")
-
-
-SUM_OR_MEAN = "Is a sum taken where a mean is due, or the other way round?"
-_TOO_LARGE = "Was something added up once too often, or a division left out?"
-_TOO_SMALL = "Was something divided once too often, or a mean taken where a sum was due?"
 
 
 def _is_place(seen: Compared) -> bool:
@@ -274,12 +320,20 @@ def _lengths_on_one(*cases: Compared) -> Iterator[tuple[str, Callable[[Compared]
 
             if len({share(case) for case in cases}) > 1 and all(share(case) >= 1 for case in cases):
                 yield f"{words}, divided by the number of devices along {axis}", share
+    for words, name in itertools.product(cases[0].lengths, cases[0].counts):
+        if words.startswith("the length") and words.endswith("on a device"):
+
+            def part(case: Compared, words: str = words, name: str = name) -> float:
+                return case.lengths.get(words, 0) / max(case.counts.get(name, 1), 1)
+
+            if len({part(case) for case in cases}) > 1 and all(part(case) >= 1 for case in cases):
+                yield f"{words}, divided by `{name}`", part
 
 
 def _is_whole(factor: float) -> bool:
     """Whether it is a whole number, or one divided by one: of a single entry no other says anything."""
     larger = max(abs(factor), 1 / abs(factor))
-    return _is(larger, round(larger))
+    return _is(larger, round(larger)) and abs(larger - round(larger)) < WHOLE
 
 
 def _factor(seen: Compared, enough: int = ENOUGH) -> float | None:

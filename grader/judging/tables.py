@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from collections import Counter
@@ -31,6 +32,7 @@ from grader.judging.relations import NUMBER_DUE, TRUTH_DUE, WORD_DUE, relations_
 from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL
 from grader.judging.values import expected_value, is_layout_due, same_answer, worded
 
+ENOUGH_ROWS = 3  # with different answers: fewer are exchanged by chance
 TOLD_ONE_BY_ONE = 4  # counts that are told one by one
 A_LITTLE, A_LOT = 1.05, 10  # times too large, or too small
 DIGITS_KEPT, MOST_DIGITS = 3, 16  # of a number that somebody has rounded
@@ -96,6 +98,8 @@ class TableLadder(Ladder):
     def signature(self, check: str, k: int) -> str:
         """Of the first wrong row what is so of all of them; then what is said of this one."""
         first = not any(self._row(j) for j in range(k))
+        if self._in_other_rows:
+            return self._in_other_rows if first else ""
         return " ".join(filter(None, (self._of_all_rows() if first else "", self._of_row(check, k))))
 
     def _of_row(self, check: str, k: int) -> str:
@@ -215,6 +219,8 @@ class TableLadder(Ladder):
         """The mistake that makes this entry of the row. Of several, the one that makes most of the rows."""
         alike = [m for m in self.exercise.mistakes if self._makes(m, failing)]
         mistake = max(alike, key=self._rows_of, default=None)
+        if mistake and self._in_other_rows and not all(self._makes(mistake, k) for k in self._wrong_rows):
+            return None
         return None if mistake and self._is_refuted(mistake) and self._of_all_rows() else mistake
 
     def _is_refuted(self, mistake: Mistake) -> bool:
@@ -226,7 +232,7 @@ class TableLadder(Ladder):
 
     def _of_all_rows(self) -> str:
         """What is so of all rows that are wrong, and of how much they are off, without the number."""
-        pairs = [(self._given(k), self._due(k)) for k in range(len(self.cases)) if self._row(k)]
+        pairs = [(self._given(k), self._due(k)) for k in self._wrong_rows]
         if not 1 < len(pairs) < len(self.cases) or not all(_is_count(value) for pair in pairs for value in pair):
             return ""
         which = "Both wrong rows" if len(pairs) == 2 else f"All {len(pairs)} wrong rows"
@@ -242,6 +248,26 @@ class TableLadder(Ladder):
             and all(math.isclose(t, times[0], rel_tol=1e-6) for t in times)
         ):
             return f"{which} are off by the same factor. {OF_ROWS}"
+        return ""
+
+    @functools.cached_property
+    def _wrong_rows(self) -> list[int]:
+        return [k for k in range(len(self.cases)) if self._row(k)]
+
+    @functools.cached_property
+    def _in_other_rows(self) -> str:
+        """That what stands in the rows is right in others: they stand in the opposite order, or one row off."""
+        due = [self._due(k) for k in range(len(self.cases))]
+        given = [self._given(k) for k in range(len(self.cases))]
+        if len(due) < ENOUGH_ROWS or any(same_value(*pair) for pair in itertools.combinations(due, 2)):
+            return ""
+        for words, found, there in (
+            ("The answers are right, but the rows stand in the opposite order", given, due[::-1]),
+            ("What stands in each row but the last is due one row later", given[:-1], due[1:]),
+            ("What stands in each row but the first is due one row earlier", given[1:], due[:-1]),
+        ):
+            if all(map(same_value, found, there)):
+                return f"{words}. What is counted, and from where?"
         return ""
 
     def _rows_of(self, mistake: Mistake) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import built
+from grader.arrays.described import built, of_other_numbers
 from grader.arrays.numbers import same_value
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
@@ -21,7 +21,9 @@ def same_answer(exercise: Exercise, case: Case, one: Any, other: Any) -> bool:
     """Whether two values answer a case alike: `exercise.same` decides where there is one."""
     due = plain(other)
     try:
-        return same_value(one, due) if exercise.same is None else bool(exercise.same(one, other, **case.arguments))
+        if exercise.same is None:
+            return same_value(one, due) and not of_other_numbers(one, due)
+        return bool(exercise.same(one, other, **case.arguments))
     except Exception:  # a student's value may have any form
         return False
 

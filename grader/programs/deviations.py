@@ -18,6 +18,7 @@ from grader.programs.deviations_of_arguments import (
     of_all_parts,
     of_arguments,
     of_cut_arguments,
+    of_fewer_rows,
     of_numbers,
 )
 from grader.programs.deviations_of_steps import in_other_order, of_a_step, of_loops, of_softmaxes
@@ -33,6 +34,9 @@ def deviations(model: Model) -> Iterator[Deviation]:
     yield from of_activations(model)
     yield from exchanged_arguments(model)
     yield from exchanged_entries(model)
+    early = bool(model.counts) or not any(result.ndim for result in model.right.results)  # rows are added up, in turns
+    if early:
+        yield from of_fewer_rows(model)
     yield from of_softmaxes(model, few)
     for step in few:
         yield from of_a_step(model, step)
@@ -41,6 +45,8 @@ def deviations(model: Model) -> Iterator[Deviation]:
     yield from of_other_shares(model, few)
     yield from behind_the_sum(model, few)  # the dearest: each term of a sum is worked out for itself
     yield from of_loops(model)
+    if not early:
+        yield from of_fewer_rows(model)
     yield from of_all_parts(model)
     yield from mirrored(model)
     yield from of_arguments(model, "f")

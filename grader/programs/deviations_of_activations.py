@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from grader.arrays.numbers import close
-from grader.programs.deviation import Deviation, Model
+from grader.programs.deviation import Deviation, Model, step_words
 from grader.programs.stepwise import (
     ACTIVATIONS,
     Instead,
@@ -44,8 +44,23 @@ def of_activations(model: Model) -> Iterator[Deviation]:
                 early = model.given_with(k, np.asarray(ACTIVATIONS[name](array)))
                 words = f"{every} is left out, and `{name}` is taken of `{model.names[k]}`"
                 yield Deviation(words, "Where is it due?", model.made(Otherwise(left_out), early))
+        yield from _taken_too(model, name, found)
         again = functools.partial(_at_the_end, model, ACTIVATIONS[name])
         yield Deviation(f"`{name}` is taken of the result, too", "Where is it due?", again)
+
+
+def _taken_too(model: Model, name: str, found: Sequence[_Activation]) -> Iterator[Deviation]:
+    """An activation that is taken of one more sum or product, as behind the last layer."""
+    used = {id(one.operand(model.right.steps[one.at], model.right.steps)) for one in found}
+    added = {id(operand) for step in model.steps if step.name == "add" for operand in step.operands}
+    for step in reversed(model.steps):
+        if step.name in ("add", "dot_general") and step.result.ndim and id(step.result) not in used | added:
+            words = f"`{name}` is taken of {step_words(step, 0)}, too"
+            yield Deviation(words, "Where is it due?", model.made_with({step.number: _taken(name)}), (step.number,))
+
+
+def _taken(name: str) -> Instead:
+    return lambda step, _: np.asarray(ACTIVATIONS[name](step.result))
 
 
 @dataclass(frozen=True)

@@ -158,6 +158,56 @@ def _of_parts(model: Model, k: int, axis: str, dimension: int) -> Iterator[Devia
     )
 
 
+def of_fewer_rows(model: Model) -> Iterator[Deviation]:
+    """Of the rows that a device has, of what is cut by rows of this number, only some count."""
+    for axis, n in model.sizes.items():
+        cut: dict[int, list[int]] = {}
+        for k, along, dimension in _cuts(model):
+            if along == axis and not dimension and n > 1:
+                cut.setdefault(len(model.given[k]) // n, []).append(k)
+        for own, which in reversed(cut.items()):  # data come behind parameters
+            for words, kept in _kept_rows(own, model.counts):
+                yield Deviation(
+                    f"of the rows of each device along {axis} {words}",
+                    "Which rows are to come in?",
+                    functools.partial(_with_rows, model, which, n, kept),
+                )
+                if "equal parts" in words:
+                    share = len(range(own)[kept]) / own
+                    yield Deviation(
+                        f"of the rows of each device along {axis} {words}, and yet it is divided by all of them",
+                        "Which rows are to come in?",
+                        functools.partial(_with_rows, model, which, n, kept, share=share),
+                    )
+
+
+def _kept_rows(own: int, counts: Mapping[str, int]) -> Iterator[tuple[str, slice]]:
+    """Which of so many rows may count, in words."""
+    if own < 2:
+        return
+    for name, part in [(name, own // count) for name, count in counts.items() if 1 < count < own and not own % count]:
+        yield f"only those of the first of `{name}` equal parts count", slice(part)
+        yield f"only those of the last of `{name}` equal parts count", slice(own - part, own)
+        yield f"those of the last of `{name}` equal parts do not count", slice(own - part)
+    yield "only the first counts", slice(1)
+    yield "only the last counts", slice(own - 1, own)
+    yield "only the first half counts", slice(own // 2)
+    yield "only the second half counts", slice(own // 2, own)
+    yield "only every second counts", slice(None, None, 2)
+    yield "the first does not count", slice(1, own)
+    yield "the last does not count", slice(own - 1)
+
+
+def _with_rows(
+    model: Model, cut: Sequence[int], n: int, kept: slice, place: int, share: float | None = None
+) -> list[Any]:
+    given = [*model.given]
+    for k in cut:
+        given[k] = np.concatenate([part[kept] for part in np.split(given[k], n)])
+    made = model.anew(given, model.counts)
+    return made if share is None else [array * share for array in made]
+
+
 def of_cut_arguments(model: Model) -> Iterator[Deviation]:
     """Each device has only its own part of an argument that is whole on all."""
     for k, (array, spec) in enumerate(zip(model.given, model.specs, strict=True)):

@@ -28,6 +28,7 @@ NAMED_STEPS: Mapping[str, tuple[str, Callable[..., Any]]] = {
     "max": ("a maximum", np.maximum),
     "min": ("a minimum", np.minimum),
 }
+SQUARES = ("square", "integer_pow")
 TAKEN_FOR = {
     "add": ("sub", "mul"),
     "sub": ("add",),
@@ -74,6 +75,9 @@ def _exchanged(step: TracedStep) -> Iterator[tuple[str, str, Instead]]:
     if step.name == "div":
         words = "what is divided and what divides are exchanged"
         yield words, "Which is which?", lambda step, _: np.divide(*step.operands[::-1])
+    if step.name in SQUARES:
+        words = "an absolute value stands in the place of a square"
+        yield words, "Which of the two is meant?", lambda step, _: np.abs(step.operands[0])
     if step.name == "select_n" and len(step.operands) == 3:
         words = "the two sides of a choice are exchanged"
         yield words, "Which entries count?", lambda step, _: np.where(*step.operands)

@@ -103,7 +103,7 @@ class Structure:
     """What a program's text says: its mesh, its shard_maps, its collectives, its matmuls' FLOPs.
 
     `dot_flops` counts the matmuls inside the shard_maps, per device, loops multiplied out, and `roots` the numbers
-    that a root is taken of there. `foreign` names
+    that a root is taken of there; `largest_product` is what the largest of these matmuls takes, once. `foreign` names
     what it calls that is no operation of the devices, wherever in the text. `steps` is the length of the longest
     chain of collectives that wait for one another, loops multiplied out. `donated` numbers the arrays given to it whose
     memory it may write over.
@@ -117,6 +117,7 @@ class Structure:
     steps: int = 0
     donated: tuple[int, ...] = ()
     roots: int = 0
+    largest_product: int = 0
 
     def waiting(self, collective: Collective) -> tuple[int, int] | None:
         """Two devices of which the first would wait in a collective for the second for ever, if the text says so."""

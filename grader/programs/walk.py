@@ -74,6 +74,7 @@ def walk(module: ir.Module, mesh: Mapping[str, int] | None = None) -> Structure:
         order.chain(main, known),
         donated(main),
         visitor.roots,
+        visitor.largest_product,
     )
 
 
@@ -106,6 +107,7 @@ class _Visitor:
     manual: list[Manual] = field(default_factory=list)
     dot_flops: int = 0
     roots: int = 0
+    largest_product: int = 0
 
     def regions(self, op: ir.Operation, place: _Place) -> None:
         for block in blocks_in(op):
@@ -131,6 +133,7 @@ class _Visitor:
         else:
             if op.name == "stablehlo.dot_general" and self.manual:
                 self.dot_flops += dot_flops(op) * (place.times or 1)
+                self.largest_product = max(self.largest_product, dot_flops(op))
             if self.manual:
                 self.roots += roots(op) * (place.times or 1)
             self.regions(op, place)

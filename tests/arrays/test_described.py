@@ -149,7 +149,11 @@ def lay(value, mesh, *spec):
             "entry [1] of the result should be on devices 4, 5, 6, 7; it is on devices 0, 1, 2, 3.",
         ),
         ({"y": lay(V, FRONT), "n": 2}, {"y": lay(V, FRONT), "n": 3}, "entry ['n'] of the result should be 3; it is 2."),
-        ({"y": lay(V, FRONT)}, {"z": lay(V, FRONT)}, "it should be a dict with the keys z; it is a dict."),
+        (
+            {"y": lay(V, FRONT)},
+            {"z": lay(V, FRONT)},
+            "it should be a dict with the keys z; it is a dict with the keys y.",
+        ),
     ],
 )
 def test_the_first_difference_is_said_in_words(found, expected, says):

@@ -27,6 +27,8 @@ def variants(source, *names):
     [
         ("a - b", "something is added that should be subtracted", "a + b"),
         ("a * n", "the factor `n` is left out", "a"),
+        ("a * (b + c)", "a factor of a whole sum or difference is a factor of one of its terms only", "a * b + c"),
+        ("a / n", "one more than `n` stands where `n` should", "a / (n + 1)"),
         ("a * b", "a factor is left out", "b"),
         ("a / n", "it is not divided by `n`", "a"),
         ("a / b", "a quotient is turned upside down", "b / a"),
@@ -83,6 +85,9 @@ exercise = Exercise("hops", points=1, form="function", reference=_hops)
 CASES = [Case({"start": a, "end": b, "stops": c}) for a, b, c in ((1, 9, 3), (9, 1, 3), (7, 2, 2), (2, 25, 5))]
 
 
+FAR = [Case({"start": a, "end": b, "stops": c}) for a, b, c in ((2, 900, 3), (5, 6000, 7), (3, 7000, 2), (7, 2500, 5))]
+
+
 def heard(function, cases=CASES):
     return nearest_function(exercise, cases, [Value(function(**case.arguments)) for case in cases], 0)
 
@@ -99,6 +104,15 @@ def test_the_nearest_wrong_function_is_told():
     )
     assert "an absolute value is not taken" in heard(lambda start, end, stops: math.ceil((end - start) / stops))
     assert "`start` is not added" not in heard(lambda start, end, stops: math.ceil(end / stops))
+
+
+def test_a_number_that_is_taken_in_another_unit_is_told():
+    assert "when `stops` is multiplied by 8" in heard(
+        lambda start, end, stops: math.ceil(abs(end - start) / stops / 8), FAR
+    )
+    assert "when `stops` is multiplied by `start`" in heard(
+        lambda start, end, stops: math.ceil(abs(end - start) / stops / start), FAR
+    )
 
 
 def test_an_entry_of_a_dict_is_told_by_itself():

@@ -9,6 +9,7 @@ from grader.judging.differing import first_difference
 from grader.judging.evidence import Tried, evidence
 from grader.judging.proportions import as_factor
 from grader.judging.relations import relations_of
+from grader.judging.signatures import Compared, signature
 from grader.judging.traits import apart
 
 X, Y = (np.random.default_rng(seed).normal(size=(8, 3)).astype(np.float32) for seed in (0, 1))
@@ -650,3 +651,23 @@ def test_of_words_it_is_told_which_is_given_where_it_is_wrong():
     assert words(("a", "b"), ("a", "c"), ("a", "b")).startswith("Wherever it is wrong, yours is 'a'.")
     each = "Wherever it is wrong, yours is 'a' with `case` = 0, 'b' with `case` = 1."
     assert words(("a", "b"), ("b", "c"), ("a", "c")).startswith(each)
+
+
+def test_of_pairs_it_is_told_which_number_is_too_large_and_which_too_small():
+    def said(found):
+        return evidence([Tried(one, (8 * k, 64 // k), {"k": k}, False) for k, one in enumerate(found, 1)])
+
+    assert "number 0 is too large and number 1 is too small" in said([(9, 63), (20, 30), (30, 10)])
+    assert "number 0" not in said([(9, 63), (15, 33), (30, 10)])
+
+
+def test_a_list_that_is_a_step_off_or_goes_wrong_behind_its_first_is_told():
+    due = np.float32([5, 4, 3, 2])
+
+    def said(found):
+        one = Compared([np.float32(found)] * 2, [due] * 2, {"x": 2}, ["all"] * 2)
+        return signature(one, one)
+
+    assert said([4, 3, 2, 1.5]).startswith("Each number of it but the last is due one place later.")
+    assert said([6, 5, 4, 3]).startswith("Each number of it but the first is due one place earlier.")
+    assert said([5, 4.5, 4, 3.9]).startswith("Its first number is right, and none behind it.")

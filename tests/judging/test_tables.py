@@ -229,6 +229,13 @@ def test_of_rows_that_are_off_by_the_same_this_is_said_in_the_first_without_the_
     assert "rows" not in numbers({"a": 2, "b": 5, "c": 8, "d": 11}, b=float("inf"), c=float("inf"))["b"]
 
 
+def test_rows_that_stand_the_other_way_round_or_one_too_far_are_told():
+    due = {"a": 12, "b": 25, "c": 38, "d": 51}
+    assert "the rows stand in the opposite order" in numbers(due, a=51, b=38, c=25, d=12)["a"]
+    assert "is due one row later" in numbers(due, a=25, b=38, c=51, d=64)["a"]
+    assert "row" not in numbers(due, a=25, b=38, c=52, d=64)["a"].replace("wrong rows", "")
+
+
 @pytest.mark.parametrize(
     ("answer", "made"),
     [(60, True), (59, True), (59.6, True), (60.1, False), (58, False)],

@@ -50,6 +50,10 @@ NETWORK = Model(
     {},
     SIZES,
 )
+ERROR = model(lambda x, y: jnp.mean((jnp.tanh(x) - y) ** 2), x=(X, ROWS), y=(X[::-1], ROWS))
+LONG = DICE.normal(size=(16, 3)).astype(np.float32)
+TURNS = model(lambda x, turns: jnp.mean(x**2), {"turns": 2}, x=(LONG, ROWS))
+BEHIND = model(lambda x, w, c: jnp.sum(jax.nn.relu(x @ w) + c), x=(X, ROWS), w=(W, P()), c=(C, P()))
 RATE = model(lambda x, steps, rate: x * (1 - rate) ** steps, {"steps": 3, "rate": 0.3}, x=(X, ROWS))
 LOOKED_UP = model(lambda table, ids: table[ids], table=(X, P()), ids=(IDS, ROWS))
 MASKED = model(lambda x, mask: np.where(mask, x, 0).sum(0), x=(X, ROWS), mask=(MASK, P()))
@@ -79,6 +83,11 @@ FOUND = [
     (LAYER, "`x` is transposed", RELU(X.T @ W)),
     (LAYER, "`w` stands the other way round along dimension 0", RELU(X @ W[::-1])),
     (CENTRED, "a mean is taken by each device along x of its own part", X - parts(X)[0].mean(0)),
+    (ERROR, "only the first counts", np.mean((np.tanh(X[::2]) - X[::-1][::2]) ** 2)),
+    (ERROR, "only the second half counts", np.mean((np.tanh(X[1::2]) - X[::-1][1::2]) ** 2)),
+    (ERROR, "an absolute value stands in the place of a square", np.mean(np.abs(np.tanh(X) - X[::-1]))),
+    (TURNS, "do not count, and yet it is divided by all", np.sum(LONG.reshape(4, 4, 3)[:, :2] ** 2) / LONG.size),
+    (BEHIND, "`relu` is taken of the addition of `c`, too", np.sum(RELU(RELU(X @ W) + C))),
     (CENTRED, "a sum runs over all dimensions", X - X.sum() / 8),
     (CENTRED, "an addition stands in the place of a subtraction", X + X.mean(0)),
     (HORNER, "the addition comes before the factor", sum(c * X ** (4 - k) for k, c in enumerate(C))),

@@ -146,6 +146,7 @@ STRUCTURE = data_class(
     steps=COUNT,
     donated=COUNTS,
     roots=COUNT,
+    largest_product=COUNT,
 )
 LAYOUT = Codec(lambda layout: layout[:LONGEST], NAME.read)
 RESULT = data_class(Result, blocks=BLOCKS, layout=LAYOUT, as_asked=FLAG)

@@ -52,7 +52,17 @@ def _counted() -> dict[str, int]:
     }
 
 
-dp_numbers = Exercise("dp_numbers", points=3, form="table", reference=lambda row: _counted()[row])
+DP_NUMBERS_ASKS = {
+    "bytes of parameters": "How many bytes has a float32 number? And which of these arrays carry rows of the batch?",
+    "bytes of x": "x has a number for each row and each feature: how many of the rows are on a device, and how many "
+    "bytes has a number?",
+    "bytes each device sends": "What travels is added up, not gathered. How many numbers are that, of how many bytes, "
+    "and what share of them does a ring of eight send, how often? Which of this depends on the rows?",
+    "parameters": "Layer by layer: which two widths does its W have, and which one its b? How many layers are there?",
+}
+dp_numbers = Exercise(
+    "dp_numbers", points=3, form="table", reference=lambda row: _counted()[row], questions=DP_NUMBERS_ASKS
+)
 dp_numbers.rows(_counted)
 
 
@@ -207,8 +217,20 @@ def _times_too_large(recipe: str) -> float:
     return round(float(found / alone), 3)
 
 
+SAME_LR_ASKS = {
+    "microbatches": "Four means are added up on each device. How many times the mean of its rows is that?",
+    "nothing": "Parameters that are the same on all devices: what does the check bring about in their gradient?",
+    "/ 48": "Each row's part is divided by the number of all rows. How many times the whole mean is the sum of these?",
+    "local sum": "A device's sum is how many times the mean of its rows? And what do eight devices make of eight such "
+    "sums?",
+    "local mean": "Eight devices have a mean each. How many times the mean of all rows is what they make of these?",
+}
 same_lr_question = Exercise(
-    "same_lr_question", points=4, form="table", reference=lambda recipe: LR / _times_too_large(recipe)
+    "same_lr_question",
+    points=4,
+    form="table",
+    reference=lambda recipe: LR / _times_too_large(recipe),
+    questions=SAME_LR_ASKS,
 )
 
 

@@ -6,6 +6,8 @@ loss a mean over the batch of summed squares. Parameters are a list of layers, e
 
 from __future__ import annotations
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +15,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Move, Moves, Turns
+from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, InTurns, Move, Moves, Turns
 from grader.jax_versions import varying
 from grader.lessons.shared import bytes_sent, loss
 
@@ -322,6 +324,7 @@ def _(draw):
         limits=[
             BytesSent(bytes_sent("all_reduce", _count(params) + 1, mesh["data"])),
             Turns({"all_reduce": leaves + 1}),
+            InTurns(2 * rows // mesh["data"] // microbatches * max(n * m for n, m in itertools.pairwise(widths))),
         ],
         roundings=rows + 2 * sum(widths),
     )  # the sums of one pass

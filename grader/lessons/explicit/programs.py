@@ -215,6 +215,7 @@ embed = Exercise("embed", points=3, reference=lambda table, ids: table[ids], by_
 def _(draw: Draw) -> Case:
     mesh = draw.mesh("x", "y")
     words, features, rows = draw.lengths(3, divisible_by=8)
+    words *= 4  # more than there are rows
     ids = Array(draw.rng.integers(words, size=(rows, 3)).astype(np.int32), P("x", None))
     table = draw.array(words, features, spec=P(None, "y"))
     return Case({"table": table, "ids": ids}, mesh, P("x", None, "y"), limits=[Moves(())], explicit=True)

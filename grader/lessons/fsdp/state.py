@@ -70,7 +70,15 @@ def _of_stage(row: str) -> float:
 
 
 STAGES = *(BYTES.format(stage) for stage in range(4)), SENT.format(1), SENT.format(3)
-zero_table = Exercise("zero_table", points=3, form="table", reference=_of_stage, same=within(0.01))
+ZERO_TABLE_ASKS = {
+    "bytes of a parameter": "Weights, gradients, and three numbers of the optimizer: how many bytes has each, and "
+    "which of them does this stage leave whole?",
+    "bytes sent": "An all_reduce is a reduce_scatter and an all_gather. Which of these does a step of this stage make, "
+    "and how often for each weight?",
+}
+zero_table = Exercise(
+    "zero_table", points=3, form="table", reference=_of_stage, same=within(0.01), questions=ZERO_TABLE_ASKS
+)
 zero_table.rows(STAGES)
 
 
@@ -179,6 +187,8 @@ def _(draw):
         ((50257, 3), 8, 1024),
         ((), 8, 1),
         ((), 8, 1024),
+        ((16384,), 8, 1024),
+        ((16, 32), 8, 2048),
     ):
         yield Case({"shape": shape, "n": n, "smallest": smallest})
 

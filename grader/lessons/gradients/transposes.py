@@ -69,7 +69,17 @@ def _came_back(row):
     return held.tolist() if step.length > 1 else held.item()
 
 
-transposes = Exercise("transposes", points=4, reference=_came_back, form="table")
+TRANSPOSES_ASKS = {
+    "psum to": "Device 3's number is in the sum. How many entries of what is returned are this sum, and what cotangent "
+    "has each?",
+    "pmean": "How many entries are this mean, and how much of device 3's number is in it?",
+    "all_gather": "In how many entries of what is returned does device 3's number stand, and which cotangent has each?",
+    "ppermute": "In which entry is device 3's number in the end?",
+    "psum_scatter": "Each of device 3's eight numbers goes into a sum: on which device is that, and what cotangent has "
+    "it there?",
+    "w from": "Which entries of what is returned are w, and what cotangent has each?",
+}
+transposes = Exercise("transposes", points=4, reference=_came_back, form="table", questions=TRANSPOSES_ASKS)
 transposes.rows(STEPS, mesh=LINE)
 
 

@@ -165,7 +165,18 @@ def _same_sends(one, other, **_):
     return not isinstance(one, str) and sorted(one) == sorted(other)
 
 
-pair_sends = Exercise("pair_sends", points=4, form="table", same=_same_sends, reference=_sends)
+PAIR_SENDS_ASKS = {
+    BYTES: "Of what shape is the result on one device, whose parts are added up, and how many devices add them?",
+    TURN: "How many bytes does the pair send for each example of the batch, and how many of the two matrices are sent "
+    "to make them whole on each device?",
+    "columns, then rows": "Does anything stand unfinished between the two products, or only behind them?",
+    "columns, then columns": "What does a column of W2 meet? And how is what comes out laid out?",
+    "rows, then rows": "Before the relu there is a sum to finish. In which layout does the second product want it?",
+    "rows, then columns": "Before the relu there is a sum to finish. And how is what comes out laid out?",
+}
+pair_sends = Exercise(
+    "pair_sends", points=4, form="table", same=_same_sends, reference=_sends, questions=PAIR_SENDS_ASKS
+)
 pair_sends.rows((*PAIRS, BYTES, TURN), argument="pair")
 
 
@@ -369,7 +380,24 @@ COSTS = {
     "MB sent over batch, DP + TP": lambda: sent_over("DP + TP", "batch") / MB,
     "MB sent over model, DP + TP": lambda: sent_over("DP + TP", "model") / MB,
 }
-tp_costs = Exercise("tp_costs", points=4, form="table", same=within(0.03), reference=lambda row: float(COSTS[row]()))
+TP_COSTS_ASKS = {
+    "MB of parameters on a device, DP + TP": "Which of W1 to W4 are cut, and into how many parts? The rest is whole "
+    "everywhere.",
+    "MB of parameters on a device, DP": "There are four layers. How many of them are 8192 × 8192, is anything cut, and "
+    "how many bytes has a number?",
+    "MB sent over batch": "What is added up are the gradients of what a device *has*. How many devices are along "
+    "`batch`, and what share of its array does each of so many send in an all_reduce?",
+    "MB sent over model": "Once forward, behind W3, and once backward, before W2: of what shape is what a device adds "
+    "up there? Only its own examples are in it, and two devices are along `model`.",
+}
+tp_costs = Exercise(
+    "tp_costs",
+    points=4,
+    form="table",
+    same=within(0.03),
+    reference=lambda row: float(COSTS[row]()),
+    questions=TP_COSTS_ASKS,
+)
 tp_costs.rows(COSTS)
 
 
