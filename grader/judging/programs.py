@@ -25,6 +25,7 @@ from grader.jax_versions import quick_options
 from grader.judging import costs, results
 from grader.judging.arrangements import arrangement, tells_little
 from grader.judging.behaviour import Execution, arrays_given, block_values, same_behaviour, same_blocks, same_results
+from grader.judging.dependence import depends, with_ones
 from grader.judging.deviating import deviating
 from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
@@ -298,8 +299,17 @@ class ProgramLadder(Ladder):
         of_places, without = arrangement(seen), functools.partial(right_without, runs, expected)
         if tells_little(of_places):
             of_places = without() or of_places
-        words = " ".join(filter(None, (where, of_places)))
-        return words or results.which_are_right(self._run(k), due) or without() or costs.sent_otherwise(self._run(k))
+        if words := " ".join(filter(None, (where, of_places))):
+            return words
+        itself = self._is_result_wrong(k)
+        first = runs[0], expected, *self._first_wrong(k)
+        return (
+            (depends(*first) if itself else "")
+            or results.which_are_right(self._run(k), due)
+            or without()
+            or (with_ones(*first) if itself else "")
+            or costs.sent_otherwise(self._run(k))
+        )
 
     def _is_right(self, run: Execution, found: Sequence[Result]) -> bool:
         return all(results.right(run, found, _expected(self.exercise, run.case)))

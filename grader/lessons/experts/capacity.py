@@ -34,7 +34,12 @@ capacity_numbers = Exercise("capacity_numbers", points=4, form="function", refer
 
 @capacity_numbers.cases
 def _(draw):
-    for n, experts, choices, factor, width in ((4, 4, 18, 1.0, 16), (8, 8, 30, 1.25, 64), (4, 8, 22, 1.5, 128)):
+    for n, experts, choices, factor, width in (
+        (4, 4, 18, 1.0, 16),
+        (8, 8, 30, 1.25, 64),
+        (4, 8, 22, 1.5, 128),
+        (2, 4, 21, 1.25, 32),
+    ):
         popular = np.linspace(3, 1, experts)
         wanted = np.array([draw.rng.multinomial(choices, popular / popular.sum()) for _ in range(n)])
         yield Case({"wanted": wanted, "factor": factor, "width": width})
