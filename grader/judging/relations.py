@@ -332,7 +332,9 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
         telling = [words for words in alike if words == common or not words.endswith(TELLS_LITTLE)]
         only = f"{ONLY_SOME} {places} {_is_or_are(wrong)} wrong."
         inside = any(pair[0] is not found for pair, (_, found, _) in zip(parts, wrong, strict=False))
-        yield from (f"{only} {_of_those(words, len(wrong), inside)}" for words in telling)
+        said = [f"{only} {_of_those(words, len(wrong), inside)}" for words in telling]
+        where = [f"{only} {words}" for words in _where_it_goes_wrong(*wrong[0][1:])] if len(wrong) == 1 else []
+        yield from _before_little(said, where)
         yield only
     if common:
         yield (
@@ -348,6 +350,12 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
         yield from (f"Of {name}: {lower_first(words)}" for words in of_it)
     if len(wrong) < len(entries):
         yield SOME_ENTRIES
+
+
+def _where_it_goes_wrong(found: Any, due: Any) -> Iterator[str]:
+    """From where on an entry is wrong, where that is a list as long as the one that is due."""
+    if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
+        yield from of_where_it_goes_wrong(found, due)
 
 
 def _of_those(words: str, count: int, inside: bool) -> str:
