@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
 TOLD_OTHERS = 100  # characters of what the wrong cases behind the first were given
 OTHERS_ARE_NOT = "others are not."  # an end
 RARE = 4  # not more than one in so many
+WHICH_ONES = re.compile(rf"{ONLY_SOME} .*? (is|are) wrong\. ")
 TOLD_WHOLE = 40  # characters of an argument that may be told as what cases have in common
 
 
@@ -384,7 +386,13 @@ def _in_common(wrong: Sequence[Tried]) -> str:
     if not relations or not relations[0] or numbers or not is_vague(words):
         return words
     first = relations[0][0]
-    return words if words and is_vague(first) else f"In this case, {lower_first(first)}"
+    tells = words != "" and not is_vague(_besides_which(words))
+    return words if tells or (words and is_vague(_besides_which(first))) else f"In this case, {lower_first(first)}"
+
+
+def _besides_which(words: str) -> str:
+    """What is said besides which entries are wrong; all of it where that is all."""
+    return WHICH_ONES.sub("", words) or words
 
 
 def _is_chance(words: str, wrong: Sequence[Tried]) -> bool:
