@@ -1,8 +1,8 @@
 """On whose numbers a wrong result depends, and on whose it should.
 
-The program is run once more with other numbers in what some devices hold of an argument, and so is the reference. Where
-one of the two results changes and the other stays as it was, something does not come where it belongs, or comes where
-it does not. It is no guess: both were computed.
+The program is run once more with other numbers in one part of an argument, and so is the reference. Where one of the
+two results changes and the other stays as it was, something does not come where it belongs, or comes where it does not.
+It is no guess: both were computed.
 """
 
 from __future__ import annotations
@@ -18,100 +18,71 @@ import numpy as np
 from grader.arrays.blocks import blocks
 from grader.arrays.laid import Array
 from grader.arrays.numbers import close
-from grader.arrays.words import number, numbered
+from grader.arrays.words import numbered
 from grader.exercises.case import Case
 from grader.judging.behaviour import Execution, arrays_given, block_values, operands
 from grader.judging.results import Expected
 from grader.programs.execution import Failed, Result
 
 MOST_PROBED = 24  # parts of arguments that are given other numbers, each alone
-MOST_WITH_ONES = 8  # arguments that are made ones
-ENOUGH_NUMBERS = 3  # different ones: fewer are alike by chance
+MOST_ALONG = 12  # of the numbers along short dimensions
+LONGEST_SHORT = 4  # dimension
 SECONDS_PROBED = 0.5  # of computing references, after which no further part is tried: somebody waits
 
 
 @dataclass(frozen=True, eq=False)
 class _Probe:
-    """A case with other numbers in that part of an argument which some devices hold."""
+    """A case with other numbers in one part of an argument: in what some devices hold, or at one place along a
+    dimension."""
 
-    name: str
-    owners: Sequence[int]
-    whole: bool  # of the argument
+    argument: str
+    parts: int  # that there are of this kind
     case: Case
+    owners: Sequence[int] = ()
+    dimension: int = -1
+    place: int = -1
 
 
 def depends(run: Execution, due: Callable[[Case], Expected], array: int, name: str) -> str:
     """Whose numbers do not come into an array of a result, of this number and with this name, or come in and should
     not; "" where neither is found."""
-    case, probes = replace(run.case, cotangents=None), list(_probes(run.case))
-    if not probes:
-        return ""
+    probes = [*_on_devices(run.case), *_along(run.case)]
     try:
-        found = run.results_on([operands(probe.case) for probe in probes])
+        found = run.results_on([operands(probe.case) for probe in probes]) if probes else []
     except Failed:
         return ""
-    end, before = time.process_time() + SECONDS_PROBED, _array(due(case), array)
-    odd: dict[tuple[int, str, bool], list[_Probe]] = {}
+    end, before = time.process_time() + SECONDS_PROBED, _array(due, run.case, array)
+    odd: dict[tuple[bool, int, int, str], list[_Probe]] = {}
     for probe, results in zip(probes, found, strict=True):
         if time.process_time() > end:
             break
-        after = _array(due(replace(probe.case, cotangents=None)), array)
+        after = _array(due, probe.case, array)
         for device, changes in _unlike(run, run.results[array], results[array], before, after):
-            odd.setdefault((device, probe.name, changes), []).append(probe)
+            odd.setdefault((changes, probe.dimension, device, probe.argument), []).append(probe)
     if not odd:
         return ""
-    (device, argument, changes), those = min(odd.items(), key=lambda item: (item[0][2], item[0][0]))
-    where = f"`{argument}`" if those[0].whole else f"what {_holders(those)} of `{argument}`"
+    (changes, _, device, _), those = min(odd.items(), key=lambda item: item[0][:3])
+    with_ = f"With other numbers in {_where(those)}, yours"
     if changes:
-        return (
-            f"With other numbers in {where}, yours changes on device {device} ({name}), and should stay as it is. By "
-            "which step do they come in?"
-        )
-    return (
-        f"With other numbers in {where}, yours stays as it is on device {device} ({name}), and should change. Where "
-        "are they lost?"
-    )
+        return f"{with_} changes on device {device} ({name}), and should stay as it is. By which step do they come in?"
+    return f"{with_} stays as it is on device {device} ({name}), and should change. Where are they lost?"
 
 
-def with_ones(run: Execution, due: Callable[[Case], Expected], array: int, name: str) -> str:
-    """What comes of an argument that is nothing but ones: one number is due everywhere, and another was found, or it is
-    right and so the argument's numbers are only in the wrong places."""
-    arrays = [given for given in arrays_given(run.case) if given[2].value.dtype.kind == "f"]
-    cases = [
-        replace(
-            run.case, arguments=_exchanged(run.case.arguments, argument, a, replace(a, value=np.ones_like(a.value)))
-        )
-        for argument, _, a in arrays[:MOST_WITH_ONES]
-    ]
-    try:
-        found = run.results_on([operands(case) for case in cases]) if cases else []
-    except Failed:
-        return ""
-    placed = ""
-    for (_, argument, a), case, results in zip(arrays, cases, found, strict=False):
-        whole = _array(due(replace(case, cotangents=None)), array)
-        values = np.concatenate([np.ravel(block) for block in block_values(results[array])])
-        pairs = zip(block_values(results[array]), results[array].blocks.indices, strict=True)
-        well = all(close(block, whole[index], run.case.roundings) for block, index in pairs)
-        if well and len(np.unique(a.value)) > ENOUGH_NUMBERS and len(np.unique(whole)) > ENOUGH_NUMBERS:
-            placed = (
-                placed or f"With ones for `{argument}` yours would be right ({name}). Which of its numbers goes where?"
-            )
-        if not well and whole.size > ENOUGH_NUMBERS and close(whole, np.full_like(whole, np.mean(whole))):
-            low, high = (number(float(n), 3) for n in (values.min(), values.max()))
-            range_ = low if low == high else f"between {low} and {high}"
-            mean = number(float(np.mean(whole)), 3)
-            return f"With ones for `{argument}` every entry should be {mean} ({name}), and yours is {range_}."
-    return placed
-
-
-def _holders(probes: Sequence[_Probe]) -> str:
+def _where(probes: Sequence[_Probe]) -> str:
+    """Parts of one argument, in words."""
+    first = probes[0]
+    if len(probes) == first.parts:
+        return f"any part of `{first.argument}`" if first.parts > 1 else f"`{first.argument}`"
+    if first.dimension >= 0:
+        places = numbered("number", [probe.place for probe in probes])
+        return f"{places} along dimension {first.dimension} of `{first.argument}` (counted from 0)"
     devices = sorted({device for probe in probes for device in probe.owners})
-    return f"{numbered('device', devices)} {'hold' if len(devices) > 1 else 'holds'}"
+    return f"what {numbered('device', devices)} {'hold' if len(devices) > 1 else 'holds'} of `{first.argument}`"
 
 
-def _array(expected: Expected, number: int) -> np.ndarray:
-    return list(expected.values())[number]
+def _array(due: Callable[[Case], Expected], case: Case, number: int) -> np.ndarray:
+    """An array of the result that is due, without gradients."""
+    return list(due(replace(case, cotangents=None)).values())[number]
 
 
 def _unlike(
@@ -132,27 +103,58 @@ def _changes(run: Execution, was: np.ndarray, now: np.ndarray) -> bool | None:
     return None if close(now, was, run.case.roundings) else True
 
 
-def _probes(case: Case) -> Iterator[_Probe]:
-    """Of each array of floats its parts on devices, each in turn with other numbers."""
-    arrays = [given for given in arrays_given(case) if given[2].value.dtype.kind == "f" and given[2].value.any()]
+def _probed(case: Case) -> list[tuple[str, str, Array]]:
+    """The arrays of several numbers."""
+    return [given for given in arrays_given(case) if given[2].value.dtype.kind in "fi" and np.ptp(given[2].value)]
+
+
+def _on_devices(case: Case) -> Iterator[_Probe]:
+    """Of each array its parts on devices, each in turn with other numbers."""
+    arrays = _probed(case)
     for argument, name, array in arrays:
         owners: dict[str, list[int]] = {}
         indices = blocks(array.value.shape, array.spec, dict(case.mesh)).indices
         for device, index in enumerate(indices):
             owners.setdefault(str(index), []).append(device)
-        parts = list(owners.values())
-        step = -(-len(parts) * len(arrays) // MOST_PROBED)
-        for devices in parts[::step]:
-            value = array.value.copy()
-            value[indices[devices[0]]] *= _factors(value[indices[devices[0]]].shape).astype(value.dtype)
-            changed = _exchanged(case.arguments, argument, array, replace(array, value=value))
-            yield _Probe(name, devices, len(parts) == 1, replace(case, arguments=changed))
+        every = -(-len(owners) * len(arrays) // MOST_PROBED)
+        for devices in list(owners.values())[::every]:
+            yield _Probe(name, len(owners), _with_other(case, argument, array, indices[devices[0]]), devices)
 
 
-def _factors(shape: tuple[int, ...]) -> np.ndarray:
-    """Numbers near 1, none of which is 1."""
-    return 1 + np.random.default_rng(0).uniform(0.1, 0.5, shape) * np.random.default_rng(1).choice([-1, 1], shape)
+def _along(case: Case) -> Iterator[_Probe]:
+    """The places along short dimensions, each in turn with other numbers."""
+    places = [
+        (argument, name, array, dimension, place)
+        for argument, name, array in _probed(case)
+        for dimension, size in enumerate(array.value.shape)
+        for place in range(size)
+        if 1 < size <= LONGEST_SHORT and array.value.ndim > 1
+    ]
+    for argument, name, array, dimension, place in places if len(places) <= MOST_ALONG else []:
+        part = (*(slice(None),) * dimension, place)
+        other = _with_other(case, argument, array, part)
+        yield _Probe(name, array.value.shape[dimension], other, dimension=dimension, place=place)
 
 
-def _exchanged(given: Mapping[str, Any], argument: str, array: Array, other: Array) -> dict[str, Any]:
-    return {**given, argument: jax.tree.map(lambda one: other if one is array else one, given[argument])}
+def _with_other(case: Case, argument: str, array: Array, part: Any) -> Case:
+    """The case with other numbers in a part of one of its arrays."""
+    value = array.value.copy()
+    value[part] = _other(value[part], array.value)
+    return exchanged(case, argument, array, value)
+
+
+def _other(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Fractions times numbers near 1, none of which is 1; for a whole number the next one that occurs."""
+    if part.dtype.kind == "f":
+        signs = np.random.default_rng(1).choice([-1, 1], part.shape)
+        return (part * (1 + signs * np.random.default_rng(0).uniform(0.1, 0.5, part.shape))).astype(part.dtype)
+    there = np.unique(whole)
+    return np.roll(there, -1)[np.searchsorted(there, part)]
+
+
+def exchanged(case: Case, argument: str, array: Array, value: np.ndarray) -> Case:
+    """The case with other numbers for one of its arrays."""
+    other = replace(array, value=value)
+    given: Mapping[str, Any] = case.arguments
+    changed = jax.tree.map(lambda one: other if one is array else one, given[argument])
+    return replace(case, arguments={**given, argument: changed})

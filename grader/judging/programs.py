@@ -25,12 +25,13 @@ from grader.jax_versions import quick_options
 from grader.judging import costs, results
 from grader.judging.arrangements import arrangement, tells_little
 from grader.judging.behaviour import Execution, arrays_given, block_values, same_behaviour, same_blocks, same_results
-from grader.judging.dependence import depends, with_ones
+from grader.judging.dependence import depends
 from grader.judging.deviating import deviating
 from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import by_entries, by_shares, one_otherwise, otherwise
+from grader.judging.plain_numbers import with_plain_numbers
 from grader.judging.references import of_arrays
 from grader.judging.repaired import REPLACING, is_undone, try_repairs
 from grader.judging.results import Expected
@@ -307,7 +308,7 @@ class ProgramLadder(Ladder):
             (depends(*first) if itself else "")
             or results.which_are_right(self._run(k), due)
             or without()
-            or (with_ones(*first) if itself else "")
+            or (with_plain_numbers(*first) if itself else "")
             or costs.sent_otherwise(self._run(k))
         )
 

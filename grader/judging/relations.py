@@ -21,7 +21,6 @@ from grader.judging.lists import (
     as_often,
     from_where_on,
     of_each_alone,
-    of_one_cut_short,
     of_one_entry,
     of_quotients,
     of_two_lists,
