@@ -27,6 +27,7 @@ from grader.programs.execution import Failed, Result
 MOST_PROBED = 24  # parts of arguments that are given other numbers, each alone
 MOST_ALONG = 12  # of the numbers along short dimensions
 LONGEST_SHORT = 4  # dimension
+MOST_CONFIRMED = 3  # findings that are tried again
 SECONDS_PROBED = 0.5  # of computing references, after which no further part is tried: somebody waits
 
 
@@ -37,7 +38,7 @@ class _Probe:
 
     argument: str
     parts: int  # that there are of this kind
-    case: Case
+    cases: tuple[Case, Case]  # with other numbers, and with others again: one kind may be lost by chance
     owners: Sequence[int] = ()
     dimension: int = -1
     place: int = -1
@@ -46,23 +47,38 @@ class _Probe:
 def depends(run: Execution, due: Callable[[Case], Expected], array: int, name: str) -> str:
     """Whose numbers do not come into an array of a result, of this number and with this name, or come in and should
     not; "" where neither is found."""
-    probes = [*_on_devices(run.case), *_along(run.case)]
+    odd = _odd(run, due, array, [*_on_devices(run.case), *_along(run.case)], 0)
+    for key, those in sorted(odd.items(), key=lambda item: item[0][:3])[:MOST_CONFIRMED]:
+        if sure := _odd(run, due, array, those, 1).get(key):
+            return _told(sure, changes=key[0], device=key[2], name=name)
+    return ""
+
+
+_Key = tuple[bool, int, int, str]
+
+
+def _odd(
+    run: Execution, due: Callable[[Case], Expected], array: int, probes: Sequence[_Probe], time_: int
+) -> dict[_Key, list[_Probe]]:
+    """The probes by which a result changes where it should not, or the other way round: by whether it does, the
+    dimension, the device and the argument."""
     try:
-        found = run.results_on([operands(probe.case) for probe in probes]) if probes else []
+        found = run.results_on([operands(probe.cases[time_]) for probe in probes]) if probes else []
     except Failed:
-        return ""
+        return {}
     end, before = time.process_time() + SECONDS_PROBED, _array(due, run.case, array)
-    odd: dict[tuple[bool, int, int, str], list[_Probe]] = {}
+    odd: dict[_Key, list[_Probe]] = {}
     for probe, results in zip(probes, found, strict=True):
         if time.process_time() > end:
             break
-        after = _array(due, probe.case, array)
+        after = _array(due, probe.cases[time_], array)
         for device, changes in _unlike(run, run.results[array], results[array], before, after):
             odd.setdefault((changes, probe.dimension, device, probe.argument), []).append(probe)
-    if not odd:
-        return ""
-    (changes, _, device, _), those = min(odd.items(), key=lambda item: item[0][:3])
-    with_ = f"With other numbers in {_where(those)}, yours"
+    return odd
+
+
+def _told(probes: Sequence[_Probe], changes: bool, device: int, name: str) -> str:
+    with_ = f"With other numbers in {_where(probes)}, yours"
     if changes:
         return f"{with_} changes on device {device} ({name}), and should stay as it is. By which step do they come in?"
     return f"{with_} stays as it is on device {device} ({name}), and should change. Where are they lost?"
@@ -118,7 +134,7 @@ def _on_devices(case: Case) -> Iterator[_Probe]:
             owners.setdefault(str(index), []).append(device)
         every = -(-len(owners) * len(arrays) // MOST_PROBED)
         for devices in list(owners.values())[::every]:
-            yield _Probe(name, len(owners), _with_other(case, argument, array, indices[devices[0]]), devices)
+            yield _Probe(name, len(owners), _with_others(case, argument, array, indices[devices[0]]), devices)
 
 
 def _along(case: Case) -> Iterator[_Probe]:
@@ -132,24 +148,28 @@ def _along(case: Case) -> Iterator[_Probe]:
     ]
     for argument, name, array, dimension, place in places if len(places) <= MOST_ALONG else []:
         part = (*(slice(None),) * dimension, place)
-        other = _with_other(case, argument, array, part)
+        other = _with_others(case, argument, array, part)
         yield _Probe(name, array.value.shape[dimension], other, dimension=dimension, place=place)
 
 
-def _with_other(case: Case, argument: str, array: Array, part: Any) -> Case:
-    """The case with other numbers in a part of one of its arrays."""
-    value = array.value.copy()
-    value[part] = _other(value[part], array.value)
-    return exchanged(case, argument, array, value)
+def _with_others(case: Case, argument: str, array: Array, part: Any) -> tuple[Case, Case]:
+    """The case with other numbers in a part of one of its arrays, and with others again."""
+    values = [array.value.copy(), array.value.copy()]
+    for seed, value in enumerate(values):
+        value[part] = _other(value[part], array.value, seed)
+    one, other = (exchanged(case, argument, array, value) for value in values)
+    return one, other
 
 
-def _other(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Fractions times numbers near 1, none of which is 1; for a whole number the next one that occurs."""
+def _other(part: np.ndarray, whole: np.ndarray, seed: int) -> np.ndarray:
+    """Fractions times numbers near 1, none of which is 1, and then half of that with other signs; for a whole number
+    the next one that occurs, and then the one before it."""
     if part.dtype.kind == "f":
-        signs = np.random.default_rng(1).choice([-1, 1], part.shape)
-        return (part * (1 + signs * np.random.default_rng(0).uniform(0.1, 0.5, part.shape))).astype(part.dtype)
+        rng = np.random.default_rng(seed)
+        times = 1 + rng.choice([-1, 1], part.shape) * rng.uniform(0.1, 0.5, part.shape)
+        return (part * times * (-0.5 if seed else 1)).astype(part.dtype)
     there = np.unique(whole)
-    return np.roll(there, -1)[np.searchsorted(there, part)]
+    return np.roll(there, 1 if seed else -1)[np.searchsorted(there, part)]
 
 
 def exchanged(case: Case, argument: str, array: Array, value: np.ndarray) -> Case:
