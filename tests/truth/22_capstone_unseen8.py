@@ -1,7 +1,6 @@
 """Answers to lesson 22, eighth batch, written by a reader of the notebook only."""
 
 import functools
-import math
 
 import jax
 import jax.numpy as jnp
@@ -11,27 +10,19 @@ from jax import lax
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-import grader
-from grader import check, communication, draw, ratios
-from grader.guide.gates import passed
 from grader.transformer import (
     AXES,
     LAYER,
     NORMS,
     adamw,
     added_up,
-    alphabet,
     attention,
     batch_at,
     clipped,
-    compiled,
-    counted,
-    examples,
     initial,
     mlp,
     rms_norm,
     started,
-    zen,
 )
 
 # ---------------------------------------------------------------- the answers to the earlier gates, and the notebook's own helpers
