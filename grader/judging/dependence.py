@@ -25,8 +25,8 @@ from grader.judging.results import Expected
 from grader.programs.execution import Failed, Result
 
 MOST_PROBED = 24  # parts of arguments that are given other numbers, each alone
-MOST_ALONG = 12  # of the numbers along short dimensions
-LONGEST_SHORT = 4  # dimension
+MOST_ALONG = 36  # of the numbers along short dimensions
+LONGEST_SHORT = 12  # dimension
 MOST_CONFIRMED = 3  # findings that are tried again
 SECONDS_PROBED = 0.5  # of computing references, after which no further part is tried: somebody waits
 
@@ -146,7 +146,8 @@ def _along(case: Case) -> Iterator[_Probe]:
         for place in range(size)
         if 1 < size <= LONGEST_SHORT and array.value.ndim > 1
     ]
-    for argument, name, array, dimension, place in places if len(places) <= MOST_ALONG else []:
+    places.sort(key=lambda one: (one[3], len(one[2].value)))  # rows first, those of short arrays before the others
+    for argument, name, array, dimension, place in places[:MOST_ALONG]:
         part = (*(slice(None),) * dimension, place)
         other = _with_others(case, argument, array, part)
         yield _Probe(name, array.value.shape[dimension], other, dimension=dimension, place=place)

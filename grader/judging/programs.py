@@ -184,7 +184,7 @@ class ProgramLadder(Ladder):
             ):
                 return words
             if (words := self._signature_of_arrays(k, self._elsewhere(k))) or not self._is_result_wrong(k):
-                return words
+                return " ".join(filter(None, (self._all_right_elsewhere(k) if words else "", words)))
             return one_otherwise(self.exercise, runs, *self._first_wrong(k))
         if check == "runs" and (words := _meaning(self.done[k])):
             return words
@@ -213,6 +213,13 @@ class ProgramLadder(Ladder):
         """That case, where it is on another mesh."""
         other = self._witness(k)
         return other if self.cases[other].mesh != self.cases[k].mesh else None
+
+    def _all_right_elsewhere(self, k: int) -> str:
+        """That all arrays of a result of several are right on another mesh."""
+        other = self._elsewhere(k)
+        if other is None or len(self._run(k).results) < 2 or not all(self.right_parts(other, self.done[other])):
+            return ""
+        return right_elsewhere(on(self.cases[other].mesh), on(self.cases[k].mesh))
 
     def _of_shapes(self, k: int) -> str:
         """What the wrong shapes have to do with those that are due, where that is so on every mesh."""
