@@ -184,10 +184,13 @@ def _in_three(line: Line) -> tuple[str, str, str]:
 
 def _leads(verdict: Verdict) -> list[str]:
     """What is said of each line before it is shown."""
-    most = bool(verdict.blamed and verdict.blamed.most)
+    blamed = verdict.blamed
+    if blamed and blamed.why == "all":
+        first = "Your devices exchange data in" if blamed.numbers else "Your arrays are divided in"
+        return [f"{'and in' if k else first} {_place(line)}:" for k, line in enumerate(verdict.lines)]
+    first = "Most of it is sent in" if blamed and blamed.why == "most" else "In"
     return [
-        ("Most of it is sent in" if most else "In") + f" {_place(line)}"
-        f"{', on the way back of its gradient' if line.backward else ''}:"
+        f"{first} {_place(line)}{', on the way back of its gradient' if line.backward else ''}:"
         for line in verdict.lines
     ]
 

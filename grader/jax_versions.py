@@ -61,12 +61,47 @@ def timeouts(warn: int, terminate: int) -> dict[str, int]:
 # (The fusion emitters, which take time to compile, can be switched off until JAX 0.10; the option is gone later.)
 _EMITTERS = {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {}
 _QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, **_EMITTERS}
+# (By default a program is cut into up to 32 parts, for as many threads: to compile these takes twice as much work.)
+_IN_ONE_PART = {"xla_cpu_parallel_codegen_split_count": 1}
 
 
 @functools.cache
 def quick_options() -> dict[str, Any]:
     """XLA's options to compile quickly what runs once, on simulated devices."""
-    return _QUICK if jax.default_backend() == "cpu" else {}
+    if jax.default_backend() != "cpu":
+        return {}
+    return _QUICK | _IN_ONE_PART if _takes(_IN_ONE_PART) else _QUICK
+
+
+@contextlib.contextmanager
+def compiled_quickly() -> Iterator[None]:
+    """All that is compiled in a `with` block is compiled quickly, by whatever function it is called."""
+    option = "jax_disable_most_optimizations"
+    if (before := jax.config.values.get(option)) is None:
+        yield
+        return
+    jax.config.update(option, True)
+    try:
+        yield
+    finally:
+        jax.config.update(option, before)
+
+
+def unmerged_options() -> dict[str, Any]:
+    """XLA's options to compile quickly what is read, too: no sums over devices are merged.
+
+    A name of a pass that XLA does not know is no error.
+    """
+    return quick_options() | {"xla_disable_hlo_passes": "cpu-all-reduce-combiner"}
+
+
+def _takes(options: dict[str, Any]) -> bool:
+    """Whether XLA knows these options: it refuses a program for which one is set that it does not know."""
+    try:
+        jax.jit(lambda: 0).lower().compile(options)
+    except Exception:  # of which kind depends on the version
+        return False
+    return True
 
 
 def quick_flags() -> str:

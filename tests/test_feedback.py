@@ -126,7 +126,7 @@ def test_a_line_that_is_in_no_named_function_is_one_of_the_cell():
 
 
 def test_lines_come_into_a_card_that_is_drawn_already():
-    blamed = Blamed(0, (0,), ("all_reduce",), most=True)
+    blamed = Blamed(0, (0,), ("all_reduce",), why="most")
     bare, lined = verdict("Wrong.", blamed=blamed), verdict("Wrong.", blamed=blamed, lines=LINES)
     assert feedback.with_lines_shown(feedback.card(bare), lined) == feedback.card(lined)
     assert "of your cell" not in feedback.card(bare)

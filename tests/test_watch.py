@@ -9,16 +9,9 @@ from jax.sharding import PartitionSpec as P
 import grader
 from grader import feedback
 from grader.exercises.verdict import Outcome, Verdict
-from grader.judging import shrinking
 from grader.judging.shrinking import smallest
 from grader.lessons import EXERCISES
 from grader.watch import watched
-
-
-@pytest.fixture(autouse=True)
-def unhurried(monkeypatch):
-    """A smaller case is looked for until it is found, on a busy machine too."""
-    monkeypatch.setattr(shrinking, "SHRINKING", 60.0)
 
 
 def wrong(exercise, name):

@@ -222,14 +222,16 @@ def _type_of(array: jax.Array) -> str:
 
 
 def _not_in_place(work: Callable[..., Any], given: Mapping[str, Any]) -> str:
-    """The type of the first array of a result that is not in the memory of one that was given; "" for none.
+    """The type of the first array of a result that is not in the memory of one that was given; "" for none. An array
+    such as none that was given takes no array's place.
 
     It is given copies: JAX does not write over memory of NumPy's, in which an array may still be.
     """
     given = jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, dict(given))
     places = {place for array in _arrays(given) for place in _addresses(array)}
+    types = {*map(_type_of, _arrays(given))}
     made = _arrays(work(**given))
-    beside = (array for array in made if not _addresses(array) <= places)
+    beside = (array for array in made if _type_of(array) in types and not _addresses(array) <= places)
     return next(map(_type_of, beside), "")
 
 

@@ -60,6 +60,7 @@ class Exercise:
     compute it: a wrong answer is held against what small changes to it return.
     `options` says of a word that may be chosen in a table what it stands for: who chose it in a wrong row is told so,
     where no mistake does.
+    `once`: each word of `options` is the answer of one row alone, as the text says.
     `questions` say of rows, by a part of their keys, what is asked there: who gave a wrong answer of which nothing else
     is known is asked that again, in other words.
     `parts` are what the entries of a tuple are called that processes return: "the number of all devices".
@@ -82,6 +83,7 @@ class Exercise:
     taught_in: tuple[str, ...] = ()
     formula: Callable[..., Any] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    once: bool = False
     questions: Mapping[str, str] = field(default_factory=dict)
     parts: tuple[str, ...] = ()
 

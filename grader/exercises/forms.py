@@ -121,7 +121,7 @@ class Tables(Form):
             raise Refused(f"The answer should be a dict with a key for every row; it is a {type(work).__name__}.")
         if ask.key not in work or work[ask.key] is None or work[ask.key] is ...:
             return Problem("starter")
-        return Value(plain(work[ask.key]))
+        return Value(_listed(plain(work[ask.key])))
 
     def mistaken(self, cases: Sequence[Case], wrong: Callable[..., Any], right: Callable[..., Any]) -> Any:
         """Every row that the mistake is about; the others as they should be."""
@@ -160,6 +160,11 @@ def _something(result: Any, work: Any) -> Any:
     if result is None or result is ...:
         raise _Unfinished if result is ... or is_starter(work) else Refused(NOTHING)
     return result
+
+
+def _listed(value: Any) -> Any:
+    """The value; an array as the lists, or the single number, that it stands for."""
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _must_be_callable(work: Any) -> None:

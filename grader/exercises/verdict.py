@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from grader.arrays.blocks import Blocks
 from grader.arrays.ratios import Ratio
@@ -13,6 +14,7 @@ from grader.programs.repairs import Repair
 
 MOST_LINES_TOLD = 3  # of several that a miss is about
 MOST_ROWS_TOLD = 3  # of several that are wrong in a table, each for another reason
+Why = Literal["", "most", "all"]
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,14 @@ class Blamed:
     """What of an answer a miss is about: the answer's case, and the numbers of those of its collectives.
 
     `kinds` are the kinds of all that it has, in their order: origins are shown only where they are of the same.
-    `most`: these are not the only ones, but send most.
+    `why` these: they are what is wrong; or they send most, besides others; or it is not known where the fault is, and
+    they are all that there are. Without numbers it is about what divides arrays.
     """
 
     case: int
     numbers: tuple[int, ...]
     kinds: tuple[str, ...]
-    most: bool = False
+    why: Why = ""
 
 
 @dataclass(frozen=True)
@@ -142,10 +145,18 @@ def with_lines(verdict: Verdict, origins: Sequence[Sequence[Origin]]) -> Verdict
     There are none where the origins are not those of the answer that was judged.
     """
     blamed = verdict.blamed
-    if blamed is None or blamed.case >= len(origins) or tuple(one.kind for one in origins[blamed.case]) != blamed.kinds:
+    if blamed is None or blamed.case >= len(origins):
         return verdict
-    found = (origins[blamed.case][number].line for number in blamed.numbers if number < len(blamed.kinds))
-    return replace(verdict, lines=tuple(dict.fromkeys(line for line in found if line))[:MOST_LINES_TOLD])
+    collectives = [one for one in origins[blamed.case] if not one.divides]
+    if tuple(one.kind for one in collectives) != blamed.kinds:
+        return verdict
+    numbered = [collectives[number] for number in blamed.numbers if number < len(collectives)]
+    shown = numbered if blamed.numbers else [one for one in origins[blamed.case] if one.divides]
+    lines = tuple(dict.fromkeys(one.line for one in shown if one.line))
+    if blamed.why == "all":
+        lines = tuple(line for line in lines if not line.backward)
+        return replace(verdict, lines=lines) if len(lines) <= MOST_LINES_TOLD else verdict
+    return replace(verdict, lines=lines[:MOST_LINES_TOLD])
 
 
 @dataclass(frozen=True)

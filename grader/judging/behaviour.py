@@ -88,6 +88,8 @@ class Execution:
         """What of the compiled collectives nobody wrote. Found by compiling once more, but where that is plain."""
         if not self.structure.collectives or not any(c.group > 1 for c in self.ran.compiled):
             return self.ran.compiled
+        if self.ran.marked and _moves(self.ran.compiled) <= _moves(self.structure.authored):
+            return ()
         return self.sent_without_collectives()
 
     def sent_without_collectives(self) -> tuple[Collective, ...]:

@@ -8,10 +8,11 @@ away, else by the first difference and nothing more.
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeGuard, cast
 
@@ -41,6 +42,7 @@ KNOWN = "A known mistake gives exactly this; is it yours?"
 TWO_KNOWN = "All that is wrong here is as two known mistakes make it, each in a part of it; are they yours?"
 # What a mistake in our own code raises. (An evaluator that is gone, or a machine without memory, is none.)
 FAULTS = ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError
+MOST_SPELLINGS = 2  # of a mistake (`Mistake.spellings`)
 WHERE_WRONG = "Some cases come out right. Where one is wrong, it is as if this had been done:"
 Runners = Mapping[type, Callable[[Any, Case], Done]]
 HERE: Runners = {Program: run_or_compile, Script: together.start}
@@ -108,6 +110,10 @@ class Ladder(ABC):
         would be left."""
         return None, None
 
+    def at_last(self, check: str, k: int) -> str:
+        """What is said where nothing else can be."""
+        return ""
+
     def deviation(self, check: str, k: int) -> str:
         """Of which right answer this is the result, but for one thing; "" where none is found."""
         return ""
@@ -116,7 +122,7 @@ class Ladder(ABC):
         """Whether an answer that misses a check on this case does what the formula does where nothing is done."""
         return False
 
-    def blamed(self, k: int, miss: Miss, hint: Hint) -> Blamed | None:
+    def blamed(self, check: str, k: int, miss: Miss, hint: Hint) -> Blamed | None:
         """What of the answer to a case its miss is about; an answer that stops has but one place."""
         return Blamed(k, (0,), (ERROR,)) if isinstance(self.done[k], Problem) else None
 
@@ -156,7 +162,7 @@ class Ladder(ABC):
         rest = (Outcome.untried(name, r.check, r.worth, rung.check) for r in rungs[number + 1 :])
         hint = self.hint_if_any(rung.check, k)
         outcomes = (*earned, self.missed(rung, k, miss, hint), *rest)
-        blamed = self.blamed(k, miss, hint)
+        blamed = self.blamed(rung.check, k, miss, hint)
         return Verdict(
             name, outcomes, self.where(k), miss.expected, miss.found, miss.ratios, repair=hint.repair, blamed=blamed
         )
@@ -197,7 +203,7 @@ class Ladder(ABC):
             return Hint(repair_words(repair, left.words if left else ""), left.name if left else "", repair)
         if words := self.deviation(check, k):
             return Hint(words)
-        return (None if stops else self._hint_where_wrong(check, k)) or Hint()
+        return (None if stops else self._hint_where_wrong(check, k)) or Hint(self.at_last(check, k))
 
     def _hint_where_wrong(self, check: str, k: int) -> Hint | None:
         mistake = self.explanation_where_wrong(check, k)
@@ -206,11 +212,12 @@ class Ladder(ABC):
     def explanation(self, check: str, failing: int) -> Mistake | None:
         """The mistake that does the same as the answer: on the failing case, where it misses the same check, and on
         the other cases that bear witness."""
-        for alike in self.likenesses(check):
+        # A second spelling is made only where no mistake's first one explains it: to make one takes time.
+        for alike, spelling in itertools.product(self.likenesses(check), range(MOST_SPELLINGS)):
             for mistake in self.exercise.mistakes:
                 if any(
                     self._same(alike, failing, wrong) and self._misses(check, failing, wrong)
-                    for wrong in self.mistaken(mistake, failing, check)
+                    for wrong in itertools.islice(self.mistaken(mistake, failing, check), spelling, spelling + 1)
                 ) and all(self.makes(alike, mistake, k, check) for k in self.witnesses(failing)):
                     return mistake
         return None
@@ -256,10 +263,12 @@ class Ladder(ABC):
         same = functools.partial(self.same_part, k)
         return shown_in(self.parts(k, self.done[k]), self.parts(k, wrong), self.right_parts(k, wrong), same)
 
-    def mistaken(self, mistake: Mistake, k: int, check: str = "") -> Sequence[Done]:
+    def mistaken(self, mistake: Mistake, k: int, check: str = "") -> Iterable[Done]:
         """What a mistake comes to on a case, in each of its spellings: all that might explain why this check is missed,
         or without a check some of what is wrong."""
-        return mistaken_on(self.exercise, mistake, self.cases[k])
+        answer = self.answers[k]
+        checked = isinstance(answer, Program) and answer.checked
+        return mistaken_on(self.exercise, mistake, self.cases[k], checked=checked)
 
     def makes(self, alike: Alike, mistake: Mistake, k: int, check: str) -> bool:
         """Whether the answer to a case is like this mistake's, however that is spelled."""
@@ -279,12 +288,20 @@ def is_absent(answer: Answer) -> TypeGuard[Problem]:
     return isinstance(answer, Problem) and answer.kind in ("missing", "starter")
 
 
-@functools.lru_cache(maxsize=1024)
-def mistaken_on(exercise: Exercise, mistake: Mistake, case: Case) -> tuple[Done, ...]:
-    """What a mistake comes to on a case, in each of its spellings. Cached: a class makes it again and again."""
-    asked = asks(exercise, [case])
-    answers = (answer for wrong in mistake.spellings() for answer in collect(exercise.form, asked, wrong))
-    return tuple(HERE[type(answer)](answer, case) if type(answer) in HERE else answer for answer in answers)
+def mistaken_on(exercise: Exercise, mistake: Mistake, case: Case, *, checked: bool = False) -> Iterator[Done]:
+    """What a mistake comes to on a case, in each of its spellings, one by one: that which is `checked` first, or last.
+
+    (With shard_map's check off JAX makes a program of most.)
+    """
+    numbers = range(len(mistake.spellings()))
+    return (_spelled_on(exercise, mistake, case, n) for n in (numbers[::-1] if checked else numbers))
+
+
+@functools.lru_cache(maxsize=2048)
+def _spelled_on(exercise: Exercise, mistake: Mistake, case: Case, spelling: int) -> Done:
+    """Cached: a class makes it again and again."""
+    (answer,) = collect(exercise.form, asks(exercise, [case]), mistake.spellings()[spelling])
+    return HERE[type(answer)](answer, case) if type(answer) in HERE else answer
 
 
 def same_problem(one: Done, other: Done) -> bool:

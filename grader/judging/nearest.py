@@ -244,7 +244,11 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _named(tree: ast.AST) -> list[str]:
-    return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    """The names that a function takes from outside."""
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return [node.id for node in names if node.id not in own]
 
 
 def _is_ours(value: Any) -> bool:

@@ -7,7 +7,7 @@ layout earn nothing.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from grader.exercises.compilers import compilers_bytes, par
 from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise, Mistake
 from grader.exercises.verdict import Blamed, Score
-from grader.jax_versions import quick_options
+from grader.jax_versions import compiled_quickly, quick_options
 from grader.judging import costs, results
 from grader.judging.arrangements import arrangement, tells_little
 from grader.judging.behaviour import Execution, arrays_given, block_values, same_behaviour, same_blocks, same_results
@@ -32,11 +32,12 @@ from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import by_entries, by_shares, one_otherwise, otherwise
 from grader.judging.plain_numbers import with_plain_numbers
-from grader.judging.references import of_arrays
+from grader.judging.references import come_of, of_arrays
 from grader.judging.repaired import REPLACING, is_undone, try_repairs
 from grader.judging.results import Expected
 from grader.judging.shapes import shape_evidence
 from grader.judging.signatures import (
+    ALL_ZERO,
     WITHIN_A_PERCENT,
     Compared,
     allowed_elsewhere,
@@ -44,6 +45,7 @@ from grader.judging.signatures import (
     on,
     only_on_some_meshes,
     right_elsewhere,
+    right_with_others,
     signature,
 )
 from grader.judging.silenced import right_without
@@ -52,6 +54,7 @@ from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
 from grader.programs.structure import Collective, Structure, times
 
+OF_DIVISION = "layout", "communication"  # checks that hang on how arrays are divided
 # What is so of a program that does not miss a check on one mesh, and of one that does on another.
 WELL = {
     "runs": ("it runs", "it does not"),
@@ -116,12 +119,14 @@ class ProgramLadder(Ladder):
         except Failed:
             return ()
 
-    def mistaken(self, mistake: Mistake, k: int, check: str = "") -> Sequence[Done]:
+    def mistaken(self, mistake: Mistake, k: int, check: str = "") -> Iterable[Done]:
         """To compile a gradient takes most of the time, and most mistakes are told apart by their results."""
         differs = {"shape": self._begins_otherwise, "values": self._begins_otherwise, "": self._begins_wrong}.get(check)
         if differs and self.cases[k].cotangents is not None and self._arrays(self.done[k]):
+            # (Before gradients all spellings come to the same, if JAX makes a program of them.)
             before = mistaken_on(self.exercise, mistake, _without_gradients(self.cases[k]))
-            if all(differs(k, self._arrays(wrong)) for wrong in before):
+            made = next((arrays for wrong in before if (arrays := self._arrays(wrong))), ())
+            if differs(k, made):
                 return ()
         return super().mistaken(mistake, k, check)
 
@@ -201,7 +206,7 @@ class ProgramLadder(Ladder):
         if len(self._run(k).results) > 1 or other is None or not (seen := self._seen(k, 0)).expected[0].ndim:
             return ""
         elsewhere = self._seen(other, 0)
-        if (right := only_on_some_meshes(seen, elsewhere)) and (alone := off_by(seen, None)):
+        if (right := self._right_before(k) or only_on_some_meshes(seen, elsewhere)) and (alone := off_by(seen, None)):
             return f"{alone} {right}"
         return off_by(seen, elsewhere)
 
@@ -248,6 +253,15 @@ class ProgramLadder(Ladder):
         there, here = on(before[0]), on(mesh)
         return right_elsewhere(there, here, WELL[check]) if check in WELL else allowed_elsewhere(there, here)
 
+    def at_last(self, check: str, k: int) -> str:
+        return self._right_before(k) if check == "values" else ""
+
+    def _right_before(self, k: int) -> str:
+        """That values were right on the very mesh on which they are wrong now, where they were: so it is no mesh that
+        they hang on."""
+        mesh = self.cases[k].mesh
+        return right_with_others(on(mesh)) if any(case.mesh == mesh for case in self.cases[:k]) else ""
+
     def _is_result_wrong(self, k: int) -> bool:
         """Whether there is anything wrong besides gradients."""
         due = _expected(self.exercise, self.cases[k])
@@ -269,6 +283,8 @@ class ProgramLadder(Ladder):
             for array in range(len(self._run(k).results))
             if self._seen(k, array).wrong
         }
+        if len(wrong) > 1 and not any(_any(here) for here, _ in wrong.values()):
+            return ALL_ZERO
         given_away = {array: signature(*seen) for array, seen in wrong.items()}
         said = [words for words in given_away.values() if words]
         words = next((words for words in said if words != WITHIN_A_PERCENT), next(iter(said), ""))
@@ -303,7 +319,8 @@ class ProgramLadder(Ladder):
             return words
         (number, _), due = self._first_wrong(k), _expected(self.exercise, self.cases[k])
         elsewhere, seen = self._elsewhere(k), self._seen(k, number)
-        where = only_on_some_meshes(seen, None if elsewhere is None else self._seen(elsewhere, number))
+        other = None if elsewhere is None or self._right_before(k) else self._seen(elsewhere, number)
+        where = only_on_some_meshes(seen, other)
         of_places, without = arrangement(seen), functools.partial(right_without, runs, expected)
         if tells_little(of_places):
             of_places = without() or of_places
@@ -357,16 +374,18 @@ class ProgramLadder(Ladder):
         tried = try_repairs([self._run(j) for j in (k, *self.witnesses(k))], at_collectives=True)
         return replace(found, repair=tried.first(self._is_right))
 
-    def blamed(self, k: int, miss: Miss, hint: Hint) -> Blamed | None:
+    def blamed(self, check: str, k: int, miss: Miss, hint: Hint) -> Blamed | None:
         run = self.done[k]
         if not isinstance(run, Execution):
-            return super().blamed(k, miss, hint)
+            return super().blamed(check, k, miss, hint)
         try:
             authored = run.structure.authored
         except Failed:
             return None
-        about = miss.about if hint.repair is None else _changed(hint.repair, authored)
-        return Blamed(k, about, tuple(c.kind for c in authored), miss.most) if about else None
+        kinds = tuple(c.kind for c in authored)
+        if about := miss.about if hint.repair is None else _changed(hint.repair, authored):
+            return Blamed(k, about, kinds, "most" if miss.most else "")
+        return Blamed(k, () if check in OF_DIVISION else tuple(range(len(kinds))), kinds, "all")
 
     def _seen(self, k: int, array: int) -> Compared:
         result = self._run(k).results[array]
@@ -388,6 +407,11 @@ class ProgramLadder(Ladder):
                 if a.value.shape == whole.shape and a.value.dtype.kind == "f"
             },
         )
+
+
+def _any(seen: Compared) -> bool:
+    """Whether any number of an array is not 0."""
+    return any(block.any() for block in seen.blocks)
 
 
 def _numbers_of(block: np.ndarray) -> np.ndarray:
@@ -424,12 +448,13 @@ def _changed(repair: Repair, authored: Sequence[Collective]) -> tuple[int, ...]:
 @functools.lru_cache(maxsize=1024)
 def _expected(exercise: Exercise, case: Case) -> Expected:
     """Every array that the result should have, by where it stands in it; then those of the gradients."""
-    reference, arrays = of_arrays(exercise, case), [values_of(a) for a in case.arguments.values() if holds_arrays(a)]
-    if case.cotangents is None:
-        result = reference(*arrays)
-    else:
-        both = jax.jit(with_gradient(reference, len(arrays)), compiler_options=quick_options())  # it runs once
-        result = both(*arrays, values_of(case.cotangents))
+    arrays = [values_of(a) for a in case.arguments.values() if holds_arrays(a)]
+    with compiled_quickly():  # it runs once
+        if case.cotangents is None:
+            result = come_of(exercise, case, arrays)
+        else:
+            both = jax.jit(with_gradient(of_arrays(exercise, case), len(arrays)), compiler_options=quick_options())
+            result = both(*arrays, values_of(case.cotangents))
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(result)}
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import jax
 
 from grader.arrays.laid import holds_arrays
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
+from grader.jax_versions import quick_options
+from grader.programs.compilations import TooManyPrograms, compilations
+
+FEW_PROGRAMS = 4  # that a reference may have compiled, operation by operation, before it is compiled as a whole
+_of_many: weakref.WeakSet[Exercise] = weakref.WeakSet()  # the exercises whose references have more operations of JAX's
 
 
 def of_arrays(exercise: Exercise, case: Case) -> Callable[..., Any]:
@@ -19,3 +27,21 @@ def of_arrays(exercise: Exercise, case: Case) -> Callable[..., Any]:
         return exercise.reference(*(next(each) if holds_arrays(a) else plain.get(name, a) for name, a in arguments))
 
     return reference
+
+
+def come_of(exercise: Exercise, case: Case, arrays: Sequence[Any]) -> Any:
+    """What the reference makes of the arrays of a case.
+
+    One in NumPy is called; one in JAX is compiled as a whole, where its operations would be compiled one by one.
+    """
+    reference = of_arrays(exercise, case)
+    if exercise not in _of_many:
+        try:
+            with compilations(most=FEW_PROGRAMS):
+                return reference(*arrays)
+        except TooManyPrograms:
+            _of_many.add(exercise)
+    try:
+        return jax.jit(reference, compiler_options=quick_options())(*arrays)
+    except Exception:  # it may look at its numbers
+        return reference(*arrays)

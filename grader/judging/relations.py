@@ -28,6 +28,7 @@ from grader.judging.lists import (
 )
 from grader.judging.proportions import beside_what_was_given, by_rows, made_of_what_was_given
 from grader.judging.shapes import Shaped, shape_relations
+from grader.judging.siblings import of_right_ones, wrong_places
 from grader.judging.single_numbers import is_number, of_two_numbers, sizes_in
 from grader.judging.wording import in_all, lower_first, most_telling
 
@@ -339,6 +340,7 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
         places = ", ".join(name for name, _, _ in wrong)
         telling = [words for words in alike if words == common or not words.endswith(TELLS_LITTLE)]
         only = f"{ONLY_SOME} {places} {_is_or_are(wrong)} wrong."
+        yield from (f"{only} {words}" for words in _of_the_only_one(wrong, entries))
         inside = any(pair[0] is not found for pair, (_, found, _) in zip(parts, wrong, strict=False))
         said = [f"{only} {_of_those(words, len(wrong), inside)}" for words in telling]
         where = [f"{only} {words}" for words in _where_it_goes_wrong(*wrong[0][1:])] if len(wrong) == 1 else []
@@ -364,6 +366,15 @@ def _where_it_goes_wrong(found: Any, due: Any) -> Iterator[str]:
     """From where on an entry is wrong, where that is a list as long as the one that is due."""
     if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
         yield from of_where_it_goes_wrong(found, due)
+
+
+def _of_the_only_one(wrong: Sequence[tuple[str, Any, Any]], entries: Sequence[tuple[str, Any, Any]]) -> Iterator[str]:
+    """What the right entries say of the only wrong one; where in it something is wrong."""
+    if len(wrong) != 1:
+        return
+    name, found, due = wrong[0]
+    yield from of_right_ones(found, due, [(other, value) for other, value, _ in entries if other != name])
+    yield from filter(None, [wrong_places(found, due)])
 
 
 def _of_those(words: str, count: int, inside: bool) -> str:
@@ -451,8 +462,27 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[st
         }
         besides = beside_what_was_given([found], [due], alike) or made_of_what_was_given([found], alike)
         yield from filter(None, [besides, by_rows([found], [due])])
+        yield from _of_ones(found, due)
+    yield from _of_bounded(found, due, known)
     order = from_where_on(close_entries(found, due).tolist()) if due.ndim == 1 else ()
     yield from _before_little(_number_by_number(found, due, known), order)
+
+
+def _of_ones(found: np.ndarray, due: np.ndarray) -> Iterator[str]:
+    """That rows should add up to 1, and do not."""
+    if due.ndim < 2 or due.shape[-1] < 2:
+        return
+    ones = np.ones(due.shape[:-1], np.float32)
+    if same_value(due.sum(-1), ones) and not close_entries(found.sum(-1), ones).any():
+        yield "Its rows should add up to 1, and none of them does."
+
+
+def _of_bounded(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[str]:
+    """Where no number goes beyond one that was given, and else it is what is due."""
+    for name, n in known.sizes.items():
+        for bound, words in ((np.minimum, "larger"), (np.maximum, "smaller")):
+            if same_value(found, bound(due, np.asarray(n, due.dtype))):
+                yield f"It is what is due, but never {words} than {name}."
 
 
 def _is_part(found: np.ndarray, due: np.ndarray) -> bool:

@@ -52,15 +52,27 @@ def shape(run: Execution, expected: Expected) -> Miss | None:
             )
     if without_gradient:
         return Miss(_why_without_gradient(run, expected))
-    return _complex(run, expected)
+    return _made_of_others(run, expected)
 
 
-def _complex(run: Execution, expected: Expected) -> Miss | None:
-    """That numbers are complex which should not be: they are not held against others."""
+def _made_of_others(run: Execution, expected: Expected) -> Miss | None:
+    """That an array is made of numbers of another kind: complex ones are not held against others, and whole ones, or
+    such of few bits, are the right ones by chance where floats are due."""
     for result, (place, whole) in zip(run.results, expected.items(), strict=True):
-        if (have := block_values(result)[0].dtype).kind == "c" != whole.dtype.kind:
-            return Miss(f"{name_in_result(run.case, place)} should be made of {whole.dtype}; yours is of {have}.")
+        have, name = block_values(result)[0].dtype, name_in_result(run.case, place)
+        if have.kind == "c" != whole.dtype.kind:
+            return Miss(f"{name} should be made of {whole.dtype}; yours is of {have}.")
+        if whole.dtype.kind == "f" and not _holds_floats(have):
+            return Miss(
+                f"{name} should be made of float32; yours is of {have}, into which not every such number fits. Which "
+                "step makes it so?"
+            )
     return None
+
+
+def _holds_floats(dtype: np.dtype) -> bool:
+    """Whether any number of float32 can be one of these."""
+    return dtype.kind in "fc" and dtype.itemsize >= np.dtype(np.float32).itemsize
 
 
 def _why_without_gradient(run: Execution, expected: Expected) -> str:

@@ -103,6 +103,7 @@ def only_on_some_meshes(seen: Compared, elsewhere: Compared | None) -> str:
 
 
 RIGHT = "this is right", "it is not"
+ALL_ZERO = "Every entry is zero. Does anything of what was given come so far?"
 
 
 def right_elsewhere(there: str, here: str, well: tuple[str, str] = RIGHT) -> str:
@@ -110,6 +111,14 @@ def right_elsewhere(there: str, here: str, well: tuple[str, str] = RIGHT) -> str
     return (
         f"On {there} {well[0]}; on {here} {well[1]}. Does something in it hold for one mesh only (a number, a name, "
         "the notebook's own mesh)? Or does what is wrong not show there, as where an axis has few devices?"
+    )
+
+
+def right_with_others(here: str) -> str:
+    """That a result is right on the same mesh with other arguments."""
+    return (
+        f"On {here} this was right with other arguments, and with these it is not. Is a length, or a number that "
+        "is given, another one here, and written into the program?"
     )
 
 
@@ -324,7 +333,7 @@ def _zeros(seen: Compared) -> str:
     if any(seen.blocks[d].any() for d in seen.wrong):
         return ""
     if not seen.right:
-        return "Every entry is zero. Does anything of what was given come so far?" if seen.blocks[0].ndim else ""
+        return ALL_ZERO if seen.blocks[0].ndim else ""
     return f"The block on device {seen.wrong[0]} is all zeros, and others are right. Who was to send it something?"
 
 

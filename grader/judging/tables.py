@@ -107,9 +107,11 @@ class TableLadder(Ladder):
             return kind
         layout = is_layout_due(self.exercise, self.cases[k]) or (_is_spec(due) and None in due)
         if layout and _is_spec(answer.value):
-            said = self._right_elsewhere(k, answer.value) or spec_in_words(answer.value)
+            said = self._right_elsewhere(k, answer.value) or _too_long(answer.value, due) or spec_in_words(answer.value)
             return " ".join(filter(None, (said, self.exercise.question(check))))
-        meant = self.exercise.options.get(answer.value, "") if isinstance(answer.value, str) else ""
+        meant = self.exercise.options.get(self._as_option(answer.value), "") if isinstance(answer.value, str) else ""
+        if meant and (twice := self._stands_twice(k, answer.value)):
+            return f"{twice} {meant}"
         listed = isinstance(answer.value, (list, tuple))
         if listed and (elsewhere := self._right_elsewhere(k, answer.value)):
             return elsewhere
@@ -139,6 +141,12 @@ class TableLadder(Ladder):
             return ""
         alike = max((self.cases[j].key for j in rows), key=lambda row: SequenceMatcher(None, row, key).ratio())
         return f"The same answer is right in “{alike}”. In what does this row differ from that one?"
+
+    def _stands_twice(self, k: int, word: str) -> str:
+        """In which other row the same word stands, where each is the answer of one row alone, and the text says so."""
+        rows = (j for j in range(len(self.cases)) if j != k and _same_word(self._given(j), word))
+        other = next(rows, None) if self.exercise.once else None
+        return "" if other is None else f"You gave the same answer in “{self.cases[other].key}”, and each is due once."
 
     def _asked_elsewhere(self, value: Any) -> str:
         """That another row asks for this, where that is no chance; which one would give that row away."""
@@ -222,9 +230,14 @@ class TableLadder(Ladder):
             return Miss(in_plain_words(answer))
         if not isinstance(answer, Value):
             return Miss(f"{case.key}: the answer should be a plain value.")
-        if same_answer(self.exercise, case, answer.value, self._due(k)) or _same_word(answer.value, self._due(k)):
+        value = self._as_option(answer.value)
+        if same_answer(self.exercise, case, value, self._due(k)) or _same_word(value, self._due(k)):
             return None
         return Miss(f"{case.key}: {self._not_so(k)}")
+
+    def _as_option(self, value: Any) -> Any:
+        """The option that a word is, spelled as the table does; what is none of them as it is."""
+        return next((word for word in self.exercise.options if _same_word(value, word)), value)
 
     def _not_so(self, k: int) -> str:
         answer = self.answers[k]
@@ -238,6 +251,19 @@ def _is_spec(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(
         entry is None or isinstance(entry, (str, list, tuple)) for entry in value
     )
+
+
+def _too_long(spec: Sequence[Any], due: Any) -> str:
+    """Where a spec is the one that is due but for more Nones behind it, and is wrong by them alone."""
+    longer = isinstance(due, (list, tuple)) and len(spec) > len(due)
+    if not longer or _without_nones(spec) != _without_nones(due):
+        return ""
+    return "It has more entries than the array has dimensions, which JAX refuses. Nothing else is wrong with it."
+
+
+def _without_nones(spec: Sequence[Any]) -> list[Any]:
+    """The entries of a spec up to the last that cuts something."""
+    return list(spec[: max((k + 1 for k, entry in enumerate(spec) if entry), default=0)])
 
 
 def _same_word(one: Any, other: Any) -> bool:

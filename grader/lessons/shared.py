@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -76,6 +77,7 @@ def within(part: float) -> Callable[..., bool]:
     """Two numbers are the same answer if they differ by no more than this part of the larger one."""
 
     def same(one, other, **_):
+        one = one.item() if isinstance(one, np.ndarray) and not one.ndim else one  # a number of JAX's, or of NumPy's
         return isinstance(one, (int, float)) and math.isclose(one, other, rel_tol=part)
 
     return same

@@ -12,13 +12,13 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.blocks import Blocks, blocks_of
 from grader.arrays.laid import Array
 from grader.arrays.meshes import aval, make_mesh, put, spelled
-from grader.jax_versions import quick_options
+from grader.jax_versions import mlir_context, quick_options, unmerged_options
 from grader.programs.program import Program
 from grader.programs.repairs import Repair, lower_repaired
 from grader.programs.report import flops, peak_bytes
 from grader.programs.structure import Collective, Structure
-from grader.programs.unwritten import take_out_collectives
-from grader.programs.walk import compiled_structure
+from grader.programs.unwritten import is_marked, mark_collectives, take_out_collectives
+from grader.programs.walk import compiled_module, compiled_structure, walk
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,15 @@ class Result:
 class Ran:
     """What running a program came to: its results, each device's FLOPs and bytes, the compiled collectives.
 
-    `peak_bytes` is what a device holds at the peak, arguments and results included.
+    `peak_bytes` is what a device holds at the peak, arguments and results included. `marked`: all of those collectives
+    are known as written ones by their mark; else that is not known.
     """
 
     results: tuple[Result, ...]
     flops: int
     peak_bytes: int
     compiled: tuple[Collective, ...]
+    marked: bool = False
 
     @property
     def bytes_sent(self) -> int:
@@ -68,11 +70,15 @@ def execute(
     """Run a program on a mesh of these sizes, and hold its results against these layouts."""
     mesh = make_mesh(sizes)
     inputs = [put(a.value, a.spec, mesh) for a in arrays]
-    compiled = program.compile(*inputs, once=True)
+    lowered = program.lower(*inputs)
+    mark_collectives(lowered)
+    compiled = lowered.compile(unmerged_options())  # it runs once
     outputs = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
     results = _results(outputs, [NamedSharding(mesh, spec) for spec in specs], sizes)
-    sent = compiled_structure(compiled, structure.mesh).collectives
-    return Ran(results, flops(compiled, structure), peak_bytes(compiled), sent)
+    with mlir_context():
+        module = compiled_module(compiled)
+        sent, marked = walk(module, structure.mesh).collectives, is_marked(module)
+    return Ran(results, flops(compiled, structure), peak_bytes(compiled), sent, marked)
 
 
 def sent_without_collectives(

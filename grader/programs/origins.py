@@ -1,4 +1,4 @@
-"""Where the collectives of a program were written: lines of its author's own cells, beside the program, no part of it.
+"""Where a program's collectives and layouts were written: lines of its author's own cells, beside it, no part of it.
 
 Origins are for showing alone. They come from where a student's code runs, so nobody believes them, and nothing is
 decided by them: equal programs stay equal wherever they were written.
@@ -33,6 +33,8 @@ WRITTEN_AS = {
     "all_to_all": "all_to_all",
     "pbroadcast": "collective_broadcast",
 }
+# What else of JAX's has a place: what divides arrays among devices.
+DIVIDES = {"shard_map": "shard_map", "sharding_constraint": "layout", "reshard": "layout"}
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,20 @@ class Line:
 
 @dataclass(frozen=True)
 class Origin:
-    """A kind of collective, or an error, and the line that it comes from; None where that is in no cell."""
+    """A kind of collective, an error, or what divides arrays; and the line that it comes from, None where that is in no
+    cell."""
 
     kind: str
     line: Line | None
 
+    @property
+    def divides(self) -> bool:
+        return self.kind in DIVIDES.values()
+
 
 def origins_in(jaxpr: Any) -> tuple[Origin, ...]:
-    """Where the collectives of a traced function were written, in the order of the program; () of too many."""
+    """Where the collectives of a traced function were written, and what divides arrays, in the order of the program; ()
+    of too many."""
     found = tuple(itertools.islice(_origins(jaxpr, backward=False), MOST_ORIGINS + 1))
     return found if len(found) <= MOST_ORIGINS else ()
 
@@ -69,6 +77,8 @@ def _origins(jaxpr: Any, *, backward: bool) -> Iterator[Origin]:
         back = backward or is_backward(eqn)
         if kind := WRITTEN_AS.get(eqn.primitive.name):
             yield from [Origin(kind, line_of_a_cell(spots(eqn), backward=back))] * len(eqn.invars)
+        if kind := DIVIDES.get(eqn.primitive.name):
+            yield Origin(kind, line_of_a_cell(spots(eqn), backward=back))
         for inner in inner_jaxprs(eqn):
             yield from _origins(inner, backward=back)
 

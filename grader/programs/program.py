@@ -32,11 +32,13 @@ class Program:
     """A traced function as the bytes of `jax.export`: shapes, shardings and operations, no Python.
 
     The bytes name no place in their author's source: programs that do the same in the same order are equal. Where its
-    collectives were written stands beside them in `origins`, where it was traced.
+    collectives were written stands beside them in `origins`, where it was traced, and in `checked` whether shard_map
+    checked there what varies.
     """
 
     artefact: bytes
     origins: tuple[Origin, ...] = field(default=(), compare=False, repr=False)
+    checked: bool = field(default=True, compare=False, repr=False)
 
     @cached_property
     def exported(self) -> export.Exported:
@@ -102,7 +104,14 @@ def trace(fn: Callable[..., Any], *args: Any, platform: str | None = None) -> Pr
             found = bytes(export.export(jitted, platforms=[platform])(*args).serialize())
         else:
             found = artefact(jitted, args)
-    return Program(found, origins_in(traced.jaxpr))
+    return Program(found, origins_in(traced.jaxpr), _is_checked(traced.jaxpr))
+
+
+def _is_checked(jaxpr: Any) -> bool:
+    """Whether no shard_map has its check switched off, at any depth."""
+    return all(
+        eqn.params.get("check_vma", True) and all(map(_is_checked, inner_jaxprs(eqn))) for eqn in open_jaxpr(jaxpr).eqns
+    )
 
 
 def _given_away(jaxpr: Any, args: Sequence[Any]) -> tuple[int, ...]:

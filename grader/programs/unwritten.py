@@ -3,6 +3,9 @@
 To compare what is compiled with what is written would not do: a written collective that nobody needs is dropped by
 the compiler, and one that the compiler chose stands in its place, of the same kind and size. So the written ones are
 taken out, and whatever is sent then was written by nobody.
+
+That takes a second compilation, which is spared where every collective of the first one bears the mark that the written
+ones were given before: then there is no other.
 """
 
 from __future__ import annotations
@@ -16,6 +19,30 @@ from jax.extend.mlir.dialects import stablehlo
 
 from grader.programs.operations import blocks_in, operations_in
 from grader.programs.structure import KIND_OF
+
+# The channel of every written collective, which the compiler leaves as it is. Its own collectives get the next number
+# behind the largest that is left, and JAX itself gives 1.
+MARK = 1_000_003
+CUT_IN_PIECES = "mhlo.all_to_all"  # of one operand for each piece; others have several where the compiler merged them
+
+
+def mark_collectives(lowered: jax.stages.Lowered) -> None:
+    """Have every collective of a program bear the mark of what is written."""
+    module: Any = lowered.compiler_ir()
+    with module.context:
+        for op in _collectives(module.operation):
+            if "channel_handle" in op.attributes:
+                op.attributes["channel_handle"] = stablehlo.ChannelHandle.get(MARK, 1)
+
+
+def is_marked(module: ir.Module) -> bool:
+    """Whether each collective of a compiled program bears that mark, and is none that was merged of several."""
+    return all(
+        "channel_handle" in op.attributes
+        and f"handle = {MARK}," in str(op.attributes["channel_handle"])
+        and (len(op.operands) == 1 or op.name == CUT_IN_PIECES)
+        for op in _collectives(module.operation)
+    )
 
 
 def take_out_collectives(lowered: jax.stages.Lowered) -> None:

@@ -45,9 +45,14 @@ def structure(program: Program) -> Structure:
 def compiled_structure(compiled: jax.stages.Compiled, mesh: Mapping[str, int]) -> Structure:
     """Read what the compiler made of a program; `mesh` names the axes of its device groups."""
     with mlir_context():
-        module = ir.Module.parse(stablehlo_of(compiled))
-        open_fusions(module.body)
-        return walk(module, mesh)
+        return walk(compiled_module(compiled), mesh)
+
+
+def compiled_module(compiled: jax.stages.Compiled) -> ir.Module:
+    """What the compiler made of a program, as text in the context that is set."""
+    module = ir.Module.parse(stablehlo_of(compiled))
+    open_fusions(module.body)
+    return module
 
 
 def walk(module: ir.Module, mesh: Mapping[str, int] | None = None) -> Structure:

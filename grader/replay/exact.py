@@ -40,6 +40,53 @@ def _of_two(operation: np.ufunc) -> Callable[..., Any]:
     return work
 
 
+def _of_one(operation: np.ufunc) -> Callable[..., Any]:
+    """Entry by entry, of a float."""
+
+    def work(_: Params, array: np.ndarray) -> Any:
+        return found if _usual(found := operation(array)) else None
+
+    return work
+
+
+def _larger(operation: np.ufunc) -> Callable[..., Any]:
+    """One of two numbers; None where both may be 0, with different signs."""
+    of_two = _of_two(operation)
+
+    def work(params: Params, one: np.ndarray, other: np.ndarray) -> Any:
+        return None if np.any((one == 0) & (other == 0)) else of_two(params, one, other)
+
+    return work
+
+
+def _largest_of(operation: np.ufunc) -> Callable[..., Any]:
+    """One of the numbers of an array."""
+
+    def work(params: Params, array: np.ndarray) -> Any:
+        if not array.size or not _usual(array) or (array == 0).any():
+            return None
+        return operation.reduce(array, axis=tuple(params["axes"]))
+
+    return work
+
+
+def _squared(params: Params, array: np.ndarray) -> Any:
+    return _of_two(np.multiply)(params, array, array) if params["y"] == 2 else None
+
+
+def _converted(params: Params, array: np.ndarray) -> Any:
+    """Numbers of another type; a float that becomes a whole number is one already."""
+    if array.dtype.kind == "f" and not _largest(array) < EXACT_UP_TO:
+        return None
+    return array.astype(params["new_dtype"])
+
+
+def _counted(params: Params) -> Any:
+    shape, along = params["shape"], params["dimension"]
+    numbers = np.arange(shape[along], dtype=params["dtype"])
+    return np.broadcast_to(numbers.reshape([-1 if k == along else 1 for k in range(len(shape))]), shape).copy()
+
+
 def _usual(found: Any) -> bool:
     return bool(np.all(np.isfinite(found) & ((found == 0) | (abs(found) >= np.finfo(np.float32).tiny))))
 
@@ -115,6 +162,15 @@ _WORK: Mapping[str, Callable[..., Any]] = {
     "add": _of_two(np.add),
     "sub": _of_two(np.subtract),
     "mul": _of_two(np.multiply),
+    "div": _of_two(np.divide),  # of whole numbers it gives another type here
+    "add_any": _of_two(np.add),
+    "max": _larger(np.maximum),
+    "min": _larger(np.minimum),
+    "neg": _of_one(np.negative),
+    "sqrt": _of_one(np.sqrt),
+    "integer_pow": _squared,
+    "convert_element_type": _converted,
+    "iota": _counted,
     "lt": _of_two(np.less),
     "le": _of_two(np.less_equal),
     "gt": _of_two(np.greater),
@@ -123,6 +179,8 @@ _WORK: Mapping[str, Callable[..., Any]] = {
     "ne": _of_two(np.not_equal),
     "dot_general": _dot,
     "reduce_sum": _sum,
+    "reduce_max": _largest_of(np.maximum),
+    "reduce_min": _largest_of(np.minimum),
     "select_n": _chosen,
     "dynamic_slice": lambda params, array, *begins: array[_start(array, params["slice_sizes"], begins)],
     "dynamic_update_slice": _updated,

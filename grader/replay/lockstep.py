@@ -119,8 +119,11 @@ class Lockstep:
         if (known := (eqn, scene.traced)) not in self.compiled:
             one = Scene(traced=True)
             whole = lambda *operands: [v for (v,) in self.run(inner, [[x] for x in operands], one)]  # noqa: E731
-            options = None if scene.traced else quick_options()  # which JAX takes for the outermost alone
-            self.compiled[known] = jax.jit(alone if inner is None else whole, compiler_options=options)
+            if inner is None and not scene.traced:
+                self.compiled[known] = _quickly(eqn)
+            else:
+                options = None if scene.traced else quick_options()  # which JAX takes for the outermost alone
+                self.compiled[known] = jax.jit(alone if inner is None else whole, compiler_options=options)
         compiled = self.compiled[known]
         return compiled if scene.traced or inner is not None else functools.partial(_soonest, eqn, compiled)
 
@@ -219,10 +222,30 @@ def _as_numbers(value: Any) -> Any:
     return value if is_key(value) or isinstance(value, jax.core.Tracer) else np.asarray(value)
 
 
+def _quickly(eqn: Any) -> Callable[..., list[Any]]:
+    """An operation, compiled quickly, and for all operations of its kind once."""
+    try:
+        return _of_its_kind(eqn.primitive, tuple(_free_of_devices(eqn).items()))
+    except TypeError:  # something in it cannot be looked up
+        return jax.jit(functools.partial(_bound, eqn), compiler_options=quick_options())
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_its_kind(primitive: Any, params: tuple[tuple[str, Any], ...]) -> Callable[..., list[Any]]:
+    return jax.jit(functools.partial(_bind, primitive, dict(params)), compiler_options=quick_options())
+
+
 def _bound(eqn: Any, *operands: Any) -> list[Any]:
-    params = {k: None if isinstance(v, jax.sharding.Sharding) else v for k, v in eqn.params.items()}
-    result = eqn.primitive.bind(*operands, **params)
-    return result if eqn.primitive.multiple_results else [result]
+    return _bind(eqn.primitive, _free_of_devices(eqn), *operands)
+
+
+def _free_of_devices(eqn: Any) -> dict[str, Any]:
+    return {k: None if isinstance(v, jax.sharding.Sharding) else v for k, v in eqn.params.items()}
+
+
+def _bind(primitive: Any, params: dict[str, Any], *operands: Any) -> list[Any]:
+    result = primitive.bind(*operands, **params)
+    return result if primitive.multiple_results else [result]
 
 
 def spelled_name(eqn: Any) -> str:

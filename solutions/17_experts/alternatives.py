@@ -102,10 +102,10 @@ def dropless__inverse(x, weights, experts, w_in, w_out):
     flat = jnp.asarray(experts).ravel()
     order = jnp.argsort(flat)
     sizes = (flat[:, None] == jnp.arange(w_in.shape[0])).sum(axis=0)
-    rows = jnp.repeat(jnp.asarray(x), 2, axis=0)[order]
+    rows = jnp.repeat(jnp.asarray(x), weights.shape[1], axis=0)[order]
     done = lax.ragged_dot(jnp.maximum(lax.ragged_dot(rows, jnp.asarray(w_in), sizes), 0), jnp.asarray(w_out), sizes)
     weighed = done * jnp.asarray(weights).ravel()[order, None]
-    return x + weighed[jnp.argsort(order)].reshape(len(x), 2, -1).sum(axis=1)
+    return x + weighed[jnp.argsort(order)].reshape(*weights.shape, -1).sum(axis=1)
 
 
 def dropless__added_by_token(x, weights, experts, w_in, w_out):

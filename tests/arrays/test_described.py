@@ -288,6 +288,7 @@ def test_what_is_given_on_devices_and_put_on_the_host_is_noticed(step, says):
     ("step", "says"),
     [
         (jax.jit(jnp.negative, donate_argnums=0), ""),
+        (lambda x: (jax.jit(jnp.negative, donate_argnums=0)(x), jnp.int32(3)), ""),
         (jnp.negative, "float32[8]"),
         (lambda x: jnp.negative(jax.jit(jnp.negative, donate_argnums=0)(x)), "float32[8]"),
     ],

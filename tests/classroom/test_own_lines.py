@@ -6,7 +6,8 @@ from grader.classroom.course.cells import Cell, parse_cells
 from grader.classroom.course.spelling import spelling_of
 from grader.classroom.inside.wire import ALL_ORIGINS
 from grader.classroom.runs.own_lines import lines_as_written
-from grader.programs.origins import ERROR, Line, Origin
+from grader.jax_versions import Spot
+from grader.programs.origins import ERROR, Line, Origin, line_shown
 
 SOURCE = """# a comment, and an empty line
 
@@ -39,6 +40,16 @@ def test_a_part_of_a_line_is_the_part_that_was_written():
 def test_what_was_written_in_several_lines_is_shown_in_its_first():
     line = told(2, "sum(x, 0)")
     assert (line.number, line.text[line.start : line.end]) == (4, "sum(")
+
+
+def test_what_is_too_long_to_be_shown_is_found_by_where_it_begins():
+    written = "def answer(x):\n    y = shard_map(go, " + ", ".join(f"in_{k}=x" for k in range(30)) + ")\n    return y\n"
+    cells = [Cell(written)]
+    row = spelling_of(cells[0], *parse_cells([written])).plain.split("\n")[1]
+    spot = Spot("", "answer", 2, row.index("shard_map"), 2, len(row))
+    reported = ALL_ORIGINS.write([(Origin("shard_map", line_shown(row, spot, False)),)])
+    ((one,),) = ALL_ORIGINS.read(lines_as_written(reported, cells))
+    assert one.line.number == 2 and one.line.text[one.line.start :].startswith("shard_map(go, in_0=x")
 
 
 @pytest.mark.parametrize(("ran", "written"), [(1, 3), (2, 4), (3, 6)])

@@ -1,6 +1,7 @@
 """What is right in a result that nothing explains; and a mistake that is made in some cases only."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
@@ -154,6 +155,15 @@ def test_a_mistake_that_is_made_in_some_of_the_wrong_cases_is_not_named():
         return lax.psum((block**2).sum(0), "x")
 
     assert heard(summed(twice_where_there_are_two)).mistake == ""
+
+
+def test_what_was_right_on_the_same_mesh_is_not_called_wrong_on_that_mesh():
+    def three_columns_at_most(block):
+        total = lax.psum(block.sum(0), "x") ** 2
+        return total if block.shape[1] == 3 else total.at[3:].set(jnp.sin(total[3:]))
+
+    words = heard(summed(three_columns_at_most)).words
+    assert "devices it is not" not in words
 
 
 def test_of_entries_that_are_right_on_some_devices_it_is_told_which():

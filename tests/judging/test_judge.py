@@ -186,7 +186,9 @@ def test_a_program_that_may_wait_for_ever_is_not_run():
         (lambda a, b, *, mesh: (a, b), "should return 1 array"),
         (lambda a, b, *, mesh: a, "should have shape"),
         (lambda a, b, *, mesh: "text", "TypeError"),
-        (lambda a, b, *, mesh: (a @ b) > 0, "The result is wrong on device 0"),
+        (lambda a, b, *, mesh: (a @ b) > 0, "The result should be made of float32; yours is of bool"),
+        (lambda a, b, *, mesh: (a @ b).astype(jnp.int32), "The result should be made of float32; yours is of int32"),
+        (lambda a, b, *, mesh: (a @ b).astype(jnp.bfloat16), "float32; yours is of bfloat16, into which not every"),
         (lambda a, b, *, mesh: (a @ b) * 1j, "The result should be made of float32; yours is of complex64."),
     ],
 )

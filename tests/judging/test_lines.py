@@ -8,6 +8,7 @@ from answering import define
 from grader.check import verdict_on
 from grader.exercises.collecting import asks, collect
 from grader.exercises.verdict import Blamed, with_lines
+from grader.feedback import plain_card
 from grader.judging.judge import judge
 from grader.lessons import find
 from grader.programs.origins import Line, Origin
@@ -27,6 +28,49 @@ def answer(body):
     return space["case3"]
 
 
+IN_TURNS = """return (
+            jax.lax.psum(p[:, 0:1] @ q[0:1], "x") + jax.lax.psum(p[:, 1:2] @ q[1:2], "x")
+            + jax.lax.psum(p[:, 2:3] @ q[2:3], "x")
+            + jax.lax.psum(p[:, 3:4] @ q[3:4], "x")
+            + jax.lax.psum(p[:, 4:5] @ q[4:5], "x"))"""
+CONSTRAINED = """from jax.sharding import NamedSharding
+def constrain_whole(v, *, mesh):
+    return jax.lax.with_sharding_constraint(v + 1, NamedSharding(mesh, P("x")))
+"""
+DIVIDED = 'jax.shard_map(go, mesh=mesh, in_specs=(P(None, "x"), P("x")), out_specs=P(), check_vma=False)(a, b)'
+
+
+@pytest.mark.parametrize(
+    "body, check, lead, meant",
+    [
+        (
+            'return jax.lax.psum(jnp.sin(p @ q), "x")',
+            "values",
+            "Your devices exchange data in `go`, line 8",
+            'jax.lax.psum(jnp.sin(p @ q), "x")',
+        ),
+        ("return p @ q", "values", "Your arrays are divided in `case3`, line 9", DIVIDED),
+    ],
+)
+def test_what_is_exchanged_or_divided_is_told_where_no_line_is_known_to_be_wrong(body, check, lead, meant):
+    found = verdict_on("case3", answer(body))
+    assert found.failure.check == check and found.blamed.why == "all"
+    assert [line.text[line.start : line.end] for line in found.lines] == [meant]
+    assert lead in plain_card(found)
+
+
+def test_many_lines_tell_nothing():
+    found = verdict_on("case3", answer(IN_TURNS))
+    assert found.failure.check == "values" and len(found.blamed.numbers) == 5 and found.lines == ()
+
+
+def test_a_layout_is_asked_for_in_a_line():
+    space = {}
+    define(HEAD + CONSTRAINED, space)
+    (line,) = verdict_on("constrain_whole", space["constrain_whole"]).lines
+    assert line.text[line.start : line.end].startswith("jax.lax.with_sharding_constraint")
+
+
 @pytest.mark.parametrize(
     "body, check, meant",
     [
@@ -36,7 +80,6 @@ def answer(body):
         ('return jax.lax.pmean(p @ q, "x")', "values", 'jax.lax.pmean(p @ q, "x")'),  # another
         ('return jax.lax.psum(jax.lax.psum(p @ q, "x"), "x")', "values", 'jax.lax.psum(p @ q, "x")'),
         (TWICE, "communication", 'jax.lax.all_gather(q, "x")'),  # too much
-        ("return p @ q", "values", ""),  # nothing is there to be underlined
     ],
 )
 def test_the_line_is_told(body, check, meant):
@@ -60,7 +103,7 @@ def test_lines_are_no_part_of_what_is_judged():
 def test_origins_of_another_program_show_nothing():
     line = Line(3, "f(a)", 0, 4)
     blamed = Blamed(0, (1,), ("all_reduce",) * 2)
-    missed = dataclasses.replace(verdict_on("case3", answer("return p @ q")), blamed=blamed)
+    missed = dataclasses.replace(verdict_on("case3", answer("return p @ q")), blamed=blamed, lines=())
     same, other = [Origin("all_reduce", line)] * 2, [Origin("all_reduce", line), Origin("all_gather", line)]
     assert with_lines(missed, [same]).lines == (line,)
     for origins in ([], [other], [same[:1]], [same * 2]):

@@ -10,7 +10,7 @@ from grader.arrays.numbers import same_value
 from grader.exercises import Case, Exercise
 from grader.exercises.answers import Value
 from grader.judging.changes import changed_once
-from grader.judging.nearest import nearest_function
+from grader.judging.nearest import _source, nearest_function
 from grader.lessons import EXERCISES
 
 
@@ -143,3 +143,9 @@ def test_a_formula_returns_what_the_reference_finds(exercise):
 
 def _same(one, other, **_):
     return same_value(np.asarray(one).tolist(), np.asarray(other).tolist())
+
+
+def test_what_bears_the_name_of_a_variable_of_the_reference_is_not_changed(monkeypatch):
+    monkeypatch.undo()
+    names = {name for _, name in _source(EXERCISES["bias_balance"]).texts}
+    assert names == {"_biased", "_shares", "_moved", "_load"}

@@ -130,9 +130,9 @@ def test_a_mistake_is_run_with_its_gradients_only_where_its_result_is_that_of_th
     own.mistake(sum_of_means)
     asked: list[bool] = []  # of each mistake that is run: whether with its gradients
 
-    def noted(exercise, mistake, case):
+    def noted(exercise, mistake, case, **order):
         asked.append(case.cotangents is not None)
-        return mistaken_on(exercise, mistake, case)
+        return mistaken_on(exercise, mistake, case, **order)
 
     for module in (ladder, programs):
         monkeypatch.setattr(module, "mistaken_on", noted)
@@ -162,6 +162,11 @@ def test_what_is_so_of_one_wrong_array_is_not_said_of_all():
     found = verdict(exported, answer)
     assert "Of Result 1['w1']: Every entry is 4 times too large" in found.words
     assert "Something else is wrong, too." in found.words
+
+
+def test_a_number_that_is_zero_is_nothing_else_where_all_arrays_are_zero():
+    found = verdict(exported, lambda *a, mesh: jax.tree.map(lambda g: 0 * g, gradients(*a, mesh=mesh)))
+    assert "Every entry is zero." in found.words and "Something else is wrong" not in found.words
 
 
 def test_copies_that_differ_are_found_out():

@@ -1,5 +1,8 @@
 """Tables: what passes for the same entry, and what is said of one that is not."""
 
+from dataclasses import replace
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
@@ -264,3 +267,48 @@ def test_no_two_entries_differ_by_capitals_blanks_or_hyphens_alone():
 def test_every_question_is_asked_in_some_row(exercise):
     asked = {exercise.question(case.key) for case in exercise.draw_cases()}
     assert set(exercise.questions.values()) <= asked
+
+
+def lesson_outcomes(name, **wrong):
+    """What is said of these entries of a lesson's table, the others being right."""
+    exercise = EXERCISES[name]
+    cases = exercise.draw_cases()
+    right = {case.key: expected_value(exercise, case) for case in cases}
+    answers = collect("table", asks(exercise, cases), {**right, **wrong})
+    return {outcome.check: outcome for outcome in judge(exercise, cases, answers).outcomes}
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "right"),
+    [
+        ("follow_the_mesh", "who holds y[8, 0]", np.array([1, 3, 5, 7])),
+        ("init_scale", "spread of W2, drawn whole", 1 / jnp.sqrt(1024)),
+        ("four_answers", 'P("x", None)', " Reduce-Scatter "),
+    ],
+)
+def test_arrays_numbers_of_jax_and_other_spellings_pass_where_an_exercise_compares_itself(name, row, right):
+    assert lesson_outcomes(name, **{row: right})[row].passed
+
+
+def test_all_words_of_the_text_are_listed_also_those_that_are_due_nowhere():
+    assert (
+        "'all_gather', 'all_reduce', 'none', 'reduce_scatter'"
+        in lesson_outcomes("four_answers", **{"P()": "sum"})["P()"].words
+    )
+
+
+def test_of_a_spec_with_too_many_entries_it_is_said():
+    words = lesson_outcomes("choose_spec", **{"two whole rows each": P(("x", "y"), None, None)})
+    assert "It has more entries than the array has dimensions" in words["two whole rows each"].words
+    row = "psum(block.sum(), ('x', 'y'))"
+    assert not lesson_outcomes("specs_match", **{row: P(None)})[row].passed
+
+
+def test_where_each_word_is_due_once_one_that_stands_twice_is_told():
+    words = [*EXERCISES["which_run"].options]
+    due = dict(zip("ABCDEFG", words, strict=True))
+    exercise = replace(EXERCISES["which_run"], mistakes=[], reference=lambda run: due[run])
+    cases = exercise.draw_cases()
+    given = {**due, "B": words[0]}
+    said = judge(exercise, cases, collect("table", asks(exercise, cases), given))
+    assert "You gave the same answer in “A”, and each is due once." in said.outcomes[1].words

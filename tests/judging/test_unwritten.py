@@ -249,7 +249,13 @@ def test_what_nobody_wrote_is_not_looked_for_where_the_values_are_wrong(monkeypa
     assert found.failure.check == "values"
 
 
-def test_where_it_cannot_be_found_that_is_said(monkeypatch):
+def test_what_nobody_wrote_is_not_looked_for_where_all_that_is_sent_is_known_as_written(monkeypatch):
     monkeypatch.setattr(behaviour, "_sent_without_collectives", refused)
     found = verdict(find("case3"), right)
+    assert found.passed, found.words
+
+
+def test_where_it_cannot_be_found_that_is_said(monkeypatch):
+    monkeypatch.setattr(behaviour, "_sent_without_collectives", refused)
+    found = verdict(find("case3"), divided_again)
     assert found.failure.check == "communication" and "no such program" in found.words

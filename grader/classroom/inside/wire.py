@@ -20,7 +20,7 @@ from grader.chips.report import Fit
 from grader.exercises.as_json import LEGIBLE, PLAIN, PROGRAM, SPEC, to_json, value_from_json
 from grader.exercises.codecs import FLAG, Codec, data_class, optional, plain_type, refusing, tuple_of
 from grader.programs.execution import Ran, Result
-from grader.programs.origins import ERROR, LONGEST_LINE, MOST_ORIGINS, Line, Origin
+from grader.programs.origins import DIVIDES, ERROR, LONGEST_LINE, MOST_ORIGINS, Line, Origin
 from grader.programs.program import Program
 from grader.programs.repairs import WAYS, Repair
 from grader.programs.structure import COLLECTIVE_KINDS, Collective, Manual, Structure
@@ -155,7 +155,7 @@ ALL_RESULTS = tuple_of(RESULT)
 WAY = plain_type(str, WAYS.__contains__)
 REPAIR = data_class(Repair, kind=NAME, number=COUNT, way=WAY, axes=NAMES, along=NAMES, every=FLAG, among=COUNT)
 REPAIRS = tuple_of(REPAIR)
-RAN = data_class(Ran, results=ALL_RESULTS, flops=COUNT, peak_bytes=COUNT, compiled=SENT)
+RAN = data_class(Ran, results=ALL_RESULTS, flops=COUNT, peak_bytes=COUNT, compiled=SENT, marked=FLAG)
 COLUMN = plain_type(int, lambda column: 0 <= column <= LONGEST_LINE)
 REFUSAL = plain_type(str, lambda words: len(words) <= 10 * LONGEST)
 LINE = data_class(
@@ -167,7 +167,8 @@ LINE = data_class(
     backward=FLAG,
     function=NAME,
 )
-ORIGIN = data_class(Origin, kind=plain_type(str, {*COLLECTIVE_KINDS, ERROR}.__contains__), line=optional(LINE))
+PLACED = {*COLLECTIVE_KINDS, *DIVIDES.values(), ERROR}
+ORIGIN = data_class(Origin, kind=plain_type(str, PLACED.__contains__), line=optional(LINE))
 ORIGINS = Codec(lambda several: [ORIGIN.write(one) for one in several], _origins)
 ALL_ORIGINS = Codec(tuple_of(ORIGINS).write, refusing(tuple_of(ORIGINS).read))  # of the answers to all cases
 FIT = data_class(

@@ -16,7 +16,7 @@ from grader.classroom.course.cells import Cell, CellText, parse_cells
 from grader.classroom.course.spelling import spelling_of
 from grader.classroom.inside.wire import ALL_ORIGINS
 from grader.jax_versions import Spot
-from grader.programs.origins import Line, line_shown
+from grader.programs.origins import LONGEST_LINE, Line, line_shown
 
 
 def lines_as_written(reported: Any, cells: Sequence[Cell]) -> Any:
@@ -47,7 +47,9 @@ def _in_cell(line: Line, cell: Cell, text: CellText) -> Line | None:
     meant = begin + line.start, begin + line.end
     there = [pair for pair in _pairs(spelling.plain, text) if pair[0].lineno == line.number]
     if line.start < line.end:
-        node = next((own for run, own in there if _columns(run, row) == meant), None)
+        longest = begin + LONGEST_LINE  # what is meant is told no further
+        shown = ((own, *_columns(run, row)) for run, own in there)
+        node = next((own for own, start, end in shown if (start, min(end, longest)) == meant), None)
     else:
         node = next((own for run, own in there if isinstance(run, ast.stmt)), None)
     if node is None or node.end_lineno is None or node.end_col_offset is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from grader import feedback
 from grader.arrays.ratios import Ratio
@@ -14,7 +14,7 @@ from grader.classroom.inside.wire import ALL_ORIGINS, BLOCKS, COUNT, COUNTS, NAM
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.codecs import FLAG, NUMBER, Codec, data_class, optional, plain_type, tuple_of
 from grader.exercises.exercise import Exercise
-from grader.exercises.verdict import Blamed, Outcome, Score, Verdict, with_lines
+from grader.exercises.verdict import Blamed, Outcome, Score, Verdict, Why, with_lines
 
 LONGEST_WORDS = 40_000  # characters of one sentence of a verdict; an error of JAX may be long
 
@@ -109,7 +109,8 @@ OUTCOME = data_class(
     open=FLAG,
 )
 RATIO = data_class(Ratio, name=WORDS, least=RATIO_PART, most=RATIO_PART, apart=FLAG)
-BLAMED = data_class(Blamed, case=COUNT, numbers=COUNTS, kinds=NAMES, most=FLAG)
+WHY = plain_type(str, get_args(Why).__contains__)
+BLAMED = data_class(Blamed, case=COUNT, numbers=COUNTS, kinds=NAMES, why=WHY)
 SCORE = data_class(Score, par=NUMBER, yours=NUMBER, compilers=NUMBER)
 VERDICT = data_class(
     Verdict,

@@ -441,7 +441,7 @@ def _(draw):
         (lying(P(None, "y")), lying(P(None, "y"), **odd)),
         (lying(P(None, "y"), **odd), lying(P(None, "y"))),
         (lying(P(None, "y"), **odd), lying(P(None, "y"), **odd)),
-        (lying(P()), lying(P(), instead={3: other})),
+        (lying(P()), lying(P(), instead={7: other})),
         (lying(P()), lying(P())),
         (lying(P("x")), lying(P("x"), given=value[:, :8])),
     ):

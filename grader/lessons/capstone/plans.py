@@ -114,6 +114,7 @@ def good_plan(one, other, *, model, machine, devices, sequences):
     if not isinstance(other, dict) or "mfu" not in other:
         return one == other
     try:
+        one = one | {name: _whole(one[name]) for name in ("data", "model", "rows", "micro")}
         whole = all(isinstance(one[name], int) and one[name] > 0 for name in ("data", "model", "rows", "micro"))
         return (
             whole
@@ -122,8 +123,13 @@ def good_plan(one, other, *, model, machine, devices, sequences):
             and model["kv_heads"] % one["model"] == 0
             and (_is_good(one, other, model, machine) if _fits(other, model, machine) else _is_least(one, other, model))
         )
-    except (TypeError, LookupError):
+    except (TypeError, ValueError, LookupError):
         return False
+
+
+def _whole(number):
+    """A whole number as such, where it is a float, or a number of JAX's."""
+    return int(number) if float(number).is_integer() else number
 
 
 def _fits(one, model, machine):

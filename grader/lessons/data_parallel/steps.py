@@ -61,33 +61,37 @@ def _count(params) -> int:
 # References are compiled: op by op, a new shape would cost a compilation for every one of them.
 _trained_alone = jax.jit(trained, static_argnums=3)
 jit_dp = Exercise("jit_dp", points=5, reference=_trained_alone, by_compiler=True)
-STEPS = 3
+
+
+def _how_long(draw):
+    """Steps and learning rate: other ones where all lengths are equal, so that none of them can be written down."""
+    return (2, RATE / 2) if draw.square else (3, RATE)
 
 
 @jit_dp.cases
 def _(draw):
     mesh = draw.mesh(*AXES)
     batch, *widths = draw.lengths(4, divisible_by=8)
-    params = _network(draw, *widths)
+    params, (steps, rate) = _network(draw, *widths), _how_long(draw)
     # What is added up over the batch: each parameter's gradient, and the loss.
     sums = [(), *(leaf.value.shape for leaf in jax.tree.leaves(params))]
     # Products of a step: one forward and two backward for each layer, but no gradient with respect to the data.
     products = 3 * sum(n * m for n, m in zip(widths, widths[1:], strict=False)) - widths[0] * widths[1]
     # Each step adds up over a batch and over every layer's inputs, forward and backward.
-    roundings = STEPS * (batch + 2 * sum(widths))
+    roundings = steps * (batch + 2 * sum(widths))
     return Case(
         {
             "params": params,
             "x": Array(draw.values(batch, widths[0]) / 8, P()),
             "y": Array(draw.values(batch, widths[-1]) / 8, P()),
-            "steps": STEPS,
-            "rate": RATE,
+            "steps": steps,
+            "rate": rate,
         },
         mesh,
         (P(), _like(params)),
         limits=[
             Moves(tuple(Move("all_reduce", ("data",), shape) for shape in sums)),
-            Flops(STEPS * 2 * batch * products // mesh["data"]),
+            Flops(steps * 2 * batch * products // mesh["data"]),
         ],
         roundings=roundings,
     )
@@ -174,19 +178,19 @@ CUT = P(), P("data"), P("data")
 def _(draw):
     mesh = draw.mesh(*AXES)
     batch, *widths = draw.lengths(4, divisible_by=8)
-    params = _network(draw, *widths)
+    params, (steps, rate) = _network(draw, *widths), _how_long(draw)
     return Case(
         {
             "params": params,
             "x": Array(draw.values(batch, widths[0]) / 8, P("data")),
             "y": Array(draw.values(batch, widths[-1]) / 8, P("data")),
-            "steps": STEPS,
-            "rate": RATE,
+            "steps": steps,
+            "rate": rate,
         },
         mesh,
         (P(), _like(params)),
-        limits=[BytesSent(STEPS * bytes_sent("all_reduce", _count(params) + 1, mesh["data"]))],
-        roundings=STEPS * (batch + 2 * sum(widths)),
+        limits=[BytesSent(steps * bytes_sent("all_reduce", _count(params) + 1, mesh["data"]))],
+        roundings=steps * (batch + 2 * sum(widths)),
     )  # as for jit_dp
 
 

@@ -35,8 +35,9 @@ def _(draw):
     mesh = draw.mesh("expert")
     n = mesh["expert"]
     t, count = draw.lengths(2, divisible_by=4)
-    _, experts = drawn_choices(draw, n * t, count)
-    experts[:t] = np.arange(t)[:, None] % 2 + [0, 2]  # the first device's tokens are of another kind
+    k = 3 if draw.square else 2
+    _, experts = drawn_choices(draw, n * t, count, k)
+    experts[:t] = np.arange(t)[:, None] % 2 + [0, 2, 4][:k]  # the first device's tokens are of another kind
     arrays = {"logits": Array(draw.values(n * t, count) / 4, CHOSEN[0]), "experts": Array(experts, CHOSEN[1])}
     # Both means, of E numbers each; where the check is off the cotangents of both are added up once more.
     sent = 2 * bytes_sent("all_reduce", 2 * count, n)
@@ -207,11 +208,11 @@ bias_balance = Exercise("bias_balance", points=4, form="function", reference=_bi
 
 @bias_balance.cases
 def _(draw):
-    for tokens, count, k in ((8, 6, 2), (12, 4, 2), (9, 9, 3)):
+    for tokens, count, k, rate in ((8, 6, 2, 0.125), (12, 4, 2, 0.25), (9, 9, 3, 0.125)):
         scores, bias = _drawn(draw, tokens, count)
         while tokens * k % count == 0 and not _has_one_at_the_mean(scores, bias, k):
             scores, bias = _drawn(draw, tokens, count)
-        yield Case({"scores": scores, "bias": bias, "k": k, "rate": 0.125})
+        yield Case({"scores": scores, "bias": bias, "k": k, "rate": rate})
 
 
 def _drawn(draw, tokens, count):

@@ -8,7 +8,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import BytesSent, Case, Exercise, Turns
-from grader.lessons.experts.tokens import LAYER, K, added_up, drawn_layer, expert
+from grader.lessons.experts.tokens import LAYER, added_up, drawn_layer, expert
 from grader.lessons.shared import bytes_sent, device_map
 
 MESHES = (4,), (2,), (8,), (6,)
@@ -38,7 +38,8 @@ def _(draw):
     n = mesh["expert"]
     arrays = drawn_layer(draw, n)
     tokens, d = arrays["x"].value.shape
-    capacity = -(-tokens * K // n // n) - (n == 2)  # an expert's share of a device's choices; with two, one less
+    k = arrays["experts"].value.shape[1]
+    capacity = -(-tokens * k // n // n) - (n == 2)  # an expert's share of a device's choices; with two, one less
     sent = 2 * bytes_sent("all_to_all", n * capacity * d, n)
     return Case(
         {**arrays, "capacity": capacity},
@@ -52,8 +53,8 @@ def _exchange(buffer):
     return lax.all_to_all(buffer, "expert", 0, 0, tiled=True)
 
 
-def _running(choice, n):
-    """How many choices before each want the same expert."""
+def _running(choice, n, k=1):
+    """How many choices before each want the same expert, of tokens that make k each."""
     wants = (choice[:, None] == jnp.arange(n)).astype(jnp.int32)
     return jnp.take_along_axis(jnp.cumsum(wants, axis=0) - 1, choice[:, None], axis=1)[:, 0]
 
@@ -87,7 +88,7 @@ def _device(n, capacity, *, rows=_rows, count=_running, visit=_visited, read=_re
 
     def body(x, weights, experts, w_in, w_out):
         choice = experts.reshape(-1)
-        slot = count(choice, n)
+        slot = count(choice, n, experts.shape[1])
         kept = slot < capacity
         buffer = jnp.zeros((n, capacity, x.shape[1])).at[choice, slot].set(rows(x, experts.shape[1]))
         results = read(visit(buffer, w_in, w_out), choice, slot)
@@ -142,8 +143,8 @@ def back_by_the_same_call(x, weights, experts, w_in, w_out, capacity, *, mesh):
     return _run(x, weights, experts, w_in, w_out, capacity, mesh, visit=visit)
 
 
-def _of_the_token(choice, n):
-    return jnp.arange(len(choice)) // K
+def _of_the_token(choice, n, k):
+    return jnp.arange(len(choice)) // k
 
 
 @moe_all_to_all.mistake
@@ -153,7 +154,7 @@ def slot_is_the_token(x, weights, experts, w_in, w_out, capacity, *, mesh):
     return _run(x, weights, experts, w_in, w_out, capacity, mesh, count=_of_the_token)
 
 
-def _over_all_devices(choice, n):
+def _over_all_devices(choice, n, k):
     whole = lax.all_gather(choice, "expert", tiled=True)
     return lax.dynamic_slice_in_dim(_running(whole, n), lax.axis_index("expert") * len(choice), len(choice))
 
@@ -226,8 +227,8 @@ def tokens_tiled(x, weights, experts, w_in, w_out, capacity, *, mesh):
     return _run(x, weights, experts, w_in, w_out, capacity, mesh, rows=lambda x, k: jnp.tile(x, (k, 1)))
 
 
-def _by_columns(choice, n):
-    return _running(choice.reshape(-1, K).T.reshape(-1), n).reshape(K, -1).T.reshape(-1)
+def _by_columns(choice, n, k):
+    return _running(choice.reshape(-1, k).T.reshape(-1), n).reshape(k, -1).T.reshape(-1)
 
 
 @moe_all_to_all.mistake

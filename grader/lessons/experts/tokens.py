@@ -12,23 +12,30 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Draw
 
-K = 2  # choices of a token
 LAYER = (P("expert"),) * 5  # x[T, D], weights[T, K], experts[T, K], w_in[E, D, F], w_out[E, F, D]
 
 
-def drawn_choices(draw: Draw, tokens: int, experts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Weights float32[tokens, K], which add up to 1, and experts int32[tokens, K], of which number 0 is popular."""
+def drawn_choices(draw: Draw, tokens: int, experts: int, k: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Weights float32[tokens, K], which add up to 1, and experts int32[tokens, K], of which number 0 is popular.
+
+    K is 2 or 3: who writes 2 for it into a program is to notice.
+    """
     popular = draw.rng.random(tokens) < 0.5
-    first = np.where(popular, 0, draw.rng.integers(experts, size=tokens))
-    second = (first + draw.rng.integers(1, experts, size=tokens)) % experts
+    chosen = [np.where(popular, 0, draw.rng.integers(experts, size=tokens))]
+    chosen.append((chosen[0] + draw.rng.integers(1, experts, size=tokens)) % experts)
     weight = draw.rng.integers(5, 8, size=tokens) / 8  # eighths: sums come out exact
-    return np.stack([weight, 1 - weight], 1).astype(np.float32), np.stack([first, second], 1).astype(np.int32)
+    weights = [weight, 1 - weight]
+    if k == 3:
+        after = (chosen[1] + 1) % experts
+        chosen.append(np.where(after == chosen[0], (after + 1) % experts, after))
+        weights = [weight - 1 / 8, 1 - weight, np.full(tokens, 1 / 8)]
+    return np.stack(weights, 1).astype(np.float32), np.stack(chosen, 1).astype(np.int32)
 
 
 def drawn_layer(draw: Draw, n: int) -> dict[str, Array]:
     """A layer of n experts and the tokens that come to it, as many on each device."""
     t, d, f = draw.lengths(3, divisible_by=4)
-    weights, experts = drawn_choices(draw, n * t, n)
+    weights, experts = drawn_choices(draw, n * t, n, k=3 if draw.square and n > 2 else 2)
     values = {
         "x": draw.values(n * t, d),
         "weights": weights,

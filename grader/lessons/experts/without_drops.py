@@ -9,7 +9,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import BytesSent, Case, Exercise, Turns
-from grader.lessons.experts.tokens import LAYER, K, added_up, drawn_choices, drawn_layer, expert
+from grader.lessons.experts.tokens import LAYER, added_up, drawn_choices, drawn_layer, expert
 from grader.lessons.shared import bytes_sent, device_map
 
 
@@ -24,8 +24,8 @@ dropless = Exercise("dropless", points=5, form="function", reference=_all)
 
 @dropless.cases
 def _(draw):
-    for tokens, d, f, count in ((9, 12, 8, 6), (6, 6, 6, 6)):
-        weights, experts = drawn_choices(draw, tokens, count - 2)
+    for tokens, d, f, count, k in ((9, 12, 8, 6, 2), (6, 6, 6, 6, 3)):
+        weights, experts = drawn_choices(draw, tokens, count - 2, k)
         experts = experts + (experts > 1)  # nobody wants number 2, nor the last
         yield Case(
             {
@@ -52,7 +52,7 @@ def _home(sorted_results, order):
 
 def _rows(x, order):
     """The token of each choice, in this order."""
-    return jnp.repeat(x, K, axis=0)[order]
+    return jnp.repeat(x, len(order) // len(x), axis=0)[order]
 
 
 def _ragged(
@@ -77,7 +77,7 @@ def _ragged(
     taken = rows(jnp.asarray(x), by)
     results = lax.ragged_dot(activation(lax.ragged_dot(taken, jnp.asarray(w_in), groups)), jnp.asarray(w_out), groups)
     results = home(weight * results, by) if weigh_sorted else weight * home(results, by)
-    y = results.reshape(len(x), K, -1).sum(axis=1)
+    y = results.reshape(*jnp.shape(experts), -1).sum(axis=1)
     return x + y if added else y
 
 
@@ -136,11 +136,17 @@ def choice_taken_for_a_token(x, weights, experts, w_in, w_out):
     return _ragged(x, weights, experts, w_in, w_out, rows=lambda x, order: x[order])
 
 
+def _tiled(x, order):
+    return jnp.tile(x, (len(order) // len(x), 1))[order]
+
+
 @dropless.mistake
 def tokens_in_turns(x, weights, experts, w_in, w_out):
     """x was put k times one behind the other, so that token 0 comes again after the last. The choices come in another
     order: all k of token 0, then all k of token 1. Which token has made choice number i?"""
-    return _ragged(x, weights, experts, w_in, w_out, rows=lambda x, order: jnp.tile(x, (K, 1))[order])
+    return _ragged(
+        x, weights, experts, w_in, w_out, rows=lambda x, order: jnp.tile(x, (len(order) // len(x), 1))[order]
+    )
 
 
 @dropless.mistake
@@ -201,7 +207,8 @@ def _(draw):
     n = mesh["expert"]
     arrays = drawn_layer(draw, n)
     tokens, d = arrays["x"].value.shape
-    sent = bytes_sent("all_gather", tokens // n * (d + 2 * K), n) + bytes_sent("reduce_scatter", tokens * d, n)
+    k = arrays["experts"].value.shape[1]
+    sent = bytes_sent("all_gather", tokens // n * (d + 2 * k), n) + bytes_sent("reduce_scatter", tokens * d, n)
     return Case(
         arrays,
         mesh,

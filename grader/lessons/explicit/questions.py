@@ -377,7 +377,15 @@ def _same_collective(one, other, layout):
     return one == other or layout in CUT and {one, other} <= set(SUMS)
 
 
-four_answers = Exercise("four_answers", points=2, reference=_sent, form="table", same=_same_collective)
+LEAST = {
+    "all_gather": "An all_gather brings blocks together that are finished. Has any device a finished block here?",
+    "all_reduce": "An all_reduce adds parts of sums up, and all devices have the sums. Is that asked for here?",
+    "reduce_scatter": "A reduce_scatter adds parts of sums up, and leaves each device its own share of them. Is the "
+    "result to be cut here?",
+    "none": "With nothing sent, each device keeps its own part of every sum. Is that what the layout says?",
+}
+
+four_answers = Exercise("four_answers", points=2, reference=_sent, form="table", same=_same_collective, options=LEAST)
 four_answers.rows(LAYOUTS, argument="layout")
 
 

@@ -263,8 +263,8 @@ begin_fsdp = Exercise("begin_fsdp", points=3, form="function", reference=_begun)
 
 @begin_fsdp.cases
 def _(draw):
-    for n in (8, 4):
-        widths = [int(w) for w in draw.rng.choice([8, 16, 24, 32], size=3, replace=False)]
+    for n, layers in ((8, 2), (4, 3)):
+        widths = [int(w) for w in draw.rng.choice([8, 16, 24, 32], size=layers + 1, replace=False)]
         params = [{"W": draw.values(i, k), "b": draw.values(k)} for i, k in zip(widths, widths[1:], strict=False)]
         yield Case({"params": params, "mesh": OnMesh({"fsdp": n})})
 

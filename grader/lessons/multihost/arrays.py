@@ -311,6 +311,14 @@ def counted_in_its_own_rows(process_id, num_processes, *, examples, step, batch)
 
 
 @loader.mistake
+def dealt_out_in_turn(process_id, num_processes, *, examples, step, batch):
+    """The rows of the step were dealt out in turn: one to process 0, the next to process 1. The file is used up in
+    order: process 0 takes its rows one after the other, and process 1 goes on where these end."""
+    mesh, begin = _joined(process_id, num_processes), step * batch
+    return _made(mesh, examples[begin + process_id : begin + batch : num_processes], "data")
+
+
+@loader.mistake
 def always_the_first_step(process_id, num_processes, *, examples, step, batch):
     """These are the rows of step 0, whichever step it is. How many examples have been used up before this step?"""
     mesh = _joined(process_id, num_processes)

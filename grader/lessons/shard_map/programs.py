@@ -307,7 +307,6 @@ def cut_one_dimension_over_both(x, *, mesh):
 
 # A loop whose carry starts as the same everywhere, and then differs.
 
-POWERS = 4
 POLYNOMIAL = (P(), P("x"))
 
 
@@ -323,7 +322,8 @@ polynomial = Exercise("polynomial", points=4, reference=_by_horners_rule)
 def _(draw):
     mesh = draw.mesh("x", "y")
     (n,) = draw.lengths(1, divisible_by=8)
-    arrays = {"c": draw.array(POWERS, spec=POLYNOMIAL[0]), "x": draw.array(n, spec=POLYNOMIAL[1])}
+    coefficients = 3 if draw.square else 4
+    arrays = {"c": draw.array(coefficients, spec=POLYNOMIAL[0]), "x": draw.array(n, spec=POLYNOMIAL[1])}
     return Case(arrays, mesh, P("x"), limits=[BytesSent(0)])
 
 

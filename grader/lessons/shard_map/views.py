@@ -192,8 +192,9 @@ def _divides(shape, spec):
     return len(sizes) <= len(shape) and all(n % size == 0 for n, size in zip(shape, sizes, strict=False))
 
 
-def _same_spec(one, other, **_):
-    return not isinstance(one, str) and _trimmed(one) == _trimmed(other)
+def _same_spec(one, other, body):
+    most = max(np.ndim(BODIES[body][1]), len(other))  # (a mistake may have an entry more than there are dimensions)
+    return not isinstance(one, str) and len(one) <= most and _trimmed(one) == _trimmed(other)
 
 
 def _trimmed(spec):

@@ -118,6 +118,7 @@ def _(draw):
             yield _on(draw, spec, sizes, 2)
     yield _on(draw, P("z", None, ("x", "y")), {"x": 2, "y": 8, "z": 4}, 3)
     yield _on(draw, P(None, "model"), {"data": 8, "model": 16}, 3)
+    yield _on(draw, P(("b", "a")), {"a": 2, "b": 4, "c": 2}, 2)
 
 
 def _on(draw: Draw, spec: P, sizes: Mapping[str, int], rank: int) -> Case:
@@ -562,6 +563,7 @@ def _(draw):
     for spec in (("x", "y"), ("x",), (None, "y"), (("y", "x"),), ()):
         yield Case({"array": OnDevices(draw.values(8, 16), TALL, P(*spec))})
     yield Case({"array": OnDevices(draw.values(4, 6, 8), CUBE, P("z", None, "x"))})
+    yield Case({"array": OnDevices(draw.values(16).astype(np.int32), TALL, P("y"))})
     for spec, device, spoil in ((("x",), 5, _one_entry), ((None, "y"), 6, _two_swapped), ((), 7, _one_entry)):
         yield _with_an_odd_copy(draw, spec, device, spoil)
     yield _with_an_odd_copy(draw, ("x",), 5, _one_entry, zeros=slice(4, 6))  # zero does not mean “not yet written”

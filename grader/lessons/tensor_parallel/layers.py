@@ -335,7 +335,7 @@ def _(draw):
         "x": Array(draw.values(rows, i) / 8, P("batch", None)),
         "y": Array(draw.values(rows, out) / 8, P("batch", None)),
         "steps": STEPS,
-        "rate": 0.25,
+        "rate": 0.125 if draw.square else 0.25,
     }
     share, n = rows // mesh["batch"], mesh["model"]
     whole = i * j + j + m + m * out + out + 1  # and the loss

@@ -73,6 +73,14 @@ def first_row_not_zeroed(table, ids, *, mesh, check_vma=False):
 
 
 @vocab_embedding.mistake
+def remainders_looked_up_by_all(table, ids, *, mesh, check_vma=False):
+    """The remainder of an id is its place in the part of the device that owns the word. But every device looked that
+    place up in its own part, and all these rows were added up. What should a device contribute for a word that is not
+    its own?"""
+    return _looked_up(table, ids, mesh, lambda table, ids: lax.psum(table[ids % len(table)], "model"), check_vma)
+
+
+@vocab_embedding.mistake
 def nothing_shifted(table, ids, *, mesh, check_vma=False):
     """The ids are numbers of the whole vocabulary, a device's rows begin at 0. Device 1's first row is another word
     than device 0's: by how much do the numbers differ?"""
