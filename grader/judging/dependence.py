@@ -43,6 +43,11 @@ class _Probe:
     dimension: int = -1
     place: int = -1
 
+    @property
+    def owned_by_some(self) -> bool:
+        """Whether it is one of several devices' parts: on less a result may depend and not show it, at its limit."""
+        return self.dimension < 0 and self.parts > 1
+
 
 def depends(run: Execution, due: Callable[[Case], Expected], array: int, name: str) -> str:
     """Whose numbers do not come into an array of a result, of this number and with this name, or come in and should
@@ -73,6 +78,8 @@ def _odd(
             break
         after = _array(due, probe.cases[time_], array)
         for device, changes in _unlike(run, run.results[array], results[array], before, after):
+            if changes and not probe.owned_by_some:
+                continue
             odd.setdefault((changes, probe.dimension, device, probe.argument), []).append(probe)
     return odd
 
@@ -163,12 +170,12 @@ def _with_others(case: Case, argument: str, array: Array, part: Any) -> tuple[Ca
 
 
 def _other(part: np.ndarray, whole: np.ndarray, seed: int) -> np.ndarray:
-    """Fractions times numbers near 1, none of which is 1, and then half of that with other signs; for a whole number
-    the next one that occurs, and then the one before it."""
+    """Fractions times numbers near 1, none of which is 1, and then zeros, where what is near its limit is near it no
+    more; for a whole number the next one that occurs, and then the one before it."""
     if part.dtype.kind == "f":
         rng = np.random.default_rng(seed)
         times = 1 + rng.choice([-1, 1], part.shape) * rng.uniform(0.1, 0.5, part.shape)
-        return (part * times * (-0.5 if seed else 1)).astype(part.dtype)
+        return np.zeros_like(part) if seed else (part * times).astype(part.dtype)
     there = np.unique(whole)
     return np.roll(there, 1 if seed else -1)[np.searchsorted(there, part)]
 

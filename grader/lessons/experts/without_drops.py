@@ -162,7 +162,7 @@ def last_choice_stays(x, weights, experts, w_in, w_out):
     order = jnp.argsort(jnp.asarray(experts).reshape(-1))
     last = np.zeros(np.shape(weights), np.float32)
     for place in np.asarray(order):
-        last[place // K] = 0
+        last[place // last.shape[1]] = 0
         last.reshape(-1)[place] = np.asarray(weights).reshape(-1)[place]
     return _ragged(x, last, experts, w_in, w_out)
 
