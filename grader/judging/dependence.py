@@ -127,8 +127,15 @@ def _changes(run: Execution, was: np.ndarray, now: np.ndarray) -> bool | None:
 
 
 def _probed(case: Case) -> list[tuple[str, str, Array]]:
-    """The arrays of several numbers."""
-    return [given for given in arrays_given(case) if given[2].value.dtype.kind in "fi" and np.ptp(given[2].value)]
+    """The arrays of fractions, and of whole numbers that occur again: where none does, such as in a list of places, a
+    program may know them without reading them."""
+    return [given for given in arrays_given(case) if np.size(given[2].value) and _may_be_others(given[2].value)]
+
+
+def _may_be_others(value: np.ndarray) -> bool:
+    if value.dtype.kind == "i":
+        return 1 < len(np.unique(value)) < value.size
+    return value.dtype.kind == "f" and bool(np.ptp(value))
 
 
 def _on_devices(case: Case) -> Iterator[_Probe]:
