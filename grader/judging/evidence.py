@@ -220,7 +220,7 @@ def _to_both_sides(wrong: Sequence[Tried]) -> str:
 def _in_one_entry(wrong: Sequence[Tried], some_right: bool) -> str:
     """What is so of the one entry by which all wrong values differ from those that are due."""
     names = {_wrong_entry(one.found, one.due) for one in wrong}
-    if len(wrong) < ENOUGH_CASES or len(names) > 1 or None in names:
+    if len(wrong) < 2 or len(names) > 1 or None in names:
         return ""
     (key,) = names
     alone = [Tried(one.found[key], one.due[key], one.given) for one in wrong]

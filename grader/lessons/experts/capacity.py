@@ -53,6 +53,15 @@ def rounded_down_slots(wanted, factor, width):
 
 
 @capacity_numbers.mistake
+def rounded_up_twice(wanted, factor, width):
+    """An expert's even share was rounded up before it was multiplied by the factor, and the product was rounded up
+    again. How many slots come out if only the end of the calculation is made whole?"""
+    choices, experts = int(wanted[0].sum()), wanted.shape[1]
+    larger = factor * math.ceil(choices / experts) * experts / choices
+    return _numbers(wanted, larger, width, rounded=lambda slots: math.ceil(round(slots, 9)))
+
+
+@capacity_numbers.mistake
 def one_buffer_for_all(wanted, factor, width):
     """The choices of all devices were added up before they were held against the room. But an expert has a buffer for
     *each* device; what is free in one is of no use to another. What is dropped on each?"""
