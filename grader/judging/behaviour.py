@@ -88,7 +88,7 @@ class Execution:
         """What of the compiled collectives nobody wrote. Found by compiling once more, but where that is plain."""
         if not self.structure.collectives or not any(c.group > 1 for c in self.ran.compiled):
             return self.ran.compiled
-        if self.ran.marked and _moves(self.ran.compiled) <= _moves(self.structure.authored):
+        if self.ran.marked and _ways(self.ran.compiled) <= _ways(self.structure.authored):
             return ()
         return self.sent_without_collectives()
 
@@ -191,6 +191,11 @@ def _refusal(run: Execution) -> tuple[str, str] | None:
     except Failed as error:
         return error.kind, str(error).partition("\n")[0]
     return None
+
+
+def _ways(collectives: Sequence[Collective]) -> set[tuple[str, tuple[str, ...]]]:
+    """The kinds of communication, and the axes. (How often, and of how much, the compiler may change in a loop.)"""
+    return {(c.kind, c.axes) for c in collectives if c.group > 1}
 
 
 def _moves(collectives: Sequence[Collective]) -> Counter[tuple[str, tuple[str, ...], int, int | None]]:

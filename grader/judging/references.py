@@ -15,7 +15,7 @@ from grader.jax_versions import quick_options
 from grader.programs.compilations import TooManyPrograms, compilations
 
 FEW_PROGRAMS = 4  # that a reference may have compiled, operation by operation, before it is compiled as a whole
-_of_many: weakref.WeakSet[Exercise] = weakref.WeakSet()  # the exercises whose references have more operations of JAX's
+_in_jax: weakref.WeakSet[Exercise] = weakref.WeakSet()  # the exercises whose references have had something compiled
 
 
 def of_arrays(exercise: Exercise, case: Case) -> Callable[..., Any]:
@@ -35,12 +35,16 @@ def come_of(exercise: Exercise, case: Case, arrays: Sequence[Any]) -> Any:
     One in NumPy is called; one in JAX is compiled as a whole, where its operations would be compiled one by one.
     """
     reference = of_arrays(exercise, case)
-    if exercise not in _of_many:
+    if exercise not in _in_jax:
         try:
-            with compilations(most=FEW_PROGRAMS):
-                return reference(*arrays)
+            with compilations(most=FEW_PROGRAMS) as made:
+                result = reference(*arrays)
         except TooManyPrograms:
-            _of_many.add(exercise)
+            _in_jax.add(exercise)
+        else:
+            if made:  # the next one is compiled as a whole
+                _in_jax.add(exercise)
+            return result
     try:
         return jax.jit(reference, compiler_options=quick_options())(*arrays)
     except Exception:  # it may look at its numbers

@@ -56,12 +56,19 @@ def traced(cell, gradient=False):
 @pytest.mark.parametrize("gradient", [False, True])
 def test_each_collective_has_the_line_that_it_was_written_in(gradient):
     program = traced(CELL, gradient)
-    assert [one.kind for one in program.origins] == [c.kind for c in structure(program).authored]
-    forward = program.origins[: len(MEANT)]
+    collectives = [one for one in program.origins if not one.divides]
+    assert [one.kind for one in collectives] == [c.kind for c in structure(program).authored]
+    forward = collectives[: len(MEANT)]
     assert [(o.line.number, o.line.text[o.line.start : o.line.end]) for o in forward] == MEANT
     assert [one.line.backward for one in forward] == [False] * len(MEANT)
-    back = program.origins[len(MEANT) :]
+    back = collectives[len(MEANT) :]
     assert len(back) == (len(MEANT) + 2 if gradient else 0) and all(one.line.backward for one in back)
+
+
+def test_what_divides_arrays_has_its_line():
+    (one,) = (origin for origin in traced(CELL).origins if origin.divides)
+    assert one.kind == "shard_map" and one.line.number == 19
+    assert one.line.text[one.line.start : one.line.end].startswith("jax.shard_map(body")
 
 
 def test_programs_are_equal_wherever_they_were_written():
@@ -73,7 +80,8 @@ def test_programs_are_equal_wherever_they_were_written():
 def test_a_loop_that_is_written_out_too_long_has_no_lines():
     rounds = "for _ in range({}):\n            both = jax.lax.psum(both, 'x')"
     long, short = (CELL.replace("é =", rounds.format(n) + "\n        é =") for n in (MOST_ORIGINS, 3))
-    assert traced(long).origins == () and len(traced(short).origins) == len(MEANT) + 6
+    collectives = [one for one in traced(short).origins if not one.divides]
+    assert traced(long).origins == () and len(collectives) == len(MEANT) + 6
 
 
 def test_the_collectives_are_those_that_a_replay_knows():
