@@ -96,6 +96,10 @@ class Timetable:
         order = next(order for order in self.orders if work in order)
         return sorted({one.stage for one in order}).index(work.stage)
 
+    def needs(self, work: Work) -> list[Work]:
+        """What has to be done before a piece of work, on whichever device."""
+        return _needs(work, max(one.stage for order in self.orders for one in order))
+
     def _most(self, order: Iterable[Work]) -> float:
         now = most = 0
         for work in order:

@@ -350,7 +350,7 @@ class Meanwhile(Limit):
         return (
             f"The result is right, but during this transfer there is too little to compute:\n- {idle}\n\n"
             f"Products of {idle.meanwhile:,} FLOPs neither wait for it nor it for them; {self.flops:,} "
-            "should, and each product counts for one transfer only. What a device "
+            f"should, and each product counts for one transfer only. {_of_around(*idle.around)}What a device "
             "holds already it can multiply while the next block is on its way."
         )
 
@@ -528,7 +528,7 @@ def bullets(collectives: Sequence[Collective]) -> str:
     """A line for each; of equal ones, which a written-out loop has in every turn, one line with all turns together."""
     turns: dict[Collective, list[int | None]] = {}
     for c in collectives:
-        turns.setdefault(replace(c, times=None, meanwhile=0, shift=0, visits=None), []).append(c.times)
+        turns.setdefault(replace(c, times=None, meanwhile=0, around=(0, 0), shift=0, visits=None), []).append(c.times)
     return "\n".join(f"- {replace(c, times=_together(times))}" for c, times in turns.items())
 
 
@@ -536,6 +536,14 @@ def _together(times: Sequence[int | None]) -> int | None:
     """All turns; None where of some nobody knows how many there are."""
     known = [count for count in times if count is not None]
     return sum(known) if len(known) == len(times) else None
+
+
+def _of_around(ahead: int, behind: int) -> str:
+    """For which products a transfer waits, and which wait for it."""
+    words = [f"It waits for products of {ahead:,} FLOPs"] * bool(ahead)
+    words += [f"{'products of ' * (not ahead)}{behind:,} wait for it"] * bool(behind)
+    said = ", and ".join(words)
+    return f"{said[:1].upper()}{said[1:]}. " if said else ""
 
 
 def _those(facts: Facts, meant: Callable[[Collective], bool]) -> tuple[int, ...]:

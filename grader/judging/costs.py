@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from grader.exercises.limits import Besides, EitherWay, Facts, Limit, bullets, in_order, sending
+from grader.exercises.limits import Besides, BytesSent, EitherWay, Facts, Limit, bullets, in_order, sending
 from grader.judging.behaviour import Execution
 from grader.judging.miss import Miss
 from grader.programs.execution import Failed
@@ -52,11 +52,13 @@ def sent_as_compiled(run: Execution) -> Miss | None:
 
 
 def sent_otherwise(run: Execution) -> str:
-    """How what a program with shard_map sends differs from what it may, whatever its result is."""
+    """How what a program with shard_map sends differs from what it may, whatever its result is. (Where its gradient is
+    judged, the bytes that it may send are those of the way back, too.)"""
     if not run.structure.manual:
         return ""
-    facts = _facts_of(run)
-    return next((words for limit in in_order(run.case.limits) if (words := limit.of_wrong(facts))), "")
+    facts, way_back = _facts_of(run), run.case.cotangents is not None
+    limits = (limit for limit in in_order(run.case.limits) if not (way_back and isinstance(limit, BytesSent)))
+    return next((words for limit in limits if (words := limit.of_wrong(facts))), "")
 
 
 def work_divided(run: Execution) -> Miss | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
 TOLD_OTHERS = 100  # characters of what the wrong cases behind the first were given
 OTHERS_ARE_NOT = "others are not."  # an end
 RARE = 4  # not more than one in so many
+WHICH_ONES = re.compile(rf"{ONLY_SOME} .*? (is|are) wrong\. ")
 TOLD_WHOLE = 40  # characters of an argument that may be told as what cases have in common
 
 
@@ -86,6 +88,7 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
             or _by_the_spec(tried)
             or _to_one_side(wrong)
             or _to_both_sides(wrong)
+            or _in_one_entry(wrong, bool(right))
             or _of_the_first(said, wrong)
             or said
             or _which_words(wrong)
@@ -297,6 +300,53 @@ def _to_both_sides(wrong: Sequence[Tried]) -> str:
     return f"Of {len(wrong)} wrong numbers {len(large)} are too large, {where}; the others are too small."
 
 
+def _in_one_entry(wrong: Sequence[Tried], some_right: bool) -> str:
+    """What is so of the one entry by which all wrong values differ from those that are due."""
+    names = {_wrong_entry(one.found, one.due) for one in wrong}
+    if len(wrong) < 2 or len(names) > 1 or None in names:
+        return ""
+    (key,) = names
+    alone = [Tried(one.found[key], one.due[key], one.given) for one in wrong]
+    words = (
+        _off_by(alone, some_right) or _grows_with(alone) or _to_both_sides(alone) or _number_to_one_side(alone)
+    ) or _of_truths(alone)
+    return f"{ONLY_SOME} `{f'[{key}]' if isinstance(key, int) else key}` is wrong. {words}" if words else ""
+
+
+def _wrong_entry(found: Any, due: Any) -> Any:
+    """The place of the only entry by which two values differ that are made alike; None where that is not so."""
+    both = found, due
+    if all(isinstance(value, (list, tuple)) for value in both) and len(found) == len(due):
+        keys = [k for k, pair in enumerate(zip(found, due, strict=True)) if not same_value(*pair)]
+    elif all(isinstance(value, Mapping) for value in both) and found.keys() == due.keys():
+        keys = [key for key in due if not same_value(found[key], due[key])]
+    else:
+        return None
+    return keys[0] if len(keys) == 1 and len(due) > 1 else None
+
+
+def _number_to_one_side(wrong: Sequence[Tried]) -> str:
+    """That all of these numbers are too large, or all too small."""
+    if not all(is_number(value) for one in wrong for value in (one.found, one.due)):
+        return ""
+    larger = {bool(one.found > one.due) for one in wrong}
+    if len(larger) > 1:
+        return ""
+    how, never = ("large", "small") if larger == {True} else ("small", "large")
+    return f"Wherever it is wrong, it is too {how}, and never too {never}."
+
+
+def _of_truths(wrong: Sequence[Tried]) -> str:
+    """That all of these are one truth value, where the other one is due."""
+    if not all(isinstance(value, bool) for one in wrong for value in (one.found, one.due)):
+        return ""
+    found = {one.found for one in wrong}
+    if len(found) > 1:
+        return ""
+    (value,) = found
+    return f"Wherever it is wrong, it is {value}, where {not value} is due."
+
+
 def _is_counted(due: Any) -> bool:
     """Whether it is made of numbers that are not negative, and of nothing else."""
     if isinstance(due, (Mapping, list, tuple)):
@@ -419,7 +469,13 @@ def _in_common(wrong: Sequence[Tried]) -> str:
     if not relations or not relations[0] or numbers or not is_vague(words):
         return words
     first = relations[0][0]
-    return words if words and is_vague(first) else f"In this case, {lower_first(first)}"
+    tells = words != "" and not is_vague(_besides_which(words))
+    return words if tells or (words and is_vague(_besides_which(first))) else f"In this case, {lower_first(first)}"
+
+
+def _besides_which(words: str) -> str:
+    """What is said besides which entries are wrong; all of it where that is all."""
+    return WHICH_ONES.sub("", words) or words
 
 
 def _is_chance(words: str, wrong: Sequence[Tried]) -> bool:

@@ -13,6 +13,7 @@ from grader.arrays.numbers import same_value
 from grader.judging.single_numbers import is_number, is_ratio
 
 FIRST_IS_WRONG = "Already its first number is wrong. What goes into that one?"
+SAME_CURVE = 2e-4  # relative: how near two losses of one curve are
 NOT_GROUPED = "they are not grouped as they should be."
 
 
@@ -109,7 +110,13 @@ def _are_joined(groups: Sequence[frozenset[Any]], others: Sequence[frozenset[Any
 def of_where_it_goes_wrong(found: Sequence[Any], due: Sequence[Any]) -> Iterator[str]:
     """From where on a list of numbers is wrong."""
     if all(map(is_number, (*found, *due))):
-        yield from from_where_on(list(map(same_value, found, due)))
+        yield from from_where_on(list(map(_nearly_same, found, due)))
+
+
+def _nearly_same(one: Any, other: Any) -> bool:
+    """Whether two numbers are the same, of fractions to the digits that another order of sums leaves."""
+    whole = all(isinstance(number, int) for number in (one, other))
+    return same_value(one, other) if whole else math.isclose(one, other, rel_tol=SAME_CURVE)
 
 
 def from_where_on(right: Sequence[bool]) -> Iterator[str]:

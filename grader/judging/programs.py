@@ -25,13 +25,14 @@ from grader.jax_versions import compiled_quickly, quick_options
 from grader.judging import costs, results
 from grader.judging.arrangements import arrangement, tells_little
 from grader.judging.behaviour import Execution, arrays_given, block_values, same_behaviour, same_blocks, same_results
-from grader.judging.depending import without_effect
+from grader.judging.dependence import depends
 from grader.judging.deviating import deviating
 from grader.judging.ladder import Alike, Done, Hint, Ladder, Rung, mistaken_on
 from grader.judging.miss import Miss
 from grader.judging.nothing import nothing_done
 from grader.judging.otherwise import by_entries, by_shares, one_otherwise, otherwise
 from grader.judging.picked import wrong_rows
+from grader.judging.plain_numbers import with_plain_numbers
 from grader.judging.products import wrong_products
 from grader.judging.reductions import of_blocks
 from grader.judging.references import come_of, of_arrays
@@ -194,7 +195,7 @@ class ProgramLadder(Ladder):
             ):
                 return words
             if (words := self._signature_of_arrays(k, self._elsewhere(k))) or not self._is_result_wrong(k):
-                return words
+                return " ".join(filter(None, (self._all_right_elsewhere(k) if words else "", words)))
             return one_otherwise(self.exercise, runs, *self._first_wrong(k))
         if check == "runs" and (words := _meaning(self.done[k])):
             return words
@@ -223,6 +224,13 @@ class ProgramLadder(Ladder):
         """That case, where it is on another mesh."""
         other = self._witness(k)
         return other if self.cases[other].mesh != self.cases[k].mesh else None
+
+    def _all_right_elsewhere(self, k: int) -> str:
+        """That all arrays of a result of several are right on another mesh."""
+        other = self._elsewhere(k)
+        if other is None or len(self._run(k).results) < 2 or not all(self.right_parts(other, self.done[other])):
+            return ""
+        return right_elsewhere(on(self.cases[other].mesh), on(self.cases[k].mesh))
 
     def _of_shapes(self, k: int) -> str:
         """What the wrong shapes have to do with those that are due, where that is so on every mesh."""
@@ -316,22 +324,30 @@ class ProgramLadder(Ladder):
             return words
         run, due = runs[0], _expected(self.exercise, self.cases[k])
         words = wrong_products(run, due) or wrong_rows(run, due) or by_entries(self.exercise, run)
-        words = words or self._of_places(k, functools.partial(right_without, runs, expected))
+        words = words or self._of_places(k, runs, expected)
         return f"{self._right_where(k)} {words}".strip() if words else ""
 
-    def _of_places(self, k: int, without: Callable[[], str]) -> str:
-        """Where in its arrays a result is wrong, or what it would be right without."""
-        words, right = arrangement(self._seen_first(k)), results.which_are_right
-        if not words or not tells_little(words):
-            return words or right(self._run(k), _expected(self.exercise, self.cases[k])) or without()
-        return without() or right(self._run(k), _expected(self.exercise, self.cases[k])) or words
+    def _of_places(self, k: int, runs: Sequence[Execution], expected: Callable[[Case], Expected]) -> str:
+        """Where in its arrays a result is wrong; else on whose numbers it depends; what it would be right without."""
+        words = arrangement(self._seen_first(k))
+        if words and not tells_little(words):
+            return words
+        first = (runs[0], expected, *self._first_wrong(k)) if self._is_result_wrong(k) else None
+        without = right_without(runs, expected) if words else ""
+        return (
+            without
+            or (depends(*first) if first else "")
+            or results.which_are_right(runs[0], expected(self.cases[k]))
+            or words
+            or right_without(runs, expected)
+            or (with_plain_numbers(*first) if first else "")
+        )
 
     def remaining(self, check: str, k: int) -> str:
         if check != "values" or not self.right_parts(k, self.done[k]):
             return ""
         runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
-        words = of_blocks(runs) or without_effect(runs[0], functools.partial(_expected, self.exercise))
-        return f"{self._right_where(k)} {words}".strip() or costs.sent_otherwise(runs[0])
+        return f"{self._right_where(k)} {of_blocks(runs)}".strip() or costs.sent_otherwise(runs[0])
 
     def _right_where(self, k: int) -> str:
         """Where else it is right: with other arguments, or on another mesh."""

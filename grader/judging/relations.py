@@ -21,7 +21,6 @@ from grader.judging.lists import (
     as_often,
     from_where_on,
     of_each_alone,
-    of_one_cut_short,
     of_one_entry,
     of_quotients,
     of_two_lists,
@@ -43,6 +42,7 @@ OF_EVERY_NUMBER = "The same is so of every number in it:"
 ONLY_SOME = "Of the entries only"
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
 NUMBER_DUE, TRUTH_DUE, WORD_DUE = "A single number is due", "True or False is due", "Text is due"
+NONE_DUE = "None is due there, and this is something."
 ONE_ANOTHERS = (
     "It is cut into the parts that are due, but devices hold one another's. Which axis is to cut what, and in which "
     "order?"
@@ -231,7 +231,7 @@ def _plain_list(value: Any) -> bool:
 
 def _of_one(found: Any, due: Any, known: _Known) -> Iterator[str]:
     """Sentences on a value as a whole."""
-    if isinstance(found, np.ndarray) and isinstance(due, (list, tuple)) and due and all(map(is_number, due)):
+    if isinstance(found, np.ndarray) and isinstance(due, (list, tuple)) and due and _is_plain_array(due):
         due = np.asarray(due)
     for name in (name for name, a in known.given.items() if isinstance(a, COMPARABLE) and same_value(found, a)):
         yield f"It is `{name}`{AS_GIVEN}"
@@ -253,15 +253,23 @@ def _of_one(found: Any, due: Any, known: _Known) -> Iterator[str]:
         yield from _of_kind(found, due)
 
 
+def _is_plain_array(due: Sequence[Any]) -> bool:
+    """Whether these are all numbers, or all truth values."""
+    return all(map(is_number, due)) or all(isinstance(one, bool) for one in due)
+
+
 def _of_kind(found: Any, due: Any) -> Iterator[str]:
     """That something of another kind is due: a number, a truth value, a word."""
     if is_number(due) and not is_number(found):
         kinds = {(bool,): "True or False", (str,): "text", (Mapping,): "a dict", (list, tuple): "a list or tuple"}
-        plain = next((words for types, words in kinds.items() if isinstance(found, types)), "an array")
+        other = "None" if found is None else "an array"
+        plain = next((words for types, words in kinds.items() if isinstance(found, types)), other)
         kind = "an array" if is_observed(found) else plain
         yield f"{NUMBER_DUE}, and this is {kind}."
     elif isinstance(due, bool) and not isinstance(found, bool):
         yield f"{TRUTH_DUE}."
+    elif due is None:
+        yield NONE_DUE
     elif isinstance(due, str) and not isinstance(found, str):
         yield f"{WORD_DUE}, and this is none."
 
@@ -334,7 +342,9 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
         only = f"{ONLY_SOME} {places} {_is_or_are(wrong)} wrong."
         yield from (f"{only} {words}" for words in _of_the_only_one(wrong, entries))
         inside = any(pair[0] is not found for pair, (_, found, _) in zip(parts, wrong, strict=False))
-        yield from (f"{only} {_of_those(words, len(wrong), inside)}" for words in telling)
+        said = [f"{only} {_of_those(words, len(wrong), inside)}" for words in telling]
+        where = [f"{only} {words}" for words in _where_it_goes_wrong(*wrong[0][1:])] if len(wrong) == 1 else []
+        yield from _before_little(said, where)
         yield only
     if common:
         yield (
@@ -350,6 +360,12 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: _Known) -> Itera
         yield from (f"Of {name}: {lower_first(words)}" for words in of_it)
     if len(wrong) < len(entries):
         yield SOME_ENTRIES
+
+
+def _where_it_goes_wrong(found: Any, due: Any) -> Iterator[str]:
+    """From where on an entry is wrong, where that is a list as long as the one that is due."""
+    if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
+        yield from of_where_it_goes_wrong(found, due)
 
 
 def _of_the_only_one(wrong: Sequence[tuple[str, Any, Any]], entries: Sequence[tuple[str, Any, Any]]) -> Iterator[str]:
@@ -418,7 +434,7 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: _Known) -> Iterator[st
         if found.size == due.size and same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
             yield "The numbers are right, but the shape is another."
         if found.ndim == due.ndim == 1:
-            yield from of_one_cut_short(found.tolist(), due.tolist())
+            yield from of_two_lists(found.tolist(), due.tolist())
         if found.size and _is_part(found, due):
             yield "It is a part of what is due, and no more. Where is the rest?"
         counts = {words: int(n) for words, n in known.sizes.items() if n.is_integer()}
@@ -502,8 +518,30 @@ def _number_by_number(found: np.ndarray, due: np.ndarray, known: _Known) -> Iter
     if right.any():
         if common := _of_all_numbers(found[~right], due[~right], known):
             yield f"Some numbers are right, and of all others the same is so: {lower_first(common)}"
+        yield from _where_wrong(found, due, right, known)
         yield from _of_rows(right)
         yield "Some numbers are right, others are not."
+
+
+def _where_wrong(found: np.ndarray, due: np.ndarray, right: np.ndarray, known: _Known) -> Iterator[str]:
+    """What stands in the places of the numbers that are wrong, or which numbers these are, by an argument."""
+    wrong, wanted = found[~right], due[~right]
+    for name, given in known.given.items():
+        if isinstance(given, np.ndarray) and given.shape == due.shape and same_value(wrong, given[~right]):
+            yield f"Wherever a number in it is wrong, it is what `{name}` has there."
+        if not is_number(given) or len(wrong) < 2:
+            continue
+        if (wrong == given).all():
+            yield f"Wherever a number in it is wrong, it is `{name}`."
+        if (wanted >= given).all() and (due[right] < given).all():
+            yield f"The numbers below `{name}` are right, and no others are."
+        if not float(given).is_integer() and given and np.allclose(times := (wrong - wanted) / given, np.round(times)):
+            yield f"Wherever a number in it is wrong, it is off by `{name}`, once or several times."
+    places = np.flatnonzero(~right).tolist()
+    if due.ndim == 1 and 0 < len(places) <= TOLD_APART and right.sum() >= len(places):
+        yield f"Of its {due.size} numbers {numbered('number', places)} {_is_or_are(places)} not right, and no others."
+    if len(wrong) > 1 and len(np.unique(wrong)) == 1 and len(np.unique(wanted)) > 1:
+        yield "Wherever a number in it is wrong, it is one and the same, and others are due."
 
 
 def _of_all_numbers(found: np.ndarray, due: np.ndarray, known: _Known) -> str:

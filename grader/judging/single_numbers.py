@@ -20,6 +20,7 @@ UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, me
 TOO_LARGE, TOO_SMALL = "It is too large.", "It is too small."
 BY_1024 = (1.024, 1.024**2, 1.024**3)  # kibi for kilo, mebi for mega, gibi for giga
 SAME_BYTES = 1e-4  # relative: how near a ratio has to be to one of these
+FEWER_DIGITS = {2: "two", 3: "three", 4: "four"}
 ASKED_OF_SQUARES = "Is it a factor where it should be a divisor, or the other way round?"
 ASKED_OF_SHARES = "What belongs to the share, and what to the rest?"
 
@@ -69,8 +70,17 @@ def of_two_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iter
             yield f"It is {much}{words} too {'much' if times > 0 else 'little'}."
     if found in (math.floor(due), math.ceil(due)) and not is_ratio(due, round(due)):
         yield "What is due is no whole number, and this is the next one to it. Has it been rounded?"
+    yield from _with_fewer_digits(found, due)
     if not is_ratio(found, due):
         yield TOO_LARGE if found > due else TOO_SMALL
+
+
+def _with_fewer_digits(found: float, due: float) -> Iterator[str]:
+    """That a number is the one that is due but for the digits behind some place."""
+    for digits, named in FEWER_DIGITS.items():
+        rounded, cut = round(due, digits), math.trunc(due * 10**digits) / 10**digits
+        if found and any(is_ratio(found, value) and not is_ratio(due, value) for value in (rounded, cut)):
+            yield f"It is what is due, but with no more than {named} digits behind the point. Where do the others go?"
 
 
 def _small_ratio(one: float, other: float) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 from grader.arrays.words import numbered
 from grader.exercises.answers import Problem, Value
@@ -14,10 +15,11 @@ from grader.exercises.verdict import Verdict
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
 from grader.judging.values import NO_VALUE
-from grader.timetables import Timetable, simulate
+from grader.timetables import Timetable, Work, simulate
 
 WIDEST, LONGEST, MUCH = 16, 200, 2000  # devices, steps and pieces of work of a timetable that is drawn on a card
 NEARLY = 1e-9  # a bubble is a quotient
+AS_SHORT = "as short as "  # and the name of a target
 
 
 class TimetableLadder(Ladder):
@@ -30,7 +32,7 @@ class TimetableLadder(Ladder):
         return [
             Rung("comes to an end", share, self._comes_to_an_end),
             Rung("memory", share, self._memory),
-            *(Rung(f"as short as {name}", share, partial(self._as_short, name)) for name in targets),
+            *(Rung(f"{AS_SHORT}{name}", share, partial(self._as_short, name)) for name in targets),
         ]
 
     def verdict(self) -> Verdict:
@@ -43,6 +45,20 @@ class TimetableLadder(Ladder):
 
     def likenesses(self, check: str) -> Sequence[Alike]:
         return [_same_orders, _same_cost]
+
+    def signature(self, check: str, k: int) -> str:
+        """With which piece a device comes to hold too much; how many steps are idle where, and who waits for whom."""
+        played = self._played(k)
+        if not isinstance(played, Timetable) or played.wrong:
+            return ""
+        if check == "memory":
+            return _first_beyond(played, self._allowed(k))
+        name = check.removeprefix(AS_SHORT)
+        return _idle_words(played, name, self._targets(k)[name]) if name != check else ""
+
+    def _allowed(self, k: int) -> float:
+        """How many microbatches a device may hold."""
+        return max(list(self._targets(k).values())[-1].held)
 
     def _targets(self, k: int) -> Mapping[str, Timetable]:
         return {name: simulate(o) for name, o in self.exercise.reference(**self.cases[k].arguments).items()}
@@ -72,7 +88,7 @@ class TimetableLadder(Ladder):
     def _memory(self, k: int) -> Miss | None:
         played = self._played(k)
         assert isinstance(played, Timetable)  # it came to an end
-        most, allowed = max(played.held), max(list(self._targets(k).values())[-1].held)
+        most, allowed = max(played.held), self._allowed(k)
         if most <= allowed:
             return None
         device = played.held.index(most)
@@ -90,6 +106,67 @@ class TimetableLadder(Ladder):
             f"The timetable comes to an end, in {played.steps} steps with a bubble of {played.bubble:.1%}; that of "
             f"{name} is {target.bubble:.1%}."
         )
+
+
+def _first_beyond(played: Timetable, allowed: float) -> str:
+    """The forward pass with which the device that holds most comes to hold more than is allowed."""
+    device = played.held.index(max(played.held))
+    order = played.orders[device]
+    room = allowed * len({work.stage for work in order})
+    forwards = back = 0
+    for work in order:
+        if work.kind == "F" and forwards - back >= room:
+            given = f"has given back {back} of {forwards}" if back else f"has given none of {forwards} back"
+            return f"It is beyond that from {work} on: by then it {given}."
+        forwards += work.kind == "F"
+        back += played.frees(work)
+    return ""
+
+
+@dataclass(frozen=True)
+class _Idle:
+    """A device that has nothing to do for some steps before a piece of work, which needs one of another device."""
+
+    device: int
+    steps: int
+    work: Work
+    needs: Work | None
+
+
+def _idle_words(played: Timetable, name: str, target: Timetable) -> str:
+    """How many idle steps are before, between and behind the devices' work; and who waits longest in between."""
+    mine, due = _idle_steps(played), _idle_steps(target)
+    waits = [idle for device in range(len(played.orders)) for idle in _waits(played, device)]
+    words = (
+        f"Of the idle steps of all devices {mine[0]} are before a device's first piece, {mine[1]} between its pieces "
+        f"and {mine[2]} behind its last ({name}: {due[0]}, {due[1]} and {due[2]})."
+    )
+    if not waits or mine[1] <= due[1]:
+        return words
+    longest = max(waits, key=lambda idle: idle.steps)
+    for_whom = f", for {longest.needs}" if longest.needs else ""
+    steps = f"{longest.steps} step{'s' * (longest.steps > 1)}"
+    return f"{words} The longest wait in between: device {longest.device} before its {longest.work}, {steps}{for_whom}."
+
+
+def _idle_steps(played: Timetable) -> tuple[int, int, int]:
+    """The idle steps of all devices before their first piece of work, between their pieces, and behind the last."""
+    before = between = behind = 0
+    for device in range(len(played.orders)):
+        placed = list(played.placed(device))
+        before += placed[0][1] if placed else played.steps
+        behind += played.steps - placed[-1][2] if placed else 0
+        between += sum(idle.steps for idle in _waits(played, device))
+    return before, between, behind
+
+
+def _waits(played: Timetable, device: int) -> Iterator[_Idle]:
+    """The gaps between a device's pieces of work, each with what it waited for there."""
+    ends = {work: end for other in range(len(played.orders)) for work, _, end in played.placed(other)}
+    placed = list(played.placed(device))
+    for (_, _, end), (work, start, _) in pairwise(placed):
+        if start > end:
+            yield _Idle(device, start - end, work, next((n for n in played.needs(work) if ends[n] == start), None))
 
 
 def _drawable(played: Timetable) -> bool:

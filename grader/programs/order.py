@@ -70,6 +70,18 @@ class Order:
         shares = fair_shares(flops, transfers, free)
         return [shares.get(k, Fraction(0)) for k in range(len(nodes))]
 
+    def around(self, nodes: Sequence[Node]) -> list[tuple[int, int]]:
+        """For each node the FLOPs of the matmuls that it waits for, and of those that wait for it."""
+        flops = {k: n for k, node in enumerate(nodes) if (n := self.flops(node.op))}
+        before = _before(nodes)
+        return [
+            (
+                sum(n for j, n in flops.items() if before[k] >> j & 1),
+                sum(n for j, n in flops.items() if before[j] >> k & 1),
+            )
+            for k in range(len(nodes))
+        ]
+
     def flops(self, op: ir.Operation) -> int:
         """FLOPs of the matmuls in an operation, all turns of its loops together (one, where that is not known)."""
         if op.name == "stablehlo.dot_general":

@@ -59,7 +59,8 @@ class Collective:
     `times` counts turns of the loops around it; None means that this is only known at run time (a
     branch, or a loop without fixed length). `implicit`: nobody wrote it; the compiler moves data so that
     an operand fits shard_map's in_specs. `meanwhile`: FLOPs of matmuls that a device may compute while it sends, in
-    one turn: they neither wait for the transfer nor it for them, and each is counted for one transfer only. `shift`:
+    one turn: they neither wait for the transfer nor it for them, and each is counted for one transfer only. `around`:
+    FLOPs of the matmuls that the transfer waits for, and of those that wait for it. `shift`:
     by how many places along its axis a permute moves every block, counted upwards; 0 where they do not move alike.
     `visits`: where `times` is None, how often each device comes by, if the text says so.
     """
@@ -73,6 +74,7 @@ class Collective:
     times: int | None = 1
     implicit: bool = False
     meanwhile: int = 0
+    around: tuple[int, ...] = (0, 0)
     shift: int = 0
     visits: tuple[int, ...] | None = None
 

@@ -86,6 +86,7 @@ class _Place:
     visits: Numbers
     meanwhile: Fraction
     known: Known
+    around: tuple[int, int] = (0, 0)
 
     def often(self, turns: Numbers) -> _Place:
         """A place inside this one, to which each device comes so often for every time it comes here."""
@@ -115,8 +116,9 @@ class _Visitor:
 
     def block(self, block: ir.Block, place: _Place) -> None:
         nodes = self.order.nodes(block, place.known)
-        for node, own in zip(nodes, self.order.meanwhile(nodes), strict=True):
-            self.visit(node.op, replace(place, meanwhile=place.meanwhile + own, known=node.known))
+        around = self.order.around(nodes) if any(node.op.name in KIND_OF for node in nodes) else [(0, 0)] * len(nodes)
+        for node, own, flops in zip(nodes, self.order.meanwhile(nodes), around, strict=True):
+            self.visit(node.op, replace(place, meanwhile=place.meanwhile + own, known=node.known, around=flops))
 
     def visit(self, op: ir.Operation, place: _Place) -> None:
         if op.name in KIND_OF:
@@ -192,6 +194,7 @@ class _Visitor:
                 math.prod(shape) * width(tensor),
                 place.times,
                 meanwhile=int(place.meanwhile),
+                around=place.around,
                 shift=shift,
                 visits=visits,
             )

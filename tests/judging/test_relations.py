@@ -108,7 +108,7 @@ def said(found, due, **given):
             {},
             "What is there is right: it is what is due from number 1 on, counted from 0. What comes before?",
         ),
-        (np.array([5.5, 7.6]), np.array([1.5, 5.5, 7.5]), {}, "The shape is another than is due."),
+        (np.array([5.5, 7.6]), np.array([1.5, 5.5, 7.5]), {}, "There are fewer entries than are due."),
         (
             22 / 73,
             11 / 62,

@@ -67,3 +67,19 @@ def test_right_or_wrong_the_card_shows_the_timetable(orders):
 def test_a_timetable_of_thousands_of_steps_is_judged_and_not_drawn():
     long = [[f"{kind}{m}" for m in range(2) for kind in "FB"] + ["F2"] * 5000]
     assert heard(lambda microbatches: long).orders == ()
+
+
+def test_where_the_idle_steps_are_is_told():
+    found = heard(lambda microbatches: GOOD)
+    assert "Of the idle steps of all devices" in found.words and "(split: " in found.words
+
+
+def test_with_which_piece_too_much_is_held_is_told():
+    hungry = Exercise(
+        "hungry", 3, form="timetable", reference=lambda microbatches: {"good": [["F0", "B0", "F1", "B1"]]}
+    )
+    hungry.cases(lambda draw: Case({"microbatches": 2}))
+    cases = hungry.draw_cases()
+    answer = [["F0", "F1", "B0", "B1"]]
+    found = judge(hungry, cases, collect(hungry.form, asks(hungry, cases), lambda microbatches: answer))
+    assert "It is beyond that from F1@0 on: by then it has given none of 1 back." in found.words

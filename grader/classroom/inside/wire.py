@@ -132,6 +132,7 @@ COLLECTIVE = data_class(
     times=optional(COUNT),
     implicit=FLAG,
     meanwhile=COUNT,
+    around=COUNTS,
     shift=COUNT,
     visits=optional(COUNTS),
 )

@@ -237,6 +237,14 @@ def rows_and_micro_exchanged(model, machine, devices, sequences):
 
 
 @plan.mistake
+def rows_of_the_whole_batch(model, machine, devices, sequences):
+    """`rows` are counted for all groups of devices together: `data` times as many as one group works on at once. Then
+    `data` × `rows` × `micro` is more than the batch. How many of the rows are one group's?"""
+    best = _best(model, machine, devices, sequences)
+    return best | {"rows": best["rows"] * best["data"]}
+
+
+@plan.mistake
 def nothing_along_model(model, machine, devices, sequences):
     """`model` is 1: no layer is cut, and every group of devices has all its heads. Where that fits it is fast. Where
     it does not, or leaves fewer sequences than there are devices, which other sizes may the axis have?"""

@@ -34,7 +34,12 @@ capacity_numbers = Exercise("capacity_numbers", points=4, form="function", refer
 
 @capacity_numbers.cases
 def _(draw):
-    for n, experts, choices, factor, width in ((4, 4, 18, 1.0, 16), (8, 8, 30, 1.25, 64), (4, 8, 22, 1.5, 128)):
+    for n, experts, choices, factor, width in (
+        (4, 4, 18, 1.0, 16),
+        (8, 8, 30, 1.25, 64),
+        (4, 8, 22, 1.5, 128),
+        (2, 4, 21, 1.25, 32),
+    ):
         popular = np.linspace(3, 1, experts)
         wanted = np.array([draw.rng.multinomial(choices, popular / popular.sum()) for _ in range(n)])
         yield Case({"wanted": wanted, "factor": factor, "width": width})
@@ -45,6 +50,15 @@ def rounded_down_slots(wanted, factor, width):
     """The capacity was rounded down. Choices that spread evenly but for a rest would then lose some, at a factor of 1.
     To which side must a room be rounded that is to hold them?"""
     return _numbers(wanted, factor, width, rounded=math.floor)
+
+
+@capacity_numbers.mistake
+def rounded_up_twice(wanted, factor, width):
+    """An expert's even share was rounded up before it was multiplied by the factor, and the product was rounded up
+    again. How many slots come out if only the end of the calculation is made whole?"""
+    choices, experts = int(wanted[0].sum()), wanted.shape[1]
+    larger = factor * math.ceil(choices / experts) * experts / choices
+    return _numbers(wanted, larger, width, rounded=lambda slots: math.ceil(round(slots, 9)))
 
 
 @capacity_numbers.mistake

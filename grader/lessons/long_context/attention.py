@@ -63,11 +63,15 @@ def send(block, n: int, by: int = 1):
 
 def drawn(draw: Draw, *blocks: int) -> tuple[dict[str, int], dict[str, Array]]:
     """A mesh, and q, k, v on it: blocks of one of these lengths. All logits are too large for an exp that nobody holds
-    back, and differ little: every key counts for every query."""
+    back, and differ little: every key counts for every query. On an odd number of devices they are as far below 0, so
+    that a key with a logit of 0 is no hidden one. In the last case those of the first block are larger by far: a logit
+    of another block is nothing to hold them against. Keys and values have more bits than bfloat16."""
     mesh = draw.mesh("x")
     tokens = mesh["x"] * int(draw.rng.choice(blocks))
     d, e = (4, 4) if draw.square else (int(k) for k in draw.rng.permutation([4, 6]))
     q, k, v = (draw.array(tokens, width, spec=ROWS) for width in (d, d, e))
-    q, k = (Array(a.value / 4, ROWS) for a in (q, k))
-    q.value[:, 0], k.value[:, 0] = 24, 12
+    q, k, v = (Array((a.value / share).astype(np.float32), ROWS) for a, share in ((q, 4), (k, 4.4), (v, 1.1)))
+    q.value[:, 0], k.value[:, 0] = 24, 12 if mesh["x"] % 2 == 0 else -12
+    if draw.square:
+        k.value[: tokens // mesh["x"], 0] = 22
     return mesh, {"q": q, "k": k, "v": v}

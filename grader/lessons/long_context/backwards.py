@@ -18,9 +18,9 @@ SIX = (ROWS,) * 6
 
 def _gradients(q, k, v, out, total, dout):
     """The gradients of `whole` by q, k and v for `dout`, in double precision."""
-    q, k, v, total, dout = (a.astype(np.float64) for a in (q, k, v, total, dout))
+    q, k, v, out, total, dout = (a.astype(np.float64) for a in (q, k, v, out, total, dout))
     weights = np.exp(_logits(q, k) - total)
-    dlogits = weights * (dout @ v.T - (dout * whole(q, k, v)).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    dlogits = weights * (dout @ v.T - (dout * out).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
     return dlogits @ k, dlogits.T @ q, weights.T @ dout
 
 

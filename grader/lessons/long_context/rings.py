@@ -320,6 +320,31 @@ def no_mask_at_all(q, k, v, *, mesh):
 
 
 @causal_ring.mistake
+def hidden_logits_zero(q, k, v, *, mesh):
+    """A logit of 0 hides no key: its weight is e to the power of 0, over the same sum as all others. Beside large
+    logits nobody notices. Which logit has the weight 0?"""
+    n = mesh.shape["x"]
+
+    def body(q, k, v):
+        me, block = lax.axis_index("x"), len(q)
+
+        def at_hand(step, k, v):
+            seen = _from(_behind)(me, step, n, block)
+            logits = jnp.where(seen, q @ k.T / q.shape[-1] ** 0.5, 0)
+            top = logits.max(-1, keepdims=True)
+            weights = jnp.exp(logits - top)
+            return top, weights.sum(-1, keepdims=True), weights @ v
+
+        total = at_hand(0, k, v)
+        for step in range(1, n):
+            k, v = send(k, n), send(v, n)
+            total = merged(total, at_hand(step, k, v))
+        return total[2] / total[1]
+
+    return device_map(body, mesh, INS, ROWS)(q, k, v)
+
+
+@causal_ring.mistake
 def whole_blocks_only(q, k, v, *, mesh):
     """The blocks before are seen and those behind are not, that is right; but within its own block a token sees those
     after it, too. There the mask is a triangle."""

@@ -59,7 +59,16 @@ WHO_HAS = {
     "P(): shards that process 0 can read": lambda: len(_parts(P(), 0)),
 }
 
-who_has_what = Exercise("who_has_what", points=4, form="table", reference=lambda row: WHO_HAS[row]())
+WHO_HAS_WHAT_ASKS = {
+    "rows in process": "Which two devices are the process's, and at which places of the mesh do they stand?",
+    "columns in process": "Which axis cuts the columns, and at which place along it are the process's two devices?",
+    "different blocks": "Do the two devices of a process differ along an axis that cuts something here?",
+    "processes that hold": "Which devices hold row 0, and which process has each of them? Processes are counted.",
+    "shards that process": "A process reads what is on its own devices. How many are these, whatever is on them?",
+}
+who_has_what = Exercise(
+    "who_has_what", points=4, form="table", reference=lambda row: WHO_HAS[row](), questions=WHO_HAS_WHAT_ASKS
+)
 who_has_what.rows(WHO_HAS)
 
 

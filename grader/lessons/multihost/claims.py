@@ -63,7 +63,16 @@ CALLS = {
     "print(jnp.sum(z))": SECOND,
 }
 
-pipeline_calls = Exercise("pipeline_calls", points=3, form="table", reference=lambda row: CALLS[row])
+PIPELINE_CALLS_ASKS = {
+    "on_first": "Who holds a device that takes part, and who needs the name `x` for a line that it runs later?",
+    "f(x)": "Who holds a device of this stage, and who needs the name `y` for a line that it runs later?",
+    "on_second": "Who has to send, and who has to be there to receive? Each half is more than one process.",
+    "g(y)": "On how many processes' devices does this stage run?",
+    "print": "The sum is a computation on all devices that hold z: whose are they?",
+}
+pipeline_calls = Exercise(
+    "pipeline_calls", points=3, form="table", reference=lambda row: CALLS[row], questions=PIPELINE_CALLS_ASKS
+)
 pipeline_calls.rows(CALLS)
 
 

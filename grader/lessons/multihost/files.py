@@ -277,7 +277,33 @@ FAULTS = {
     "TPU slice of 4 hosts, the script started with --worker=0 (waits / trains alone)": "waits",
 }
 
-cluster_faults = Exercise("cluster_faults", points=4, form="table", reference=lambda row: FAULTS[row])
+CLUSTER_FAULTS_ASKS = {
+    "devices that JAX uses": "How many tasks are there, and on Slurm, how many devices does JAX take for a task?",
+    "Slurm: the variable": "It has to be another one in every task of the whole job, and to begin with 0.",
+    "Kubernetes: the variable": "Which one numbers the pods of an indexed job?",
+    "Kubernetes: the field": "How many pods run at one time, or how many have to come to an end: which of them meet?",
+    "ssh": "Who would have told JAX where process 0 is, and how many there are?",
+    "TPU slice": "Whom does the one process know of, and do they ever come?",
+}
+VARIABLES = {
+    "SLURM_NODEID": "That numbers the nodes. Two tasks of one node would have the same.",
+    "SLURM_LOCALID": "That numbers the tasks of one node, and begins with 0 on every node.",
+    "SLURM_NTASKS": "That is how many tasks there are, the same in all of them.",
+    "SLURM_NPROCS": "That is how many tasks there are, the same in all of them.",
+    "SLURM_NNODES": "That is how many nodes there are, the same in all tasks.",
+    "SLURM_JOB_ID": "That is the number of the job, the same in all its tasks.",
+    "SLURM_JOBID": "That is the number of the job, the same in all its tasks.",
+    "HOSTNAME": "That is a name, and a process id is a number.",
+    "POD_NAME": "That is a name, and a process id is a number.",
+}
+cluster_faults = Exercise(
+    "cluster_faults",
+    points=4,
+    form="table",
+    reference=lambda row: FAULTS[row],
+    options=VARIABLES,
+    questions=CLUSTER_FAULTS_ASKS,
+)
 cluster_faults.rows(FAULTS)
 
 

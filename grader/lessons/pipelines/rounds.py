@@ -73,8 +73,9 @@ def _split(
 
 @split_backward.mistake
 def both_at_once(weights, x, g, *, mesh):
-    """The gradients are right, but one `vjp` makes both in one loop over the layers, and the stage before waits for
-    the whole of it. Ask for the gradient of the *input* alone, send it, and make that of the weights meanwhile."""
+    """The gradients are right, but those of the weights are made before the transfer, or behind it. (One `vjp` of both
+    makes both in one loop over the layers.) Ask for the gradient of the *input* alone, send it, and make that of the
+    weights meanwhile: what does it need of what is sent?"""
     n = mesh.shape["stage"]
 
     def body(weights, x, g):

@@ -39,10 +39,12 @@ def _(draw):
     for room in ROOMS.values():  # between so many times 10⁹ and so many times 2³⁰
         yield _step(room, state=0.2, temporaries=0.76, peak=0.97)
     yield _step(15.75, state=0.2, temporaries=0.7, peak=1.0)  # to the last byte
+    for shared, peak in ((0.25, 0.999), (0.75, 0.99), (0.5, 1.001)):  # a part of the state is given away
+        yield _step(15.75, state=0.3, temporaries=0.35, peak=peak, shared=shared)
     for _ in range(12):
-        state, between, peak = draw.rng.uniform((0.01, 0.4, 0.6), (0.4, 0.8, 1.2))
+        state, between, peak, shared = draw.rng.uniform((0.01, 0.4, 0.6, 0.2), (0.4, 0.8, 1.2, 0.9))
         room, loss = draw.rng.choice(list(ROOMS.values())), draw.rng.integers(1, 2**12)
-        yield _step(float(room), state, between, peak, more=int(loss))
+        yield _step(float(room), state, between, peak, float(shared), more=int(loss))
 
 
 @hbm.mistake

@@ -1,0 +1,97 @@
+"""What a wrong program makes of ones, or of zeros, in the place of an argument: there it is plain what is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from grader.arrays.numbers import close
+from grader.arrays.words import number
+from grader.exercises.case import Case
+from grader.judging.behaviour import Execution, arrays_given, block_values, operands
+from grader.judging.dependence import exchanged
+from grader.judging.results import Expected
+from grader.programs.execution import Failed
+
+MOST_REPLACED = 8  # arguments that are made ones, and zeros
+ENOUGH = 3  # different numbers: fewer are alike by chance
+DIGITS = 3
+BEYOND = 0.1  # of the range that is due: a number so far outside is no chance
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """What came of one number in all places of an argument, and what was due; `several` numbers stood there before."""
+
+    argument: str
+    ones: bool
+    several: bool
+    found: np.ndarray
+    due: np.ndarray
+    right: bool
+
+    @property
+    def given(self) -> str:
+        return f"With {'ones' if self.ones else 'zeros'} for `{self.argument}`"
+
+
+def with_plain_numbers(run: Execution, due: Callable[[Case], Expected], array: int, name: str) -> str:
+    """What is told by an argument that is nothing but ones, or zeros, of an array of a result, of this number and with
+    this name."""
+    made = list(_made(run, due, array))
+    for tell in (_one_number_due, _of_ranges, _right_with_ones):
+        if words := next((words for one in made if (words := tell(one, name))), ""):
+            return words
+    return ""
+
+
+def _one_number_due(made: _Made, name: str) -> str:
+    """That one number is due everywhere; of a single number, where it is a whole one."""
+    mean = float(np.mean(made.due))
+    whole = abs(mean - round(mean)) < 1e-6
+    if made.right or not close(made.due, np.full_like(made.due, mean)) or not (made.due.size > ENOUGH or whole):
+        return ""
+    low, high = (number(float(n), DIGITS) for n in (made.found.min(), made.found.max()))
+    every = "every entry" if made.due.size > 1 else "it"
+    yours = low if low == high else f"between {low} and {high}"
+    return f"{made.given} {every} should be {number(mean, DIGITS)} ({name}), and yours is {yours}."
+
+
+def _of_ranges(made: _Made, name: str) -> str:
+    """That numbers are outside of the range that is due, where nothing else goes into them."""
+    low, high = float(made.due.min()), float(made.due.max())
+    least, most = float(made.found.min()), float(made.found.max())
+    room = BEYOND * (high - low)
+    if made.ones or made.right or len(np.unique(made.due)) <= ENOUGH or (least > low - room and most < high + room):
+        return ""
+    due, found = (f"between {number(a, DIGITS)} and {number(b, DIGITS)}" for a, b in ((low, high), (least, most)))
+    return f"{made.given} all numbers should be {due} ({name}), and yours are {found}."
+
+
+def _right_with_ones(made: _Made, name: str) -> str:
+    """That a program is right where it does not matter which number of an argument goes where."""
+    if not (made.right and made.ones and made.several) or len(np.unique(made.due)) <= ENOUGH:
+        return ""
+    return f"{made.given} yours would be right ({name}). Which of its numbers goes where?"
+
+
+def _made(run: Execution, due: Callable[[Case], Expected], array: int) -> Iterator[_Made]:
+    arrays = [given for given in arrays_given(run.case) if given[2].value.dtype.kind == "f"][:MOST_REPLACED]
+    asked = [
+        (name, ones, a, exchanged(run.case, argument, a, np.full_like(a.value, ones)))
+        for argument, name, a in arrays
+        for ones in (True, False)
+    ]
+    try:
+        found = run.results_on([operands(case) for *_, case in asked]) if asked else []
+    except Failed:
+        return
+    for (name, ones, a, case), results in zip(asked, found, strict=True):
+        whole = list(due(replace(case, cotangents=None)).values())[array]
+        blocks, places = block_values(results[array]), results[array].blocks.indices
+        values = np.concatenate([np.ravel(block) for block in blocks])
+        right = all(close(block, whole[index], run.case.roundings) for block, index in zip(blocks, places, strict=True))
+        if whole.dtype.kind == values.dtype.kind == "f" and np.isfinite(whole).all() and np.isfinite(values).all():
+            yield _Made(name, ones, len(np.unique(a.value)) > ENOUGH, values, whole, right)
