@@ -178,13 +178,13 @@ def _with_others(case: Case, argument: str, array: Array, part: Any) -> tuple[Ca
 
 def _other(part: np.ndarray, whole: np.ndarray, seed: int) -> np.ndarray:
     """Fractions times numbers near 1, none of which is 1, and then zeros, where what is near its limit is near it no
-    more; for a whole number, or a truth value, the next one that occurs, and then the one before it."""
+    more; for a whole number, or a truth value, another one that occurs, for each its own, so that sums change, too."""
+    rng = np.random.default_rng(seed)
     if part.dtype.kind == "f":
-        rng = np.random.default_rng(seed)
         times = 1 + rng.choice([-1, 1], part.shape) * rng.uniform(0.1, 0.5, part.shape)
         return np.zeros_like(part) if seed else (part * times).astype(part.dtype)
     there = np.unique(whole)
-    return np.roll(there, 1 if seed else -1)[np.searchsorted(there, part)]
+    return there[(np.searchsorted(there, part) + rng.integers(1, len(there), part.shape)) % len(there)]
 
 
 def exchanged(case: Case, argument: str, array: Array, value: np.ndarray) -> Case:

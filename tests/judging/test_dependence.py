@@ -25,7 +25,7 @@ mixed = Exercise(
 
 @mixed.cases
 def _(draw):
-    kinds = draw.rng.integers(0, 5, (8, 2))
+    kinds = draw.rng.integers(0, 3, (8, 2))
     return Case({"x": draw.array(8, 6, spec=P("x")), "kinds": Array(kinds, P())}, draw.mesh("x"), P())
 
 
