@@ -7,6 +7,7 @@ It is no guess: both were computed.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ MOST_PROBED = 24  # parts of arguments that are given other numbers, each alone
 MOST_ALONG = 36  # of the numbers along short dimensions
 LONGEST_SHORT = 12  # dimension
 MOST_CONFIRMED = 3  # findings that are tried again
-SECONDS_PROBED = 0.5  # of computing references, after which no further part is tried: somebody waits
+SECONDS_PROBED = 1  # of computing references, after which no further part is tried: somebody waits
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +72,14 @@ def _odd(
         found = run.results_on([operands(probe.cases[time_]) for probe in probes]) if probes else []
     except Failed:
         return {}
-    end, before = time.process_time() + SECONDS_PROBED, _array(due, run.case, array)
+    before = _array(due, run.case, array)
+    end = math.inf
     odd: dict[_Key, list[_Probe]] = {}
     for probe, results in zip(probes, found, strict=True):
+        after = _array(due, probe.cases[time_], array)
         if time.process_time() > end:
             break
-        after = _array(due, probe.cases[time_], array)
+        end = min(end, time.process_time() + SECONDS_PROBED)  # from the first on, with which JAX compiles
         for device, changes in _unlike(run, run.results[array], results[array], before, after):
             if changes and not probe.owned_by_some:
                 continue
