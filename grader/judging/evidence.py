@@ -80,12 +80,11 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
         or _in_common([one for one in wrong if one.found is not None])
     )
     little = _says_little(common) or _is_of_mixed_kinds(common, tried)
-    said = (otherwise() or _without_effect(tried) if little else "") or common
+    said = (otherwise() or _without_effect(tried) or _by_the_spec(tried) if little else "") or common
     if not said or (said.endswith(TELLS_LITTLE) and not _is_of_some(said)):
         said = (
             _off_by(wrong, bool(right))
             or _grows_with(wrong)
-            or _by_the_spec(tried)
             or _to_one_side(wrong)
             or _to_both_sides(wrong)
             or _in_one_entry(wrong, bool(right))

@@ -328,26 +328,27 @@ class ProgramLadder(Ladder):
         return f"{self._right_where(k)} {words}".strip() if words else ""
 
     def _of_places(self, k: int, runs: Sequence[Execution], expected: Callable[[Case], Expected]) -> str:
-        """Where in its arrays a result is wrong; else on whose numbers it depends; what it would be right without."""
+        """Where in its arrays a result is wrong, or what it would be right without."""
         words = arrangement(self._seen_first(k))
         if words and not tells_little(words):
             return words
-        first = (runs[0], expected, *self._first_wrong(k)) if self._is_result_wrong(k) else None
-        without = right_without(runs, expected) if words else ""
-        return (
-            without
-            or (depends(*first) if first else "")
-            or results.which_are_right(runs[0], expected(self.cases[k]))
-            or words
-            or right_without(runs, expected)
-            or (with_plain_numbers(*first) if first else "")
-        )
+        which = results.which_are_right(runs[0], expected(self.cases[k])) if words else ""
+        return right_without(runs, expected) or which or words
 
     def remaining(self, check: str, k: int) -> str:
         if check != "values" or not self.right_parts(k, self.done[k]):
             return ""
         runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
-        return f"{self._right_where(k)} {of_blocks(runs)}".strip() or costs.sent_otherwise(runs[0])
+        expected = functools.partial(_expected, self.exercise)
+        first = runs[0], expected, *self._first_wrong(k)
+        itself = self._is_result_wrong(k)
+        words = (
+            of_blocks(runs)
+            or (depends(*first) if itself else "")
+            or results.which_are_right(runs[0], expected(self.cases[k]))
+            or (with_plain_numbers(*first) if itself else "")
+        )
+        return f"{self._right_where(k)} {words}".strip() or costs.sent_otherwise(runs[0])
 
     def _right_where(self, k: int) -> str:
         """Where else it is right: with other arguments, or on another mesh."""
