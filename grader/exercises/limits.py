@@ -184,11 +184,15 @@ class Turns(Limit):
 
 @dataclass(frozen=True)
 class Without(Limit):
-    """A kind of collective that a program with shard_map does not run along an axis, and what it would bring about."""
+    """A kind of collective that a program with shard_map does not run along an axis, and what it would bring about.
+
+    With `dimensions` it is meant of operands that have so many.
+    """
 
     kind: str
     axis: str
     brings: str
+    dimensions: int | None = None
 
     def of_written(self, facts: Facts) -> str:
         found = [c for c in sending(facts.written.collectives) if self._is_meant(c)]
@@ -198,6 +202,8 @@ class Without(Limit):
         return _those(facts, self._is_meant)
 
     def _is_meant(self, collective: Collective) -> bool:
+        if self.dimensions is not None and len(collective.operand) != self.dimensions:
+            return False
         return collective.kind == self.kind and self.axis in collective.axes
 
 

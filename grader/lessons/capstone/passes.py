@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import jax
@@ -38,11 +39,13 @@ from grader.lessons.capstone.sharded import (
     token_losses,
 )
 from grader.lessons.shared import device_map
-from grader.transformer.model import rms_norm
+from grader.transformer.model import LAYER, rms_norm
 
 X_IN_PARTS = Without(
     "all_reduce", "model", "every device along `model` has the whole of what this adds up, and x was to stay in parts"
 )
+AT_ONCE = "every device has the weights of all layers at once, and was to have those of one layer"
+LAYER_BY_LAYER = Without("all_gather", "data", AT_ONCE, dimensions=4)  # those of the attention, of all layers
 
 forward = Exercise(
     "forward",
@@ -64,7 +67,12 @@ def _(draw):
         {"params": params_drawn(draw, sizes), "tokens": batch_drawn(draw, sizes)["tokens"]},
         mesh,
         LOGITS,
-        limits=[BytesSent(sent), X_IN_PARTS, Roots(norms * ROWS_DRAWN // mesh["data"] * TOKENS // mesh["model"])],
+        limits=[
+            BytesSent(sent),
+            X_IN_PARTS,
+            LAYER_BY_LAYER,
+            Roots(norms * ROWS_DRAWN // mesh["data"] * TOKENS // mesh["model"]),
+        ],
         roundings=roundings(sizes),
     )
 
@@ -195,6 +203,19 @@ def x_kept_whole(params, tokens, *, mesh):
         scattered=lambda x: lax.psum(x, "model"),
         positions=lambda x: jnp.arange(x.shape[1]),
     )
+
+
+@forward.mistake
+def gathered_before_the_loop(params, tokens, *, mesh):
+    """The logits are right, and so are the bytes. But the weights of all layers are gathered before the loop, so each
+    device holds all of them at once, as if nothing were cut over `data`. How many layers' weights does a turn need?"""
+
+    def body(params, tokens):
+        layers = {name: jax.vmap(functools.partial(RIGHT.width, name))(params[name]) for name in LAYER}
+        pieces = replace(RIGHT, width=lambda name, leaf: leaf if name in LAYER else RIGHT.width(name, leaf))
+        return local_logits(params | layers, tokens, pieces)
+
+    return device_map(body, mesh, (SPECS, ROWS), LOGITS)(params, tokens)
 
 
 def _gathered_and_normed(x, scale):
