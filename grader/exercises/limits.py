@@ -156,11 +156,12 @@ class Turns(Limit):
         sent, turns = sending(facts.written.collectives), self._turns(facts)
         if all(count <= self.allowed.get(kind, 0) for kind, count in turns.items()):
             return ""
-        enough = ", ".join(f"{kind} × {count}" for kind, count in self.allowed.items()) or "none"
+        odd = [c for c in sent if turns[c.kind] > self.allowed.get(c.kind, 0)]
+        most = ", ".join(f"{kind} × {count}" for kind, count in self.allowed.items()) or "none"
         yours = ", ".join(f"{kind} × {count}" for kind, count in turns.items())
         return (
             "The result is right, but these collectives are not the ones asked for, or too many:\n"
-            f"{bullets(sent)}\n\nEnough: {enough}; yours: {yours}.{self._again(sent)}"
+            f"{bullets(odd)}\n\nAt most: {most}; yours: {yours}.{self._again(sent)}"
         )
 
     def _again(self, sent: Sequence[Collective]) -> str:

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeGuard, cast
 
-from grader.exercises.answers import Answer, Problem, Script
+from grader.arrays.numbers import same_value
+from grader.exercises.answers import Answer, Problem, Script, Value
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise, Mistake
@@ -39,6 +40,7 @@ Done = Answer | Execution | Compilation | Launch
 Alike = Callable[[Case, Any, Any], bool]
 # (What an answer does is known, not how its author came to it: others come to the same another way.)
 KNOWN = "A known mistake gives exactly this; is it yours?"
+NEARLY = "A known mistake gives nearly this; is it yours?"
 TWO_KNOWN = "All that is wrong here is as two known mistakes make it, each in a part of it; are they yours?"
 # What a mistake in our own code raises. (An evaluator that is gone, or a machine without memory, is none.)
 FAULTS = ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError
@@ -190,7 +192,7 @@ class Ladder(ABC):
     def hint(self, check: str, k: int) -> Hint:
         """What goes with the first difference, by the one rule of feedback: one hint, no more."""
         if mistake := self.explanation(check, k):
-            return Hint(f"{KNOWN} {mistake.words}", mistake.name)
+            return Hint(f"{KNOWN if self._is_exact(mistake, k) else NEARLY} {mistake.words}", mistake.name)
         if pair := self.pair(check, k):
             return Hint(f"{TWO_KNOWN}\n\n{pair[0].words}\n\n{pair[1].words}", BOTH.join(m.name for m in pair))
         stops = isinstance(self.done[k], Problem)  # then it costs little to make mistakes in all cases
@@ -204,6 +206,14 @@ class Ladder(ABC):
         if words := self.deviation(check, k):
             return Hint(words)
         return (None if stops else self._hint_where_wrong(check, k)) or Hint(self.remaining(check, k))
+
+    def _is_exact(self, mistake: Mistake, k: int) -> bool:
+        """Whether it gives the answer itself, where an exercise calls others the same."""
+        found = self.done[k]
+        if self.exercise.same is None or not isinstance(found, Value):
+            return True
+        made = (wrong.value for wrong in self.mistaken(mistake, k) if isinstance(wrong, Value))
+        return any(same_value(found.value, value) for value in made)
 
     def _hint_where_wrong(self, check: str, k: int) -> Hint | None:
         mistake = self.explanation_where_wrong(check, k)

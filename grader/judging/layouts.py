@@ -65,7 +65,7 @@ def spec_in_words(spec: Sequence[Any]) -> str:
         if entry
     ]
     return (
-        f"As you wrote it, {', '.join(cut)}, and nothing else is cut: devices along any other axis hold copies."
+        f"As you wrote it, {', '.join(cut)}, and nothing else is cut: devices along another axis, if any, hold copies."
         if cut
         else "As you wrote it, nothing is cut: every device holds a copy of the whole."
     )

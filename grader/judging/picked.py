@@ -62,6 +62,7 @@ def _words(name: str, found: np.ndarray, due: np.ndarray) -> str:
     told = f"Every row of it (along the last dimension) is a row of `{name}`{zeros}, but not always the one due."
     off = np.unique((found - due)[wrong & (found >= 0)])
     if len(off) == 1:
+        which = "Where it is another one" if zeros else "Where it is not"
         where = "behind" if off[0] > 0 else "before"
-        return f"{told} Where it is not, it is {abs(int(off[0]))} {where} that one. From where do you count?"
+        return f"{told} {which}, it is {abs(int(off[0]))} {where} that one. From where do you count?"
     return f"{told} What says which row is picked?"

@@ -13,6 +13,7 @@ import numpy as np
 
 from grader.arrays.laid import Array
 from grader.arrays.numbers import close
+from grader.arrays.words import enumeration
 from grader.judging.behaviour import Execution, block_values
 from grader.judging.results import Expected
 
@@ -130,16 +131,20 @@ def _of_rows(
     pairs = list(itertools.product(blocks, pieces))
     counted = _counts(block, [a[slice(*r), slice(*p)] @ columns[slice(*p)] for r, p in pairs])
     mine = (own.start, own.stop)
-    strange = [
-        pair for pair, n in zip(pairs, counted if counted is not None else (), strict=False) if n and pair[0] != mine
-    ]
-    if not strange:
+    if counted is None or (counted < 0).any():
         return ""
-    r, p = min(strange, key=lambda pair: pair[1])
-    more = f", and {len(strange) - 1} more are for others" if len(strange) > 1 else ""
+    worked: dict[_Piece, list[_Piece]] = {part: [] for part in pieces}
+    for (rows, part), n in zip(pairs, counted, strict=True):
+        worked[part] += [rows] * n
+    odd = {part: rows for part, rows in worked.items() if rows != [mine]}
+    piece = next((part for part, rows in odd.items() if any(one != mine for one in rows)), None)
+    if piece is None:
+        return ""
+    more = f" {len(odd)} of {len(pieces)} such pieces are not as they should be." if len(odd) > 1 else ""
     return (
-        f"In the result on device {device}, which is rows {_range(mine)}, the product with columns {_range(p)} of "
-        f"`{left}` is that for rows {_range(r)}{more}. For whose rows does each device work, and when?"
+        f"In the result on device {device}, which is rows {_range(mine)}, what comes of columns {_range(piece)} of "
+        f"`{left}` is for rows {enumeration(list(map(_range, odd[piece])))}.{more} "
+        "For whose rows does each device work, and when?"
     )
 
 

@@ -539,7 +539,8 @@ def _where_wrong(found: np.ndarray, due: np.ndarray, right: np.ndarray, known: _
             yield f"Wherever a number in it is wrong, it is off by `{name}`, once or several times."
     places = np.flatnonzero(~right).tolist()
     if due.ndim == 1 and 0 < len(places) <= TOLD_APART and right.sum() >= len(places):
-        yield f"Of its {due.size} numbers {numbered('number', places)} {_is_or_are(places)} not right, and no others."
+        which = f"{numbered('number', places)} (counted from 0) {_is_or_are(places)}"
+        yield f"Of its {due.size} numbers only {which} not right."
     if len(wrong) > 1 and len(np.unique(wrong)) == 1 and len(np.unique(wanted)) > 1:
         yield "Wherever a number in it is wrong, it is one and the same, and others are due."
 

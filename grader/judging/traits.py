@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -39,7 +40,8 @@ def apart(wrong: Sequence[_Given], right: Sequence[_Given]) -> str:
 
 
 def _in_all_of(some: Sequence[_Given], others: Sequence[_Given]) -> str:
-    """The traits of all of some cases that none of the others has: the first of each argument."""
+    """The traits of all of some cases that none of the others has: the first of each argument, and what is so of
+    several arguments alike of the first of them."""
     several = min(len(some), len(others)) >= BOTH_SIDES
     elsewhere = {trait for given in others for trait in traits(given, several)}
     first, *rest = ([*traits(given, several)] for given in some)
@@ -47,7 +49,8 @@ def _in_all_of(some: Sequence[_Given], others: Sequence[_Given]) -> str:
     if of_two := next((trait for trait in common if "` and `" in trait), ""):
         return of_two
     by_argument = {trait.split("`")[1]: trait for trait in reversed(common)}
-    return ", and ".join(reversed(by_argument.values()))
+    alike = {re.sub(r"`.*?`", "", trait): trait for trait in by_argument.values()}  # the last ones are the first
+    return ", and ".join(reversed(alike.values()))
 
 
 def traits(given: _Given, several: bool) -> Iterator[str]:

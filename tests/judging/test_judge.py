@@ -117,8 +117,8 @@ def limited(*limits):
     "limit, words",
     [
         (Turns({"all_reduce": 1}), ""),
-        (Turns({"collective_permute": 3}), "Enough: collective_permute × 3"),
-        (Turns({}), "Enough: none"),
+        (Turns({"collective_permute": 3}), "At most: collective_permute × 3"),
+        (Turns({}), "At most: none"),
         (PeakBytes(1 << 20), ""),
         (PeakBytes(100), "at the peak, where 100 B are enough"),
         (Written({}), "all_reduce stands in the program, where none is needed."),
@@ -141,7 +141,7 @@ def test_of_several_limits_the_first_in_order_is_told_however_they_are_given():
     for limits in (in_one_order, in_one_order[::-1]):
         exercise, cases = limited(*limits)
         found = judge(exercise, cases, collect(exercise.form, asks(exercise, cases), case3_solved))
-        assert "Enough: none" in found.words
+        assert "At most: none" in found.words
 
 
 def test_every_limit_has_its_place_in_the_order():

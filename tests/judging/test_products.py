@@ -75,7 +75,7 @@ def test_for_whose_rows_is_worked_is_told():
         return {"a": draw.array(16, 16, spec=P(None, "x")), "b": draw.array(16, 12, spec=ROWS)}
 
     said = heard(lambda a, b: a @ b, of_columns, ROWS, answer)
-    assert "which is rows [0:4], the product with columns" in said and "For whose rows does each device work" in said
+    assert "which is rows [0:4], what comes of columns" in said and "For whose rows does each device work" in said
 
 
 @pytest.mark.parametrize(

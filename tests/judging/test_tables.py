@@ -109,7 +109,8 @@ def test_what_a_wrong_spec_says_is_told_in_words():
     cases = exercise.draw_cases()
     words = judge(exercise, cases, collect("table", asks(exercise, cases), {"rows": P(None, "x")})).words
     assert words.endswith(
-        "As you wrote it, dimension 1 is cut over x, and nothing else is cut: devices along any other axis hold copies."
+        "As you wrote it, dimension 1 is cut over x, and nothing else is cut: devices along another axis, if any, hold "
+        "copies."
     )
     words = judge(exercise, cases, collect("table", asks(exercise, cases), {"rows": P()})).words
     assert words.endswith("every device holds a copy of the whole.")

@@ -110,8 +110,8 @@ def _(draw):
 
 @ag_matmul_ring.mistake
 def looked_ahead(a, b, *, mesh):
-    """The blocks of B move to the *next* device, and the columns of A are chosen as if they came from there. After t
-    steps, whose block does device d hold: that of d + t, or that of d − t?"""
+    """The columns of A are chosen as if the blocks of B came from the other side. To which neighbour does your ring
+    send, and whose block does device d hold after t steps: that of d + t, or that of d − t?"""
     return _gather(a, b, mesh, index=_ahead)
 
 
@@ -422,8 +422,8 @@ def counted_from_one(a, b, *, mesh):
 
 @with_fori_loop.mistake
 def looped_ahead(a, b, *, mesh):
-    """Blocks move to the *next* device, so what a device holds came from behind. With the step of the loop, is that
-    block d + t or d − t?"""
+    """The columns of A are chosen as if blocks came from the other side. To which neighbour does your ring send, and
+    whose block does device d hold after t steps: that of d + t, or that of d − t?"""
     return _loop(a, b, mesh, index=_ahead)
 
 

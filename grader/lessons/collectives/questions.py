@@ -400,7 +400,9 @@ def _along_what(value, collective):
     told = [f"{numbered('device', some)} {along}" for along, some in groups.items() if some]
     if not told:
         return ""
-    differ = f"From device 5, which is at x=2, y=1, differ {enumeration(told)}."
+    differ = (
+        f"Device 5 is at x=2, y=1; from it {enumeration(told)} {'differ' if len({*value} - {5}) > 1 else 'differs'}."
+    )
     return f"{differ} {PARTNERS_ASKED[collective.split()[0]]}"
 
 

@@ -322,8 +322,8 @@ def axes_of_the_torus_forgotten(b, f, n, mx, my):
 
 @best_split.mistake
 def torus_axes_swapped(b, f, n, mx, my):
-    """mx is the number of torus axes of *FSDP*, which gathers weights; my that of tensor parallelism. In your
-    answer each speeds up the other's traffic."""
+    """This comes out where `mx` and `my` are exchanged. mx is the number of torus axes of *FSDP*, which gathers
+    weights, my that of tensor parallelism: does more of each make its own traffic faster in yours?"""
     return _best(b, f, n, my, mx)
 
 

@@ -98,8 +98,8 @@ def only_who_takes(row):
 
 @pipeline_calls.mistake
 def everybody(row):
-    """All processes *may* make that call, and the outsiders of a mesh do nothing in it. The question is who has to:
-    who has a device on this stage's mesh, and does anybody else need what this line makes?"""
+    """Not all processes have to make that call, even where all may. Who has a device on this stage's mesh, and does
+    anybody else need what this line makes?"""
     return dict.fromkeys(list(CALLS)[3:], ALL).get(row)
 
 

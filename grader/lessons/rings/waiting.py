@@ -93,8 +93,8 @@ def _when_it_comes(value, devices, by, steps, device):
 
 @ring_after.mistake
 def counted_with_the_stream(devices, by, steps, device):
-    """That is where the device's *own* block is by then. Asked is whose block has arrived: against the direction of
-    the stream, one place for each step."""
+    """That is where the device's *own* block is by then. Asked is whose block has arrived: from as far
+    upstream as the block has come in all steps."""
     return _unless_right((device + by * steps) % devices, devices, by, steps, device)
 
 
