@@ -175,7 +175,7 @@ def _with_others(case: Case, argument: str, array: Array, part: Any) -> tuple[Ca
     values = [array.value.copy(), array.value.copy()]
     for seed, value in enumerate(values):
         value[part] = _other(value[part], array.value, seed)
-    one, other = (exchanged(case, argument, array, value) for value in values)
+    one, other = (with_value(case, argument, array, value) for value in values)
     return one, other
 
 
@@ -190,7 +190,7 @@ def _other(part: np.ndarray, whole: np.ndarray, seed: int) -> np.ndarray:
     return there[(np.searchsorted(there, part) + rng.integers(1, len(there), part.shape)) % len(there)]
 
 
-def exchanged(case: Case, argument: str, array: Array, value: np.ndarray) -> Case:
+def with_value(case: Case, argument: str, array: Array, value: np.ndarray) -> Case:
     """The case with other numbers for one of its arrays."""
     other = replace(array, value=value)
     given: Mapping[str, Any] = case.arguments

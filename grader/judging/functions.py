@@ -56,7 +56,7 @@ NOT_ALWAYS = (
     "In other cases it does return something. By which way does it come to its end without a `return` here, or to one "
     "of `None`?"
 )
-NONE_DUE = "A ValueError is due in some cases, and not in this one. By what do you tell them apart?"
+NO_ERROR_DUE = "A ValueError is due in some cases, and not in this one. By what do you tell them apart?"
 IN_WORDS = 100  # characters of what a function was given that stand among the words on it
 
 
@@ -144,7 +144,7 @@ class FunctionLadder(Ladder):
             return _kind_due(expected_value(self.exercise, self.cases[k]))
         if problem.message == NOTHING and not error_due and any(isinstance(one, Value) for one in self.answers):
             return NOT_ALWAYS
-        return NONE_DUE if problem.error == "ValueError" and self._is_error_due_elsewhere(k) else ""
+        return NO_ERROR_DUE if problem.error == "ValueError" and self._is_error_due_elsewhere(k) else ""
 
     def _is_error_due_elsewhere(self, k: int) -> bool:
         errors = [isinstance(expected_value(self.exercise, case), ValueError) for case in self.cases]

@@ -40,7 +40,7 @@ Done = Answer | Execution | Compilation | Launch
 Alike = Callable[[Case, Any, Any], bool]
 # (What an answer does is known, not how its author came to it: others come to the same another way.)
 KNOWN = "A known mistake gives exactly this; is it yours?"
-NEARLY = "A known mistake gives nearly this; is it yours?"
+KNOWN_NEARLY = "A known mistake gives nearly this; is it yours?"
 TWO_KNOWN = "All that is wrong here is as two known mistakes make it, each in a part of it; are they yours?"
 # What a mistake in our own code raises. (An evaluator that is gone, or a machine without memory, is none.)
 FAULTS = ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError
@@ -192,7 +192,7 @@ class Ladder(ABC):
     def hint(self, check: str, k: int) -> Hint:
         """What goes with the first difference, by the one rule of feedback: one hint, no more."""
         if mistake := self.explanation(check, k):
-            return Hint(f"{KNOWN if self._is_exact(mistake, k) else NEARLY} {mistake.words}", mistake.name)
+            return Hint(f"{KNOWN if self._is_exact(mistake, k) else KNOWN_NEARLY} {mistake.words}", mistake.name)
         if pair := self.pair(check, k):
             return Hint(f"{TWO_KNOWN}\n\n{pair[0].words}\n\n{pair[1].words}", BOTH.join(m.name for m in pair))
         stops = isinstance(self.done[k], Problem)  # then it costs little to make mistakes in all cases

@@ -21,7 +21,7 @@ from grader.judging.values import same_answer
 MOST_KINDS = 32  # of entries, that are tried
 TOLD_ENTRIES = 3  # of those that are passed over
 SECONDS_FOR_ENDS = 0.5  # of computing, after which no other end is tried: somebody waits
-ENDS: Mapping[str, slice] = {
+PARTS_LEFT: Mapping[str, slice] = {
     "without the last of `{}`": slice(None, -1),
     "without the first of `{}`": slice(1, None),
     "for the first of `{}` alone": slice(1),
@@ -66,7 +66,7 @@ def cut_short(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answe
     for name, entries in cases[failing].arguments.items():
         if not isinstance(entries, (list, tuple)) or any(len(case.arguments[name]) < 2 for case, _ in tried):
             continue
-        for words, end in ENDS.items():
+        for words, end in PARTS_LEFT.items():
             if time.process_time() - begun > SECONDS_FOR_ENDS:
                 return ""
             if all(_numbers(value) == _numbers(_due_of(exercise, case, name, end)) for case, value in tried):

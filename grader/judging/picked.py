@@ -10,7 +10,7 @@ from grader.arrays.laid import Array
 from grader.judging.behaviour import Execution, block_values
 from grader.judging.results import Expected
 
-ENOUGH_ROWS = 4  # different ones: fewer are there by chance
+FEWEST_ROWS = 4  # different ones: fewer are there by chance
 
 
 def wrong_rows(run: Execution, due: Expected) -> str:
@@ -53,8 +53,8 @@ def _words(name: str, found: np.ndarray, due: np.ndarray) -> str:
     if (
         (due < 0).any()
         or (found == -2).any()
-        or len(np.unique(due)) < ENOUGH_ROWS
-        or len(np.unique(found)) < ENOUGH_ROWS
+        or len(np.unique(due)) < FEWEST_ROWS
+        or len(np.unique(found)) < FEWEST_ROWS
     ):
         return ""
     wrong = found != due

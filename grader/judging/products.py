@@ -17,9 +17,9 @@ from grader.arrays.words import enumeration
 from grader.judging.behaviour import Execution, block_values
 from grader.judging.results import Expected
 
-WHOLE = 1e-3  # how near to a whole number a count has to be
-MORE_ENTRIES = 2  # entries than unknown counts that a block must have
-MOST_TIMES = 4  # that a product may count
+NEAR_A_COUNT = 1e-3  # how near to a whole number a count has to be
+SPARE_ENTRIES = 2  # entries than unknown counts that a block must have
+MOST_OF_ONE = 4  # that a product may count
 MOST_UNKNOWN = 150
 
 _Piece = tuple[int, int]  # where it starts and stops
@@ -72,12 +72,12 @@ def _cuts(run: Execution, length: int) -> Iterator[list[_Piece]]:
 
 def _counts(block: np.ndarray, products: Sequence[np.ndarray]) -> np.ndarray | None:
     """How often each product is in a block, where that is told by the numbers, and is a whole number of times."""
-    if len(products) > MOST_UNKNOWN or block.size < len(products) + MORE_ENTRIES or not block.any():
+    if len(products) > MOST_UNKNOWN or block.size < len(products) + SPARE_ENTRIES or not block.any():
         return None
     terms = np.stack([np.ravel(one) for one in products], axis=1).astype(np.float64)
     times, _, rank, _ = np.linalg.lstsq(terms, np.ravel(block).astype(np.float64), rcond=None)
     counted = np.round(times)
-    if rank < len(products) or (np.abs(times - counted) > WHOLE).any() or (np.abs(counted) > MOST_TIMES).any():
+    if rank < len(products) or (np.abs(times - counted) > NEAR_A_COUNT).any() or (np.abs(counted) > MOST_OF_ONE).any():
         return None
     return counted.astype(int) if close((terms @ counted).astype(np.float32), np.ravel(block)) else None
 

@@ -20,7 +20,7 @@ from grader.judging.proportions import EXACT, as_factor, beside_what_was_given, 
 
 NEAR = 0.01  # of each entry: bfloat16 keeps two or three digits
 SMALL_FACTOR = 2.5  # up to here a factor is the length of something by chance
-WHOLE = 0.01  # off a whole number: every large number is near to one
+OFF_WHOLE = 0.01  # off a whole number: every large number is near to one
 ENOUGH = 3  # different entries: fewer have some ratio by chance
 WITHIN_A_PERCENT = (
     "Every entry is within 1 % of what it should be. Was something computed, or sent, in fewer bits (bfloat16)? "
@@ -333,7 +333,7 @@ def _lengths_on_one(*cases: Compared) -> Iterator[tuple[str, Callable[[Compared]
 def _is_whole(factor: float) -> bool:
     """Whether it is a whole number, or one divided by one: of a single entry no other says anything."""
     larger = max(abs(factor), 1 / abs(factor))
-    return _is(larger, round(larger)) and abs(larger - round(larger)) < WHOLE
+    return _is(larger, round(larger)) and abs(larger - round(larger)) < OFF_WHOLE
 
 
 def _factor(seen: Compared, enough: int = ENOUGH) -> float | None:

@@ -74,7 +74,7 @@ class Collective:
     times: int | None = 1
     implicit: bool = False
     meanwhile: int = 0
-    around: tuple[int, ...] = (0, 0)
+    around: tuple[int, int] = (0, 0)
     shift: int = 0
     visits: tuple[int, ...] | None = None
 

@@ -17,7 +17,7 @@ from grader.programs.execution import Ran, Result
 from grader.programs.origins import Line, Origin
 from grader.programs.structure import Collective, Manual, Structure
 
-SHIFTED = Collective("collective_permute", ("x",), 4, (2, 3), "f32", 24, 3, True, 5, 1, (1, 0, 1, 0))
+SHIFTED = Collective("collective_permute", ("x",), 4, (2, 3), "f32", 24, 3, True, 5, (7, 9), 1, (1, 0, 1, 0))
 BRANCHED = Collective("all_reduce", (), 8, (), "bf16", 2, None)
 STRUCTURE = Structure(
     {"x": 4, "y": 2},

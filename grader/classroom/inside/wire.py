@@ -93,6 +93,11 @@ def _blocks(data: Any) -> Blocks:
     return blocks
 
 
+def _pair(data: Any) -> tuple[int, int]:
+    one, other = COUNTS.read(data)  # other lengths raise ValueError
+    return one, other
+
+
 def _fits_a_line(text: str) -> bool:
     return len(text) <= LONGEST_LINE
 
@@ -105,6 +110,7 @@ def _origins(data: Any) -> tuple[Origin, ...]:
 
 COUNT = plain_type(int, lambda count: 0 <= count < MOST_COUNTED)
 COUNTS = tuple_of(COUNT)
+PAIR = Codec(COUNTS.write, _pair)
 SHORT = plain_type(str, lambda name: len(name) <= LONGEST)
 NAME = Codec(SHORT.write, lambda body: LEGIBLE.read(SHORT.read(body)))
 NAMES = tuple_of(NAME)
@@ -132,7 +138,7 @@ COLLECTIVE = data_class(
     times=optional(COUNT),
     implicit=FLAG,
     meanwhile=COUNT,
-    around=COUNTS,
+    around=PAIR,
     shift=COUNT,
     visits=optional(COUNTS),
 )
