@@ -16,7 +16,7 @@ from grader.judging.results import Expected
 from grader.programs.execution import Failed
 
 MOST_REPLACED = 8  # arguments that are made ones, and zeros
-FEWEST = 3  # different numbers: fewer are alike by chance
+FEWEST_DIFFERENT = 3  # different numbers: fewer are alike by chance
 DIGITS = 3
 BEYOND = 0.1  # of the range that is due: a number so far outside is no chance
 
@@ -51,7 +51,11 @@ def _one_number_due(made: _Made, name: str) -> str:
     """That one number is due everywhere; of a single number, where it is a whole one."""
     mean = float(np.mean(made.due))
     whole = abs(mean - round(mean)) < 1e-6
-    if made.right or not close(made.due, np.full_like(made.due, mean)) or not (made.due.size > FEWEST or whole):
+    if (
+        made.right
+        or not close(made.due, np.full_like(made.due, mean))
+        or not (made.due.size > FEWEST_DIFFERENT or whole)
+    ):
         return ""
     low, high = (number(float(n), DIGITS) for n in (made.found.min(), made.found.max()))
     every = "every entry" if made.due.size > 1 else "it"
@@ -64,7 +68,12 @@ def _of_ranges(made: _Made, name: str) -> str:
     low, high = float(made.due.min()), float(made.due.max())
     least, most = float(made.found.min()), float(made.found.max())
     room = BEYOND * (high - low)
-    if made.ones or made.right or len(np.unique(made.due)) <= FEWEST or (least > low - room and most < high + room):
+    if (
+        made.ones
+        or made.right
+        or len(np.unique(made.due)) <= FEWEST_DIFFERENT
+        or (least > low - room and most < high + room)
+    ):
         return ""
     due, found = (f"between {number(a, DIGITS)} and {number(b, DIGITS)}" for a, b in ((low, high), (least, most)))
     return f"{made.given} all numbers should be {due} ({name}), and yours are {found}."
@@ -72,7 +81,7 @@ def _of_ranges(made: _Made, name: str) -> str:
 
 def _right_with_ones(made: _Made, name: str) -> str:
     """That a program is right where it does not matter which number of an argument goes where."""
-    if not (made.right and made.ones and made.several) or len(np.unique(made.due)) <= FEWEST:
+    if not (made.right and made.ones and made.several) or len(np.unique(made.due)) <= FEWEST_DIFFERENT:
         return ""
     return f"{made.given} yours would be right ({name}). Which of its numbers goes where?"
 
@@ -94,4 +103,4 @@ def _made(run: Execution, due: Callable[[Case], Expected], array: int) -> Iterat
         values = np.concatenate([np.ravel(block) for block in blocks])
         right = all(close(block, whole[index], run.case.roundings) for block, index in zip(blocks, places, strict=True))
         if whole.dtype.kind == values.dtype.kind == "f" and np.isfinite(whole).all() and np.isfinite(values).all():
-            yield _Made(name, ones, len(np.unique(a.value)) > FEWEST, values, whole, right)
+            yield _Made(name, ones, len(np.unique(a.value)) > FEWEST_DIFFERENT, values, whole, right)
