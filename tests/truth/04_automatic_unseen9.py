@@ -1,16 +1,8 @@
 """Answers to lesson 04, ninth batch, written by a reader of the notebook only."""
 
-import re
-from collections import Counter
-
 import jax
-import jax.numpy as jnp
-import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-
-import grader
-from grader import attempt, check, communication, draw, put
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 

@@ -1,15 +1,9 @@
 """Answers to lesson 05, ninth batch, written by a reader of the notebook only."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
-
-import grader
-from grader import attempt, check, communication, draw, put
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 line = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))

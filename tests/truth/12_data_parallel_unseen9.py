@@ -2,8 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 line = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))

@@ -1,14 +1,7 @@
 """Answers to lesson 19, ninth batch, written by a reader of the notebook only."""
 
-import os
-import time
-
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jax.experimental import multihost_utils
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType
 
 
 def grid(process_id, num_processes, shape=(4, 2), names=("data", "model")):

@@ -1,13 +1,11 @@
 """Answers to lesson 22, ninth batch, written by a reader of the notebook only."""
 
 import functools
-import math
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 from grader.transformer import AXES, LAYER, NORMS, attention, mlp, rms_norm
