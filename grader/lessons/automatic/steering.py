@@ -424,6 +424,7 @@ def _(draw):
     value = draw.values(8, 16)
     other = value.copy()
     other[7, 15] += 1  # held by the last device alone
+    nearly = np.nextafter(value, np.float32(np.inf))
     half = value[:, 8:] + np.float32(1)  # the second half of the columns, gone wrong on one of the devices that hold it
 
     def lying(spec, mesh=GRID, given=value, **instead):
@@ -442,6 +443,7 @@ def _(draw):
         (lying(P(None, "y"), **odd), lying(P(None, "y"))),
         (lying(P(None, "y"), **odd), lying(P(None, "y"), **odd)),
         (lying(P()), lying(P(), instead={7: other})),
+        (lying(P()), lying(P(), instead={5: nearly})),
         (lying(P()), lying(P())),
         (lying(P("x")), lying(P("x"), given=value[:, :8])),
     ):
