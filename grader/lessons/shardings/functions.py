@@ -678,8 +678,8 @@ def compared_with_the_shard_before(array):
 
 @assemble.mistake
 def near_is_enough(array):
-    """Copies that differ by a rounding were let pass, as `np.allclose` does. Copies of a block have the same bits: which
-    function compares exactly?"""
+    """Copies that differ by a rounding were let pass, as `np.allclose` does. Copies of a block have the same bits:
+    which function compares exactly?"""
     whole, first = np.empty(array.shape, array.dtype), {}
     for shard in array.addressable_shards:
         if not np.allclose(first.setdefault(str(shard.index), shard).data, shard.data):
