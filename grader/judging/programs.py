@@ -58,7 +58,6 @@ from grader.programs.program import Program, with_gradient
 from grader.programs.repairs import Repair
 from grader.programs.structure import Collective, Structure, times
 
-OTHERS_TOO = "Other arrays of the result are wrong, too."
 OFF_THE_OTHER_WAY = "What else is wrong is off by the same factor, the other way: does the one follow from the other?"
 OF_DIVISION = "layout", "communication"  # checks that hang on how arrays are divided
 # What is so of a program that does not miss a check on one mesh, and of one that does on another.
@@ -294,12 +293,17 @@ class ProgramLadder(Ladder):
         alike = [array for array, others in given_away.items() if words in (others, off_by(*wrong[array], of_few=True))]
         if not words or len(alike) == len(given_away):
             return words
+        others = [array for array in wrong if array not in alike]
+        opposites = all(opposite(wrong[alike[0]], wrong[array]) for array in others)
+        rest = OFF_THE_OTHER_WAY if opposites else f"Also wrong: {self._named(k, others)}."
+        return f"Of {self._named(k, alike)}: {words} {rest}"
+
+    def _named(self, k: int, arrays: Sequence[int]) -> str:
+        """Arrays of the result of a case by their names, the first few of them."""
         places = list(_expected(self.exercise, self.cases[k]))
-        names = ", ".join(results.name_in_result(self.cases[k], places[array]) for array in alike[: results.MOST_NAMED])
-        more = f" and {len(alike) - results.MOST_NAMED} more" if len(alike) > results.MOST_NAMED else ""
-        others = [seen for array, seen in wrong.items() if array not in alike]
-        rest = OFF_THE_OTHER_WAY if all(opposite(wrong[alike[0]], other) for other in others) else OTHERS_TOO
-        return f"Of {names}{more}: {words} {rest}"
+        names = [results.name_in_result(self.cases[k], places[array]) for array in arrays[: results.MOST_NAMED]]
+        more = f" and {len(arrays) - results.MOST_NAMED} more" if len(arrays) > results.MOST_NAMED else ""
+        return f"{', '.join(names)}{more}"
 
     def repairs(self, check: str, k: int) -> tuple[Repair | None, Mistake | None]:
         if check != "values":

@@ -108,7 +108,7 @@ def _of_what_is_besides(name: str, found: np.ndarray, due: np.ndarray, argument:
 
 
 def by_rows(found: _Side, due: _Side, roundings: int = ROUNDINGS) -> str:
-    """That all numbers of a row are off by one factor, and those of other rows by others."""
+    """That all numbers of a row of a block are off by one factor, and those of other rows by others."""
     if any(
         block.shape != whole.shape or block.ndim < 2 or block.dtype.kind != "f"
         for block, whole in zip(found, due, strict=True)
@@ -128,9 +128,9 @@ def by_rows(found: _Side, due: _Side, roundings: int = ROUNDINGS) -> str:
     if len(np.unique(np.round(wrong, 3))) < 2 or _are_one_row(other[told]):
         return ""
     return (
-        "In a row, along the last dimension, all numbers are off by one factor, and in other rows by another (from "
-        f"{number(float(factors.min()), 3)} to {number(float(factors.max()), 3)}). By what is a row to be divided, or "
-        "multiplied?"
+        "In a row of a device's block, along the last dimension, all numbers are off by one factor, and in other such "
+        f"rows by another (from {number(float(factors.min()), 3)} to {number(float(factors.max()), 3)}). By what is a "
+        "row to be divided, or multiplied?"
     )
 
 

@@ -161,7 +161,7 @@ def test_what_is_so_of_one_wrong_array_is_not_said_of_all():
 
     found = verdict(exported, answer)
     assert "Of Result 1['w1']: Every entry is 4 times too large" in found.words
-    assert "Other arrays of the result are wrong, too." in found.words
+    assert "Also wrong: Result 1['w2']." in found.words
 
 
 def test_a_number_that_is_zero_is_nothing_else_where_all_arrays_are_zero():

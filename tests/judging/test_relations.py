@@ -385,8 +385,8 @@ def test_where_counts_are_right_but_for_a_key_with_0_nothing_is_said_of_1():
             Y * np.arange(1, 9, dtype=np.float32)[:, None],
             Y,
             {},
-            "In a row, along the last dimension, all numbers are off by one factor, and in other rows by another (from "
-            "1 to 8). By what is a row to be divided, or multiplied?",
+            "In a row of a device's block, along the last dimension, all numbers are off by one factor, and in other "
+            "such rows by another (from 1 to 8). By what is a row to be divided, or multiplied?",
         ),
         (
             [1.0, 5.0, 7.0],

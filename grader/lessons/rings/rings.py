@@ -608,8 +608,8 @@ def wrong_end(x, *, mesh):
 
 @halo.mistake
 def not_round(x, *, mesh):
-    """Only the two ends of the whole vector are wrong: nobody sent to the first and to the last device, and who is
-    sent nothing holds zeros. The stencil is periodic. Which pair closes the ring?"""
+    """Only the two ends of the whole vector are wrong: from beyond them nothing is sent, and who is sent nothing holds
+    zeros. The stencil is periodic. Which pair closes the ring?"""
 
     def edges(block, n):
         forward = [(d, d + 1) for d in range(n - 1)]
