@@ -356,9 +356,9 @@ class Meanwhile(Limit):
             return ""
         return (
             f"The result is right, but during this transfer there is too little to compute:\n- {idle}\n\n"
-            f"Products of {idle.meanwhile:,} FLOPs neither wait for it nor it for them; {self.flops:,} "
-            f"should, and each product counts for one transfer only. {_of_around(*idle.around)}What a device "
-            "holds already it can multiply while the next block is on its way."
+            f"It has {idle.meanwhile:,} FLOPs of products that neither wait for it nor it for them, and {self.flops:,} "
+            "are due; a product beside which several transfers could run is shared out among them. "
+            f"{_of_around(*idle.around)}What a device holds already it can multiply while the next block is on its way."
         )
 
     def about(self, facts: Facts) -> tuple[int, ...]:

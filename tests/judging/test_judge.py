@@ -127,7 +127,7 @@ def limited(*limits):
         (Without("all_reduce", "x", "all of it is here"), "The result is right, but all of it is here:\n- all_reduce"),
         (InPlace(()), ""),
         (InPlace(("float32",)), "of the 1 arrays that come out anew 1 are not given away"),
-        (Meanwhile(1), "Products of 0 FLOPs neither wait for it nor it for them; 1 should"),
+        (Meanwhile(1), "It has 0 FLOPs of products that neither wait for it nor it for them, and 1 are due"),
     ],
 )
 def test_turns_and_what_runs_meanwhile_can_be_asked(limit, words):
