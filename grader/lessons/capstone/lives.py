@@ -20,7 +20,8 @@ from grader.transformer.model import initial
 from grader.transformer.text import batch_at
 from grader.transformer.training import started
 
-KILLED_AT, EVERY, STEPS, ROWS, MICRO = 7, 3, 10, 4, 2
+EVERY, STEPS, ROWS, MICRO = 3, 10, 4, 2
+KILLED_AT = 2 * EVERY  # at the line of a step after which something is saved: who prints it first has not saved it
 SHAPES = (4, 2), (2, 4)  # of the mesh in the first run, and in the second
 TINY = {"layers": 1, "vocabulary": 16, "width": 24, "heads": 8, "kv_heads": 4, "head": 4, "hidden": 32}
 
@@ -45,8 +46,11 @@ def _unbroken(process_id, num_processes, *, shape, params, seed, position, lines
     for number in range(steps):
         state, loss = step(state, *batch_at(position[0] + number, seed[0], ROWS, MICRO, lines))
         losses.append(float(loss))
-    saved = KILLED_AT // every * every
-    return {"first": saved + 1, "losses": losses[saved:], "mesh": dict(zip(("data", "model"), shape[1], strict=True))}
+    return {
+        "first": KILLED_AT + 1,
+        "losses": losses[KILLED_AT:],
+        "mesh": dict(zip(("data", "model"), shape[1], strict=True)),
+    }
 
 
 def compiled_step(**options):
@@ -250,9 +254,9 @@ def last_batch_once_more(process_id, num_processes, *, folder, shape, params, se
 
 @resume.mistake
 def the_save_before(process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps):
-    """The run went on from the save before the last: of the last there was only a part in the folder when the power
-    went. `save` returns before the bytes are on the disk; Orbax writes on, and gives a checkpoint its name when it is
-    whole. What has to be waited for before a step may call itself done?"""
+    """The run went on from the save before the last: of the last there was only a part in the folder, or nothing, when
+    the power went. `save` returns before the bytes are on the disk; Orbax writes on, and gives a checkpoint its name
+    when it is whole. What has to be waited for before a step may call itself done?"""
     state = _state(params, shape)
     with _manager(folder) as manager:
         if done := manager.latest_step() or 0:

@@ -260,8 +260,8 @@ def written_out(q, k, v, *, mesh):
 
 @ring_attention.mistake
 def gathered_after_all(q, k, v, *, mesh):
-    """All keys at once are a gather, and all logits of a device's queries are in memory, [T/n, T]. Here the keys are to
-    come by, a block a turn, and what they come to is merged."""
+    """All keys at once are a gather: every device then holds those of all. Here the keys are to come by, a block a
+    turn, and what they come to is merged."""
 
     def body(q, k, v):
         return attend(q, *(lax.all_gather(a, "x", tiled=True) for a in (k, v)))
