@@ -4,7 +4,7 @@ import pytest
 
 from grader.exercises import Case, Exercise
 from grader.exercises.collecting import asks, collect
-from grader.judging.functions import NONE_DUE, NOT_ALWAYS, NOT_RAISED
+from grader.judging.functions import NO_ERROR_DUE, NOT_ALWAYS, NOT_RAISED
 from grader.judging.judge import judge
 
 
@@ -42,12 +42,12 @@ def _prints_the_error(n):
 
 @pytest.mark.parametrize(
     ("answer", "words"),
-    [(_refuses_four, NONE_DUE), (_forgets_four, NOT_ALWAYS), (_prints_the_error, NOT_RAISED)],
+    [(_refuses_four, NO_ERROR_DUE), (_forgets_four, NOT_ALWAYS), (_prints_the_error, NOT_RAISED)],
 )
 def test_what_is_due_where_it_stops_or_returns_nothing_is_told(answer, words):
     cases = half.draw_cases()
     found = judge(half, cases, collect("function", asks(half, cases), answer)).words
-    assert [one for one in (NONE_DUE, NOT_ALWAYS, NOT_RAISED) if one in found] == [words]
+    assert [one for one in (NO_ERROR_DUE, NOT_ALWAYS, NOT_RAISED) if one in found] == [words]
 
 
 def test_of_what_kind_the_answer_is_to_be_is_told_to_who_returned_what_is_no_value():

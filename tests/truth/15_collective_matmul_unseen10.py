@@ -109,7 +109,7 @@ def bidirectional__wrong_number_of_sums(a, b, *, mesh):
             if step:
                 up, down = send(up), send(down, -1)
             own = part((me - step) % n, 0, up) + part((me + 1 + step) % n, 1, down)
-            c = c + own if step else own
+            c = c + own if step else own  # noqa: F821
         return c
 
     return jax.shard_map(on_device, mesh=mesh, in_specs=(P("x", None), P("x", None)), out_specs=P("x", None))(a, b)
