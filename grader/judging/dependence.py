@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from grader.arrays.blocks import blocks
@@ -21,7 +20,7 @@ from grader.arrays.laid import Array
 from grader.arrays.numbers import close
 from grader.arrays.words import numbered
 from grader.exercises.case import Case
-from grader.judging.behaviour import Execution, arrays_given, block_values, operands
+from grader.judging.behaviour import Execution, arrays_given, block_values, operands, with_value
 from grader.judging.results import Expected
 from grader.programs.execution import Failed, Result
 
@@ -188,11 +187,3 @@ def _other(part: np.ndarray, whole: np.ndarray, seed: int) -> np.ndarray:
         return np.zeros_like(part) if seed else (part * times).astype(part.dtype)
     there = np.unique(whole)
     return there[(np.searchsorted(there, part) + rng.integers(1, len(there), part.shape)) % len(there)]
-
-
-def with_value(case: Case, argument: str, array: Array, value: np.ndarray) -> Case:
-    """The case with other numbers for one of its arrays."""
-    other = replace(array, value=value)
-    given: Mapping[str, Any] = case.arguments
-    changed = jax.tree.map(lambda one: other if one is array else one, given[argument])
-    return replace(case, arguments={**given, argument: changed})

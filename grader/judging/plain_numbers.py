@@ -10,8 +10,7 @@ import numpy as np
 from grader.arrays.numbers import close
 from grader.arrays.words import number
 from grader.exercises.case import Case
-from grader.judging.behaviour import Execution, arrays_given, block_values, operands
-from grader.judging.dependence import with_value
+from grader.judging.behaviour import Execution, arrays_given, block_values, operands, with_value
 from grader.judging.results import Expected
 from grader.programs.execution import Failed
 

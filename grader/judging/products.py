@@ -16,8 +16,8 @@ from grader.arrays.numbers import close
 from grader.arrays.words import enumeration
 from grader.judging.behaviour import Execution, block_values
 from grader.judging.results import Expected
+from grader.judging.shares import whole_times
 
-NEAR_A_COUNT = 1e-3  # how near to a whole number a count has to be
 SPARE_ENTRIES = 2  # entries than unknown counts that a block must have
 MOST_OF_ONE = 4  # that a product may count
 MOST_UNKNOWN = 150
@@ -75,11 +75,9 @@ def _counts(block: np.ndarray, products: Sequence[np.ndarray]) -> np.ndarray | N
     if len(products) > MOST_UNKNOWN or block.size < len(products) + SPARE_ENTRIES or not block.any():
         return None
     terms = np.stack([np.ravel(one) for one in products], axis=1).astype(np.float64)
-    times, _, rank, _ = np.linalg.lstsq(terms, np.ravel(block).astype(np.float64), rcond=None)
-    counted = np.round(times)
-    if rank < len(products) or (np.abs(times - counted) > NEAR_A_COUNT).any() or (np.abs(counted) > MOST_OF_ONE).any():
+    if (counted := whole_times(block, terms, MOST_OF_ONE)) is None:
         return None
-    return counted.astype(int) if close((terms @ counted).astype(np.float32), np.ravel(block)) else None
+    return counted if close((terms @ counted).astype(np.float32), np.ravel(block)) else None
 
 
 def _of_pairs(

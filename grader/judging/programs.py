@@ -322,7 +322,7 @@ class ProgramLadder(Ladder):
     def deviation(self, check: str, k: int) -> str:
         if check != "values" or not self.right_parts(k, self.done[k]):
             return ""
-        runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
+        runs = self._runs(k)
         expected = functools.partial(_expected, self.exercise)
         if words := deviating(self.exercise, runs, expected):
             return words
@@ -331,18 +331,23 @@ class ProgramLadder(Ladder):
         words = words or self._of_places(k, runs, expected)
         return f"{self._right_where(k)} {words}".strip() if words else ""
 
+    def _runs(self, k: int) -> list[Execution]:
+        """The runs of a case, and of those that bear witness besides."""
+        return [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
+
     def _of_places(self, k: int, runs: Sequence[Execution], expected: Callable[[Case], Expected]) -> str:
         """Where in its arrays a result is wrong, or what it would be right without."""
         words = arrangement(self._seen_first(k))
         if words and not tells_little(words):
             return words
-        which = results.which_are_right(runs[0], expected(self.cases[k])) if words else ""
-        return right_without(runs, expected) or which or words
+        if without := right_without(runs, expected):
+            return without
+        return (results.which_are_right(runs[0], expected(self.cases[k])) or words) if words else ""
 
     def remaining(self, check: str, k: int) -> str:
         if check != "values" or not self.right_parts(k, self.done[k]):
             return ""
-        runs = [self._run(j) for j in dict.fromkeys([k, *self.witnesses(k)])]
+        runs = self._runs(k)
         expected = functools.partial(_expected, self.exercise)
         first = runs[0], expected, *self._first_wrong(k)
         itself = self._is_result_wrong(k)
@@ -399,7 +404,7 @@ class ProgramLadder(Ladder):
         found = super().hint(check, k)
         if found.repair or not found.words or check != "values":
             return found
-        tried = try_repairs([self._run(j) for j in (k, *self.witnesses(k))], at_collectives=True)
+        tried = try_repairs(self._runs(k), at_collectives=True)
         return replace(found, repair=tried.first(self._is_right))
 
     def blamed(self, check: str, k: int, miss: Miss, hint: Hint) -> Blamed | None:

@@ -198,19 +198,29 @@ def _words_of_piece(made: _Made, name: str, owners: Sequence[Sequence[int]]) -> 
     yield from _words(where, name, owners, made.counted)
 
 
+def whole_times(block: np.ndarray, columns: np.ndarray, most: int) -> np.ndarray | None:
+    """How often each column is in a block, by least squares: None where that is told by no numbers, is no whole number
+    of times, or more than so many."""
+    if np.linalg.matrix_rank(columns) < columns.shape[1]:
+        return None
+    times, *_ = np.linalg.lstsq(columns, np.ravel(block).astype(np.float64), rcond=None)
+    whole = np.round(times)
+    if (np.abs(times - whole) > WHOLE).any() or (np.abs(whole) > most).any():
+        return None
+    return whole.astype(int)
+
+
 def _counted(block: np.ndarray, parts: Sequence[np.ndarray], roundings: int) -> list[int] | None:
     """How often each part is in a block, where it is made of them in one way only; 1 for a part without numbers."""
     some = [k for k, part in enumerate(parts) if part.any()]
     columns = np.stack([np.ravel(parts[k]) for k in some], axis=1) if some else np.zeros((block.size, 0))
-    if not some or len(columns) <= len(some) or np.linalg.matrix_rank(columns) < len(some):
+    if not some or len(columns) <= len(some):
         return None
-    times, *_ = np.linalg.lstsq(columns, np.ravel(block).astype(np.float64), rcond=None)
-    whole = np.round(times)
-    if (np.abs(times - whole) > WHOLE).any() or (np.abs(whole) > MOST_TIMES).any():
+    if (whole := whole_times(block, columns, MOST_TIMES)) is None:
         return None
     counted = [1] * len(parts)
-    for k, n in zip(some, whole, strict=True):
-        counted[k] = int(n)
+    for k, n in zip(some, whole.tolist(), strict=True):
+        counted[k] = n
     made = sum(n * part for n, part in zip(counted, parts, strict=True))
     return counted if close(block, np.asarray(made, np.float32), roundings) else None
 

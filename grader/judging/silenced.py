@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-import jax
 import numpy as np
 
-from grader.arrays.laid import Array
 from grader.exercises.case import Case
 from grader.judging import results
-from grader.judging.behaviour import Execution, arrays_given, operands
+from grader.judging.behaviour import Execution, arrays_given, operands, with_value
 from grader.judging.results import Expected
 from grader.programs.execution import Failed
 
@@ -46,14 +43,8 @@ def _silenced(case: Case) -> dict[str, Case]:
     found: dict[str, Case] = {}
     for argument, name, array in arrays_given(case):
         if array.value.dtype.kind == "f" and array.value.any():
-            without = _without(case.arguments[argument], array)
-            found[name] = replace(case, arguments={**case.arguments, argument: without})
+            found[name] = with_value(case, argument, array, np.zeros_like(array.value))
     return found if 1 < len(found) <= MOST_SILENCED else {}
-
-
-def _without(given: Any, leaf: Array) -> Any:
-    zeros = replace(leaf, value=np.zeros_like(leaf.value))
-    return jax.tree.map(lambda one: zeros if one is leaf else one, given)
 
 
 def _right(run: Execution, silent: Mapping[str, Case], due: Callable[[Case], Expected]) -> list[str]:

@@ -136,7 +136,7 @@ class _Idle:
 def _idle_words(played: Timetable, name: str, target: Timetable) -> str:
     """How many idle steps are before, between and behind the devices' work; and who waits longest in between."""
     mine, due = _idle_steps(played), _idle_steps(target)
-    waits = [idle for device in range(len(played.orders)) for idle in _waits(played, device)]
+    waits = list(_waits(played))
     words = (
         f"Of the idle steps of all devices {mine[0]} are before a device's first piece, {mine[1]} between its pieces "
         f"and {mine[2]} behind its last ({name}: {due[0]}, {due[1]} and {due[2]})."
@@ -151,22 +151,22 @@ def _idle_words(played: Timetable, name: str, target: Timetable) -> str:
 
 def _idle_steps(played: Timetable) -> tuple[int, int, int]:
     """The idle steps of all devices before their first piece of work, between their pieces, and behind the last."""
-    before = between = behind = 0
+    before = behind = 0
     for device in range(len(played.orders)):
         placed = list(played.placed(device))
         before += placed[0][1] if placed else played.steps
         behind += played.steps - placed[-1][2] if placed else 0
-        between += sum(idle.steps for idle in _waits(played, device))
-    return before, between, behind
+    return before, sum(idle.steps for idle in _waits(played)), behind
 
 
-def _waits(played: Timetable, device: int) -> Iterator[_Idle]:
-    """The gaps between a device's pieces of work, each with what it waited for there."""
-    ends = {work: end for other in range(len(played.orders)) for work, _, end in played.placed(other)}
-    placed = list(played.placed(device))
-    for (_, _, end), (work, start, _) in pairwise(placed):
-        if start > end:
-            yield _Idle(device, start - end, work, next((n for n in played.needs(work) if ends[n] == start), None))
+def _waits(played: Timetable) -> Iterator[_Idle]:
+    """The gaps between the devices' pieces of work, each with what was waited for there."""
+    orders = [list(played.placed(device)) for device in range(len(played.orders))]
+    ends = {work: end for placed in orders for work, _, end in placed}
+    for device, placed in enumerate(orders):
+        for (_, _, end), (work, start, _) in pairwise(placed):
+            if start > end:
+                yield _Idle(device, start - end, work, next((n for n in played.needs(work) if ends[n] == start), None))
 
 
 def _drawable(played: Timetable) -> bool:
