@@ -22,11 +22,13 @@ from grader.exercises.exercise import Exercise
 from grader.exercises.forms import NOTHING
 from grader.exercises.plain import NO_PLAIN_VALUE
 from grader.judging.differing import Difference, first_difference, short, shown_whole
-from grader.judging.evidence import Tried, divided, evidence
+from grader.judging.evidence import evidence
 from grader.judging.ladder import Alike, Done, Ladder, Rung, same_problem
 from grader.judging.leaving import cut_short, passed_over
 from grader.judging.miss import Miss
 from grader.judging.nearest import nearest_function
+from grader.judging.right_cases import where_right
+from grader.judging.tried import Tried
 from grader.judging.values import NO_VALUE, expected_value, same_answer, worded
 
 COSTS_NOTHING = "This costs no points, for only your own notebook sees it; on real chips it costs"
@@ -127,7 +129,7 @@ class FunctionLadder(Ladder):
         answer, tried = self.answers[k], [self._tried(j, a) for j, a in enumerate(self.answers)]
         if isinstance(answer, Problem):
             some, others = ([one for one in tried if one.right is right] for right in (True, False))
-            return meaning(answer) or " ".join(filter(None, (self._of_problem(k, answer), divided(some, others))))
+            return meaning(answer) or " ".join(filter(None, (self._of_problem(k, answer), where_right(some, others))))
         if check != "values":
             return ""  # every value is right
         return evidence(tried, functools.partial(self._nearest, k))

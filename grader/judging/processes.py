@@ -19,10 +19,11 @@ from grader.exercises.exercise import Exercise
 from grader.exercises.plain import plain
 from grader.judging import together
 from grader.judging.differing import first_difference, short, shown_whole
-from grader.judging.evidence import Tried, evidence, is_vague
+from grader.judging.evidence import evidence, is_vague
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.lists import FIRST_IS_WRONG
 from grader.judging.miss import Miss
+from grader.judging.tried import Tried
 from grader.judging.values import same_answer, worded
 from grader.processes.launch import Launch
 

@@ -6,11 +6,12 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import HELD, Observed
 from grader.judging.differing import first_difference
-from grader.judging.evidence import Tried, evidence
+from grader.judging.evidence import evidence
 from grader.judging.proportions import as_factor
 from grader.judging.relations import relations_of
 from grader.judging.signatures import Compared, signature
 from grader.judging.traits import apart
+from grader.judging.tried import Tried
 
 X, Y = (np.random.default_rng(seed).normal(size=(8, 3)).astype(np.float32) for seed in (0, 1))
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from grader.judging.evidence import Tried, evidence
+from grader.judging.evidence import evidence
 from grader.judging.relations import relations_of
+from grader.judging.tried import Tried
 
 SLOTS = [0, 0, 1, 1, 2, 2, 3, 0, 4, 3, 1, 4]
 
