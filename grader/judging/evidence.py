@@ -18,7 +18,6 @@ from grader.judging.relations import (
     NOTHING_WRONG_IN_IT,
     NUMBER_DUE,
     ONLY_SOME,
-    TELLS_LITTLE,
     TRUTH_DUE,
     WORD_DUE,
     relations_of,
@@ -26,7 +25,7 @@ from grader.judging.relations import (
 from grader.judging.right_cases import FEW_VALUES, where_right
 from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL, is_number, sizes_in
 from grader.judging.tried import ENOUGH_CASES, Tried
-from grader.judging.wording import lower_first, most_telling
+from grader.judging.wording import TELLS_LITTLE, lower_first, most_telling
 from grader.judging.wrong_numbers import place_by_place, what_numbers_are_off
 
 VAGUE = (

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+TELLS_LITTLE = ("t is too large.", "t is too small.", "others are not.", " is wrong.", " are wrong.")  # ends
 
 
 def most_telling(relations: Sequence[Sequence[str]]) -> str:
@@ -19,3 +22,15 @@ def in_all(relations: Sequence[Sequence[str]]) -> list[str]:
 def lower_first(words: str) -> str:
     """A sentence as it goes on behind a colon or a comma."""
     return f"{words[:1].lower()}{words[1:]}"
+
+
+def before_little(words: Iterable[str], others: Iterable[str]) -> Iterator[str]:
+    """Other sentences, in front of those that tell little."""
+    said = list(words)
+    yield from (one for one in said if not one.endswith(TELLS_LITTLE))
+    yield from others
+    yield from (one for one in said if one.endswith(TELLS_LITTLE))
+
+
+def is_or_are(things: Sequence[Any]) -> str:
+    return "are" if len(things) > 1 else "is"
