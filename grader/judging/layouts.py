@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from grader.arrays.blocks import Blocks
 from grader.arrays.notation import parse
+from grader.arrays.words import enumeration
+from grader.judging.wording import is_or_are
 
 
 def cut_by(held: Blocks) -> Mapping[str, int | None]:
@@ -69,3 +73,59 @@ def spec_in_words(spec: Sequence[Any]) -> str:
         if cut
         else "As you wrote it, nothing is cut: every device holds a copy of the whole."
     )
+
+
+def dimension_by_dimension(spec: Sequence[Any], due: Sequence[Any]) -> str:
+    """Which dimensions a wrong spec cuts as it should, and which it should leave whole; by what they should be cut is
+    not said, and nothing where none is right."""
+    pairs = [(_axes(one), _axes(other)) for one, other in zip_longest(spec, due)]
+    right = [k for k, (one, other) in enumerate(pairs) if one == other]
+    if not right or len(right) == len(pairs):
+        return ""
+    told = [f"dimension {k} {_as_it_is(*pair)}" for k, pair in enumerate(pairs)]
+    return f"{'; '.join(told)}.".capitalize()
+
+
+def _axes(entry: Any) -> tuple[Any, ...]:
+    return () if entry is None else tuple(entry) if isinstance(entry, (list, tuple)) else (entry,)
+
+
+def _as_it_is(found: tuple[Any, ...], due: tuple[Any, ...]) -> str:
+    if found == due:
+        return "is right"
+    return "is not" if due else "should not be cut"
+
+
+def type_by_parts(text: str, due: str) -> str:
+    """Which parts of an array's type, as JAX writes it, are right, and which are not; "" of other words."""
+    one, other = _parts_of_type(text), _parts_of_type(due)
+    if not one or not other or one.keys() != other.keys():
+        return ""
+    right, wrong = ([part for part in one if (one[part] == other[part]) is well] for well in (True, False))
+    if not right or not wrong:
+        return ""
+    return f"Of this type {_enumerated(right)} right, and {_enumerated(wrong)} wrong."
+
+
+def _enumerated(parts: Sequence[str]) -> str:
+    return f"{enumeration(parts)} {is_or_are(parts)}"
+
+
+def _parts_of_type(text: str) -> dict[str, Any]:
+    """The parts of a type such as float32[16@x,8@y]{V:x}."""
+    found = re.fullmatch(r"([a-z]+\d*)\[([^\]]*)\]((?:\{[^}]*\})?)", text.replace(" ", ""))
+    if not found:
+        return {}
+    kind, dimensions, behind = found.groups()
+    sizes, axes = zip(*((size, axis) for size, _, axis in (d.partition("@") for d in _split(dimensions))), strict=True)
+    return {
+        "the kind of number": kind,
+        "the lengths": sizes,
+        "what stands behind @": axes,
+        "what stands behind the brackets": behind,
+    }
+
+
+def _split(dimensions: str) -> list[str]:
+    """The dimensions in a type: no comma within round brackets parts two."""
+    return re.split(r",(?![^(]*\))", dimensions)

@@ -14,6 +14,7 @@ from grader.judging.single_numbers import is_number, is_ratio
 
 FIRST_IS_WRONG = "Already its first number is wrong. What goes into that one?"
 SAME_CURVE = 2e-4  # relative: how near two losses of one curve are
+ENOUGH_ENTRIES, EXCHANGED = 3, 2  # of fewer any other order is all of these; entries of which each is the other
 NOT_GROUPED = "they are not grouped as they should be."
 
 
@@ -69,7 +70,30 @@ def _of_another_order(found: list[Any], due: list[Any]) -> Iterator[str]:
         yield f"The entries are right, but stand {k} to the right of where they belong."
         yield f"The entries are right, but stand {len(due) - k} to the left of where they belong."
     if as_often(found, due):
+        yield from _of_moves(found, due)
         yield "The entries are right, but in another order."
+
+
+def _of_moves(found: list[Any], due: list[Any]) -> Iterator[str]:
+    """Sentences on a list with the entries that are due at other places, which do not tell where they belong."""
+    if len(due) < ENOUGH_ENTRIES:
+        return
+    turns = [due[k:] + due[:k] for k in range(1, len(due))]
+    if any(same_value(found, turn) for turn in turns):
+        yield "The entries are right and follow one another as they should, but it begins with another one."
+    elif sum(not same_value(*pair) for pair in zip(found, due, strict=True)) == EXCHANGED:
+        yield "The entries are right, but two of them stand in each other's place."
+    own = list(range(len(due)))
+    if all(map(is_number, due)) and any(same_value(own, turn) for turn in turns) and not _are_turned(found):
+        yield (
+            "The entries are right, but held against the numbers of their places each should be moved as far as every "
+            "other, counted round, and they are not."
+        )
+
+
+def _are_turned(places: list[Any]) -> bool:
+    """Whether all entries are as far from the places of which they are the numbers, counted round."""
+    return len({(place - k) % len(places) for k, place in enumerate(places)}) == 1
 
 
 def of_one_cut_short(found: list[Any], due: list[Any]) -> Iterator[str]:

@@ -257,7 +257,11 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: WasGiven) -> Ite
         of_it = list(_of_one(found, due, known))
         if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(due) == len(found):
             of_it += of_where_it_goes_wrong(found, due)
-        yield from (f"Of {name}: {lower_first(words)}" for words in of_it)
+        said = [f"Of {name}: {lower_first(words)}" for words in of_it]
+        if len(wrong) < len(entries) and len(wrong) <= TOLD_APART:
+            places = ", ".join(name for name, _, _ in wrong)
+            yield from (f"{ONLY_SOME} {places} are wrong. {words}" for words in said)
+        yield from said
     if len(wrong) < len(entries):
         yield SOME_ENTRIES
 
@@ -287,6 +291,10 @@ def _of_those(words: str, count: int, inside: bool) -> str:
 
 def _parts(found: Any, due: Any) -> Iterator[tuple[Any, Any]]:
     """What differs in two values, down to where they have another form."""
+    if isinstance(found, Mapping) and isinstance(due, Mapping) and found.keys() == due.keys() and not is_observed(due):
+        for key in (key for key in due if not same_value(found[key], due[key])):
+            yield from _parts(found[key], due[key])
+        return
     lists = isinstance(found, (list, tuple)) and isinstance(due, (list, tuple)) and len(found) == len(due)
     if not lists:
         yield found, due

@@ -6,6 +6,7 @@ import itertools
 import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def where_right(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "ca
     which = apart([one.given for one in wrong], [one.given for one in right]) if wrong else ""
     if which:
         return f"{how_many}: {which}."
-    return f"{how_many}.{_seldom(right, wrong, features) or _the_others(wrong)}"
+    return f"{how_many}.{_seldom(right, wrong, features) or _the_others(wrong) or _most_alike(right, wrong)}"
 
 
 def _seldom(right: Sequence[Tried], wrong: Sequence[Tried], features: Sequence[str]) -> str:
@@ -87,6 +88,29 @@ def _the_others(wrong: Sequence[Tried]) -> str:
     words = "; with ".join(each)
     soon = 0 < len(words) <= TOLD_OTHERS and not any(isinstance(value, np.ndarray) for value in given)
     return f" It is wrong, too, with {words}." if soon else ""
+
+
+def _most_alike(right: Sequence[Tried], wrong: Sequence[Tried]) -> str:
+    """What the right case was given that is most like the first wrong one, where that is soon told."""
+    if not wrong or not wrong[0].given:
+        return ""
+    first = {name: short(value) for name, value in wrong[0].given.items()}
+    told = [
+        [f"{name}={short(value)}" for name, value in one.given.items() if short(value) != first.get(name)]
+        for one in right
+        if not _is_error_due(one) and not any(isinstance(value, np.ndarray) for value in one.given.values())
+    ]
+    soon = [words for words in told if words and sum(map(len, words)) <= TOLD_OTHERS]
+    if not soon:
+        return ""
+    words = min(soon, key=lambda words: (len(words), -_likeness(words, first)))
+    besides = "and the rest as here, " if len(words) < len(first) else ""
+    return f" With {', '.join(words)} {besides}it is right. In what do the two differ?"
+
+
+def _likeness(words: Sequence[str], first: Mapping[str, str]) -> float:
+    """How like these arguments are to those of a case, in their text."""
+    return SequenceMatcher(None, ", ".join(words), ", ".join(f"{n}={v}" for n, v in first.items())).ratio()
 
 
 def _where_empty(some: Sequence[Tried], others: Sequence[Tried]) -> str:

@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
@@ -26,15 +25,16 @@ from grader.exercises.verdict import Outcome, Verdict
 from grader.judging.differing import short
 from grader.judging.evidence import SMALL, is_vague
 from grader.judging.ladder import Ladder, Rung, is_absent
-from grader.judging.layouts import notation_in_words, spec_in_words
+from grader.judging.layouts import dimension_by_dimension, notation_in_words, spec_in_words, type_by_parts
 from grader.judging.miss import Miss, unanswered
 from grader.judging.relations import NUMBER_DUE, TRUTH_DUE, WORD_DUE, relations_of
+from grader.judging.rows import Row, beside_others, exchanged, factor_of_the_text, right_elsewhere
 from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL
 from grader.judging.values import expected_value, is_layout_due, same_answer, worded
 
 ENOUGH_ROWS = 3  # with different answers: fewer are exchanged by chance
 TOLD_ONE_BY_ONE = 4  # counts that are told one by one
-A_LITTLE, A_LOT = 1.05, 10  # times too large, or too small
+A_LITTLE, TWICE, A_LOT = 1.05, 1.99, 10  # times too large, or too small
 DIGITS_KEPT, MOST_DIGITS = 3, 16  # of a number that somebody has rounded
 FACTORS = 64  # up to here one number is a multiple of another for a reason
 MOST_OPTIONS = 8  # words to choose from that are listed
@@ -42,12 +42,13 @@ SEVERAL_WORDS = "These are several of the words to choose from. Which one alone?
 NO_SUCH_WORD = "It is none of the words to choose from. Which of them do you mean?"
 OFF_ALIKE = "Each number of it is off by as much as every other."
 LEAVE_OPEN = (  # on lists: what is true, and leaves open where to look
-    "The entries are right, but in another order.",
+    "The entries are right",
     "It begins right, and from some place on it is wrong to its end.",
     "What is there is right, but entries are missing.",
     "All that is due is there, and more besides.",
     OFF_ALIKE,
 )
+LESS_THAN_TWICE = "but by no whole factor: by less than twice."
 RIGHT_SO_FAR = "What is there is right", "All that is due is there", "The entries are right"
 OF_ROWS = "What do they have in common that the right ones have not?"
 ASKED_OF_ANY_FACTOR = (
@@ -114,26 +115,56 @@ class TableLadder(Ladder):
             return kind
         layout = is_layout_due(self.exercise, self.cases[k]) or (_is_spec(due) and None in due)
         if layout and _is_spec(answer.value):
-            said = self._right_elsewhere(k, answer.value) or _too_long(answer.value, due) or spec_in_words(answer.value)
+            said = (
+                right_elsewhere(self._all_rows, k)
+                or exchanged(self._all_rows, k)
+                or _too_long(answer.value, due)
+                or " ".join(filter(None, (dimension_by_dimension(answer.value, due), spec_in_words(answer.value))))
+            )
             return " ".join(filter(None, (said, self.exercise.question(check))))
         meant = self.exercise.options.get(self._as_option(answer.value), "") if isinstance(answer.value, str) else ""
-        if meant and (twice := self._stands_twice(k, answer.value)):
-            return f"{twice} {meant}"
+        if meant:
+            others = (
+                self._stands_twice(k, answer.value)
+                or exchanged(self._all_rows, k)
+                or right_elsewhere(self._all_rows, k, words=True)
+            )
+            return f"{others} {meant}".strip()
         listed = isinstance(answer.value, (list, tuple))
-        if listed and (elsewhere := self._right_elsewhere(k, answer.value)):
+        if listed and (elsewhere := right_elsewhere(self._all_rows, k)):
             return elsewhere
         told = _untold(answer.value, due)
         if not told.startswith(RIGHT_SO_FAR) and (stands_for := self._stands_for(k, answer.value)):
             return stands_for
-        if meant or not (is_vague(told) or told.startswith(LEAVE_OPEN)):
-            return meant or self._asked_of_factor(check, told)
-        little = (
-            told
-            or self._right_elsewhere(k, answer.value)
-            or (notation_in_words(answer.value) if isinstance(answer.value, str) else "")
-            or self._asked_elsewhere(answer.value)
-        )
+        little = exchanged(self._all_rows, k) or factor_of_the_text(self._all_rows[k])
+        if not little and _leaves_to_other_rows(told):
+            little = self._by_other_rows(k)
+        if not little and not (is_vague(told) or told.startswith(LEAVE_OPEN)):
+            return self._asked_of_factor(check, told)
+        little = little or told or self._in_notation(answer.value, due)
         return " ".join(filter(None, (little, self.exercise.question(check))))
+
+    def _by_other_rows(self, k: int) -> str:
+        """What a wrong row has to do with others; a word no more than where it is right."""
+        if isinstance(self._given(k), (bool, str)):
+            return right_elsewhere(self._all_rows, k)
+        return next(filter(None, beside_others(self._all_rows, k)), "")
+
+    def _in_notation(self, value: Any, due: Any) -> str:
+        """What a word says of an array, in the lessons' notation, or in that of JAX."""
+        if not isinstance(value, str):
+            return ""
+        return (type_by_parts(value, due) if isinstance(due, str) else "") or notation_in_words(value)
+
+    @functools.cached_property
+    def _all_rows(self) -> list[Row]:
+        return [
+            Row(case.key, self._given(k), self._due(k), self._row(k) is None, functools.partial(self._would_do, k))
+            for k, case in enumerate(self.cases)
+        ]
+
+    def _would_do(self, k: int, value: Any) -> bool:
+        return same_answer(self.exercise, self.cases[k], self._as_option(value), self._due(k))
 
     def _stands_for(self, k: int, value: Any) -> str:
         """What the author can say of any answer, here of this one."""
@@ -162,30 +193,15 @@ class TableLadder(Ladder):
         """These words; where they are of a whole factor, with what is asked of the row in place of what fits any."""
         asked = self.exercise.question(check)
         of_any = next((words for words in ASKED_OF_ANY_FACTOR if told.endswith(words)), "")
+        if asked and told.endswith(LESS_THAN_TWICE):
+            return f"{told} {asked}"
         return f"{told.removesuffix(of_any)}{asked}" if asked and of_any else told
-
-    def _right_elsewhere(self, k: int, value: Any) -> str:
-        """The row most like this one in which the student gave the same answer, and it is right."""
-        rows = [
-            j for j in range(len(self.cases)) if j != k and self._row(j) is None and same_value(self._given(j), value)
-        ]
-        key = self.cases[k].key
-        if not rows:
-            return ""
-        alike = max((self.cases[j].key for j in rows), key=lambda row: SequenceMatcher(None, row, key).ratio())
-        return f"The same answer is right in “{alike}”. In what does this row differ from that one?"
 
     def _stands_twice(self, k: int, word: str) -> str:
         """In which other row the same word stands, where each is the answer of one row alone, and the text says so."""
         rows = (j for j in range(len(self.cases)) if j != k and _same_word(self._given(j), word))
         other = next(rows, None) if self.exercise.once else None
         return "" if other is None else f"You gave the same answer in “{self.cases[other].key}”, and each is due once."
-
-    def _asked_elsewhere(self, value: Any) -> str:
-        """That another row asks for this, where that is no chance; which one would give that row away."""
-        told = not isinstance(value, (bool, str)) and not (_is_count(value) and abs(value) <= SMALL)
-        there = told and any(same_value(value, self._due(j)) for j in range(len(self.cases)))
-        return "It is what is due in another row of this table." if there else ""
 
     def _given(self, k: int) -> Any:
         answer = self.answers[k]
@@ -357,14 +373,22 @@ def _may_be_told(words: str) -> bool:
     return not of_kind and not re.search(r"\d|\bsign\b", _without_places(words))
 
 
+def _leaves_to_other_rows(told: str) -> bool:
+    """Whether words say less than what stands in other rows: to which side a number is off, but by no factor."""
+    to_a_side = told.startswith((TOO_LARGE[:-1], TOO_SMALL[:-1])) and "by a whole factor" not in told
+    return not told or to_a_side or told.startswith(LEAVE_OPEN[:2])
+
+
 def _by_how_much(value: Any, due: Any) -> str:
     """Roughly, where that says something."""
-    if not (_is_count(value) and _is_count(due)) or min(value, due) <= 0 or max(value, due) <= SMALL:
+    if not (_is_count(value) and _is_count(due)) or min(value, due) <= 0 or _are_counts(value, due):
         return ""
     larger, how = value > due, TOO_LARGE if value > due else TOO_SMALL
     times = max(value, due) / min(value, due)
     if times < A_LITTLE:
         return f"{how[:-1]}, but only a little. Which small part is {'in it' if larger else 'missing'}?"
+    if times < TWICE:
+        return f"{how[:-1]}, {LESS_THAN_TWICE}"
     if times > A_LOT:
         return f"{how[:-1]}, and more than {A_LOT} times. Is the unit right, and is each factor where it belongs?"
     return ""
@@ -401,10 +425,15 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def _are_counts(*numbers: float) -> bool:
+    """Whether these are small whole numbers: of those one is so many times another by chance."""
+    return all(abs(number) <= SMALL and number == round(number) for number in numbers)
+
+
 def _in_units(value: Any, due: Any) -> str:
     """Whether one number is so many times the other that a factor may have been forgotten, or taken once too often."""
     numbers = [x for x in (value, due) if _is_count(x) and 0 < x < math.inf]
-    if len(numbers) < 2 or max(numbers) <= SMALL:
+    if len(numbers) < 2 or _are_counts(*numbers):
         return ""
     times = value / due
     if 1 < round(times) <= FACTORS and math.isclose(times, round(times), rel_tol=1e-4):

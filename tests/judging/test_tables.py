@@ -154,7 +154,10 @@ def test_what_is_asked_follows_words_that_leave_open_where_to_look():
     order.rows(rows)
     cases = order.draw_cases()
     (outcome,) = judge(order, cases, collect("table", asks(order, cases), {"one": [2, 1, 0]})).outcomes
-    assert outcome.words == "one: not [2, 1, 0]. The entries are right, but in another order. Who is first?"
+    assert (
+        outcome.words
+        == "one: not [2, 1, 0]. The entries are right, but two of them stand in each other's place. Who is first?"
+    )
 
 
 @pytest.mark.parametrize("answer", [(None,), ["y", None], ()])
@@ -234,7 +237,7 @@ def test_rows_that_stand_the_other_way_round_or_one_too_far_are_told():
     due = {"a": 12, "b": 25, "c": 38, "d": 51}
     assert "the rows stand in the opposite order" in numbers(due, a=51, b=38, c=25, d=12)["a"]
     assert "is due one row later" in numbers(due, a=25, b=38, c=51, d=64)["a"]
-    assert "row" not in numbers(due, a=25, b=38, c=52, d=64)["a"].replace("wrong rows", "")
+    assert "one row later" not in numbers(due, a=25, b=38, c=52, d=64)["a"]
 
 
 @pytest.mark.parametrize(

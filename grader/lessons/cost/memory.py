@@ -175,6 +175,16 @@ largest_model = Exercise(
 largest_model.rows(HOWS[:4], argument="how")
 
 
+@largest_model.stands_for
+def bytes_for_each(answer, how):
+    """How many bytes of a device's memory each parameter would have."""
+    if not isinstance(answer, (int, float)) or isinstance(answer, bool) or not 0 < answer < float("inf"):
+        return ""
+    of_a_parameter = MEMORY / answer / 1e9
+    there = f"With so many parameters there are {of_a_parameter:.4g} bytes of a device's memory for each."
+    return f"{there} How much of that are weights, gradients, the optimizer's arrays?"
+
+
 @largest_model.mistake
 def weights_alone(how):
     """That many *weights* would fit, if a model were nothing else. Training also holds the gradients and the

@@ -1,0 +1,130 @@
+"""What a wrong row of a table has to do with the other rows, and with the numbers that its own text names."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from grader.arrays.numbers import same_value
+from grader.judging.single_numbers import SAME_BYTES, is_number
+
+SMALL = 20  # up to here a whole number is a count: two are the same by chance
+ENOUGH_ANSWERS = 3  # different ones that are due: of fewer any two wrong rows have each other's
+LEAST_FACTOR = 3  # below, one number of a text is so many times another by chance
+ENOUGH_ENTRIES = 3  # of a list: one of two is turned round by chance
+ALIKE = 0.6  # so much of their text have two rows in common that ask for the same of two things
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")  # and no part of a word, as float32 is
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A row: its text, what was answered, what is due, whether that is right, and whether a value would be."""
+
+    key: str
+    found: Any
+    due: Any
+    right: bool
+    would_do: Callable[[Any], bool]
+
+
+def right_elsewhere(rows: Sequence[Row], k: int, *, words: bool = False) -> str:
+    """The row most like this one in which the student gave the same answer, and it is right; of few `words` to choose
+    from some row has each."""
+    if words and not _are_many(rows, k):
+        return ""
+    alike = [row.key for row in rows if row is not rows[k] and row.right and same_value(row.found, rows[k].found)]
+    if not alike:
+        return ""
+    key = max(alike, key=lambda key: _likeness(key, rows[k].key))
+    return f"The same answer is right in “{key}”. In what does this row differ from that one?"
+
+
+def exchanged(rows: Sequence[Row], k: int) -> str:
+    """The row that has the answer of this one, where this one has that row's; of few answers that would be chance."""
+    if not _are_many(rows, k):
+        return ""
+    others = (row for row in rows if not row.right and row is not rows[k])
+    other = next((row for row in others if row.would_do(rows[k].found) and rows[k].would_do(row.found)), None)
+    return f"This row and “{other.key}” have each other's answers. In what do they differ?" if other else ""
+
+
+def beside_others(rows: Sequence[Row], k: int) -> Iterator[str]:
+    """Sentences on a wrong number or list by what stands in other rows."""
+    found = rows[k].found
+    if isinstance(found, (list, tuple)) or _tells(found):
+        yield right_elsewhere(rows, k)
+    elif is_number(found):
+        yield right_elsewhere([rows[k], *(r for r in rows if _likeness(r.key, rows[k].key) > ALIKE)], 0)
+    yield _turned(rows, k)
+    yield _added(rows, k)
+    told = not isinstance(found, (bool, str)) and (_tells(found) or not is_number(found))
+    if told and any(row.would_do(found) for row in rows if row is not rows[k]):
+        yield "It is what is due in another row of this table."  # which one would give that row away
+
+
+def _turned(rows: Sequence[Row], k: int) -> str:
+    """The right row that this one is, from its end."""
+    found = rows[k].found
+    if not isinstance(found, (list, tuple)) or len(found) < ENOUGH_ENTRIES or same_value(found, found[::-1]):
+        return ""
+    lists = (row for row in rows if row.right and isinstance(row.found, (list, tuple)))
+    row = next((row for row in lists if same_value(found, row.found[::-1])), None)
+    return f"It is your answer in “{row.key}”, which is right there, from its end." if row else ""
+
+
+def _added(rows: Sequence[Row], k: int) -> str:
+    """The two right rows of which a number is the sum."""
+    found = rows[k].found
+    numbers = [row for row in rows if row.right and is_number(row.found) and row.found]
+    if not is_number(found) or not _tells(found):
+        return ""
+    for one, other in itertools.combinations(numbers, 2):
+        apart = not same_value(one.found, other.found)  # else it is a factor
+        if apart and math.isclose(found, one.found + other.found, rel_tol=SAME_BYTES):
+            return f"It is what you have in “{one.key}” and in “{other.key}”, both right, added up."
+    return ""
+
+
+def factor_of_the_text(row: Row) -> str:
+    """That a number is off by a factor which the row's text names, or which is between two numbers of it."""
+    found, due = row.found, row.due
+    if not (is_number(found) and is_number(due)) or not 0 < min(found, due) < max(found, due) < math.inf:
+        return ""
+    named = list(dict.fromkeys(float(number) for number in NUMBER.findall(row.key)))
+    times, how = max(found, due) / min(found, due), "large" if found > due else "small"
+    if times < LEAST_FACTOR or not _tells(max(found, due)):
+        return ""
+    for number in named:
+        if math.isclose(times, number, rel_tol=SAME_BYTES):
+            return f"It is too {how}, by a factor that is one of the numbers in this row."
+    for one, other in itertools.permutations(named, 2):
+        if other and math.isclose(times, one / other, rel_tol=SAME_BYTES):
+            return f"It is too {how}, by the factor that is between two numbers of this row. Does it depend on that?"
+    return ""
+
+
+def _tells(number: Any) -> bool:
+    """Whether it is a number that two rows have in common by no chance."""
+    return is_number(number) and (abs(number) > SMALL or number != round(number))
+
+
+def _are_many(rows: Sequence[Row], k: int) -> bool:
+    """Whether so many different answers of this row's kind are due in the table that no two rows agree by chance."""
+    kept: list[Any] = []
+    for due in (row.due for row in rows if _kind(row.due) == _kind(rows[k].due)):
+        kept += [] if any(same_value(due, other) for other in kept) else [due]
+    return len(kept) >= ENOUGH_ANSWERS
+
+
+def _kind(value: Any) -> str:
+    """Number, list or the name of another type."""
+    return "number" if is_number(value) else "list" if isinstance(value, (list, tuple)) else type(value).__name__
+
+
+def _likeness(one: str, other: str) -> float:
+    return SequenceMatcher(None, one, other).ratio()
