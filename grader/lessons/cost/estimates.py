@@ -68,7 +68,7 @@ before_you_measure = Exercise(
     "before_you_measure",
     points=3,
     form="table",
-    same=within(0.2),
+    same=within(0.1),
     reference=lambda row: float(MEASURED[row]()),
     questions=BEFORE_YOU_MEASURE_ASKS,
 )
@@ -121,6 +121,12 @@ def all_reduce_in_one_pass(row):
     """You counted one pass over C. An all_reduce is two collectives, one after the other: one adds up and deals
     out, one brings all shares to everybody."""
     return _times(row, "bytes sent by one device", factor=1 / 2)
+
+
+@before_you_measure.mistake
+def ring_of_all_devices(row):
+    """That is an all_reduce over eight devices. Over which axis is the sum, and how many devices stand along it?"""
+    return _times(row, "bytes sent by one device", factor=(7 / 8) / (3 / 4))
 
 
 @before_you_measure.mistake
