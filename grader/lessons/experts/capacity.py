@@ -99,8 +99,8 @@ def four_bytes_a_number(wanted, factor, width):
 
 @capacity_numbers.mistake
 def only_full_slots_travel(wanted, factor, width):
-    """You counted the bytes of the choices. But what is sent has a fixed shape: empty slots travel too. How large is
-    the buffer?"""
+    """These are the bytes of the choices. But what is sent has a fixed shape: empty slots travel too. How large is the
+    buffer?"""
     wanted = np.asarray(wanted)
     right = _numbers(wanted, factor, width)
     n, experts = wanted.shape
