@@ -378,8 +378,8 @@ def _(draw):
 @donate.mistake
 def second_copy_kept(state, batches):
     """The result is right, but the state that you were given still exists beside it: twice the memory, for a state that
-    nobody needs any more. Which argument of `jax.jit` says that an input may be written over, and
-    which of the two inputs should be?"""
+    nobody needs any more. Which argument of `jax.jit` says that an input may be written over? Which of the two inputs
+    should be, and is it the given state itself that goes in?"""
     return _in_place(state, batches, compiled(_momentum_step))
 
 

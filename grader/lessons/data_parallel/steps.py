@@ -130,8 +130,8 @@ def cut_the_parameters_too(params, x, y, *, steps, rate, mesh):
 
 @jit_dp.mistake
 def cut_the_features(params, x, y, *, steps, rate, mesh):
-    """The values are right, but it was the *features* that were cut over `data`: the first product then sums over a
-    dimension that no device holds whole, and activations travel in every step. Which dimension of x counts examples?"""
+    """The values are right, but activations travel in every step, as where the *features* are cut over `data`: the
+    first product then sums over a dimension that no device holds whole. Which dimension of x counts examples?"""
     return trained(params, _laid(x, mesh, None, "data"), _laid(y, mesh, None, "data"), steps, rate)
 
 
