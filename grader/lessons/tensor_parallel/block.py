@@ -367,8 +367,8 @@ def heads_cut_through(params, x, *, mesh, check_vma=False):
 
 @tp_block.mistake
 def gathered_for_each(params, x, *, mesh, check_vma=False):
-    """The values are right. But the same tokens were gathered anew for q, k and v, and every gather sends them again.
-    How often does a pair need all tokens?"""
+    """The values are right. But tokens are gathered more often than there are pairs, and every gather sends them again.
+    Is it done anew for q, k and v? How often does a pair need all tokens?"""
 
     def body(p, x):
         normed = _norm(x, p["scale_1"])

@@ -371,8 +371,8 @@ def third_product_undecided(params, x, y, steps, rate, *, mesh):
 
 @train_tp.mistake
 def batch_made_whole(params, x, y, steps, rate, *, mesh):
-    """The third product was asked for whole on every device: the examples, which were cut over `batch`, are gathered,
-    and everybody computes the rest for all of them. Which dimension of the product may stay cut?"""
+    """The examples, which were cut over `batch`, are gathered, as where the third product is asked for whole on every
+    device: then everybody computes the rest for all of them. Which dimension of the product may stay cut?"""
 
     def product(hidden, weights):
         return jnp.dot(hidden, weights, out_sharding=_lying(mesh, None, None))
