@@ -118,8 +118,8 @@ def took_it_for_tensor_parallelism(w, b, x, *, mesh):
 
 @fsdp_layer.mistake
 def examples_gathered(w, b, x, *, mesh):
-    """The values are right, but the examples were gathered as well, and every device works on all of them. The batch
-    stays cut: only weights are made whole."""
+    """The values are right, but the examples were gathered as well. The batch stays cut: only weights are made
+    whole."""
 
     def body(w, b, x):
         return rows_of(_layer(gathered(w), gathered(b), gathered(x)), own)
@@ -446,8 +446,8 @@ def _ahead(embed, stack, x, mesh, body):
 
 @prefetch.mistake
 def gathered_when_needed(embed, stack, x, *, mesh):
-    """The values are right, but a turn gathers its own layer and then multiplies by it: nothing runs beside the
-    transfer. What could a turn multiply by, if the turn before had gathered it?"""
+    """The values are right, but nothing runs beside a transfer: what is multiplied waits for the layer that is being
+    gathered. What could a turn multiply by, if the turn before had gathered it?"""
 
     def body(embed, stack, x):
         return lax.scan(_step, jnp.tanh(x @ embed), stack)[0]

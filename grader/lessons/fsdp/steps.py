@@ -125,8 +125,8 @@ def all_reduced_and_cut(params, moments, x, y, *, mesh):
 
 @zero1_step.mistake
 def state_gathered(params, moments, x, y, *, mesh):
-    """The values are right, but the moments were gathered, and every device updated everything: the state travels, and
-    for a moment every device holds all of it. Each device updates what it owns; what travels are the new weights."""
+    """The values are right, but the moments were gathered: the state travels, and for a moment every device holds all
+    of it. Each device updates what it owns; what travels are the new weights."""
 
     def body(params, moments, x, y):
         new = adam(params, gathered(moments), averaged(jax.grad(loss)(params, x, y)))
@@ -222,15 +222,15 @@ def gradients_left_whole(params, x, y, *, mesh):
 
 @by_specs.mistake
 def activations_made_whole(params, x, y, *, mesh):
-    """What is between the layers was asked for whole: the examples are gathered, and every device works on all of
-    them. Along which dimension is the batch cut, also between layers?"""
+    """The examples are gathered, and every device works on all of them, as where what is between the layers is asked
+    for whole. Along which dimension is the batch cut, also between layers?"""
     return jax.value_and_grad(_between_layers)(params, x, y, _said(mesh))
 
 
 @by_specs.mistake
 def activations_cut_by_columns(params, x, y, *, mesh):
-    """What is between the layers was cut by columns, over `fsdp`: that is tensor parallelism, where activations
-    travel. Here examples stay where they are. Which dimension counts them?"""
+    """Activations travel, as where what is between the layers is cut by columns, over `fsdp`: that is tensor
+    parallelism. Here examples stay where they are. Which dimension counts them?"""
     return jax.value_and_grad(_between_layers)(params, x, y, _said(mesh, None, "fsdp"))
 
 
