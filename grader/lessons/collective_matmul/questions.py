@@ -89,8 +89,8 @@ def began_at_home(step):
 
 @sum_schedule.mistake
 def followed_the_other_way(step):
-    """Here sums move one place *down*: what device d holds comes from device d + 1. Yours is the schedule for sums
-    that move up."""
+    """Here sums move one place *down*: what device d holds comes from device d + 1. This would be right in this step if
+    sums moved up."""
     return _round(-1, FOUR - 1 - step)
 
 

@@ -394,8 +394,8 @@ def carry_without_a_type(a, b, *, mesh):
 
 @with_fori_loop.mistake
 def received_before_multiplying(a, b, *, mesh):
-    """In each turn the block is sent first, and the product waits for what arrives. A turn ends before the next one
-    begins, so nothing is left to compute during the transfer. Which block could be multiplied instead?"""
+    """Nothing is multiplied beside a transfer: products wait for what arrives. A turn ends before the next one begins.
+    Which block could a turn multiply while it sends?"""
     return _loop(a, b, mesh, turns=lambda n: (1, n), last=False, sent_first=True)
 
 
@@ -436,8 +436,8 @@ def written_out(a, b, *, mesh):
 
 @with_fori_loop.mistake
 def gathered_before_the_loop(a, b, *, mesh):
-    """B is gathered before the loop begins, so that the loop multiplies and nothing travels in it. Send in the loop,
-    a block a turn."""
+    """B is gathered at once, and nothing can be multiplied before all of it is there. Send in the loop, a block a
+    turn."""
     n = mesh.shape["x"]
 
     def body(a, b):
