@@ -230,8 +230,8 @@ def collected_in_every_turn(weights, x, *, mesh):
 
 @gpipe.mistake
 def gathered_the_weights(weights, x, *, mesh):
-    """The result is right, but every device has all the weights and computes all stages. A pipeline sends
-    activations, and no weight ever leaves its device."""
+    """The result is right, but every device has been sent all the weights. A pipeline sends activations, and no weight
+    ever leaves its device."""
 
     def body(w, x):
         return through(lax.all_gather(w, "stage", tiled=True), x)
