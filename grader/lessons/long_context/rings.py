@@ -227,8 +227,8 @@ def sent_on_unmet(q, k, v, *, mesh):
 
 @ring_attention.mistake
 def sent_first(q, k, v, *, mesh):
-    """Values and transfers are right. But a turn first waits for the next block, and then multiplies that one, so that
-    nothing runs beside the transfer. In a loop a turn ends before the next begins: what can it multiply at once?"""
+    """Values and transfers are right. But nothing runs beside a transfer: what a turn multiplies waits for the block
+    that comes in it. In a loop a turn ends before the next begins: what can it multiply at once?"""
     n = mesh.shape["x"]
 
     def body(q, k, v):
