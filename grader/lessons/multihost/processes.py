@@ -95,8 +95,8 @@ def too_late(process_id, num_processes, *, ticket):
 
 @join.mistake
 def id_out_of_range(process_id, num_processes, *, ticket):
-    """Processes are numbered from 0, and num_processes is how many there are, so that the last is number
-    num_processes − 1. Which of the two numbers did you change on its way?"""
+    """Processes are numbered from 0, and num_processes is how many there are, so that the last is number num_processes
+    − 1. Does each process pass the two numbers on as they came?"""
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id + 1)
     return _whoami(ticket)
 
@@ -265,8 +265,8 @@ def gave_its_rows_for_the_whole(process_id, num_processes, *, rows):
 
 @same_order.mistake
 def of_its_own_rows(process_id, num_processes, *, rows):
-    """Each process reduced the rows it was given. Nobody can be out of order who never speaks, but nobody
-    knows of the others' rows either. Which array holds all of them?"""
+    """Each process has the sum and the maximum of the rows it was given, and knows nothing of the others' rows. Which
+    array holds all of them, cut over the processes? (P() would call different rows copies of one another.)"""
     _joined(process_id, num_processes)
     return float(np.sum(rows)), float(np.max(rows))
 
@@ -346,8 +346,8 @@ def all_devices(process_id, num_processes, *, rows):
 @subset_mesh.mistake
 def a_mesh_each(process_id, num_processes, *, rows):
     """Each process returned the sum of its own rows alone, so that they return different sums. The sum of all comes of
-    one array over the devices of the first half: take these from `jax.devices()`, which is the same list everywhere
-    (`jax.local_devices()` is another in every process)."""
+    one array, cut over the devices of the first half: take these from `jax.devices()`, which is the same list
+    everywhere (`jax.local_devices()` is another in every process)."""
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
     mesh = jax.make_mesh((jax.local_device_count(),), ("x",), axis_types=(AxisType.Auto,), devices=jax.local_devices())
     total = float(jnp.sum(jax.device_put(rows, NamedSharding(mesh, P("x")))))
