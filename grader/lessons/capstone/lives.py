@@ -183,9 +183,9 @@ def optimizer_left_out(process_id, num_processes, *, folder, shape, params, seed
 def place_in_the_data_left_out(
     process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps
 ):
-    """The parameters are those that were saved, and the next batch is not the one that was due: the data began
-    again where a fresh start begins. A run sees some lines twice then, and others never. Which number says how far in
-    the data you are?"""
+    """The parameters are those that were saved, and the next batch is not the one that was due: it is the one with
+    which a fresh start begins. Which number says how far in the data you are? Is it saved and restored, and does it
+    count the batch that was just used?"""
     state = _state(params, shape)
     with _manager(folder) as manager:
         if done := manager.latest_step() or 0:
