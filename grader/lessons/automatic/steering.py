@@ -195,8 +195,8 @@ def _steered(x, w1, w2, mesh, *hidden):
 @steer.mistake
 def left_model_without_work(x, w1, w2, *, mesh):
     """Nothing is sent, and nothing is gained: devices along `model` hold the same rows of x and the same weights, so
-    they all compute the same. Is an array constrained to a layout that it has not anyway (P("data") is none), and is
-    what the constraint *returns* used? Which dimension of which array could be cut over `model`?"""
+    they all compute the same. Is anything constrained to a layout that it would not have by itself, and is what the
+    constraint *returns* used? Which dimension of which array could be cut over `model`?"""
     return jax.nn.relu(x @ w1) @ w2
 
 
