@@ -165,8 +165,8 @@ def _result(operation: str) -> jax.Array:
     return jax.jit(OPERATIONS[operation])(_laid((16, 16), P("d"), LINE))
 
 
-def _layout(operation: str) -> tuple[Any, ...]:
-    return _spec(_result(operation))
+def _layout(operation: str) -> P:
+    return P(*_spec(_result(operation)))
 
 
 def _alike(one: Any, other: Any, operation: str) -> bool:
