@@ -11,18 +11,18 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from grader.arrays.numbers import same_value
+from grader.judging.evidence import SMALL
 from grader.judging.single_numbers import SAME_BYTES, is_number
 
-SMALL = 20  # up to here a whole number is a count: two are the same by chance
 ENOUGH_ANSWERS = 3  # different ones that are due: of fewer any two wrong rows have each other's
 LEAST_FACTOR = 3  # below, one number of a text is so many times another by chance
 ENOUGH_ENTRIES = 3  # of a list: one of two is turned round by chance
-ALIKE = 0.6  # so much of their text have two rows in common that ask for the same of two things
-NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")  # and no part of a word, as float32 is
+SAME_QUESTION = 0.6  # so much of their text have two rows in common that ask for the same of two things
+NAMED_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")  # and no part of a word, as float32 is
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class TableRow:
     """A row: its text, what was answered, what is due, whether that is right, and whether a value would be."""
 
     key: str
@@ -32,7 +32,7 @@ class Row:
     would_do: Callable[[Any], bool]
 
 
-def right_elsewhere(rows: Sequence[Row], k: int, *, words: bool = False) -> str:
+def right_in_row(rows: Sequence[TableRow], k: int, *, words: bool = False) -> str:
     """The row most like this one in which the student gave the same answer, and it is right; of few `words` to choose
     from some row has each."""
     if words and not _are_many(rows, k):
@@ -44,7 +44,7 @@ def right_elsewhere(rows: Sequence[Row], k: int, *, words: bool = False) -> str:
     return f"The same answer is right in “{key}”. In what does this row differ from that one?"
 
 
-def exchanged(rows: Sequence[Row], k: int) -> str:
+def each_others(rows: Sequence[TableRow], k: int) -> str:
     """The row that has the answer of this one, where this one has that row's; of few answers that would be chance."""
     if not _are_many(rows, k):
         return ""
@@ -53,13 +53,13 @@ def exchanged(rows: Sequence[Row], k: int) -> str:
     return f"This row and “{other.key}” have each other's answers. In what do they differ?" if other else ""
 
 
-def beside_others(rows: Sequence[Row], k: int) -> Iterator[str]:
+def beside_others(rows: Sequence[TableRow], k: int) -> Iterator[str]:
     """Sentences on a wrong number or list by what stands in other rows."""
     found = rows[k].found
     if isinstance(found, (list, tuple)) or _tells(found):
-        yield right_elsewhere(rows, k)
+        yield right_in_row(rows, k)
     elif is_number(found):
-        yield right_elsewhere([rows[k], *(r for r in rows if _likeness(r.key, rows[k].key) > ALIKE)], 0)
+        yield right_in_row([rows[k], *(r for r in rows if _likeness(r.key, rows[k].key) > SAME_QUESTION)], 0)
     yield _turned(rows, k)
     yield _added(rows, k)
     told = not isinstance(found, (bool, str)) and (_tells(found) or not is_number(found))
@@ -67,7 +67,7 @@ def beside_others(rows: Sequence[Row], k: int) -> Iterator[str]:
         yield "It is what is due in another row of this table."  # which one would give that row away
 
 
-def _turned(rows: Sequence[Row], k: int) -> str:
+def _turned(rows: Sequence[TableRow], k: int) -> str:
     """The right row that this one is, from its end."""
     found = rows[k].found
     if not isinstance(found, (list, tuple)) or len(found) < ENOUGH_ENTRIES or same_value(found, found[::-1]):
@@ -77,7 +77,7 @@ def _turned(rows: Sequence[Row], k: int) -> str:
     return f"It is your answer in “{row.key}”, which is right there, from its end." if row else ""
 
 
-def _added(rows: Sequence[Row], k: int) -> str:
+def _added(rows: Sequence[TableRow], k: int) -> str:
     """The two right rows of which a number is the sum."""
     found = rows[k].found
     numbers = [row for row in rows if row.right and is_number(row.found) and row.found]
@@ -90,12 +90,12 @@ def _added(rows: Sequence[Row], k: int) -> str:
     return ""
 
 
-def factor_of_the_text(row: Row) -> str:
+def factor_of_the_text(row: TableRow) -> str:
     """That a number is off by a factor which the row's text names, or which is between two numbers of it."""
     found, due = row.found, row.due
     if not (is_number(found) and is_number(due)) or not 0 < min(found, due) < max(found, due) < math.inf:
         return ""
-    named = list(dict.fromkeys(float(number) for number in NUMBER.findall(row.key)))
+    named = list(dict.fromkeys(float(number) for number in NAMED_NUMBER.findall(row.key)))
     times, how = max(found, due) / min(found, due), "large" if found > due else "small"
     if times < LEAST_FACTOR or not _tells(max(found, due)):
         return ""
@@ -110,10 +110,10 @@ def factor_of_the_text(row: Row) -> str:
 
 def _tells(number: Any) -> bool:
     """Whether it is a number that two rows have in common by no chance."""
-    return is_number(number) and (abs(number) > SMALL or number != round(number))
+    return is_number(number) and math.isfinite(number) and (abs(number) > SMALL or number != round(number))
 
 
-def _are_many(rows: Sequence[Row], k: int) -> bool:
+def _are_many(rows: Sequence[TableRow], k: int) -> bool:
     """Whether so many different answers of this row's kind are due in the table that no two rows agree by chance."""
     kept: list[Any] = []
     for due in (row.due for row in rows if _kind(row.due) == _kind(rows[k].due)):

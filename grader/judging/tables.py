@@ -28,7 +28,7 @@ from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.layouts import dimension_by_dimension, notation_in_words, spec_in_words, type_by_parts
 from grader.judging.miss import Miss, unanswered
 from grader.judging.relations import NUMBER_DUE, TRUTH_DUE, WORD_DUE, relations_of
-from grader.judging.rows import Row, beside_others, exchanged, factor_of_the_text, right_elsewhere
+from grader.judging.rows import TableRow, beside_others, each_others, factor_of_the_text, right_in_row
 from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL, is_number
 from grader.judging.values import expected_value, is_layout_due, same_answer, worded
 from grader.programs.origins import VALUE
@@ -122,8 +122,8 @@ class TableLadder(Ladder):
         layout = is_layout_due(self.exercise, self.cases[k]) or (_is_spec(due) and None in due)
         if layout and _is_spec(answer.value):
             said = (
-                right_elsewhere(self._all_rows, k)
-                or exchanged(self._all_rows, k)
+                right_in_row(self._all_rows, k)
+                or each_others(self._all_rows, k)
                 or _too_long(answer.value, due)
                 or " ".join(filter(None, (dimension_by_dimension(answer.value, due), spec_in_words(answer.value))))
             )
@@ -132,17 +132,17 @@ class TableLadder(Ladder):
         if meant:
             others = (
                 self._stands_twice(k, answer.value)
-                or exchanged(self._all_rows, k)
-                or right_elsewhere(self._all_rows, k, words=True)
+                or each_others(self._all_rows, k)
+                or right_in_row(self._all_rows, k, words=True)
             )
             return f"{others} {meant}".strip()
         listed = isinstance(answer.value, (list, tuple))
-        if listed and (elsewhere := right_elsewhere(self._all_rows, k)):
+        if listed and (elsewhere := right_in_row(self._all_rows, k)):
             return elsewhere
         told = _untold(answer.value, due)
         if not told.startswith(RIGHT_SO_FAR) and (stands_for := self._stands_for(k, answer.value)):
             return stands_for
-        little = exchanged(self._all_rows, k) or factor_of_the_text(self._all_rows[k])
+        little = each_others(self._all_rows, k) or factor_of_the_text(self._all_rows[k])
         if not little and _leaves_to_other_rows(told):
             little = self._by_other_rows(k)
         if not little and not (is_vague(told) or told.startswith(LEAVE_OPEN)):
@@ -153,7 +153,7 @@ class TableLadder(Ladder):
     def _by_other_rows(self, k: int) -> str:
         """What a wrong row has to do with others; a word no more than where it is right."""
         if isinstance(self._given(k), (bool, str)):
-            return right_elsewhere(self._all_rows, k)
+            return right_in_row(self._all_rows, k)
         return next(filter(None, beside_others(self._all_rows, k)), "")
 
     def _in_notation(self, value: Any, due: Any) -> str:
@@ -163,9 +163,9 @@ class TableLadder(Ladder):
         return (type_by_parts(value, due) if isinstance(due, str) else "") or notation_in_words(value)
 
     @functools.cached_property
-    def _all_rows(self) -> list[Row]:
+    def _all_rows(self) -> list[TableRow]:
         return [
-            Row(case.key, self._given(k), self._due(k), self._row(k) is None, functools.partial(self._would_do, k))
+            TableRow(case.key, self._given(k), self._due(k), self._row(k) is None, functools.partial(self._would_do, k))
             for k, case in enumerate(self.cases)
         ]
 

@@ -36,7 +36,7 @@ def said(found, due, **given):
         (6, 11, {"n": 6}, "It is `n`, as it was given."),
         ([3, 2, 1], [1, 2, 3], {}, "The entries are right, but the last stands first."),
         ([3, 1, 2], [1, 2, 3], {}, "The entries are right, but stand 1 to the right of where they belong."),
-        ([1, 3, 2, 4], [1, 2, 3, 4], {}, "The entries are right, but in another order."),
+        ([2, 1, 4, 3], [1, 2, 3, 4], {}, "The entries are right, but in another order."),
         ((16, 4), (8, 8), {}, "The product of these numbers is right, and not each of them for itself."),
         ((2, 4), (8, 4), {"shape": (16, 16)}, "It is `shape`, each number of it divided by the one that is due."),
         (

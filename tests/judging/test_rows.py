@@ -88,6 +88,11 @@ def test_a_factor_that_the_row_names_is_told_as_such(key, wrong, words):
     assert words in found and ("whole" in words) is ("this row" not in found)
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -3, 0, 10**40, None, [], "word"])
+def test_of_what_is_no_number_something_is_said_all_the_same(odd):
+    assert said(DUE, one=odd)["one"]
+
+
 def test_of_a_number_that_is_off_by_no_whole_factor_it_is_said():
     assert "by less than twice" in said({"a": 6.5}, a=9.1)["a"] and "less than" not in said({"a": 6}, a=9)["a"]
     assert "by a whole factor" in said({"a": 6.5}, a=13.0)["a"] and "factor" not in said({"a": 6}, a=12)["a"]
