@@ -19,6 +19,7 @@ from grader.judging.tried import Tried
 
 FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
 TOLD_OTHERS = 100  # characters of what the wrong cases behind the first were given
+FEW_APART = 2  # arguments by which two cases differ that are like one another
 RARE = 4  # not more than one in so many
 TOLD_WHOLE = 40  # characters of an argument that may be told as what cases have in common
 
@@ -100,7 +101,7 @@ def _most_alike(right: Sequence[Tried], wrong: Sequence[Tried]) -> str:
         for one in right
         if not _is_error_due(one) and not any(isinstance(value, np.ndarray) for value in one.given.values())
     ]
-    soon = [words for words in told if words and sum(map(len, words)) <= TOLD_OTHERS]
+    soon = [words for words in told if 0 < len(words) <= FEW_APART and sum(map(len, words)) <= TOLD_OTHERS]
     if not soon:
         return ""
     words = min(soon, key=lambda words: (len(words), -_likeness(words, first)))

@@ -8,7 +8,7 @@ from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 from grader.judging.layouts import dimension_by_dimension, type_by_parts
 from grader.judging.relations import relations_of
-from grader.judging.right_cases import where_right
+from grader.judging.right_cases import _most_alike, where_right
 from grader.judging.tried import Tried
 
 
@@ -150,6 +150,9 @@ def test_the_right_case_that_is_most_like_the_wrong_one_is_told():
     )
     long = [tried(True, order=[*range(90)], name="a"), tried(True, order=[*range(91)], name="b")]
     assert "it is right" not in where_right(long, wrong)
+    far = [tried(True, order=[2, 1], name="a", a=1, b=1, c=1), tried(True, order=[0, 1], name="b", a=2, b=2, c=2)]
+    apart = [tried(False, order=[9, 1], name="a", a=1, b=2, c=2), tried(False, order=[7, 1], name="b", a=2, b=1, c=1)]
+    assert _most_alike(far, apart) == ""
 
 
 def test_which_entries_are_wrong_goes_before_what_is_so_of_the_first():
