@@ -187,6 +187,7 @@ def _(draw):
     yield Case({"coords": row_by_row, "order": [0, 1, 3, 2]})
     yield Case({"coords": wide, "order": list(range(8))})
     yield Case({"coords": wide, "order": [0, 1, 2, 3, 7, 6, 5, 4]})
+    yield Case({"coords": wide, "order": [5, 1, 2, 6, 7]})  # a ring of some of them
     line = [(k, 0) for k in range(6)]
     yield Case({"coords": line, "order": list(range(6))})
     yield Case({"coords": [(0, k) for k in range(5)], "order": list(range(5))})
@@ -294,7 +295,8 @@ def _(draw):
         (8, 1, False),
         (2, 2, False),
         (1, 3, True),
-        (4, 4, False),
+        (3, 2, True),
+        (3, 3, False),  # one device too few
     ):
         yield Case({"n_data": n_data, "n_model": n_model, "explicit": explicit})
 
