@@ -236,7 +236,7 @@ def compared_the_ids(coords, order):
 def ignored_the_order(coords, order):
     """You went through `coords` in the order in which the devices are listed. The ring goes in another order, and
     `order` holds it. Whose place comes second?"""
-    return _longest(coords, sorted(order))
+    return _longest(coords, range(len(coords)))
 
 
 @longest_hop.mistake

@@ -22,11 +22,6 @@ def _line(numbers):
     return OnMesh({"x": len(numbers)}, order=tuple(numbers))
 
 
-def _behind_another(numbers):
-    """The same line, on a mesh whose first axis is another one."""
-    return OnMesh({"w": 1, "x": len(numbers)}, order=tuple(numbers))
-
-
 # One transfer, so that two arrays may meet.
 
 
@@ -107,9 +102,11 @@ no_move_in_jit = Exercise("no_move_in_jit", points=3, reference=_moved_outside, 
 
 @no_move_in_jit.cases
 def _(draw):
-    for one, other in (HALVES, EVENS_AND_ODDS, BACK_TO_FRONT, ((0, 2, 4, 6), (7, 1, 5, 3))):
-        yield Case({"x": OnDevices(draw.values(8), _line(one), P("x")), "target": _line(other)})
-    yield Case({"x": OnDevices(draw.values(8), _line((6, 1)), P("x")), "target": _behind_another((3, 0))})
+    targets = [(one, _line(other)) for one, other in (HALVES, EVENS_AND_ODDS, BACK_TO_FRONT)]
+    targets.append(((0, 2, 4, 6), _line((7, 1, 5, 3))))
+    targets.append(((6, 1), OnMesh({"w": 1, "x": 2}, order=(3, 0))))  # x is not its first axis
+    for one, target in targets:
+        yield Case({"x": OnDevices(draw.values(8), _line(one), P("x")), "target": target})
 
 
 @no_move_in_jit.mistake
@@ -184,14 +181,13 @@ two_stage = Exercise("two_stage", points=5, reference=_two_stage, form="function
 
 @two_stage.cases
 def _(draw):
-    meshes = [tuple(map(_line, pair)) for pair in (HALVES, BACK_TO_FRONT, EVENS_AND_ODDS)]
-    for one, other in (*meshes, (_line((6, 1)), _behind_another((3, 4)))):
-        rows, inner = 2 * one.sizes["x"], 6
+    for one, other in (HALVES, BACK_TO_FRONT, EVENS_AND_ODDS, ((6, 1), (3, 4))):
+        rows, inner = 2 * len(one), 6
         yield Case(
             {
-                "x": OnDevices(draw.values(rows, inner), one, P("x")),
-                "w1": OnDevices(draw.values(inner, inner), one),
-                "w2": OnDevices(draw.values(inner, inner), other),
+                "x": OnDevices(draw.values(rows, inner), _line(one), P("x")),
+                "w1": OnDevices(draw.values(inner, inner), _line(one)),
+                "w2": OnDevices(draw.values(inner, inner), _line(other)),
             }
         )
 
