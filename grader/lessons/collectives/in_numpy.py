@@ -113,7 +113,12 @@ def _put_together(blocks, axis, tiled):
 
 @all_gather_ref.cases
 def _(draw):
-    for n, shape, axis, tiled in ((4, (3,), 0, True), (3, (2, 3), 1, True), (4, (2, 3), 2, False), (3, (2, 3), 1, False)):
+    for n, shape, axis, tiled in (
+        (4, (3,), 0, True),
+        (3, (2, 3), 1, True),
+        (4, (2, 3), 2, False),
+        (3, (2, 3), 1, False),
+    ):
         yield Case({"blocks": _drawn(draw, n, *shape), "axis": axis, "tiled": tiled})
 
 
