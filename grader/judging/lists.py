@@ -35,9 +35,19 @@ def of_two_lists(found: list[Any], due: list[Any]) -> Iterator[str]:
         yield from _of_another_order(found, due)
         if all(map(is_number, (*found, *due))) and math.prod(found) == math.prod(due) != 0:
             yield "The product of these numbers is right, and not each of them for itself."
-    groups = _nested(due) and not (len(found) == len(due) and all(map(as_often, map(_flat, found), map(_flat, due))))
-    if groups and as_often(one, other):
+    if _nested(due) and as_often(one, other) and not _are_same_groups(found, due):
         yield "All that is due is there, as often as it is due, but not in the groups in which it should be."
+
+
+def _are_same_groups(found: Sequence[Any], due: Sequence[Any]) -> bool:
+    """Whether these are the same groups, in whatever order: of them, and in each of them."""
+    left = list(map(_flat, due))
+    for group in map(_flat, found):
+        alike = next((k for k, other in enumerate(left) if as_often(group, other)), None)
+        if alike is None:
+            return False
+        left.pop(alike)
+    return not left
 
 
 def _of_fewer_or_more(found: list[Any], due: list[Any]) -> Iterator[str]:
@@ -163,7 +173,7 @@ def of_each_alone(found: Sequence[Any], given: Mapping[str, Any]) -> Iterator[st
         for words, made in (("sum", np.sum), ("mean", np.mean), ("largest", np.max), ("smallest", np.min)):
             if len(entries) == len(found) and np.allclose(single, [made(one) for one in entries]):
                 yield f"Each entry is a single number: the {words} of what is in the entry of `{name}` at its place."
-            if np.allclose(single, made([made(one) for one in entries])):
+            if np.allclose(single, made(np.concatenate([np.ravel(one) for one in entries]))):
                 yield f"Each entry is a single number: the {words} of all that is in `{name}`."
 
 

@@ -176,7 +176,9 @@ def _difference(number: int, value: Any, expected: Any, parts: Sequence[str]) ->
             for part, own, entry in zip(parts, value, expected, strict=True)
             if not same_value(own, entry)
         ]
-        return f"In process {number} {' '.join([wrong[0], *(words.capitalize() for words in wrong[1:])])}"
+        return (
+            f"In process {number} {' '.join([wrong[0], *(f'{words[:1].upper()}{words[1:]}' for words in wrong[1:])])}"
+        )
     if lies_on_devices(expected):
         return f"Process {number}: {difference(value, expected, close)}"
     if shown_whole(value, expected) or not (differs := first_difference(value, expected)):

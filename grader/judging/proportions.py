@@ -75,7 +75,7 @@ def _of_one_alone(found: np.ndarray, arguments: Mapping[str, np.ndarray], roundi
         if len(np.unique(argument)) < MANY_NUMBERS or argument.dtype.kind != "f":
             continue
         more = float(np.mean(found - argument))
-        if abs(more) > EXACT and close(argument + more, found, roundings):
+        if abs(more) > EXACT and not close(argument, found, roundings) and close(argument + more, found, roundings):
             return f"It is `{name}` {'+' if more > 0 else '−'} {number(abs(more))}, number by number."
         if close(argument * argument, found, roundings):
             return f"It is the square of `{name}`, number by number."
@@ -107,7 +107,7 @@ def _of_what_is_besides(name: str, found: np.ndarray, due: np.ndarray, argument:
     return f"It is {much} and something besides; and of that, every number is {as_factor(float(factor))}."
 
 
-def by_rows(found: _Side, due: _Side, roundings: int = ROUNDINGS) -> str:
+def by_rows(found: _Side, due: _Side, row: str = "a row of a device's block", roundings: int = ROUNDINGS) -> str:
     """That all numbers of a row of a block are off by one factor, and those of other rows by others."""
     if any(
         block.shape != whole.shape or block.ndim < 2 or block.dtype.kind != "f"
@@ -128,9 +128,9 @@ def by_rows(found: _Side, due: _Side, roundings: int = ROUNDINGS) -> str:
     if len(np.unique(np.round(wrong, 3))) < 2 or _are_one_row(other[told]):
         return ""
     return (
-        "In a row of a device's block, along the last dimension, all numbers are off by one factor, and in other such "
-        f"rows by another (from {number(float(factors.min()), 3)} to {number(float(factors.max()), 3)}). By what is a "
-        "row to be divided, or multiplied?"
+        f"In {row}, along the last dimension, all numbers are off by one factor, and in other such rows by another "
+        f"(from {number(float(factors.min()), 3)} to {number(float(factors.max()), 3)}). By what is a row to be "
+        "divided, or multiplied?"
     )
 
 

@@ -78,7 +78,7 @@ PROGRAMS = {
     ],
     "`with_sharding_constraint` is a hint": [lambda: typed(lambda a: lax.with_sharding_constraint(a, P("y")), BY_ROWS)],
     "Inside `auto_axes` layouts": [without_out_sharding],
-    "One mesh axis was asked to split two": [
+    "One mesh axis stands twice": [
         lambda: NamedSharding(AUTO, P("x", "x")),
         lambda: mapped(lambda a: a, P("x", "x"), P()),
     ],
@@ -95,7 +95,7 @@ PROGRAMS = {
         lambda: mapped(lambda a: a, P("x"), P("x"), ARRAY[:3]),
         lambda: mapped(lambda a: lax.psum_scatter(a, "y", tiled=True), P("x"), P("x"), ARRAY[:6]),
     ],
-    "Two arrays are combined entry by entry": [
+    "Arrays are combined entry by entry": [
         lambda: ARRAY + ARRAY[:3],
         lambda: jax.jit(jnp.subtract)(ARRAY, ARRAY[0, :3]),
         lambda: mapped(lambda a, b: a * b, (P("x"), P()), P("x"), ARRAY, ARRAY[:3]),
@@ -143,7 +143,7 @@ PROGRAMS = {
         ),
     ],
     "A key of a dict, or an entry": [lambda: {slice(np.arange(2)): 1}, lambda: {[1]: 2}, lambda: {ARRAY}],
-    "A dict was asked for this key": [lambda: {"x": 4}[("x", "y")]],
+    "Something that has keys, most often a dict, was asked": [lambda: {"x": 4}[("x", "y")]],
     "A list, a tuple, an array or a text was asked": [
         lambda: (1, 2)[2],
         lambda: "12"[2],

@@ -386,8 +386,8 @@ def test_where_counts_are_right_but_for_a_key_with_0_nothing_is_said_of_1():
             Y * np.arange(1, 9, dtype=np.float32)[:, None],
             Y,
             {},
-            "In a row of a device's block, along the last dimension, all numbers are off by one factor, and in other "
-            "such rows by another (from 1 to 8). By what is a row to be divided, or multiplied?",
+            "In a row, along the last dimension, all numbers are off by one factor, and in other such rows by another "
+            "(from 1 to 8). By what is a row to be divided, or multiplied?",
         ),
         (
             [1.0, 5.0, 7.0],
@@ -463,8 +463,8 @@ def test_what_tells_more_of_the_first_case_is_told_of_it_though_it_is_too_large(
 
 def test_where_nothing_tells_wrong_cases_apart_the_others_are_told_by_what_they_were_given():
     shapes = [(3, 9), (2, 7), (3, 8), (4, 2), (5, 5)]
-    cases = [Tried("a", "b", {"shape": shape, "n": k}, right=k not in (0, 3)) for k, shape in enumerate(shapes)]
-    assert evidence(cases).endswith("Right in 3 of 5 cases. It is wrong, too, with shape=(4, 2), n=3.")
+    cases = [Tried("a", "b", {"shape": shape, "n": k}, right=k not in (1, 4)) for k, shape in enumerate(shapes, 1)]
+    assert evidence(cases).endswith("Right in 3 of 5 cases. It is wrong, too, with shape=(4, 2), n=4.")
 
 
 def test_what_few_right_cases_have_in_common_with_the_only_wrong_one_is_told():
