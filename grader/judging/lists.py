@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -102,18 +103,18 @@ def _of_groups(found: list[Any], due: list[Any]) -> Iterator[str]:
     sides = [list(map(_flat, side)) for side in (found, due)]
     if not (_nested(found) and _nested(due) and all(map(is_number, itertools.chain(*sides[0], *sides[1])))):
         return
-    made, wanted = ([frozenset(group) for group in side] for side in sides)
+    made, wanted = ([Counter(group) for group in side] for side in sides)
     if _are_joined(made, wanted):
         yield "Each group of it is made of several that are due. What is to keep those apart?"
     elif _are_joined(wanted, made):
         yield "Each group that is due has come apart into several. What do those have in common?"
 
 
-def _are_joined(groups: Sequence[frozenset[Any]], others: Sequence[frozenset[Any]]) -> bool:
+def _are_joined(groups: Sequence[Counter[Any]], others: Sequence[Counter[Any]]) -> bool:
     """Whether each of these groups is several of the others, and each of those is in one."""
     inside = [[other for other in others if other <= group] for group in groups]
     return sum(map(len, inside)) == len(others) and all(
-        len(some) > 1 and frozenset().union(*some) == group for group, some in zip(groups, inside, strict=True)
+        len(some) > 1 and sum(some, Counter()) == group for group, some in zip(groups, inside, strict=True)
     )
 
 
@@ -185,7 +186,11 @@ def _holds_numbers(value: Any) -> bool:
 
 def of_one_entry(found: Any, due: list[Any]) -> Iterator[str]:
     """A value that is one entry of the list that is due."""
-    yield from (f"It is entry {k} of what is due, alone." for k, entry in enumerate(due) if same_value(found, entry))
+    yield from (
+        f"It is entry {k} of what is due (counted from 0), alone."
+        for k, entry in enumerate(due)
+        if same_value(found, entry)
+    )
     if is_number(found) and len(due) > 1 and all(map(is_number, due)):
         for words, made in (("product", math.prod), ("sum", sum), ("largest", max), ("smallest", min)):
             if same_value(found, made(due)):

@@ -150,7 +150,9 @@ def _of_one(found: Any, due: Any, known: WasGiven) -> Iterator[str]:
     else:
         if isinstance(found, (list, tuple)):
             yield from (
-                f"What is due is entry {k} of it, alone." for k, one in enumerate(found) if same_value(one, due)
+                f"What is due is entry {k} of it (counted from 0), alone."
+                for k, one in enumerate(found)
+                if same_value(one, due)
             )
         yield from _of_kind(found, due)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -111,7 +112,8 @@ def _by_factor(found: float, due: float, words: str, n: float) -> Iterator[str]:
 
 
 def sizes_in(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Numbers that a function was given, in words: themselves, the sizes of a mesh, how many entries a list has."""
+    """Numbers that a function was given, in words: themselves, the sizes of a mesh, what a dict has under its keys, how
+    many entries a list has."""
     for name, value in given.items():
         sizes = getattr(value, "sizes", value)
         if isinstance(value, str):
@@ -119,6 +121,9 @@ def sizes_in(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield from ((f"the size of `{name}`", float(one[value])) for one in along if _is_mesh(one) and value in one)
         if is_number(value):
             yield f"`{name}`", float(value)
+        elif _is_mesh(sizes) and sizes is value and not re.search("mesh|axis|axes", name):
+            yield f"the product of all numbers in `{name}`", float(math.prod(sizes.values()))
+            yield from ((f"`{name}[{key!r}]`", float(size)) for key, size in sizes.items())
         elif _is_mesh(sizes):
             yield "the number of all devices", float(math.prod(sizes.values()))
             yield from ((f"the size of {axis}", float(size)) for axis, size in sizes.items())
@@ -128,7 +133,7 @@ def sizes_in(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def _is_mesh(sizes: Any) -> bool:
-    """Whether these are the sizes of axes."""
+    """Whether these may be the sizes of axes: numbers by name."""
     return isinstance(sizes, Mapping) and len(sizes) > 0 and all(map(is_number, sizes.values()))
 
 

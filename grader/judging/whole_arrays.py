@@ -212,5 +212,5 @@ def _of_rows(right: np.ndarray) -> Iterator[str]:
     if 0 < len(few) < whole and min(len(few), whole - len(few)) <= TOLD_APART:
         is_right = len(few) <= whole - len(few)
         named = few if is_right else [k for k in range(whole) if k not in few]
-        which = f"{numbered('number', named)} {is_or_are(named)} {'right' if is_right else 'wrong'}"
+        which = f"{numbered('number', named)} (counted from 0) {is_or_are(named)} {'right' if is_right else 'wrong'}"
         yield f"Of the {whole} rows only {which}."

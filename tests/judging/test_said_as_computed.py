@@ -37,6 +37,11 @@ def laid(*devices):
             "once or several times",  # any number is so many times one that is small
         ),
         (np.array([True, True]), np.array([False, False]), {}, "and False wherever True is"),  # which is nowhere
+        ([[3, 1]], [[1], [3, 1]], {}, "made of several"),  # for 1 would be in it twice
+        (24, 3, {"lengths": {"width": 4, "heads": 2}}, "the number of all devices"),  # these are no axes
+        (2, (1, 2), {}, "entry 1 of what is due, alone"),  # counted from where?
+        ([1, 3], 3, {}, "entry 1 of it, alone"),
+        (np.array([[1, 2], [3, 5]]), np.array([[1, 2], [3, 4]]), {}, "only number 0 is"),
         ([[2, 2], [3, 8]], [[1, 2], [3, 4]], {}, "every wrong entry: it is 2 times"),  # a number in each
         (
             [[3, 4], [1, 2]],
