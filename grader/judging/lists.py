@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.arrays.numbers import same_value
+from grader.arrays.numbers import close, same_value
 from grader.judging.single_numbers import is_number, is_ratio
 
 FIRST_IS_WRONG = "Already its first number is wrong. What goes into that one?"
@@ -149,7 +149,7 @@ def of_quotients(found: Sequence[Any], due: Sequence[Any], given: Mapping[str, A
             trios = list(zip(found, due, whole, strict=True))
             if not all(map(is_number, itertools.chain(*trios))):
                 continue
-            if all(is_ratio(f * d, w) for f, d, w in trios):
+            if all(d and is_ratio(f * d, w) for f, d, w in trios):
                 yield f"It is `{name}`, each number of it divided by the one that is due."
             if not all(w and d and w % d == 0 for _, d, w in trios):
                 continue
@@ -172,9 +172,10 @@ def of_each_alone(found: Sequence[Any], given: Mapping[str, Any]) -> Iterator[st
         ):
             continue
         for words, made in (("sum", np.sum), ("mean", np.mean), ("largest", np.max), ("smallest", np.min)):
-            if len(entries) == len(found) and np.allclose(single, [made(one) for one in entries]):
+            if len(entries) == len(found) and close(single, [float(made(one)) for one in entries]):
                 yield f"Each entry is a single number: the {words} of what is in the entry of `{name}` at its place."
-            if np.allclose(single, made(np.concatenate([np.ravel(one) for one in entries]))):
+            of_all = float(made(np.concatenate([np.ravel(one) for one in entries])))
+            if close(single, [of_all] * len(single)):
                 yield f"Each entry is a single number: the {words} of all that is in `{name}`."
 
 

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from grader.arrays.numbers import ROUNDINGS, close
+from grader.arrays.numbers import ROUNDINGS, close, close_entries, tolerance
 from grader.arrays.words import enumeration, number
 
 EXACT = 1e-4  # relative: how near a factor has to be to the one it is taken for
 VERY_EXACT = 1e-5  # how near a share has to be to the round number it is taken for
 DECIMALS = 3  # of the share of an argument that a running mean keeps
 NEARLY_ONE = 1.01  # times: up to here three decimals do not tell a factor from 1
+SEEN = 100  # times the tolerance: how large numbers are of which a factor is told
 MANY_NUMBERS = 6  # different numbers: a few come out by chance
 MOST_ADDED, MOST_TIMES, PARTS = 4, 4, 4  # arguments that are added up, how often each, and in which parts of it
 
@@ -92,7 +93,10 @@ def _added(times: Mapping[str, float]) -> str:
 
 def _of_what_is_besides(name: str, found: np.ndarray, due: np.ndarray, argument: np.ndarray, roundings: int) -> str:
     """That what comes to an argument, or to a part of it as in a running mean, is off by one factor."""
-    (kept, factor), *_ = np.linalg.lstsq(np.stack([argument, due], axis=1), found, rcond=None)
+    columns = np.stack([argument, due], axis=1)
+    if _are_one_row(columns.T):  # then it is made of them in any number of ways
+        return ""
+    (kept, factor), *_ = np.linalg.lstsq(columns, found, rcond=None)
     if abs(factor - 1) < EXACT or not close(kept * argument + factor * due, found, roundings):
         return ""
     if abs(kept - 1) < VERY_EXACT and abs(factor) > EXACT:
@@ -119,9 +123,12 @@ def by_rows(found: _Side, due: _Side, row: str = "a row of a device's block", ro
     )
     if not np.isfinite(one).all() or not np.isfinite(other).all():
         return ""
-    told = (np.count_nonzero(other, axis=1) > 1) & (np.count_nonzero(one, axis=1) > 1)
+    seen = np.abs(other).max(axis=1) > SEEN * tolerance(
+        other, roundings
+    )  # of smaller numbers any factor is near enough
+    told = (np.count_nonzero(other, axis=1) > 1) & (np.count_nonzero(one, axis=1) > 1) & seen
     factors = (one * other).sum(axis=1)[told] / (other * other).sum(axis=1)[told]
-    rest = close(one[~told], other[~told], roundings)
+    rest = close_entries(one, other, roundings)[~told].all()
     if len(factors) < MANY_NUMBERS or not rest or not close(factors[:, None] * other[told], one[told], roundings):
         return ""
     wrong = factors[np.abs(factors - 1) > EXACT]

@@ -13,7 +13,7 @@ from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 from grader.judging.relations import ONLY_SOME
 from grader.judging.single_numbers import is_number
-from grader.judging.traits import apart
+from grader.judging.traits import EXACTLY, apart
 from grader.judging.tried import ENOUGH_CASES, Tried
 
 SAME_OFF = 1e-6  # relative: how near two numbers are that are off by the same
@@ -100,7 +100,8 @@ def _always_off_by(wrong: Sequence[Tried]) -> str:
         return "Wherever it is wrong, it is 0."
     if _stays([one.found - one.due for one in wrong], (), [{} for _ in wrong]):
         how = "large" if first.found > first.due else "small"
-        return f"Wherever it is wrong, it is {number(abs(first.found - first.due))} too {how}."
+        much = abs(first.found - first.due)
+        return f"Wherever it is wrong, it is {number(much, EXACTLY if much == round(much) else 6)} too {how}."
     return f"Wherever it is wrong, it is {number(first.found / first.due)} times what is due."
 
 

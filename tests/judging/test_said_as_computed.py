@@ -15,6 +15,9 @@ from grader.judging.traits import apart
 from grader.judging.tried import Tried
 
 NAN = float("nan")
+X = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
+DUE = X * np.float32([1] * 7 + [1e-7])[:, np.newaxis]
+OFF_BY_ROWS = np.append(X[:7] * np.arange(1, 8, dtype=np.float32)[:, np.newaxis], np.float32([[7e-6, 1e-6, 9e-6]]), 0)
 
 
 def two_arrays(*orders):
@@ -42,6 +45,9 @@ def laid(*devices):
         (2, (1, 2), {}, "entry 1 of what is due, alone"),  # counted from where?
         ([1, 3], 3, {}, "entry 1 of it, alone"),
         (np.array([[1, 2], [3, 5]]), np.array([[1, 2], [3, 4]]), {}, "only number 0 is"),
+        (0.5 * X, 2 * X, {"x": X}, "something besides"),  # it is a quarter of what is due
+        ([1e-9, 3e-9], [np.ones(2)] * 2, {"blocks": [np.full(2, 4e-9), np.full(2, 7e-9)]}, "Each entry"),
+        ((0, 2), (0, 4), {"shape": (0, 8)}, "divided by the one that is due"),  # 0 divided by 0
         ([[2, 2], [3, 8]], [[1, 2], [3, 4]], {}, "every wrong entry: it is 2 times"),  # a number in each
         (
             [[3, 4], [1, 2]],
@@ -189,3 +195,12 @@ def test_values_are_shown_as_they_are_written():
 )
 def test_of_an_error_it_is_said_what_it_means_wherever_it_comes(error, message, untrue):
     assert untrue not in meaning(Problem("error", error, message))
+
+
+def test_a_large_whole_number_is_told_exactly():
+    cases = [Tried(n * n + 1234567, n * n, {"n": n}) for n in (31, 57, 68)]
+    assert "1234567 too large" in evidence(cases)
+
+
+def test_of_a_row_so_small_that_it_is_right_anyhow_no_factor_is_told():
+    assert any("by another (from 1 to 7)" in words for words in relations_of(OFF_BY_ROWS, DUE, {}))
