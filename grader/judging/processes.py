@@ -141,7 +141,8 @@ def _from_where(tried: Tried, given: Mapping[str, Any]) -> str:
             continue
         found, wanted = (_first_row(some, rows) for some in (block, due))
         if found is not None and wanted is not None and found != wanted:
-            return f"The first row on {device} is row {found} of this process's `{name}` (counted from 0), and row {wanted} is due."
+            which = f"row {found} of this process's `{name}` (counted from 0), and row {wanted} is due."
+            return f"The first row on {device} is {which}"
     return ""
 
 
