@@ -135,8 +135,9 @@ def _of_one(found: Any, due: Any, known: WasGiven) -> Iterator[str]:
     """Sentences on a value as a whole."""
     if isinstance(found, np.ndarray) and isinstance(due, (list, tuple)) and due and _is_plain_array(due):
         due = np.asarray(due)
-    for name in (name for name, a in known.given.items() if isinstance(a, COMPARABLE) and same_value(found, a)):
-        yield f"It is `{name}`{AS_GIVEN}"
+    for name, a in known.given.items():
+        if isinstance(a, COMPARABLE) and isinstance(a, bool) is isinstance(found, bool) and same_value(found, a):
+            yield f"It is `{name}`{AS_GIVEN}"
     if is_number(found) and is_number(due):
         yield from of_two_numbers(float(found), float(due), known.sizes)
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)):

@@ -48,6 +48,7 @@ def laid(*devices):
         (0.5 * X, 2 * X, {"x": X}, "something besides"),  # it is a quarter of what is due
         ([1e-9, 3e-9], [np.ones(2)] * 2, {"blocks": [np.full(2, 4e-9), np.full(2, 7e-9)]}, "Each entry"),
         ((0, 2), (0, 4), {"shape": (0, 8)}, "divided by the one that is due"),  # 0 divided by 0
+        (True, False, {"n": 1}, "as it was given"),  # that was a number
         ([[2, 2], [3, 8]], [[1, 2], [3, 4]], {}, "every wrong entry: it is 2 times"),  # a number in each
         (
             [[3, 4], [1, 2]],
