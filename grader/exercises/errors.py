@@ -27,8 +27,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ShardingTypeError",
         r"incompatible shardings for broadcasting|should have the same sharding",
-        "The operands are cut over different axes along the same dimension. On an Explicit mesh nothing is moved "
-        "unasked: `reshard` one of them.",
+        "The operands are laid out differently: cut over different axes, or one is cut where another is not. On an "
+        "Explicit mesh nothing is moved unasked: `reshard` one of them.",
     ),
     (
         "ShardingTypeError",
@@ -143,8 +143,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"incompatible devices",
-        "The operands are committed to different devices, or to the same ones in another order, and JAX moves nothing "
-        "that is committed. Which of them did you mean to move, and to where?",
+        "Different devices take part, or the same ones in another order: those of two operands, or of an operand and of "
+        "a mesh that the program names. JAX moves nothing that is committed. What did you mean to move, and to where?",
     ),
     (
         "RuntimeError",

@@ -64,7 +64,10 @@ PROGRAMS = {
         lambda: typed(jnp.matmul, BY_COLUMNS, P("y", None)),
     ],
     "By the rules, two dimensions": [lambda: typed(jnp.matmul, BY_ROWS, BY_COLUMNS)],
-    "The operands are cut over different axes": [lambda: typed(jnp.add, BY_ROWS, P("y", None))],
+    "The operands are laid out differently": [
+        lambda: typed(jnp.add, BY_ROWS, P("y", None)),
+        lambda: typed(lambda a, b: jnp.concatenate([a, b], 1), BY_ROWS, P()),
+    ],
     "Where the picked entries": [lambda: typed(lambda a: a[jnp.array([1, 2, 3])], BY_ROWS)],
     "An unreduced array": [lambda: typed(unreduced, BY_COLUMNS, BY_ROWS)],
     "The operation runs along a dimension that is cut": [
@@ -116,7 +119,8 @@ PROGRAMS = {
         lambda: mapped(lambda a: a.sum(0), P("x"), P("x", "y")),
         lambda: mapped(lambda a: a, P("x", "y", None), P("x")),
     ],
-    "The operands are committed to different devices": [
+    "Different devices take part": [
+        lambda: mapped(lambda a: a, P("x"), P("x"), on_device(1)),
         lambda: on_device(0) + on_device(1),
         lambda: on_device(0) + put(ARRAY, P("x")),
     ],
