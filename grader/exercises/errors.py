@@ -143,8 +143,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"incompatible devices",
-        "Different devices take part, or the same ones in another order: those of two operands, or of an operand and of "
-        "a mesh that the program names. JAX moves nothing that is committed. What did you mean to move, and to where?",
+        "Different devices take part, or the same ones in another order: those of two operands, or of an operand and a "
+        "mesh that the program names. JAX moves nothing that is committed. What did you mean to move, and to where?",
     ),
     (
         "RuntimeError",
