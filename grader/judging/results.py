@@ -12,7 +12,7 @@ import numpy as np
 from grader.arrays.blocks import Blocks, blocks
 from grader.arrays.laid import Array, holds_arrays
 from grader.arrays.meshes import spelled
-from grader.arrays.numbers import close, tolerance
+from grader.arrays.numbers import close, close_entries
 from grader.arrays.ratios import Ratio, ratio
 from grader.arrays.words import number, region
 from grader.exercises.case import Case
@@ -309,8 +309,7 @@ def _first_difference(run: Execution, place: str, k: int, device: int, whole: np
     claimed = " (its copy of the whole)" if result.claims_copies else ""
     if not expected.ndim:
         return f"{name} is wrong on device {device}: it {_should_be(expected, block)}."
-    bound = tolerance(expected, run.case.roundings)
-    at = tuple(int(i) for i in np.argwhere(~np.isclose(block, expected, rtol=0, atol=bound))[0])
+    at = tuple(int(i) for i in np.argwhere(~close_entries(block, expected, run.case.roundings))[0])
     return (
         f"{name} is wrong on device {device}. It holds {region(result.blocks.bounds(device))}{claimed}; in that block "
         f"entry {list(at)} {_should_be(expected[at], block[at])}."

@@ -97,13 +97,6 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
     return next(filter(None, (look() for look in tried)), "")
 
 
-def only_on_some_meshes(seen: Compared, elsewhere: Compared | None) -> str:
-    """That a result is right on another mesh, where it is."""
-    if elsewhere is None or elsewhere.wrong:
-        return ""
-    return right_elsewhere(elsewhere.on, seen.on)
-
-
 RIGHT = "this is right", "it is not"
 ALL_ZERO = "Every entry is zero. Does anything of what was given come so far?"
 
@@ -179,15 +172,15 @@ def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> 
             if _is(factor, size(seen) ** power) and _is(other, size(elsewhere) ** power):
                 square = {2: "the square of ", 0.5: "the root of "}.get(abs(power), "")
                 return (
-                    f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}: "
-                    f"that is {square}{words}. {SUM_OR_MEAN if words in seen.lengths and abs(power) >= 1 else kind}"
+                    f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}"
+                    f"{FOLLOWS}{square}{words}. {SUM_OR_MEAN if words in seen.lengths and abs(power) >= 1 else kind}"
                 )
     for words, length in _lengths_on_one(seen, elsewhere):
         for power in (1, -1):
             if _is(factor, length(seen) ** power) and _is(other, length(elsewhere) ** power):
                 return (
-                    f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}: "
-                    f"that is {words}. {SUM_OR_MEAN}"
+                    f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}"
+                    f"{FOLLOWS}{words}. {SUM_OR_MEAN}"
                 )
     if _is(factor, other):
         both = f"Every entry is {as_factor(factor)}, on {seen.on} as on {elsewhere.on}"
@@ -200,6 +193,7 @@ def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> 
     return f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}. Why that many?"
 
 
+FOLLOWS = ": that is "  # and what a ratio follows from one mesh to another
 SUM_OR_MEAN = "Is a sum taken where a mean is due, or the other way round?"
 _TOO_LARGE = "Was something added up once too often, or a division left out?"
 _TOO_SMALL = "Was something divided once too often, or a mean taken where a sum was due?"

@@ -16,7 +16,7 @@ from grader.exercises.collecting import asks, collect
 from grader.exercises.limits import ORDER, BytesSent, InPlace, Limit, Meanwhile, PeakBytes, Turns, Without, Written
 from grader.judging.arrangements import arrangement
 from grader.judging.judge import judge
-from grader.judging.signatures import Compared, only_on_some_meshes, signature
+from grader.judging.signatures import Compared, signature
 from grader.lessons import EXERCISES, find
 
 INS = (P(None, "x"), P("x", None))
@@ -322,15 +322,6 @@ def test_copies_differ_by_more_than_what_is_allowed():
     found = [due[0] * 1.5, due[0] * 1.5 + 0.001]
     assert "their copies differ" in signature(Compared(found, due, {"x": 2}, ["[0:3]"] * 2))
     assert "their copies differ" not in signature(Compared(found, due, {"x": 2}, ["[0:3]"] * 2, roundings=10_000))
-
-
-def test_that_a_result_is_right_on_another_mesh_is_said():
-    def wrong_on_tall(whole, mesh):
-        return [block * (1 if mesh is WIDE else 3) for block in whole]
-
-    found = only_on_some_meshes(seen(wrong_on_tall), seen(wrong_on_tall, WIDE))
-    assert found.startswith("On 2 × 4 devices this is right; on 4 × 2 devices it is not.")
-    assert not only_on_some_meshes(seen(wrong_on_tall), None)
 
 
 def test_a_number_that_was_given_may_be_in_a_ratio():
