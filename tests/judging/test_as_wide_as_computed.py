@@ -162,3 +162,44 @@ def test_a_mistake_that_costs_as_much_is_not_exactly_the_answer():
 )
 def test_of_orders_no_more_is_said_than_is_so(orders, words):
     assert simulate(orders).wrong.startswith(words)
+
+
+def test_a_ratio_follows_the_devices_only_where_it_does_in_each_case():
+    def cases(draw):
+        for columns in (3, 6):
+            yield Case({"a": draw.array(16, columns, spec=P("x"))}, draw.mesh("x", "y"), P("x"))
+
+    def of_one_case(a, *, mesh):
+        return a * (mesh.shape["x"] if a.shape[1] == 3 else 5)
+
+    both = (4, 2), (2, 4)
+    assert "that is the number of devices" not in heard(lambda a: a * 1, cases, of_one_case, both)
+    said = heard(lambda a: a * 1, cases, lambda a, *, mesh: a * mesh.shape["x"], both)
+    assert "that is the number of devices along x" in said
+
+
+def test_of_what_is_right_but_for_gradients_it_is_not_said_without_what_it_would_be_right():
+    def case(draw):
+        given = {name: draw.array(8, 4, spec=P("x")) for name in ("a", "b")}
+        return Case(given, draw.mesh("x"), P("x"), cotangents=draw.array(8, 4, spec=P("x")))
+
+    def odd(a, b, *, mesh):
+        wrong = a * jnp.tan(b) ** 2 * jnp.roll(b, 1, axis=1)
+        return jnp.sin(a) * b + 2 + wrong - lax.stop_gradient(wrong)
+
+    said = heard(lambda a, b: jnp.sin(a) * b + 2 + b, case, lambda a, b, *, mesh: odd(a, b, mesh=mesh) + b)
+    assert "gradient" in said and "With zeros" not in said
+
+
+def test_values_are_not_those_of_a_right_program_where_gradients_were_not_tried():
+    def case(draw):
+        ids = Array(np.arange(8, dtype=np.int32) * 3 % 12, P("x"))
+        given = {"table": draw.array(16, 5, spec=P()), "ids": ids}
+        return Case(given, draw.mesh("x"), P("x"), cotangents=draw.array(8, 5, spec=P("x")))
+
+    def odd(table, ids, *, mesh):
+        wrong = jnp.sin(table).sum()
+        return jnp.sin(table)[ids + 1] + (wrong - lax.stop_gradient(wrong))
+
+    said = heard(lambda table, ids: jnp.sin(table)[ids], case, odd)
+    assert "Your values are" not in said
