@@ -48,7 +48,7 @@ def deviating(exercise: Exercise, runs: Sequence[Execution], expected: Callable[
         if time.process_time() > end:
             break
         if found := _everywhere(deviation, modelled, wrong[0]):
-            of_all = all(_came_of(*one, range(len(one[1].results))) for one in found) and first.case.cotangents is None
+            of_all = all(_came_of(*one, range(len(one[1].results))) for one in found)
             whose = "Your values are" if of_all else f"{name_in_result(first.case, list(due)[wrong[0]])} is"
             which = "those" if of_all else "that"
             return f"{whose} {which} of a right program in which {deviation.words}. {deviation.question}"

@@ -189,17 +189,3 @@ def test_of_what_is_right_but_for_gradients_it_is_not_said_without_what_it_would
 
     said = heard(lambda a, b: jnp.sin(a) * b + 2 + b, case, lambda a, b, *, mesh: odd(a, b, mesh=mesh) + b)
     assert "gradient" in said and "With zeros" not in said
-
-
-def test_values_are_not_those_of_a_right_program_where_gradients_were_not_tried():
-    def case(draw):
-        ids = Array(np.arange(8, dtype=np.int32) * 3 % 12, P("x"))
-        given = {"table": draw.array(16, 5, spec=P()), "ids": ids}
-        return Case(given, draw.mesh("x"), P("x"), cotangents=draw.array(8, 5, spec=P("x")))
-
-    def odd(table, ids, *, mesh):
-        wrong = jnp.sin(table).sum()
-        return jnp.sin(table)[ids + 1] + (wrong - lax.stop_gradient(wrong))
-
-    said = heard(lambda table, ids: jnp.sin(table)[ids], case, odd)
-    assert "Your values are" not in said
