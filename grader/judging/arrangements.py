@@ -13,6 +13,7 @@ import numpy as np
 
 from grader.arrays.numbers import ROUNDINGS, close, close_entries
 from grader.arrays.words import numbered, region
+from grader.judging.results import FEW_ROUNDINGS
 from grader.judging.signatures import ENOUGH, Compared
 
 FEW_RUNS = 3  # of right entries, that are told apart by their devices
@@ -89,7 +90,7 @@ def _block_is(seen: Compared, device: int) -> str:
     if len(np.unique(block)) < ENOUGH:
         return ""
     for name, blocks in seen.given.items():
-        if close(block, blocks[device], seen.roundings):
+        if close(block, blocks[device], FEW_ROUNDINGS):
             return f"`{name}` in its own place, as it was given"
     owner = next((d for d, due in enumerate(seen.expected) if close(block, due, seen.roundings)), None)
     return "" if owner is None else f"what belongs on device {owner}"

@@ -30,6 +30,8 @@ def test_what_every_wrong_block_holds_is_told_where_it_is_something_that_is_know
         "zeros; device 3: what belongs on device 1. Right on device 2. Who was to send to whom?"
     )
     assert "What the blocks hold" not in arrangement(Compared([*found[:3], DUE[1] + 1], DUE, MESH, places))
+    changed = [found[0] * 1.0001, *found[1:]]
+    assert "as it was given" not in arrangement(Compared(changed, DUE, MESH, places, 10_000, given={"x": given}))
 
 
 @pytest.mark.parametrize(

@@ -189,3 +189,13 @@ def test_of_what_is_right_but_for_gradients_it_is_not_said_without_what_it_would
 
     said = heard(lambda a, b: jnp.sin(a) * b + 2 + b, case, lambda a, b, *, mesh: odd(a, b, mesh=mesh) + b)
     assert "gradient" in said and "With zeros" not in said
+
+
+@pytest.mark.parametrize(("step", "is_given"), [(0, True), (1e-4, False)])
+def test_what_was_changed_a_little_is_not_as_it_was_given(step, is_given):
+    def case(draw):
+        given = {name: draw.array(8, 4, spec=P("x")) for name in ("w", "g")}
+        return Case(given, draw.mesh("x"), P("x"), roundings=10_000)
+
+    said = heard(lambda w, g: w - g / 10, case, lambda w, g, *, mesh: w - step * jnp.sin(g))
+    assert ("as it was given" in said) == is_given
