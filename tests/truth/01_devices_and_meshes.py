@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
@@ -462,3 +462,31 @@ local_and_global__wrong_shard = local_and_global__right_counted | {"shape of y i
 local_and_global__wrong_read = local_and_global__right_counted | {"shards of y that process 1 can read": 8}
 # the first process is the master
 local_and_global__wrong_master = local_and_global__right_counted | {"processes that must call jit(f)(y)": 1}
+
+
+# Near misses: wrong at an edge that the text covers.
+
+
+def put_on_mesh__wrong_two_dims(value, spec, on=None):
+    chosen = mesh if on is None else on
+    rows, columns = (*spec, None, None)[:2]
+    return jax.device_put(value, NamedSharding(chosen, P(rows, columns)))
+
+
+def put_on_mesh__wrong_flattened(value, spec, on=None):
+    flat = [a for e in spec for a in (e if isinstance(e, tuple) else (e,))]
+    return jax.device_put(value, NamedSharding(mesh if on is None else on, P(*flat)))
+
+
+def longest_hop__wrong_all_listed(coords, order):
+    n = len(coords)
+    places = [coords[order[k]] for k in range(n)]
+    return max(abs(a - c) + abs(b - d) for (a, b), (c, d) in zip(places, places[1:] + places[:1]))
+
+
+def make_training_mesh__right_asserted(n_data, n_model, explicit):
+    kind = AxisType.Explicit if explicit else AxisType.Auto
+    if n_data * n_model > len(jax.devices()):
+        raise ValueError("too few devices")
+    devices = np.array(jax.devices()[: n_data * n_model]).reshape(n_data, n_model)
+    return Mesh(devices, ("data", "model"), axis_types=(kind, kind))

@@ -582,3 +582,82 @@ tutorial_faults__wrong_order = tutorial_faults__right_found | {"in_order": 1}
 tutorial_faults__wrong_wide = tutorial_faults__right_found | {"in_order": 4}
 # the name as a text
 tutorial_faults__wrong_text = tutorial_faults__right_found | {"figure": "P('y', 'x')"}
+
+
+# Near misses: wrong at an edge that the text covers.
+
+
+def distribute__wrong_two_dims(value, spec, mesh):
+    return jax.device_put(value, NamedSharding(mesh, P(*(*spec, None, None)[:2])))
+
+
+def shard_shape__wrong_two_of_tuple(shape, spec, axis_sizes):
+    block = list(shape)
+    for k, entry in enumerate(spec):
+        if isinstance(entry, tuple):
+            block[k] //= axis_sizes[entry[0]] * axis_sizes[entry[-1]]
+        elif entry is not None:
+            block[k] //= axis_sizes[entry]
+    return tuple(block)
+
+
+def _axes(entry):
+    return () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
+
+
+def shard_table__wrong_pairs(shape, spec, mesh):
+    spec = tuple(spec) + (None,) * (len(shape) - len(spec))
+    table = {}
+    for place, device in np.ndenumerate(mesh.devices):
+        where = dict(zip(mesh.axis_names, place))
+        slices = []
+        for n, e in zip(shape, spec):
+            axes = _axes(e)
+            if not axes:
+                k, parts = 0, 1
+            elif len(axes) == 1:
+                k, parts = where[axes[0]], mesh.shape[axes[0]]
+            else:
+                a, b = axes[0], axes[-1]
+                k, parts = where[a] * mesh.shape[b] + where[b], mesh.shape[a] * mesh.shape[b]
+            slices.append(slice(k * n // parts, (k + 1) * n // parts))
+        table[device.id] = tuple(slices)
+    return table
+
+
+def shard_table__wrong_stride_of_first(shape, spec, mesh):
+    """Digits with the size of the wrong axis: the same where the sizes are equal."""
+    spec = tuple(spec) + (None,) * (len(shape) - len(spec))
+    table = {}
+    for place, device in np.ndenumerate(mesh.devices):
+        where = dict(zip(mesh.axis_names, place))
+        slices = []
+        for n, e in zip(shape, spec):
+            axes = _axes(e)
+            parts = math.prod(mesh.shape[a] for a in axes)
+            k = 0
+            for a in axes:
+                k = k * mesh.shape[axes[-1]] + where[a]
+            slices.append(slice(k * n // parts, (k + 1) * n // parts))
+        table[device.id] = tuple(slices)
+    return table
+
+
+def bytes_held__wrong_by_place(shape, itemsize, spec, axis_sizes):
+    sizes = list(axis_sizes.values())
+    one = math.prod(shape) * itemsize
+    for k, e in enumerate(spec):
+        if isinstance(e, tuple):
+            for a in e:
+                one //= axis_sizes[a]
+        elif e is not None:
+            one //= sizes[k]
+    together = one * math.prod(sizes)
+    return one, together, together // (math.prod(shape) * itemsize)
+
+
+def bytes_held__wrong_two_dims(shape, itemsize, spec, axis_sizes):
+    parts = math.prod(axis_sizes[a] for e in spec for a in _axes(e))
+    one = shape[0] * shape[1] * itemsize // parts
+    n = math.prod(axis_sizes.values())
+    return one, one * n, n // parts

@@ -493,3 +493,43 @@ placement_claims__wrong_specs = placement_claims__right_found | {"same_devices":
 placement_claims__wrong_set = placement_claims__right_found | {"same_devices": "nothing"}
 # reshard too
 placement_claims__wrong_reshard = placement_claims__right_found | {"other_devices": "device_put and reshard"}
+
+
+# Near misses: wrong at an edge that the text covers.
+
+
+def no_move_in_jit__wrong_first_axis(x, target):
+    return jax.device_put(jax.jit(lambda a: 2 * a)(x), NamedSharding(target, P(target.axis_names[0])))
+
+
+def no_move_in_jit__right_spec_of_x(x, target):
+    return jax.jit(lambda a: a + a)(jax.device_put(x, NamedSharding(target, x.sharding.spec)))
+
+
+def halves_pipeline__wrong_full_queue(batches, weights):
+    """Fills the pipeline first: needs at least as many batches as stages."""
+    S = len(weights)
+    results = []
+
+    def run(h):
+        for w in weights:
+            h = stage(w, jax.device_put(h, NamedSharding(w.sharding.mesh, P("x"))))
+        return h
+
+    for k in range(S):
+        results.append(run(batches[k]))
+    for k in range(S, len(batches)):
+        results.append(run(batches[k]))
+    return results
+
+
+def halves_pipeline__right_wavefront(batches, weights):
+    n, s = len(batches), len(weights)
+    held = list(batches)
+    for t in range(n + s - 1):
+        for k in reversed(range(s)):
+            if 0 <= t - k < n:
+                w = weights[k]
+                h = jax.device_put(held[t - k], NamedSharding(w.sharding.mesh, P("x")))
+                held[t - k] = stage(w, h)
+    return held

@@ -710,3 +710,48 @@ read_the_benchmark__wrong_work = read_the_benchmark__right_reckoned | {
 read_the_benchmark__wrong_blame = read_the_benchmark__right_reckoned | {
     "simulated devices gain nothing, because (they share a processor / they communicate)": "they communicate"
 }
+
+
+# Near misses: wrong at an edge that the text covers.
+
+
+def _agree(array):
+    seen = {}
+    for s in array.addressable_shards:
+        key = str(s.index)
+        if not np.array_equal(seen.setdefault(key, np.asarray(s.data)), s.data):
+            return False
+    return True
+
+
+def same_everywhere__wrong_allclose(a, b):
+    alike = a.shape == b.shape and a.sharding.is_equivalent_to(b.sharding, a.ndim)
+    return bool(alike and np.allclose(a, b) and _agree(a) and _agree(b))
+
+
+def _count(text, pattern):
+    text = re.sub(r'"[^"]*"', "", text)
+    return dict(Counter(re.findall(pattern, text)))
+
+
+def count_collectives__wrong_no_reduce_scatter(text):
+    return _count(text, r" (all-reduce|all-gather|all-to-all|collective-permute)(?:-start)?\(")
+
+
+def count_collectives__wrong_two_starts(text):
+    plain = _count(text, r" (all-reduce|reduce-scatter|all-to-all)\(")
+    return plain | _count(text, r" (all-gather|collective-permute)(?:-start)?\(")
+
+
+FIVE_KINDS = "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute"
+
+
+def count_collectives__right_lines_matched(text):
+    total = dict.fromkeys(FIVE_KINDS, 0)
+    for line in text.splitlines():
+        m = re.match(r"\s*(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) ([\w\-]+)\(", line)
+        if m:
+            kind = m[1].removesuffix("-start")
+            if kind in total:
+                total[kind] += 1
+    return total

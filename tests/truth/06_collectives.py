@@ -1564,3 +1564,89 @@ choose_collective__wrong_gradient = choose_collective__right_chosen | {"gradient
 choose_collective__wrong_weights = choose_collective__right_chosen | {"weights": "psum"}
 # gathers the maxima
 choose_collective__wrong_largest = choose_collective__right_chosen | {"largest": "all_gather"}
+
+
+# Near misses: wrong at an edge that the text covers.
+
+
+def all_gather_ref__wrong_vstack(blocks, axis, tiled):
+    if tiled:
+        whole = np.vstack(blocks) if axis == 0 else np.hstack(blocks)
+    else:
+        whole = np.stack(blocks, axis)
+    return [whole] * len(blocks)
+
+
+def all_gather_ref__wrong_swapped_axes(blocks, axis, tiled):
+    whole = np.concatenate(blocks, axis) if tiled else np.stack(blocks).swapaxes(0, axis)
+    return [whole] * len(blocks)
+
+
+def all_gather_ref__right_moved(blocks, axis, tiled):
+    n = len(blocks)
+    whole = np.moveaxis(np.array(blocks), 0, axis)
+    if tiled:
+        shape = list(np.shape(blocks[0]))
+        shape[axis] *= n
+        whole = whole.reshape(shape)
+    return [whole for _ in range(n)]
+
+
+def psum_scatter_ref__wrong_rows_or_last(blocks, scatter_dimension):
+    total, n = np.sum(blocks, 0), len(blocks)
+    return np.vsplit(total, n) if scatter_dimension == 0 and total.ndim > 1 else np.split(total, n, -1)
+
+
+def all_to_all_ref__wrong_2d_default(blocks, split_axis, concat_axis):
+    n = len(blocks)
+    pieces = [np.split(b, n, split_axis) for b in blocks]
+    return [np.concatenate([pieces[s][d] for s in range(n)], 0 if split_axis else blocks[0].ndim - 1) for d in range(n)]
+
+
+def _mapped(f, mesh, i, o, **k):
+    return jax.shard_map(f, mesh=mesh, in_specs=i, out_specs=o, **k)
+
+
+V, R, C = P("x"), P("x", None), P(None, "x")
+
+
+def global_logsumexp__wrong_mean_shift(x, *, mesh):
+    def f(x):
+        m = jax.lax.pmean(x.mean(1), "x")
+        return m + jnp.log(jax.lax.psum(jnp.exp(x - m[:, None]).sum(1), "x"))
+
+    return _mapped(f, mesh, C, P(None))(x)
+
+
+def global_logsumexp__right_local_logsumexp(x, *, mesh):
+    def f(x):
+        l = jax.nn.logsumexp(x, axis=1)
+        m = jax.lax.pmax(l, "x")
+        return m + jnp.log(jax.lax.psum(jnp.exp(l - m), "x"))
+
+    return _mapped(f, mesh, C, P(None))(x)
+
+
+def safe_softmax__wrong_mean_shift(x, *, mesh):
+    def f(x):
+        t = jnp.exp(x - jax.lax.pmean(x.mean(1, keepdims=True), "x"))
+        return t / jax.lax.psum(t.sum(1, keepdims=True), "x")
+
+    return _mapped(f, mesh, C, C)(x)
+
+
+def global_argmax__wrong_local_winner(v, *, mesh):
+    def f(b):
+        m = jax.lax.pmax(b.max(), "x")
+        return jax.lax.pmin(jnp.where(b.max() >= m, jax.lax.axis_index("x") * len(b) + b.argmax(), len(b) * 4), "x")
+
+    return _mapped(f, mesh, V, P())(v)
+
+
+def global_argmax__wrong_from_zero(v, *, mesh):
+    def f(b):
+        m = jnp.maximum(jax.lax.pmax(b.max(), "x"), 0)
+        p = jax.lax.axis_index("x") * len(b) + jnp.arange(len(b))
+        return jax.lax.pmin(jnp.where(b == m, p, len(v)).min(), "x")
+
+    return _mapped(f, mesh, V, P())(v)

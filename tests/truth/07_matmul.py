@@ -971,3 +971,63 @@ find_the_mistake__wrong_holds = find_the_mistake__right_found | {"who_holds": [1
 find_the_mistake__wrong_nothing = find_the_mistake__right_found | {"computable": "nothing"}
 # all columns
 find_the_mistake__wrong_row = find_the_mistake__right_found | {"computable": "C[0:2, 0:4]"}
+
+
+# Near misses: wrong at an edge that the text covers.
+
+
+def _mapped(f, mesh, i, o, **k):
+    return jax.shard_map(f, mesh=mesh, in_specs=i, out_specs=o, **k)
+
+
+def _by_choice(choose):
+    def f(a, b, *, mesh):
+        n = mesh.shape["x"]
+
+        def gather(a, b):
+            return jax.lax.all_gather(a, "x", axis=1, tiled=True) @ b
+
+        def add(a, b):
+            k = a.shape[1]
+            return jax.lax.psum(a @ jax.lax.dynamic_slice_in_dim(b, jax.lax.axis_index("x") * k, k), "x")
+
+        way = gather if choose(*a.shape, b.shape[1], n) else add
+        return _mapped(way, mesh, (P(None, "x"), P()), P(), check_vma=False)(a, b)
+
+    return f
+
+
+case2_cheapest__wrong_three = _by_choice(lambda i, j, k, n: j < 3 * k)
+
+
+case2_cheapest__wrong_forgot_factor = _by_choice(lambda i, j, k, n: (n - 1) / n * j < 2 * k)
+
+
+case2_cheapest__wrong_at_once = _by_choice(lambda i, j, k, n: j < 1.6 * k)
+
+
+case2_cheapest__right_tie = _by_choice(lambda i, j, k, n: j <= 2 * k)
+
+
+def _cost(
+    gather=lambda v, n: (n - 1) / n * v, scatter=1, move=lambda v, n: (n - 1) / n**2 * v, to_whole=None, letters="ABC"
+):
+    def cheapest(case, wanted, i, j, k, n, itemsize):
+        va, vb, vc = (s * itemsize[x] for s, x in zip((i * j, j * k, i * k), letters))
+        red = gather(vc, n) * (2 if wanted == "C[I, K]" else scatter)
+        if case == 2:
+            costs = {"gather A": gather(va, n), "reduce C": red}
+        elif case == 3:
+            costs = {"reduce C": red, "gather A and B": gather(va, n) + gather(vb, n)}
+        else:
+            m = (to_whole or gather)(vc, n) if wanted == "C[I, K]" else move(vc, n)
+            costs = {
+                "gather A": gather(va, n) + m * (wanted != "C[I, K_X]"),
+                "gather B": gather(vb, n) + m * (wanted != "C[I_X, K]"),
+            }
+        return min(costs, key=costs.get)
+
+    return cheapest
+
+
+cheapest__wrong_move_n_squared = _cost(move=lambda v, n: v / n**2)

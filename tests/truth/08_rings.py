@@ -929,3 +929,35 @@ def sum_for_some__wrong_first_half(x, *, mesh):
 def sum_for_some__wrong_numbers(x, *, mesh):
     """Even numbers in the rows, not even devices."""
     return _some(lambda r: jnp.where(r % 2 == 0, jax.lax.psum(r, "x"), r), x, mesh)
+
+
+# Near misses: wrong at an edge that the text covers.
+
+
+def who_waits__wrong_needs_calls(calls):
+    """Fails where nobody calls anything."""
+    longest = max(calls, key=len)
+    last = longest[-1]
+    for step in range(len(longest)):
+        now = {d: own[step] for d, own in enumerate(calls) if step < len(own)}
+        if len(now) < len(calls) or len(set(now.values())) > 1:
+            return now
+    return {}
+
+
+def who_waits__wrong_two_at_least(calls):
+    """One device alone waits for nobody; taken for waiting."""
+    if len(calls) == 1:
+        return {0: calls[0][0]} if calls[0] else {}
+    for step in range(max(len(c) for c in calls)):
+        now = {d: own[step] for d, own in enumerate(calls) if step < len(own)}
+        if len(now) < len(calls) or len(set(now.values())) > 1:
+            return now
+    return {}
+
+
+def who_waits__right_popped(calls):
+    while all(calls) and len({own[0] for own in calls}) == 1:
+        for own in calls:
+            own.pop(0)
+    return {d: own[0] for d, own in enumerate(calls) if own}

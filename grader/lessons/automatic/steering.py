@@ -435,6 +435,7 @@ def _(draw):
         (lying(P("x")), lying(P("x", None))),
         (lying(P(("x", "y"))), lying(P("d"), LINE)),
         (lying(P("x", "y")), lying(P("x", "y"), given=other)),
+        (lying(P("x", "y")), lying(P("x", "y"), given=nearly)),
         (lying(P("x", "y")), lying(P("y", "x"))),
         (lying(P("x", "y")), lying(P("x", "y"), reordered)),
         (lying(P(None, "y")), lying(P(None, "y"), **odd)),
@@ -541,7 +542,9 @@ metadata={op_name="jit(step)/all-reduce(grads)" source_file="train.py" source_li
   %all-gather-start.1 = (f32[4,8]{1,0:T(8,128)}, f32[8,8]{1,0:T(8,128)}) all-gather-start(%p.1), dimensions={0}
   %multiply.2 = f32[4,8]{1,0:T(8,128)} multiply(%p.1, %p.1)
   %all-gather-done.3 = f32[8,8]{1,0:T(8,128)} all-gather-done(%all-gather-start.1)
-  %collective-permute-start.4 = (f32[4,8], f32[4,8], u32[], u32[]) collective-permute-start(%multiply.2), \
+  %all-reduce-start.6 = f32[4,8]{1,0:T(8,128)} all-reduce-start(%multiply.2), replica_groups={{0,1}}, to_apply=%add.1
+  %all-reduce-done.7 = f32[4,8]{1,0:T(8,128)} all-reduce-done(%all-reduce-start.6)
+  %collective-permute-start.4 = (f32[4,8], f32[4,8], u32[], u32[]) collective-permute-start(%all-reduce-done.7), \
 source_target_pairs={{0,1},{1,0}}
   ROOT %collective-permute-done.5 = f32[4,8]{1,0} collective-permute-done(%collective-permute-start.4)
 }
@@ -557,6 +560,7 @@ source_target_pairs={{0,1},{1,0}}
 ENTRY %main.20 (a.1: f32[4], b.1: f32[8,16]) -> (f32[4], f32[8,16]) {
   %all-reduce.1 = (f32[4]{0}, f32[8,16]{1,0}, /*index=2*/f32[2]{0}) all-reduce(%a.1, %b.1, %d.1), to_apply=%add.1
   %while.6 = (s32[], f32[16]{0}) while(%tuple.2), condition=%cond.2, body=%body.3
+  %reduce-scatter.8 = f32[4,16]{1,0} reduce-scatter(%b.2), replica_groups={{0,1}}, dimensions={0}, to_apply=%add.1
   ROOT %all-to-all.9 = f32[8,16]{1,0} all-to-all(%b.2), channel_id=3, dimensions={1}
 }
 """,

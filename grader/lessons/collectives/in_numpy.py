@@ -113,8 +113,13 @@ def _put_together(blocks, axis, tiled):
 
 @all_gather_ref.cases
 def _(draw):
-    for n, axis, tiled in ((4, 0, True), (3, 1, True), (4, 0, False), (3, 1, False)):
-        yield Case({"blocks": _drawn(draw, n, 2, 3), "axis": axis, "tiled": tiled})
+    for n, shape, axis, tiled in (
+        (4, (3,), 0, True),
+        (3, (2, 3), 1, True),
+        (4, (2, 3), 2, False),
+        (3, (2, 3), 1, False),
+    ):
+        yield Case({"blocks": _drawn(draw, n, *shape), "axis": axis, "tiled": tiled})
 
 
 def _copies(whole, blocks):
@@ -165,7 +170,7 @@ def _dealt_out(blocks, scatter_dimension):
 
 @psum_scatter_ref.cases
 def _(draw):
-    for n, shape, dimension in ((4, (4,), 0), (4, (8, 3), 0), (3, (2, 6), 1)):
+    for n, shape, dimension in ((4, (4,), 0), (4, (8, 3), 0), (3, (2, 6, 2), 1)):
         yield Case({"blocks": _drawn(draw, n, *shape), "scatter_dimension": dimension})
 
 
@@ -217,7 +222,7 @@ def _exchanged(blocks, split_axis, concat_axis):
 
 @all_to_all_ref.cases
 def _(draw):
-    for n, shape, split, concat in ((4, (8,), 0, 0), (3, (3, 6), 1, 0), (3, (6, 2), 0, 1)):
+    for n, shape, split, concat in ((4, (8,), 0, 0), (3, (3, 6), 1, 0), (3, (6, 2, 2), 0, 1)):
         yield Case({"blocks": _drawn(draw, n, *shape), "split_axis": split, "concat_axis": concat})
 
 

@@ -26,9 +26,9 @@ def _(draw):
     n = mesh["x"]
     length = 4 * draw.lengths(1, divisible_by=8)[0]
     least = bytes_sent("all_gather", 2, n)  # a value and a place from everybody; two all-reduces of one number are less
-    value = draw.rng.permutation(length).astype(np.float32) - length // 2
-    first = length // n * min(1, n - 1) + int(draw.rng.integers(2, length // n - 2))  # on device 1
-    value[[first, -1 - draw.rng.integers(2)]] = length  # and once more, on the last device
+    value = draw.rng.permutation(length).astype(np.float32) - 2 * length  # all are less than 0
+    first = length // n * (n // 2) + int(draw.rng.integers(2, length // n - 2))  # on a device in the middle
+    value[[first, -1 - draw.rng.integers(2)]] = -1  # and once more, on the last device
     value[value.argmin()] *= 3  # the largest of all, were it not negative
     return Case({"v": Array(value, VECTOR)}, mesh, P(), limits=[BytesSent(least)])
 
@@ -145,6 +145,7 @@ def _logits(draw, rows, columns):
     height = np.resize([150.0, -150.0, 90.0], rows)[:, None]
     value = height + np.round(3 * draw.rng.normal(size=(rows, columns)), 2)
     value[0, 0] -= 200  # what is taken off should be the largest entry, not the smallest
+    value[1, 1] += 200  # nor the mean
     return Array(value.astype(np.float32), COLUMNS)
 
 

@@ -545,10 +545,10 @@ put_on_mesh = Exercise("put_on_mesh", points=2, form="function", reference=_put)
 
 @put_on_mesh.cases
 def _(draw):
-    for spec in (("x", "y"), ("y",), (None, "x"), ()):
+    for spec in (("x", "y"), ("y",), (None, "x"), (), (None, ("y", "x"))):
         yield Case({"value": draw.values(8, 16), "spec": spec})
     yield Case({"value": draw.values(8, 16), "spec": ("x", "y"), "on": OnMesh({"y": 4, "x": 2})})
-    yield Case({"value": draw.values(8, 4), "spec": ("i", None), "on": OnMesh({"i": 4}, order=(7, 5, 3, 1))})
+    yield Case({"value": draw.values(2, 3, 4), "spec": (None, None, "i"), "on": OnMesh({"i": 4}, order=(7, 5, 3, 1))})
 
 
 @put_on_mesh.mistake

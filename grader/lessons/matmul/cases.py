@@ -105,9 +105,10 @@ def _(draw):
         return min(bytes_sent("all_gather", i * j // n, n), bytes_sent("all_reduce", i * k, n))
 
     (unit,) = draw.lengths(1, divisible_by=8)
-    # Few columns of A; fewer than twice those of C; more than twice those of C, and on two devices so in a block, too.
-    # With many rows and with few, for how many there are decides nothing.
-    for i, j, k in ((unit + 8, unit, 2 * unit + 8), (8 * unit, 3 * unit, 2 * unit), (8, 5 * unit, unit)):
+    # Few columns of A; a few less than twice those of C; more than twice those of C, and on two devices so in a block,
+    # too; a few more than twice. With many rows and with few, for how many there are decides nothing.
+    shapes = (unit + 8, unit, 2 * unit + 8), (12 * unit, 8 * unit - 8, 4 * unit), (8, 5 * unit, unit)
+    for i, j, k in (*shapes, (8, 8 * unit + 8, 4 * unit)):
         yield _case2(draw, i, j, k, cheaper)
 
 

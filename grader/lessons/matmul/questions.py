@@ -222,6 +222,13 @@ def sent_its_own_piece_too(**given):
 
 
 @cheapest.mistake
+def sent_a_single_piece(**given):
+    """The all-to-all was counted as one of the n pieces into which a device cuts what it holds of C. Only its own
+    stays: how many travel?"""
+    return _with_moves(given, lambda c, n: c / n**2)
+
+
+@cheapest.mistake
 def exchanged_as_much_as_a_gather(**given):
     """From one cut to the other was counted like an all-gather. In an all-to-all a device sends no more than what it
     holds, a piece to each: how much is that of C?"""

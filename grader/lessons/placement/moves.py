@@ -102,8 +102,11 @@ no_move_in_jit = Exercise("no_move_in_jit", points=3, reference=_moved_outside, 
 
 @no_move_in_jit.cases
 def _(draw):
-    for one, other in (HALVES, EVENS_AND_ODDS, BACK_TO_FRONT, ((0, 2, 4, 6), (7, 1, 5, 3)), ((6, 1), (3, 0))):
-        yield Case({"x": OnDevices(draw.values(8), _line(one), P("x")), "target": _line(other)})
+    targets = [(one, _line(other)) for one, other in (HALVES, EVENS_AND_ODDS, BACK_TO_FRONT)]
+    targets.append(((0, 2, 4, 6), _line((7, 1, 5, 3))))
+    targets.append(((6, 1), OnMesh({"w": 1, "x": 2}, order=(3, 0))))  # x is not its first axis
+    for one, target in targets:
+        yield Case({"x": OnDevices(draw.values(8), _line(one), P("x")), "target": target})
 
 
 @no_move_in_jit.mistake
@@ -264,7 +267,7 @@ QUARTERS = ((0, 1), (2, 3), (4, 5), (6, 7))
 
 @halves_pipeline.cases
 def _(draw):
-    for meshes, count in ((HALVES, 3), (QUARTERS, 5), ((REAR, (2, 0, 3, 1)), 2)):
+    for meshes, count in ((HALVES, 3), (QUARTERS, 5), ((REAR, (2, 0, 3, 1)), 1)):  # once fewer batches than stages
         yield Case(
             {
                 "batches": [OnDevices(draw.values(4, 6)) for _ in range(count)],

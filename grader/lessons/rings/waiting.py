@@ -345,6 +345,8 @@ def _(draw):
         [[c]] * 4,
         [[a, a], [a, a, a]],
         [[a], [a, b], [a, b, c]],
+        [[], []],
+        [[a, b]],  # who is alone waits for nobody
     ):
         yield Case({"calls": [list(own) for own in calls]})
 

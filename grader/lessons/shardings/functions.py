@@ -49,8 +49,10 @@ distribute = Exercise("distribute", points=1, reference=_distributed, form="func
 
 @distribute.cases
 def _(draw):
-    for spec, mesh in ((P("x", "y"), TALL), (P(None, "x"), TALL), (P("y"), WIDE), (P(("y", "x")), SHUFFLED)):
-        yield Case({"value": draw.values(*draw.lengths(2, divisible_by=8)), "spec": spec, "mesh": mesh})
+    specs = P("x", "y"), P(None, "x"), P("y"), P(("y", "x")), P(None, "y", "x")
+    for spec, mesh in zip(specs, (TALL, TALL, WIDE, SHUFFLED, WIDE), strict=True):
+        shape = draw.lengths(max(2, len(spec)), divisible_by=8)
+        yield Case({"value": draw.values(*shape), "spec": spec, "mesh": mesh})
 
 
 @distribute.mistake
@@ -118,7 +120,7 @@ def _(draw):
             yield _on(draw, spec, sizes, 2)
     yield _on(draw, P("z", None, ("x", "y")), {"x": 2, "y": 8, "z": 4}, 3)
     yield _on(draw, P(None, "model"), {"data": 8, "model": 16}, 3)
-    yield _on(draw, P(("b", "a")), {"a": 2, "b": 4, "c": 2}, 2)
+    yield _on(draw, P(("b", "c", "a")), {"a": 2, "b": 4, "c": 2}, 2)
 
 
 def _on(draw: Draw, spec: P, sizes: Mapping[str, int], rank: int) -> Case:
@@ -243,6 +245,7 @@ def _(draw):
     yield _laid(draw, P(None, "y"), WIDE, 2)
     yield _laid(draw, P("x", "y"), SHUFFLED, 2)
     yield _laid(draw, P(None, ("z", "x"), "y"), CUBE, 3)
+    yield _laid(draw, P(None, ("y", "x", "z")), OnMesh({"x": 4, "y": 2, "z": 1}), 2)
 
 
 def _laid(draw: Draw, spec: P, mesh: OnMesh, rank: int) -> Case:
@@ -381,10 +384,10 @@ def _block_by_block(shape, itemsize, spec, axis_sizes):
 @bytes_held.cases
 def _(draw):
     meshes = MESH, {"x": 2, "y": 4}, {"x": 2, "y": 8, "z": 4}, {"x": 4, "y": 4, "z": 2}
-    for sizes, spec in itertools.product(meshes, (P("x"), P("x", "y"), P(None, ("x", "y")), P())):
+    for sizes, spec in itertools.product(meshes, (P("y"), P("x", "y"), P(None, ("x", "y")), P())):
         yield Case(
             {
-                "shape": draw.lengths(2, divisible_by=16),
+                "shape": draw.lengths(len(sizes), divisible_by=16),
                 "itemsize": int(draw.rng.choice([2, 4])),
                 "spec": spec,
                 "axis_sizes": dict(sizes),
