@@ -220,7 +220,7 @@ def _not_a_pass(orders: tuple[tuple[Work, ...], ...]) -> str:
     if not count:
         return "Nobody has anything to do."
     if twice := next((work for work, times in count.items() if times > 1), None):
-        return f"{twice} is done twice."
+        return f"{twice} is done {'twice' if count[twice] == 2 else f'{count[twice]} times'}."
     homes: dict[int, int] = {}
     for device, order in enumerate(orders):
         for work in order:
@@ -256,4 +256,5 @@ def _stuck(
             need = next(need for need in _needs(work, last) if need not in ends)
             of = "its own" if home[need.stage] == device else f"device {home[need.stage]}'s"
             lines.append(f"- device {device} cannot begin {work}: it needs {of} {need}")
-    return "Everybody waits for somebody:\n" + "\n".join(lines)
+    who = "Everybody waits for somebody" if len(lines) == len(orders) else "Nobody who has something to do can go on"
+    return f"{who}:\n" + "\n".join(lines)

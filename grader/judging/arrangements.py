@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from grader.arrays.numbers import close, tolerance
+from grader.arrays.numbers import ROUNDINGS, close, close_entries
 from grader.arrays.words import numbered, region
+from grader.judging.results import FEW_ROUNDINGS
 from grader.judging.signatures import ENOUGH, Compared
 
 FEW_RUNS = 3  # of right entries, that are told apart by their devices
@@ -35,7 +36,7 @@ def arrangement(seen: Compared) -> str:
     return (
         _in_other_places(seen)
         or _one_number(pairs)
-        or _but_for_an_end(pairs)
+        or _but_for_an_end(pairs, seen.roundings)
         or _the_same_on_all(seen)
         or _right_part(seen)
         or _wrong_region(pairs, seen.roundings)
@@ -49,7 +50,8 @@ def arrangement(seen: Compared) -> str:
 
 
 def _in_other_places(seen: Compared) -> str:
-    if all(_holds_the_same(*pair) for pair in zip(seen.blocks, seen.expected, strict=True)):
+    own = all(_same_but_for_order(*pair) for pair in zip(seen.blocks, seen.expected, strict=True))
+    if own and len(np.unique(np.concatenate([np.ravel(seen.expected[d]) for d in seen.wrong]))) >= ENOUGH:
         where = f"on {numbered('device', seen.wrong)}" if seen.right else "but"
         return (
             f"Each device holds the numbers that belong on it, {where} in other places of its block. In which order do "
@@ -57,7 +59,7 @@ def _in_other_places(seen: Compared) -> str:
         )
     first = [seen.places.index(place) for place in dict.fromkeys(seen.places)]  # of copies one
     found, due = (np.concatenate([np.ravel(side[d]) for d in first]) for side in (seen.blocks, seen.expected))
-    if first and _holds_the_same(found, due):
+    if not own and len(np.unique(due)) >= ENOUGH and _same_but_for_order(found, due):
         return (
             "Every number that is due is there, as often as it is due, but not each in its place: numbers are on "
             "devices where they do not belong. What has to be sent to whom, and where in the block does it go?"
@@ -65,9 +67,8 @@ def _in_other_places(seen: Compared) -> str:
     return ""
 
 
-def _holds_the_same(block: np.ndarray, expected: np.ndarray) -> bool:
-    """Whether the numbers are the same but for their order, and enough to tell."""
-    return len(np.unique(expected)) >= ENOUGH and close(np.sort(block, axis=None), np.sort(expected, axis=None))
+def _same_but_for_order(block: np.ndarray, expected: np.ndarray) -> bool:
+    return close(np.sort(block, axis=None), np.sort(expected, axis=None))
 
 
 def _block_by_block(seen: Compared) -> str:
@@ -89,17 +90,18 @@ def _block_is(seen: Compared, device: int) -> str:
     if len(np.unique(block)) < ENOUGH:
         return ""
     for name, blocks in seen.given.items():
-        if close(block, blocks[device], seen.roundings):
+        if close(block, blocks[device], FEW_ROUNDINGS):
             return f"`{name}` in its own place, as it was given"
     owner = next((d for d, due in enumerate(seen.expected) if close(block, due, seen.roundings)), None)
     return "" if owner is None else f"what belongs on device {owner}"
 
 
-def _but_for_an_end(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
+def _but_for_an_end(pairs: Sequence[tuple[np.ndarray, np.ndarray]], roundings: int) -> str:
+    wrong = [~close_entries(*pair, roundings) for pair in pairs]
     for dimension, (k, which) in itertools.product(range(pairs[0][1].ndim), ((0, "first"), (-1, "last"))):
-        ends = [close(b.take([k], dimension), e.take([k], dimension)) for b, e in pairs]
-        rests = [close(np.delete(b, k, dimension), np.delete(e, k, dimension)) for b, e in pairs]
-        if pairs[0][1].shape[dimension] > 1 and all(rests) and not any(ends):
+        ends = [one.take([k], dimension).any() for one in wrong]
+        rests = [np.delete(one, k, dimension).any() for one in wrong]
+        if pairs[0][1].shape[dimension] > 1 and all(ends) and not any(rests):
             return (
                 f"In every block only the {which} entry along dimension {dimension} is wrong. What does that one need, "
                 "and on which device is it?"
@@ -108,22 +110,35 @@ def _but_for_an_end(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
 
 
 def _the_same_on_all(seen: Compared) -> str:
-    """All devices, or all along an axis, hold the same numbers where different ones are due."""
+    """All devices, or all along an axis, hold the same numbers where each should hold others, or at least not all the
+    same."""
     numbers = np.arange(len(seen.blocks)).reshape(tuple(seen.mesh.values()))
     along = [(f"along {name}", np.moveaxis(numbers, k, -1)) for k, name in enumerate(seen.mesh) if seen.mesh[name] > 1]
-    for which, groups in (("", numbers.reshape(1, -1)), *along):
-        lines = groups.reshape(-1, groups.shape[-1]).tolist()
-        if all(_alike(seen.blocks, line) for line in lines) and not any(_alike(seen.expected, line) for line in lines):
-            return (
-                f"All devices{which and f' {which}'} hold the same numbers, and should hold different ones. What "
-                "should depend on the place of a device, and does not?"
-            )
+    same = [
+        (which, lines)
+        for which, groups in (("", numbers.reshape(1, -1)), *along)
+        for lines in [groups.reshape(-1, groups.shape[-1]).tolist()]
+        if all(_alike(seen.blocks, line) for line in lines)
+    ]
+    for alike, words in ((_any_alike, "and should hold different ones"), (_alike, "and should not all hold the same")):
+        for which, lines in same:
+            if not any(alike(seen.expected, line) for line in lines):
+                return (
+                    f"All devices{which and f' {which}'} hold the same numbers, {words}. What should depend on the "
+                    "place of a device, and does not?"
+                )
     return ""
 
 
 def _alike(blocks: Sequence[np.ndarray], devices: Sequence[int]) -> bool:
+    """Whether all of these devices hold the same."""
     first = blocks[devices[0]]
     return all(blocks[d].shape == first.shape and close(blocks[d], first) for d in devices[1:])
+
+
+def _any_alike(blocks: Sequence[np.ndarray], devices: Sequence[int]) -> bool:
+    """Whether two of these devices hold the same."""
+    return len(devices) < 2 or any(_alike(blocks, pair) for pair in itertools.combinations(devices, 2))
 
 
 def _right_part(seen: Compared) -> str:
@@ -132,8 +147,9 @@ def _right_part(seen: Compared) -> str:
     for (axis, size), own in zip(seen.mesh.items(), places, strict=True):
         for dimension in (d for d, n in enumerate(seen.expected[0].shape) if size > 1 and n % size == 0):
             right = [
-                [k for k, (b, e) in enumerate(zip(*_cut(block, due, size, dimension), strict=True)) if close(b, e)]
+                [k for k, part in enumerate(np.split(well, size, dimension)) if part.all()]
                 for block, due in zip(seen.blocks, seen.expected, strict=True)
+                for well in [close_entries(block, due, seen.roundings)]
             ]
             cut = f"Cut every block along dimension {dimension} into as many parts as there are devices along {axis}:"
             if right == [[int(k)] for k in own]:
@@ -145,13 +161,9 @@ def _right_part(seen: Compared) -> str:
     return ""
 
 
-def _cut(block: np.ndarray, due: np.ndarray, parts: int, dimension: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    return np.split(block, parts, dimension), np.split(due, parts, dimension)
-
-
 def _wrong_region(pairs: Sequence[tuple[np.ndarray, np.ndarray]], roundings: int) -> str:
     """The part of a block that is wrong, all of it and nothing else, where it is the same in every block that is."""
-    wrong = [~np.isclose(block, due, rtol=0, atol=tolerance(due, roundings)) for block, due in pairs]
+    wrong = [~close_entries(*pair, roundings) for pair in pairs]
     bounds = {_box(where) for where in wrong if where.any()}
     if len(bounds) > 1 or None in bounds or any(where.all() for where in wrong):
         return ""
@@ -176,9 +188,15 @@ def _one_number(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
         if any(due.size < ENOUGH or np.ptp(block, axis).any() or not np.ptp(due, axis).any() for block, due in pairs):
             continue
         for words, made in (("mean", np.mean), ("sum", np.sum), ("largest", np.max), ("smallest", np.min)):
-            if all(close(block, np.broadcast_to(made(due, axis, keepdims=True), due.shape)) for block, due in pairs):
+            if all(_is_made(block, due, made, axis) for block, due in pairs):
                 return f"{where} are the same: the {words} of those that are due there. Was one asked for?"
     return ""
+
+
+def _is_made(block: np.ndarray, due: np.ndarray, made: Callable[..., np.ndarray], axis: int | None) -> bool:
+    """Whether entries are made of those that are due along a dimension, by the measure of just those."""
+    bound = ROUNDINGS * np.finfo(np.float32).eps / 2 * made(np.abs(due), axis, keepdims=True)
+    return bool((np.abs(block - made(due, axis, keepdims=True)) <= bound).all())
 
 
 def _by_entry(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
@@ -231,8 +249,9 @@ def _zeros_elsewhere(seen: Compared, pairs: Sequence[tuple[np.ndarray, np.ndarra
     agree = np.concatenate([due[at] for at, (_, due) in zip(both, pairs, strict=True)])
     if len(np.unique(agree)) < ENOUGH:
         return ""
-    lost = any(((block == 0) & (due != 0)).any() for block, due in pairs)
-    left = any(((block != 0) & (due == 0)).any() for block, due in pairs)
+    wrong = [(block, due, ~close_entries(block, due, seen.roundings)) for block, due in pairs]
+    lost = any(((block == 0) & off).any() for block, _, off in wrong)
+    left = any(((due == 0) & off).any() for _, due, off in wrong)
     if lost and left:
         return (
             "Wherever neither is 0, what you have and what is due agree: it is other entries that are 0. What decides "
@@ -266,7 +285,10 @@ def _runs(seen: Compared, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str
                     f"{'all entries' if bounds == (0, whole) else _from_to(*bounds)} on {numbered('device', held)}"
                     for bounds, held in some.items()
                 )
-                return f"Along dimension {dimension}, right are {' and '.join(each)} (counted from 0), and no others."
+                return (
+                    f"Along dimension {dimension} of the blocks, right are {' and '.join(each)} (counted from 0), and "
+                    "no others."
+                )
     return ""
 
 

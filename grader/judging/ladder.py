@@ -195,7 +195,7 @@ class Ladder(ABC):
     def hint(self, check: str, k: int) -> Hint:
         """What goes with the first difference, by the one rule of feedback: one hint, no more."""
         if mistake := self.explanation(check, k):
-            return Hint(f"{KNOWN if self._is_exact(mistake, k) else KNOWN_NEARLY} {mistake.words}", mistake.name)
+            return Hint(f"{KNOWN if self.is_exact(mistake, k) else KNOWN_NEARLY} {mistake.words}", mistake.name)
         if pair := self.pair(check, k):
             return Hint(f"{TWO_KNOWN}\n\n{pair[0].words}\n\n{pair[1].words}", BOTH.join(m.name for m in pair))
         stops = isinstance(self.done[k], Problem)  # then it costs little to make mistakes in all cases
@@ -210,7 +210,7 @@ class Ladder(ABC):
             return Hint(words)
         return (None if stops else self._hint_where_wrong(check, k)) or Hint(self.remaining(check, k))
 
-    def _is_exact(self, mistake: Mistake, k: int) -> bool:
+    def is_exact(self, mistake: Mistake, k: int) -> bool:
         """Whether it gives the answer itself, where an exercise calls others the same."""
         found = self.done[k]
         if self.exercise.same is None or not isinstance(found, Value):

@@ -31,14 +31,40 @@ def cut_by(held: Blocks) -> Mapping[str, int | None]:
 
 def layout_evidence(found: Blocks, due: Blocks) -> str:
     """Which axes cut another dimension than they should; that they only do it in another order, where it is that."""
-    if words := list(_otherwise(cut_by(found), cut_by(due))):
-        return f"{'; '.join(words)}. Where in your program is that said?"
     if found.indices == due.indices:  # it is something else, such as the memory that it is in
         return ""
+    if not _is_cut_by_axes(found):  # but by those of another mesh, say
+        return _parts(found, due)
+    if words := list(_otherwise(cut_by(found), cut_by(due))):
+        return f"{'; '.join(words)}. Where in your program is that said?"
     cut = [dimension for dimension in cut_by(due).values() if dimension is not None]
     if len({*cut}) < len(cut):
         return "The same axes cut the same dimensions, but in another order, so that devices hold one another's blocks."
     return "The same axes cut the same dimensions, but devices hold one another's blocks. In which order do they stand?"
+
+
+def _is_cut_by_axes(held: Blocks) -> bool:
+    """Whether along every axis of the mesh the parts differ in just that dimension which it cuts, and all of them."""
+    numbers, cut = np.arange(len(held.indices)).reshape(tuple(held.mesh.values())), cut_by(held)
+    for k, axis in enumerate(held.mesh):
+        for line in np.moveaxis(numbers, k, -1).reshape(-1, held.mesh[axis]).tolist():
+            several = [len({str(held.indices[device][d]) for device in line}) for d in range(len(held.indices[0]))]
+            if several != [len(line) if d == cut.get(axis) else 1 for d in range(len(several))]:
+                return False
+    return True
+
+
+def _parts(found: Blocks, due: Blocks) -> str:
+    """Into how many parts dimensions are cut, where that is not what is due; else that devices hold one another's."""
+    have, want = ([len({*map(str, each)}) for each in zip(*held.indices, strict=True)] for held in (found, due))
+    words = [
+        f"dimension {d} is in {n} part{'s' * (n > 1)}, and should be in {m}"
+        for d, (n, m) in enumerate(zip(have, want, strict=True))
+        if n != m
+    ]
+    if words:
+        return f"No axes of the mesh cut it so: {'; '.join(words)}. On which mesh is it?"
+    return "Its parts are on other devices than is due. In which order do the devices stand?"
 
 
 def _otherwise(found: Mapping[str, int | None], due: Mapping[str, int | None]) -> Iterator[str]:

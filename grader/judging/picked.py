@@ -33,7 +33,7 @@ def wrong_rows(run: Execution, due: Expected) -> str:
             for known in [_known(array.value[:, columns])]
         ]
         found, right = (np.concatenate(side) for side in zip(*numbers, strict=True))
-        if words := _words(name, found, right):
+        if words := _words(name, found, right, in_parts=any(block.shape[-1] < whole.shape[-1] for block, *_ in pairs)):
             return words
     return ""
 
@@ -49,7 +49,8 @@ def _numbers(rows: np.ndarray, known: Mapping[bytes, int]) -> np.ndarray:
     return np.array([known.get((row.astype(np.float32) + 0).tobytes(), -2) for row in rows])
 
 
-def _words(name: str, found: np.ndarray, due: np.ndarray) -> str:
+def _words(name: str, found: np.ndarray, due: np.ndarray, in_parts: bool) -> str:
+    """What is said of rows, or of the parts of rows that devices have."""
     if (
         (due < 0).any()
         or (found == -2).any()
@@ -59,7 +60,11 @@ def _words(name: str, found: np.ndarray, due: np.ndarray) -> str:
         return ""
     wrong = found != due
     zeros = " or nothing but zeros" if (found == -1).any() else ""
-    told = f"Every row of it (along the last dimension) is a row of `{name}`{zeros}, but not always the one due."
+    told = (
+        f"On each device, every part of a row is that of a row of `{name}`{zeros}, but not always of the one due."
+        if in_parts
+        else f"Every row of it (along the last dimension) is a row of `{name}`{zeros}, but not always the one due."
+    )
     off = np.unique((found - due)[wrong & (found >= 0)])
     if len(off) == 1:
         which = "Where it is another one" if zeros else "Where it is not"

@@ -16,7 +16,7 @@ from grader.programs.execution import Failed
 
 MOST_REPLACED = 8  # arguments that are made ones, and zeros
 FEWEST_DIFFERENT = 3  # different numbers: fewer are alike by chance
-DIGITS = 3
+DIGITS, MORE_DIGITS = 3, 6  # where few show no difference
 BEYOND = 0.1  # of the range that is due: a number so far outside is no chance
 
 
@@ -56,10 +56,13 @@ def _one_number_due(made: _Made, name: str) -> str:
         or not (made.due.size > FEWEST_DIFFERENT or whole)
     ):
         return ""
-    low, high = (number(float(n), DIGITS) for n in (made.found.min(), made.found.max()))
     every = "every entry" if made.due.size > 1 else "it"
-    yours = low if low == high else f"between {low} and {high}"
-    return f"{made.given} {every} should be {number(mean, DIGITS)} ({name}), and yours is {yours}."
+    for digits in (DIGITS, MORE_DIGITS):
+        should, low, high = (number(float(n), digits) for n in (mean, made.found.min(), made.found.max()))
+        if not should == low == high:
+            yours = low if low == high else f"between {low} and {high}"
+            return f"{made.given} {every} should be {should} ({name}), and yours is {yours}."
+    return ""
 
 
 def _of_ranges(made: _Made, name: str) -> str:

@@ -11,6 +11,7 @@ from grader.arrays.meshes import spelled
 from grader.chips.compiling import NoCompiler
 from grader.chips.topologies import topology
 from grader.exercises.case import Case
+from grader.exercises.exercise import Mistake
 from grader.exercises.verdict import Outcome
 from grader.judging.compilations import Compilation, same_fit
 from grader.judging.ladder import Alike, Done, Hint, Rung
@@ -57,6 +58,14 @@ class PodLadder(ProgramLadder):
 
     def likenesses(self, check: str) -> Sequence[Alike]:
         return [_compiled_alike] if check == POD else super().likenesses(check)
+
+    def is_exact(self, mistake: Mistake, k: int) -> bool:
+        """Whether a pod's compiler needs as much memory for it, to the byte."""
+        found = self.done[k]
+        if not isinstance(found, Compilation):
+            return super().is_exact(mistake, k)
+        made = (wrong for wrong in self.mistaken(mistake, k) if isinstance(wrong, Compilation))
+        return any(wrong.said == found.said for wrong in made)
 
     def witnesses(self, failing: int) -> Sequence[int]:
         """Cases that are run; a refusal needs none, for the values have been right."""

@@ -94,13 +94,16 @@ def _of_pairs(
     if counted is None:
         return ""
     left, right = names
-    strange = [pair for pair, n in zip(pairs, counted, strict=True) if n and pair[0] != pair[1]]
+    met_at_all = [pair for pair, n in zip(pairs, counted, strict=True) if n]
+    strange = [(p, q) for p, q in met_at_all if p != q]
     if strange:
-        p, q = min(strange, key=lambda pair: pair[1])
-        more = f", and {len(strange) - 1} more with others than theirs" if len(strange) > 1 else ""
+        first = min(q for _, q in strange)
+        met = enumeration([_range(p) for p, q in met_at_all if q == first])
+        more = len({q for _, q in strange}) - 1
+        others = f", and {more} more such piece{'s' * (more > 1)} with others than theirs" if more else ""
         return (
-            f"In the result on device {device}, rows {_range(q)} of `{right}` are multiplied with columns {_range(p)} "
-            f"of `{left}`{more}. Which columns belong to which rows?"
+            f"In the result on device {device}, rows {_range(first)} of `{right}` are multiplied with columns {met} "
+            f"of `{left}`{others}. Which columns belong to which rows?"
         )
     odd = [(pair[1], n) for pair, n in zip(pairs, counted, strict=True) if pair[0] == pair[1] and n != 1]
     return f"In the result on device {device}, {_odd(odd, right)}." if odd else ""

@@ -41,12 +41,12 @@ from grader.judging.results import Expected
 from grader.judging.shapes import shape_evidence
 from grader.judging.signatures import (
     ALL_ZERO,
+    FOLLOWS,
     WITHIN_A_PERCENT,
     Compared,
     allowed_elsewhere,
     off_by,
     on,
-    only_on_some_meshes,
     opposite,
     right_elsewhere,
     right_with_others,
@@ -194,7 +194,8 @@ class ProgramLadder(Ladder):
             ):
                 return words
             if (words := self._signature_of_arrays(k, self._elsewhere(k))) or not self._is_result_wrong(k):
-                return " ".join(filter(None, (self._all_right_elsewhere(k) if words else "", words)))
+                several = len(self._run(k).results) > 1
+                return " ".join(filter(None, (self._all_right_elsewhere(k) if words and several else "", words)))
             return one_otherwise(self.exercise, runs, *self._first_wrong(k))
         if check == "runs" and (words := _meaning(self.done[k])):
             return words
@@ -211,9 +212,13 @@ class ProgramLadder(Ladder):
         if len(self._run(k).results) > 1 or other is None or not (seen := self._seen(k, 0)).expected[0].ndim:
             return ""
         elsewhere = self._seen(other, 0)
-        if (right := self._right_before(k) or only_on_some_meshes(seen, elsewhere)) and (alone := off_by(seen, None)):
+        if (right := self._right_where(k)) and (alone := off_by(seen, None)):
             return f"{alone} {right}"
-        return off_by(seen, elsewhere)
+        words = off_by(seen, elsewhere)
+        own = [j for j in self.witnesses(k) if j != k and self.cases[j].mesh == self.cases[k].mesh]
+        return (
+            words if all(_alike_words(words, off_by(self._seen(j, 0), elsewhere)) for j in own) else off_by(seen, None)
+        )
 
     def _witness(self, k: int) -> int:
         """The first case that bears witness; this one where none does."""
@@ -225,11 +230,13 @@ class ProgramLadder(Ladder):
         return other if self.cases[other].mesh != self.cases[k].mesh else None
 
     def _all_right_elsewhere(self, k: int) -> str:
-        """That all arrays of a result of several are right on another mesh."""
-        other = self._elsewhere(k)
-        if other is None or len(self._run(k).results) < 2 or not all(self.right_parts(other, self.done[other])):
+        """That all is right on another mesh, in every case."""
+        if (other := self._elsewhere(k)) is None:
             return ""
-        return right_elsewhere(on(self.cases[other].mesh), on(self.cases[k].mesh))
+        there = self.cases[other].mesh
+        cases = [j for j, case in enumerate(self.cases) if case.mesh == there]
+        right = all(all(self.right_parts(j, self.done[j])) for j in cases)
+        return right_elsewhere(on(there), on(self.cases[k].mesh)) if right else ""
 
     def _of_shapes(self, k: int) -> str:
         """What the wrong shapes have to do with those that are due, where that is so on every mesh."""
@@ -286,7 +293,7 @@ class ProgramLadder(Ladder):
             if self._seen(k, array).wrong
         }
         if len(wrong) > 1 and not any(_any(here) for here, _ in wrong.values()):
-            return ALL_ZERO
+            return ALL_ZERO if len(wrong) == len(self._run(k).results) else f"Of {self._named(k, [*wrong])}: {ALL_ZERO}"
         given_away = {array: signature(*seen) for array, seen in wrong.items()}
         said = [words for words in given_away.values() if words]
         words = next((words for words in said if words != WITHIN_A_PERCENT), next(iter(said), ""))
@@ -361,9 +368,7 @@ class ProgramLadder(Ladder):
 
     def _right_where(self, k: int) -> str:
         """Where else it is right: with other arguments, or on another mesh."""
-        elsewhere = self._elsewhere(k)
-        there = None if elsewhere is None else self._seen(elsewhere, self._first_wrong(k)[0])
-        return self._right_before(k) or only_on_some_meshes(self._seen_first(k), there)
+        return self._right_before(k) or self._all_right_elsewhere(k)
 
     def _seen_first(self, k: int) -> Compared:
         """The first wrong array of a case."""
@@ -440,6 +445,11 @@ class ProgramLadder(Ladder):
                 if a.value.shape == whole.shape and a.value.dtype.kind == "f"
             },
         )
+
+
+def _alike_words(words: str, others: str) -> bool:
+    """Whether two ratios are the same, or follow the same number."""
+    return words == others or bool(follows := words.partition(FOLLOWS)[2]) and follows == others.partition(FOLLOWS)[2]
 
 
 def _any(seen: Compared) -> bool:

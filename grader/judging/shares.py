@@ -69,9 +69,9 @@ def _told_of_entries(run: Execution, name: str, dimension: int, parts: Sequence[
         odd = sorted({n for n in counted or () if n != 1})
         each = [f"{_runs_of([k for k, n in enumerate(counted or ()) if n == times])} {_often(times)}" for times in odd]
         along = f"Into the result on device {device} come, along dimension {dimension} of {name},"
-        return (
-            f"{along} {enumeration(each)} (counted from 0), and the others once." if each and any(counted or ()) else ""
-        )
+        seen = [bool(part[index].any()) for part in parts]  # of others nobody can say how often they come
+        others = ", and the others once" if all(seen) and 1 in (counted or ()) else ""
+        return f"{along} {enumeration(each)} (counted from 0){others}." if each and any(counted or ()) else ""
     return ""
 
 

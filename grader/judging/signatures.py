@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from grader.arrays.numbers import ROUNDINGS, close, same_numbers
+from grader.arrays.numbers import ROUNDINGS, close, close_entries, same_numbers
 from grader.arrays.words import number, numbered
 from grader.judging.proportions import EXACT, as_factor, beside_what_was_given, by_rows, made_of_what_was_given
 
@@ -97,13 +97,6 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
     return next(filter(None, (look() for look in tried)), "")
 
 
-def only_on_some_meshes(seen: Compared, elsewhere: Compared | None) -> str:
-    """That a result is right on another mesh, where it is."""
-    if elsewhere is None or elsewhere.wrong:
-        return ""
-    return right_elsewhere(elsewhere.on, seen.on)
-
-
 RIGHT = "this is right", "it is not"
 ALL_ZERO = "Every entry is zero. Does anything of what was given come so far?"
 
@@ -134,7 +127,7 @@ def allowed_elsewhere(there: str, here: str) -> str:
 
 def _copies_differ(seen: Compared) -> str:
     for (one, a), (other, b) in itertools.combinations(enumerate(seen.places), 2):
-        if a == b and not same_numbers(seen.blocks[one], seen.blocks[other]):
+        if a == b and not same_numbers(seen.blocks[one], seen.blocks[other], seen.roundings):
             return (
                 f"Devices {one} and {other} hold copies of the same block, or so the layout says, and their copies "
                 "differ. With `check_vma=False` nobody looks whether devices come to the same where out_specs promise "
@@ -179,15 +172,15 @@ def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> 
             if _is(factor, size(seen) ** power) and _is(other, size(elsewhere) ** power):
                 square = {2: "the square of ", 0.5: "the root of "}.get(abs(power), "")
                 return (
-                    f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}: "
-                    f"that is {square}{words}. {SUM_OR_MEAN if words in seen.lengths and abs(power) >= 1 else kind}"
+                    f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}"
+                    f"{FOLLOWS}{square}{words}. {SUM_OR_MEAN if words in seen.lengths and abs(power) >= 1 else kind}"
                 )
     for words, length in _lengths_on_one(seen, elsewhere):
         for power in (1, -1):
             if _is(factor, length(seen) ** power) and _is(other, length(elsewhere) ** power):
                 return (
-                    f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}: "
-                    f"that is {words}. {SUM_OR_MEAN}"
+                    f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}"
+                    f"{FOLLOWS}{words}. {SUM_OR_MEAN}"
                 )
     if _is(factor, other):
         both = f"Every entry is {as_factor(factor)}, on {seen.on} as on {elsewhere.on}"
@@ -200,6 +193,7 @@ def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> 
     return f"Every entry is {as_factor(factor)} on {seen.on}, and {as_factor(other)} on {elsewhere.on}. Why that many?"
 
 
+FOLLOWS = ": that is "  # and what a ratio follows from one mesh to another
 SUM_OR_MEAN = "Is a sum taken where a mean is due, or the other way round?"
 _TOO_LARGE = "Was something added up once too often, or a division left out?"
 _TOO_SMALL = "Was something divided once too often, or a mean taken where a sum was due?"
@@ -258,8 +252,8 @@ def _right_at_first(seen: Compared, elsewhere: Compared | None) -> str:
     if any(len(set(one.places)) != 1 for one in both) or any(found.shape != due.shape for found, due in pairs):
         return ""
     for found, due in pairs:
-        right = [close(found[k], due[k], seen.roundings) for k in range(len(due))]
-        if len(right) < 2 or not right[0] or any(right[1:]):
+        right = close_entries(found, due, seen.roundings)
+        if len(right) < 2 or not right[0] or right[1:].any():
             return ""
     return "Its first number is right, and none behind it. What is otherwise from there on?"
 
@@ -272,7 +266,7 @@ def _first(seen: Compared) -> Compared:
 
 def _length_of(factor: float, *cases: Compared) -> str:
     """A length that is in all cases the factor, or what is divided by it; of an argument rather than of its parts."""
-    size = max(abs(factor), 1 / abs(factor))
+    size = max(factor, 1 / factor)
     told = [
         words
         for words in cases[0].lengths
@@ -388,7 +382,10 @@ def _zeros(seen: Compared) -> str:
         return ""
     if not seen.right:
         return ALL_ZERO if seen.blocks[0].ndim else ""
-    return f"The block on device {seen.wrong[0]} is all zeros, and others are right. Who was to send it something?"
+    if len(seen.wrong) > 1:
+        devices = numbered("device", seen.wrong)
+        return f"On {devices} all is zeros, and the other blocks are right. Who was to send them something?"
+    return f"The block on device {seen.wrong[0]} is all zeros, and the others are right. Who was to send it something?"
 
 
 def _transposed(seen: Compared) -> str:
@@ -444,7 +441,7 @@ def _always_the_same(seen: Compared, elsewhere: Compared | None) -> str:
     )
     if len(numbers) > 1 or len(due) == 1:
         return ""
-    it_is = f"It is {number(float(numbers[0]))}"
+    it_is = f"It is {number(float(numbers[0]))} on {seen.on} as on {elsewhere.on}"
     if seen.blocks[0].size == elsewhere.blocks[0].size == 1:  # two single numbers may be the same by chance
-        return f"{it_is} on {seen.on}, and on {elsewhere.on}, where another number is due. What does it depend on?"
-    return f"{it_is}, whatever was given. Does anything of that come so far?"
+        return f"{it_is}, and should not be the same everywhere. What does it depend on?"
+    return f"Every entry of i{it_is[1:]}. Does anything of what was given come so far?"

@@ -32,10 +32,11 @@ def right_without(runs: Sequence[Execution], due: Callable[[Case], Expected]) ->
         names = _right(run, silent, due)
     if not names:
         return ""
+    whose = "yours" if runs[0].case.cotangents is None else "the result"
     if len(names) == 1:
-        return f"With zeros for `{names[0]}` yours would be right. What is done to what comes of it?"
+        return f"With zeros for `{names[0]}` {whose} would be right. What is done to what comes of it?"
     told = ", or for ".join(f"`{name}`" for name in names[:NAMED_SILENT])
-    return f"With zeros for {told}, yours would be right. What is done to what comes of them?"
+    return f"With zeros for {told}, {whose} would be right. What is done to what comes of them?"
 
 
 def _silenced(case: Case) -> dict[str, Case]:
@@ -53,10 +54,19 @@ def _right(run: Execution, silent: Mapping[str, Case], due: Callable[[Case], Exp
         each = run.results_on([operands(case) for case in silent.values()])
     except Failed:
         return []
+    whole = due(replace(run.case, cotangents=None))
+    well = results.right(run, run.results[: len(whole)], whole)
+    if all(well) and run.case.cotangents is not None:  # it is gradients that are wrong
+        return []
     found = []
     for (name, case), arrays in zip(silent.items(), each, strict=True):
         expected = due(replace(case, cotangents=None))  # the result itself: gradients are none of it
-        numbers = np.unique(np.concatenate([np.ravel(whole) for whole in expected.values()]))
-        if len(numbers) >= ENOUGH_DUE and all(results.right(run, arrays[: len(expected)], expected)):
+        wrong = [one for one, is_right in zip(expected.values(), well, strict=True) if not is_right or all(well)]
+        numbers = np.unique(np.concatenate([np.ravel(one) for one in wrong]))
+        if (
+            len(numbers) >= ENOUGH_DUE
+            and all(one.any() for one in wrong)  # nothing comes of zeros, in whatever program
+            and all(results.right(run, arrays[: len(expected)], expected))
+        ):
             found.append(name)
     return found

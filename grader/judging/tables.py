@@ -292,7 +292,7 @@ class TableLadder(Ladder):
                 return f"{words}. What is counted, and from where?"
         return ""
 
-    def _is_exact(self, mistake: Mistake, k: int) -> bool:
+    def is_exact(self, mistake: Mistake, k: int) -> bool:
         """Whether a mistake says just this number in a row, or this one rounded. (Words and layouts that are called the
         same are so.)"""
         given, wrong = self._given(k), _wrong_entry(mistake, self.cases[k])

@@ -11,6 +11,7 @@ from grader.arrays.words import numbered
 from grader.exercises.answers import Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import stopped
+from grader.exercises.exercise import Mistake
 from grader.exercises.verdict import Verdict
 from grader.judging.ladder import Alike, Done, Ladder, Rung
 from grader.judging.miss import Miss
@@ -18,6 +19,7 @@ from grader.judging.values import NO_VALUE
 from grader.timetables import Timetable, Work, simulate
 
 WIDEST, LONGEST, MUCH = 16, 200, 2000  # devices, steps and pieces of work of a timetable that is drawn on a card
+MOST_MISSING = 8  # microbatches that are named
 NEARLY = 1e-9  # a bubble is a quotient
 AS_SHORT = "as short as "  # and the name of a target
 
@@ -46,6 +48,10 @@ class TimetableLadder(Ladder):
     def likenesses(self, check: str) -> Sequence[Alike]:
         return [_same_orders, _same_cost]
 
+    def is_exact(self, mistake: Mistake, k: int) -> bool:
+        """Whether it gives these orders, and not others that cost as much."""
+        return any(_same_orders(self.cases[k], self.done[k], wrong) for wrong in self.mistaken(mistake, k))
+
     def signature(self, check: str, k: int) -> str:
         """With which piece a device comes to hold too much; how many steps are idle where, and who waits for whom."""
         played = self._played(k)
@@ -73,8 +79,10 @@ class TimetableLadder(Ladder):
         due = next(iter(self._targets(k).values()))
         mine, last = played.microbatches, max(due.microbatches)
         if mine and (len(played.orders) != len(due.orders) or mine != due.microbatches):
-            between = sorted(m for m in due.microbatches - mine if m < max(mine))
+            between = [m for m in range(min(mine), max(mine)) if m not in mine]
             without = f", without {numbered('number', between)}" if between else ""
+            if len(between) > MOST_MISSING:
+                without = ", of which many are missing"
             return Miss(
                 f"{len(due.orders)} devices and microbatches 0 to {last} are due; these are orders for "
                 f"{len(played.orders)} devices and microbatches {min(mine)} to {max(mine)}{without}."
@@ -117,7 +125,7 @@ def _first_beyond(played: Timetable, allowed: float) -> str:
     for work in order:
         if work.kind == "F" and forwards - back >= room:
             given = f"has given back {back} of {forwards}" if back else f"has given none of {forwards} back"
-            return f"It is beyond that from {work} on: by then it {given}."
+            return f"It first is beyond that with {work}: by then it {given}."
         forwards += work.kind == "F"
         back += played.frees(work)
     return ""
@@ -144,9 +152,12 @@ def _idle_words(played: Timetable, name: str, target: Timetable) -> str:
     if not waits or mine[1] <= due[1]:
         return words
     longest = max(waits, key=lambda idle: idle.steps)
+    which = (
+        "The longest wait" if [idle.steps for idle in waits].count(longest.steps) == 1 else "One of the longest waits"
+    )
     for_whom = f", for {longest.needs}" if longest.needs else ""
     steps = f"{longest.steps} step{'s' * (longest.steps > 1)}"
-    return f"{words} The longest wait in between: device {longest.device} before its {longest.work}, {steps}{for_whom}."
+    return f"{words} {which} in between: device {longest.device} before its {longest.work}, {steps}{for_whom}."
 
 
 def _idle_steps(played: Timetable) -> tuple[int, int, int]:

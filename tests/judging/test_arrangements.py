@@ -30,6 +30,8 @@ def test_what_every_wrong_block_holds_is_told_where_it_is_something_that_is_know
         "zeros; device 3: what belongs on device 1. Right on device 2. Who was to send to whom?"
     )
     assert "What the blocks hold" not in arrangement(Compared([*found[:3], DUE[1] + 1], DUE, MESH, places))
+    changed = [found[0] * 1.0001, *found[1:]]
+    assert "as it was given" not in arrangement(Compared(changed, DUE, MESH, places, 10_000, given={"x": given}))
 
 
 @pytest.mark.parametrize(
@@ -111,6 +113,66 @@ def test_zeros_in_other_places_are_told(found, words):
     assert said.startswith(words) and bool(said) == bool(words)
 
 
+@pytest.mark.parametrize(
+    ("found", "due", "mesh", "untrue"),
+    [
+        # Each device has its own two numbers, in another order: none is on a device where it does not belong.
+        (
+            [np.array([2.0 * d + 1, 2.0 * d]) for d in range(4)],
+            [np.array([2.0 * d, 2.0 * d + 1]) for d in range(4)],
+            MESH,
+            "where they do not belong",
+        ),
+        # What is wrong by its own measure is right by that of the block.
+        (
+            [np.array([[100.0, 90, 0.0012]])] + [np.array([[100.0, 90, 50]])] * 3,
+            [np.array([[100.0, 90, 0.001]])] + [np.array([[100.0, 90, 40]])] * 3,
+            MESH,
+            "In every block",
+        ),
+        # Devices along y should hold copies.
+        (
+            [DUE[0] - 50] * 4,
+            [DUE[0], DUE[0], DUE[1], DUE[1]],
+            MESH,
+            "All devices hold the same numbers, and should hold",
+        ),
+        # Small numbers have a mean of their own beside large ones.
+        (
+            [np.array([[10**6, 5, 6, 7]] * 2)] * 2,
+            [np.array([[10**6 + 1, 6, 6, 7], [10**6 - 1, 5, 6, 8]])] * 2,
+            {"x": 2},
+            "the mean of those",
+        ),
+        # Whole numbers are right or wrong, however large others are.
+        (
+            [np.array([[10**6, 99, 50], [1, 2, 3], [4, 8, 9]])] * 2,
+            [np.array([[10**6, 6, 50], [1, 2, 3], [5, 8, 8]])] * 2,
+            {"x": 2},
+            "the rest is right",
+        ),
+        # A number next to nothing was not lost.
+        (
+            [np.array([[9.0, 1, 2], [3, 9, 4], [5, 0, 9]])] * 2,
+            [np.array([[0, 1.0, 2], [3, 0, 4], [5, 1e-12, 0]])] * 2,
+            {"x": 2},
+            "it is other entries that are 0",
+        ),
+    ],
+)
+def test_nothing_is_said_more_widely_than_it_is_so(found, due, mesh, untrue):
+    places = [str(block) for block in due]
+    assert untrue not in arrangement(Compared(found, due, mesh, places))
+
+
+def test_of_all_devices_it_is_told_along_which_axis_they_should_differ():
+    found, due = [DUE[0] - 50] * 4, [DUE[0], DUE[0], DUE[1], DUE[1]]
+    assert arrangement(Compared(found, due, MESH, list("0011"))).startswith("All devices along x hold the same numbers")
+    due = [DUE[0], DUE[0], DUE[1], DUE[2]]
+    said = arrangement(Compared(found, due, {"x": 4}, list("0012")))
+    assert said.startswith("All devices hold the same numbers, and should not all hold the same.")
+
+
 def summed(body):
     def answer(a, *, mesh):
         return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
@@ -172,5 +234,5 @@ def test_of_entries_that_are_right_on_some_devices_it_is_told_which():
         np.where(np.arange(20)[:, None] < (8 if device == 1 else 0), d, -7.5 - d**2) for device, d in enumerate(due)
     ]
     assert arrangement(Compared(found, due, {"x": 4}, [f"[{20 * d}:{20 * d + 20}]" for d in range(4)])) == (
-        "Along dimension 0, right are entries 0 to 7 on device 1 (counted from 0), and no others."
+        "Along dimension 0 of the blocks, right are entries 0 to 7 on device 1 (counted from 0), and no others."
     )

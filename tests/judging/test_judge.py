@@ -16,7 +16,7 @@ from grader.exercises.collecting import asks, collect
 from grader.exercises.limits import ORDER, BytesSent, InPlace, Limit, Meanwhile, PeakBytes, Turns, Without, Written
 from grader.judging.arrangements import arrangement
 from grader.judging.judge import judge
-from grader.judging.signatures import Compared, only_on_some_meshes, signature
+from grader.judging.signatures import Compared, signature
 from grader.lessons import EXERCISES, find
 
 INS = (P(None, "x"), P("x", None))
@@ -250,9 +250,9 @@ def seen(signed, mesh=TALL, places=()):
             lambda w, m: w[1:] + w[-1:],
             "but device 0 the one that belongs on device 1, and nobody holds the one that belongs on device 0.",
         ),
-        (lambda w, m: [w[0]] + [np.zeros_like(b) for b in w[1:]], "device 1 is all zeros, and others are right"),
+        (lambda w, m: [w[0]] + [np.zeros_like(b) for b in w[1:]], "On devices 1, 2, 3, 4, 5, 6, 7 all is zeros"),
         (lambda w, m: [0 * b for b in w], "Every entry is zero"),
-        (lambda w, m: [0 * b + 7 for b in w], "It is 7, whatever was given."),
+        (lambda w, m: [0 * b + 7 for b in w], "Every entry of it is 7 on 4 × 2 devices as on 2 × 4"),
         (lambda w, m: [b * np.nan for b in w], "Every entry is nan (no number)"),
         (lambda w, m: [b * np.inf for b in w[:1]] + w[1:], "On device 0 some entries are inf (infinite)"),
         (lambda w, m: [np.where(b == b[0], np.inf, b) for b in w], "On every device some entries are inf"),
@@ -282,7 +282,9 @@ def test_of_a_list_of_one_number_it_is_not_its_first_that_is_told():
     def ones(mesh, first):
         return Compared([np.ones(3, np.float32)] * 8, [np.array([first, 2, 1], np.float32)] * 8, mesh, ["[0:3]"] * 8)
 
-    assert signature(ones(TALL, 4), ones(WIDE, 2)).startswith("It is 1, whatever was given.")
+    assert signature(ones(TALL, 4), ones(WIDE, 2)).startswith(
+        "Every entry of it is 1 on 4 × 2 devices as on 2 × 4 devices."
+    )
 
 
 def test_what_comes_to_a_running_mean_may_be_off_by_a_factor():
@@ -292,13 +294,34 @@ def test_what_comes_to_a_running_mean_may_be_off_by_a_factor():
     assert "It is 0.9 × `mean` and something besides; and of that, every number is 4 times too large." in signature(one)
 
 
-def test_that_a_result_is_right_on_another_mesh_is_said():
-    def wrong_on_tall(whole, mesh):
-        return [block * (1 if mesh is WIDE else 3) for block in whole]
+def test_of_a_number_that_is_right_on_another_mesh_it_is_not_said_that_another_is_due_there():
+    due = [np.full((), 3, np.int32)] * 8, [np.full((), 5, np.int32)] * 8
+    there, here = (
+        Compared([np.full((), 3, np.int32)] * 8, one, mesh) for one, mesh in zip(due, (WIDE, TALL), strict=True)
+    )
+    assert signature(here, there) == (
+        "It is 3 on 4 × 2 devices as on 2 × 4 devices, and should not be the same everywhere. What does it depend on?"
+    )
 
-    found = only_on_some_meshes(seen(wrong_on_tall), seen(wrong_on_tall, WIDE))
-    assert found.startswith("On 2 × 4 devices this is right; on 4 × 2 devices it is not.")
-    assert not only_on_some_meshes(seen(wrong_on_tall), None)
+
+def test_a_negative_factor_is_no_length():
+    def lengths(mesh):
+        return Compared([-4 * block for block in WANTED], WANTED, mesh, lengths={"the length of `y`": 4})
+
+    assert "the length of `y`" not in signature(lengths(TALL), lengths(WIDE))
+
+
+def test_what_is_right_by_the_measure_of_all_is_not_called_wrong():
+    due = [np.array([100.0, 0.001, 50], np.float32)] * 8
+    found = [np.array([100.0, 0.0012, 60], np.float32)] * 8
+    assert "none behind it" not in signature(Compared(found, due, TALL, ["[0:3]"] * 8))
+
+
+def test_copies_differ_by_more_than_what_is_allowed():
+    due = [np.array([1.0, 2, 3], np.float32)] * 2
+    found = [due[0] * 1.5, due[0] * 1.5 + 0.001]
+    assert "their copies differ" in signature(Compared(found, due, {"x": 2}, ["[0:3]"] * 2))
+    assert "their copies differ" not in signature(Compared(found, due, {"x": 2}, ["[0:3]"] * 2, roundings=10_000))
 
 
 def test_a_number_that_was_given_may_be_in_a_ratio():

@@ -39,6 +39,18 @@ def test_which_axis_should_cut_another_dimension_is_told(found, due, words):
     assert layout_evidence(blocks((8, 8), found, MESH), blocks((8, 8), due, MESH)) == words
 
 
+def test_of_what_no_axes_of_the_mesh_cut_nothing_is_said_of_these():
+    line = {"x": 8}
+    due, halves = blocks((8, 8), P("x"), line), blocks((8, 8), P("a"), {"a": 2, "b": 4})
+    assert layout_evidence(replace(due, indices=halves.indices), due) == (
+        "No axes of the mesh cut it so: dimension 0 is in 2 parts, and should be in 8. On which mesh is it?"
+    )
+    mixed = replace(due, indices=blocks((8, 8), P("a", "b"), {"a": 4, "b": 2}).indices)
+    assert "The same axes" not in layout_evidence(mixed, due) and "dimension 1 is in 2 parts" in layout_evidence(
+        mixed, due
+    )
+
+
 def test_where_one_axis_cuts_a_dimension_it_is_the_devices_that_stand_in_another_order():
     due = blocks((8, 8), P("x", "y"), MESH)
     words = layout_evidence(replace(due, indices=due.indices[::-1]), due)

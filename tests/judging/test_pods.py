@@ -89,7 +89,7 @@ def test_a_mistake_explains_a_refusal_where_the_compiler_says_the_same_to_both(m
         """Words on it."""
         return a + a
 
-    wants = {"add": 17, "multiply": 23}
+    wants = {"add": 1000, "multiply": 1300, "subtract": 1005}
 
     def compiled(request):
         text = jax.export.deserialize(bytearray(request.program)).mlir_module()
@@ -101,9 +101,14 @@ def test_a_mistake_explains_a_refusal_where_the_compiler_says_the_same_to_both(m
     def executed(program, case):
         return Compilation(program, case, compiled) if case.pod else Execution(program, case)
 
-    for work, name in ((doubled, "added"), (lambda a, *, mesh: 2 * a, "")):
+    for work, name, words in (
+        (doubled, "added", "gives exactly this"),
+        (lambda a, *, mesh: a - (-a), "added", "gives nearly this"),
+        (lambda a, *, mesh: 2 * a, "", ""),
+    ):
         answers = collect("pod", asks(exercise, CASES), work)
-        assert judge(exercise, CASES, answers, executed).mistake == name
+        found = judge(exercise, CASES, answers, executed)
+        assert found.mistake == name and words in found.words
 
 
 def test_a_wrong_value_that_nothing_explains_is_told_though_a_case_is_not_run():
