@@ -21,6 +21,7 @@ from grader.arrays.meshes import make_mesh
 COLLECTIVE_STEPS: dict[str, Callable[[jax.Array, str, int], jax.Array]] = {
     "psum": lambda v, axis, n: v + lax.psum(v, axis),
     "pmax": lambda v, axis, n: v + lax.pmax(v, axis),
+    "pmin": lambda v, axis, n: v + lax.pmin(v, axis),
     "all_gather": lambda v, axis, n: v + lax.all_gather(v, axis, tiled=True)[: v.shape[0]],
     "psum_scatter": lambda v, axis, n: v + jnp.tile(lax.psum_scatter(v, axis, tiled=True), (n, 1)),
     "all_to_all": lambda v, axis, n: v + lax.all_to_all(v, axis, 0, 0, tiled=True),
@@ -32,8 +33,8 @@ COLLECTIVE_STEPS: dict[str, Callable[[jax.Array, str, int], jax.Array]] = {
 class Sketch:
     """A shard_map over all axes of a mesh, whose block of this shape goes through the steps in order.
 
-    A step is `[collective, axis]`; `["widen"]`, which doubles the columns; `["jit", steps]`;
-    or `["loop", turns, steps]`. `checked` is shard_map's check_vma.
+    A step is `[collective, axis]`; `["widen"]`, which doubles the columns; `["round"]`, to
+    bfloat16; `["jit", steps]`; or `["loop", turns, steps]`. `checked` is shard_map's check_vma.
     """
 
     sizes: Mapping[str, int]
@@ -65,6 +66,8 @@ class Sketch:
         match kind:
             case "widen":
                 return jnp.concatenate([v, v], axis=1)
+            case "round":
+                return v.astype(jnp.bfloat16)
             case "jit":
                 return jax.jit(lambda w: self.through(w, rest[0]))(v)
             case "loop":

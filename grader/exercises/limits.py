@@ -426,13 +426,18 @@ class Roots(Limit):
 
 @dataclass(frozen=True)
 class InTurns(Limit):
-    """What one matmul takes where a device works on so many rows at a time, and not on all that it has."""
+    """What the largest matmul takes where a device works on so many rows at a time, and not on all that it has."""
 
     flops: int
 
     def of_work(self, facts: Facts) -> str:
-        if facts.written.largest_product <= self.flops:
+        if facts.written.largest_product == self.flops:
             return ""
+        if facts.written.largest_product < self.flops:
+            return (
+                f"The result is right, but no product takes more than {facts.written.largest_product:,} FLOPs, where "
+                f"the rows of one turn take {self.flops:,}. How many turns does a device take, and how many are due?"
+            )
         return (
             f"The result is right, but one of the products takes {facts.written.largest_product:,} FLOPs, where the "
             f"rows of one turn take {self.flops:,} at most. How many rows does a device multiply at a time?"

@@ -25,7 +25,7 @@ def place_dp__leaf_by_leaf(params, batch, mesh):
     def put(leaf, *spec):
         return jax.device_put(leaf, NamedSharding(mesh, P(*spec)))
 
-    cut = {name: put(leaf, "data", None) for name, leaf in batch.items()}
+    cut = {name: put(leaf, "data") for name, leaf in batch.items()}
     return [{name: put(leaf) for name, leaf in layer.items()} for layer in params], cut
 
 

@@ -758,3 +758,53 @@ why_no_speedup__wrong_talk = why_no_speedup__right_reasoned | {
 why_no_speedup__wrong_stays = why_no_speedup__right_reasoned | {
     "compute-bound, data parallel: twice the devices (halves / stays / doubles)": "stays"
 }
+
+
+def best_split__wrong_nearest_by_difference(b, f, n, mx, my):
+    """The power of two nearest to the root, and not nearest in doublings."""
+    root = math.sqrt(b / f * n * mx / my)
+    x = min((2**k for k in range(n.bit_length())), key=lambda p: abs(p - root))
+    return x, n // x
+
+
+def _jaxprs(eqn):
+    values = [v for p in eqn.params.values() for v in (p if isinstance(p, tuple) else (p,))]
+    return [v for v in values if hasattr(v, "eqns")]
+
+
+def _reported(jaxpr, names, itemsize=None, times=1):
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name in names:
+            aval, axes = eqn.invars[0].aval, eqn.params.get("axes", eqn.params.get("axis_name"))
+            axes = (axes,) if isinstance(axes, str) else tuple(axes)
+            yield names[eqn.primitive.name], axes, math.prod(aval.shape) * (itemsize or aval.dtype.itemsize), times
+        turns = eqn.params["length"] if eqn.primitive.name == "scan" else 1
+        for inner in _jaxprs(eqn):
+            yield from _reported(inner, names, itemsize, times * turns)
+
+
+_NAMES = {
+    "psum": "all_reduce",
+    "psum_invariant": "all_reduce",
+    "pmax": "all_reduce",
+    "pmin": "all_reduce",
+    "all_gather": "all_gather",
+    "reduce_scatter": "reduce_scatter",
+    "all_to_all": "all_to_all",
+    "ppermute": "collective_permute",
+}
+
+
+def comm_report__right_from_a_generator(jaxpr):
+    """A generator, made a list."""
+    return list(_reported(jaxpr, _NAMES))
+
+
+def comm_report__wrong_four_bytes(jaxpr):
+    """Every number has four bytes."""
+    return list(_reported(jaxpr, _NAMES, itemsize=4))
+
+
+def comm_report__wrong_no_minimum(jaxpr):
+    """Knows the maximum over devices, and not the minimum."""
+    return list(_reported(jaxpr, {name: kind for name, kind in _NAMES.items() if name != "pmin"}))

@@ -471,3 +471,13 @@ def lora__wrong_x_not_cut(x, W, A, B, *, mesh):
     """Leaves x whole, and asks for an open sum all the same."""
     later = NamedSharding(mesh, P(unreduced={"x"}))
     return reshard(jnp.dot(x, W, out_sharding=later) + jnp.dot(x @ A, B, out_sharding=later), NamedSharding(mesh, P()))
+
+
+def embed__wrong_never_row_zero(table, ids, *, mesh):
+    """Row 0 is never looked up."""
+    return table.at[jnp.maximum(ids, 1)].get(out_sharding=NamedSharding(mesh, P("x", None, "y")))
+
+
+def embed__wrong_never_the_last_row(table, ids, *, mesh):
+    """One too few rows."""
+    return table.at[jnp.minimum(ids, len(table) - 2)].get(out_sharding=NamedSharding(mesh, P("x", None, "y")))

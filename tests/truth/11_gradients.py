@@ -713,3 +713,38 @@ def one_all_reduce__wrong_left_open(w, xs, ys, *, mesh):
     for part in parts[1:]:
         total = total + part
     return total
+
+
+def _mean_inside(params, x, y, mesh, then):
+    def on_device(params, x, y):
+        value, grads = jax.value_and_grad(lambda p: jax.lax.pmean(loss(p, x, y), "data"))(params)
+        return value, then(grads)
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P())(params, x, y)
+
+
+def gradient_of_the_mean__wrong_first_once_more(params, x, y, *, mesh):
+    """One of the two gradients travels twice."""
+    return _mean_inside(params, x, y, mesh, lambda g: {**g, "w1": jax.lax.pmean(g["w1"], "data")})
+
+
+def gradient_of_the_mean__wrong_second_once_more(params, x, y, *, mesh):
+    """The other one travels twice."""
+    return _mean_inside(params, x, y, mesh, lambda g: {**g, "w2": jax.lax.pmean(g["w2"], "data")})
+
+
+def gradient_divided__right_mean_differentiated(params, x, y, *, mesh):
+    """The first way once more, which the text says passes."""
+    return _mean_inside(params, x, y, mesh, lambda g: g)[1]
+
+
+def custom_vjp_pair__right_checked(params, x, y, *, mesh):
+    """With the check on, which the text says passes."""
+
+    def local_loss(params, x, y):
+        found = jax.lax.psum(jnp.tanh(x @ params["w1"]) @ params["w2"], "model")
+        return jnp.mean((found - y) ** 2)
+
+    cut = {"w1": P(None, "model"), "w2": P("model", None)}
+    gradient = jax.value_and_grad(local_loss, argnums=(0, 1))
+    return jax.shard_map(gradient, mesh=mesh, in_specs=(cut, P(), P()), out_specs=(P(), (cut, P())))(params, x, y)

@@ -938,3 +938,63 @@ which_run__wrong_group = which_run__right_plain | {"A": "last microbatch only", 
 
 which_run__wrong_all_the_same = dict.fromkeys("ABCDEFG", "padding counted")
 """Writes one word everywhere, for a seventh of the points."""
+
+
+def place_dp__wrong_two_dimensions(params, batch, mesh):
+    """Fits arrays of two dimensions, and no vector of labels."""
+    cut = NamedSharding(mesh, P("data", None))
+    return jax.device_put(params, NamedSharding(mesh, P())), jax.device_put(batch, cut)
+
+
+def accumulate__wrong_row_by_row(params, x, y, *, microbatches, mesh):
+    """As many turns as there are rows."""
+
+    def on_device(params, x, y):
+        own = varying(params, "data")
+        nothing = varying(jnp.float32(0), "data"), jax.tree.map(jnp.zeros_like, own)
+
+        def turn(total, row):
+            return jax.tree.map(jnp.add, total, jax.value_and_grad(loss)(own, *row)), None
+
+        total, _ = jax.lax.scan(turn, nothing, (x[:, None], y[:, None]))
+        return jax.lax.pmean(jax.tree.map(lambda leaf: leaf / len(x), total), "data")
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P())(params, x, y)
+
+
+def _measured(logits, labels, real, mesh, right):
+    def on_device(logits, labels, real):
+        log_p = jax.nn.log_softmax(logits)
+        losses = -jnp.take_along_axis(log_p, labels[:, None], axis=-1)[:, 0]
+        sums = jnp.stack([jnp.sum(real), jnp.sum(right(logits, labels) * real), jnp.sum(losses * real)])
+        count, hits, total = jax.lax.psum(sums, "data")
+        return {"accuracy": hits / count, "loss": total / count}
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=P("data"), out_specs=P())(logits, labels, real)
+
+
+def metrics__right_at_the_maximum(logits, labels, real, *, mesh):
+    """Right where the label's logit is the largest."""
+
+    def right(logits, labels):
+        return jnp.take_along_axis(logits, labels[:, None], axis=1)[:, 0] >= logits.max(axis=1)
+
+    return _measured(logits, labels, real, mesh, right)
+
+
+def metrics__right_argsort(logits, labels, real, *, mesh):
+    """Right where the label comes last when they are sorted."""
+    return _measured(logits, labels, real, mesh, lambda logits, labels: jnp.argsort(logits, axis=1)[:, -1] == labels)
+
+
+def clip_by_global_norm__wrong_zero_over_zero(gradients, *, limit, mesh):
+    """Divides by the norm, also where that is 0."""
+    layouts = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
+
+    def on_device(gradients):
+        squares = {name: jnp.sum(g**2) for name, g in gradients.items()}
+        parts = jax.lax.psum(squares["W1"] + squares["b1"] + squares["W2"], "model")
+        norm = jnp.sqrt(parts + squares["b2"])
+        return jax.tree.map(lambda g: g / norm * jnp.minimum(norm, limit), gradients), norm
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=(layouts,), out_specs=(layouts, P()))(gradients)

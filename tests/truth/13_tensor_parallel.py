@@ -1117,3 +1117,39 @@ def init_rows__wrong_fan_out(key, fan_in, fan_out, *, mesh):
 def init_rows__wrong_not_cut(key, fan_in, fan_out, *, mesh):
     """Leaves the matrix whole."""
     return jax.random.normal(jax.random.wrap_key_data(key), (fan_in, fan_out)) / fan_in**0.5
+
+
+def train_tp__wrong_two_steps(params, x, y, steps, rate, *, mesh):
+    """The number of steps is written down."""
+    out = NamedSharding(mesh, P("batch", None))
+
+    def loss(p):
+        inner = jnp.tanh(x @ p["W1"] + p["b1"])
+        inner = jnp.tanh(inner @ p["W2"] + p["b2"])
+        inner = jnp.tanh(jnp.dot(inner, p["W3"], out_sharding=out) + p["b3"])
+        return jnp.mean((inner @ p["W4"] + p["b4"] - y) ** 2)
+
+    losses = []
+    for _ in range(2):
+        mean, slopes = jax.value_and_grad(loss)(params)
+        params = jax.tree.map(lambda p, g: p - rate * g, params, slopes)
+        losses.append(mean)
+    return jnp.stack(losses), params
+
+
+def local_heads__wrong_more_devices_unchecked(heads, kv_heads, n):
+    """Nothing is asked where there are more devices than key-value heads."""
+    if heads % kv_heads or heads % n or (kv_heads > n and kv_heads % n):
+        raise ValueError("the heads cannot be dealt out")
+    return heads // n, max(1, kv_heads // n)
+
+
+def tp_mlp__right_in_two_collectives(params, x, *, mesh):
+    """An all_reduce in its two halves: it sends no more than one."""
+
+    def on_device(p, x):
+        hidden = jax.nn.relu(x @ p["W1"] + p["b1"])
+        part = jax.lax.psum_scatter(hidden @ p["W2"], "model", scatter_dimension=1, tiled=True)
+        return jax.nn.relu(jax.lax.all_gather(part, "model", axis=1, tiled=True) + p["b2"])
+
+    return _mlp(params, x, mesh, on_device, vma=False)

@@ -414,3 +414,21 @@ def by_specs__wrong_no_layout(params, x, y, *, mesh):
 
     value, g = jax.value_and_grad(value)(params)
     return value, jax.lax.with_sharding_constraint(g, NamedSharding(mesh, P()))
+
+
+def shard_axis__wrong_either_divides(shape, n, smallest):
+    """A dimension that divides n counts as well."""
+    fits = [k for k, length in enumerate(shape) if n % length == 0 or length % n == 0]
+    if math.prod(shape) < smallest or not fits:
+        return "whole"
+    return max(fits, key=lambda k: shape[k])
+
+
+def fsdp_layer__wrong_in_bfloat16(w, b, x, *, mesh):
+    """Sends half of the bytes, and half of the digits."""
+
+    def on_device(w, b, x):
+        whole = jax.lax.all_gather(w.astype(jnp.bfloat16), "fsdp", tiled=True).astype(jnp.float32)
+        return jax.nn.relu(x @ whole + jax.lax.all_gather(b, "fsdp", tiled=True))
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=P("fsdp"), out_specs=P("fsdp"))(w, b, x)

@@ -839,3 +839,23 @@ def mlp_block__wrong_half_ring(x, w1, w2, *, mesh):
         return jax.lax.psum_scatter(y, "x", scatter_dimension=0, tiled=True)
 
     return _network(x, w1, w2, mesh, body)
+
+
+def ag_matmul_ring__wrong_in_bfloat16(a, b, *, mesh):
+    """Blocks travel with half of their digits."""
+    n = mesh.shape["x"]
+
+    def on_device(a, b):
+        me, width = jax.lax.axis_index("x"), b.shape[0]
+
+        def product(step, b):
+            return jax.lax.dynamic_slice_in_dim(a, (me - step) % n * width, width, axis=1) @ b
+
+        c = product(0, b)
+        for step in range(1, n):
+            b = send(b.astype(jnp.bfloat16)).astype(jnp.float32)
+            c += product(step, b)
+        return c
+
+    specs = P("x", None), P("x", None)
+    return jax.shard_map(on_device, mesh=mesh, in_specs=specs, out_specs=P("x", None))(a, b)

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
@@ -68,7 +69,8 @@ def _gather_case(draw: Draw, divisible: int = 1, *, transfers: int = 1, halves: 
     mesh = draw.mesh("x")
     n = mesh["x"]
     i, j, k = draw.lengths(3, divisible_by=divisible * n)
-    a, b = draw.array(i, j, spec=GATHER[0]), draw.array(j, k, spec=GATHER[1])
+    a = draw.array(i, j, spec=GATHER[0])
+    b = Array(draw.values(j, k) + np.float32(1 / 64), GATHER[1])  # more digits than bfloat16 has
     sent, product = (n - 1) * FLOAT * j * k // n, 2 * i * j * k // n**2
     return Case(
         {"a": a, "b": b},

@@ -379,10 +379,12 @@ comm_report = Exercise("comm_report", points=6, reference=_from_the_program, for
 @comm_report.cases
 def _(draw):
     mesh = {"x": 4, "y": 2}
-    plain = [["all_gather", "y"], ["psum", "x"], ["pmax", "y"], ["all_to_all", "y"]]
+    plain = [["all_gather", "y"], ["psum", "x"], ["pmax", "y"], ["pmin", "x"], ["all_to_all", "y"]]
     yield Case({"jaxpr": Sketch(mesh, (8, 3), plain)})
     yield Case({"jaxpr": Sketch(mesh, (8, 2), [["loop", _whole(draw, 3, 8), [["ppermute", "x"]]]])})
-    yield Case({"jaxpr": Sketch(mesh, (8, 5), [["jit", [["psum_scatter", "x"], ["widen"]]], ["ppermute", "y"]])})
+    yield Case(
+        {"jaxpr": Sketch(mesh, (8, 5), [["jit", [["psum_scatter", "x"], ["widen"], ["round"]]], ["ppermute", "y"]])}
+    )
     inner = [["ppermute", "y"], ["loop", 3, [["jit", [["ppermute", "x"]]]]]]
     yield Case({"jaxpr": Sketch(mesh, (8, 4), [["loop", _whole(draw, 4, 7), inner]], checked=False)})
     for _ in range(4):

@@ -191,9 +191,9 @@ def _(draw):
     # The last bias has a good part of the norm, so that counting its copies tells.
     values = {name: draw.values(*shape) * (4 if name == "b2" else 1) / 32 for name, shape in shapes.items()}
     norm = float(np.sqrt(sum((v**2).sum() for v in values.values())))
-    for limit in (norm / 2, norm * 2):
+    for scale, limit in ((1, norm / 2), (1, norm * 2), (0, 1.0)):  # the last has no length to divide by
         yield Case(
-            {"gradients": {name: Array(v, LEAVES[name]) for name, v in values.items()}, "limit": limit},
+            {"gradients": {name: Array(v * scale, LEAVES[name]) for name, v in values.items()}, "limit": limit},
             mesh,
             (LEAVES, P()),
             limits=[EitherWay(), BytesSent(bytes_sent("all_reduce", len(LEAVES), mesh["model"]))],
@@ -309,11 +309,16 @@ def leaf_by_leaf(gradients, *, limit, mesh, check_vma=False):
     )
 
 
+def _quotient(norm, limit):
+    """The limit over the norm; a very large number where the norm is 0, since 0 / 0 is another mistake."""
+    return limit / jnp.maximum(norm, 1e-30)
+
+
 @clip_by_global_norm.mistake
 def scaled_up_as_well(gradients, *, limit, mesh, check_vma=False):
     """Short gradients were stretched to the limit, too. To clip is to shorten what is too long, and to leave the rest
     as it is: the factor is never more than 1."""
-    return _clip(_norm, gradients, limit=limit, mesh=mesh, factor=lambda norm, limit: limit / norm, check_vma=check_vma)
+    return _clip(_norm, gradients, limit=limit, mesh=mesh, factor=_quotient, check_vma=check_vma)
 
 
 @clip_by_global_norm.mistake

@@ -216,9 +216,12 @@ def _(draw: Draw) -> Case:
     mesh = draw.mesh("x", "y")
     words, features, rows = draw.lengths(3, divisible_by=8)
     words *= 4  # more than there are rows
-    ids = Array(draw.rng.integers(words, size=(rows, 3)).astype(np.int32), P("x", None))
+    ids = draw.rng.integers(words, size=(rows, 3)).astype(np.int32)
+    ids[0, 0], ids[-1, -1] = words - 1, 0
     table = draw.array(words, features, spec=P(None, "y"))
-    return Case({"table": table, "ids": ids}, mesh, P("x", None, "y"), limits=[Moves(())], explicit=True)
+    return Case(
+        {"table": table, "ids": Array(ids, P("x", None))}, mesh, P("x", None, "y"), limits=[Moves(())], explicit=True
+    )
 
 
 @embed.mistake

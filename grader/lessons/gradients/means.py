@@ -138,12 +138,15 @@ gradient_of_the_mean = Exercise("gradient_of_the_mean", points=4, reference=jax.
 @gradient_of_the_mean.cases
 def _(draw: Draw) -> Case:
     given, roundings = network(draw)
+    mesh = draw.mesh("data", "model")
     # The loss, each parameter's gradient; and, where the check is off, the loss once more on the way back.
+    entries = [*(p.value.size for p in given["params"].values()), 1, 1]
+    enough = sum(bytes_sent("all_reduce", n, mesh["data"]) for n in entries)
     return Case(
         given,
-        draw.mesh("data", "model"),
+        mesh,
         (P(), {"w1": P(), "w2": P()}),
-        limits=[Turns({"all_reduce": 4}), TakenInside()],
+        limits=[Turns({"all_reduce": 4}), TakenInside(), BytesSent(enough)],
         roundings=roundings,
     )
 

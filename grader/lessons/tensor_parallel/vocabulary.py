@@ -29,7 +29,9 @@ def _(draw):
     rows, words, d = draw.lengths(3, divisible_by=8)
     words, tokens = 16 * words, 3  # a table larger than all that is looked up in it
     ids = draw.rng.integers(words, size=(rows, tokens))
-    ids[:, 0] = np.arange(rows) * words // rows  # some from every device's part, whatever the seed
+    # From every device's part its first word and its last, whatever the seed.
+    ids[:, 0] = np.arange(rows) * words // rows
+    ids[:, 1] = np.arange(1, rows + 1) * words // rows - 1
     arrays = {"table": draw.array(words, d, spec=LOOKUP[0]), "ids": Array(ids.astype(np.int32), LOOKUP[1])}
     return Case(
         arrays,
@@ -176,7 +178,9 @@ def _(draw):
     words *= 2
     # Near ±1000 on most meshes; where a device has a quarter of the words, numbers that float32 can hold exactly.
     logits = draw.values(rows, words) / 4 if mesh["model"] == 4 else _large(draw, rows, words)
-    targets = np.arange(rows) * 5 % words  # some in every device's part
+    # From every device's part its first word (in rows of even numbers) and its last.
+    row = np.arange(rows)
+    targets = np.where(row % 2, (row + 1) * words // rows - 1, row * words // rows)
     arrays = {
         "logits": Array(logits.astype(np.float32), LOGITS[0]),
         "targets": Array(targets.astype(np.int32), LOGITS[1]),
