@@ -188,7 +188,7 @@ def _leads(verdict: Verdict) -> list[str]:
     if blamed and blamed.why == "all":
         first = "Your devices exchange data in" if blamed.numbers else "Your arrays are divided in"
         return [f"{'and in' if k else first} {_place(line)}:" for k, line in enumerate(verdict.lines)]
-    first = "Most of it is sent in" if blamed and blamed.why == "most" else "In"
+    first = {"most": "Most of it is sent in", "returned": "It is returned in"}.get(blamed.why if blamed else "", "In")
     return [
         f"{first} {_place(line)}{', on the way back of its gradient' if line.backward else ''}:"
         for line in verdict.lines

@@ -1,7 +1,7 @@
 """What answers hear that were written without a look at the grader: `make truth` prints a table by lesson.
 
 `tests/truth/LESSON.py` holds the answers, `EXERCISE__right_NAME` or `EXERCISE__wrong_NAME`. Those of LESSON_unseen, and
-later of LESSON_unseen2, 3 to 8, were heard and read before anything was mended by them. `LESSON.json` beside
+later of LESSON_unseen2 to 11, were heard and read before anything was mended by them. `LESSON.json` beside
 it holds what each wrong one heard, and what a reader found of those words: its `reading`. One is judged as in a
 notebook, and where that lets it pass, as in grading.
 
@@ -107,9 +107,12 @@ def read(lesson: str) -> dict[str, dict[str, str]]:
 
 
 def reading(heard: Heard, found: dict[str, str]) -> str:
-    """What a reader found of these very words; nothing where they are others."""
-    same = heard.mistake == found.get("mistake") and heard.heard == found.get("heard")
-    return found["reading"] if same else ""
+    """What a reader found of these very words; nothing where they are others. (A mistake that was found to be the
+    answer's own stays so in other words: these are reviewed with the mistake.)"""
+    if heard.mistake != found.get("mistake"):
+        return ""
+    own = heard.mistake != "" and found["reading"] == "true"
+    return found["reading"] if own or heard.heard == found.get("heard") else ""
 
 
 def record(lesson: str, heard: dict[str, Heard]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from jax.sharding import PartitionSpec as P
 
-from grader.programs.origins import ERROR, Line, Origin
+from grader.programs.origins import ERROR, VALUE, Line, Origin
 from grader.programs.program import Program
 
 
@@ -47,11 +47,13 @@ class Ask:
 class Value:
     """A plain result: numbers, strings, NumPy arrays, and lists, tuples and dicts of them.
 
-    `moved` is the type of an array that travelled on the way that the ask bars.
+    `moved` is the type of an array that travelled on the way that the ask bars. `line` is the line of the student's own
+    cell that says or returns it, where that is known; equal values stay equal wherever they came up.
     """
 
     value: Any
     moved: str = ""
+    line: Line | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ Answer = Program | Value | Problem | Script
 
 def origins_of(answer: Answer) -> tuple[Origin, ...]:
     """Where what an answer does was written, as far as that is known here."""
-    if isinstance(answer, Problem):
-        return (Origin(ERROR, answer.line),) if answer.line else ()
+    if isinstance(answer, (Problem, Value)):
+        kind = ERROR if isinstance(answer, Problem) else VALUE
+        return (Origin(kind, answer.line),) if answer.line else ()
     return answer.origins if isinstance(answer, Program) else ()

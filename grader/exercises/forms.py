@@ -20,6 +20,7 @@ from grader.arrays.described import built, moved
 from grader.arrays.meshes import abstract_mesh, aval, make_mesh, mesh_set_in_a_trace
 from grader.exercises.answers import Answer, Ask, Layout, Problem, Script, Value
 from grader.exercises.case import Case, Draw
+from grader.exercises.own_cells import line_of_a_row, result_and_line
 from grader.exercises.plain import plain
 from grader.exercises.script import is_starter, script_of, untouched
 from grader.programs.program import Refused, trace, with_gradient
@@ -97,8 +98,8 @@ class Functions(Form):
 
     def answer(self, work: Any, ask: Ask) -> Answer:
         _must_be_callable(work)
-        result = _something(work(**_built(ask)), work)
-        return Value(plain(result), moved(work, _built(ask), ask.barred))
+        result, line = result_and_line(work, _built(ask))
+        return Value(plain(_something(result, work)), moved(work, _built(ask), ask.barred), line)
 
 
 class Timetables(Functions):
@@ -121,7 +122,7 @@ class Tables(Form):
             raise Refused(f"The answer should be a dict with a key for every row; it is a {type(work).__name__}.")
         if ask.key not in work or work[ask.key] is None or work[ask.key] is ...:
             return Problem("starter")
-        return Value(_listed(plain(work[ask.key])))
+        return Value(_listed(plain(work[ask.key])), line=line_of_a_row(ask.key, work[ask.key]))
 
     def mistaken(self, cases: Sequence[Case], wrong: Callable[..., Any], right: Callable[..., Any]) -> Any:
         """Every row that the mistake is about; the others as they should be."""

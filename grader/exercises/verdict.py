@@ -14,7 +14,7 @@ from grader.programs.repairs import Repair
 
 MOST_LINES_TOLD = 3  # of several that a miss is about
 MOST_ROWS_TOLD = 3  # of several that are wrong in a table, each for another reason
-Why = Literal["", "most", "all"]
+Why = Literal["", "most", "all", "returned"]
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,15 @@ class Blamed:
 
     `kinds` are the kinds of all that it has, in their order: origins are shown only where they are of the same.
     `why` these: they are what is wrong; or they send most, besides others; or it is not known where the fault is, and
-    they are all that there are. Without numbers it is about what divides arrays.
+    they are all that there are; or they hand back what is wrong. Without numbers it is about what divides arrays.
+    `others` are other cases with which it is the same, as rows of a table.
     """
 
     case: int
     numbers: tuple[int, ...]
     kinds: tuple[str, ...]
     why: Why = ""
+    others: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,10 +112,9 @@ class Verdict:
     def told(self) -> str:
         """What a card says: why the first check was missed; where every one is tried, as in a table, why the first few
         were, each for another reason, and in one line which others: first those that are wrong for the same."""
-        missed = [o for o in self.outcomes if o.tried and not o.passed]
+        missed, told = _missed(self.outcomes), told_rows(self.outcomes)
         if len(missed) <= MOST_ROWS_TOLD:
             return "\n\n".join(o.words for o in missed) or self.words
-        told = _first_reasons(missed)
         rest = {o.check: next((one.check for one in told if o.is_as(one)), "") for o in missed if o not in told}
         groups = (
             _also_wrong([row for row in rest if rest[row] == check], check) for check in [o.check for o in told] + [""]
@@ -122,8 +123,15 @@ class Verdict:
         return "\n\n".join([count, *(o.words for o in told), " ".join(filter(None, groups))])
 
 
-def _first_reasons(missed: Sequence[Outcome]) -> list[Outcome]:
-    """The first few of several rows, each wrong for another reason."""
+def _missed(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    return [o for o in outcomes if o.tried and not o.passed]
+
+
+def told_rows(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The rows of which it is told why they are wrong: few, or the first few that are wrong for different reasons."""
+    missed = _missed(outcomes)
+    if len(missed) <= MOST_ROWS_TOLD:
+        return missed
     told: list[Outcome] = []
     for outcome in missed:
         if len(told) < MOST_ROWS_TOLD and not any(outcome.is_as(one) for one in told):
@@ -145,18 +153,24 @@ def with_lines(verdict: Verdict, origins: Sequence[Sequence[Origin]]) -> Verdict
     There are none where the origins are not those of the answer that was judged.
     """
     blamed = verdict.blamed
-    if blamed is None or blamed.case >= len(origins):
+    if blamed is None:
         return verdict
-    collectives = [one for one in origins[blamed.case] if not one.divides]
-    if tuple(one.kind for one in collectives) != blamed.kinds:
-        return verdict
-    numbered = [collectives[number] for number in blamed.numbers if number < len(collectives)]
-    shown = numbered if blamed.numbers else [one for one in origins[blamed.case] if one.divides]
-    lines = tuple(dict.fromkeys(one.line for one in shown if one.line))
+    cases = (case for case in (blamed.case, *blamed.others) if case < len(origins))
+    lines = tuple(dict.fromkeys(one.line for case in cases for one in _shown(blamed, origins[case]) if one.line))
     if blamed.why == "all":
         lines = tuple(line for line in lines if not line.backward)
         return replace(verdict, lines=lines) if len(lines) <= MOST_LINES_TOLD else verdict
     return replace(verdict, lines=lines[:MOST_LINES_TOLD])
+
+
+def _shown(blamed: Blamed, origins: Sequence[Origin]) -> Sequence[Origin]:
+    """Those of an answer's origins that a miss is about; none where they are not of the answer that was judged."""
+    collectives = [one for one in origins if not one.divides]
+    if tuple(one.kind for one in collectives) != blamed.kinds:
+        return ()
+    if not blamed.numbers:
+        return [one for one in origins if one.divides]
+    return [collectives[number] for number in blamed.numbers if number < len(collectives)]
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from grader.judging.miss import Miss, unanswered
 from grader.judging.nothing import NO_POINTS
 from grader.judging.repaired import repair_words
 from grader.processes.launch import Launch
-from grader.programs.origins import ERROR
+from grader.programs.origins import ERROR, VALUE
 from grader.programs.program import Program
 from grader.programs.repairs import Repair
 
@@ -125,7 +125,10 @@ class Ladder(ABC):
         return False
 
     def blamed(self, check: str, k: int, miss: Miss, hint: Hint) -> Blamed | None:
-        """What of the answer to a case its miss is about; an answer that stops has but one place."""
+        """What of the answer to a case its miss is about; an answer that stops has but one place, and so has a value
+        that is handed back."""
+        if isinstance(self.done[k], Value):
+            return Blamed(k, (0,), (VALUE,), "returned")
         return Blamed(k, (0,), (ERROR,)) if isinstance(self.done[k], Problem) else None
 
     def score(self) -> Score | None:

@@ -22,15 +22,16 @@ from grader.exercises.case import Case
 from grader.exercises.errors import in_plain_words
 from grader.exercises.exercise import Mistake
 from grader.exercises.plain import NO_PLAIN_VALUE
-from grader.exercises.verdict import Outcome, Verdict
+from grader.exercises.verdict import Blamed, Outcome, Verdict, told_rows
 from grader.judging.differing import short
 from grader.judging.evidence import SMALL, is_vague
 from grader.judging.ladder import Ladder, Rung, is_absent
 from grader.judging.layouts import notation_in_words, spec_in_words
 from grader.judging.miss import Miss, unanswered
 from grader.judging.relations import NUMBER_DUE, TRUTH_DUE, WORD_DUE, relations_of
-from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL
+from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL, is_number
 from grader.judging.values import expected_value, is_layout_due, same_answer, worded
+from grader.programs.origins import VALUE
 
 ENOUGH_ROWS = 3  # with different answers: fewer are exchanged by chance
 TOLD_ONE_BY_ONE = 4  # counts that are told one by one
@@ -82,7 +83,12 @@ class TableLadder(Ladder):
                 difference = f"{rung.check}: {self._not_so(k)}"
                 outcome = replace(outcome, words=f"{difference} The same as in “{earlier.check}”.")
             outcomes.append(outcome)
-        return Verdict(self.exercise.name, tuple(outcomes))
+        return Verdict(self.exercise.name, tuple(outcomes), blamed=self._blamed_rows(outcomes))
+
+    def _blamed_rows(self, outcomes: Sequence[Outcome]) -> Blamed | None:
+        """The rows of which it is told why they are wrong."""
+        rows = [k for k, one in enumerate(outcomes) if one in told_rows(outcomes) and isinstance(self.done[k], Value)]
+        return Blamed(rows[0], (0,), (VALUE,), others=tuple(rows[1:])) if rows else None
 
     def _outcome(self, rung: Rung, k: int) -> Outcome:
         name = self.exercise.name
@@ -269,6 +275,12 @@ class TableLadder(Ladder):
             if all(map(same_value, found, there)):
                 return f"{words}. What is counted, and from where?"
         return ""
+
+    def _is_exact(self, mistake: Mistake, k: int) -> bool:
+        """Whether a mistake says just this number in a row, or this one rounded. (Words and layouts that are called the
+        same are so.)"""
+        given, wrong = self._given(k), _wrong_entry(mistake, self.cases[k])
+        return not is_number(given) or same_value(given, wrong) or _rounded_alike(given, wrong)
 
     def _rows_of(self, mistake: Mistake) -> int:
         return sum(self._makes(mistake, k) for k in range(len(self.cases)))

@@ -19,6 +19,7 @@ from grader.programs.jaxprs import inner_jaxprs
 LONGEST_LINE = 120  # characters of a line that are shown
 MOST_ORIGINS = 128  # of a program: it has more collectives only where a loop is written out, line for line the same
 ERROR = "error"  # the kind of what an answer stopped with
+VALUE = "value"  # and of a plain answer
 # The collectives of JAX, and what StableHLO calls each.
 WRITTEN_AS = {
     "psum": "all_reduce",
@@ -54,8 +55,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Origin:
-    """A kind of collective, an error, or what divides arrays; and the line that it comes from, None where that is in no
-    cell."""
+    """A kind of collective, an error, a plain value, or what divides arrays; and the line that it comes from, None
+    where that is in no cell."""
 
     kind: str
     line: Line | None

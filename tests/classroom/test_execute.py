@@ -101,6 +101,26 @@ def test_equal_programs_share_a_verdict_and_each_student_hears_her_own_line(smal
     assert len(list((tmp_path / "verdicts").rglob("*.gz"))) == len(exercises(small))
 
 
+SHAPES = """# each device's part
+local_shapes = {
+    "A[I_X, J]": (4, 32),  "A[I, J_X]": (16, 8),   # as in the picture
+    "A[I_X, J_Y]": (16, 4),
+    "A[I_Y, J_X]": (8, 8), "A[I, J_XY]": (16, 4),
+    "A[I, J]": (16, 32),
+}"""
+
+
+def test_a_row_of_a_table_that_is_wrong_is_shown_as_it_was_written(small, judge):
+    nb = hand_in(small, RIGHT)
+    for cell in nb.cells:
+        if cell.metadata.get("answer") == "local_shapes":
+            cell.source = SHAPES
+    done = grade_notebook(nb, Grading(small, 3, QUICK), judge, Store(None))
+    (seen,) = (v for v in done.verdicts if v.exercise == "local_shapes")
+    (line,) = seen.lines
+    assert (line.number, line.text, line.text[line.start : line.end]) == (4, '"A[I_X, J_Y]": (16, 4),', "(16, 4)")
+
+
 def exercises(nb):
     return [name for cell in nb.cells if (name := checked(cell))]
 

@@ -12,7 +12,7 @@ from grader.exercises.answers import Value
 from grader.exercises.collecting import asks, collect
 from grader.exercises.forms import Tables
 from grader.judging.judge import judge
-from grader.judging.ladder import KNOWN
+from grader.judging.ladder import KNOWN, KNOWN_NEARLY
 from grader.judging.tables import _in_units, _letters, _rounded_alike, _wrong_entry
 from grader.judging.values import expected_value
 from grader.lessons import EXERCISES
@@ -370,3 +370,17 @@ def test_where_each_word_is_due_once_one_that_stands_twice_is_told():
     given = {**due, "B": words[0]}
     said = judge(exercise, cases, collect("table", asks(exercise, cases), given))
     assert "You gave the same answer in “A”, and each is due once." in said.outcomes[1].words
+
+
+def test_a_layout_or_a_word_is_what_a_mistake_says_and_a_number_may_be_nearly_so():
+    exercise = EXERCISES["predict_out"]
+    cases = exercise.draw_cases(0)
+    answer = {case.key: expected_value(exercise, case) for case in cases} | {"v.T": P("d", None)}
+    assert KNOWN in judge(exercise, cases, collect("table", asks(exercise, cases), answer)).words
+    exercise = EXERCISES["before_you_measure"]
+    cases = exercise.draw_cases(0)
+    row = "bytes sent by one device"
+    answer = {case.key: expected_value(exercise, case) for case in cases}
+    for times, said in ((7 / 6, KNOWN), (7 / 6 * 1.01, KNOWN_NEARLY)):
+        found = judge(exercise, cases, collect("table", asks(exercise, cases), answer | {row: answer[row] * times}))
+        assert said in found.words

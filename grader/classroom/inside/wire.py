@@ -20,7 +20,7 @@ from grader.chips.report import Fit
 from grader.exercises.as_json import LEGIBLE, PLAIN, PROGRAM, SPEC, to_json, value_from_json
 from grader.exercises.codecs import FLAG, Codec, data_class, optional, plain_type, refusing, tuple_of
 from grader.programs.execution import Ran, Result
-from grader.programs.origins import DIVIDES, ERROR, LONGEST_LINE, MOST_ORIGINS, Line, Origin
+from grader.programs.origins import DIVIDES, ERROR, LONGEST_LINE, MOST_ORIGINS, VALUE, Line, Origin
 from grader.programs.program import Program
 from grader.programs.repairs import WAYS, Repair
 from grader.programs.structure import COLLECTIVE_KINDS, Collective, Manual, Structure
@@ -174,7 +174,7 @@ LINE = data_class(
     backward=FLAG,
     function=NAME,
 )
-PLACED = {*COLLECTIVE_KINDS, *DIVIDES.values(), ERROR}
+PLACED = {*COLLECTIVE_KINDS, *DIVIDES.values(), ERROR, VALUE}
 ORIGIN = data_class(Origin, kind=plain_type(str, PLACED.__contains__), line=optional(LINE))
 ORIGINS = Codec(lambda several: [ORIGIN.write(one) for one in several], _origins)
 ALL_ORIGINS = Codec(tuple_of(ORIGINS).write, refusing(tuple_of(ORIGINS).read))  # of the answers to all cases

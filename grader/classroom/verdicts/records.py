@@ -110,7 +110,7 @@ OUTCOME = data_class(
 )
 RATIO = data_class(Ratio, name=WORDS, least=RATIO_PART, most=RATIO_PART, apart=FLAG)
 WHY = plain_type(str, get_args(Why).__contains__)
-BLAMED = data_class(Blamed, case=COUNT, numbers=COUNTS, kinds=NAMES, why=WHY)
+BLAMED = data_class(Blamed, case=COUNT, numbers=COUNTS, kinds=NAMES, why=WHY, others=COUNTS)
 SCORE = data_class(Score, par=NUMBER, yours=NUMBER, compilers=NUMBER)
 VERDICT = data_class(
     Verdict,

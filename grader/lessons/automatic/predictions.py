@@ -165,8 +165,8 @@ def _result(operation: str) -> jax.Array:
     return jax.jit(OPERATIONS[operation])(_laid((16, 16), P("d"), LINE))
 
 
-def _layout(operation: str) -> tuple[Any, ...]:
-    return _spec(_result(operation))
+def _layout(operation: str) -> P:
+    return P(*_spec(_result(operation)))
 
 
 def _alike(one: Any, other: Any, operation: str) -> bool:
@@ -190,8 +190,8 @@ def kept_the_spec(operation):
 
 @predict_out.mistake
 def came_out_whole(operation):
-    """You expect the whole result on every device. But each device can make its own rows of it, and the
-    compiler brings nothing together unless somebody asks."""
+    """That is the whole result on every device. But each device can make its own rows of it, and the compiler brings
+    nothing together unless somebody asks."""
     return _at(
         operation,
         {
@@ -204,8 +204,7 @@ def came_out_whole(operation):
 
 @predict_out.mistake
 def turned_the_cut(operation):
-    """The cut was turned to the columns. Only an operation that turns the dimensions does that. Which dimension
-    of the result do the rows of v become?"""
+    """That cuts the columns. Which dimension of the result do the rows of the first operand become?"""
     return _at(
         operation,
         {
@@ -409,7 +408,7 @@ def gathered_to_sum(asked):
 
 @contract.mistake
 def counted_entries_sent(asked):
-    """That counts entries. A float32 takes four bytes."""
+    """So many *entries* are sent. A float32 takes four bytes."""
     return _at(asked, {"bytes sent": 2})
 
 
@@ -667,8 +666,8 @@ def _what_it_holds(value, asked):
 
 @follow_the_mesh.mistake
 def counted_devices_by_number(asked):
-    """You counted the devices by their numbers. A spec counts *places in the mesh*: row 1 of `mesh.devices`
-    holds block 1, whatever the numbers in it. Print `mesh.devices`."""
+    """These it would be if devices stood in the order of their numbers. A spec counts *places in the mesh*: row 1 of
+    `mesh.devices` holds block 1, whatever the numbers in it. Print `mesh.devices`."""
     return _at(asked, {"who holds x[8, 0]": [2], "who holds relu(x @ y)[8, 0]": [2, 3]})
 
 
@@ -681,7 +680,7 @@ def forgot_the_copies(asked):
 
 @follow_the_mesh.mistake
 def cut_y_over_the_other_axis(asked):
-    """These devices lie in one row of `mesh.devices`: their place along a is the same. The rows of y are cut over b
+    """These devices stand in one row of `mesh.devices`: their place along a is the same. The rows of y are cut over b
     alone. Which place along b holds this row, and how many devices have that place?"""
     return _at(asked, {"who holds y[8, 0]": [2, 3]})
 

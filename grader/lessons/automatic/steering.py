@@ -79,8 +79,8 @@ def constrained_over_an_explicit_mesh(v, *, mesh):
 
 @constrain.mistake
 def put_on_reordered_devices(v, *, mesh):
-    """The mesh you made has the same devices in another order. One program runs on one list of devices: no
-    `device_put` inside `jit` leads out of it. Use the mesh you are given."""
+    """One program runs on one list of devices, in one order: no constraint, and no `device_put` inside `jit`, leads out
+    of it. Did you make a mesh of the same devices in another order? Use the mesh you are given."""
     other = Mesh(mesh.devices.reshape(-1)[::-1].reshape(mesh.devices.shape), mesh.axis_names)
     return jax.device_put(v + 1, NamedSharding(other, P("y", "x")))
 
@@ -104,15 +104,15 @@ def gathered_on_the_way(v, *, mesh):
 
 @constrain.mistake
 def cut_rows_only(v, *, mesh):
-    """The rows are cut over y, as they should be, but the columns are not cut: the second entry of the spec is
-    missing, and each device keeps more than its share."""
+    """The rows are cut over y, as they should be, but the columns are not cut, and each device keeps more than its
+    share. Which entry of a spec stands for the columns?"""
     return _constrained(v + 1, mesh, "y")
 
 
 @constrain.mistake
 def cut_columns_only(v, *, mesh):
-    """The columns are cut over x, as they should be, but the rows are not cut: the first entry of the spec is
-    None."""
+    """The columns are cut over x, as they should be, but the rows are not cut. Which entry of a spec stands for the
+    rows?"""
     return _constrained(v + 1, mesh, None, "x")
 
 
@@ -194,40 +194,38 @@ def _steered(x, w1, w2, mesh, *hidden):
 
 @steer.mistake
 def left_model_without_work(x, w1, w2, *, mesh):
-    """Nothing is sent, and nothing is gained: devices along `model` hold the same rows of x and the same
-    weights, so they all compute the same. Either nothing is constrained, or to a layout that it has anyway,
-    such as P("data"). Which dimension of which array could be cut over `model`?"""
+    """Nothing is sent, and nothing is gained: devices along `model` hold the same rows of x and the same weights, so
+    they all compute the same. Is anything constrained to a layout that it would not have by itself, and is what the
+    constraint *returns* used? Which dimension of which array could be cut over `model`?"""
     return jax.nn.relu(x @ w1) @ w2
 
 
 @steer.mistake
 def gathered_the_hidden_layer(x, w1, w2, *, mesh):
-    """The weights are cut over `model`, and the hidden layer comes out cut with them. But then it was asked for
-    as P("data"), whole along `model`, only to be cut again for the second product. Which layout does its *user*
-    want?"""
+    """The hidden layer is cut over `model`, and then made whole along it, only to be cut again for the second product.
+    (P("data") says: whole along `model`.) Which layout does its *user* want?"""
     w1, w2 = _constrained(w1, mesh, None, "model"), _constrained(w2, mesh, "model")
     return _steered(x, w1, w2, mesh, "data", None)
 
 
 @steer.mistake
 def hidden_cut_by_columns_only(x, w1, w2, *, mesh):
-    """The hidden layer is cut over `model`, but its rows were asked for whole: the batch that was divided over
-    `data` is brought together, which costs more than all the rest. None in a spec does not mean "as it is", it
-    means "whole"."""
+    """The hidden layer is cut over `model`, but its rows are made whole: the batch that was divided over `data` is
+    brought together, which costs more than all the rest. None in a spec does not mean "as it is", it means "whole"."""
     return _constrained(_steered(x, w1, w2, mesh, None, "model"), mesh, "data")
 
 
 @steer.mistake
 def hidden_made_whole(x, w1, w2, *, mesh):
-    """The hidden layer was asked for whole on every device: it is gathered, and the second product computed by
-    everybody. P() is a wish like any other, and an expensive one."""
+    """The hidden layer is made whole on every device, and the second product computed by everybody. P() is a wish like
+    any other, and an expensive one: which layout do you ask for?"""
     return _constrained(_steered(x, w1, w2, mesh), mesh, "data")
 
 
 @steer.mistake
 def cut_the_wrong_way_round(x, w1, w2, *, mesh):
-    """The rows of the hidden layer were asked for over `model`, its columns over `data`. The rows of x are cut over
-    `data`: all of them have to move first. Which entry of the spec stands for the rows?"""
+    """The rows of the hidden layer are cut over `model`, its columns over `data`. The rows of x are cut over `data`:
+    all of them have to move first. Which entry of the spec stands for the rows?"""
     return _constrained(_steered(x, w1, w2, mesh, "model", "data"), mesh, "data")
 
 
@@ -241,8 +239,8 @@ def cut_the_inner_dimension(x, w1, w2, *, mesh):
 
 @steer.mistake
 def cut_both_weights_by_columns(x, w1, w2, *, mesh):
-    """Both weights are cut by columns. The hidden layer then comes out cut by columns, and the second product needs all
-    of them: it is gathered. Which dimension of w2 belongs to the columns of the hidden layer?"""
+    """The hidden layer is cut by columns, and gathered for the second product: where w2 is cut by columns, too, that
+    needs all of them. Which dimension of w2 belongs to the columns of the hidden layer?"""
     w1, w2 = _constrained(w1, mesh, None, "model"), _constrained(w2, mesh, None, "model")
     return _constrained(jax.nn.relu(x @ w1) @ w2, mesh, "data")
 
@@ -292,8 +290,8 @@ def divided_nothing(x, weights, bias, *, mesh):
 
 @divide_layer.mistake
 def constrained_x_only(x, weights, bias, *, mesh):
-    """Only x is cut. The weights are whole on every device, so the compiler has a choice: to cut them too, or
-    to gather x again. It gathered. Leave it no choice: how should *both* operands be laid out?"""
+    """x was cut, and gathered again for the product. Where only one operand is cut, the compiler has a choice: to cut
+    the other one, too, or to gather. Leave it no choice: how should *both* operands be laid out?"""
     return jax.nn.sigmoid(_constrained(x, mesh, "x") @ weights + bias)
 
 
@@ -366,14 +364,14 @@ def made_whole_and_sent(rows, columns, axis, mesh):
 
 @init_sharded.mistake
 def left_where_it_was_made(rows, columns, axis, mesh):
-    """The weights are on one device. Nothing in this program says where its result belongs: no argument is laid
-    out that the compiler could follow. What can you tell `jax.jit` about the result?"""
+    """The weights are on one device. What can you tell `jax.jit` about where a result belongs? (There is no argument
+    here whose layout the compiler could follow.)"""
     return _made(rows, columns, None)
 
 
 @init_sharded.mistake
 def made_whole_everywhere(rows, columns, axis, mesh):
-    """The result was asked for with P(): every device makes and keeps all of it. Name the axis in the entry of
+    """The result is whole on every device, as with P(): each makes and keeps all of it. Name the axis in the entry of
     the dimension that is to be cut."""
     return _made(rows, columns, NamedSharding(mesh, P()))
 
@@ -452,15 +450,15 @@ def _(draw):
 
 @same_everywhere.mistake
 def compared_global_values(a, b):
-    """Only the values were compared, and `np.asarray` reads one copy of each block. How the arrays are laid out does
-    not enter, and a copy that has gone wrong on another device is never looked at."""
+    """Did you compare the values only? `np.asarray` reads one copy of each block: how the arrays are laid out does not
+    enter, and a copy that has gone wrong on another device is never looked at."""
     return bool(np.array_equal(a, b))
 
 
 @same_everywhere.mistake
 def compared_shardings_by_equality(a, b):
-    """Values and shardings were compared, the shardings with `==`. P("x") and P("x", None) are laid out alike and are
-    not equal. Which method of a sharding asks whether two of them put the same parts on the same devices?"""
+    """Arrays that are laid out alike were told apart. P("x") and P("x", None) are laid out alike and are not equal
+    (`==`). Which method of a sharding asks whether two of them put the same parts on the same devices?"""
     return bool(
         a.shape == b.shape
         and np.array_equal(a, b)
@@ -479,8 +477,8 @@ def trusted_the_copies(a, b):
 
 @same_everywhere.mistake
 def compared_device_by_device(a, b):
-    """Device by device a and b hold the same, so they were called the same. But here both have the same copy
-    gone wrong, and neither is a sound array: do the copies *within* one array agree?"""
+    """Device by device a and b hold the same, and they were called the same. But here both have the same copy gone
+    wrong, and neither is a sound array: do the copies *within* one array agree?"""
     if not _laid_alike(a, b):
         return False
     pairs = zip(a.addressable_shards, b.addressable_shards, strict=True)
@@ -489,14 +487,14 @@ def compared_device_by_device(a, b):
 
 @same_everywhere.mistake
 def forgot_the_layout(a, b):
-    """All values and all copies were compared, but these two are not laid out alike: some device holds another part
-    of the array."""
+    """These two have the same values and sound copies, but they are not laid out alike: some device holds another part
+    of the array. What compares how they are laid out?"""
     return bool(np.array_equal(a, b) and _copies_agree(a) and _copies_agree(b))
 
 
 @same_everywhere.mistake
 def looked_at_a_only(a, b):
-    """The copies within a were compared, those within b were not."""
+    """A copy that has gone wrong within a was noticed, one within b was not."""
     return bool(_laid_alike(a, b) and np.array_equal(a, b) and _copies_agree(a))
 
 
@@ -630,8 +628,8 @@ def missed_tuples(text):
 
 @count_collectives.mistake
 def counted_arrays(text):
-    """Where a compiler merges several all-reduces, one instruction has several operands. You counted the
-    arrays. The question was how many instructions there are: each costs its own start-up time."""
+    """Where a compiler merges several all-reduces, one instruction has several operands. Here each of these arrays
+    counts. The question was how many instructions there are: each costs its own start-up time."""
     counts = Counter()
     for kind, operands in re.findall(rf" ({ANY})(?:-start)?\(([^)]*)\)", _without_quoted(text)):
         counts[kind] += operands.count(",") + 1

@@ -167,7 +167,7 @@ def state_given_away_and_used_again(state, batches, mesh):
 
 @curve.mistake
 def first_state_again_and_again(state, batches, mesh):
-    """Every loss is that of the first parameters: the new state was never used. What does a step hand to the next?"""
+    """Every loss is that of the first parameters. What does a step hand to the next?"""
     return _told(_losses(state, batches, carried=False), left=len(jax.tree.leaves(state)))
 
 

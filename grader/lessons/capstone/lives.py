@@ -183,9 +183,9 @@ def optimizer_left_out(process_id, num_processes, *, folder, shape, params, seed
 def place_in_the_data_left_out(
     process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps
 ):
-    """The parameters are those that were saved, and the next batch is not the one that was due: the data began
-    again where a fresh start begins. A run sees some lines twice then, and others never. Which number says how far in
-    the data you are?"""
+    """The parameters are those that were saved, and the next batch is not the one that was due: it is the one with
+    which a fresh start begins. Which number says how far in the data you are? Is it saved and restored, and does it
+    count the batch that was just used?"""
     state = _state(params, shape)
     with _manager(folder) as manager:
         if done := manager.latest_step() or 0:
@@ -231,8 +231,8 @@ def counted_anew(process_id, num_processes, *, folder, shape, params, seed, posi
 
 @resume.mistake
 def last_step_again(process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps):
-    """You have done a step too many: the one whose number stands on the checkpoint was done before it was saved. Which
-    is the first that was not?"""
+    """The run has a step too many: the one whose number stands on the checkpoint was done before it was saved. Which is
+    the first that was not?"""
     state = _state(params, shape)
     with _manager(folder) as manager:
         if done := manager.latest_step() or 0:
@@ -254,9 +254,9 @@ def last_batch_once_more(process_id, num_processes, *, folder, shape, params, se
 
 @resume.mistake
 def the_save_before(process_id, num_processes, *, folder, shape, params, seed, position, lines, every, steps):
-    """The run went on from the save before the last: of the last there was only a part in the folder, or nothing, when
-    the power went. `save` returns before the bytes are on the disk; Orbax writes on, and gives a checkpoint its name
-    when it is whole. What has to be waited for before a step may call itself done?"""
+    """The run went on from the save before the last. Was the last one whole when the power went? `save` returns before
+    the bytes are on the disk; Orbax writes on, and gives a checkpoint its name when it is whole. What has to be waited
+    for before a step may call itself done?"""
     state = _state(params, shape)
     with _manager(folder) as manager:
         if done := manager.latest_step() or 0:

@@ -350,8 +350,8 @@ def loss_of_own_rows(params, tokens, targets, *, mesh):
 
 @loss.mistake
 def counted_along_model_too(params, tokens, targets, *, mesh):
-    """The sum went over `model` as well, where all devices have the same losses, and the count of tokens did not: the
-    loss is as many times too large as there are devices along `model`."""
+    """The loss is as many times too large as there are devices along `model`, where all have the same losses. Over
+    which axes does the sum go, and over which the count of tokens?"""
 
     def mean(losses, real):
         return lax.psum(jnp.sum(losses), ("data", "model")) / lax.psum(jnp.sum(real), "data")

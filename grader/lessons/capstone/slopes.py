@@ -82,17 +82,17 @@ def _averaged(tree, axes="data"):
 
 @gradients.mistake
 def same_lines_with_the_check_off(params, tokens, targets, *, mesh):
-    """The right loss, made by psums, and differentiated with the check off. There a psum's transpose is a psum again,
-    so what comes back through each of them is as many times too large as devices took part; and the norm scales, of
-    which every device has a copy, are added up by nobody. Lesson 11 has the rule; the check is there to be left on."""
+    """Is the check off? There a psum's transpose is a psum again, so what comes back through each of the loss's psums
+    is as many times too large as devices took part; and the norm scales, of which every device has a copy, are added up
+    by nobody. Lesson 11 has the rule; the check is there to be left on."""
     return _gradients(params, tokens, targets, mesh, jax.value_and_grad(local_loss), False)
 
 
 @gradients.mistake
 def means_of_all_devices_added(params, tokens, targets, *, mesh):
-    """Every device differentiated the mean over its own tokens, and averaged the loss afterwards. With the check on,
-    the gradients of all devices have been added up on their way back: a sum of as many means as there are devices along
-    `data`. What should be differentiated instead?"""
+    """This is the gradient of a *sum* of means, as many as there are devices along `data`. With the check on, the
+    gradients of all devices are added up on their way back: if each differentiates the mean over its own tokens, what
+    comes of that? What should be differentiated instead?"""
 
     def body(params, tokens, targets):
         value, slopes = jax.value_and_grad(_own_mean)(params, tokens, targets)
@@ -103,8 +103,8 @@ def means_of_all_devices_added(params, tokens, targets, *, mesh):
 
 @gradients.mistake
 def averaged_once_more(params, tokens, targets, *, mesh):
-    """The gradients were right, and then averaged over `data`. The devices have *different* rows of each matrix: the
-    mean of row 0 of one and row 0 of the next is no gradient of anything. (Norm scales, of which all have copies, came
+    """These are the right gradients, averaged over `data`. The devices have *different* rows of each matrix: the mean
+    of row 0 of one and row 0 of the next is no gradient of anything. (Norm scales, of which all have copies, came
     through unharmed.) What has the transpose of the all_gather done already?"""
 
     def body(params, tokens, targets):
@@ -163,6 +163,6 @@ def norm_scales_not_added_at_all(params, tokens, targets, *, mesh):
 @gradients.mistake
 def counted_by_every_device_along_model(params, tokens, targets, *, mesh):
     """Every gradient is as many times too large as there are devices along `model`. With the check off JAX
-    differentiates the sum of what all devices return, and along `model` all of them returned the same loss. What is
-    each one's share of it?"""
+    differentiates the sum of what all devices return, and a loss that is the same along `model` is in it that often.
+    What is each one's share of it?"""
     return _gradients(params, tokens, targets, mesh, _by_hand(("data", "model"), divided=False), False)

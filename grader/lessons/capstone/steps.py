@@ -75,9 +75,9 @@ def _of_all(slopes):
 
 @step.mistake
 def copies_counted_by_every_device(state, tokens, targets, *, mesh):
-    """The squares of all gradients were added over all devices. Matrices are in shares, and that is right for them; of
-    the norm scales every device has a copy, and each was counted eight times. The norm comes out too large, and
-    the gradients are shortened too much. Which leaves are parts, and which are copies?"""
+    """The squares of the norm scales are in the norm eight times: every device has a copy of them. The norm comes out
+    too large, and the gradients are shortened too much. Which leaves are parts, whose squares are added over the
+    devices, and which are copies?"""
     body = _with_norm(lambda slopes: jnp.sqrt(lax.psum(_of_all(slopes), ("data", "model"))))
     return _step(state, tokens, targets, mesh, body)
 

@@ -89,8 +89,8 @@ def began_at_home(step):
 
 @sum_schedule.mistake
 def followed_the_other_way(step):
-    """Here sums move one place *down*: what device d holds comes from device d + 1. Yours is the schedule for sums
-    that move up."""
+    """Here sums move one place *down*: what device d holds comes from device d + 1. This would be right in this step if
+    sums moved up."""
     return _round(-1, FOUR - 1 - step)
 
 
@@ -296,8 +296,8 @@ def forgot_a_product(n, product, transfer):
 
 @ring_time.mistake
 def compared_the_totals(n, product, transfer):
-    """You took the longer one of all products and all transfers. But step by step the two wait for each other, and
-    the last product has no transfer beside it."""
+    """Overlapped, this is the longer one of all products and all transfers. But step by step the two wait for each
+    other, and the last product has no transfer beside it."""
     return _times((n - 1) * transfer + n * product, max(n * product, (n - 1) * transfer))
 
 
@@ -323,13 +323,13 @@ def saved_all_transfers(n, product, transfer):
 
 @ring_time.mistake
 def longer_one_for_every_block(n, product, transfer):
-    """You counted n steps, each as long as the longer one of the two. But there are n products and only n − 1
-    transfers: one product has no transfer beside it. How long does that step take?"""
+    """These are n steps, each as long as the longer one of the two. But there are n products and only n − 1 transfers:
+    one product has no transfer beside it. How long does that step take?"""
     return _times((n - 1) * transfer + n * product, n * max(product, transfer))
 
 
 @ring_time.mistake
 def ended_with_a_transfer(n, product, transfer):
-    """Overlapped, the last thing was a transfer. But what has come has to be multiplied: of n products and n − 1
-    transfers, which one is left alone at the end?"""
+    """Overlapped, this ends with a transfer. But what has come has to be multiplied: of n products and n − 1 transfers,
+    which one is left alone at the end?"""
     return _times((n - 1) * transfer + n * product, (n - 1) * max(product, transfer) + transfer)

@@ -148,14 +148,14 @@ def a_travels(a, b, *, mesh):
 
 @ag_matmul_ring.mistake
 def one_step_too_few(a, b, *, mesh):
-    """One term of the sum is missing: the last block never came. With n devices there are n blocks, so how many
+    """One term of the sum is missing: that of the block that comes last. With n devices there are n blocks, so how many
     products, and how many transfers?"""
     return _gather(a, b, mesh, steps=lambda n: range(max(n - 1, 1)))
 
 
 @ag_matmul_ring.mistake
 def one_step_too_many(a, b, *, mesh):
-    """After n transfers every block is back where it began, and the first product was added a second time. A device
+    """The first product is in the sum a second time: after n transfers every block is back where it began. A device
     owns one of the n blocks already: how many must still come?"""
     return _gather(a, b, mesh, steps=lambda n: range(n + 1))
 
@@ -273,8 +273,8 @@ def started_at_home(a, b, *, mesh):
 
 @rs_matmul_ring.mistake
 def sent_the_other_way(a, b, *, mesh):
-    """The sums go to the next device, but the blocks are chosen as if they went to the one before. A device then adds
-    its part of one block to the sum of another. Follow one sum for two steps with a finger on the film."""
+    """The sums go round one way, and the blocks are chosen as if they went the other. A device then adds its part of
+    one block to the sum of another. Follow one sum for two steps with a finger on the film."""
     return _scatter(a, b, mesh, by=1)
 
 
@@ -294,8 +294,8 @@ def sent_only_the_part(a, b, *, mesh):
 
 @rs_matmul_ring.mistake
 def never_sent(a, b, *, mesh):
-    """The parts were added up on one device, those of all blocks of C together, and nothing travelled. Entries of
-    different blocks do not belong in one sum. What should move between two additions?"""
+    """Each device has the sum of its own parts, those of all blocks of C together. Entries of different blocks do not
+    belong in one sum. What should move between two additions?"""
     return _scatter(a, b, mesh, combined=lambda send, total, last, part: total + part)
 
 
@@ -394,8 +394,8 @@ def carry_without_a_type(a, b, *, mesh):
 
 @with_fori_loop.mistake
 def received_before_multiplying(a, b, *, mesh):
-    """In each turn the block is sent first, and the product waits for what arrives. A turn ends before the next one
-    begins, so nothing is left to compute during the transfer. Which block could be multiplied instead?"""
+    """Nothing is multiplied beside a transfer: products wait for what arrives. A turn ends before the next one begins.
+    Which block could a turn multiply while it sends?"""
     return _loop(a, b, mesh, turns=lambda n: (1, n), last=False, sent_first=True)
 
 
@@ -408,15 +408,15 @@ def sent_in_the_last_turn_too(a, b, *, mesh):
 
 @with_fori_loop.mistake
 def forgot_the_last_product(a, b, *, mesh):
-    """The loop sends n − 1 times, and multiplies as often. The block that arrived in the last turn is not multiplied
-    by anything. Where can its product go?"""
+    """One product is missing, that of the block that comes last. After n − 1 transfers, how many blocks has a device
+    had? Where can the last product go?"""
     return _loop(a, b, mesh, last=False)
 
 
 @with_fori_loop.mistake
 def counted_from_one(a, b, *, mesh):
-    """The loop counts from 1, and the index takes that for the number of transfers so far. In the first turn nothing
-    has moved yet: which block does a device hold then?"""
+    """Each product takes the columns of A that are due one transfer later. In the first turn nothing has moved yet:
+    from which number does the loop count, and which block does a device hold then?"""
     return _loop(a, b, mesh, turns=lambda n: (1, n))
 
 
@@ -436,8 +436,8 @@ def written_out(a, b, *, mesh):
 
 @with_fori_loop.mistake
 def gathered_before_the_loop(a, b, *, mesh):
-    """B is gathered before the loop begins, so that the loop multiplies and nothing travels in it. Send in the loop,
-    a block a turn."""
+    """B is gathered at once, and nothing can be multiplied before all of it is there. Send in the loop, a block a
+    turn."""
     n = mesh.shape["x"]
 
     def body(a, b):
@@ -493,8 +493,8 @@ def both_halves_the_same_way(a, b, *, mesh):
 
 @bidirectional.mistake
 def index_of_the_second_half(a, b, *, mesh):
-    """The halves travel in opposite directions, and both are multiplied as if they had come from behind. From where
-    does the half come that moves *down* the ring?"""
+    """The halves travel in opposite directions, and both are multiplied as if they had come from the same side. From
+    where does the half come that moves *down* the ring?"""
     return _both_ways(a, b, mesh, indices=(_behind, _behind))
 
 
@@ -507,7 +507,7 @@ def second_half_at_the_front(a, b, *, mesh):
 
 @bidirectional.mistake
 def dropped_a_half(a, b, *, mesh):
-    """Only the half that goes up was multiplied. Each step has two products now, one for each half."""
+    """Only one half of each block of B was multiplied. Each step has two products now, one for each half."""
     return _both_ways(a, b, mesh, halves=1)
 
 
@@ -605,22 +605,22 @@ def hidden_in_the_order_of_arrival(x, w1, w2, *, mesh):
 
 @mlp_block.mistake
 def own_block_first(x, w1, w2, *, mesh):
-    """The sums are complete, but stand one place off: they began with the device's own block, which should come last.
-    With which of the hidden blocks must a sum begin to end at home?"""
+    """The sums are complete, but stand one place off. A device's own block should come last: with which of the hidden
+    blocks must a sum begin to end at home?"""
     return _layers(x, w1, w2, mesh, order=lambda hidden: [hidden[0], *hidden[:0:-1]])
 
 
 @mlp_block.mistake
 def both_rings_the_same_way(x, w1, w2, *, mesh):
-    """X and the sums go round in the same direction, but the hidden blocks are used in the order that fits opposite
-    directions. Write down for one device which block it adds, and where that sum goes next."""
+    """The hidden blocks are used in an order that fits rings of opposite directions. Do X and the sums go round in the
+    same one? Write down for one device which block it adds, and where that sum goes next."""
     return _layers(x, w1, w2, mesh, by=1)
 
 
 @mlp_block.mistake
 def collectives_at_once(x, w1, w2, *, mesh):
     """An all_gather in front and a psum_scatter behind are right, but every device waits for them with nothing to
-    multiply. You have written a ring for each: put them in."""
+    multiply. This lesson has a ring for each: put them in."""
 
     def body(x, w1, w2):
         hidden = jax.nn.gelu(lax.all_gather(x, "x", axis=0, tiled=True) @ w1)

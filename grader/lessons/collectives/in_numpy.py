@@ -371,15 +371,14 @@ def looked_at_shapes_only(before, after):
 
 @identify_collective.mistake
 def did_not_look_at_shapes(before, after):
-    """The numbers were compared in one long row, so that stacked and joined blocks look alike. They differ in
-    shape: compare that too."""
+    """Stacked and joined blocks got the same name. In one long row their numbers are alike; they differ in shape:
+    compare that too."""
     return _first_that(lambda held, seen: np.array_equal(np.ravel(held), np.ravel(seen)), before, after)
 
 
 @identify_collective.mistake
 def called_a_mean_a_sum(before, after):
-    """Whatever was put together from all devices was called a psum. A mean is put together too, and so is a
-    maximum: work the numbers out."""
+    """A mean and a maximum were called a psum. All three are put together from all devices: work the numbers out."""
     name = _name_of(before, after)
     return "psum" if name in ("pmean", "pmax") else name
 

@@ -46,9 +46,9 @@ def left_untiled(a, *, mesh):
 
 @gather_columns.mistake
 def stacked_and_reshaped(a, *, mesh):
-    """The shape is right, the order is not: blocks were stacked along a new first dimension and reshaped, and
-    reshape reads one whole block after the other. With one column on each device that is exactly the transpose.
-    Which argument of all_gather puts blocks side by side?"""
+    """The shape is right, the order is not: one whole block was read after the other, as a reshape reads blocks that
+    are stacked. With one column on each device that is exactly the transpose. Which argument of all_gather puts blocks
+    side by side?"""
 
     def body(a):
         return lax.all_gather(a, "x").reshape(a.shape[0], -1)
@@ -58,9 +58,8 @@ def stacked_and_reshaped(a, *, mesh):
 
 @gather_columns.mistake
 def promised_without_proof(a, *, mesh):
-    """The body is right, but shard_map's check refuses it: an all_gather's result counts as *varying* unless you
-    say that all devices get the same. Which argument of all_gather says so, and what can you do on a JAX that does
-    not have it?"""
+    """shard_map's check refuses this: an all_gather's result counts as *varying* unless you say that all devices get
+    the same. Which argument of all_gather says so, and what can you do on a JAX that does not have it?"""
     body = device_map(lambda a: lax.all_gather(a, "x", axis=1, tiled=True), mesh, COLUMNS, P(), check_vma=True)
     return body(a)
 
@@ -74,8 +73,8 @@ def stacked_the_copies(a, *, mesh):
 
 @gather_columns.mistake
 def padded_and_summed(a, *, mesh):
-    """The values are right: each device put its columns among zeros, and the sum of all is A. But an all-reduce
-    also sends all those zeros, twice as much as is needed. Which collective only collects?"""
+    """The values are right: the columns of each device, among zeros, add up to A. But an all-reduce also sends all
+    those zeros, twice as much as is needed. Which collective only collects?"""
 
     def body(block):
         width = block.shape[1]
@@ -87,8 +86,8 @@ def padded_and_summed(a, *, mesh):
 
 @gather_columns.mistake
 def gathered_by_in_specs(a, *, mesh):
-    """in_specs say that A comes whole, but it is not laid out that way: the compiler quietly gathers it before your
-    function begins. Describe A as it is laid out, and write the gather yourself."""
+    """The compiler quietly gathers A before your function begins, as it does where in_specs say that A comes whole.
+    Describe A as it is laid out, and write the gather yourself."""
     return device_map(lambda a: a, mesh, P(), P())(a)
 
 
@@ -118,7 +117,7 @@ def split_untiled(parts, *, mesh):
 
 @sum_and_split.mistake
 def split_untiled_and_put_back(parts, *, mesh):
-    """With one row for each device this works: the untiled psum_scatter drops the rows' dimension, and you put it
+    """With one row for each device this works: the untiled psum_scatter drops the rows' dimension, and it can be put
     back. With more rows than devices it stops. Which argument cuts a dimension of any length into equal shares?"""
     return device_map(lambda p: lax.psum_scatter(p[0], "x")[None], mesh, PARTS, ROWS)(parts)
 
@@ -136,8 +135,8 @@ def split_columns(parts, *, mesh):
 
 @sum_and_split.mistake
 def summed_twice(parts, *, mesh):
-    """Every entry is too large by the number of devices along x. After a psum all devices hold the same sum, and
-    psum_scatter adds these equal copies up again. Which of the two is one too many?"""
+    """Every entry is too large by the number of devices along x. After a psum all devices hold the same sum, and a
+    psum_scatter would add these equal copies up again. Is one of the two one too many?"""
 
     def body(p):
         return lax.psum_scatter(lax.psum(p[0], "x"), "x", tiled=True)
@@ -171,8 +170,8 @@ def summed_all_and_sliced(parts, *, mesh):
 
 @sum_and_split.mistake
 def kept_its_own_rows(parts, *, mesh):
-    """Each device kept its rows of its *own* part: nothing was sent, and nothing added. The result needs these
-    rows of every device's part. Which collective adds across devices while it deals out?"""
+    """Each device has its rows of its *own* part, and nothing was added. The result needs these rows of every device's
+    part. Which collective adds across devices while it deals out?"""
 
     def body(p):
         rows = p.shape[1] // mesh.shape["x"]
@@ -255,8 +254,8 @@ def only_said_columns(x, *, mesh):
 
 @reshard_rows_to_cols.mistake
 def exchanged_by_in_specs(x, *, mesh):
-    """in_specs say that x comes cut by columns, but it is cut by rows: the compiler quietly exchanges the pieces
-    before your function begins. Describe x as it is laid out, and write the exchange yourself."""
+    """The compiler quietly exchanges the pieces before your function begins, as it does where in_specs say that x comes
+    cut by columns. Describe x as it is laid out, and write the exchange yourself."""
     return device_map(lambda x: x, mesh, COLUMNS, COLUMNS)(x)
 
 
@@ -308,8 +307,8 @@ def turned_but_not_moved(x, *, mesh):
 
 @distributed_transpose.mistake
 def exchanged_not_turned(x, *, mesh):
-    """After the exchange every device holds whole columns of x, and there you stopped. A column of x is a row of
-    its transpose: what turns the one into the other, on each device alone?"""
+    """Every device holds whole columns of x. A column of x is a row of its transpose: what turns the one into the
+    other, on each device alone?"""
     return device_map(_exchange(1, 0), mesh, ROWS, ROWS)(x)
 
 

@@ -45,15 +45,15 @@ def _places(v):
 
 @global_argmax.mistake
 def only_its_own_argmax(v, *, mesh, check_vma=False):
-    """Each device found the place of the largest entry of its own block, and nobody compared. Which collective
-    tells all of them the largest *value* of all?"""
+    """Each device has the place of the largest entry of its own block. Which collective tells all of them the largest
+    *value* of all?"""
     return device_map(jnp.argmax, mesh, VECTOR, P(), check_vma)(v)
 
 
 @global_argmax.mistake
 def largest_local_argmax(v, *, mesh):
-    """You took the largest of the local *places*. A place says nothing about how large the entry there is: first
-    compare values, then ask where the winner is."""
+    """That is the largest of the local *places*. A place says nothing about how large the entry there is: first compare
+    values, then ask where the winner is."""
     return device_map(lambda v: lax.pmax(jnp.argmax(v), "x"), mesh, VECTOR, P())(v)
 
 
@@ -70,8 +70,8 @@ def forgot_where_its_block_begins(v, *, mesh):
 
 @global_argmax.mistake
 def added_only_its_number(v, *, mesh):
-    """The device's number was added to the local place. Device 1's block begins at place `block length`, not at
-    place 1: by what must the number be multiplied?"""
+    """That is the place within device 1's block, plus 1. Device 1's block begins at place `block length`, not at place
+    1: by what must a device's number be multiplied?"""
 
     def body(v):
         return lax.pmin(_candidates(v, lax.axis_index("x") + jnp.arange(len(v))).min(), "x")
@@ -92,14 +92,14 @@ def number_of_the_device(v, *, mesh):
 
 @global_argmax.mistake
 def smallest_place_of_all(v, *, mesh):
-    """Every device offered the place of its own largest entry, and the smallest place won. Only who holds the largest
-    *value* of all may offer one: what should the others offer instead?"""
+    """That is the smallest of the places at which the devices have their own largest entries. Only who holds the
+    largest *value* of all may offer a place: what should the others offer instead?"""
     return device_map(lambda v: lax.pmin(_places(v)[jnp.argmax(v)], "x"), mesh, VECTOR, P())(v)
 
 
 @global_argmax.mistake
 def offered_zero(v, *, mesh):
-    """That is place 0: who does not hold the largest entry offers 0 here, and in a pmin 0 wins. Which number never
+    """That is place 0. If who does not hold the largest entry offers 0, then 0 wins in a pmin. Which number never
     does?"""
     return device_map(
         lambda v: lax.pmin(jnp.where(v == lax.pmax(v.max(), "x"), _places(v), 0).min(), "x"), mesh, VECTOR, P()
@@ -120,8 +120,8 @@ def last_of_several(v, *, mesh):
 
 @global_argmax.mistake
 def added_the_places(v, *, mesh):
-    """The places of the winners were added up. That is right only while there is one winner: with two equal
-    maxima the sum is the place of neither. Which collective picks one?"""
+    """That is the sum of the winners' places. It is right only while there is one winner: with two equal maxima the sum
+    is the place of neither. Which collective picks one?"""
 
     def body(v):
         largest = lax.pmax(v.max(), "x")
@@ -205,8 +205,8 @@ def averaged_the_logarithms(x, *, mesh):
 
 @global_logsumexp.mistake
 def overflowed(x, *, mesh):
-    """The formula is right on paper. But exp(150) is more than a float32 can hold, and exp(-150) is less: infinity,
-    and zero. What is usually taken off first, and which value must it be here?"""
+    """exp(150) is more than a float32 can hold, and exp(-150) is less: infinity, and zero. What is usually taken off
+    first, and which value must it be here?"""
 
     def body(x):
         return jnp.log(lax.psum(jnp.exp(x).sum(axis=1), "x"))
@@ -240,8 +240,8 @@ def put_back_another_maximum(x, *, mesh):
 
 @global_logsumexp.mistake
 def forgot_to_add_the_maximum(x, *, mesh):
-    """The largest entry was taken off inside exp and never put back. exp(x - m) is exp(x) divided by exp(m): what
-    does that do to the logarithm?"""
+    """The largest entry is missing here, as where it is taken off inside exp and never put back. exp(x - m) is exp(x)
+    divided by exp(m): what does that do to the logarithm?"""
 
     def body(x):
         largest = lax.pmax(x.max(axis=1), "x")
@@ -252,7 +252,7 @@ def forgot_to_add_the_maximum(x, *, mesh):
 
 @global_logsumexp.mistake
 def took_off_one_maximum_for_all_rows(x, *, mesh):
-    """One number was taken off *all* rows, the largest entry of the whole array. In a row whose entries are much
+    """One number came off *all* rows, such as the largest entry of the whole array. In a row whose entries are much
     smaller every exp becomes zero, and log(0) is -inf. Each row has a largest entry of its own: what does `axis=1`
     do?"""
 
@@ -277,8 +277,7 @@ def added_the_rows_up_too(x, *, mesh):
 
 @global_logsumexp.mistake
 def only_its_own_columns(x, *, mesh, check_vma=False):
-    """That is the logsumexp of each device's own columns: nothing was sent. Which two numbers must the devices
-    share for each row?"""
+    """That is the logsumexp of each device's own columns. Which two numbers must the devices share for each row?"""
     return device_map(lambda x: jax.nn.logsumexp(x, axis=1), mesh, COLUMNS, P(), check_vma)(x)
 
 
@@ -360,8 +359,8 @@ def softmax_overflowed(x, *, mesh):
 
 @safe_softmax.mistake
 def divided_by_the_mean(x, *, mesh):
-    """The devices' sums were averaged, so every row sums to the number of devices. They are parts of one sum:
-    which collective adds without dividing?"""
+    """Every row sums to the number of devices. Were the devices' sums averaged? They are parts of one sum: which
+    collective adds without dividing?"""
 
     def body(x):
         terms = jnp.exp(x - lax.pmax(x.max(axis=1, keepdims=True), "x"))
@@ -437,9 +436,9 @@ def gathered_for_the_gradient(x, *, mesh):
 
 @logsumexp_gradient.mistake
 def gradient_without_the_check(x, *, mesh):
-    """Too large by the number of devices along x. jax.grad was called *inside* shard_map with `check_vma=False`:
-    JAX then does not know that all devices hold the same sum, and adds their gradients up once more. Leave the
-    check on, or differentiate from outside."""
+    """Too large by the number of devices along x. Was jax.grad called *inside* shard_map with `check_vma=False`? JAX
+    then does not know that all devices hold the same sum, and adds their gradients up once more. Leave the check on, or
+    differentiate from outside."""
 
     def body(x):
         largest = lax.pmax(lax.stop_gradient(x.max(axis=1)), "x")
@@ -450,8 +449,9 @@ def gradient_without_the_check(x, *, mesh):
 
 @logsumexp_gradient.mistake
 def gradient_of_an_unchecked_map(x, *, mesh):
-    """The values are right. But with `check_vma=False` JAX does not know which values are the same on several devices,
-    and to be safe adds up over all of them again on the way back: along x, and even along y. Leave the check on."""
+    """The values are right, but on the way back more is added up than has to be: along x, and even along y. With
+    `check_vma=False` JAX does not know which values are the same on several devices, and to be safe adds up over all of
+    them again. Leave the check on."""
     total = device_map(lambda x: _total(x, lax.pmax(lax.stop_gradient(x.max(axis=1)), "x")), mesh, COLUMNS, P())
     return jax.grad(total)(x)
 
@@ -530,8 +530,8 @@ def averaged_only_across(x, *, mesh):
 
 @sharded_layernorm.mistake
 def added_the_means(x, *, mesh):
-    """The devices' means were added up, so both statistics are too large by the number of devices. They are means
-    of equally many features: which collective averages them?"""
+    """The devices' means were added up, for both statistics. They are means of equally many features: which collective
+    averages them?"""
 
     def body(x):
         mean = lax.psum(_average(x), "x")
@@ -595,9 +595,8 @@ def _kept(x, mask):
 
 @masked_mean.mistake
 def mean_of_means(x, mask, *, mesh):
-    """Each device divided by what it keeps itself, before anything was brought together: a device that keeps one entry
-    then counts as much as one that keeps ten, and one that keeps none divides 0 by 0. Which two sums make the mean of
-    all?"""
+    """No number comes out: somewhere 0 was divided by 0, as on a device that keeps no entry and divides by how many it
+    keeps. Which two sums, over all devices, make the mean of all?"""
 
     def body(x, mask):
         return lax.pmean(_kept(x, mask) / mask.sum(), "x")
@@ -607,8 +606,8 @@ def mean_of_means(x, mask, *, mesh):
 
 @masked_mean.mistake
 def mean_of_guarded_means(x, mask, *, mesh):
-    """Dividing by at least 1 cures the devices that keep nothing, not the mean: a device that keeps one entry still
-    counts as much as one that keeps ten, and an empty one counts as zero. Which two sums make the mean of all?"""
+    """This is the average of the devices' own means, an empty one's taken for zero: a device that keeps one entry
+    counts as much as one that keeps ten. Which two sums make the mean of all?"""
 
     def body(x, mask):
         return lax.pmean(_kept(x, mask) / jnp.maximum(mask.sum(), 1), "x")
@@ -647,9 +646,9 @@ def counted_what_is_not_zero(x, mask, *, mesh):
 
 @masked_mean.mistake
 def weighted_a_mean_of_nothing(x, mask, *, mesh):
-    """Weighting each device's mean by how many entries it keeps is right, until a device keeps none: its mean is
-    0/0, which is no number, and no number times 0 is still none. What would you have added up had you not divided
-    first?"""
+    """No number comes out. To weight each device's mean by how many entries it keeps would be right, until a device
+    keeps none: its mean is 0/0, which is no number, and no number times 0 is still none. What could be added up before
+    anything is divided?"""
 
     def body(x, mask):
         kept = mask.sum()
@@ -682,8 +681,8 @@ def divided_by_all_entries(x, mask, *, mesh):
 
 @masked_mean.mistake
 def averaged_sum_over_total_count(x, mask, *, mesh):
-    """The sums were averaged with pmean and the counts added with psum, so the result is too small by the number of
-    devices. Both belong to the same fraction: treat them alike."""
+    """The result is too small by the number of devices. Were the sums averaged, and the counts added up? Both belong to
+    the same fraction: treat them alike."""
 
     def body(x, mask):
         return lax.pmean(_kept(x, mask), "x") / lax.psum(mask.sum(), "x")

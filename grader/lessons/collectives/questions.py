@@ -87,7 +87,7 @@ def nothing_happened(collective):
 
 @after_collective.mistake
 def added_its_own(collective):
-    """You added up the four numbers of device 2. A collective adds *across* devices: the first number of each,
+    """That is the sum of the four numbers of device 2. A collective adds *across* devices: the first number of each,
     then the second of each."""
     return [sum(NUMBERS[2])]
 
@@ -305,8 +305,8 @@ def stacked_for_exchanged(key):
 
 @which_collective.mistake
 def saw_a_broadcast(key):
-    """A broadcast would bring one device's block to all. Look at more than one device, before and after: whose
-    numbers are there? (JAX has no broadcast of its own; you would write it with the others.)"""
+    """A broadcast would bring one device's block to all. Look at more than one device, before and after: whose numbers
+    are there?"""
     return "broadcast"
 
 
@@ -488,7 +488,7 @@ block_bytes_sent.rows(SENT, LINE, argument="collective")
 
 @block_bytes_sent.mistake
 def counted_numbers(collective):
-    """You counted numbers, as if each took one byte. How many bytes does a float32 take?"""
+    """So many *numbers* are sent. How many bytes does a float32 take?"""
     return _bytes_of(collective) // 4 or None
 
 
@@ -500,8 +500,8 @@ def sent_to_itself(collective):
 
 @block_bytes_sent.mistake
 def passed_nothing_on(collective):
-    """That is the device's own block, sent once. On a ring it also passes on the blocks of the others: n - 1 in
-    all."""
+    """That is one block, sent once. On a ring a device sends something in every step: in how many, and how large a
+    piece in each?"""
     return believed(collective, 32, "all_gather", "psum")
 
 
@@ -513,7 +513,8 @@ def stopped_half_way(collective):
 
 @block_bytes_sent.mistake
 def went_all_the_way(collective):
-    """That is what a psum sends: there and back. This one goes one way only."""
+    """That is what a psum sends: there and back, a quarter of the block in each of six steps. How many steps are there
+    here, and what does a device send in one?"""
     return believed(collective, 48, "psum_scatter", "all_to_all", "all_gather")
 
 
@@ -596,14 +597,15 @@ def summed_backwards_too(collective):
 
 @transposed_pair.mistake
 def took_inverse_for_transpose(collective):
-    """You undid it: keep your own block. That would be an inverse. Transposed, what went out to n places comes back
-    from n places, and is added up."""
+    """That would undo it: to keep one's own block is an inverse. Transposed, what went out to n places comes back from
+    n places, and is added up."""
     return believed(collective, "nothing", "all_gather")
 
 
 @transposed_pair.mistake
 def copied_for_summed(collective):
-    """That is the other way round: what is copied forwards is added up backwards, and what is added up is copied."""
+    """What is copied forwards is added up backwards, and what is added up is copied. Which part of that does a device
+    need, and has it that already?"""
     return {"all_gather": "psum", "psum_scatter": "psum", "psum": "all_gather"}.get(collective)
 
 

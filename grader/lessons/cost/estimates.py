@@ -68,7 +68,7 @@ before_you_measure = Exercise(
     "before_you_measure",
     points=3,
     form="table",
-    same=within(0.2),
+    same=within(0.1),
     reference=lambda row: float(MEASURED[row]()),
     questions=BEFORE_YOU_MEASURE_ASKS,
 )
@@ -85,27 +85,28 @@ SIZES = "MiB of a float32[8192,8192]", "bytes of A on one device"
 
 @before_you_measure.mistake
 def entries_for_bytes(row):
-    """That is the number of entries, and bytes are asked for. How many of them does one float32 take? (The name
-    says it in bits.)"""
+    """About so many *entries* there are, in the same unit, and bytes are asked for. How many of them does one float32
+    take? (The name says it in bits.)"""
     return _times(row, *SIZES, "bytes sent by one device", factor=1 / 4)
 
 
 @before_you_measure.mistake
 def bits_for_bytes(row):
-    """That counts bits: the 32 of `float32` are bits, and eight of these make a byte. How many bytes has an entry
-    then?"""
+    """About so many *bits* there are: the 32 of `float32` are bits, and eight of these make a byte. How many bytes has
+    an entry then?"""
     return _times(row, *SIZES, "bytes sent by one device", factor=8)
 
 
 @before_you_measure.mistake
 def over_all_devices(row):
-    """You divided by eight. A is cut over x, which has four devices, and the two along y hold the same part."""
+    """About so much it would be with A cut into eight, or with two bytes an entry. A is cut over x, which has four
+    devices, and the two along y hold the same part."""
     return _times(row, "bytes of A on one device", factor=1 / 2)
 
 
 @before_you_measure.mistake
 def whole_product(row):
-    """That is for the whole product. One device has a quarter of A and of B: what is its share?"""
+    """That is all of A, or all of the product's FLOPs. One device has a quarter of A and of B: what is its share?"""
     return _times(row, "bytes of A on one device", "FLOPs of one device", factor=4)
 
 
@@ -118,9 +119,15 @@ def one_flop_for_two(row):
 
 @before_you_measure.mistake
 def all_reduce_in_one_pass(row):
-    """You counted one pass over C. An all_reduce is two collectives, one after the other: one adds up and deals
+    """About so much one pass over C sends. An all_reduce is two collectives, one after the other: one adds up and deals
     out, one brings all shares to everybody."""
     return _times(row, "bytes sent by one device", factor=1 / 2)
+
+
+@before_you_measure.mistake
+def ring_of_all_devices(row):
+    """That is an all_reduce over eight devices. Over which axis is the sum, and how many devices stand along it?"""
+    return _times(row, "bytes sent by one device", factor=(7 / 8) / (3 / 4))
 
 
 @before_you_measure.mistake
@@ -183,7 +190,7 @@ def one_direction_of_the_link(row):
 
 @rooflines.mistake
 def one_axis_for_all(row):
-    """You used one axis of the torus. Cut over several, a device has two links along each of them, and sends
+    """So it is with one axis of the torus. Cut over several, a device has two links along each of them, and sends
     through all at once: what happens to W?"""
     return _tokens(row, _axes(row)) if _axes(row) > 1 else None
 
@@ -204,8 +211,8 @@ def one_weight_matrix(row):
 
 @rooflines.mistake
 def multiplied_by_the_axes(row):
-    """The number of axes was put on the wrong side. More axes mean more links, so the same bytes take less time. Does a
-    device then need more tokens to keep busy, or fewer?"""
+    """More axes mean more links, so the same bytes take less time. Does a device then need more tokens to keep busy, or
+    fewer? On which side does the number of axes belong?"""
     return _tokens(row, _axes(row) ** 2) if _axes(row) > 1 else None
 
 
@@ -308,8 +315,8 @@ def swapped_the_axes(b, f, n, mx, my):
 
 @best_split.mistake
 def batch_below_hidden(b, f, n, mx, my):
-    """B and F have changed places. Gathering weights gets dearer with F and with x; summing activations with B,
-    and cheaper with x. At which x are the two alike?"""
+    """This comes out where B and F are exchanged. Gathering weights gets dearer with F and with x; summing activations
+    with B, and cheaper with x. At which x are the two alike?"""
     return _nearest(math.sqrt(f / b * n * mx / my), n)
 
 
@@ -336,8 +343,7 @@ def without_the_root(b, f, n, mx, my):
 
 @best_split.mistake
 def rounded_down(b, f, n, mx, my):
-    """You took the power of two *below* the optimum. The one above may be nearer: try both, and keep the
-    cheaper."""
+    """This is the power of two *below* the optimum. The one above may be nearer: try both, and keep the cheaper."""
     return _nearest(math.sqrt(b / f * n * mx / my), n, math.floor)
 
 
@@ -405,7 +411,7 @@ def not_per_device(row):
 
 @speedups.mistake
 def percent_for_parts(row):
-    """Efficiency is a part of 1 here: 0.5 would be half of the best. Yours is in percent."""
+    """Efficiency is a part of 1 here: 0.5 would be half of the best. This is in percent."""
     return 100 * ONE / EIGHT / 8 if row == "gradients: efficiency" else None
 
 

@@ -90,8 +90,8 @@ def optimizer_in_bfloat16(how, params, activations, n):
 
 @memory_per_device.mistake
 def no_master_copy(how, params, activations, n):
-    """Adam's two moments are there, the float32 copy of the weights is not. Updates are added to that copy, and
-    the bfloat16 weights are made from it."""
+    """Here the optimizer has two arrays in float32. Adam keeps two moments; and updates are added to a float32 copy of
+    the weights, from which the bfloat16 ones are made."""
     return _held(how, params, activations, n, state=(WEIGHTS, GRADIENTS, ("float32",) * 2))
 
 
@@ -122,7 +122,7 @@ def whole_batch_everywhere(how, params, activations, n):
 
 @memory_per_device.mistake
 def all_state_divided(how, params, activations, n):
-    """You divided the whole training state by n. ZeRO does so step by step: 1 the optimizer's arrays, 2 also the
+    """Here the whole training state is divided by n. ZeRO does so step by step: 1 the optimizer's arrays, 2 also the
     gradients, 3 also the weights. Plain data parallelism divides none."""
     return _held(
         how, params, activations, n, spec=lambda how, what: P("d") if what != "activations" else (_spec(how, what))
@@ -131,8 +131,8 @@ def all_state_divided(how, params, activations, n):
 
 @memory_per_device.mistake
 def gradients_still_whole(how, params, activations, n):
-    """From ZeRO-2 on a device keeps only its share of the gradients: a reduce_scatter leaves it no more. Yours
-    are whole."""
+    """From ZeRO-2 on a device keeps only its share of the gradients: a reduce_scatter leaves it no more. Here they are
+    whole."""
     return _held(how, params, activations, n, spec=lambda how, what: P() if what == "gradients" else (_spec(how, what)))
 
 
@@ -146,7 +146,7 @@ def weights_divided_first(how, params, activations, n):
 
 @memory_per_device.mistake
 def gradients_in_float32(how, params, activations, n):
-    """You counted four bytes for each number of the gradients. Of what type are they here?"""
+    """Here each number of the gradients takes four bytes. Of what type are they?"""
     return _held(how, params, activations, n, state=(WEIGHTS, ("float32",), OPTIMISER))
 
 
@@ -184,8 +184,8 @@ def weights_alone(how):
 
 @largest_model.mistake
 def pooled_the_memory(how):
-    """You put the memory of all devices into one pot. What a device holds a copy of, takes its bytes on every
-    device."""
+    """So many fit if all sixteen bytes of a parameter are divided, as if the memory of all devices were one pot. What a
+    device holds a copy of takes its bytes on every device: what does this stage divide?"""
     return MEMORY * DEVICES / 16 / 1e9 if how in ("ZeRO-1", "ZeRO-2") else None
 
 
@@ -203,34 +203,34 @@ def _fits(of_a_parameter):
 
 @largest_model.mistake
 def only_its_own_part_divided(how):
-    """You divide the part for which this stage is known, and leave whole what the stage before divides. The stages add
-    up: 2 divides the gradients *and* the optimizer's arrays, 3 all sixteen bytes."""
+    """So many fit if only the part is divided for which this stage is known, and what the stage before divides is
+    whole. The stages add up: 2 divides the gradients *and* the optimizer's arrays, 3 all sixteen bytes."""
     return {"ZeRO-2": _fits(2 + 2 / DEVICES + 12), "ZeRO-3": _fits(2 / DEVICES + 2 + 12)}.get(how)
 
 
 @largest_model.mistake
 def took_an_eighth_off(how):
-    """You took an eighth *off* what is divided. How much of it does each of eight devices keep?"""
+    """So many fit with an eighth *off* what is divided. How much of it does each of eight devices keep?"""
     divided = {"ZeRO-1": 12, "ZeRO-2": 14, "ZeRO-3": 16}.get(how)
     return _fits(16 - divided / DEVICES) if divided else None
 
 
 @largest_model.mistake
 def master_weights_whole(how):
-    """Of the optimizer's twelve bytes you divide eight, and leave four whole: the float32 copy of the weights. It
-    belongs to the optimizer's arrays, and is divided with them."""
+    """So many fit if of the optimizer's twelve bytes eight are divided, and four are whole. The float32 copy of the
+    weights belongs to the optimizer's arrays: is it divided with them?"""
     return {"ZeRO-1": _fits(8 + 8 / DEVICES), "ZeRO-2": _fits(6 + 10 / DEVICES)}.get(how)
 
 
 @largest_model.mistake
 def weights_whole_after_all(how):
-    """You left the weights whole, since they are gathered for use. Under ZeRO-3 a layer's weights are gathered when it
-    is their turn, and let go again: what is kept is an eighth."""
+    """So many fit with the weights whole. Under ZeRO-3 a layer's weights are gathered when it is their turn, and let go
+    again: what is kept is an eighth."""
     return _fits(2 + 14 / DEVICES) if how == "ZeRO-3" else None
 
 
 @largest_model.mistake
 def one_stage_further(how):
-    """You are one stage too far: 1 divides the optimizer's arrays, 2 the gradients as well, 3 the weights as
+    """So many fit with the next stage: 1 divides the optimizer's arrays, 2 the gradients as well, 3 the weights as
     well."""
     return dict(itertools.pairwise(HOWS[:4])).get(how) and _largest(dict(itertools.pairwise(HOWS[:4]))[how])

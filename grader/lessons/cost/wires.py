@@ -78,15 +78,15 @@ def _shares(kind, n):
 
 @collective_bytes.mistake
 def sent_all_to_each(kind, shape, dtype, n):
-    """You sent the whole array to each of the n - 1 others. On a ring a message goes to one neighbour only, and
-    is a *block*: how many bytes has a block, and how many blocks does a device pass on?"""
+    """That is the whole array, sent to each of the n - 1 others. On a ring a message goes to one neighbour only, and is
+    a *block*: how many bytes has a block, and how many blocks does a device pass on?"""
     return (n - 1) * _nbytes(shape, dtype)
 
 
 @collective_bytes.mistake
 def took_the_block_for_the_whole(kind, shape, dtype, n):
-    """`shape` was taken divided by n once too often. It is that of the whole array, V; (n-1)/n of V is already
-    n - 1 blocks of V/n. Which V did you put in?"""
+    """This is an n-th of what is due. `shape` is that of the whole array, V; (n-1)/n of V is already n - 1 blocks of
+    V/n. Which V did you put in?"""
     return _shares(kind, n) * _nbytes(shape, dtype) / n
 
 
@@ -113,14 +113,15 @@ def counted_bits(kind, shape, dtype, n):
 
 @collective_bytes.mistake
 def counted_elements(kind, shape, dtype, n):
-    """You counted entries, and bytes are asked for. A link does not care how many numbers it carries: how many
-    bytes does one take? `jnp.dtype(dtype).itemsize` says it for every dtype."""
+    """That is the number of entries, and bytes are asked for. A link does not care how many numbers it carries: how
+    many bytes does one take? `jnp.dtype(dtype).itemsize` says it for every dtype."""
     return _sent(kind, shape, dtype, n) / jnp.dtype(dtype).itemsize
 
 
 @collective_bytes.mistake
 def sent_what_it_keeps(kind, shape, dtype, n):
-    """Of n blocks you sent n. One of them is the device's own, or ends there: it need not go on. What is left?"""
+    """Here all n of n blocks are sent. One of them is the device's own, or ends there: it need not go on. What is
+    left?"""
     return (
         _shares(kind, n) * n / (n - 1) * _nbytes(shape, dtype)
         if kind != "collective_permute"
@@ -236,8 +237,8 @@ def never_waited(kind, n, volume, alpha, bandwidth):
 
 @ring_seconds.mistake
 def the_longer_of_the_two(kind, n, volume, alpha, bandwidth):
-    """Of each message you took the longer of its two times. A message first waits alpha, and only then its bytes
-    follow: do the two times pass side by side, or one after the other?"""
+    """Here each message takes the longer of its two times. A message first waits alpha, and only then its bytes follow:
+    do the two times pass side by side, or one after the other?"""
     return _ring(kind, n) * max(alpha, volume / n / bandwidth)
 
 
@@ -264,7 +265,7 @@ def one_pass_for_an_all_reduce(kind, n, volume, alpha, bandwidth):
 
 @ring_seconds.mistake
 def both_directions_at_once(kind, n, volume, alpha, bandwidth):
-    """The blocks went twice as fast: you let them travel both ways round. This ring sends one way. How many bytes
+    """Here the blocks go twice as fast, as if they travelled both ways round. This ring sends one way. How many bytes
     does a link carry in a step?"""
     return _seconds_on_a_ring(kind, n, volume, alpha, 2 * bandwidth)
 
@@ -310,8 +311,8 @@ def _balance(steps_ring, steps_tree, passes_ring, alpha, bandwidth):
 
 @crossover_bytes.mistake
 def tree_went_up_only(n, alpha, bandwidth):
-    """Your tree stops at the top, where one device has the sum. An all_reduce gives it to all of them: the way
-    down has as many steps as the way up."""
+    """So it is with a tree that stops at the top, where one device has the sum. An all_reduce gives it to all of them:
+    the way down has as many steps as the way up."""
     return _balance(2 * (n - 1), math.log2(n), 2 * (n - 1) / n, alpha, bandwidth)
 
 
@@ -324,8 +325,8 @@ def ring_waited_once(n, alpha, bandwidth):
 
 @crossover_bytes.mistake
 def turned_the_quotient_over(n, alpha, bandwidth):
-    """Where the two times are alike, V stands beside the *bytes* and alpha beside the *steps*; your quotient of the two
-    differences is the other way up. Bring all terms with V to one side: by what is then divided?"""
+    """Where the two times are alike, V stands beside the *bytes* and alpha beside the *steps*; here the quotient of the
+    two differences is the other way up. Bring all terms with V to one side: by what is then divided?"""
     return (alpha * bandwidth) ** 2 / _balance(2 * (n - 1), 2 * math.log2(n), 2 * (n - 1) / n, alpha, bandwidth)
 
 
@@ -449,8 +450,8 @@ def forgot_the_outer_loop(jaxpr):
 
 @comm_report.mistake
 def did_not_enter_jit(jaxpr):
-    """You looked into shard_map and scan, and passed by what is called inside: a `jit` (or `pjit`) is an equation
-    with a jaxpr among its parameters too. Ask every equation for one, whatever its name."""
+    """What stands in shard_map and scan themselves is there, and what is called inside is not: a `jit` (or `pjit`) is
+    an equation with a jaxpr among its parameters too. Ask every equation for one, whatever its name."""
     return _walked(jaxpr, enters=lambda eqn: eqn.primitive.name in ("shard_map", "scan"))
 
 
@@ -470,14 +471,14 @@ def missed_the_maximum(jaxpr):
 
 @comm_report.mistake
 def counted_entries_not_bytes(jaxpr):
-    """The third entry should be bytes; you gave the number of entries. `aval.dtype.itemsize` is what one of them
+    """The third entry should be bytes; this is the number of entries. `aval.dtype.itemsize` is what one of them
     takes."""
     return _walked(jaxpr, size=lambda eqn: math.prod(eqn.invars[0].aval.shape))
 
 
 @comm_report.mistake
 def measured_the_result(jaxpr):
-    """You measured what comes *out*. What a collective sends follows from the block that each device brings:
+    """These are the bytes of what comes *out*. What a collective sends follows from the block that each device brings:
     look at `eqn.invars`. (After an all_gather the result is n blocks, after a psum_scatter one n-th.)"""
     return _walked(jaxpr, size=lambda eqn: _bytes_of(eqn.outvars[0]))
 
@@ -584,15 +585,15 @@ def tensor_backward_is_free(how, b, d, f, x, y):
 
 @layer_bytes.mistake
 def reduced_the_hidden(how, b, d, f, x, y):
-    """You sent the hidden activations, B by F. They stay cut over y from beginning to end. Which array is a sum
-    over the hidden dimension, and what is its shape?"""
+    """These sums are as large as the hidden activations, B by F. Those stay cut over y from beginning to end. Which
+    array is a sum over the hidden dimension, and what is its shape?"""
     return _layer(how, b, d, f, x, y, summed=2 * b * f)
 
 
 @layer_bytes.mistake
 def gathered_uncut_weights(how, b, d, f, x, y):
-    """On two axes at once the weights are cut over y already: what travels along x is a y-th part of them. What
-    you gathered is the whole."""
+    """On two axes at once the weights are cut over y already: what travels along x is a y-th part of them. Here it is
+    the whole."""
     return _layer(how, b, d, f, x, y, cut_weights=False)
 
 
@@ -612,14 +613,14 @@ def added_the_rows(how, b, d, f, x, y):
 
 @layer_bytes.mistake
 def bytes_of_float32(how, b, d, f, x, y):
-    """You counted four bytes an entry, as for float32. These arrays, gradients included, are bfloat16: how many
-    bytes does an entry of those take?"""
+    """Twice what is due, as with four bytes an entry. These arrays, gradients included, are bfloat16: how many bytes
+    does an entry of those take?"""
     return _layer(how, b, d, f, x, y, width=4)
 
 
 @layer_bytes.mistake
 def one_matrix_only(how, b, d, f, x, y):
-    """A layer has two matrices, W_in and W_out, both D by F entries. You counted the weights of one."""
+    """A layer has two matrices, W_in and W_out, both D by F entries. Here the weights of one count."""
     return _layer(how, b, 1, f * d / 2, x, y, summed=2 * b * d)
 
 

@@ -164,16 +164,16 @@ def batch_whole(params, batch, mesh):
 
 @place_dp.mistake
 def rest_dropped(params, batch, mesh):
-    """60 rows cannot be cut into eight equal parts, and the rest was dropped without a word: four examples that no run
-    will see. An error is better. (Part 6 shows what to do with such a batch.)"""
+    """60 rows cannot be cut into eight equal parts, and four examples are missing from what came back: no run will see
+    them. An error is better. (Part 6 shows what to do with such a batch.)"""
     n = mesh.shape["data"]
     return _placed(params, jax.tree.map(lambda v: v[: len(v) // n * n], batch), mesh)
 
 
 @place_dp.mistake
 def whole_where_it_does_not_fit(params, batch, mesh):
-    """A batch that cannot be cut evenly was put whole on every device: now all of them do all the work, and nobody is
-    told. An error says at once what is wrong."""
+    """A batch that cannot be cut evenly was put whole on every device: now all of them do all the work. An error says
+    at once what is wrong."""
     fits = len(batch["x"]) % mesh.shape["data"] == 0
     spec = P("data") if fits else P()
     return jax.device_put(params, NamedSharding(mesh, P())), jax.device_put(batch, NamedSharding(mesh, spec))
@@ -248,15 +248,15 @@ def the_same_rate(recipe):
 
 @same_lr_question.mistake
 def larger_for_a_larger_gradient(recipe):
-    """You multiplied where you should divide. A step is rate times gradient: a gradient that is too large wants a
-    *smaller* rate, for the same step."""
+    """This is the rate *times* how often the gradient is too large. A step is rate times gradient: a gradient that is
+    too large wants a *smaller* rate, for the same step."""
     return None if _times_too_large(recipe) == 1 else LR * _times_too_large(recipe)
 
 
 @same_lr_question.mistake
 def forgot_the_rows(recipe):
-    """You made up for the devices, not for the rows: a sum over a device's own rows is already as many times their mean
-    as there are rows, before any other device is asked."""
+    """This makes up for the devices, not for the rows: a sum over a device's own rows is already as many times their
+    mean as there are rows, before any other device is asked."""
     return {"local sum, psum": LR / DEVICES}.get(recipe)
 
 

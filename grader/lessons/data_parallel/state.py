@@ -82,8 +82,8 @@ def _by_row(key, x, hidden):
 
 @dropout_rng.mistake
 def same_rows_on_every_shard(*arrays, hidden, mesh, check_vma=False):
-    """Every device numbered its rows from 0, so all shards got the same masks: example 0 of one and example 0 of the
-    next lose the same units. What is the number of a device's first row in the whole batch?"""
+    """All shards got the same masks: example 0 of one and example 0 of the next lose the same units. From which number
+    does each device count its rows? What is the number of its first row in the whole batch?"""
     return _drawn(
         lambda key, x, hidden: _masks(key, jnp.arange(x.shape[0]), hidden),
         *arrays,
@@ -95,8 +95,8 @@ def same_rows_on_every_shard(*arrays, hidden, mesh, check_vma=False):
 
 @dropout_rng.mistake
 def one_key_for_all(*arrays, hidden, mesh, check_vma=False):
-    """Every device drew a mask for its block from the same key, and the same key gives the same numbers: the shards'
-    masks are copies of each other. What could go into the key that differs from example to example?"""
+    """The shards' masks are copies of each other. With the same key every device draws the same numbers for its block:
+    what could go into the key that differs from example to example?"""
 
     def masks(key, x, hidden):
         return jax.random.bernoulli(key, KEEP, (x.shape[0], hidden))
@@ -232,9 +232,9 @@ def local_norms(gradients, *, limit, mesh, check_vma=False):
 
 @clip_by_global_norm.mistake
 def made_one_row_of_a_matrix(gradients, *, limit, mesh):
-    """The values are right, but a whole matrix is gathered. Something makes one long row of it (`vdot`, `ravel` or
-    `reshape` do), and a matrix that is cut by columns has no rows that lie on one device. Which sum of squares does
-    not care where an entry stands?"""
+    """The values are right, but a whole matrix is gathered. Does something make one long row of it (`vdot`, `ravel` or
+    `reshape` do)? A matrix that is cut by columns has no row that is on one device. Which sum of squares does not care
+    where an entry stands?"""
     norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients)))
     shorter = jnp.minimum(1, limit / norm)
     return {
@@ -258,8 +258,8 @@ def sum_of_norms(gradients, *, limit, mesh, check_vma=False):
 
 @clip_by_global_norm.mistake
 def counted_every_copy(gradients, *, limit, mesh, check_vma=False):
-    """All squares went through the psum, also those of `b2`, which is whole on every device: it was counted once for
-    each device along `model`. The check of shard_map does not mind. Which leaves are parts, and which are copies?"""
+    """The squares of `b2` are in the norm once for each device along `model`, for it is whole on every one of them.
+    (The check of shard_map does not mind.) What goes through the psum? Which leaves are parts, and which are copies?"""
     return _clip(
         lambda g: jnp.sqrt(lax.psum(_squares(g, LEAVES), "model")),
         gradients,
@@ -271,8 +271,8 @@ def counted_every_copy(gradients, *, limit, mesh, check_vma=False):
 
 @clip_by_global_norm.mistake
 def summed_over_the_data_axis_too(gradients, *, limit, mesh, check_vma=False):
-    """The squares were summed over `data` as well. Gradients are averaged before they are clipped, and along `data` all
-    devices hold the same: each square counts once for every one of them."""
+    """Each square of the matrices counts once for every device along `data`. Gradients are averaged before they are
+    clipped, and along `data` all devices hold the same. Over which axes is the sum?"""
 
     def norm(g):
         return jnp.sqrt(_squares(g, WHOLE) + lax.psum(_squares(g, CUT_LEAVES), ("data", "model")))
@@ -282,8 +282,8 @@ def summed_over_the_data_axis_too(gradients, *, limit, mesh, check_vma=False):
 
 @clip_by_global_norm.mistake
 def summed_over_the_data_axis_only(gradients, *, limit, mesh, check_vma=False):
-    """The squares were summed over `data`, along which all devices hold the same parts. Over which axis are these
-    matrices cut? There are the squares that are missing."""
+    """A device's own squares count once for every device along `data`, where all hold the same parts. Over which axis
+    are these matrices cut? There are the squares that are missing."""
 
     def norm(g):
         return jnp.sqrt(_squares(g, WHOLE) + lax.psum(_squares(g, CUT_LEAVES), "data"))
@@ -378,8 +378,8 @@ def _(draw):
 @donate.mistake
 def second_copy_kept(state, batches):
     """The result is right, but the state that you were given still exists beside it: twice the memory, for a state that
-    nobody needs any more. Which argument of `jax.jit` says that an input may be written over, and
-    which of the two inputs should be?"""
+    nobody needs any more. Which argument of `jax.jit` says that an input may be written over? Which of the two inputs
+    should be, and is it the given state itself that goes in?"""
     return _in_place(state, batches, compiled(_momentum_step))
 
 

@@ -130,8 +130,8 @@ def cut_the_parameters_too(params, x, y, *, steps, rate, mesh):
 
 @jit_dp.mistake
 def cut_the_features(params, x, y, *, steps, rate, mesh):
-    """The values are right, but it was the *features* that were cut over `data`: the first product then sums over a
-    dimension that no device holds whole, and activations travel in every step. Which dimension of x counts examples?"""
+    """The values are right, but activations travel in every step, as where the *features* are cut over `data`: the
+    first product then sums over a dimension that no device holds whole. Which dimension of x counts examples?"""
     return trained(params, _laid(x, mesh, None, "data"), _laid(y, mesh, None, "data"), steps, rate)
 
 
@@ -155,8 +155,8 @@ def multiplied_by_the_devices(params, x, y, *, steps, rate, mesh):
 
 @jit_dp.mistake
 def every_step_from_the_start(params, x, y, *, steps, rate, mesh):
-    """Every step began at the parameters that were given: the losses are all the same, and what is returned is one
-    step away from the start, however many there were. Which parameters does the next turn of the loop read?"""
+    """The losses are all the same, and what is returned is one step away from the start, however many there were. Which
+    parameters does the next turn of the loop read?"""
     x, y = _laid(x, mesh, "data"), _laid(y, mesh, "data")
     (value,), after = trained(params, x, y, 1, rate)
     return jnp.stack([value] * steps), after
@@ -164,8 +164,8 @@ def every_step_from_the_start(params, x, y, *, steps, rate, mesh):
 
 @jit_dp.mistake
 def trained_on_one_share(params, x, y, *, steps, rate, mesh):
-    """The batch was sliced, and the rest thrown away: the run saw one share of it. To lay an array out is not to take
-    a part of it: in the program it stays whole, and only *is stored* in parts."""
+    """The run saw one share of the batch: was it sliced, and the rest thrown away? To lay an array out is not to take a
+    part of it: in the program it stays whole, and only *is stored* in parts."""
     share = x.shape[0] // mesh.shape["data"]
     return trained(params, x[:share], y[:share], steps, rate)
 
@@ -230,17 +230,17 @@ def took_the_sum_for_the_mean(*arrays, check_vma=False, **how):
 
 @shard_map_dp.mistake
 def never_synchronised(*arrays, **how):
-    """With check_vma off nobody adds the gradients up, and neither did you: every device went its own way, after the
-    first step with parameters of its own. out_specs only *say* that the copies are alike. Which collective belongs
-    between gradient and update?"""
+    """Every device went its own way, after the first step with parameters of its own. out_specs only *say* that the
+    copies are alike, and with check_vma off JAX adds no gradients up. Which collective belongs between gradient and
+    update?"""
     return _by_hand(_local, *arrays, **how, check_vma=False)
 
 
 @shard_map_dp.mistake
 def reduced_twice(*arrays, check_vma=False, **how):
-    """You took the mean of gradients that had been added up over `data` already, by JAX or by you: a mean of equal
-    numbers changes none. Without it the sum is left, still as many times too large as `data` has devices. The sum of n
-    means lacks a division. `jax.typeof` of a gradient, before you reduce it, tells whether it varies."""
+    """The gradients are as many times too large as `data` has devices. Did you take the mean of gradients that had been
+    added up over `data` already, by JAX or by you? A mean of equal numbers changes none. `jax.typeof` of a gradient,
+    before you reduce it, tells whether it varies."""
 
     def gradient(*local):
         value, gradients = _local(*local)
@@ -251,9 +251,9 @@ def reduced_twice(*arrays, check_vma=False, **how):
 
 @shard_map_dp.mistake
 def summed_a_sum(*arrays, check_vma=False, **how):
-    """The gradients were summed over `data` twice, so they are too large by the *square* of its devices. With the check
-    on, one of the two sums is JAX's: parameters are alike on all devices, and the loss is not. How many sums does a
-    mean need?"""
+    """The gradients are too large by the *square* of the number of devices along `data`: were they summed over it
+    twice? With the check on, one sum is JAX's: parameters are alike on all devices, and the loss is not. How many sums
+    does a mean need?"""
 
     def gradient(*local):
         value, gradients = _local(*local)
@@ -264,8 +264,9 @@ def summed_a_sum(*arrays, check_vma=False, **how):
 
 @shard_map_dp.mistake
 def sum_of_means(*arrays, **how):
-    """The loss is a psum of means: as often too large as there are devices along `data`, and its gradient with it. A
-    learning rate that much smaller would hide it. What is the loss of the whole batch, given those of its shares?"""
+    """The loss is as many times too large as there are devices along `data`, and its gradient with it: is it a sum of
+    means? A learning rate that much smaller would hide it. What is the loss of the whole batch, given those of its
+    shares?"""
 
     def gradient(params, x, y):
         return jax.value_and_grad(lambda p: lax.psum(loss(p, x, y), "data"))(params)
@@ -287,8 +288,8 @@ def own_loss_returned(params, x, y, *, steps, rate, mesh, check_vma=False):
 
 @shard_map_dp.mistake
 def averaged_over_the_other_axis(*arrays, **how):
-    """The gradients were averaged over `model`. Along that axis all devices hold the same rows, so there is nothing to
-    average; along the axis that cut the batch they still differ. Over which one do they have to meet?"""
+    """Along `data`, which cuts the batch, the gradients still differ. Along `model` all devices hold the same rows, so
+    there is nothing to average. Over which axis do they have to meet, and over which do they?"""
 
     def gradient(params, x, y):
         value, gradients = jax.value_and_grad(loss)(params, x, y)
@@ -358,8 +359,8 @@ LOCAL = jax.value_and_grad(loss)
 
 @accumulate.mistake
 def summed_the_microbatches(*arrays, **how):
-    """The microbatches' gradients were added up and never divided: each of them is already a mean, so their sum is too
-    large by the number of microbatches. (Adding as you go is right; something is missing at the end.)"""
+    """Loss and gradients are too large by the number of microbatches: each of these gives a mean already. Adding as you
+    go is right; what does a sum of so many means lack?"""
     return _accumulated(lambda *local: _averaged(_in_turns(*local, LOCAL)), *arrays, **how)
 
 
@@ -376,9 +377,9 @@ def reduced_in_every_turn(*arrays, **how):
 
 @accumulate.mistake
 def reduced_by_the_type(*arrays, **how):
-    """No psum of yours stands in the loop, but JAX put one there: parameters that are alike everywhere, used by a loss
-    that varies, get a gradient that is summed at once. In which type must the parameters enter the loop, so that
-    their gradient stays local? (The lesson's `varying` changes it.)"""
+    """The gradients are summed over `data` in every turn. If no psum of yours stands in the loop, JAX put one there:
+    parameters that are alike everywhere, used by a loss that varies, get a gradient that is summed at once. In which
+    type must the parameters enter the loop, so that their gradient stays local? (The lesson's `varying` changes it.)"""
 
     def body(params, x, y, count):
         value, gradients = _in_turns(params, x, y, count, LOCAL)
@@ -407,9 +408,10 @@ def reduced_in_every_turn_from_zero(*arrays, **how):
 
 @accumulate.mistake
 def reduced_in_every_written_turn(*arrays, **how):
-    """The values are right, but each turn of your Python loop has its reductions: of the loss and of every gradient.
-    (To differentiate a loss that is averaged over `data` reduces the gradients as well, though you wrote no such
-    line.) Which loss needs no other device, and in which type must the parameters be for its gradient to stay local?"""
+    """The values are right, but the program has its reductions once for each microbatch: of the loss and of every
+    gradient. (To differentiate a loss that is averaged over `data` reduces the gradients as well, without a line that
+    says so.) Which loss needs no other device, and in which type must the parameters be for its gradient to stay
+    local?"""
 
     def body(params, x, y, count):
         turns = zip(jnp.split(x, count), jnp.split(y, count), strict=True)
@@ -421,8 +423,8 @@ def reduced_in_every_written_turn(*arrays, **how):
 
 @accumulate.mistake
 def kept_the_last_microbatch(*arrays, **how):
-    """Loss and gradients are those of the last microbatch: each turn of the loop overwrote what the turns before had
-    found. What has to be carried from one turn to the next?"""
+    """Loss and gradients are those of the last microbatch alone. Does a turn of the loop overwrite what the turns
+    before have found? What has to be carried from one turn to the next?"""
     return _accumulated(
         lambda *local: _averaged(_in_turns(*local, LOCAL, add=lambda total, part: part)), *arrays, **how
     )
@@ -443,8 +445,8 @@ def loss_of_the_last_microbatch(*arrays, **how):
 
 @accumulate.mistake
 def reduced_by_a_sum(*arrays, **how):
-    """Within a device the microbatches were averaged; between devices they were summed. Each device's gradient is a
-    mean over as many rows as its neighbours': how does one combine means?"""
+    """Loss and gradients are as many times too large as there are devices along `data`: are they summed over it? Each
+    device's gradient is a mean over as many rows as its neighbours': how does one combine means?"""
 
     def body(params, x, y, count):
         means = _scaled(_in_turns(params, x, y, count, LOCAL), 1 / count)
@@ -455,8 +457,8 @@ def reduced_by_a_sum(*arrays, **how):
 
 @accumulate.mistake
 def divided_twice(*arrays, **how):
-    """The average over devices is made by pmean, and then divided by the number of devices once more. What has pmean
-    already done?"""
+    """Loss and gradients are too small, by the number of devices along `data`. Is a mean over the devices divided by
+    their number once more? What has pmean already done?"""
 
     def body(params, x, y, count):
         return _averaged(_scaled(_in_turns(params, x, y, count, LOCAL), 1 / count / lax.axis_size("data")))
@@ -466,8 +468,8 @@ def divided_twice(*arrays, **how):
 
 @accumulate.mistake
 def accumulated_without_reduction(*arrays, **how):
-    """Each device averaged its own microbatches, and no device asked the others. One reduction is wanted, not none:
-    after the loop, over the axis that cuts the batch."""
+    """Each device has the mean over its own microbatches alone. One reduction is wanted, not none: after the loop, over
+    the axis that cuts the batch."""
     return _accumulated(
         lambda params, x, y, count: _scaled(_in_turns(params, x, y, count, LOCAL), 1 / count), *arrays, **how
     )
@@ -567,8 +569,8 @@ def divided_by_its_own_count(*arrays, mesh, check_vma=False):
 
 @metrics.mistake
 def at_least_one_row(*arrays, mesh, check_vma=False):
-    """`maximum(count, 1)` keeps a device without real rows from dividing 0 by 0, and then its 0 is averaged in as if
-    it were a measurement. Divide once, at the end, by the number of all real rows."""
+    """A device without real rows counts with a 0, which is averaged in as if it were a measurement. (`maximum(count,
+    1)` only keeps it from dividing 0 by 0.) Divide once, at the end, by the number of all real rows."""
     return _metric(
         lambda v, real: lax.pmean(jnp.sum(v * real) / jnp.maximum(jnp.sum(real), 1), "data"),
         *arrays,

@@ -245,8 +245,8 @@ def counted_chips_as_devices(row):
 
 @read_devices.mistake
 def took_the_core_for_a_coordinate(row):
-    """You spelled the id out in twos: chip column, row, and core. `core_on_chip` is a field of its own; `coords` is
-    the place of the chip, and it stands in the list."""
+    """No entry of the list has these `coords`. Did you spell the id out in twos (5 is 101)? `core_on_chip` is a field
+    of its own; `coords` is the place of the chip, and it stands in the list."""
     return believed(row, (1, 0, 1), "place of device 5")
 
 
@@ -273,8 +273,8 @@ def counted_the_cores_of_a_chip(row):
 
 @read_devices.mistake
 def counted_cores_twice(row):
-    """Each entry is one core already, with its number on its chip behind it: nothing is left to be multiplied by two.
-    How many entries are there?"""
+    """Each entry is one core already, with its number on its chip behind it. Did you multiply by two? How many entries
+    are there?"""
     return believed(row, 2 * len(TPU_DEVICES), "devices")
 
 
@@ -427,8 +427,8 @@ def filled_column_by_column(shape, names):
 
 @device_grid.mistake
 def names_decided_the_order(shape, names):
-    """You let the names decide: x before y. Names are free choices, only labels on the axes of the grid. Would the
-    devices stand elsewhere if the axes were called "left" and "right"?"""
+    """Did the names decide, x before y? Names are free choices, only labels on the axes of the grid. Would the devices
+    stand elsewhere if the axes were called "left" and "right"?"""
     order = sorted(range(len(names)), key=lambda k: names[k])
     placed = np.arange(np.prod(shape)).reshape([shape[k] for k in order])
     return placed.transpose([order.index(k) for k in range(len(order))])
@@ -443,8 +443,8 @@ def longer_side_first(shape, names):
 
 @device_grid.mistake
 def spread_over_all_eight(shape, names):
-    """You spread the grid over all eight devices. A smaller mesh leaves devices idle: it takes as many as it has
-    places, and takes the first ones."""
+    """A grid of four has every second device here, as if it were spread over all eight. A smaller mesh leaves devices
+    idle: it takes as many as it has places, and takes the first ones."""
     count = int(np.prod(shape))
     return np.arange(0, count * (8 // count), 8 // count).reshape(shape)
 
@@ -559,8 +559,8 @@ def ignored_the_mesh(value, spec, on=None):
 
 @put_on_mesh.mistake
 def one_entry_for_all(value, spec, on=None):
-    """The whole tuple became the first entry of the spec, so that the rows are cut along all its axes. `P` takes
-    one entry a dimension: how does Python hand over a tuple entry by entry?"""
+    """The rows are cut along all the axes of the tuple, as where the whole tuple is the *first* entry of a spec. `P`
+    takes one entry a dimension: how does Python hand over a tuple entry by entry?"""
     return _put(value, (spec,), on)
 
 
@@ -572,12 +572,12 @@ def never_cut(value, spec, on=None):
 
 @put_on_mesh.mistake
 def left_on_one_device(value, spec, on=None):
-    """The array never left the first device. Which argument of `jax.device_put` says where it should go?"""
+    """The array is on the first device alone. Which argument of `jax.device_put` says where it should go?"""
     return jnp.asarray(value)
 
 
 @put_on_mesh.mistake
 def reversed_the_spec(value, spec, on=None):
-    """The entries came in reverse: the first entry of a spec is for the first dimension of the array, its rows.
-    Which one is for the columns?"""
+    """The array is cut as if the entries came in reverse: the first entry of a spec is for the first dimension of the
+    array, its rows. Which one is for the columns?"""
     return _put(value, (None,) * (np.ndim(value) - len(spec)) + tuple(reversed(spec)), on)

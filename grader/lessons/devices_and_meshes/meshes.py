@@ -75,22 +75,23 @@ def one_group_of_all(mesh, axis):
 
 @axis_groups.mistake
 def cut_the_list_into_pieces(mesh, axis):
-    """You cut the list of devices into pieces of the right size. That is right for the last axis only, along which
-    neighbours stand side by side in the list. By how much do ids grow along the first axis?"""
+    """Each of these groups is a piece of the list of devices, of the right size. That is right for the last axis only,
+    along which neighbours stand side by side in the list. By how much do ids grow along the first axis?"""
     return _ids(mesh).reshape(-1, mesh.shape[axis]).tolist()
 
 
 @axis_groups.mistake
 def took_the_size_for_the_stride(mesh, axis):
-    """From one member of a group to the next you went ahead by the size of the axis. The step is another number:
-    how many devices are between two neighbours, when one step along this axis passes over all the axes after it?"""
+    """In these groups one member stands as many places behind the other in the list as the axis is long. The step is
+    another number: how many devices are between two neighbours, when one step along this axis passes over all the axes
+    after it?"""
     return _ids(mesh).reshape(-1, mesh.shape[axis]).T.tolist()
 
 
 @axis_groups.mistake
 def counted_places(mesh, axis):
-    """You numbered the places of the grid, and the groups of places are right. But which device stands in a place
-    is for the mesh to say. What does `mesh.devices` hold?"""
+    """As groups of *places*, numbered row by row, these are right. But which device stands in a place is for the mesh
+    to say. What does `mesh.devices` hold?"""
     places = np.arange(mesh.devices.size).reshape(mesh.devices.shape)
     return np.moveaxis(places, mesh.axis_names.index(axis), -1).reshape(-1, mesh.shape[axis]).tolist()
 
@@ -142,15 +143,14 @@ def _answers(row: str, *wrong: Any) -> Any:
 
 @topology_order.mistake
 def took_the_place_for_the_id(row):
-    """You counted places, as if device k stood in place k. This mesh was ordered along the wires. Where, in the
-    printed grid, do you find out who stands in a place?"""
+    """So it would be if device k stood in place k. This mesh was ordered along the wires. Where, in the printed grid,
+    do you find out who stands in a place?"""
     return _answers(row, 4, [4, 5], 2, 4, [0, 2, 4, 6])
 
 
 @topology_order.mistake
 def went_along_the_other_axis(row):
-    """You went along y, from one column to the next. x is the first axis of the grid: along it the *row*
-    changes."""
+    """x is the first axis of the grid: along it the *row* changes. Did you go along y, from one column to the next?"""
     return _answers(row, None, [0, 2, 4, 6], 0, 3, [0, 1])
 
 
@@ -198,22 +198,22 @@ def _(draw):
 
 @longest_hop.mistake
 def left_the_ring_open(coords, order):
-    """You stopped at the last device. In a ring the last one sends to the first, and that step can be the
-    longest."""
+    """This is the longest step without the one that closes the ring. The last device sends to the first, and that step
+    can be the longest: did it count?"""
     return _longest(coords, order, closed=False)
 
 
 @longest_hop.mistake
 def went_across_the_diagonal(coords, order):
-    """From (0, 0) to (1, 1) you counted one link. Chips are wired to the chips beside, above and below them, not
-    across: how many links lead there?"""
+    """Here a step from (0, 0) to (1, 1) counts as one link. Chips are wired to the chips beside, above and below them,
+    not across: how many links lead there?"""
     return _longest(coords, order, max)
 
 
 @longest_hop.mistake
 def went_as_the_crow_flies(coords, order):
-    """You measured the straight line. Data travel along the wires, first in one direction, then in the other. How
-    many wires lead from (0, 0) to (1, 1)?"""
+    """That is the straight line. Data travel along the wires, first in one direction, then in the other. How many wires
+    lead from (0, 0) to (1, 1)?"""
     return _longest(coords, order, lambda dx, dy: float(np.hypot(dx, dy)))
 
 
@@ -227,14 +227,15 @@ def added_the_steps_up(coords, order):
 
 @longest_hop.mistake
 def compared_the_ids(coords, order):
-    """You took the difference of the ids. An id says nothing of where a chip stands; `coords` does."""
+    """That is the largest difference between the ids of two neighbours. An id says nothing of where a chip stands;
+    `coords` does."""
     return max(abs(a - b) for a, b in zip(order, order[1:] + order[:1], strict=True))
 
 
 @longest_hop.mistake
 def ignored_the_order(coords, order):
-    """You went through `coords` in the order in which the devices are listed. The ring goes in another order, and
-    `order` holds it. Whose place comes second?"""
+    """So it is in the order in which `coords` lists the devices. The ring goes in another order, and `order` holds it.
+    Whose place comes second?"""
     return _longest(coords, sorted(order))
 
 
@@ -359,8 +360,8 @@ def gave_one_name_for_two_axes(n_data, n_model, explicit):
 
 @make_training_mesh.mistake
 def shrank_the_mesh(n_data, n_model, explicit):
-    """There are too few devices, and you made a smaller mesh. A program that counts on sixteen would then run on
-    eight, and nobody would notice. What does `jax.make_mesh` do when you leave it alone?"""
+    """There are too few devices, and a smaller mesh came out. A program that counts on sixteen would then run on eight,
+    and nobody would notice. What does `jax.make_mesh` do when you leave it alone?"""
     return _training_mesh(min(n_data, len(jax.devices()) // n_model), n_model, explicit)
 
 

@@ -111,8 +111,8 @@ def number_of_devices_for_experts(logits, experts, *, mesh):
 
 @balance_loss.mistake
 def sums_for_means(logits, experts, *, mesh):
-    """The devices' means were added up, not averaged: f and P are both too large by the number of devices, and the loss
-    by its square. How much do the fractions of all experts come to together?"""
+    """The loss is too large by the square of the number of devices: f and P are both that many times too large. How
+    much do the fractions of all experts come to together?"""
     return _cut(
         logits,
         experts,
@@ -125,8 +125,8 @@ def sums_for_means(logits, experts, *, mesh):
 
 @balance_loss.mistake
 def fractions_of_tokens(logits, experts, *, mesh):
-    """The fractions add up to k, since each token was counted once for each of its choices and the count was divided by
-    the number of tokens. Of what are they fractions?"""
+    """The loss is k times too large. Each token counts once for each of its k choices: divided by the number of tokens,
+    the fractions add up to k. Of what are they fractions?"""
     return _cut(logits, experts, mesh, True, together=lambda f, p: 2 * len(f) * jnp.sum(f * p))
 
 
@@ -158,8 +158,8 @@ def choices_twice(logits, experts, *, mesh):
 
 @balance_loss.mistake
 def probabilities_stopped(logits, experts, *, mesh):
-    """The loss is right, and its gradient is zero: the probabilities went through `stop_gradient`. Counts have no
-    gradient anyhow; who is to learn from this loss?"""
+    """The loss is right, and its gradient is zero. Counts have no gradient anyhow: what stops that of the
+    probabilities? Who is to learn from this loss?"""
     return _cut(
         logits,
         experts,

@@ -54,8 +54,8 @@ def rounded_down_slots(wanted, factor, width):
 
 @capacity_numbers.mistake
 def rounded_up_twice(wanted, factor, width):
-    """An expert's even share was rounded up before it was multiplied by the factor, and the product was rounded up
-    again. How many slots come out if only the end of the calculation is made whole?"""
+    """So many slots come out where an expert's even share is rounded up before it is multiplied by the factor, and the
+    product is rounded up again. How many are they if only the end of the calculation is made whole?"""
     choices, experts = int(wanted[0].sum()), wanted.shape[1]
     larger = factor * math.ceil(choices / experts) * experts / choices
     return _numbers(wanted, larger, width, rounded=lambda slots: math.ceil(round(slots, 9)))
@@ -99,8 +99,8 @@ def four_bytes_a_number(wanted, factor, width):
 
 @capacity_numbers.mistake
 def only_full_slots_travel(wanted, factor, width):
-    """You counted the bytes of the choices. But what is sent has a fixed shape: empty slots travel too. How large is
-    the buffer?"""
+    """These are the bytes of the choices. But what is sent has a fixed shape: empty slots travel too. How large is the
+    buffer?"""
     wanted = np.asarray(wanted)
     right = _numbers(wanted, factor, width)
     n, experts = wanted.shape

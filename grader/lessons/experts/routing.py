@@ -107,8 +107,8 @@ def _last_first(scores, k):
 
 @route.mistake
 def the_later_of_two(x, router, k):
-    """Where two experts tie, the one with the larger number came first: an ascending order was turned round, ties and
-    all. Which function gives the k largest, and of equal ones the first?"""
+    """Where two experts tie, the one with the larger number came first, as in an ascending order that is turned round,
+    ties and all. Which function gives the k largest, and of equal ones the first?"""
     return _weighed(x, router, k, choose=_last_first)
 
 
@@ -176,8 +176,8 @@ def number_for_slot(experts, num_experts, capacity):
 
 @slots.mistake
 def counted_itself(experts, num_experts, capacity):
-    """The first choice of every expert got slot 1: each counted itself. Slots begin at 0, and the last slot of a buffer
-    is capacity − 1. What must be taken off the running count?"""
+    """The first choice of every expert got slot 1. Slots begin at 0, and the last slot of a buffer is capacity − 1.
+    Does a choice count itself? What must be taken off the running count?"""
     slot = _counted(experts, num_experts) + 1
     return _told(slot, slot < capacity)
 
@@ -192,8 +192,8 @@ def one_over_the_brim(experts, num_experts, capacity):
 
 @slots.mistake
 def counted_across_the_experts(experts, num_experts, capacity):
-    """Everybody got slot 0: the running count went across the experts, and in a row of the one-hot array there is only
-    one 1. Along which axis do the choices stand?"""
+    """Everybody got slot 0. A row of the one-hot array has only one 1: along which axis does the running count go, and
+    along which do the choices stand?"""
     slot = np.zeros(len(experts), int)
     return _told(slot, slot < capacity)
 

@@ -83,8 +83,8 @@ def _ragged(
 
 @dropless.mistake
 def not_sorted(x, weights, experts, w_in, w_out):
-    """`ragged_dot` takes the first rows for expert 0, the next for expert 1, and so on, whoever stands there. The rows
-    came in the order of the tokens. In which order must they stand?"""
+    """`ragged_dot` takes the first rows for expert 0, the next for expert 1, and so on, whoever stands there. In which
+    order do the rows come, and in which must they stand?"""
     return _ragged(x, weights, experts, w_in, w_out, order=lambda choice: jnp.arange(len(choice)))
 
 
@@ -285,8 +285,8 @@ def chosen_or_not(x, weights, experts, w_in, w_out, *, mesh):
 
 @ring_of_experts.mistake
 def token_added_by_everyone(x, weights, experts, w_in, w_out, *, mesh):
-    """Each device added the tokens to its part, and then the parts were added up: a token is in the sum once for every
-    device. When should x be added?"""
+    """A token is in the sum once for every device: is x added to each part, and then the parts to one another? When
+    should x be added?"""
     return _own_only(x, weights, experts, w_in, w_out, mesh, total=lambda x, part: _scattered(_gathered(x) + part))
 
 

@@ -86,8 +86,8 @@ def layer_with_a_bare_spec(a, b, *, mesh):
 
 @explicit_layer.mistake
 def whole_on_every_device(a, b, *, mesh):
-    """The result is asked to be whole on every device, so after the sum over y the rows were gathered over x too. They
-    were cut over x in A: may they stay so?"""
+    """The result is whole on every device, so after the sum over y the rows were gathered over x too. They were cut
+    over x in A: may they stay so?"""
     return jax.nn.relu(jnp.dot(a, b, out_sharding=sharding(mesh)))
 
 
@@ -169,8 +169,8 @@ def network_with_a_bare_spec(x, W1, b1, W2, b2, W3, b3, *, mesh):
 
 @fix_types.mistake
 def made_the_weights_whole(x, W1, b1, W2, b2, W3, b3, *, mesh):
-    """The types agree now, because nothing is cut over `model` any more: W2 and W3 were gathered, and every device
-    along `model` does the same work. Keep the weights where they are; only one product needs a word from you."""
+    """Nothing is cut over `model` any more: W2 and W3 were gathered, and every device along `model` does the same work.
+    Keep the weights where they are; only one product needs a word from you."""
     W2, b2, W3 = reshard(W2, sharding(mesh)), reshard(b2, sharding(mesh)), reshard(W3, sharding(mesh))
     return _hidden(x, W1, b1, W2, b2) @ W3 + b3
 
@@ -186,8 +186,8 @@ def gathered_the_last_weights(x, W1, b1, W2, b2, W3, b3, *, mesh):
 
 @fix_types.mistake
 def gathered_the_hidden_layer(x, W1, b1, W2, b2, W3, b3, *, mesh):
-    """The hidden layer was gathered over `model` so that the last product has a type. Each device already holds the
-    columns that match its rows of W3: it can multiply them as they are. What travels then is only the result."""
+    """The hidden layer was gathered over `model` before the last product. Each device already holds the columns that
+    match its rows of W3: it can multiply them as they are. What travels then is only the result."""
     hidden = reshard(_hidden(x, W1, b1, W2, b2), sharding(mesh, "batch", None))
     return jnp.dot(hidden, reshard(W3, sharding(mesh)), out_sharding=sharding(mesh, "batch", None)) + b3
 
@@ -238,15 +238,15 @@ def looked_up_with_a_bare_spec(table, ids, *, mesh):
 
 @embed.mistake
 def spread_everywhere(table, ids, *, mesh):
-    """The result is asked to be whole on every device. Each device has the numbers of its own sentences and its own
-    columns of the table: it can look up its block of the result and stop there."""
+    """The result is whole on every device. Each device has the numbers of its own sentences and its own columns of the
+    table: it can look up its block of the result and stop there."""
     return table.at[ids].get(out_sharding=sharding(mesh))
 
 
 @embed.mistake
 def forgot_the_columns(table, ids, *, mesh):
-    """The sentences stay cut over x, as they should; but the last dimension is asked to be whole, and the table's
-    columns are cut over y. What does a device hold of every embedding?"""
+    """The sentences stay cut over x, as they should; but the last dimension is whole, and the table's columns are cut
+    over y. What does a device hold of every embedding?"""
     return table.at[ids].get(out_sharding=sharding(mesh, "x", None, None))
 
 
@@ -309,8 +309,8 @@ def made_everything_whole(series, *, mesh):
 
 @borrowed.mistake
 def moved_to_the_columns(series, *, mesh):
-    """You cut the other dimension for the time of the call, where nothing has to cross a cut. It works, and it moves
-    the whole series twice. How much does one device really lack of its neighbour's rows?"""
+    """For the time of the call the other dimension is cut, along which nothing has to cross a cut. It works, and it
+    moves the whole series twice. How much does one device really lack of its neighbour's rows?"""
     columns = reshard(series, sharding(mesh, None, "x"))
     return reshard(_differences(columns), sharding(mesh, "x", None))
 

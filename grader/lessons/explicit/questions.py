@@ -221,15 +221,15 @@ def left_the_axes_out(expression):
 
 @typeof.mistake
 def axes_stayed_in_place(expression):
-    """The dimensions changed places and you left the axes where they stood. An axis belongs to its dimension, and moves
-    with it."""
+    """Here the dimensions changed places and the axes stayed where they stood. An axis belongs to its dimension, and
+    moves with it."""
     return "float32[8@x,16@y]" if expression == "jnp.sin(a).T" else None
 
 
 @typeof.mistake
 def lengths_stayed_in_place(expression):
-    """The axes changed places and the lengths stayed where they stood. A dimension moves as a whole: what goes with its
-    axis?"""
+    """Here the axes changed places and the lengths stayed where they stood. A dimension moves as a whole: what goes
+    with its axis?"""
     return "float32[16@y,8@x]" if expression == "jnp.sin(a).T" else None
 
 

@@ -118,8 +118,8 @@ def took_it_for_tensor_parallelism(w, b, x, *, mesh):
 
 @fsdp_layer.mistake
 def examples_gathered(w, b, x, *, mesh):
-    """The values are right, but the examples were gathered as well, and every device works on all of them. The batch
-    stays cut: only weights are made whole."""
+    """The values are right, but the examples were gathered as well. The batch stays cut: only weights are made
+    whole."""
 
     def body(w, b, x):
         return rows_of(_layer(gathered(w), gathered(b), gathered(x)), own)
@@ -212,15 +212,15 @@ def added_but_never_divided(params, x, y, *, mesh, check_vma=False):
 
 @fsdp_gradient.mistake
 def sum_of_the_means(params, x, y, *, mesh):
-    """The loss is a psum of means, so it and every gradient are as often too large as there are devices. Each device's
-    loss is the mean of its own examples: how does one combine means?"""
+    """The loss and every gradient are as many times too large as there are devices: is the loss a sum of the devices'
+    means? Each device's loss is the mean of its own examples: how does one combine means?"""
     return _gradients(params, x, y, mesh, _by_shares(lambda value: lax.psum(value, "fsdp")), True)
 
 
 @fsdp_gradient.mistake
 def divided_a_second_time(params, x, y, *, mesh):
-    """The gradients are too small, by the number of devices: the loss was averaged before it was differentiated, and
-    the gradients were divided once more. Which of the two is enough?"""
+    """The gradients are too small, by the number of devices. Is the loss averaged before it is differentiated, and are
+    the gradients divided once more? One of the two is enough."""
 
     def body(p, x, y):
         value, gradients = _by_shares(averaged)(p, x, y)
@@ -231,9 +231,8 @@ def divided_a_second_time(params, x, y, *, mesh):
 
 @fsdp_gradient.mistake
 def own_rows_of_own_gradient(params, x, y, *, mesh):
-    """Each device differentiated with respect to the *gathered* weights and kept its own rows: the gradient of its own
-    examples. Those of the others are lost. With respect to what do you differentiate, so that the all_gather is part of
-    what goes backwards?"""
+    """Each device has its rows of the gradient of its *own* examples: those of the others are lost. With respect to
+    what do you differentiate, so that the all_gather is part of what goes backwards?"""
 
     def body(p, x, y):
         value, gradients = _mean_reported(jax.value_and_grad(loss)(gathered(p), x, y))
@@ -244,8 +243,8 @@ def own_rows_of_own_gradient(params, x, y, *, mesh):
 
 @fsdp_gradient.mistake
 def cut_at_the_device_number(params, x, y, *, mesh):
-    """The whole gradient was made on every device, and the cut begins at the wrong row: at the device's number, not at
-    that number times the rows of a share. (And with a reduce_scatter there is nothing to cut.)"""
+    """A device's rows of the gradient begin at its number, not at that number times the rows of a share. (With a
+    reduce_scatter there is nothing to cut.)"""
 
     def body(p, x, y):
         value, gradients = averaged(jax.value_and_grad(loss)(gathered(p), x, y))
@@ -379,8 +378,8 @@ def checkpoint_around_the_loop(stack, x, y, *, mesh):
 
 @fsdp_scan.mistake
 def stack_never_divided(stack, x, y, *, mesh):
-    """The gradient is as many times too large as there are devices: the sum of the means was differentiated, not their
-    mean."""
+    """The gradient is as many times too large as there are devices: it is that of the sum of the devices' means. Which
+    loss is to be differentiated?"""
 
     def body(stack, x, y):
         return _mean_reported(_through(jax.checkpoint(_step), reduce=lambda value: value)(stack, x, y))
@@ -447,8 +446,8 @@ def _ahead(embed, stack, x, mesh, body):
 
 @prefetch.mistake
 def gathered_when_needed(embed, stack, x, *, mesh):
-    """The values are right, but a turn gathers its own layer and then multiplies by it: nothing runs beside the
-    transfer. What could a turn multiply by, if the turn before had gathered it?"""
+    """The values are right, but nothing runs beside a transfer: what is multiplied waits for the layer that is being
+    gathered. What could a turn multiply by, if the turn before had gathered it?"""
 
     def body(embed, stack, x):
         return lax.scan(_step, jnp.tanh(x @ embed), stack)[0]
@@ -485,7 +484,7 @@ def stack_gathered_ahead(embed, stack, x, *, mesh):
 
 @prefetch.mistake
 def first_layer_gathered_again(embed, stack, x, *, mesh):
-    """The values are right, with one gather too many: the last turn has no next layer, and gathers one all the same.
+    """The values are right, with one gather too many. The last turn has no next layer: does it gather one all the same?
     How many turns does the loop need, if the last layer is multiplied behind it?"""
 
     def body(embed, stack, x):
@@ -501,8 +500,8 @@ def first_layer_gathered_again(embed, stack, x, *, mesh):
 
 @prefetch.mistake
 def multiplied_by_the_next(embed, stack, x, *, mesh):
-    """Each turn multiplied by the layer that it had just gathered, so the first layer was left out. A turn multiplies
-    by what the turn *before* has brought."""
+    """The first layer was left out. By which layer does a turn multiply: by the one that it has just gathered, or by
+    what the turn *before* has brought?"""
 
     def body(embed, stack, x):
         def turn(carry, following):
@@ -518,7 +517,8 @@ def multiplied_by_the_next(embed, stack, x, *, mesh):
 
 @prefetch.mistake
 def last_layer_forgotten(embed, stack, x, *, mesh):
-    """The loop ends when the last layer has come, and nobody multiplies by it: the result is that of one layer less."""
+    """The result is that of one layer less: nothing was multiplied by the last one. If the loop ends when it has come,
+    what is left to do?"""
 
     def body(embed, stack, x):
         def turn(carry, following):

@@ -63,9 +63,9 @@ def _inside(p, x, y):
 @hybrid.mistake
 def whole_gradients_between_slices(params, x, y, *, mesh):
     """The values are right, and the slow wire carries too much: look at what is reduced over `slice`. It has the shape
-    of the whole matrix, not of a share. The shares are the same in all slices, the examples are not; JAX adds up the
-    gradient over `slice` where the two meet: behind the gather, so on the way back *before* the reduce_scatter. In
-    which type do the shares have to enter, so that you decide when?"""
+    of the whole matrix, not of a share. Where the shares do not vary over `slice`, JAX adds up their gradient where
+    they meet the examples: behind the gather, so on the way back *before* the reduce_scatter. In which type do the
+    shares have to enter, so that you decide when?"""
 
     def body(p, x, y):
         return jax.value_and_grad(lambda p: averaged(loss(gathered(p), x, y), BOTH))(p)
@@ -75,10 +75,9 @@ def whole_gradients_between_slices(params, x, y, *, mesh):
 
 @hybrid.mistake
 def averaged_what_was_added(params, x, y, *, mesh):
-    """The gradients are too large by the number of slices. JAX has added them up already, because the shares do not
-    vary over `slice`; a mean over `slice` behind that changes nothing, as its terms are all the same. (And whole
-    gradients were added up, ahead of the reduce_scatter.) In which type do the shares have to enter, so that the mean
-    is left to you?"""
+    """The gradients are too large by the number of slices. Where the shares do not vary over `slice`, JAX has added
+    them up already (whole ones, ahead of the reduce_scatter); a mean over `slice` behind that changes nothing, as its
+    terms are all the same. In which type do the shares have to enter, so that the mean is left to you?"""
 
     def body(p, x, y):
         found = jax.value_and_grad(lambda p: averaged(loss(gathered(p), x, y)))(p)
@@ -89,9 +88,9 @@ def averaged_what_was_added(params, x, y, *, mesh):
 
 @hybrid.mistake
 def added_by_jax(params, x, y, *, mesh):
-    """The gradients are too large by the number of slices. The shares do not vary over `slice`, so JAX has added up
-    the gradients of all slices, and whole ones, ahead of the reduce_scatter. A mean of shares is due: in which type do
-    the shares have to enter, so that it is left to you?"""
+    """The gradients are too large by the number of slices. Where the shares do not vary over `slice`, JAX adds up the
+    gradients of all slices, and whole ones, ahead of the reduce_scatter. A mean of shares is due: in which type do the
+    shares have to enter, so that it is left to you?"""
 
     def body(p, x, y):
         value, gradients = jax.value_and_grad(lambda p: averaged(loss(gathered(p), x, y)))(p)
@@ -114,8 +113,8 @@ def slices_never_meet(params, x, y, *, mesh):
 
 @hybrid.mistake
 def slices_added_up(params, x, y, *, mesh, check_vma=False):
-    """The slices' gradients were added. Each of them is the mean of its slice's examples already: too large by the
-    number of slices. How does one combine means?"""
+    """The gradients are too large by the number of slices: were those of the slices added up? Each of them is that of
+    the mean of its slice's examples already. How does one combine means?"""
 
     def body(p, x, y):
         value, gradients = _inside(varying(p, "slice") if check_vma else p, x, y)
@@ -126,8 +125,8 @@ def slices_added_up(params, x, y, *, mesh, check_vma=False):
 
 @hybrid.mistake
 def divided_by_the_slices_only(params, x, y, *, mesh, check_vma=False):
-    """The mean over the slices is there; inside of a slice the gradients were added by the reduce_scatter, and never
-    divided. They are too large by the devices of a slice. How many means have been added up in all?"""
+    """The gradients are too large by the number of devices of a slice. Inside of a slice the reduce_scatter adds, and
+    what it adds are gradients of means. How many means have been added up in all?"""
 
     def body(p, x, y):
         p = varying(p, "slice") if check_vma else p

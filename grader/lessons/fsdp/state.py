@@ -97,8 +97,8 @@ def moments_only(row):
 
 @zero_table.mistake
 def forgot_the_master_copy(row):
-    """Your optimizer keeps two numbers for each parameter. It keeps a third, the master copy: steps are too small for
-    the two bytes of the weights themselves. How many bytes does each of the three take?"""
+    """So it is with an optimizer that keeps two numbers for each parameter. This one keeps a third, the master copy:
+    steps are too small for the two bytes of the weights themselves. How many bytes does each of the three take?"""
     return {BYTES.format(0): 12, BYTES.format(1): 5, BYTES.format(2): 3.25, BYTES.format(3): 1.5}.get(row)
 
 
@@ -111,7 +111,7 @@ def only_what_is_divided(row):
 
 @zero_table.mistake
 def weights_first(row):
-    """You divided the smallest first. The stages begin with the largest, the optimizer's twelve bytes, and stage 3
+    """Here the smallest are divided first. The stages begin with the largest, the optimizer's twelve bytes, and stage 3
     divides everything."""
     return {BYTES.format(1): 2 / DEVICES + 14, BYTES.format(2): 4 / DEVICES + 12}.get(row)
 
@@ -131,7 +131,8 @@ def gathered_behind_an_all_reduce(row):
 
 @zero_table.mistake
 def counted_collectives(row):
-    """You counted collectives, not bytes. An all_reduce sends twice what a reduce_scatter or an all_gather sends."""
+    """So many collectives are there. But the question is about bytes, and an all_reduce sends twice what a
+    reduce_scatter or an all_gather sends."""
     return {SENT.format(1): 2.0, SENT.format(3): 3.0}.get(row)
 
 
@@ -255,7 +256,7 @@ def length_for_dimension(shape, n, smallest):
 
 @shard_axis.mistake
 def smallness_by_length(shape, n, smallest):
-    """`smallest` was compared with a single dimension. It counts all entries of an array."""
+    """With what do you compare `smallest`: with a single dimension? It counts all entries of an array."""
     return _longest(shape, n, 0) if max(shape, default=0) >= smallest else WHOLE
 
 
@@ -282,9 +283,8 @@ def _(draw):
 
 @begin_fsdp.mistake
 def moments_made_before_cutting(params, mesh):
-    """The weights are in shares, the moments are not: they were made from parameters that nobody had cut yet. With the
-    master copy they are twelve of the sixteen bytes of a parameter, and here they would stay whole on each device. What
-    do zeros have to be made like?"""
+    """The weights are in shares, the moments are whole on each device. With the master copy they are twelve of the
+    sixteen bytes of a parameter. From what were they made, and what do zeros have to be made like?"""
     whole = jax.device_put(jax.tree.map(np.zeros_like, params), NamedSharding(mesh, P()))
     return _begun(params, mesh)[0], {"mean": whole, "square": whole}
 

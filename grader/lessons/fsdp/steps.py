@@ -96,8 +96,8 @@ def _mean_scattered(gradients):
 
 @zero1_step.mistake
 def scattered_but_not_divided(params, moments, x, y, *, mesh):
-    """A reduce_scatter adds up. What it added are means, one of each device, so the moments come out too large (and the
-    weights hardly differ, since Adam divides one moment by the other: look at the moments). What is missing?"""
+    """The moments come out too large (and the weights hardly differ, since Adam divides one moment by the other). A
+    reduce_scatter adds up, and what it adds are gradients of means, one of each device. What is missing?"""
     return _zero1(params, moments, x, y, mesh, _zero1_with(_scattered))
 
 
@@ -118,16 +118,15 @@ def rows_of_own_gradient(params, moments, x, y, *, mesh):
 
 @zero1_step.mistake
 def all_reduced_and_cut(params, moments, x, y, *, mesh):
-    """The values are right. But an all_reduce *is* a reduce_scatter and an all_gather, and you gather once more behind
-    it, the new weights: half as much again as data parallelism sends. Of the summed gradients a device needs only its
-    own rows."""
+    """The values are right. But an all_reduce *is* a reduce_scatter and an all_gather, and the new weights are gathered
+    besides: half as much again as data parallelism sends. Of the summed gradients a device needs only its own rows."""
     return _zero1(params, moments, x, y, mesh, _zero1_with(lambda gradients: rows_of(averaged(gradients), own)))
 
 
 @zero1_step.mistake
 def state_gathered(params, moments, x, y, *, mesh):
-    """The values are right, but the moments were gathered, and every device updated everything: the state travels, and
-    for a moment every device holds all of it. Each device updates what it owns; what travels are the new weights."""
+    """The values are right, but the moments were gathered: the state travels, and for a moment every device holds all
+    of it. Each device updates what it owns; what travels are the new weights."""
 
     def body(params, moments, x, y):
         new = adam(params, gathered(moments), averaged(jax.grad(loss)(params, x, y)))
@@ -223,15 +222,15 @@ def gradients_left_whole(params, x, y, *, mesh):
 
 @by_specs.mistake
 def activations_made_whole(params, x, y, *, mesh):
-    """What is between the layers was asked for whole: the examples are gathered, and every device works on all of
-    them. Along which dimension is the batch cut, also between layers?"""
+    """The examples are gathered, and every device works on all of them, as where what is between the layers is asked
+    for whole. Along which dimension is the batch cut, also between layers?"""
     return jax.value_and_grad(_between_layers)(params, x, y, _said(mesh))
 
 
 @by_specs.mistake
 def activations_cut_by_columns(params, x, y, *, mesh):
-    """What is between the layers was cut by columns, over `fsdp`: that is tensor parallelism, where activations
-    travel. Here examples stay where they are. Which dimension counts them?"""
+    """Activations travel, as where what is between the layers is cut by columns, over `fsdp`: that is tensor
+    parallelism. Here examples stay where they are. Which dimension counts them?"""
     return jax.value_and_grad(_between_layers)(params, x, y, _said(mesh, None, "fsdp"))
 
 
@@ -337,8 +336,8 @@ def norm_of_the_share(params, moments, x, y, limit, *, mesh):
 
 @fsdp_step.mistake
 def whole_leaves_counted_by_all(params, moments, x, y, limit, *, mesh):
-    """The squares of all leaves were added over the devices. The biases are whole: every device has all of their
-    squares, and their sum over the devices counts them once for each. Which leaves are parts, and which are copies?"""
+    """The squares of the biases are in the norm once for each device. Biases are whole: every device has all of their
+    squares. Which leaves are parts, whose squares are added over the devices, and which are copies?"""
     return _fsdp(params, moments, x, y, limit, mesh, _norm_by(lambda cut, whole: lax.psum(cut + whole, "fsdp")))
 
 

@@ -71,8 +71,8 @@ def _outside(combine, check_vma=True):
 
 @dp_gradient_outside.mistake
 def sum_of_means(params, x, y, *, mesh, check_vma=False):
-    """The devices' losses were added up, and each was a mean already: over its own rows. The sum of n means is n times
-    the mean. (A sum divided by the *local* number of rows is that same mean.) Which collective averages means?"""
+    """n times too large: the sum of n means, each over a device's own rows, is n times the mean. (A sum divided by the
+    *local* number of rows is such a mean.) Which collective averages means?"""
     return _outside(lambda own, _: lax.psum(own, "data"), check_vma)(params, x, y, mesh=mesh)
 
 
@@ -89,8 +89,8 @@ def never_divided(params, x, y, *, mesh):
 
 @dp_gradient_outside.mistake
 def divided_by_every_device(params, x, y, *, mesh):
-    """The sum was divided by as many as there are devices in all. The batch is cut over `data` only: devices along the
-    other axis have the same rows, and were not added up. How many terms has the sum?"""
+    """Too small by the number of devices along `model`. The batch is cut over `data` only: devices along the other axis
+    have the same rows. If you divide, by how many: how many terms has the sum?"""
     return _outside(lambda own, mesh: lax.psum(own, "data") / mesh.size)(params, x, y, mesh=mesh)
 
 
@@ -175,9 +175,8 @@ def _mean(value):
 
 @gradient_of_the_mean.mistake
 def gradient_of_its_own_loss(params, x, y, *, mesh):
-    """What was differentiated is the loss of a device's own rows, and the loss that you return was averaged afterwards.
-    The parameters are the same on all devices, so JAX adds up the gradients: of n means. What should stand between
-    `jax.value_and_grad` and `loss`?"""
+    """The loss is right, and its gradient n times too large. The parameters are the same on all devices, so JAX adds up
+    the gradients of the devices' own losses: of n means. What should stand between `jax.value_and_grad` and `loss`?"""
     return _inside(keep, keep)(params, x, y, mesh=mesh)
 
 
@@ -198,8 +197,8 @@ def averaged_once_more(params, x, y, *, mesh):
 
 @gradient_of_the_mean.mistake
 def differentiated_a_sum(params, x, y, *, mesh):
-    """The devices' losses were added up, each of them a mean over its own rows. Loss and gradient are n times too
-    large. Which collective takes the mean?"""
+    """Loss and gradient are n times too large, as where the devices' losses are added up, each of them a mean over its
+    own rows. Which collective takes the mean?"""
 
     def body(params, x, y):
         return jax.value_and_grad(lambda p: _sum(loss(p, x, y)))(params)
@@ -209,8 +208,8 @@ def differentiated_a_sum(params, x, y, *, mesh):
 
 @gradient_of_the_mean.mistake
 def returned_its_own_loss(params, x, y, *, mesh):
-    """The loss that is returned is that of a device's own rows, and out_specs promise the same on all of them. Nothing
-    combined the losses, neither for the result nor for the gradient."""
+    """What is returned differs from device to device, as the loss of a device's own rows does, and out_specs promise
+    the same on all of them. What combines the losses, for the result and for the gradient?"""
 
     def body(params, x, y):
         return jax.value_and_grad(loss)(params, x, y)
@@ -263,8 +262,8 @@ def _local(then, check_vma=True):
 
 @gradient_divided.mistake
 def local_gradient(params, x, y, *, mesh):
-    """Exactly n times too large. The parameters came in the same on all devices, so their gradient leaves the same on
-    all devices: JAX has added it up, of n means. What is the mean of the whole batch, in terms of that sum?"""
+    """Exactly n times too large: a sum of n means. (Where the parameters come in the same on all devices, JAX adds
+    their gradient up, with the check on.) What is the mean of the whole batch, in terms of that sum?"""
     return _local(keep)(params, x, y, mesh=mesh)
 
 
@@ -347,16 +346,17 @@ def cast_then_summed(params, x, y, *, mesh):
 
 @gradient_cast.mistake
 def averaged_loss_and_gradient(params, x, y, *, mesh):
-    """A mean too many: the loss was averaged before it was differentiated, which gives each device 1/n of its own
-    gradient, and then these were averaged again. One of the two means has to go. Which, if the norms are to be
-    those of a device's *own* loss?"""
+    """Norms and gradient are 1/n of what they should be: a mean too many. A loss that is averaged before it is
+    differentiated gives each device 1/n of its own gradient. Which mean has to go, if the norms are to be those of a
+    device's *own* loss?"""
     return _cast(_mean, _mean)(params, x, y, mesh=mesh)
 
 
 @gradient_cast.mistake
 def averaged_loss_summed_gradient(params, x, y, *, mesh):
-    """The gradient is right: the loss was averaged, and the parts added up. But what each device differentiated was the
-    mean of all losses, and its part of that is 1/n of its own gradient. See the norms."""
+    """The gradient is right, and the norms are 1/n of what they should be. Where the mean of all losses is
+    differentiated, a device's part of that is 1/n of its own gradient: of which loss should each device take the
+    gradient?"""
     return _cast(_mean, _sum)(params, x, y, mesh=mesh)
 
 
@@ -412,15 +412,15 @@ def norms_without_a_root(params, x, y, *, mesh):
 
 @gradient_cast.mistake
 def not_cast(params, x, y, *, mesh):
-    """All norms are the same, and too large: what you took the norm of had been added up over all devices before you
-    saw it. Parameters that are the same everywhere have a gradient that is. Which cast changes that?"""
+    """All norms are the same, and too large: they are norms of the sum over all devices. Parameters that are the same
+    everywhere have a gradient that is, and JAX adds it up before you see it. Which cast changes that?"""
     return _cast(keep, _mean, cast=False)(params, x, y, mesh=mesh)
 
 
 @gradient_cast.mistake
 def not_cast_but_divided(params, x, y, *, mesh):
-    """The gradient is right. But all norms are the same: they are norms of the sum over all devices, since JAX added
-    up before you could look. How do you keep it from adding?"""
+    """The gradient is right. But all norms are the same: they are norms of the sum over all devices. Where parameters
+    are the same everywhere JAX adds up before you can look. How do you keep it from adding?"""
 
     def program(params, x, y):
         grads = jax.grad(loss)(params, x, y)

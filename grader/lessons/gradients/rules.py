@@ -154,9 +154,8 @@ def _layer(f, g):
 
 @custom_vjp_pair.mistake
 def both_sum_backwards(params, x, y, *, mesh):
-    """f is right. g is a plain psum, and unchecked its backward pass is another psum: n equal cotangents were added up,
-    and every gradient is n times too large. What should the backward pass of g do with a cotangent that is the same on
-    all devices?"""
+    """Every gradient is n times too large. Unchecked, the backward pass of a psum is another psum, which adds up n
+    equal cotangents. What should the backward pass of g do with a cotangent that is the same on all devices?"""
     return _layer(_with_rules(_same, _sum), _sum)(params, x, y, mesh=mesh)
 
 
@@ -169,9 +168,9 @@ def without_f(params, x, y, *, mesh):
 
 @custom_vjp_pair.mistake
 def neither_rule(params, x, y, *, mesh):
-    """A plain psum, and nothing where x comes in: this is right with shard_map's check on, where JAX inserts what is
-    missing. Unchecked, the psum adds up equal cotangents, and the parts of x's gradient are never added. Two rules are
-    yours to write."""
+    """The weights' gradients are n times too large, and the parts of x's gradient were never added. So it is,
+    unchecked, with a plain psum and nothing where x comes in; with shard_map's check on JAX inserts what is missing.
+    Two rules are yours to write."""
     return _layer(_same, _sum)(params, x, y, mesh=mesh)
 
 
@@ -293,8 +292,7 @@ def never_reduced(w, xs, ys, *, mesh):
 
 @one_all_reduce.mistake
 def last_batch_only(w, xs, ys, *, mesh):
-    """That is the gradient of the last small batch alone: each turn of the loop replaced what was there. Where is the
-    running sum?"""
+    """That is the gradient of the last small batch alone. Where is the running sum?"""
     return reshard(_parts(w, xs, ys, mesh)[-1], sharding(mesh))
 
 

@@ -103,8 +103,8 @@ def one_copy_for_all(row):
 
 @transposes.mistake
 def added_what_others_gave(row):
-    """You added up the cotangents of all eight entries. Only one of these entries is device 3's number; the others'
-    cotangents go back to those who gave them."""
+    """That is the sum of the cotangents of all eight entries. Only one of these entries is device 3's number; the
+    others' cotangents go back to those who gave them."""
     return float(COUNTED.sum()) if row.startswith("all_gather to P()") else None
 
 
@@ -143,7 +143,7 @@ def added_what_was_scattered(row):
 
 @transposes.mistake
 def counted_the_devices(row):
-    """Eight devices use w, that is right; but their cotangents are not 1 each: they are 0 to 7. Add those up."""
+    """Eight devices use w, but their cotangents are not 1 each: they are 0 to 7. Add those up."""
     return 8.0 if row.startswith("w from") else None
 
 
@@ -345,8 +345,8 @@ def all_reduced_each_gradient(row):
 
 @fsdp_transpose.mistake
 def loss_summed_backwards_too(row):
-    """You counted one for each way. Forward the devices' losses are added up. On the way back every device has the same
-    cotangent of that sum already: what would be added up there?"""
+    """Two would be one for each way. Forward the devices' losses are added up. On the way back every device has the
+    same cotangent of that sum already: what would be added up there?"""
     return 2 if row.startswith("all_reduce") else None
 
 
@@ -366,8 +366,9 @@ def forgot_to_gather_again(row):
 
 @fsdp_transpose.mistake
 def every_weight_twice(row):
-    """Almost: but who needs the first weight in the backward pass? The second is needed to send the cotangent on to the
-    first layer. The first would send it on to x, and nobody asked for the gradient with respect to x."""
+    """That is every weight twice. But who needs the first weight in the backward pass? The second is needed to send the
+    cotangent on to the first layer. The first would send it on to x, and nobody asked for the gradient with respect to
+    x."""
     return 6 if row.endswith("but gathered weights") else None
 
 

@@ -156,8 +156,8 @@ def total_for_the_sum(q, k, v, out, total, dout, *, mesh):
 
 @ring_backward.mistake
 def gathered_and_scattered(q, k, v, out, total, dout, *, mesh):
-    """The values are right. But all keys were gathered, and the gradients of all keys stood on every device before a
-    psum_scatter took them home: [T/n, T] weights and more. Let the blocks go round, and their gradients with them."""
+    """The values are right. But all keys were gathered, so that every device has those of all, and gradients for all of
+    them, before a psum_scatter takes these home. Let the blocks go round, and their gradients with them."""
 
     def body(q, k, v, out, total, dout):
         k, v = (lax.all_gather(a, "x", tiled=True) for a in (k, v))

@@ -49,8 +49,8 @@ def left_out_itself(tokens, n, layout):
 
 @work.mistake
 def only_keys_at_home(tokens, n, layout):
-    """You counted only pairs of which both tokens are on the same device. A query looks at all keys before it,
-    whichever device they came from."""
+    """These are the pairs of which both tokens are on the same device. A query looks at all keys before it, whichever
+    device they came from."""
     return [int((p[:, None] >= p).sum()) for p in positions_of(tokens, n, layout)]
 
 
@@ -63,8 +63,8 @@ def contiguous_always(tokens, n, layout):
 
 @work.mistake
 def second_chunk_in_order(tokens, n, layout):
-    """Your zig-zag deals the second n chunks out in the same order as the first: device 0 gets chunks 0 and n. So
-    device 0 still has the least to do twice. Which chunk makes up for the shortest one?"""
+    """That is right if the second n chunks are dealt out in the same order as the first: device 0 gets chunks 0 and n,
+    and has the least to do twice. Which chunk makes up for the shortest one?"""
     if layout != "zig-zag":
         return _pairs(tokens, n, layout)
     chunks = np.arange(tokens).reshape(2, n, -1)
@@ -79,8 +79,8 @@ def shared_evenly(tokens, n, layout):
 
 @work.mistake
 def counted_keys_of_a_device(tokens, n, layout):
-    """You counted for each device by how many queries its *keys* are looked at. The work is where the queries are:
-    they stay, and the keys come by."""
+    """By so many queries are a device's *keys* looked at. The work is where the queries are: they stay, and the keys
+    come by."""
     return (tokens - positions_of(tokens, n, layout)).sum(axis=1).tolist()
 
 
@@ -112,7 +112,7 @@ def _(draw):
 
 @zigzag.mistake
 def labels_from_the_new_order(text, n):
-    """The labels were shifted *after* the tokens had changed places, so that at each seam of two chunks a token is to
+    """Each label is the token that comes next in the *new* order, so that at each seam of two chunks a token is to
     predict one from somewhere else in the text. The loss falls all the same. What is the next token of the *text*?"""
     found = _in_zigzag(text, n)
     return found | {"labels": [*found["ids"][1:], int(text[-1])]}

@@ -41,28 +41,28 @@ def _(draw):
 
 @cp_bytes.mistake
 def sent_to_itself(tokens, heads, kv_heads, width, n):
-    """n blocks pass in your counts for gather and ring; but one of the n a device has already."""
+    """For gather and ring this is right of n blocks that pass; but one of the n a device has already."""
     return _sent(tokens, heads, kv_heads, width, n, passed=n)
 
 
 @cp_bytes.mistake
 def forgot_the_values(tokens, heads, kv_heads, width, n):
-    """Only keys were counted for gather and ring. The values travel with them."""
+    """For gather and ring this is half: the bytes of the keys alone. The values travel with them."""
     right = _sent(tokens, heads, kv_heads, width, n)
     return right | {"gather": right["gather"] / 2, "ring": right["ring"] / 2}
 
 
 @cp_bytes.mistake
 def keys_alone(tokens, heads, kv_heads, width, n):
-    """Only keys were counted, in all three ways. The values travel with them."""
+    """In all three ways these are the bytes without the values. They travel with the keys."""
     right = _sent(tokens, heads, kv_heads, width, n, traded=2 * heads + max(kv_heads, n))
     return right | {"gather": right["gather"] / 2, "ring": right["ring"] / 2}
 
 
 @cp_bytes.mistake
 def queries_sent(tokens, heads, kv_heads, width, n):
-    """You sent as many key heads as there are query heads. With grouped queries several share one key-value head, and
-    only those travel: that is why a gather is cheap in newer models."""
+    """So it is with as many key heads as there are query heads. With grouped queries several share one key-value head,
+    and only those travel: that is why a gather is cheap in newer models."""
     return _sent(tokens, heads, heads, width, n) | {"ulysses": _sent(tokens, heads, kv_heads, width, n)["ulysses"]}
 
 
@@ -95,7 +95,8 @@ def kept_nothing(tokens, heads, kv_heads, width, n):
 
 @cp_bytes.mistake
 def whole_text_exchanged(tokens, heads, kv_heads, width, n):
-    """An all_to_all sends pieces of what *one* device has, T/n tokens. You counted it for the whole text."""
+    """An all_to_all sends pieces of what *one* device has, T/n tokens. For Ulysses this is n times that, as for the
+    whole text."""
     right = _sent(tokens, heads, kv_heads, width, n)
     return right | {"ulysses": right["ulysses"] and right["ulysses"] * n}
 

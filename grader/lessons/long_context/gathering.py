@@ -68,8 +68,8 @@ def not_itself(q, k, v, *, mesh):
 
 @gather_kv.mistake
 def only_its_own_keys(q, k, v, *, mesh):
-    """Nothing was gathered: a token looks only at the keys that its own device holds. Of what stood on the devices
-    before, it knows nothing."""
+    """A token looks only at the keys that its own device holds: of what stood on the devices before, it knows nothing.
+    Are those keys gathered, and does the mask show them?"""
 
     def body(q, k, v):
         return attend(q, k, v, jnp.tri(len(q), dtype=bool))
@@ -85,8 +85,8 @@ def forgot_the_root(q, k, v, *, mesh):
 
 @gather_kv.mistake
 def queries_gathered_too(q, k, v, *, mesh):
-    """The values are right. But every device gathered the queries as well, and computed all of the result to keep its
-    own rows. Only one side of a product has to travel: whose result does a device need?"""
+    """The values are right. But every device gathered the queries as well. Only one side of a product has to travel:
+    whose result does a device need?"""
 
     def body(q, k, v):
         block, me = len(q), lax.axis_index("x")

@@ -123,8 +123,9 @@ def as_if_in_order(q, k, v, positions, *, mesh):
 
 @zigzag_ring.mistake
 def cases_exchanged(q, k, v, positions, *, mesh):
-    """You took the blocks of lower devices for those of higher ones, and the other way round. Of a lower device's block
-    both of your halves see the early half; of a higher one's, only your late queries see anything, and they see all."""
+    """The blocks of lower devices are taken for those of higher ones, and the other way round. Of a lower device's
+    block both of your halves see the early half; of a higher one's, only your late queries see anything, and they see
+    all."""
     return _ring(q, k, v, mesh, before=lambda me, step: step > me)
 
 

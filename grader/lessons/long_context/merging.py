@@ -51,8 +51,9 @@ def _drawn_part(draw, logits):
 
 @merge.mistake
 def added_as_they_are(left, right):
-    """You added the two weights, and the two weighted sums. But each part counts relative to its *own* largest logit: a
-    weight of 1 in one part is exp(its largest), in the other exp(another). What turns one measure into the other?"""
+    """These are the sums of the two weights, and of the two weighted sums, as they are. But each part counts relative
+    to its *own* largest logit: a weight of 1 in one part is exp(its largest), in the other exp(another). What turns one
+    measure into the other?"""
     return _combined(left, right, lambda top, best: np.ones_like(top))
 
 
@@ -87,8 +88,8 @@ def forgot_the_values(left, right):
 
 @merge.mistake
 def divided_at_once(left, right):
-    """You divided by the weight. A part stays undivided, so that the next one can be merged into it: divide once, when
-    all keys have been met."""
+    """This is divided by the weight already. A part stays undivided, so that the next one can be merged into it: divide
+    once, when all keys have been met."""
     best, weight, mixed = _merged(left, right)
     with np.errstate(all="ignore"):
         return best, weight, mixed / weight

@@ -109,8 +109,8 @@ def _averages(total, new):
 
 @ring_attention.mistake
 def averaged_the_softmaxes(q, k, v, *, mesh):
-    """Each block got a softmax of its own, and you took the mean of what they gave. A block whose logits are large
-    then counts no more than one whose logits are small. What do two parts have to know of each other to be merged?"""
+    """This is the mean of what a softmax over each block gives. A block whose logits are large then counts no more than
+    one whose logits are small. What do two parts have to know of each other to be merged?"""
     return _ring(q, k, v, mesh, merge=_averages)
 
 
@@ -173,13 +173,15 @@ def one_block_missing(q, k, v, *, mesh):
 
 @ring_attention.mistake
 def own_block_left_out(q, k, v, *, mesh):
-    """Only what arrived was merged. The keys that a device has from the start are keys like the others."""
+    """A device's own block is missing from what it merged. The keys that it has from the start are keys like the
+    others."""
     return _ring(q, k, v, mesh, first=1, turns=lambda n: n - 1)
 
 
 @ring_attention.mistake
 def own_block_twice(q, k, v, *, mesh):
-    """After n transfers a device's own keys are back, and you merged them once more: they count twice."""
+    """A device's own keys count twice. After n transfers they are back: how many parts are merged, and how many
+    transfers are between them?"""
     return _ring(q, k, v, mesh, turns=lambda n: n + 1)
 
 
@@ -225,8 +227,8 @@ def sent_on_unmet(q, k, v, *, mesh):
 
 @ring_attention.mistake
 def sent_first(q, k, v, *, mesh):
-    """Values and transfers are right. But a turn first waits for the next block, and then multiplies that one, so that
-    nothing runs beside the transfer. In a loop a turn ends before the next begins: what can it multiply at once?"""
+    """Values and transfers are right. But nothing runs beside a transfer: what a turn multiplies waits for the block
+    that comes in it. In a loop a turn ends before the next begins: what can it multiply at once?"""
     n = mesh.shape["x"]
 
     def body(q, k, v):
@@ -301,8 +303,9 @@ def _(draw):
 
 @causal_ring.mistake
 def source_ahead(q, k, v, *, mesh):
-    """The mask is made for block (me + t), but blocks move *up*: what a device holds after t transfers came from t
-    places below. Without a mask nobody notices, for then the blocks' order plays no part."""
+    """The mask is made as if blocks came from the other side. To which neighbour does your ring send, and whose block
+    does device d hold after t steps: that of d + t, or that of d − t? Without a mask nobody notices, for then the
+    blocks' order plays no part."""
     return _ring(q, k, v, mesh, seen=_from(_ahead))
 
 
@@ -390,8 +393,8 @@ def _unguarded(one, other):
 
 @causal_ring.mistake
 def empty_first(q, k, v, *, mesh):
-    """On some devices nothing is a number. They began with a block that the mask hides altogether: its largest logit is
-    −inf, that of nothing yet is −inf too, and −inf − (−inf) is not a number. Which block has something to see for
+    """On some devices nothing is a number. Do they begin with a block that the mask hides altogether? Its largest logit
+    is −inf, that of nothing yet is −inf too, and −inf − (−inf) is not a number. Which block has something to see for
     every query? Begin with that."""
     n = mesh.shape["x"]
     # The block from above comes first, which is hidden from all but the last device.

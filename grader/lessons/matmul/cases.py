@@ -54,9 +54,8 @@ def gathered_rows(a, b, *, mesh):
 
 @case2_gather.mistake
 def gathered_untiled(a, b, *, mesh):
-    """The shape is right, but the blocks of A were stacked along a new first dimension and then reshaped:
-    reshape reads row by row, so entries of different devices ended up mixed. `tiled=True` puts the blocks
-    side by side along the dimension you name."""
+    """The shape is right, but entries of different devices ended up mixed, as where stacked blocks are reshaped:
+    reshape reads row by row. `tiled=True` puts the blocks side by side along the dimension you name."""
 
     def body(a, b):
         return lax.all_gather(a, "x").reshape(a.shape[0], -1) @ b
@@ -66,8 +65,8 @@ def gathered_untiled(a, b, *, mesh):
 
 @case2_gather.mistake
 def gathered_then_summed(a, b, *, mesh):
-    """After the gather every device has all of A, so its product is already whole. Adding the products of all
-    devices counts it once per device. Which of the two collectives is one too many?"""
+    """Every entry is too large by the number of devices along x. Where a device has all of A its product is already
+    whole, and to add up those of all devices counts it once per device. Which collective is one too many?"""
 
     def body(a, b):
         return lax.psum(lax.all_gather(a, "x", axis=1, tiled=True) @ b, "x")
@@ -77,8 +76,8 @@ def gathered_then_summed(a, b, *, mesh):
 
 @case2_gather.mistake
 def left_to_in_specs(a, b, *, mesh):
-    """in_specs say that A comes whole, but it is not laid out that way: the compiler quietly gathers it before
-    your function begins. Describe the operands as they are laid out, and write the gather yourself."""
+    """The compiler quietly gathers A before your function begins, as it does where in_specs say that A comes whole.
+    Describe the operands as they are laid out, and write the gather yourself."""
     return device_map(lambda a, b: a @ b, mesh, (P(), P()), P())(a, b)
 
 
@@ -139,8 +138,8 @@ def always_reduces(a, b, *, mesh):
 
 @case2_cheapest.mistake
 def forgot_that_reducing_costs_twice(a, b, *, mesh):
-    """You compared the sizes of A and C. An all-reduce is a reduce-scatter *and* an all-gather, so it sends
-    twice what a gather of as many entries does. From which shapes on is the all-reduce cheaper?"""
+    """Did you compare the sizes of A and C? An all-reduce is a reduce-scatter *and* an all-gather, so it sends twice
+    what a gather of as many entries does. From which shapes on is the all-reduce cheaper?"""
     return device_map(_gather_a if a.shape[1] < b.shape[1] else _reduce_c, mesh, CASE2, P())(a, b)
 
 
@@ -154,8 +153,8 @@ def compared_the_local_block(a, b, *, mesh):
 
 @case2_cheapest.mistake
 def put_b_on_the_bill(a, b, *, mesh):
-    """The rows of C, or the size of B, decided. B is whole on every device and is not sent, and I is a factor of both
-    A and C: what is left to be compared?"""
+    """Did the rows of C, or the size of B, decide? B is whole on every device and is not sent, and I is a factor of
+    both A and C: what is left to be compared?"""
     i, (j, k) = a.shape[0], b.shape
     return device_map(_gather_a if i * j <= j * k + i * k else _reduce_c, mesh, CASE2, P())(a, b)
 
@@ -169,8 +168,8 @@ def sliced_b_at_the_index(a, b, *, mesh):
 
 @case2_cheapest.mistake
 def sliced_without_sum(a, b, *, mesh):
-    """Each device multiplied its slice of A by the rows of B that match, and stopped: that is one term of
-    the sum over J. Which collective adds the terms of all devices?"""
+    """Each device has its slice of A times the rows of B that match: that is one term of the sum over J. Which
+    collective adds the terms of all devices?"""
 
     def body(a, b):
         block = a.shape[1]
@@ -213,8 +212,8 @@ def forgot_psum(a, b, *, mesh, check_vma=False):
 
 @case3.mistake
 def averaged(a, b, *, mesh, check_vma=False):
-    """The parts were averaged. They are terms of one sum, not several estimates of the same number: which
-    collective adds without dividing?"""
+    """The result is too small by the number of devices along x, as where the parts are averaged. They are terms of one
+    sum, not several estimates of the same number: which collective adds without dividing?"""
     return device_map(lambda a, b: lax.pmean(a @ b, "x"), mesh, CASE3, P(), check_vma)(a, b)
 
 
@@ -227,8 +226,9 @@ def summed_over_the_other_axis(a, b, *, mesh, check_vma=False):
 
 @case3.mistake
 def summed_over_both_axes(a, b, *, mesh, check_vma=False):
-    """The sum runs over all devices. Devices that differ only in `y` hold the same part, so each part
-    counts once for every one of them. Over which axis do the parts differ?"""
+    """Every entry is too large by the number of devices along `y`. Devices that differ only in `y` hold the same part:
+    if the sum runs over all devices, each part counts once for every one of them. Over which axis do the parts
+    differ?"""
     return device_map(lambda a, b: lax.psum(a @ b, ("x", "y")), mesh, CASE3, P(), check_vma)(a, b)
 
 

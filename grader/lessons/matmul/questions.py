@@ -73,7 +73,7 @@ def rows_met_rows(A, B):
 
 @block_matmul.mistake
 def kept_the_last_term(A, B):
-    """Each block is the last term of its sum: the others were overwritten. Add them up."""
+    """Each block is the last term of its sum. Were the others overwritten? Add them up."""
     return [[row[-1] @ B[-1][k] for k in range(len(B[0]))] for row in A]
 
 
@@ -299,7 +299,7 @@ def divided_the_other_dimension(notation):
     """The other dimension was divided. The letter below a dimension says that *this* dimension is cut."""
     i, j = (LENGTHS[d] for d in parse(notation).dims)
     by_i, by_j = (int(np.prod([MESH[a] for a in axes])) for axes in parse(notation).axes)
-    return i // by_j, j // by_i
+    return None if by_i > 1 and by_j > 1 else (i // by_j, j // by_i)  # where both are cut, the axes changed places
 
 
 @local_shapes.mistake
@@ -525,15 +525,14 @@ def counted_the_whole_array(collective):
 
 @bytes_sent.mistake
 def counted_one_block(collective):
-    """Those are the bytes of one block. On a ring a device also passes on the blocks of the others: n - 1 of
-    them in all."""
+    """Those are the bytes of one block. On a ring a device sends one in every step: how many steps are there?"""
     return int(np.prod([LENGTHS[d] for d in SENT[collective][1]]))
 
 
 @bytes_sent.mistake
 def counted_one_way(collective):
     """That is what a reduce_scatter sends. An all_reduce is a reduce_scatter, and then an all_gather."""
-    return _bytes_sent("reduce_scatter of C[I, K]")
+    return _bytes_sent("reduce_scatter of C[I, K]") if collective.startswith("all_reduce") else None
 
 
 @bytes_sent.mistake
@@ -547,7 +546,7 @@ def sent_all_of_it_to_each(collective):
 @bytes_sent.mistake
 def counted_both_ways(collective):
     """That is what an all_reduce sends. A reduce_scatter stops half-way: every device keeps only its share."""
-    return _bytes_sent("all_reduce of C[I, K]")
+    return _bytes_sent("all_reduce of C[I, K]") if collective.startswith("reduce_scatter") else None
 
 
 # Published mistakes: sentences that stand, or stood, in well-known tutorials. What is true instead?

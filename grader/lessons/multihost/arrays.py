@@ -141,8 +141,8 @@ batch_arithmetic.rows(BATCH)
 
 @batch_arithmetic.mistake
 def divided_by_devices(row):
-    """You divided by the number of all devices. Who loads is a process, and it loads for all its devices;
-    and devices that share a model see the same examples."""
+    """That is a division by the number of all devices. Who loads is a process, and it loads for all its devices; and
+    devices that share a model see the same examples."""
     keys = list(BATCH)
     return {keys[0]: 16, keys[2]: 16, keys[5]: 16 * 256 * FLOAT}.get(row)
 
@@ -239,7 +239,7 @@ def _stacked(process_id, num_processes, rows):
 
 @print_it.mistake
 def replicated_by_one(process_id, num_processes, *, rows):
-    """Process 0 waits. To make copies on all devices is a collective, and stands under `if process_id == 0`. Let all
+    """Process 0 waits. To make copies on all devices is a collective: does it stand under `if process_id == 0`? Let all
     make the copies; then let one of them print."""
     mesh, whole = _by_rows(process_id, num_processes, rows)
     mine = np.asarray(whole.addressable_shards[0].data)
@@ -303,8 +303,8 @@ def first_rows_for_all(process_id, num_processes, *, examples, step, batch):
 
 @loader.mistake
 def counted_in_its_own_rows(process_id, num_processes, *, examples, step, batch):
-    """The step was counted in rows of one process. All of them together use up `batch` rows in a step: so many come
-    before the next."""
+    """The steps are as far apart as the rows of one process. All of them together use up `batch` rows in a step: so
+    many come before the next."""
     per = batch // num_processes
     begin = (step + process_id) * per
     return _made(_joined(process_id, num_processes), examples[begin : begin + per], "data")

@@ -95,8 +95,8 @@ def too_late(process_id, num_processes, *, ticket):
 
 @join.mistake
 def id_out_of_range(process_id, num_processes, *, ticket):
-    """Processes are numbered from 0, and num_processes is how many there are, so that the last is number
-    num_processes − 1. Which of the two numbers did you change on its way?"""
+    """Processes are numbered from 0, and num_processes is how many there are, so that the last is number num_processes
+    − 1. Does each process pass the two numbers on as they came?"""
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id + 1)
     return _whoami(ticket)
 
@@ -244,8 +244,8 @@ def _(draw):
 
 @same_order.mistake
 def last_one_first(process_id, num_processes, *, rows):
-    """One process still asks for the maximum before the sum. Its first collective meets the others' first. Who calls
-    what, and when, must not depend on the number of the process; what is *printed* may."""
+    """So it comes out where one process asks for the maximum before the sum: its first collective meets the others'
+    first. Who calls what, and when, must not depend on the number of the process; what is *printed* may."""
     whole = _gathered(_joined(process_id, num_processes), rows)
     total, most = jax.jit(jnp.sum), jax.jit(jnp.max)
     if process_id == num_processes - 1:
@@ -265,16 +265,16 @@ def gave_its_rows_for_the_whole(process_id, num_processes, *, rows):
 
 @same_order.mistake
 def of_its_own_rows(process_id, num_processes, *, rows):
-    """Each process reduced the rows it was given. Nobody can be out of order who never speaks, but nobody
-    knows of the others' rows either. Which array holds all of them?"""
+    """Each process has the sum and the maximum of the rows it was given, and knows nothing of the others' rows. Which
+    array holds all of them, cut over the processes? (P() would call different rows copies of one another.)"""
     _joined(process_id, num_processes)
     return float(np.sum(rows)), float(np.max(rows))
 
 
 @same_order.mistake
 def asked_alone(process_id, num_processes, *, rows):
-    """Process 0 waits in a collective that no other process calls. Every process that holds a part of the array has to
-    make the call, whether or not it wants the answer."""
+    """Process 0 waits, and no other process makes the call that it waits in. Every process that holds a part of the
+    array has to make a collective call, whether or not it wants the answer."""
     whole = _gathered(_joined(process_id, num_processes), rows)
     if process_id == 0:
         return float(jax.jit(jnp.sum)(whole)), float(jax.jit(jnp.max)(whole))
@@ -346,8 +346,8 @@ def all_devices(process_id, num_processes, *, rows):
 @subset_mesh.mistake
 def a_mesh_each(process_id, num_processes, *, rows):
     """Each process returned the sum of its own rows alone, so that they return different sums. The sum of all comes of
-    one array over the devices of the first half: take these from `jax.devices()`, which is the same list everywhere
-    (`jax.local_devices()` is another in every process)."""
+    one array, cut over the devices of the first half: take these from `jax.devices()`, which is the same list
+    everywhere (`jax.local_devices()` is another in every process)."""
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
     mesh = jax.make_mesh((jax.local_device_count(),), ("x",), axis_types=(AxisType.Auto,), devices=jax.local_devices())
     total = float(jnp.sum(jax.device_put(rows, NamedSharding(mesh, P("x")))))
@@ -378,8 +378,8 @@ def half_of_each(process_id, num_processes, *, rows):
 
 @subset_mesh.mistake
 def left_before_the_roll_call(process_id, num_processes, *, rows):
-    """The first `jax.devices()` is where all processes tell each other which devices they have. The outsiders had
-    gone by then, and the others wait. What may an outsider leave out, and what not yet?"""
+    """The first half waits. The first `jax.devices()` is where all processes tell each other which devices they have:
+    had the outsiders gone by then? What may an outsider leave out, and what not yet?"""
     if process_id >= num_processes // 2:
         jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
         return "outside"
@@ -436,15 +436,15 @@ def folded_in(process_id, num_processes, *, seed):
 
 @same_params.mistake
 def a_seed_of_its_own_making(process_id, num_processes, *, seed):
-    """All replicas are equal, and drawn from a constant. The seed was an argument: process 0's is the one that counts,
-    and has to reach the others."""
+    """All replicas are equal, and drawn from the key of 0. The seed was an argument: process 0's is the one that
+    counts, and has to reach the others."""
     return _drawn(_joined(process_id, num_processes), jax.random.key(0))
 
 
 @same_params.mistake
 def told_by_one_alone(process_id, num_processes, *, seed):
-    """Process 0 stands in `broadcast_one_to_all` and the others went by. To tell is a collective as much as to listen:
-    who has to call it?"""
+    """Process 0 waits for the others. To tell is a collective as much as to listen: who has to call
+    `broadcast_one_to_all`, and who does?"""
     mesh = _joined(process_id, num_processes)
     if process_id == 0:
         seed = int(multihost_utils.broadcast_one_to_all(np.int32(seed)))

@@ -97,8 +97,8 @@ def _as_it_is(value):
 
 @pp_dp.mistake
 def reduced_in_every_turn(weights, x, *, mesh):
-    """Loss and gradients are right, but in every turn of the backward pass there is an all_reduce over `data`. The
-    weights enter the loop as copies, so every use of them adds its gradient up over the copies at once. Make them
+    """Loss and gradients are right, but in every turn of the backward pass there is an all_reduce over `data`. Where
+    the weights enter the loop as copies, every use of them adds its gradient up over the copies at once. Make them
     differ (*varying*) over `data` before the loop, and reduce their gradient once, after it."""
     return _both_axes(weights, x, mesh, copies=False, loss_over=_mean_over_data, value_after=_as_it_is, after=_as_it_is)
 
@@ -112,17 +112,17 @@ def sum_in_place_of_the_mean(weights, x, *, mesh):
 
 @pp_dp.mistake
 def averaged_what_was_added(weights, x, *, mesh):
-    """The gradients are too large by the number of copies. JAX has added them up already, because the weights do not
-    vary over `data`; a mean over `data` behind that changes nothing, as its terms are all the same. Make the weights
+    """The gradients are too large by the number of copies. Where the weights do not vary over `data`, JAX has added
+    them up already; a mean over `data` behind that changes nothing, as its terms are all the same. Make the weights
     *varying* over `data` before they are differentiated; then the mean is left to you."""
     return _both_axes(weights, x, mesh, copies=False)
 
 
 @pp_dp.mistake
 def added_by_jax(weights, x, *, mesh):
-    """The gradients are too large by the number of copies. The weights do not vary over `data`, so JAX has added up
-    the gradients of all copies, in every turn; and a mean is due. Make the weights *varying* over `data` before they
-    are differentiated; then the mean is left to you, once, after the loop."""
+    """The gradients are too large by the number of copies. Where the weights do not vary over `data`, JAX adds up the
+    gradients of all copies, in every turn; and a mean is due. Make the weights *varying* over `data` before they are
+    differentiated; then the mean is left to you, once, after the loop."""
     return _both_axes(weights, x, mesh, copies=False, after=_as_it_is)
 
 
@@ -164,8 +164,8 @@ def squares_of_every_stage(weights, x, *, mesh):
 
 @pp_dp.mistake
 def averaged_twice(weights, x, *, mesh):
-    """The gradients are too small by the number of copies: the loss was averaged over `data` before it was
-    differentiated, and its gradients were averaged again."""
+    """The gradients are too small by the number of copies. Is the loss averaged over `data` before it is
+    differentiated, and are its gradients averaged again?"""
     return _both_axes(weights, x, mesh, loss_over=_mean_over_data, value_after=_as_it_is)
 
 

@@ -83,8 +83,8 @@ def _gpipe(
 
 @gpipe.mistake
 def a_turn_for_each_microbatch(weights, x, *, mesh):
-    """There are as many turns as microbatches. When the last microbatch enters the first stage, its way through the
-    others has only begun: the last outputs are missing. How many turns does *one* microbatch take?"""
+    """The last outputs are missing. When the last microbatch enters the first stage, its way through the others has
+    only begun. How many turns does *one* microbatch take, and how many do all?"""
     return _gpipe(weights, x, mesh, turns=lambda m, n: m)
 
 
@@ -127,9 +127,8 @@ def first_result_last(weights, x, *, mesh):
 
 @gpipe.mistake
 def stored_after_the_send(weights, x, *, mesh):
-    """What is stored has come over the wire: after the ppermute `h` is no longer what this stage has made, but what
-    the stage before it has made. The last stage's own results went to stage 0, which throws them away. When do they
-    have to be stored?"""
+    """What is stored has come over the wire: not what this stage has made, but what the stage before it has made. The
+    last stage's own results went to stage 0, which throws them away. Do you store before the ppermute, or behind it?"""
     return _gpipe(weights, x, mesh, stored=lambda made, sent: sent)
 
 
@@ -171,8 +170,8 @@ def results_of_the_first_stage(weights, x, *, mesh):
 
 @gpipe.mistake
 def multiplied_by_a_mask(weights, x, *, mesh):
-    """Places that nobody has filled hold NaN, and a mask of zeros does not help: 0 · NaN is NaN. `jnp.where` chooses,
-    and looks at nothing else."""
+    """There is NaN, and 0 · NaN is NaN: where places that nobody has filled hold NaN, a mask of zeros does not help.
+    `jnp.where` chooses, and looks at nothing else."""
     return _gpipe(weights, x, mesh, empty=np.nan, masked=lambda out, me, n: out * (me == n - 1))
 
 
@@ -231,8 +230,8 @@ def collected_in_every_turn(weights, x, *, mesh):
 
 @gpipe.mistake
 def gathered_the_weights(weights, x, *, mesh):
-    """The result is right, but every device has all the weights and computes all stages. A pipeline sends
-    activations, and no weight ever leaves its device."""
+    """The result is right, but every device has been sent all the weights. A pipeline sends activations, and no weight
+    ever leaves its device."""
 
     def body(w, x):
         return through(lax.all_gather(w, "stage", tiled=True), x)
@@ -326,9 +325,8 @@ def _gradient(
 
 @gpipe_gradient.mistake
 def mean_of_means(weights, x, y, real, *, mesh):
-    """You averaged each microbatch, and then the averages. Where microbatches have different numbers of real
-    examples, those of a nearly empty one count more. Add up errors, and divide once by the number of all real
-    ones."""
+    """This is the mean of the microbatches' means. Where microbatches have different numbers of real examples, those of
+    a nearly empty one count more. Add up errors, and divide once by the number of all real ones."""
 
     def of_one(h, y, real):
         return _masked_error(h, y, real) / jnp.sum(real)
@@ -356,8 +354,8 @@ def divided_by_the_padding_too(weights, x, y, real, *, mesh):
 
 @gpipe_gradient.mistake
 def mean_over_the_entries(weights, x, y, real, *, mesh):
-    """Loss and gradient are D times too small: the squared errors of an example were averaged over its D entries. The
-    error of an example is their *sum*; the mean is taken over the examples alone."""
+    """Loss and gradient are D times too small. The error of an example is the *sum* of the squares of its D entries;
+    the mean is taken over the examples alone."""
 
     def of_means(h, y, real):
         return jnp.sum(real * jnp.mean((h - y) ** 2, axis=-1))
@@ -397,8 +395,8 @@ def counted_from_the_first_turn(weights, x, y, real, *, mesh):
 
 @gpipe_gradient.mistake
 def too_few_turns(weights, x, y, real, *, mesh):
-    """The last S − 1 microbatches never reach the loss: there are as many turns as microbatches. Their gradients are
-    missing, and nothing fails."""
+    """The last S − 1 microbatches never reach the loss: their gradients are missing, and nothing fails. How many turns
+    are there, and how many does the last microbatch need?"""
     return _gradient(weights, x, y, real, mesh, turns=lambda m, n: m)
 
 
@@ -418,7 +416,7 @@ def mean_of_the_gradients(weights, x, y, real, *, mesh):
 
 @gpipe_gradient.mistake
 def check_turned_off(weights, x, y, real, *, mesh):
-    """The loss is right and every gradient is S times too large. With shard_map's check off, a psum is a psum on the
+    """The loss is right and every gradient is S times too large. Is shard_map's check off? A psum is then a psum on the
     way back as well, and adds up S equal ones. Leave the check on, and mark the zeros that the loop begins with as
     varying."""
     return _gradient(weights, x, y, real, mesh, check_vma=False)

@@ -105,8 +105,8 @@ def added_the_stage(row):
 
 @timetable.mistake
 def one_step_shared(row):
-    """In your count each microbatch begins while the one before is on its last stage. Whoever waits for one begins the
-    next when it has *left* that stage: then no step belongs to two microbatches."""
+    """So many steps there are if each microbatch begins while the one before is on its last stage. Whoever waits for
+    one begins the next when it has *left* that stage: then no step belongs to two microbatches."""
     return believed(row, 37, WHEN[3])
 
 
@@ -161,7 +161,7 @@ def stages_over_microbatches(stages, microbatches):
 
 @bubble.mistake
 def one_step_more_than_there_are(stages, microbatches):
-    """You counted one step too many. With one microbatch and S stages the pipeline runs S steps, not S + 1: work
+    """The whole is one step too long here. With one microbatch and S stages the pipeline runs S steps, not S + 1: work
     it out in the table of stages and steps."""
     return (stages - 1) / (stages + microbatches)
 
@@ -211,7 +211,7 @@ def _above(bound: float) -> int:
 
 @microbatches.mistake
 def from_idle_against_busy(stages, percent):
-    """More than needed: you kept idle time below that part of the *busy* time. Of all the time, the bubble is
+    """More than needed: with these, idle time is below that part of the *busy* time. Of all the time, the bubble is
     (S-1)/(M+S-1)."""
     return _above((stages - 1) * 100 / percent)
 
@@ -231,8 +231,8 @@ def one_microbatch_short(stages, percent):
 
 @microbatches.mistake
 def percent_for_a_part(stages, percent):
-    """A bubble of 0.1 was held against 10: `percent` is in percent, and the bubble is a part of one. Which of the two
-    has to be multiplied by 100?"""
+    """With one microbatch the bubble is as large as it gets. Was a bubble of 0.1 held against 10? `percent` is in
+    percent, and the bubble is a part of one. Which of the two has to be multiplied by 100?"""
     return 1
 
 

@@ -100,15 +100,15 @@ def not_sent(weights, x, g, *, mesh):
 
 @split_backward.mistake
 def gradient_of_the_input_for_the_weights(weights, x, g, *, mesh):
-    """For the weights you went backward from the gradient of the *input*. Both start from the same: the gradient of
-    the stage's output, g."""
+    """This is what the weights get if one goes backward from the gradient of the *input*. Both start from the same: the
+    gradient of the stage's output, g."""
     return _split(weights, x, g, mesh, gradient=lambda g, of_h, on: of_h)
 
 
 @split_backward.mistake
 def went_on_from_what_came(weights, x, g, *, mesh):
-    """For the weights you went backward from what the *transfer* brought, which is about another microbatch, and had
-    to wait for it. What W needs was here before: weights, x and g."""
+    """This is what the weights get if one goes backward from what the *transfer* brings, which is about another
+    microbatch, and has to be waited for. What W needs was here before: weights, x and g."""
     return _split(weights, x, g, mesh, gradient=lambda g, of_h, on: on)
 
 
@@ -277,7 +277,7 @@ def neighbouring_layers_on_a_device(weights, x, *, mesh):
 
 @circular.mistake
 def all_microbatches_in_a_round(weights, x, *, mesh):
-    """You send all M microbatches through round 0 before round 1 begins. Device 0 then gets microbatch 0 back after S
-    turns, and is not ready for it until turn M: with M > S it is lost. Take S microbatches through all rounds, then
-    the next S. (Or keep what comes too early, as MaxText does.)"""
+    """Do all M microbatches go through round 0 before round 1 begins? Device 0 then gets microbatch 0 back after S
+    turns, and is not ready for it until turn M: with M > S it is lost. Take S microbatches through all rounds, then the
+    next S. (Or keep what comes too early, as MaxText does.)"""
     return _circular(weights, x, mesh, where=lambda k, n, rounds, m: (k // m % rounds, k % m))

@@ -63,16 +63,16 @@ def moved_the_other_one(y, z):
 
 @fix_the_placement.mistake
 def moved_both_to_one_device(y, z):
-    """Two transfers, and seven devices have nothing to do: the whole sum is on one device. Leave y alone.
-    `y.sharding` says where z is wanted."""
+    """The whole sum is on one device, and the others have nothing to do. Leave y where it is: `y.sharding` says where z
+    is wanted."""
     first = jax.devices()[0]
     return jax.device_put(y, first) + jax.device_put(z, first)
 
 
 @fix_the_placement.mistake
 def moved_to_one_device_of_the_mesh(y, z):
-    """z went to a single device. That y has a part there is not enough: z has to come to *all* the devices of
-    y, in y's order."""
+    """That y has a part on a device is not enough: z has to come to *all* the devices of y, in y's order. Did z go to a
+    single one?"""
     return y + jax.device_put(z, list(y.sharding.mesh.devices.flat)[0])
 
 
@@ -149,7 +149,7 @@ def in_the_order_of_numbers(x, target):
 
 @no_move_in_jit.mistake
 def doubled_twice(x, target):
-    """Every number is four times that of x: it was doubled before the move and after it. Once is enough."""
+    """Every number is four times that of x. Was it doubled before the move and after it? Once is enough."""
     double = jax.jit(lambda a: 2 * a)
     return double(jax.device_put(double(x), NamedSharding(target, P("x"))))
 
@@ -191,8 +191,8 @@ def _(draw):
 
 @two_stage.mistake
 def did_not_move(x, w1, w2):
-    """The first stage leaves its result on the first mesh, and the second stage's weights are on the other. Who
-    brings the one to the other?"""
+    """In one stage two arrays met that are on different meshes. The first stage leaves its result on the first mesh,
+    and the second stage's weights are on the other. Who brings the one to the other, and when?"""
     return stage(w2, stage(w1, x))
 
 
@@ -205,8 +205,8 @@ def resharded_across(x, w1, w2):
 
 @two_stage.mistake
 def everything_on_all_devices(x, w1, w2):
-    """All on one mesh of eight devices: that runs, but there are no two stages any more. Every device has both
-    weights, and no half could work on the next batch already."""
+    """The result is whole on all eight devices. Did you make one mesh of all of them? Then there are no two stages any
+    more, and no half could work on the next batch already."""
     mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     x, w1, w2 = (jax.device_put(a, NamedSharding(mesh, P())) for a in (x, w1, w2))
     return stage(w2, stage(w1, x))
@@ -221,21 +221,22 @@ def moved_the_weights(x, w1, w2):
 
 @two_stage.mistake
 def laid_out_like_the_weights(x, w1, w2):
-    """The right mesh with the wrong layout, one that cuts nothing, as that of `w2` does. Each device of the second mesh
-    got the whole batch and computed all of it."""
+    """The result is on the right mesh, and all of it on every device: a layout that cuts nothing, as that of `w2`. Did
+    each device of the second mesh get the whole batch, and compute all of it?"""
     return stage(w2, jax.device_put(stage(w1, x), w2.sharding))
 
 
 @two_stage.mistake
 def moved_x_first(x, w1, w2):
-    """x was sent on before the first stage had seen it. Which devices hold w1?"""
+    """In the first stage x and w1 are on different meshes. Was x sent on before that stage had seen it? Which devices
+    hold w1?"""
     return stage(w2, stage(w1, jax.device_put(x, NamedSharding(w2.sharding.mesh, P("x")))))
 
 
 @two_stage.mistake
 def activations_through_numpy(x, w1, w2):
-    """The activations went down to the host and up again. On real chips that is the slowest way there is, and
-    it makes Python wait for the first stage."""
+    """Something went down to the host and up again. On real chips that is the slowest way there is, and it makes Python
+    wait for the first stage."""
     return stage(w2, jax.device_put(np.asarray(stage(w1, x)), NamedSharding(w2.sharding.mesh, P("x"))))
 
 
@@ -274,8 +275,8 @@ def _(draw):
 
 @halves_pipeline.mistake
 def never_sent_on(batches, weights):
-    """A batch goes to the first mesh, and stays there. Every stage has a mesh of its own: what has to happen
-    between two stages?"""
+    """In one stage two arrays met that are on different meshes. Every stage has a mesh of its own: what has to happen
+    to a batch between two stages?"""
     done = []
     for h in batches:
         h = jax.device_put(h, NamedSharding(weights[0].sharding.mesh, P("x")))
@@ -287,8 +288,8 @@ def never_sent_on(batches, weights):
 
 @halves_pipeline.mistake
 def did_not_cut_the_batch(batches, weights):
-    """Each batch is *whole* on every device of a stage, so each of them does all of the work of that stage. The layout
-    of the weights cuts no batch, and neither does JAX by itself. Put each batch on the mesh, cut over x."""
+    """Each result is *whole* on every device of its mesh. The layout of the weights cuts no batch, and neither does JAX
+    by itself: was each batch put on the mesh cut over x?"""
     done = []
     for h in batches:
         for w in weights:
@@ -299,7 +300,7 @@ def did_not_cut_the_batch(batches, weights):
 
 @halves_pipeline.mistake
 def fed_every_stage_the_batch(batches, weights):
-    """Every stage was given the *batch*. A stage works on what the stage before it made of it."""
+    """This is what the last stage makes of the *batch* itself. A stage works on what the stage before it made of it."""
     return [
         stage(weights[-1], jax.device_put(batch, NamedSharding(weights[-1].sharding.mesh, P("x")))) for batch in batches
     ]
@@ -307,8 +308,8 @@ def fed_every_stage_the_batch(batches, weights):
 
 @halves_pipeline.mistake
 def one_stage_for_each_batch(batches, weights):
-    """Batch and stage were counted together, so that each batch met only one stage. Every batch has to pass
-    every stage."""
+    """Here each batch met only one stage, the first batch the first stage, and so on. Every batch has to pass every
+    stage: did you count both together?"""
     pairs = zip(batches, weights)  # noqa: B905 - as a student writes it
     return [stage(w, jax.device_put(h, NamedSharding(w.sharding.mesh, P("x")))) for h, w in pairs]
 
@@ -328,8 +329,8 @@ def put_them_together(batches, weights):
 
 @halves_pipeline.mistake
 def all_stages_on_the_first_mesh(batches, weights):
-    """The weights were brought to the batch: all stages ran on one mesh, one after the other, while the others
-    had nothing to do."""
+    """The results are on the first mesh. Either the weights were brought there, and all stages ran on one mesh; or the
+    results were brought back. In a pipeline weights stay where they are, and activations travel: on, and not back."""
     home = weights[0].sharding
     moved = [jax.device_put(w, home) for w in weights]
     done = []

@@ -97,8 +97,8 @@ def _numbers(row):
 
 
 WHO_HOLDS_IT_ASKS = {
-    "": "A result is where its operands are. Ask it: `sorted(d.id for d in (…).devices())`. What is "
-    "NumPy's is on no device.",
+    "": "A result is where its operands are, and what `device_put` gives back is where it was sent. Ask it: "
+    "`sorted(d.id for d in (…).devices())`. What is NumPy's is on no device.",
 }
 who_holds_it = Exercise("who_holds_it", points=3, reference=_numbers, form="table", questions=WHO_HOLDS_IT_ASKS)
 who_holds_it.rows(HOLDERS)
@@ -126,7 +126,7 @@ def copies_on_one_device(row):
 
 @who_holds_it.mistake
 def one_entry_on_one_device(row):
-    """A program runs on all devices of the mesh that its operand is on, and so does its result, however
+    """A program runs on all devices of the mesh that its operand is on, and its result is on all of them, however
     small. Who holds a copy of a single number, when nothing is cut?"""
     return believed(row, [0], "whole[0]")
 
@@ -311,8 +311,8 @@ def same_array_same_data(row):
 
 @device_order.mistake
 def looked_up_the_place_for_the_device(row):
-    """You asked which device stands at that place. The question goes the other way: at which place stands this
-    device?"""
+    """That is the number of the device which stands at that place, times 10. The question goes the other way: at which
+    place stands this device?"""
     name, number = _device(row)
     return 10 * RING[number] if name == "winding" else None
 

@@ -65,8 +65,8 @@ def whole_on_every_device(shapes, dtype, specs, sizes):
 
 @compile_for.mistake
 def all_in_float32(shapes, dtype, specs, sizes):
-    """You left the dtype out of account. Of float32 a chip would hold twice the bytes of bfloat16, and its matrix unit
-    has no use for them."""
+    """All arrays are float32, whatever `dtype` says. Of float32 a chip would hold twice the bytes of bfloat16, and its
+    matrix unit has no use for them."""
     return _avals(shapes, "float32", specs, sizes)
 
 

@@ -104,8 +104,8 @@ def one_pass_for_the_gradients(way, **sizes):
 
 @bet.mistake
 def two_passes_in_place_of_three(way, **sizes):
-    """That is two passes of the weights' bytes. The block is computed anew on the way back, and its weights have been
-    given up by then. How often are they gathered, and what else goes round?"""
+    """That is about two passes of the weights' bytes. The block is computed anew on the way back, and its weights have
+    been given up by then. How often are they gathered, and what else goes round?"""
     return bytes_by_formula(way, **sizes, passes=2)
 
 
@@ -118,8 +118,8 @@ def sums_on_the_way_forwards_only(way, **sizes):
 
 @bet.mistake
 def summed_once_more_where_computed_anew(way, **sizes):
-    """That is three sums along `model`: one forwards, and two on the way back. The block is computed anew there, for
-    what it holds in between. Is its result, which the first sum made, needed once more?"""
+    """That is about three sums along `model`: one forwards, and two on the way back. The block is computed anew there,
+    for what it holds in between. Is its result, which the first sum made, needed once more?"""
     return bytes_by_formula(way, **sizes, sums=3)
 
 
@@ -137,5 +137,5 @@ def every_device_gathers_all_weights(way, data, model, weights, activations):
 
 @bet.mistake
 def both_ways_at_once(way, **sizes):
-    """That is half of it. In which direction bytes go decides how long they take, and not how many they are."""
+    """That is about half of it. In which direction bytes go decides how long they take, and not how many they are."""
     return bytes_by_formula(way, **sizes) / 2

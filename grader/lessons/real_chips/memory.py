@@ -155,8 +155,8 @@ def kept_every_activation(weights, x, *, mesh):
 
 @it_fits.mistake
 def kept_the_products(weights, x, *, mesh):
-    """Your policy keeps the results of the products: that spares FLOPs, and memory is what is short here. What is
-    there to keep of a layer at least?"""
+    """As much is kept as by a policy that keeps the results of the products: that spares FLOPs, and memory is what is
+    short here. What is there to keep of a layer at least?"""
 
     def wrap(layer):
         return jax.checkpoint(layer, policy=jax.checkpoint_policies.dots_saveable)
@@ -173,8 +173,8 @@ def without_the_sum(weights, x, *, mesh):
 
 @it_fits.mistake
 def cut_the_way_back(weights, x, *, mesh):
-    """It fits, for there is no way back: `stop_gradient` keeps each layer from hearing of the layers behind it. What is
-    to be forgotten are the activations, not their gradients."""
+    """It fits, for there is no way back: no layer hears of the layers behind it. Is there a `stop_gradient`? What is to
+    be forgotten are the activations, not their gradients."""
 
     def wrap(layer):
         return lambda h, w: layer(lax.stop_gradient(h), w)

@@ -116,5 +116,6 @@ def forgot_the_way_back(way, weights, chips, slices):
 
 @two_slices.mistake
 def nothing_stays_in_the_slice(way, weights, chips, slices):
-    """You counted what comes from one's own slice as well. Of `slices` shares only the others' cross the network."""
+    """So it is with what comes from one's own slice counted as well. Of `slices` shares only the others' cross the
+    network."""
     return _dcn(way, weights, chips, slices) * slices / (slices - 1)

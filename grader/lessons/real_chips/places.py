@@ -31,8 +31,8 @@ def _(draw):
 
 @who_talks.mistake
 def left_out_the_turn(groups, counted, turned):
-    """You dealt the devices out in their own order. `T(1,0)` turns the grid first: what is then the second number that
-    one reads?"""
+    """These are the devices in their own order. `T(1,0)` turns the grid first: what is then the second number that one
+    reads?"""
     return np.arange(math.prod(counted)).reshape(groups).tolist()
 
 
@@ -46,29 +46,29 @@ def turned_the_groups(groups, counted, turned):
 
 @who_talks.mistake
 def turned_back(groups, counted, turned):
-    """You turned the other way: dimension k of the turned grid is dimension `turned[k]` of the one that was counted,
-    and not the reverse."""
+    """This is the grid turned the other way: dimension k of the turned grid is dimension `turned[k]` of the one that
+    was counted, and not the reverse."""
     return np.arange(math.prod(counted)).reshape(counted).transpose(np.argsort(turned)).reshape(groups).tolist()
 
 
 @who_talks.mistake
 def always_turned_round(groups, counted, turned):
-    """You turned all dimensions round, as `.T` does, whatever stands in `T(...)`. It says which dimension comes first,
-    and that may be any."""
+    """All dimensions are turned round here, as `.T` does, whatever stands in `T(...)`. It says which dimension comes
+    first, and that may be any."""
     return np.arange(math.prod(counted)).reshape(counted).T.reshape(groups).tolist()
 
 
 @who_talks.mistake
 def cut_before_it_was_turned(groups, counted, turned):
-    """You cut the devices into `groups` in their own order, and turned that round: each of your groups has one device
-    from every row. First comes the grid as it is *counted*; it is turned as `T(...)` says, and then cut into
-    groups."""
+    """Each of these groups has one device from every row, as where the devices are cut into `groups` in their own
+    order, and that is turned round. First comes the grid as it is *counted*; it is turned as `T(...)` says, and then
+    cut into groups."""
     return np.arange(math.prod(counted)).reshape(groups).T.tolist()
 
 
 @who_talks.mistake
 def groups_are_columns(groups, counted, turned):
-    """Each group is a *row* of the last grid. Yours are its columns."""
+    """Each group is a *row* of the last grid. These are its columns."""
     return np.array(_groups(groups, counted, turned)).T.tolist()
 
 
@@ -120,14 +120,14 @@ def no_wire_round_the_edge(ring, lengths, wraps):
 
 @order_of_devices.mistake
 def always_a_wire_round_the_edge(ring, lengths, wraps):
-    """You went round the edge where there is no wire. A v5e's dimension is a ring only if all 16 chips of it are
+    """This goes round the edge where there is no wire. A v5e's dimension is a ring only if all 16 chips of it are
     there."""
     return _longest(ring, lengths, (True, True))
 
 
 @order_of_devices.mistake
 def one_way_round(ring, lengths, wraps):
-    """Where `wraps` says so you went round in one direction only, from the smaller number to the larger. The wires go
+    """Where `wraps` says so, this goes round in one direction only, from the smaller number to the larger. The wires go
     both ways, and the shorter way counts."""
     steps = zip(ring, [*ring[1:], ring[0]], strict=True)
     return max(

@@ -150,7 +150,7 @@ def _(draw):
 
 @hidden.mistake
 def everything_that_does_not_wait(schedule):
-    """You gave every transfer all products of the program. That a product *could* run beside it does not say that it
+    """Every transfer has all products of the program here. That a product *could* run beside it does not say that it
     does: which ones stand between its start and its end?"""
     total = sum(which for what, which in schedule if what == "product")
     return {which: total for what, which in schedule if what == "start"}
@@ -170,7 +170,7 @@ def from_the_start_to_the_end_of_the_program(schedule):
 
 @hidden.mistake
 def only_the_product_next_to_the_start(schedule):
-    """Several products may run while one transfer is under way. You kept only one of them."""
+    """Several products may run while one transfer is under way. Only one of them is counted here."""
     beside, under_way = {}, {}
     for what, which in schedule:
         if what == "start":
@@ -184,8 +184,8 @@ def only_the_product_next_to_the_start(schedule):
 
 @hidden.mistake
 def counted_anew_at_every_start(schedule):
-    """What ran between the *last* start of any transfer and this one's done was counted, as if every start set the sum
-    back to 0. A transfer that is under way by then loses what has run beside it. What of the sum belongs to each?"""
+    """Counted here is what ran between the *last* start of any transfer and this one's done. A transfer that is under
+    way by then loses what has run beside it. What of all that ran belongs to each?"""
     beside, so_far = {}, 0
     for what, which in schedule:
         if what == "start":
@@ -199,8 +199,7 @@ def counted_anew_at_every_start(schedule):
 
 @hidden.mistake
 def counted_products(schedule):
-    """You counted how many products run beside each transfer. How much they compute is the second entry of each: their
-    FLOPs."""
+    """So many products run beside each transfer. How much they compute is the second entry of each: their FLOPs."""
     return _hidden([[what, 1 if what == "product" else which] for what, which in schedule])
 
 
@@ -222,7 +221,8 @@ def only_for_the_last_that_began(schedule):
 
 @hidden.mistake
 def one_transfer_at_a_time(schedule):
-    """Two transfers may be under way at once, over other wires. You forgot the first when the second started."""
+    """Two transfers may be under way at once, over other wires. Here the first counts no more when the second
+    starts."""
     beside, current = {}, None
     for what, which in schedule:
         if what == "start":

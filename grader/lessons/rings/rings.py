@@ -122,8 +122,8 @@ def many_small_steps(x, *, k, mesh):
 
 @shift.mistake
 def stood_still_for_a_negative_k(x, *, k, mesh):
-    """Where k is negative nothing was sent: a loop over `range(k)` has no turns then. (And |k| small steps are more
-    than are needed: pairs may name any two devices.) Where does a block go that is sent -2 places further?"""
+    """Where k is negative nothing moved. (A loop over `range(k)` has no turns then; and pairs may name any two devices,
+    so that one step is enough.) Where does a block go that is sent -2 places further?"""
 
     def body(row):
         for _ in range(k):
@@ -142,8 +142,8 @@ def left_out_who_would_pass_the_end(x, *, k, mesh):
 
 @shift.mistake
 def took_the_blocks_rows_for_the_devices(x, *, k, mesh):
-    """There is one pair only, from device 0 to itself: the others are sent nothing. Inside shard_map a device has one
-    row, and the number of rows is no number of devices. What says how many there are along x?"""
+    """Only device 0 was sent something, by itself. Inside shard_map a device has one row, and the number of rows is no
+    number of devices. What says how many there are along x?"""
     return on_ring(
         lambda row: lax.ppermute(row, "x", [(d, (d + k) % len(row)) for d in range(len(row))]), x, mesh, ROW, ROW
     )
@@ -185,31 +185,30 @@ def gather_ring(x, mesh, by=1, place=lambda me, k: me - k, writes=0, passes=-1):
 
 @ring_all_gather.mistake
 def joined_as_they_came(x, *, mesh):
-    """The blocks were joined in the order of their arrival: device 0 has them right, device 1 begins with its own.
-    Every device sees another order. From whom does the block come that arrives after k steps?"""
+    """Each device has its own block first and the next device's behind it, as where blocks are joined in the order of
+    their arrival: device 0 has them right, device 1 begins with its own. From whom does a block come that arrives after
+    k steps, and where does it belong?"""
     return gather_ring(x, mesh, by=-1, place=lambda me, k: k)
 
 
 @ring_all_gather.mistake
 def joined_as_they_came_backwards(x, *, mesh):
-    """The blocks were joined in the order of their arrival. After its own, a device receives that of the device
-    before it, then the one before that: the order runs backwards, and begins elsewhere on each device. Where does
-    the k-th to arrive belong?"""
+    """Each device has its own block first, then that of the device before it, then the one before that: the order runs
+    backwards, and begins elsewhere on each device. Where does the k-th to arrive belong?"""
     return gather_ring(x, mesh, place=lambda me, k: k)
 
 
 @ring_all_gather.mistake
 def counted_the_other_way(x, *, mesh):
-    """Each block was written at index + k, but the blocks go to the *next* device: what arrives after one step
-    started on the device before. Does the number go up or down with k?"""
+    """Each device's own block is in its place, and the others are mirrored around it. What arrives after one step
+    started on a neighbour, the one before or the one behind: does the number of the sender go up or down with k?"""
     return gather_ring(x, mesh, place=lambda me, k: me + k)
 
 
 @ring_all_gather.mistake
 def counted_the_first_arrival_as_none(x, *, mesh):
-    """Each block was written one place too far. What arrives first was written over the device's own block; but after
-    the first ppermute a device holds the block of the device *before* it. With which k does that one count, and so
-    from where does your loop have to count?"""
+    """Each block stands one place too far: that of the device before stands where the device's own belongs. With which
+    k does your loop count the first to arrive, and from which device does that come?"""
     n = mesh.shape["x"]
 
     def body(block):
@@ -346,8 +345,8 @@ def dealt_the_row_out_like_cards(x, *, mesh):
 
 @ring_reduce_scatter.mistake
 def sent_the_original(x, *, mesh):
-    """Each step sent the device's own numbers, so every sum has the terms of two neighbours only. What should
-    travel on is what has been added up so far."""
+    """Every sum has the terms of two neighbours only. Did each step send the device's own numbers? What should travel
+    on is what has been added up so far."""
     n = mesh.shape["x"]
 
     def body(row):
@@ -369,8 +368,8 @@ def went_the_other_way(x, *, mesh):
 
 @ring_reduce_scatter.mistake
 def added_before_the_send(x, *, mesh):
-    """Each device added its part and then sent the sum away, in the last step too: what a device ends with lacks
-    its own term. What comes first in a step, the sending or the adding?"""
+    """What a device ends with lacks its own term, as where it adds its part and then sends the sum away, in the last
+    step too. What comes first in a step, the sending or the adding?"""
     n = mesh.shape["x"]
 
     def body(row):
@@ -510,9 +509,9 @@ def stopped_half_way(x, *, mesh):
 
 @ring_all_reduce.mistake
 def took_its_share_for_another(x, *, mesh):
-    """The parts of the sum are right and each stands one place off. The first round began with the device's own part,
-    so its sum ended on the device before; the second round took it for that device's own. Which part does a device
-    hold after the first round?"""
+    """The parts of the sum are right and each stands one place off. Which part does a device hold after the first
+    round? (A sum that begins with the device's own part ends on the device before.) And where does the second round
+    write it?"""
     return reduce_ring(x, mesh, first=0)
 
 
@@ -539,15 +538,16 @@ def took_zeros_for_its_own_share(x, *, mesh):
 
 @ring_all_reduce.mistake
 def joined_the_sums_as_they_came(x, *, mesh):
-    """The sums are right, and they were joined in the order in which they came in the second round, which is another on
-    every device. Of which part is the sum that a device has after the first round, and which comes next?"""
+    """The sums are right, and stand in another order on every device, as where they are joined in the order in which
+    they come in the second round. Of which part is the sum that a device has after the first round, and which comes
+    next?"""
     return reduce_ring(x, mesh, place=lambda me, k: k)
 
 
 @ring_all_reduce.mistake
 def counted_upwards_in_the_second_round(x, *, mesh):
-    """The sums are right. In the second round the numbers at which they were written go up, but what arrives comes from
-    the device before. Of which part does that device have the sum?"""
+    """The sums are right. Each device's own is in its place, and the others are mirrored around it. From which
+    neighbour does a sum come in the second round, and of which part does that device have the sum?"""
     return reduce_ring(x, mesh, place=lambda me, k: me + k)
 
 
@@ -608,8 +608,8 @@ def wrong_end(x, *, mesh):
 
 @halo.mistake
 def not_round(x, *, mesh):
-    """Only the two ends of the whole vector are wrong: from beyond them nothing is sent, and who is sent nothing holds
-    zeros. The stencil is periodic. Which pair closes the ring?"""
+    """Only the two ends of the whole vector are wrong: zeros stand where an entry of the other end belongs. (Who is
+    sent nothing by a ppermute holds zeros.) The stencil is periodic. Which pair closes the ring?"""
 
     def edges(block, n):
         forward = [(d, d + 1) for d in range(n - 1)]
@@ -621,8 +621,8 @@ def not_round(x, *, mesh):
 
 @halo.mistake
 def rolled_in_the_block(x, *, mesh):
-    """Each device rolled its own block, so at every border it used its own other end in place of the neighbour's.
-    `jnp.roll` inside shard_map knows the block only. What does a device lack?"""
+    """At every border a device used its own other end in place of the neighbour's: `jnp.roll` inside shard_map would do
+    that, for it knows the block only. What does a device lack?"""
     return on_ring(lambda b: jnp.roll(b, 1) + 2 * b + 4 * jnp.roll(b, -1), x, mesh, CUT, CUT)
 
 
@@ -690,8 +690,8 @@ def middle_block_twice(x, *, mesh):
 
 @gather_both_ways.mistake
 def both_the_same_way(x, *, mesh):
-    """Both streams went to the next device, so they brought the same blocks twice, and the second stream was written
-    in places where it does not belong. Which pairs send to the device before?"""
+    """The blocks from one side came twice, the second time in places where they do not belong. Do both streams go the
+    same way? Which pairs send to the next device, and which to the one before?"""
     return both_ways(x, mesh, back=1)
 
 

@@ -351,16 +351,16 @@ def _(draw):
 
 @who_waits.mistake
 def counted_the_calls(calls):
-    """You compared how many calls each device makes. Two devices may call as often and still wait for each other:
-    they must come to the *same* call at the same point. Walk through the lists side by side."""
+    """These are the devices that make more calls than others. Two devices may call as often and still wait for each
+    other: they must come to the *same* call at the same point. Walk through the lists side by side."""
     fewest = min(map(len, calls))
     return {d: own[fewest] for d, own in enumerate(calls) if len(own) > fewest}
 
 
 @who_waits.mistake
 def ignored_the_order(calls):
-    """Which calls are made was compared, not in which order. Two devices that call the same two collectives in
-    opposite orders wait for each other in the first."""
+    """Where all devices make the same calls, only in another order, nobody waits here. Two devices that call the same
+    two collectives in opposite orders wait for each other in the first."""
     if len({tuple(sorted(own)) for own in calls}) == 1:
         return {}
     return _left_waiting(calls)
@@ -368,8 +368,8 @@ def ignored_the_order(calls):
 
 @who_waits.mistake
 def named_those_who_are_missing(calls):
-    """You returned the devices that do not come: they are done, and wait for nobody. Who stands in a collective that
-    not all have come to?"""
+    """These are the devices that do not come: they are done, and wait for nobody. Who stands in a collective that not
+    all have come to?"""
     waiting = _left_waiting(calls)
     return {d: next(iter(waiting.values())) for d in range(len(calls)) if waiting and d not in waiting}
 
@@ -447,8 +447,8 @@ def _chosen(body, x, mesh, check_vma=False):
 
 @sum_for_some.mistake
 def psum_in_a_branch(x, *, mesh, check_vma=False):
-    """Those with an odd number never come to the psum. All of them have to call it, also those that do not keep the
-    sum. `jnp.where` computes both values and picks one."""
+    """Some devices never come to the psum, and the others wait for them. All of them have to call it, also those that
+    do not keep the sum. `jnp.where` computes both values and picks one."""
 
     def body(row):
         return lax.cond(me() % 2 == 0, lambda r: lax.psum(r, "x"), lambda r: r, row)
@@ -458,8 +458,7 @@ def psum_in_a_branch(x, *, mesh, check_vma=False):
 
 @sum_for_some.mistake
 def summed_only_those_who_keep_it(x, *, mesh):
-    """The sum lacks the rows of the odd devices: they gave zeros. Everybody's row belongs in it; the choice comes
-    after the psum."""
+    """The sum lacks the rows of the odd devices. Everybody's row belongs in it; the choice comes after the psum."""
 
     def body(row):
         even = me() % 2 == 0
@@ -470,8 +469,8 @@ def summed_only_those_who_keep_it(x, *, mesh):
 
 @sum_for_some.mistake
 def counted_all_devices(x, *, mesh, check_vma=False):
-    """The condition counts all devices of the mesh, and every second of these got the sum. It goes by the place along x
-    alone: devices that differ in y hold copies of one row. Which number is that place?"""
+    """Every second device of the whole mesh got the sum. It goes by the place along x alone: devices that differ in y
+    hold copies of one row. Which number is that place?"""
 
     def body(row):
         return jnp.where(lax.axis_index(("x", "y")) % 2 == 0, lax.psum(row, "x"), row)

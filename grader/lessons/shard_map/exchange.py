@@ -79,8 +79,8 @@ def whole_and_then_cut(v, *, mesh):
 
 @beat_the_compiler.mistake
 def put_in_the_order_of_turns(v, *, mesh):
-    """Every half arrives where it belongs, but what came first was put above what came second. On every other device
-    the lower rows come first. How does a device know, from its own x and the turn, whose rows have come?"""
+    """Every half arrives where it belongs, but on every other device the wrong one is above. Was what came first put
+    above what came second? How does a device know, from its own x and the turn, whose rows have come?"""
     return device_map(lambda block: _in_two_turns(block, lambda place, turn: turn), mesh, BEFORE, AFTER)(v)
 
 
@@ -93,9 +93,9 @@ def numbered_down_the_columns(v, *, mesh):
 
 @beat_the_compiler.mistake
 def all_send_the_same_half(v, *, mesh):
-    """In one turn all devices sent their left half, in the other their right one. Then two devices send to the same
-    one in the same turn, while others receive nothing; a ppermute brings each device one block at most. Let one of
-    the two begin with its other half."""
+    """Two devices send to the same one in the same turn, while others receive nothing; a ppermute brings each device
+    one block at most. Do all send their left half in one turn, and their right one in the other? Let one of the two
+    begin with its other half."""
 
     def body(block):
         width = block.shape[1] // 2

@@ -38,8 +38,8 @@ def scalar_laid_along_x(x, *, mesh, check_vma=False):
 
 @partial_sums.mistake
 def summed_over_all(x, *, mesh):
-    """Every entry is the sum of everything: a psum added up what should have stayed apart. Each device's own
-    sum was asked for, and nothing needs to be sent for that."""
+    """Every entry is the sum of everything. Each device's own sum was asked for, and nothing needs to be sent for that:
+    is there a psum that adds up what should stay apart?"""
 
     def body(block):
         return lax.psum(jnp.sum(block, keepdims=True), "x")
@@ -49,15 +49,15 @@ def summed_over_all(x, *, mesh):
 
 @partial_sums.mistake
 def claimed_one_for_all(x, *, mesh):
-    """out_specs=P() says that every device returns the same, so one copy is taken for all: the sum of device
-    0's block. The sums differ along x. Which out_specs put them one after the other?"""
+    """Only one sum came out, that of device 0's block. out_specs=P() says that every device returns the same, so that
+    one copy is taken for all; the sums differ along x. Which out_specs put them one after the other?"""
     return device_map(lambda block: jnp.sum(block, keepdims=True), mesh, P("x"), P())(x)
 
 
 @partial_sums.mistake
 def reshaped_outside(x, *, mesh):
-    """The whole array was reshaped and summed, and the compiler found out who does what. Here the function of
-    *one block* is asked for: what does a device do with its four numbers?"""
+    """This is a program of the whole array, and the compiler found out who does what. Here the function of *one block*
+    is asked for: what does a device do with its four numbers?"""
     return x.reshape(mesh.shape["x"], -1).sum(axis=1)
 
 
@@ -104,8 +104,8 @@ def never_divided(x, *, mesh):
 
 @global_mean.mistake
 def counted_copies_too(x, *, mesh):
-    """The sum also runs along y, where the devices hold copies of the same block: each copy was counted. Along
-    which axis do the blocks differ?"""
+    """Too large by the number of devices along y, where the devices hold copies of the same block: was each copy
+    counted? Along which axis do the blocks differ?"""
 
     def body(block):
         return lax.psum(block.sum(), ("x", "y")) / (block.size * mesh.shape["x"])
@@ -130,8 +130,8 @@ def gathered_all_numbers(x, *, mesh):
 
 @global_mean.mistake
 def left_the_mean_to_the_compiler(x, *, mesh):
-    """`x.mean()` of the whole array is right, and the compiler wrote the collective. This exercise asks for the
-    other view: the function of one block, and the collective in your own hand."""
+    """A program of the whole array is right, and the compiler wrote the collective. This exercise asks for the other
+    view: the function of one block, and the collective in your own hand."""
     return x.mean()
 
 
@@ -176,8 +176,8 @@ def gathered_and_turned(x, *, mesh):
 
 @transpose_without_sending.mistake
 def left_the_transpose_to_the_compiler(x, *, mesh):
-    """`x.T` is right, and nothing is sent. Write the same for one block: what it does to itself, and the
-    out_specs that say where it belongs."""
+    """The transpose of the whole array is right, and nothing is sent. Write the same for one block: what it does to
+    itself, and the out_specs that say where it belongs."""
     return x.T
 
 
@@ -207,15 +207,15 @@ def nothing_added(x, *, mesh, check_vma=False):
 
 @column_sums.mistake
 def added_along_y(x, *, mesh, check_vma=False):
-    """The psum runs along y, where the devices hold *other columns*. Sums of one and the same column are along
-    the axis that cut the rows. Which is it?"""
+    """What was added up stands along y, where the devices hold *other columns*. Sums of one and the same column are
+    along the axis that cut the rows. Which is it?"""
     return device_map(lambda block: lax.psum(block.sum(axis=0), "y"), mesh, GRID, P("y"), check_vma)(x)
 
 
 @column_sums.mistake
 def added_along_both(x, *, mesh, check_vma=False):
-    """The psum runs over all devices, so sums of different columns were added to one another. Only the axis that
-    cut the rows holds parts of the same sum."""
+    """Sums of different columns were added to one another. Only the axis that cut the rows holds parts of the same sum:
+    over which axes do you add?"""
     return device_map(lambda block: lax.psum(block.sum(axis=0), ("x", "y")), mesh, GRID, P("y"), check_vma)(x)
 
 
@@ -235,7 +235,8 @@ def summed_the_rows(x, *, mesh, check_vma=False):
 
 @column_sums.mistake
 def averaged_columns(x, *, mesh):
-    """The devices' sums were averaged. They are terms of one sum: which collective adds without dividing?"""
+    """Too small by the number of devices along x, as where the devices' sums are averaged. They are terms of one sum:
+    which collective adds without dividing?"""
     return device_map(lambda block: lax.pmean(block.sum(axis=0), "x"), mesh, GRID, P("y"))(x)
 
 
@@ -286,15 +287,15 @@ def repeated_the_total(x, *, mesh):
 
 @block_sums.mistake
 def still_claims_agreement(x, *, mesh):
-    """out_specs do not name x, so the devices along x are said to agree, and the first one's row is taken for
-    all. Say what is true: the rows differ along x, and belong one under the other."""
+    """Only the first blocks' sums came out. Where out_specs do not name x, the devices along x are said to agree, and
+    the first one's row is taken for all. Say what is true: the rows differ along x, and belong one under the other."""
     return device_map(lambda block: block.sum(axis=0, keepdims=True), mesh, GRID, P(None, "y"))(x)
 
 
 @block_sums.mistake
 def blocks_in_swapped_places(x, *, mesh):
-    """The axes of out_specs are swapped: rows from devices along x stand side by side, columns from y one under
-    the other. The blocks are where they were; name the axes as in_specs do."""
+    """Rows from devices along x stand side by side, columns from y one under the other, as where the axes of out_specs
+    are swapped. The blocks are where they were; name the axes as in_specs do."""
     return device_map(lambda block: block.sum(axis=0, keepdims=True), mesh, GRID, P("y", "x"))(x)
 
 
@@ -362,8 +363,8 @@ def cast_along_every_axis(c, x, *, mesh):
 
 @polynomial.mistake
 def silenced_with_a_sum(c, x, *, mesh):
-    """A psum in the loop made the types agree, and the values wrong: it adds up what belongs to different
-    numbers. A type error asks what you meant; change the type of the start, and leave the values alone."""
+    """With a psum in the loop the types agree, and the values are wrong: it adds up what belongs to different numbers.
+    A type error asks what you meant; change the type of the start, and leave the values alone."""
 
     def body(c, block):
         return _horner(c, block, jnp.zeros(block.shape), lambda y: lax.psum(y, "x"))
@@ -373,15 +374,14 @@ def silenced_with_a_sum(c, x, *, mesh):
 
 @polynomial.mistake
 def began_with_the_block(c, x, *, mesh):
-    """The types agree because the carry begins as the block itself, but then one power too many is added at the
-    front. The carry should begin as zero, of the block's *type*."""
+    """There is one power too many at the front, as where the carry begins as the block itself. It should begin as zero,
+    of the block's *type*."""
     return device_map(lambda c, block: _horner(c, block, block), mesh, POLYNOMIAL, P("x"))(c, x)
 
 
 @polynomial.mistake
 def coefficients_backwards(c, x, *, mesh):
-    """The coefficients were used from the last to the first. c[0] belongs to the highest power, so Horner's rule
-    takes it first."""
+    """Here c[0] goes with the lowest power. It belongs to the highest one, so Horner's rule takes it first."""
     return device_map(lambda c, block: _horner(c[::-1], block, 0 * block), mesh, POLYNOMIAL, P("x"))(c, x)
 
 
@@ -418,8 +418,8 @@ def named_an_axis_of_the_compiler(x, *, mesh):
 
 @centred_columns.mistake
 def took_every_axis(x, *, mesh):
-    """Without axis_names all axes are manual, and in_specs=P('x') then say that every device wants whole rows: the
-    blocks were gathered along y first. Which axes do you mean to handle yourself?"""
+    """The blocks were gathered along y. Without axis_names all axes are manual, and in_specs=P('x') then say that every
+    device wants whole rows. Which axes do you mean to handle yourself?"""
     return device_map(_centred, mesh, P("x"), P("x"), True)(x)
 
 
@@ -492,8 +492,7 @@ def _(draw):
 
 @layer_by_hand.mistake
 def bias_added_by_everyone(x, w, b, *, mesh):
-    """Each device along x added the bias to its part, and the psum counted it once for every one of them. Where in
-    the function is the sum complete?"""
+    """The bias counts once for every device along x. Where in the function is the sum complete?"""
 
     def body(x, w, b):
         return jax.nn.sigmoid(lax.psum(x @ w + b, "x"))
@@ -558,8 +557,9 @@ def bias_cut_like_the_rows(x, w, b, *, mesh):
 
 @layer_by_hand.mistake
 def asked_for_whole_operands(x, w, b, *, mesh):
-    """in_specs ask for x and w whole along x. They are not laid out so: they were gathered before your function began,
-    and every device along x then did the same work. Describe the operands as they are laid out."""
+    """x and w were gathered along x (in_specs that ask for them whole do so before your function begins), and every
+    device along x then did the same work. Describe the operands as they are laid out: what can a device do with the
+    parts that it holds?"""
 
     def body(x, w, b):
         return jax.nn.sigmoid(x @ w + b)
@@ -579,14 +579,14 @@ def _(draw):
 
 @layer_constrained.mistake
 def left_unconstrained(x, w, b, *, mesh):
-    """The compiler may lay the result as it likes, and it likes to leave the columns whole. Which words tell it
-    that they should be cut along x?"""
+    """The columns are whole: so the compiler likes it where nothing is said, and a spec without an entry for them says
+    so, too. Which words tell it that they should be cut along x?"""
     return jax.nn.sigmoid(x @ w + b)
 
 
 @layer_constrained.mistake
 def constrained_to_whole(x, w, b, *, mesh):
-    """P() asks for the whole result on every device. Rows cut along y and columns along x were wanted."""
+    """The result is whole on every device, as P() asks for it. Rows cut along y and columns along x were wanted."""
     return lax.with_sharding_constraint(jax.nn.sigmoid(x @ w + b), NamedSharding(mesh, P()))
 
 

@@ -85,8 +85,8 @@ def agrees_everywhere(row):
 
 @vma_types.mistake
 def left_as_it_came_in(row):
-    """b comes in whole, and every device holds the same: so far you are right. But an addition takes two operands of
-    the same type. What does JAX do to b first, and what is the type of w?"""
+    """b comes in whole, and every device holds the same. But an addition takes two operands of the same type. What does
+    JAX do to b first, and what is the type of w?"""
     return [] if row == TAKEN else None
 
 
@@ -98,8 +98,8 @@ def varies_where_it_was_summed(row):
 
 @vma_types.mistake
 def looked_at_the_values(row):
-    """The values do agree along y, and you are right about them. But the type is worked out without looking at values,
-    and for all_gather the rule is that its result still counts as varying."""
+    """So it is with the values: they agree along y. But the type is worked out without looking at values, and for
+    all_gather the rule is that its result still counts as varying."""
     return ["x"] if row.startswith("all_gather") else None
 
 
@@ -220,8 +220,8 @@ def thought_any_difference_moves(row):
 
 @before_it_begins.mistake
 def thought_of_explicit_meshes(row):
-    """That is how an Explicit mesh answers. With Auto axes JAX takes in_specs for a wish, and moves the data without a
-    word where it must."""
+    """An Explicit mesh refuses in_specs that differ from the layout. With Auto axes JAX takes in_specs for a wish, and
+    moves the data without a word where it must."""
     return ERROR
 
 
@@ -366,14 +366,15 @@ def specs_of_just_one_layer(params, x, mesh):
 
 @many_layers.mistake
 def all_rows_stacked(params, x, mesh):
-    """One spec went for everything, x too: every device got the whole batch, and out_specs put what all of them return
-    one behind the other. Which of the two arguments is cut by rows?"""
+    """The rows of the batch come out once for every device: each got the whole batch, and out_specs put what all of
+    them return one behind the other. Which of the two arguments is cut by rows?"""
     return _by_rows(params, x, mesh, P())
 
 
 @many_layers.mistake
 def rows_on_everyone(params, x, mesh):
-    """Every device computed all rows. x is cut by rows; leave it so, and let every device do its own."""
+    """The result is whole on every device. Did each of them compute all rows? x is cut by rows; leave it so, and let
+    every device do its own."""
     return _by_rows(params, x, mesh, (P(), P()), P())
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
-import itertools
 
 import jax
 import jax.numpy as jnp
@@ -114,16 +113,23 @@ def saw_the_whole_array(row):
 
 @local_view.mistake
 def cut_by_all_axes(row):
-    """Every axis of the mesh was used. Only axes that the spec *names* cut the array; along the others the devices
-    get copies."""
-    shape = VIEWS[row][0] if row in VIEWS else None
-    return shape and tuple(n // k for n, k in itertools.zip_longest(shape, (4, 2)[: len(shape)], fillvalue=1))
+    """Here every axis of the mesh cuts. Only axes that the spec *names* cut the array; along the others the devices get
+    copies."""
+    shape = VIEWS[row][0] if row in VIEWS else ()
+    return (shape[0] // 4, shape[1] // 2) if len(shape) == 2 else None
+
+
+@local_view.mistake
+def cut_by_one_axis_of_the_tuple(row):
+    """So long it would be with a cut over x alone. Both axes of the tuple cut this dimension: into how many parts in
+    all?"""
+    return (4,) if row == "float32[16], P(('x', 'y'))" else None
 
 
 @local_view.mistake
 def cut_by_the_other_axis(row):
-    """The axes were mixed up: on this mesh there are 4 devices along x and 2 along y. Which axis does the spec name,
-    and for which dimension?"""
+    """So it would be with 2 devices along x and 4 along y. On this mesh there are 4 along x and 2 along y. Which axis
+    does the spec name, and for which dimension?"""
     if row not in VIEWS:
         return None
     shape, spec = VIEWS[row]
@@ -446,8 +452,8 @@ def took_it_for_the_whole_sum(row):
 
 @forgot_replication.mistake
 def believed_the_claim(row):
-    """That is device 0's number. out_specs=P() *say* that all devices hold it, but each has summed a block of its
-    own. Which five numbers has device 5?"""
+    """That is device 0's number. out_specs=P() *say* that all devices hold it, but each has summed a block of its own.
+    Of which numbers does this row ask for the sum?"""
     return float(NUMBERS[:5].sum()) if row in ("device 5 holds", "float(x.sum())") else None
 
 
@@ -606,8 +612,8 @@ def stacked_y_first(mesh):
 
 @axis_index_coords.mistake
 def rows_along_x_only(mesh):
-    """out_specs name x alone, so the rows of devices along y count as copies, and one of each pair was lost. How does a
-    spec cut one dimension over two axes?"""
+    """Of the devices with one place along x only one row came out. Where out_specs name x alone, the rows of devices
+    along y count as copies. How does a spec cut one dimension over two axes?"""
     return _places_by(mesh, _my_row, P("x"), check_vma=False)
 
 

@@ -69,16 +69,16 @@ def copied_to_every_device(value, spec, mesh):
 
 @distribute.mistake
 def reversed_the_spec(value, spec, mesh):
-    """The entries of the spec came out in the opposite order. Its first entry belongs to the array's first
-    dimension, the rows."""
+    """The array is cut as if the entries of the spec stood in the opposite order. Its first entry belongs to the
+    array's first dimension, the rows."""
     whole = [*spec, *[None] * (value.ndim - len(spec))]
     return _distributed(value, P(*whole[::-1]), mesh)
 
 
 @distribute.mistake
 def built_a_mesh_of_its_own(value, spec, mesh):
-    """The array is on a 4 × 2 mesh, not on the one that was given. Your function will be called with meshes you have
-    not seen: use its argument."""
+    """The array is laid out as on a 4 × 2 mesh, not as on the one that was given. Your function will be called with
+    meshes you have not seen: use its argument."""
     return _distributed(value, spec, make_mesh(MESH))
 
 
@@ -194,15 +194,15 @@ def cut_in_the_order_of_the_mesh(shape, spec, axis_sizes):
 
 @shard_shape.mistake
 def sizes_of_the_notebooks_mesh(shape, spec, axis_sizes):
-    """Along x you counted four devices, and along y two, as on the notebook's mesh. `axis_sizes` tells how many there
-    are in this one."""
+    """Here x counts for four devices, and y for two, as on the notebook's mesh. `axis_sizes` tells how many there are
+    in this one."""
     return _axis_by_axis(shape, spec, {"x": 4, "y": 2})
 
 
 @shard_shape.mistake
 def asked_the_notebooks_mesh(shape, spec, axis_sizes):
-    """JAX was asked, and about the notebook's mesh: four devices along x, two along y. `axis_sizes` tells how many
-    there are in this one, and what its axes are called."""
+    """So it is on the notebook's mesh: four devices along x, two along y. Did you ask JAX about that one? `axis_sizes`
+    tells how many there are in this one, and what its axes are called."""
     return NamedSharding(make_mesh(MESH), spec).shard_shape(tuple(shape))
 
 
@@ -274,9 +274,8 @@ def _part(sizes: Mapping[str, int]):
 
 @shard_table.mistake
 def dealt_blocks_out_in_order(shape, spec, mesh):
-    """The blocks were dealt out to the devices one after the other, in the order of their numbers. What a device
-    holds follows from its *place in the mesh*, axis by axis: devices that differ only along an axis that the
-    spec does not name hold the same block."""
+    """The blocks are dealt out to the devices one after the other. What a device holds follows from its *place in the
+    mesh*, axis by axis: devices that differ only along an axis that the spec does not name hold the same block."""
     counts = [math.prod(mesh.shape[a] for a in axes) for axes in cuts(shape, spec)]
     steps = [n // count for n, count in zip(shape, counts, strict=True)]
     held = {}
@@ -296,8 +295,8 @@ def read_tuples_backwards(shape, spec, mesh):
 
 @shard_table.mistake
 def took_mesh_axes_in_order(shape, spec, mesh):
-    """Dimension 0 was cut over the mesh's first axis, dimension 1 over its second, whatever the spec says. Its entries
-    name the axes: which entry belongs to which dimension?"""
+    """Dimension 0 is cut over the mesh's first axis, dimension 1 over its second, whichever axis the spec names. Its
+    entries name the axes: which entry belongs to which dimension?"""
     by_place = P(*(mesh.axis_names[k] if isinstance(entry, str) else entry for k, entry in enumerate(spec)))
     return _table(shape, by_place, mesh, _part(mesh.shape))
 
@@ -410,8 +409,8 @@ def forgot_the_copies(shape, itemsize, spec, axis_sizes):
 
 @bytes_held.mistake
 def divided_among_all(shape, itemsize, spec, axis_sizes):
-    """The array was divided by the number of all devices. Only the axes that the spec names cut it; the others
-    give copies."""
+    """So much would be on a device if all of them shared the array. Only the axes that the spec names cut it; the
+    others give copies."""
     devices, whole = math.prod(axis_sizes.values()), math.prod(shape) * itemsize
     return whole // devices, whole, 1
 
@@ -426,24 +425,24 @@ def counted_entries(shape, itemsize, spec, axis_sizes):
 
 @bytes_held.mistake
 def counted_the_axes_left_out(shape, itemsize, spec, axis_sizes):
-    """The bytes are right. For the copies you counted the *axes* that the spec leaves out; how many devices stand along
-    these axes?"""
+    """The bytes are right. For the copies, did you count the *axes* that the spec leaves out? How many devices stand
+    along these axes?"""
     one, left = _held(shape, itemsize, spec, axis_sizes)
     return one, one * math.prod(axis_sizes.values()), len(left) or 1
 
 
 @bytes_held.mistake
 def added_the_axes_left_out(shape, itemsize, spec, axis_sizes):
-    """The bytes are right. For the copies the sizes of the axes that the spec leaves out were *added*. With two such
-    axes, how many devices hold one block?"""
+    """The bytes are right. The last number is the *sum* of the sizes of the axes that the spec leaves out. With two
+    such axes, how many devices hold one block?"""
     one, left = _held(shape, itemsize, spec, axis_sizes)
     return one, one * math.prod(axis_sizes.values()), sum(left) or 1
 
 
 @bytes_held.mistake
 def counted_the_others(shape, itemsize, spec, axis_sizes):
-    """The bytes are right. The last number is one too small: the *other* devices that hold a block were counted, and
-    the one that you began with holds it, too."""
+    """The bytes are right. The last number is one too small: did you count the *other* devices that hold a block? The
+    one that you began with holds it, too."""
     one, left = _held(shape, itemsize, spec, axis_sizes)
     return one, one * math.prod(axis_sizes.values()), math.prod(left) - 1
 
@@ -506,15 +505,15 @@ def _in_order(entries):
 
 @count_layouts.mistake
 def forgot_the_order(rank, axes):
-    """Each axis chooses a dimension, or none: that is counted right. But where two axes cut the same dimension their
-    order matters: `P(("x", "y"))` and `P(("y", "x"))` give some devices different rows."""
+    """So many choices there are where each axis chooses a dimension, or none. But where two axes cut the same dimension
+    their order matters: `P(("x", "y"))` and `P(("y", "x"))` give some devices different rows."""
     return (rank + 1) ** axes
 
 
 @count_layouts.mistake
 def let_dimensions_choose(rank, axes):
-    """You let every dimension choose an axis, or none. Then two dimensions may choose the same axis, which JAX refuses,
-    and no dimension can have two. Let the *axes* choose: how many dimensions can an axis cut?"""
+    """So many there are if every dimension chooses an axis, or none. Then two dimensions may choose the same axis,
+    which JAX refuses, and no dimension can have two. Let the *axes* choose: how many dimensions can an axis cut?"""
     return (axes + 1) ** rank
 
 
@@ -527,7 +526,8 @@ def multiplied_dimensions_and_axes(rank, axes):
 
 @count_layouts.mistake
 def made_every_axis_cut(rank, axes):
-    """Here every axis must cut some dimension. It may also cut none: then the devices along it hold copies."""
+    """So many there are if every axis must cut some dimension. It may also cut none: then the devices along it hold
+    copies."""
     return rank**axes
 
 
@@ -548,8 +548,8 @@ def left_out_tuples(rank, axes):
 
 @count_layouts.mistake
 def put_tuples_only_first(rank, axes):
-    """You allowed several axes for the first dimension only, and in one order. The other dimensions can be cut over
-    several axes just as well."""
+    """So many there are if only the first dimension may have several axes, and in one order. The other dimensions can
+    be cut over several axes just as well."""
     return _counted(rank, axes, lambda entries: all(len(e) < 2 for e in entries[1:]) and _in_order(entries))
 
 
@@ -623,9 +623,9 @@ def _put_together(array, differ=lambda one, other: False):
 
 @assemble.mistake
 def kept_the_last_copy(array):
-    """Blocks are written where they belong, and a copy overwrites the one before it, whether or not the two agree: no
-    error is raised. (To print one stops nobody.) Before you write a block: has another device already given this
-    part, and is it the same?"""
+    """The blocks are where they belong, and of several copies the last one is kept, whether or not they agree: no error
+    is raised. (To print one stops nobody.) Before you write a block: has another device already given this part, and is
+    it the same?"""
     return _put_together(array)
 
 
@@ -652,22 +652,22 @@ def averaged_the_copies(array):
 
 @assemble.mistake
 def compared_sums(array):
-    """Two blocks can have the same sum and still differ, when two entries have changed places for one. Compare them
-    entry by entry."""
+    """Two copies went through although entries of the one have changed places. Did you compare their sums, or only some
+    of their entries? Compare them entry by entry."""
     return _put_together(array, lambda one, other: one.sum() != other.sum())
 
 
 @assemble.mistake
 def checked_whole_copies_only(array):
-    """Copies are compared only where every device holds the whole array. Under `P("x")` there are copies too: those
-    devices that differ only along y hold the same rows."""
+    """Copies that differ are noticed only where every device holds the whole array. Under `P("x")` there are copies
+    too: those devices that differ only along y hold the same rows."""
     return _put_together(array, lambda one, other: array.is_fully_replicated and not np.array_equal(one, other))
 
 
 @assemble.mistake
 def compared_with_the_shard_before(array):
-    """Your ValueError came where no copies differ: these are different blocks of the array. Two shards should be the
-    same where their `index` is the same. Which of the shards before has to be compared with this one?"""
+    """A ValueError came where no copies differ. Did you compare different blocks of the array? Two shards should be the
+    same where their `index` is the same: which of the shards before has to be compared with this one?"""
     whole, before = np.empty(array.shape, array.dtype), None
     for shard in array.addressable_shards:
         if before is not None and not np.array_equal(before, shard.data):
@@ -690,8 +690,9 @@ def near_is_enough(array):
 
 @assemble.mistake
 def compared_neighbours_only(array):
-    """A shard was compared with the one before it in the list alone. Under `P(None, "y")` copies are on devices 0, 2, 4
-    and 6, and no two of them are neighbours. Which shards before have the same `index`?"""
+    """Under `P(None, "y")` copies are on devices 0, 2, 4 and 6, no two of them neighbours in the list, and one that
+    differs was not noticed. Did you compare a shard with the one before it alone? Which shards before have the same
+    `index`?"""
     whole, before = np.empty(array.shape, array.dtype), None
     for shard in array.addressable_shards:
         if before is not None and before.index == shard.index and not np.array_equal(before.data, shard.data):
@@ -726,8 +727,8 @@ def in_numpys_own_dtype(array):
 
 @assemble.mistake
 def took_zero_for_not_written(array):
-    """Where there are zeros you took the part for one that nobody has given yet. A block may hold zeros. How else can
-    you remember which parts have been written?"""
+    """A copy that differs was not noticed where the other one is all zeros. Did you take zeros for a part that nobody
+    has given yet? A block may hold zeros: how else can you remember which parts have been written?"""
     whole = np.zeros(array.shape, array.dtype)
     for shard in array.addressable_shards:
         if whole[shard.index].any() and not np.array_equal(whole[shard.index], shard.data):

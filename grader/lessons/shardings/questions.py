@@ -78,13 +78,14 @@ def took_the_array_for_the_block(expression):
 
 @attributes.mistake
 def divided_rows_by_the_devices(expression):
-    """You divided the rows by all eight devices. `P("y")` names one axis, and y has two devices."""
+    """So many rows it would be with a cut over all eight devices. `P("y")` names one axis, and y has two devices."""
     return (2, 8) if expression.endswith(".data.shape") else None
 
 
 @attributes.mistake
 def divided_rows_by_the_other_axis(expression):
-    """You divided by 4, the devices along x. `P("y")` names y: how many devices stand along that axis?"""
+    """So many rows it would be with a cut over the 4 devices along x. `P("y")` names y: how many devices stand along
+    that axis?"""
     return (4, 8) if expression.endswith(".data.shape") else None
 
 
@@ -160,8 +161,8 @@ def _of_the_picture(value, spec):
 
 @draw_it.mistake
 def gave_copies_other_columns(spec):
-    """You cut a dimension that the spec leaves whole. Devices that differ only along an axis that is not named hold
-    *copies* of one block: several numbers stand in it."""
+    """This picture cuts a dimension that the spec leaves whole. Devices that differ only along an axis that is not
+    named hold *copies* of one block: several numbers stand in it."""
     return [[0, 1], [2, 3], [4, 5], [6, 7]] if spec == "P(None, 'y')" else None
 
 
@@ -189,8 +190,8 @@ def ignored_the_order_of_the_entries(spec):
 
 @draw_it.mistake
 def cut_the_rows_instead(spec):
-    """You cut the rows. The first entry is None, a placeholder: the rows stay whole, and the second entry cuts the
-    columns."""
+    """This picture cuts the rows. The first entry is None, a placeholder: the rows stay whole, and the second entry
+    cuts the columns."""
     return {
         "P(None, 'y')": [[[0, 2, 4, 6]], [[1, 3, 5, 7]]],
         "P(None, ('y', 'x'))": [[k] for k in (0, 2, 4, 6, 1, 3, 5, 7)],
@@ -222,8 +223,8 @@ def read_the_tuple_backwards(spec):
 
 @draw_it.mistake
 def listed_blocks_by_device(spec):
-    """These are the *blocks*, in the order of the devices: device 0 holds block 0, device 1 holds block 4. The picture
-    is asked for the other way round, the devices in the order of the blocks: who holds block 1?"""
+    """So the *blocks* are, in the order of the devices: device 0 holds block 0, device 1 holds block 4. The picture is
+    asked for the other way round, the devices in the order of the blocks: who holds block 1?"""
     return [[0, 4, 1, 5, 2, 6, 3, 7]] if spec == "P(None, ('y', 'x'))" else None
 
 
@@ -285,7 +286,7 @@ def counted_one_copy(question):
 
 @memory.mistake
 def shared_out_among_all(question):
-    """You divided by all the devices. Only the axes named in the spec cut the array."""
+    """So much it would be if all devices shared the array. Only the axes named in the spec cut it."""
     return {"w as P('x'): MiB on one device": 32, "q as P(('x', 'y')): bytes on one device": 8192}.get(question)
 
 
@@ -302,22 +303,22 @@ def cut_over_the_first_axis_only(question):
 
 @memory.mistake
 def forgot_four_bytes(question):
-    """That is the number of entries. `w` is float32: how many bytes are 32 bits, and so how much memory does each
-    of its entries take?"""
+    """There are as many *entries*, in the same unit. `w` is float32: how many bytes are 32 bits, and so how much memory
+    does each of its entries take?"""
     return MEMORY[question]() / 4 if question.startswith("w") else None
 
 
 @memory.mistake
 def took_four_bytes_for_int8(question):
-    """Four bytes an entry would be right for float32 or int32. What does the 8 in int8 count, and how many bytes is
-    that?"""
+    """So much it would be with four bytes an entry, as float32 or int32 have. What does the 8 in int8 count, and how
+    many bytes is that?"""
     return MEMORY[question]() * 4 if question.startswith("q") else None
 
 
 @memory.mistake
 def took_a_megabyte_for_a_mebibyte(question):
-    """You divided by a million: that gives megabytes, MB. A mebibyte, MiB, is 1024 · 1024 bytes, and with lengths that
-    are powers of two it comes out whole."""
+    """In megabytes, MB, of a million bytes it would be so much. A mebibyte, MiB, is 1024 · 1024 bytes, and with lengths
+    that are powers of two it comes out whole."""
     return MEMORY[question]() * MEBI / 1e6 if "MiB" in question else None
 
 
@@ -370,7 +371,7 @@ choose_spec.rows(CARDS, argument="card")
 
 @choose_spec.mistake
 def named_the_other_axis(card):
-    """x and y changed places. Along the axis that a spec names devices hold *different* blocks; along the other they
+    """Here the other axis cuts. Along the axis that a spec names devices hold *different* blocks; along the other they
     hold the same. Devices 0 and 1 differ along y, devices 0 and 2 along x."""
     return {
         "column blocks, two devices each": P(None, "y"),

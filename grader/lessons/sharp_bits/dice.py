@@ -190,8 +190,8 @@ def folded_in_the_other_axis(x, seed, *, mesh):
 
 @own_numbers.mistake
 def one_draw_for_all_rows(x, seed, *, mesh):
-    """One key, one draw for the whole array, and each device takes its row of it. Good numbers; but each device made
-    the numbers of all the others too, and they are not those of a key per row."""
+    """One key, one draw for the whole array, of which each device has its row. Good numbers; but they are not those of
+    a key per row, which needs nothing of the other rows."""
 
     def body(block):
         everything = jax.random.uniform(jax.random.key(seed), (mesh.shape["x"], block.shape[1]))

@@ -171,22 +171,22 @@ def _(draw):
 
 @agree.mistake
 def asked_for_equal(found, expected, roundings):
-    """To the last bit is too much to ask: a right program that adds in another order would be called wrong. How many
+    """A right program that adds in another order was called wrong: to the last bit is too much to ask. How many
     roundings may there have been?"""
     return bool((found == expected).all())
 
 
 @agree.mistake
 def relative_to_each_entry(found, expected, roundings):
-    """The difference was compared with the entry it belongs to. An entry near zero may be what is left of large terms
-    that cancelled, and carries *their* roundings. Which magnitude bounds them all?"""
+    """Is a difference compared with the entry it belongs to? An entry near zero may be what is left of large terms that
+    cancelled, and carries *their* roundings. Which magnitude bounds them all?"""
     return bool((np.abs(found - expected) <= roundings * ROUNDING * np.abs(expected)).all())
 
 
 @agree.mistake
 def a_fixed_distance(found, expected, roundings):
-    """1e-5, whatever is compared. For numbers of a millionth that calls everything equal, and for sums of thousands
-    it is too little. A bound needs the size of the numbers, and how many were added."""
+    """So it is with one fixed distance, whatever is compared. For numbers of a millionth that calls everything equal,
+    and for sums of thousands it is too little. A bound needs the size of the numbers, and how many were added."""
     return bool((np.abs(found - expected) <= 1e-5).all())
 
 
@@ -199,15 +199,15 @@ def left_to_allclose(found, expected, roundings):
 
 @agree.mistake
 def forgot_the_sign(found, expected, roundings):
-    """The difference is negative where `found` is too small, and a negative number is below every bound. What is
-    missing around it?"""
+    """The difference is negative where `found` is too small, and a negative number is below every bound. What has to be
+    around it?"""
     return bool((found - expected <= roundings * ROUNDING * np.abs(expected).max()).all())
 
 
 @agree.mistake
 def averaged_the_error(found, expected, roundings):
-    """One entry is wrong, and fifteen right ones hide it: you compared the *mean* of the differences. Every entry has
-    to be within the bound."""
+    """One entry is wrong, and fifteen right ones hide it, as in a *mean* of the differences. Every entry has to be
+    within the bound."""
     return bool(np.abs(found - expected).mean() <= roundings * ROUNDING * np.abs(expected).max())
 
 
@@ -227,15 +227,15 @@ def took_the_distance_between_numbers(found, expected, roundings):
 
 @agree.mistake
 def a_single_rounding(found, expected, roundings):
-    """That is the bound for one rounding. A sum of thousands of numbers is rounded thousands of times: where does
+    """The bound for one rounding gives this. A sum of thousands of numbers is rounded thousands of times: where does
     `roundings` come in?"""
     return bool((np.abs(found - expected) <= ROUNDING * np.abs(expected).max()).all())
 
 
 @agree.mistake
 def ten_in_a_million(found, expected, roundings):
-    """A bound of 1e-5, relative to the largest entry: better than one that is absolute. But short sums deserve less,
-    and long ones more. How many roundings were there?"""
+    """So it is with one fixed part of the largest entry, such as 1e-5: better than a bound that is absolute. But short
+    sums deserve less, and long ones more. How many roundings were there?"""
     return bool((np.abs(found - expected) <= 1e-5 * np.abs(expected).max()).all())
 
 

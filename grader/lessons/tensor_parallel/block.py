@@ -220,8 +220,8 @@ def parts_kept(params, x, *, mesh, check_vma=False):
 
 @tp_block.mistake
 def residual_inside_the_sum(params, x, *, mesh, check_vma=False):
-    """x was added before the reduce_scatter, on every device, so the sum has it as many times as `model` has devices.
-    What should each device add exactly once, and to which tokens?"""
+    """Behind each pair, what came in is there as many times as `model` has devices: was it added before the
+    reduce_scatter, on every device? What should each device add exactly once, and to which tokens?"""
 
     def body(p, x):
         x = _dealt(_together(x) + _attend(_together(_norm(x, p["scale_1"])), p["w_qkv"], p["w_out"]))
@@ -232,8 +232,8 @@ def residual_inside_the_sum(params, x, *, mesh, check_vma=False):
 
 @tp_block.mistake
 def first_residual_inside_the_sum(params, x, *, mesh, check_vma=False):
-    """In the first half x was added before the reduce_scatter, on every device, so the sum has it as many times as
-    `model` has devices. The second half is right: what does it add behind the collective?"""
+    """Behind the first half x is there as many times as `model` has devices: was it added before the reduce_scatter, on
+    every device? The second half is right: what does it add, and where?"""
 
     def body(p, x):
         x = _dealt(_together(x) + _attend(_together(_norm(x, p["scale_1"])), p["w_qkv"], p["w_out"]))
@@ -244,8 +244,8 @@ def first_residual_inside_the_sum(params, x, *, mesh, check_vma=False):
 
 @tp_block.mistake
 def second_residual_inside_the_sum(params, x, *, mesh, check_vma=False):
-    """Attention's half is right. In the second half its result was added before the reduce_scatter, on every device, so
-    the sum has it as many times as `model` has devices. To which tokens should a device add it, and when?"""
+    """Attention's half is right. In the second half its result is there as many times as `model` has devices: was it
+    added before the reduce_scatter, on every device? To which tokens should a device add it, and when?"""
 
     def body(p, x):
         x = x + _dealt(_attend(_together(_norm(x, p["scale_1"])), p["w_qkv"], p["w_out"]))
@@ -268,8 +268,8 @@ def residual_forgotten(params, x, *, mesh, check_vma=False):
 
 @tp_block.mistake
 def second_half_from_the_start(params, x, *, mesh, check_vma=False):
-    """The second half began with x as it came, so attention and the MLP stand side by side. (There are models like
-    that, GPT-J is one.) Here the MLP sees what attention has made. Which of your two `x` does the second norm get?"""
+    """Attention and the MLP stand side by side: the second half begins with x as it came. (There are models like that,
+    GPT-J is one.) Here the MLP sees what attention has made. Which `x` does the second norm get?"""
 
     def body(p, x):
         first = _dealt(_attend(_together(_norm(x, p["scale_1"])), p["w_qkv"], p["w_out"]))
@@ -347,9 +347,9 @@ def features_scattered(params, x, *, mesh, check_vma=False):
 
 @tp_block.mistake
 def stacked_tokens(params, x, *, mesh, check_vma=False):
-    """The devices' tokens were stacked along a new first dimension (no `tiled=True`), and reshape then reads row by
-    row: tokens of different sequences came to stand in one, in an order that the causal mask takes for that of the
-    text. Which option puts the pieces one after the other?"""
+    """Tokens of different sequences stand in one, in an order that the causal mask takes for that of the text. Without
+    `tiled=True` all_gather stacks the devices' pieces along a new first dimension, and reshape reads row by row. Which
+    option puts the pieces one after the other?"""
 
     def gather(x):
         return lax.all_gather(x, "model").reshape(x.shape[0], -1, x.shape[2])
@@ -367,8 +367,8 @@ def heads_cut_through(params, x, *, mesh, check_vma=False):
 
 @tp_block.mistake
 def gathered_for_each(params, x, *, mesh, check_vma=False):
-    """The values are right. But the same tokens were gathered anew for q, k and v, and every gather sends them again.
-    How often does a pair need all tokens?"""
+    """The values are right. But tokens are gathered more often than there are pairs, and every gather sends them again.
+    Is it done anew for q, k and v? How often does a pair need all tokens?"""
 
     def body(p, x):
         normed = _norm(x, p["scale_1"])

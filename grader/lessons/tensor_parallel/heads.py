@@ -232,8 +232,8 @@ def no_key_value_head(heads, kv_heads, n):
 
 @local_heads.mistake
 def queries_only(heads, kv_heads, n):
-    """The query heads were checked, the key-value heads were not: 3 of them on 2 devices are neither dealt out evenly
-    nor copied evenly."""
+    """Uneven query heads are refused, uneven key-value heads are not: 3 of them on 2 devices are neither dealt out
+    evenly nor copied evenly."""
     if heads % n:
         raise ValueError("uneven")
     return heads // n, max(1, kv_heads // n)

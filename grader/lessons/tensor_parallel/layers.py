@@ -58,8 +58,8 @@ def _local_hidden(p, x):
 
 @tp_mlp.mistake
 def bias_inside_the_sum(params, x, *, mesh, check_vma=False):
-    """Every device along `model` added b2 to its part of the sum, and then the parts were added up. How often is b2 in
-    the total? A bias that every device holds whole belongs to the whole sum."""
+    """b2 is in the total once for each device along `model`: does every device add it to its part, before the parts are
+    added up? A bias that every device holds whole belongs to the whole sum."""
 
     def body(p, x):
         return jax.nn.relu(lax.psum(_local_hidden(p, x) @ p["W2"] + p["b2"], "model"))
@@ -215,23 +215,24 @@ def _added(grads):
 @tp_grads.mistake
 def summed_over_the_batch_already(params, x, y, *, mesh):
     """Every gradient is as many times too large as there are devices along `batch`. The parameters are the same there,
-    so with the check on JAX has added their gradients up by itself. You differentiated the mean over a device's own
-    examples; what is the sum of such means?"""
+    and with the check on JAX adds their gradients up by itself. Of which loss are they the gradients? If of the mean
+    over a device's own examples: what is the sum of such means?"""
     return _gradients(params, x, y, mesh, lambda g: g, True)
 
 
 @tp_grads.mistake
 def mean_of_what_is_whole(params, x, y, *, mesh):
-    """You took the mean over `batch` of gradients that JAX had already added up there: with the check on they are the
-    same on all those devices, and the mean of equal numbers is that number. They stay too large. What should be
-    averaged *before* it is differentiated?"""
+    """Every gradient is as many times too large as there are devices along `batch`. Did you take their mean over
+    `batch`? With the check on JAX has added them up there already, and the mean of equal numbers is that number. What
+    should be averaged *before* it is differentiated?"""
     return _gradients(params, x, y, mesh, _mean_over("batch"), True)
 
 
 @tp_grads.mistake
 def summed_a_second_time(params, x, y, *, mesh):
-    """The ratio is the *square* of the number of devices along `batch`. With the check on JAX had added the gradients
-    up over `batch`; you did it again. Take your sum away: which factor is still left, and where does it come from?"""
+    """The ratio is the *square* of the number of devices along `batch`. With the check on JAX adds the gradients up
+    over `batch`: is there a sum of yours as well? Without it, which factor is still left, and where does it come
+    from?"""
     return _gradients(params, x, y, mesh, _added, True)
 
 
@@ -252,16 +253,16 @@ def mean_over_both_axes(params, x, y, *, mesh):
 
 @tp_grads.mistake
 def gradients_of_own_examples(params, x, y, *, mesh):
-    """Each device kept the gradients of its own examples: the check was off, and nothing combined them. out_specs
-    promise copies along `batch`, and there are none. What must be combined, over which axis, and how?"""
+    """Each device has the gradients of its own examples. out_specs promise copies along `batch`, and there are none.
+    What must be combined, over which axis, and how?"""
     return _gradients(params, x, y, mesh, lambda g: g, False)
 
 
 @tp_grads.mistake
 def summed_not_averaged(params, x, y, *, mesh):
-    """Two things came together: the check was off, so that what stands before the sum over `model` counts once for each
-    device there; and the gradients of the means were added over `batch`, not averaged. Look at the ratios leaf by
-    leaf: which factor is whose?"""
+    """Two factors come together. Without the check, what stands before the sum over `model` counts once for each device
+    there; and gradients of means that are added over `batch`, not averaged, are too large by its devices. Look at the
+    ratios leaf by leaf: which factor is whose?"""
     return _gradients(params, x, y, mesh, _added, False)
 
 
@@ -370,8 +371,8 @@ def third_product_undecided(params, x, y, steps, rate, *, mesh):
 
 @train_tp.mistake
 def batch_made_whole(params, x, y, steps, rate, *, mesh):
-    """The third product was asked for whole on every device: the examples, which were cut over `batch`, are gathered,
-    and everybody computes the rest for all of them. Which dimension of the product may stay cut?"""
+    """The examples, which were cut over `batch`, are gathered, as where the third product is asked for whole on every
+    device: then everybody computes the rest for all of them. Which dimension of the product may stay cut?"""
 
     def product(hidden, weights):
         return jnp.dot(hidden, weights, out_sharding=_lying(mesh, None, None))
@@ -413,8 +414,8 @@ def sum_of_squares(params, x, y, steps, rate, *, mesh):
 
 @train_tp.mistake
 def never_updated(params, x, y, steps, rate, *, mesh):
-    """All losses are the same: every step began with the first parameters again. What a step computes must go into the
-    next one."""
+    """All losses are the same, and the parameters are one step away from the first ones. What a step computes must go
+    into the next one."""
     losses, last = _train(params, x, y, 1, rate, _product_as(mesh, "batch", None))
     return jnp.concatenate([losses] * steps), last
 
@@ -529,8 +530,8 @@ def scattered_the_features(x, scale, W1, W2, *, mesh):
 
 @sequence_parallel.mistake
 def stacked_then_reshaped(x, scale, W1, W2, *, mesh):
-    """The shape is right, but without `tiled=True` the devices' pieces were stacked along a new first dimension, and
-    reshape reads row by row: pieces of different sequences came to stand in one. Which option puts the pieces one after
+    """The shape is right, but pieces of different sequences stand in one. Without `tiled=True` all_gather stacks the
+    devices' pieces along a new first dimension, and reshape reads row by row. Which option puts the pieces one after
     the other, and along which dimension?"""
 
     def body(x, scale, W1, W2):

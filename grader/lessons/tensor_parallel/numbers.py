@@ -214,8 +214,8 @@ def only_the_result_gathered(pair):
 
 @pair_sends.mistake
 def relu_of_parts(pair):
-    """You counted the sum at the end only. With W1 by rows the hidden layer is an unfinished sum as well, and relu
-    stands between the two."""
+    """One sum is not enough. With W1 by rows the hidden layer is an unfinished sum as well, and relu stands between the
+    two."""
     return {"rows, then rows": ["all_reduce"]}.get(pair)
 
 
@@ -242,13 +242,14 @@ def of_the_whole_batch(pair):
 
 @pair_sends.mistake
 def as_if_all_were_along_model(pair):
-    """You reckoned with eight devices. The parts of the sum lie along `model`: how many devices are in one such sum?"""
+    """Among *eight* devices each would send that much. The parts of the sum are along `model`: how many devices are in
+    one such sum?"""
     return _of_the_pair(pair, 7 / 8 / (1 - 1 / MESH["model"]))
 
 
 @pair_sends.mistake
 def counted_in_entries(pair):
-    """This counts the entries of the result that a device has, and not bytes. How many bytes has a float32?"""
+    """This is a fourth of the bytes: as many as there are entries. How many bytes has a float32?"""
     return _of_the_pair(pair, 1 / 4)
 
 
@@ -435,8 +436,8 @@ def gradients_sent_once(row):
 
 @tp_costs.mistake
 def eight_devices_along_batch(row):
-    """What a device has is counted rightly, and 7/8 of it is what it sends among *eight*. How many devices are along
-    `batch`, now that two are along `model`?"""
+    """Among *eight* devices each sends 7/8 of what it has, twice. How many devices are along `batch`, now that two are
+    along `model`?"""
     return _about(row, "MB sent over batch, DP + TP", lambda: sent_over("DP + TP", "batch") / MB * (7 / 8) / (3 / 4))
 
 
@@ -449,8 +450,8 @@ def gradients_of_everything(row):
 
 @tp_costs.mistake
 def forward_only(row):
-    """That is the forward pass: the sum behind W3. In the backward pass W2 is the row-parallel one: the gradient of its
-    input is a sum over `model` too, and of the same size."""
+    """This is half of it: as much as the sum behind W3 sends, forward. In the backward pass W2 is the row-parallel one:
+    the gradient of its input is a sum over `model` too, and of the same size."""
     return _about(row, "MB sent over model, DP + TP", lambda: 4 * EXAMPLES / 4 * 8192 / MB)
 
 
@@ -522,8 +523,8 @@ def twice_as_much_in_two(row):
 
 @region_costs.mistake
 def half_for_a_scatter(row):
-    """You counted one of the two. The all_gather stands before the products and the reduce_scatter behind them, and
-    each sends (n−1)/n of what a row of devices works on."""
+    """This is what one of the two sends. The all_gather stands before the products and the reduce_scatter behind them,
+    and each sends (n−1)/n of what a row of devices works on."""
     return REGION[row]() / 2 if row == "bytes sent with all_gather and reduce_scatter" else None
 
 
@@ -663,16 +664,16 @@ def _on_each(key, mesh, draw_rows):
 
 @init_rows.mistake
 def local_fan_in(key, fan_in, fan_out, *, mesh):
-    """The numbers are the right ones, each too large by the same factor: the scale was computed from the rows that one
-    device has. The sum behind W2 goes over all of them. Which fan-in counts?"""
+    """The numbers are the right ones, each too large by the same factor, the root of the number of devices along
+    `model`. From which rows was the scale computed? The sum behind W2 goes over all of them."""
     right = _initial(key, fan_in, fan_out) * np.float32(math.sqrt(mesh.shape["model"]))
     return lax.with_sharding_constraint(right, NamedSharding(mesh, P("model", None)))
 
 
 @init_rows.mistake
 def same_rows_everywhere(key, fan_in, fan_out, *, mesh):
-    """Every device drew its rows from the same key, and so all drew the same rows: the hidden units of one device begin
-    as copies of the other's. Draw the whole matrix in the program, and let every device keep its rows."""
+    """All devices have the same rows: the hidden units of one begin as copies of the other's. The same key gives the
+    same numbers on every device. Draw the whole matrix in the program, and let every device keep its rows."""
     rows = fan_in // mesh.shape["model"]
     return _on_each(key, mesh, lambda key: _initial(key, rows, fan_out) * np.float32(math.sqrt(rows / fan_in)))
 

@@ -98,8 +98,8 @@ def shifted_by_the_index(table, ids, *, mesh, check_vma=False):
 
 @vocab_embedding.mistake
 def taken_out_of_bounds(table, ids, *, mesh, check_vma=False):
-    """NaN everywhere: `jnp.take` fills what is outside the table with NaN, and NaN plus anything is NaN. An id that
-    is not the device's own must be looked up somewhere harmless, and its row put to zero."""
+    """There is NaN: `jnp.take` fills what is outside the table with it, and NaN plus anything is NaN. An id that is not
+    the device's own must be looked up somewhere harmless, and its row put to zero."""
 
     def body(table, ids):
         return lax.psum(jnp.take(table, ids - _first(len(table)), axis=0), "model")
@@ -109,8 +109,8 @@ def taken_out_of_bounds(table, ids, *, mesh, check_vma=False):
 
 @vocab_embedding.mistake
 def filled_with_zeros(table, ids, *, mesh, check_vma=False):
-    """`mode="fill"` with zeros covers the ids *behind* the table, but those *before* it became negative, and −1 is the
-    last row, as in Python. To some words of other devices this one added a row of its own. How many sides must the
+    """To some words of other devices a device added a row of its own. Ids *behind* its part are outside (`mode="fill"`
+    covers them), but those *before* it became negative, and −1 is the last row, as in Python. How many sides must the
     condition for "not mine" have?"""
 
     def body(table, ids):
