@@ -87,8 +87,6 @@ def state_layouts():
     return {"params": layouts(), "mean": layouts(), "square": layouts(), "count": P()}
 
 
-
-
 def loss__wrong_minus_one_only(params, tokens, targets, *, mesh):
     """Only -1 is padding."""
 
