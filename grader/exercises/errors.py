@@ -27,8 +27,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ShardingTypeError",
         r"incompatible shardings for broadcasting|should have the same sharding",
-        "The operands are cut over different axes along the same dimension. On an Explicit mesh nothing is moved "
-        "unasked: `reshard` one of them.",
+        "The operands are laid out differently: cut over different axes, or one is cut where another is not. On an "
+        "Explicit mesh nothing is moved unasked: `reshard` one of them.",
     ),
     (
         "ShardingTypeError",
@@ -70,7 +70,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "DuplicateSpecError|ValueError",
         r"has duplicate entries|map at most one positional dimension",
-        "One mesh axis was asked to split two dimensions of the same array. Each axis may be used once per array.",
+        "One mesh axis stands twice in the spec of one array. It can split one dimension of that, and once.",
     ),
     (
         "ValueError",
@@ -86,7 +86,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "TypeError|ValueError",
         r"dot_general requires contracting dimensions|contracting dim\w* .*(shape|size)|"
-        r"matmul.*(mismatch|contract)|Incompatible shapes for dot|dot_general.*shape",
+        r"matmul.*(mismatch|contract)|Incompatible shapes for dot|dot_general(?!.*batch).*shape",
         "These two do not fit along the dimension that is summed over. Is one of them turned round? Inside shard_map "
         "each device sees only its own blocks, and one may be a slice of that dimension, the other not the same slice. "
         "Which shapes have they, which should they have, and does a collective have to bring blocks together first? "
@@ -101,9 +101,9 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "TypeError|ValueError",
         r"incompatible shapes for broadcasting|could not be broadcast|broadcast\w* .*incompatible",
-        "Two arrays are combined entry by entry that do not fit: held against each other from the last dimension on, "
-        "their lengths must be equal, or one of them 1. Which of the two has a shape that you did not expect? (A sum, "
-        "a mean or a maximum along a dimension removes it, unless `keepdims=True`.)",
+        "Arrays are combined entry by entry that do not fit: held against each other from the last dimension on, "
+        "their lengths must be equal, or 1. Which of them has a shape that you did not expect? (A sum, a mean or a "
+        "maximum along a dimension removes it, unless `keepdims=True`.)",
     ),
     (
         "TypeError",
@@ -143,8 +143,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"incompatible devices",
-        "The operands are committed to different devices, or to the same ones in another order, and JAX moves nothing "
-        "that is committed. Which of them did you mean to move, and to where?",
+        "Different devices take part, or the same ones in another order: those of two operands, or of an operand and a "
+        "mesh that the program names. JAX moves nothing that is committed. What did you mean to move, and to where?",
     ),
     (
         "RuntimeError",
@@ -207,8 +207,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "KeyError",
         r"",
-        "A dict was asked for this key, and has none of that name. Which keys has it? And what else may stand there "
-        "besides what you thought of, such as a tuple or None?",
+        "Something that has keys, most often a dict, was asked for this one, and has none of that name. Which keys has "
+        "it? And what else may stand there besides what you thought of, such as a tuple or None?",
     ),
     (
         "IndexError",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import HELD, is_observed
+from grader.arrays.described import HELD, OnDevices, is_observed
 from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 from grader.judging.relations import (
@@ -42,6 +42,7 @@ VAGUE = (
     "shape is another than is due.",
 )
 SMALL = 20  # up to here a number is a count: two are the same by chance
+IN_THIS = {"cases": "In this case", "processes": "In this process"}  # the first that is wrong
 OTHERS_ARE_NOT = "others are not."  # an end
 WHICH_ONES = re.compile(rf"{ONLY_SOME} .*? (is|are) wrong\. ")
 
@@ -57,12 +58,14 @@ def evidence(tried: Sequence[Tried], otherwise: Callable[[], str] = str, among: 
         or _always_the_one(tried, among)
         or _a_multiple(tried, among)
         or _always_in_it(tried, among)
-        or _in_common([one for one in wrong if one.found is not None])
+        or _in_common([one for one in wrong if one.found is not None], among)
     )
     little = _says_little(common) or _is_of_mixed_kinds(common, tried)
     said = (otherwise() or _without_effect(tried) or _by_the_spec(tried) if little else "") or common
     if not said or (said.endswith(TELLS_LITTLE) and not _is_of_some(said)):
-        said = what_numbers_are_off(wrong, bool(right)) or _of_the_first(said, wrong) or said or _which_words(wrong)
+        said = (
+            what_numbers_are_off(wrong, bool(right)) or _of_the_first(said, wrong, among) or said or _which_words(wrong)
+        )
     return " ".join(filter(None, (said, place_by_place(wrong), where_right(right, wrong, among))))
 
 
@@ -117,14 +120,14 @@ def _which_words(wrong: Sequence[Tried]) -> str:
     return ""
 
 
-def _of_the_first(said: str, wrong: Sequence[Tried]) -> str:
+def _of_the_first(said: str, wrong: Sequence[Tried], among: str) -> str:
     """What is so of the first case, where of all of them only this is said: that some of it is right."""
     if not said.endswith(OTHERS_ARE_NOT):
         return ""
     (sizes, *_), first = _that_differ([dict(sizes_in(one.given)) for one in wrong]), wrong[0]
     words = next(relations_of(first.found, first.due, first.given, sizes), "")
     tells = words.startswith(ONLY_SOME) or (words and not words.endswith(TELLS_LITTLE))
-    return f"In this case, {lower_first(words)}" if tells else ""
+    return f"{IN_THIS[among]}, {lower_first(words)}" if tells else ""
 
 
 def _always_the_one(tried: Sequence[Tried], among: str) -> str:
@@ -143,14 +146,15 @@ def _always_the_one(tried: Sequence[Tried], among: str) -> str:
 def _without_effect(tried: Sequence[Tried]) -> str:
     """An argument on which nothing depends: wherever cases differ in it alone, the answer is the same, and should not
     always be."""
-    if any(isinstance(value, np.ndarray) for one in tried for value in one.given.values()):
+    if any(isinstance(value, (np.ndarray, OnDevices)) for one in tried for value in one.given.values()):
         return ""
     texts = [{name: repr(value) for name, value in one.given.items()} for one in tried]
     pairs: dict[str, list[tuple[bool, bool]]] = {}
     for (one, a), (other, b) in itertools.combinations(zip(tried, texts, strict=True), 2):
         differ = [name for name in a if a[name] != b.get(name)]
-        if len(differ) == 1 and one.found is not None and other.found is not None:
-            alike = same_value(one.found, other.found), same_value(one.due, other.due)
+        if len(differ) == 1:
+            returned = one.found is not None and other.found is not None
+            alike = returned and same_value(one.found, other.found), same_value(one.due, other.due)
             pairs.setdefault(differ[0], []).append(alike)
     name = next((name for name, alike in pairs.items() if _is_kept(alike)), "")
     return f"Where cases differ in `{name}` alone, yours is the same. What is to depend on it?" if name else ""
@@ -215,7 +219,7 @@ def _no_such_word(tried: Sequence[Tried], wrong: Sequence[Tried]) -> str:
 
 
 def _says_little(words: str) -> bool:
-    return words.startswith("In this case") or is_vague(words)
+    return words.startswith(tuple(IN_THIS.values())) or is_vague(words)
 
 
 def is_vague(words: str) -> bool:
@@ -223,7 +227,7 @@ def is_vague(words: str) -> bool:
     return not words or any(vague in words for vague in VAGUE)
 
 
-def _in_common(wrong: Sequence[Tried]) -> str:
+def _in_common(wrong: Sequence[Tried], among: str) -> str:
     """What is so in all wrong cases; of something that is no number, else what is so in the first of them."""
     sizes = _that_differ([dict(sizes_in(one.given)) for one in wrong])
     relations = [
@@ -236,7 +240,7 @@ def _in_common(wrong: Sequence[Tried]) -> str:
         return words
     first = relations[0][0]
     tells = words != "" and not is_vague(_besides_which(words))
-    return words if tells or (words and is_vague(_besides_which(first))) else f"In this case, {lower_first(first)}"
+    return words if tells or (words and is_vague(_besides_which(first))) else f"{IN_THIS[among]}, {lower_first(first)}"
 
 
 def _besides_which(words: str) -> str:

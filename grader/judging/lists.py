@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from grader.arrays.numbers import same_value
+from grader.arrays.numbers import close, same_value
 from grader.judging.single_numbers import is_number, is_ratio
 
 FIRST_IS_WRONG = "Already its first number is wrong. What goes into that one?"
@@ -35,9 +36,19 @@ def of_two_lists(found: list[Any], due: list[Any]) -> Iterator[str]:
         yield from _of_another_order(found, due)
         if all(map(is_number, (*found, *due))) and math.prod(found) == math.prod(due) != 0:
             yield "The product of these numbers is right, and not each of them for itself."
-    groups = _nested(due) and not (len(found) == len(due) and all(map(as_often, map(_flat, found), map(_flat, due))))
-    if groups and as_often(one, other):
+    if _nested(due) and as_often(one, other) and not _are_same_groups(found, due):
         yield "All that is due is there, as often as it is due, but not in the groups in which it should be."
+
+
+def _are_same_groups(found: Sequence[Any], due: Sequence[Any]) -> bool:
+    """Whether these are the same groups, in whatever order: of them, and in each of them."""
+    left = list(map(_flat, due))
+    for group in map(_flat, found):
+        alike = next((k for k, other in enumerate(left) if as_often(group, other)), None)
+        if alike is None:
+            return False
+        left.pop(alike)
+    return not left
 
 
 def _of_fewer_or_more(found: list[Any], due: list[Any]) -> Iterator[str]:
@@ -92,18 +103,18 @@ def _of_groups(found: list[Any], due: list[Any]) -> Iterator[str]:
     sides = [list(map(_flat, side)) for side in (found, due)]
     if not (_nested(found) and _nested(due) and all(map(is_number, itertools.chain(*sides[0], *sides[1])))):
         return
-    made, wanted = ([frozenset(group) for group in side] for side in sides)
+    made, wanted = ([Counter(group) for group in side] for side in sides)
     if _are_joined(made, wanted):
         yield "Each group of it is made of several that are due. What is to keep those apart?"
     elif _are_joined(wanted, made):
         yield "Each group that is due has come apart into several. What do those have in common?"
 
 
-def _are_joined(groups: Sequence[frozenset[Any]], others: Sequence[frozenset[Any]]) -> bool:
+def _are_joined(groups: Sequence[Counter[Any]], others: Sequence[Counter[Any]]) -> bool:
     """Whether each of these groups is several of the others, and each of those is in one."""
     inside = [[other for other in others if other <= group] for group in groups]
     return sum(map(len, inside)) == len(others) and all(
-        len(some) > 1 and frozenset().union(*some) == group for group, some in zip(groups, inside, strict=True)
+        len(some) > 1 and sum(some, Counter()) == group for group, some in zip(groups, inside, strict=True)
     )
 
 
@@ -138,7 +149,7 @@ def of_quotients(found: Sequence[Any], due: Sequence[Any], given: Mapping[str, A
             trios = list(zip(found, due, whole, strict=True))
             if not all(map(is_number, itertools.chain(*trios))):
                 continue
-            if all(is_ratio(f * d, w) for f, d, w in trios):
+            if all(d and is_ratio(f * d, w) for f, d, w in trios):
                 yield f"It is `{name}`, each number of it divided by the one that is due."
             if not all(w and d and w % d == 0 for _, d, w in trios):
                 continue
@@ -161,9 +172,10 @@ def of_each_alone(found: Sequence[Any], given: Mapping[str, Any]) -> Iterator[st
         ):
             continue
         for words, made in (("sum", np.sum), ("mean", np.mean), ("largest", np.max), ("smallest", np.min)):
-            if len(entries) == len(found) and np.allclose(single, [made(one) for one in entries]):
+            if len(entries) == len(found) and close(single, [float(made(one)) for one in entries]):
                 yield f"Each entry is a single number: the {words} of what is in the entry of `{name}` at its place."
-            if np.allclose(single, made([made(one) for one in entries])):
+            of_all = float(made(np.concatenate([np.ravel(one) for one in entries])))
+            if close(single, [of_all] * len(single)):
                 yield f"Each entry is a single number: the {words} of all that is in `{name}`."
 
 
@@ -175,7 +187,11 @@ def _holds_numbers(value: Any) -> bool:
 
 def of_one_entry(found: Any, due: list[Any]) -> Iterator[str]:
     """A value that is one entry of the list that is due."""
-    yield from (f"It is entry {k} of what is due, alone." for k, entry in enumerate(due) if same_value(found, entry))
+    yield from (
+        f"It is entry {k} of what is due (counted from 0), alone."
+        for k, entry in enumerate(due)
+        if same_value(found, entry)
+    )
     if is_number(found) and len(due) > 1 and all(map(is_number, due)):
         for words, made in (("product", math.prod), ("sum", sum), ("largest", max), ("smallest", min)):
             if same_value(found, made(due)):

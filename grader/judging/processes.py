@@ -141,7 +141,8 @@ def _from_where(tried: Tried, given: Mapping[str, Any]) -> str:
             continue
         found, wanted = (_first_row(some, rows) for some in (block, due))
         if found is not None and wanted is not None and found != wanted:
-            return f"The first row on {device} is row {found} of this process's `{name}`, and row {wanted} is due."
+            which = f"row {found} of this process's `{name}` (counted from 0), and row {wanted} is due."
+            return f"The first row on {device} is {which}"
     return ""
 
 
@@ -176,7 +177,9 @@ def _difference(number: int, value: Any, expected: Any, parts: Sequence[str]) ->
             for part, own, entry in zip(parts, value, expected, strict=True)
             if not same_value(own, entry)
         ]
-        return f"In process {number} {' '.join([wrong[0], *(words.capitalize() for words in wrong[1:])])}"
+        return (
+            f"In process {number} {' '.join([wrong[0], *(f'{words[:1].upper()}{words[1:]}' for words in wrong[1:])])}"
+        )
     if lies_on_devices(expected):
         return f"Process {number}: {difference(value, expected, close)}"
     if shown_whole(value, expected) or not (differs := first_difference(value, expected)):

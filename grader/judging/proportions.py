@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from grader.arrays.numbers import ROUNDINGS, close
+from grader.arrays.numbers import ROUNDINGS, close, close_entries, tolerance
 from grader.arrays.words import enumeration, number
 
 EXACT = 1e-4  # relative: how near a factor has to be to the one it is taken for
 VERY_EXACT = 1e-5  # how near a share has to be to the round number it is taken for
 DECIMALS = 3  # of the share of an argument that a running mean keeps
 NEARLY_ONE = 1.01  # times: up to here three decimals do not tell a factor from 1
+SEEN = 100  # times the tolerance: how large numbers are of which a factor is told
 MANY_NUMBERS = 6  # different numbers: a few come out by chance
 MOST_ADDED, MOST_TIMES, PARTS = 4, 4, 4  # arguments that are added up, how often each, and in which parts of it
 
@@ -75,7 +76,7 @@ def _of_one_alone(found: np.ndarray, arguments: Mapping[str, np.ndarray], roundi
         if len(np.unique(argument)) < MANY_NUMBERS or argument.dtype.kind != "f":
             continue
         more = float(np.mean(found - argument))
-        if abs(more) > EXACT and close(argument + more, found, roundings):
+        if abs(more) > EXACT and not close(argument, found, roundings) and close(argument + more, found, roundings):
             return f"It is `{name}` {'+' if more > 0 else '−'} {number(abs(more))}, number by number."
         if close(argument * argument, found, roundings):
             return f"It is the square of `{name}`, number by number."
@@ -92,7 +93,10 @@ def _added(times: Mapping[str, float]) -> str:
 
 def _of_what_is_besides(name: str, found: np.ndarray, due: np.ndarray, argument: np.ndarray, roundings: int) -> str:
     """That what comes to an argument, or to a part of it as in a running mean, is off by one factor."""
-    (kept, factor), *_ = np.linalg.lstsq(np.stack([argument, due], axis=1), found, rcond=None)
+    columns = np.stack([argument, due], axis=1)
+    if _are_one_row(columns.T):  # then it is made of them in any number of ways
+        return ""
+    (kept, factor), *_ = np.linalg.lstsq(columns, found, rcond=None)
     if abs(factor - 1) < EXACT or not close(kept * argument + factor * due, found, roundings):
         return ""
     if abs(kept - 1) < VERY_EXACT and abs(factor) > EXACT:
@@ -107,7 +111,7 @@ def _of_what_is_besides(name: str, found: np.ndarray, due: np.ndarray, argument:
     return f"It is {much} and something besides; and of that, every number is {as_factor(float(factor))}."
 
 
-def by_rows(found: _Side, due: _Side, roundings: int = ROUNDINGS) -> str:
+def by_rows(found: _Side, due: _Side, row: str = "a row of a device's block", roundings: int = ROUNDINGS) -> str:
     """That all numbers of a row of a block are off by one factor, and those of other rows by others."""
     if any(
         block.shape != whole.shape or block.ndim < 2 or block.dtype.kind != "f"
@@ -119,18 +123,21 @@ def by_rows(found: _Side, due: _Side, roundings: int = ROUNDINGS) -> str:
     )
     if not np.isfinite(one).all() or not np.isfinite(other).all():
         return ""
-    told = (np.count_nonzero(other, axis=1) > 1) & (np.count_nonzero(one, axis=1) > 1)
+    seen = np.abs(other).max(axis=1) > SEEN * tolerance(
+        other, roundings
+    )  # of smaller numbers any factor is near enough
+    told = (np.count_nonzero(other, axis=1) > 1) & (np.count_nonzero(one, axis=1) > 1) & seen
     factors = (one * other).sum(axis=1)[told] / (other * other).sum(axis=1)[told]
-    rest = close(one[~told], other[~told], roundings)
+    rest = close_entries(one, other, roundings)[~told].all()
     if len(factors) < MANY_NUMBERS or not rest or not close(factors[:, None] * other[told], one[told], roundings):
         return ""
     wrong = factors[np.abs(factors - 1) > EXACT]
     if len(np.unique(np.round(wrong, 3))) < 2 or _are_one_row(other[told]):
         return ""
     return (
-        "In a row of a device's block, along the last dimension, all numbers are off by one factor, and in other such "
-        f"rows by another (from {number(float(factors.min()), 3)} to {number(float(factors.max()), 3)}). By what is a "
-        "row to be divided, or multiplied?"
+        f"In {row}, along the last dimension, all numbers are off by one factor, and in other such rows by another "
+        f"(from {number(float(factors.min()), 3)} to {number(float(factors.max()), 3)}). By what is a row to be "
+        "divided, or multiplied?"
     )
 
 

@@ -41,6 +41,7 @@ from grader.judging.wording import TELLS_LITTLE, before_little, in_all, is_or_ar
 NOTHING_WRONG_IN_IT = "Nothing in it is wrong, but keys are missing."
 ONLY_SOME = "Of the entries only"
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
+OF_ALL_INSIDE = "The same is so of all that is wrong in it:"
 NUMBER_DUE, TRUTH_DUE, WORD_DUE = "A single number is due", "True or False is due", "Text is due"
 NONE_DUE = "None is due there, and this is something."
 AS_GIVEN = ", as it was given."
@@ -90,7 +91,8 @@ def _of_held(found: Mapping[str, Any], due: Mapping[str, Any], known: WasGiven) 
     """Sentences on the numbers of an array that is on devices, where each holds the part that it should."""
     if {device: [*parts] for device, parts in found.items()} == {device: [*parts] for device, parts in due.items()}:
         sides = ([block for parts in held.values() for block in parts.values()] for held in (found, due))
-        numbers, wanted = (np.concatenate([np.ravel(block) for block in side]) for side in sides)
+        # a row of them: none has a place of its own, for devices may hold copies, or columns
+        numbers, wanted = (np.concatenate([np.ravel(block) for block in side])[np.newaxis] for side in sides)
         if numbers.shape == wanted.shape and numbers.dtype.kind in NUMBERS and wanted.dtype.kind in NUMBERS:
             yield from filter(None, [_of_given_parts(found, numbers, wanted, known)])
             yield from number_by_number(numbers, wanted, known)
@@ -141,8 +143,9 @@ def _of_one(found: Any, due: Any, known: WasGiven) -> Iterator[str]:
     """Sentences on a value as a whole."""
     if isinstance(found, np.ndarray) and isinstance(due, (list, tuple)) and due and _is_plain_array(due):
         due = np.asarray(due)
-    for name in (name for name, a in known.given.items() if isinstance(a, COMPARABLE) and same_value(found, a)):
-        yield f"It is `{name}`{AS_GIVEN}"
+    for name, a in known.given.items():
+        if isinstance(a, COMPARABLE) and isinstance(a, bool) is isinstance(found, bool) and same_value(found, a):
+            yield f"It is `{name}`{AS_GIVEN}"
     if is_number(found) and is_number(due):
         yield from of_two_numbers(float(found), float(due), known.sizes)
     elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)):
@@ -156,7 +159,9 @@ def _of_one(found: Any, due: Any, known: WasGiven) -> Iterator[str]:
     else:
         if isinstance(found, (list, tuple)):
             yield from (
-                f"What is due is entry {k} of it, alone." for k, one in enumerate(found) if same_value(one, due)
+                f"What is due is entry {k} of it (counted from 0), alone."
+                for k, one in enumerate(found)
+                if same_value(one, due)
             )
         yield from _of_kind(found, due)
 
@@ -244,22 +249,20 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: WasGiven) -> Ite
     parts = [pair for _, found, due in wrong for pair in _parts(found, due)]
     alike = in_all([list(_of_entry(found, due, known)) for found, due in parts])
     common = next(iter(alike), "")
+    inside = any(pair[0] is not found for pair, (_, found, _) in zip(parts, wrong, strict=False))
     if len(wrong) < len(entries) and len(wrong) <= TOLD_APART:
         places = ", ".join(name for name, _, _ in wrong)
         telling = [words for words in alike if words == common or not words.endswith(TELLS_LITTLE)]
         only = f"{ONLY_SOME} {places} {is_or_are(wrong)} wrong."
         yield from (f"{only} {words}" for words in _of_the_only_one(wrong, entries))
-        inside = any(pair[0] is not found for pair, (_, found, _) in zip(parts, wrong, strict=False))
         said = [f"{only} {_of_those(words, len(wrong), inside)}" for words in telling]
         where = [f"{only} {words}" for words in _where_it_goes_wrong(*wrong[0][1:])] if len(wrong) == 1 else []
         yield from before_little(said, where)
         yield only
     if common:
-        yield (
-            common
-            if len(entries) == 1
-            else f"{OF_EVERY_ENTRY} {lower_first(common.removeprefix(OF_EVERY_NUMBER).strip())}"
-        )
+        of_which = OF_ALL_INSIDE if inside else OF_EVERY_ENTRY
+        rest = lower_first(common.removeprefix(OF_EVERY_NUMBER).strip())
+        yield common if len(entries) == 1 else f"{of_which} {rest}"
     elif len(wrong) > 1 and not is_number(wrong[0][2]):
         name, found, due = wrong[0]
         of_it = list(_of_one(found, due, known))

@@ -40,7 +40,8 @@ def where_right(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "ca
             return f"{how_many}: in none of those where an error is due."
     if words := _of_two_numbers(right, wrong):
         return f"{how_many}: in none of those where {words}."
-    if well == {True, False} and (words := _of_two_numbers([r for r in right if not _is_error_due(r)], wrong)):
+    raises_well = well == {True, False} and not any(map(_is_error_due, wrong))
+    if raises_well and (words := _of_two_numbers([r for r in right if not _is_error_due(r)], wrong)):
         return f"{how_many}: in none of those where {words}, but for those where an error is due."
     good, bad = (_values(one.due for one in some) for some in (right, wrong))
     if good and bad and not good & bad and len(bad) == 1 and _tells(bad, wrong):
@@ -92,7 +93,7 @@ def _the_others(wrong: Sequence[Tried]) -> str:
 def _where_empty(some: Sequence[Tried], others: Sequence[Tried]) -> str:
     """The empty value that is due in all of some cases, and in none of the others."""
     dues = [one.due for one in some]
-    empty = all(isinstance(due, (Mapping, list, tuple)) and not due for due in dues)
+    empty = all(isinstance(due, (Mapping, list, tuple)) and repr(due) == repr(dues[0]) and not due for due in dues)
     return (
         repr(dues[0]) if empty and all(one.due for one in others if isinstance(one.due, (Mapping, list, tuple))) else ""
     )

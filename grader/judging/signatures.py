@@ -409,7 +409,7 @@ def _beside(seen: Compared) -> str:
 
 def _by_rows(seen: Compared) -> str:
     """What the numbers have to do with those of their own row."""
-    return by_rows(seen.blocks, seen.expected, seen.roundings) if _are_floats(seen) else ""
+    return by_rows(seen.blocks, seen.expected, roundings=seen.roundings) if _are_floats(seen) else ""
 
 
 def _are_floats(seen: Compared) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from grader.arrays.words import number
 
 SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken for
+AS_WRITTEN = 1e-7  # relative: how near to it float32 keeps a number
 ROUNDED = 5e-3  # relative: how near, where somebody has written three digits
 LARGEST_RATIO = 10_000  # that anybody recognizes
 QUARTERS, LARGEST_TIMES = 4, 16  # a difference is some number, so many times, or so many quarters of it
@@ -52,7 +54,9 @@ def of_two_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iter
             yield "It is 1 divided by what is due."
         ratio = found / due
         if any(math.isclose(ratio * times, 1, rel_tol=ROUNDED) for unit in UNITS for times in (unit, 1 / unit)):
-            yield "It is off by a factor such as there is between two units. Which one is asked for?"
+            if any(is_ratio(ratio * times, 1) for unit in UNITS for times in (unit, 1 / unit)):
+                yield "It is off by a factor such as there is between two units. Which one is asked for?"
+            yield "It is off by nearly a factor such as there is between two units. Which one is asked for?"
         if any(math.isclose(ratio * times, 1, rel_tol=SAME_BYTES) for unit in BY_1024 for times in (unit, 1 / unit)):
             yield "It is off by a factor such as there is between MB and MiB. Which are asked for?"
         if abs(ratio) < LARGEST_RATIO and is_ratio(ratio, round(ratio, 3)):
@@ -79,8 +83,13 @@ def _with_fewer_digits(found: float, due: float) -> Iterator[str]:
     """That a number is the one that is due but for the digits behind some place."""
     for digits, named in FEWER_DIGITS.items():
         rounded, cut = round(due, digits), math.trunc(due * 10**digits) / 10**digits
-        if found and any(is_ratio(found, value) and not is_ratio(due, value) for value in (rounded, cut)):
+        if found and any(_is_written(found, value) and not is_ratio(due, value) for value in (rounded, cut)):
             yield f"It is what is due, but with no more than {named} digits behind the point. Where do the others go?"
+
+
+def _is_written(number: float, digits: float) -> bool:
+    """Whether a number is one that was written with few digits, but for what float32 leaves of it."""
+    return math.isclose(number, digits, rel_tol=AS_WRITTEN)
 
 
 def _small_ratio(one: float, other: float) -> str:
@@ -94,16 +103,17 @@ def _small_ratio(one: float, other: float) -> str:
 
 
 def _by_factor(found: float, due: float, words: str, n: float) -> Iterator[str]:
-    if n > 1 and is_ratio(found, due * n):
-        yield f"It is {words} times too large."
-    elif n not in (0, 1) and is_ratio(found, due * n):
+    if n not in (0, 1) and is_ratio(found, due * n):
+        if n > 1 and due > 0:  # what is below 0 gets smaller
+            yield f"It is {words} times too large."
         yield f"It is {words} times what is due."
     if n > 1 and is_ratio(found * n, due):
         yield f"It is what is due, divided by {words}."
 
 
 def sizes_in(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Numbers that a function was given, in words: themselves, the sizes of a mesh, how many entries a list has."""
+    """Numbers that a function was given, in words: themselves, the sizes of a mesh, what a dict has under its keys, how
+    many entries a list has."""
     for name, value in given.items():
         sizes = getattr(value, "sizes", value)
         if isinstance(value, str):
@@ -111,6 +121,9 @@ def sizes_in(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield from ((f"the size of `{name}`", float(one[value])) for one in along if _is_mesh(one) and value in one)
         if is_number(value):
             yield f"`{name}`", float(value)
+        elif _is_mesh(sizes) and sizes is value and not re.search("mesh|axis|axes", name):
+            yield f"the product of all numbers in `{name}`", float(math.prod(sizes.values()))
+            yield from ((f"`{name}[{key!r}]`", float(size)) for key, size in sizes.items())
         elif _is_mesh(sizes):
             yield "the number of all devices", float(math.prod(sizes.values()))
             yield from ((f"the size of {axis}", float(size)) for axis, size in sizes.items())
@@ -120,7 +133,7 @@ def sizes_in(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def _is_mesh(sizes: Any) -> bool:
-    """Whether these are the sizes of axes."""
+    """Whether these may be the sizes of axes: numbers by name."""
     return isinstance(sizes, Mapping) and len(sizes) > 0 and all(map(is_number, sizes.values()))
 
 

@@ -419,10 +419,11 @@ def _in_units(value: Any, due: Any) -> str:
     if len(numbers) < 2 or max(numbers) <= SMALL:
         return ""
     times = value / due
-    if 1 < round(times) <= FACTORS and math.isclose(times, round(times), rel_tol=1e-4):
-        return f"It is too large, by a whole factor. {ASKED_OF_ANY_FACTOR[0]}"
-    if 1 < round(1 / times) <= FACTORS and math.isclose(1 / times, round(1 / times), rel_tol=1e-4):
-        return f"It is too small, by a whole factor. {ASKED_OF_ANY_FACTOR[1]}"
+    for how, factor, asked in zip(("large", "small"), (times, 1 / times), ASKED_OF_ANY_FACTOR, strict=True):
+        whole = round(factor)
+        if 1 < whole <= FACTORS and math.isclose(factor, whole, rel_tol=1e-4):
+            nearly = "" if math.isclose(factor, whole, rel_tol=1e-9) else "nearly "
+            return f"It is too {how}, by {nearly}a whole factor. {asked}"
     return ""
 
 

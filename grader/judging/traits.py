@@ -76,11 +76,14 @@ def _of_two_arrays(arrays: Mapping[str, OnDevices]) -> Iterator[str]:
         both = f"`{one}` and `{other}`"
         if a.mesh is None or b.mesh is None:
             continue
-        if a.mesh.sizes == b.mesh.sizes and a.mesh.order != b.mesh.order:
+        in_order = [mesh.order or tuple(range(math.prod(mesh.sizes.values()))) for mesh in (a.mesh, b.mesh)]
+        alike = [*a.mesh.sizes.items()] == [*b.mesh.sizes.items()]
+        if alike and in_order[0] != in_order[1] and sorted(in_order[0]) == sorted(in_order[1]):
             yield f"{both} are on meshes of one shape, over devices in another order"
-        if a.mesh.sizes == b.mesh.sizes and a.mesh.order == b.mesh.order and a.spec != b.spec:
+        one_mesh = alike and in_order[0] == in_order[1]
+        if one_mesh and a.spec != b.spec:
             yield f"{both} are on one mesh, by different specs"
-        if a.value.shape == b.value.shape and a.mesh == b.mesh and (a.value != b.value).any():
+        if one_mesh and a.value.shape == b.value.shape and (a.value != b.value).any():
             yield f"{both} are on one mesh, and hold different numbers"
 
 
@@ -110,7 +113,7 @@ def _of_mesh(name: str, mesh: OnMesh) -> Iterator[str]:
     if 1 in mesh.sizes.values():
         yield f"an axis of {name} has one device only"
     if len({*mesh.sizes.values()}) < len(mesh.sizes):
-        yield f"axes of {name} are of one size"
+        yield f"two axes of {name} are of one size"
 
 
 def _of_spec(name: str, spec: P) -> Iterator[str]:
@@ -121,8 +124,8 @@ def _of_spec(name: str, spec: P) -> Iterator[str]:
         yield f"{name} begins with None"
     if not any(entries):
         yield f"{name} names no axis"
-    if sum(entry is not None for entry in entries) > 1:
-        yield f"{name} cuts more than one dimension"
+    if sum(bool(entry) for entry in entries) > 1:
+        yield f"{name} names axes for more than one dimension"
 
 
 def _of_count(name: str, count: int) -> Iterator[str]:
@@ -130,7 +133,7 @@ def _of_count(name: str, count: int) -> Iterator[str]:
         yield f"{name} is 0"
     if count == 1:
         yield f"{name} is 1"
-    if count > 0 and count & (count - 1):
+    if count < 1 or count & (count - 1):
         yield f"{name} is no power of two"
     yield f"{name} is {'odd' if count % 2 else 'even'}"
 

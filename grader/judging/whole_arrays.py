@@ -14,12 +14,13 @@ from grader.arrays.words import numbered
 from grader.judging.lists import from_where_on, of_two_lists
 from grader.judging.proportions import beside_what_was_given, by_rows, made_of_what_was_given
 from grader.judging.shapes import Shaped, shape_relations
-from grader.judging.single_numbers import is_number, of_two_numbers
+from grader.judging.single_numbers import LARGEST_TIMES, is_number, of_two_numbers
 from grader.judging.wording import before_little, is_or_are, lower_first, most_telling
 
 TOLD_APART = 4  # entries that are told apart by their places
 ENOUGH_IN_ORDER = 3  # different numbers: fewer stand in another order by chance
 MOST_BLOCKS = 64  # of an array, that a smaller one is held against
+SAME_TIMES = 1e-3  # how near to a whole number of times a difference has to be
 OF_EVERY_NUMBER = "The same is so of every number in it:"
 SOME_ENTRIES = "Some entries are right, others are not."
 COMPARABLE = (int, float, list, tuple, np.ndarray)
@@ -66,7 +67,7 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: WasGiven) -> Iterator[
         if found.size == due.size and same_value(found.ravel(), due.ravel()):
             yield "The numbers are right, and in order, but the shape is another."
         if found.size == due.size and same_value(np.sort(found, axis=None), np.sort(due, axis=None)):
-            yield "The numbers are right, but the shape is another."
+            yield "The numbers are those that are due, but the shape is another."
         if found.ndim == due.ndim == 1:
             yield from of_two_lists(found.tolist(), due.tolist())
         if found.size and _is_part(found, due):
@@ -95,7 +96,7 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: WasGiven) -> Iterator[
             if isinstance(a, np.ndarray) and a.shape == due.shape and a.dtype.kind == "f"
         }
         besides = beside_what_was_given([found], [due], alike) or made_of_what_was_given([found], alike)
-        yield from filter(None, [besides, by_rows([found], [due])])
+        yield from filter(None, [besides, by_rows([found], [due], "a row")])
         yield from _of_ones(found, due)
     yield from _of_bounded(found, due, known)
     order = from_where_on(close_entries(found, due).tolist()) if due.ndim == 1 else ()
@@ -113,7 +114,8 @@ def _of_ones(found: np.ndarray, due: np.ndarray) -> Iterator[str]:
 
 def _of_bounded(found: np.ndarray, due: np.ndarray, known: WasGiven) -> Iterator[str]:
     """Where no number goes beyond one that was given, and else it is what is due."""
-    for name, n in known.sizes.items():
+    numbers = {name: n for name, n in known.sizes.items() if due.dtype.kind == "f" or n.is_integer()}
+    for name, n in numbers.items() if due.dtype.kind != "b" else ():
         for bound, words in ((np.minimum, "larger"), (np.maximum, "smaller")):
             if same_value(found, bound(due, np.asarray(n, due.dtype))):
                 yield f"It is what is due, but never {words} than {name}."
@@ -169,7 +171,7 @@ def _where_wrong(found: np.ndarray, due: np.ndarray, right: np.ndarray, known: W
             yield f"Wherever a number in it is wrong, it is `{name}`."
         if (wanted >= given).all() and (due[right] < given).all():
             yield f"The numbers below `{name}` are right, and no others are."
-        if not float(given).is_integer() and given and np.allclose(times := (wrong - wanted) / given, np.round(times)):
+        if not float(given).is_integer() and given and _are_few_times((wrong - wanted) / given):
             yield f"Wherever a number in it is wrong, it is off by `{name}`, once or several times."
     places = np.flatnonzero(~right).tolist()
     if due.ndim == 1 and 0 < len(places) <= TOLD_APART and right.sum() >= len(places):
@@ -177,6 +179,12 @@ def _where_wrong(found: np.ndarray, due: np.ndarray, right: np.ndarray, known: W
         yield f"Of its {due.size} numbers only {which} not right."
     if len(wrong) > 1 and len(np.unique(wrong)) == 1 and len(np.unique(wanted)) > 1:
         yield "Wherever a number in it is wrong, it is one and the same, and others are due."
+
+
+def _are_few_times(times: np.ndarray) -> bool:
+    """Whether these are small whole numbers, and not 0: any number is so many times a small one."""
+    whole = np.abs(np.round(times))
+    return bool(((whole > 0) & (whole <= LARGEST_TIMES) & (np.abs(np.abs(times) - whole) < SAME_TIMES)).all())
 
 
 def _of_all_numbers(found: np.ndarray, due: np.ndarray, known: WasGiven) -> str:
@@ -187,7 +195,7 @@ def _of_all_numbers(found: np.ndarray, due: np.ndarray, known: WasGiven) -> str:
 def _of_truths(found: np.ndarray, due: np.ndarray, right: np.ndarray) -> Iterator[str]:
     """Sentences on an array of truth values."""
     if found.dtype.kind == "b":
-        if not right.any():
+        if not right.any() and len(np.unique(due)) > 1:
             yield "It is True wherever False is due, and False wherever True is."
         for value in (True, False):
             if (found[~right] == value).all():
@@ -204,5 +212,5 @@ def _of_rows(right: np.ndarray) -> Iterator[str]:
     if 0 < len(few) < whole and min(len(few), whole - len(few)) <= TOLD_APART:
         is_right = len(few) <= whole - len(few)
         named = few if is_right else [k for k in range(whole) if k not in few]
-        which = f"{numbered('number', named)} {is_or_are(named)} {'right' if is_right else 'wrong'}"
+        which = f"{numbered('number', named)} (counted from 0) {is_or_are(named)} {'right' if is_right else 'wrong'}"
         yield f"Of the {whole} rows only {which}."

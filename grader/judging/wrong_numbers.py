@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,16 @@ from grader.arrays.numbers import same_value
 from grader.arrays.words import number
 from grader.judging.relations import ONLY_SOME
 from grader.judging.single_numbers import is_number
-from grader.judging.traits import apart
+from grader.judging.traits import EXACTLY, apart
 from grader.judging.tried import ENOUGH_CASES, Tried
 
+SAME_OFF = 1e-6  # relative: how near two numbers are that are off by the same
 FEW_NUMBERS = 3  # that are told one by one
+
+
+def _may_be_compared(value: Any) -> bool:
+    """Whether it is one, and no nan, which is neither too large nor too small."""
+    return is_number(value) and value == value
 
 
 def what_numbers_are_off(wrong: Sequence[Tried], some_right: bool) -> str:
@@ -33,7 +40,7 @@ def what_numbers_are_off(wrong: Sequence[Tried], some_right: bool) -> str:
 def _off_by(wrong: Sequence[Tried], some_right: bool) -> str:
     """By how much numbers are off, where that is always the same; else on which arguments it depends: wherever the
     others differ alone, that stays."""
-    if not wrong or not all(is_number(value) for one in wrong for value in (one.found, one.due)):
+    if not wrong or not all(_may_be_compared(value) for one in wrong for value in (one.found, one.due)):
         return ""
     if any(isinstance(value, np.ndarray) for one in wrong for value in one.given.values()):
         return ""
@@ -57,7 +64,7 @@ def _off_by(wrong: Sequence[Tried], some_right: bool) -> str:
 
 def _grows_with(wrong: Sequence[Tried]) -> str:
     """The arguments with which the factor grows by which numbers are off, wherever one of them alone is another."""
-    if not all(is_number(value) and value > 0 for one in wrong for value in (one.found, one.due)):
+    if not all(_may_be_compared(value) and value > 0 for one in wrong for value in (one.found, one.due)):
         return ""
     larger = [one.found > one.due for one in wrong]
     if len(set(larger)) != 1:
@@ -66,12 +73,22 @@ def _grows_with(wrong: Sequence[Tried]) -> str:
     grows: dict[str, list[bool]] = {}
     for (one, a), (other, b) in itertools.combinations(zip(wrong, off, strict=True), 2):
         differ = [name for name in one.given if repr(one.given[name]) != repr(other.given.get(name))]
-        if len(differ) == 1 and is_number(one.given[differ[0]]) and is_number(other.given[differ[0]]):
-            more = other.given[differ[0]] > one.given[differ[0]]
-            grows.setdefault(differ[0], []).append(bool(b > a if more else a > b))
-    names = [f"`{name}`" for name in wrong[0].given if len(grows.get(name, ())) >= ENOUGH_CASES and all(grows[name])]
-    how = "large" if larger[0] else "small"
-    return f"Of the wrong ones: the larger {' or '.join(names)}, the more times too {how}." if names else ""
+        if len(differ) == 1 and _may_be_compared(one.given[differ[0]]) and _may_be_compared(other.given[differ[0]]):
+            less, more = (a, b) if other.given[differ[0]] > one.given[differ[0]] else (b, a)
+            grows.setdefault(differ[0], []).append(bool(more > less * (1 + SAME_OFF)))
+    names = [name for name in wrong[0].given if len(grows.get(name, ())) >= ENOUGH_CASES and all(grows[name])]
+    if not names:
+        return ""
+    how, which = f"the more times too {'large' if larger[0] else 'small'}", " or ".join(f"`{name}`" for name in names)
+    if _always_grows([[one.given[name] for name in names] for one in wrong], off):
+        return f"Of the wrong ones: the larger {which}, {how}."
+    return f"Of wrong ones that differ in {which} alone: the larger that is, {how}."
+
+
+def _always_grows(given: Sequence[Sequence[float]], off: Sequence[float]) -> bool:
+    """Whether it is off by more wherever one of these numbers is larger and none is smaller, whatever else differs."""
+    both = itertools.permutations(zip(given, off, strict=True), 2)
+    return all(b > a for (less, a), (more, b) in both if less != more and all(map(operator.le, less, more)))
 
 
 def _always_off_by(wrong: Sequence[Tried]) -> str:
@@ -83,7 +100,8 @@ def _always_off_by(wrong: Sequence[Tried]) -> str:
         return "Wherever it is wrong, it is 0."
     if _stays([one.found - one.due for one in wrong], (), [{} for _ in wrong]):
         how = "large" if first.found > first.due else "small"
-        return f"Wherever it is wrong, it is {number(abs(first.found - first.due))} too {how}."
+        much = abs(first.found - first.due)
+        return f"Wherever it is wrong, it is {number(much, EXACTLY if much == round(much) else 6)} too {how}."
     return f"Wherever it is wrong, it is {number(first.found / first.due)} times what is due."
 
 
@@ -115,23 +133,32 @@ def place_by_place(wrong: Sequence[Tried]) -> str:
         return ""
     if len({len(value) for one in wrong for value in (one.found, one.due)}) != 1:
         return ""
-    told = []
+    sides: dict[int, str] = {}
+    always = True
     for place in range(len(wrong[0].due)):
-        off = {bool(one.found[place] > one.due[place]) for one in wrong if one.found[place] != one.due[place]}
+        pairs = [(one.found[place], one.due[place]) for one in wrong]
+        off = {bool(found > due) for found, due in pairs if not same_value(found, due)}
         if len(off) > 1:
             return ""
-        told += [f"number {place} is too {'large' if side else 'small'}" for side in off]
-    directions = {words.rpartition(" ")[2] for words in told}
-    return f"Wherever it is wrong, {' and '.join(told)}, counted from 0." if len(directions) > 1 else ""
+        if off:
+            sides[place] = f"too {'large' if off == {True} else 'small'}"
+            always = always and not any(same_value(*pair) for pair in pairs)
+    if len({*sides.values()}) < 2:
+        return ""
+    if always:
+        each = " and ".join(f"number {place} is {how}" for place, how in sides.items())
+        return f"Wherever it is wrong, {each}, counted from 0."
+    each = "; ".join(f"where number {place} is wrong, it is {how}" for place, how in sides.items())
+    return f"{each[:1].upper()}{each[1:]} (counted from 0)."
 
 
 def _are_few_numbers(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and 1 < len(value) <= FEW_NUMBERS and all(map(is_number, value))
+    return isinstance(value, (list, tuple)) and 1 < len(value) <= FEW_NUMBERS and all(map(_may_be_compared, value))
 
 
 def _to_both_sides(wrong: Sequence[Tried]) -> str:
     """Of numbers that are too large in some cases and too small in others, by what these differ."""
-    if not all(is_number(value) for one in wrong for value in (one.found, one.due)):
+    if not all(_may_be_compared(value) for one in wrong for value in (one.found, one.due)):
         return ""
     large, small = ([one.given for one in wrong if (one.found > one.due) is side] for side in (True, False))
     if min(len(large), len(small)) < 2 or not (where := apart(small, large)):
@@ -166,7 +193,7 @@ def _wrong_entry(found: Any, due: Any) -> Any:
 
 def _number_to_one_side(wrong: Sequence[Tried]) -> str:
     """That all of these numbers are too large, or all too small."""
-    if not all(is_number(value) for one in wrong for value in (one.found, one.due)):
+    if not all(_may_be_compared(value) for one in wrong for value in (one.found, one.due)):
         return ""
     larger = {bool(one.found > one.due) for one in wrong}
     if len(larger) > 1:
@@ -190,12 +217,12 @@ def _is_counted(due: Any) -> bool:
     """Whether it is made of numbers that are not negative, and of nothing else."""
     if isinstance(due, (Mapping, list, tuple)):
         return all(map(_is_counted, due.values() if isinstance(due, Mapping) else due))
-    return bool(is_number(due) and due >= 0)
+    return bool(_may_be_compared(due) and due >= 0)
 
 
 def _numbers(found: Any, due: Any) -> Iterator[tuple[float, float] | None]:
     """The numbers in two values, None where these are not made alike; what does not occur in a dict is 0."""
-    if is_number(found) and is_number(due):
+    if _may_be_compared(found) and _may_be_compared(due):
         yield found, due
     elif isinstance(found, Mapping) and isinstance(due, Mapping):
         for key in (*due, *(key for key in found if key not in due)):
@@ -223,7 +250,7 @@ def _follows(by: Sequence[float], some: Sequence[str], vary: Sequence[str], text
 
 def _stays(by: Sequence[float], some: Sequence[str], texts: Sequence[Mapping[str, str]]) -> bool:
     """Whether these numbers are the same wherever some arguments are."""
-    return all(np.allclose([by[k] for k in ks], by[ks[0]], rtol=1e-6, atol=0) for ks in _groups(some, texts))
+    return all(np.allclose([by[k] for k in ks], by[ks[0]], rtol=SAME_OFF, atol=0) for ks in _groups(some, texts))
 
 
 def _groups(some: Sequence[str], texts: Sequence[Mapping[str, str]]) -> Sequence[Sequence[int]]:

@@ -64,7 +64,10 @@ PROGRAMS = {
         lambda: typed(jnp.matmul, BY_COLUMNS, P("y", None)),
     ],
     "By the rules, two dimensions": [lambda: typed(jnp.matmul, BY_ROWS, BY_COLUMNS)],
-    "The operands are cut over different axes": [lambda: typed(jnp.add, BY_ROWS, P("y", None))],
+    "The operands are laid out differently": [
+        lambda: typed(jnp.add, BY_ROWS, P("y", None)),
+        lambda: typed(lambda a, b: jnp.concatenate([a, b], 1), BY_ROWS, P()),
+    ],
     "Where the picked entries": [lambda: typed(lambda a: a[jnp.array([1, 2, 3])], BY_ROWS)],
     "An unreduced array": [lambda: typed(unreduced, BY_COLUMNS, BY_ROWS)],
     "The operation runs along a dimension that is cut": [
@@ -78,7 +81,7 @@ PROGRAMS = {
     ],
     "`with_sharding_constraint` is a hint": [lambda: typed(lambda a: lax.with_sharding_constraint(a, P("y")), BY_ROWS)],
     "Inside `auto_axes` layouts": [without_out_sharding],
-    "One mesh axis was asked to split two": [
+    "One mesh axis stands twice": [
         lambda: NamedSharding(AUTO, P("x", "x")),
         lambda: mapped(lambda a: a, P("x", "x"), P()),
     ],
@@ -95,7 +98,7 @@ PROGRAMS = {
         lambda: mapped(lambda a: a, P("x"), P("x"), ARRAY[:3]),
         lambda: mapped(lambda a: lax.psum_scatter(a, "y", tiled=True), P("x"), P("x"), ARRAY[:6]),
     ],
-    "Two arrays are combined entry by entry": [
+    "Arrays are combined entry by entry": [
         lambda: ARRAY + ARRAY[:3],
         lambda: jax.jit(jnp.subtract)(ARRAY, ARRAY[0, :3]),
         lambda: mapped(lambda a, b: a * b, (P("x"), P()), P("x"), ARRAY, ARRAY[:3]),
@@ -116,7 +119,8 @@ PROGRAMS = {
         lambda: mapped(lambda a: a.sum(0), P("x"), P("x", "y")),
         lambda: mapped(lambda a: a, P("x", "y", None), P("x")),
     ],
-    "The operands are committed to different devices": [
+    "Different devices take part": [
+        lambda: mapped(lambda a: a, P("x"), P("x"), on_device(1)),
         lambda: on_device(0) + on_device(1),
         lambda: on_device(0) + put(ARRAY, P("x")),
     ],
@@ -143,7 +147,7 @@ PROGRAMS = {
         ),
     ],
     "A key of a dict, or an entry": [lambda: {slice(np.arange(2)): 1}, lambda: {[1]: 2}, lambda: {ARRAY}],
-    "A dict was asked for this key": [lambda: {"x": 4}[("x", "y")]],
+    "Something that has keys, most often a dict, was asked": [lambda: {"x": 4}[("x", "y")]],
     "A list, a tuple, an array or a text was asked": [
         lambda: (1, 2)[2],
         lambda: "12"[2],

@@ -24,7 +24,7 @@ exercise.cases(lambda draw: [Case({}, {"processes": 2, "devices": 1})])
             ),
             "A dimension cannot be cut into that many equal parts.",
         ),
-        (("KeyError", "'PORT'", "port = os.environ['PORT']"), "A dict was asked for this key"),
+        (("KeyError", "'PORT'", "port = os.environ['PORT']"), "Something that has keys, most often a dict, was asked"),
         (("StopIteration", "", "next(files)"), ""),
     ],
 )

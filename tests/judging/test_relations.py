@@ -45,7 +45,7 @@ def said(found, due, **given):
             {},
             "All that is due is there, as often as it is due, but not in the groups in which it should be.",
         ),
-        (("a", 0), "a", {}, "What is due is entry 0 of it, alone."),
+        (("a", 0), "a", {}, "What is due is entry 0 of it (counted from 0), alone."),
         ({"x": 4}, np.arange(4), {}, "An array of numbers is due."),
         (17, 36.2, {"n": 5}, "It is too small."),
         (
@@ -126,7 +126,7 @@ def said(found, due, **given):
             "There are as many values as are due, but they are not grouped as they should be.",
         ),
         ([[1, 3], [2, 4]], [[1, 2], [3, 4]], {}, "It is the transpose of what is due: rows stand for columns."),
-        (2, (1, 2), {}, "It is entry 1 of what is due, alone."),
+        (2, (1, 2), {}, "It is entry 1 of what is due (counted from 0), alone."),
         ({"a": 1, "b": 4}, {"a": 1, "b": 2}, {}, "Of the entries only `b` is wrong. It is 2 times what is due."),
         (np.eye(2)[::-1], np.eye(2), {}, "It is what is due, turned round along dimension 0."),
         (np.arange(6.0).reshape(3, 2).T, np.arange(6.0).reshape(3, 2), {}, "It is the transpose of what is due."),
@@ -143,7 +143,7 @@ def said(found, due, **given):
             "Of the entries only `[0]` is wrong. The same is so of every number in it: it is 1 too large.",
         ),
         ([1, 2], 3, {}, "A single number is due, and this is a list or tuple."),
-        ([1, 3], 3, {}, "What is due is entry 1 of it, alone."),
+        ([1, 3], 3, {}, "What is due is entry 1 of it (counted from 0), alone."),
         (Observed({HELD: {"device 0": {"[0:1]": np.ones(1)}}}), 3, {}, "A single number is due, and this is an array."),
         ("3", 3, {}, "A single number is due, and this is text."),
         (2, True, {}, "True or False is due."),
@@ -386,8 +386,8 @@ def test_where_counts_are_right_but_for_a_key_with_0_nothing_is_said_of_1():
             Y * np.arange(1, 9, dtype=np.float32)[:, None],
             Y,
             {},
-            "In a row of a device's block, along the last dimension, all numbers are off by one factor, and in other "
-            "such rows by another (from 1 to 8). By what is a row to be divided, or multiplied?",
+            "In a row, along the last dimension, all numbers are off by one factor, and in other such rows by another "
+            "(from 1 to 8). By what is a row to be divided, or multiplied?",
         ),
         (
             [1.0, 5.0, 7.0],
@@ -413,7 +413,7 @@ def test_where_counts_are_right_but_for_a_key_with_0_nothing_is_said_of_1():
             np.array([[1.0, 2.0], [9.0, 4.0], [4.0, 6.0]]),
             np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
             {},
-            "Of the 3 rows only number 0 is right.",
+            "Of the 3 rows only number 0 (counted from 0) is right.",
         ),
         (([1, 2, 3, 4], [5]), ([1, 2, 3], [6]), {}, "Of `[0]`: all that is due is there, and more besides."),
         ((28, 62), (8, 32), {"shape": (32, 64)}, "It is `shape`, each number of it less what it should be divided by."),
@@ -426,7 +426,7 @@ def test_where_counts_are_right_but_for_a_key_with_0_nothing_is_said_of_1():
         (256, (8, 32), {}, "It is the product of the numbers that are due as a list or a tuple."),
         (X + 2, 2 * X, {"x": X}, "It is `x` + 2, number by number."),
         (X * X, 2 * X, {"x": X}, "It is the square of `x`, number by number."),
-        (6, 48, {"shape": [0] * 8, "sizes": {"x": 8}}, "It is what is due, divided by the number of all devices."),
+        (6, 48, {"shape": [0] * 8, "axis_sizes": {"x": 8}}, "It is what is due, divided by the number of all devices."),
     ],
 )
 def test_what_wrong_numbers_have_to_do_with_others(found, due, given, words):
@@ -463,8 +463,8 @@ def test_what_tells_more_of_the_first_case_is_told_of_it_though_it_is_too_large(
 
 def test_where_nothing_tells_wrong_cases_apart_the_others_are_told_by_what_they_were_given():
     shapes = [(3, 9), (2, 7), (3, 8), (4, 2), (5, 5)]
-    cases = [Tried("a", "b", {"shape": shape, "n": k}, right=k not in (0, 3)) for k, shape in enumerate(shapes)]
-    assert evidence(cases).endswith("Right in 3 of 5 cases. It is wrong, too, with shape=(4, 2), n=3.")
+    cases = [Tried("a", "b", {"shape": shape, "n": k}, right=k not in (1, 4)) for k, shape in enumerate(shapes, 1)]
+    assert evidence(cases).endswith("Right in 3 of 5 cases. It is wrong, too, with shape=(4, 2), n=4.")
 
 
 def test_what_few_right_cases_have_in_common_with_the_only_wrong_one_is_told():
