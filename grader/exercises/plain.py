@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import (
@@ -75,9 +75,15 @@ def _not_made(aval: jax.ShapeDtypeStruct) -> dict[str, Any]:
     known = {"shape": tuple(aval.shape), "dtype": str(aval.dtype)}
     if not isinstance(aval.sharding, NamedSharding):
         return {**known, "mesh": None, "spec": None}
-    mesh, spec = aval.sharding.mesh.shape, aval.sharding.spec
+    mesh, spec = aval.sharding.mesh, aval.sharding.spec
     entries = (plain(entry) for entry in (*spec, *[None] * (aval.ndim - len(spec))))
-    return {**known, "mesh": " × ".join(f"{name}={n}" for name, n in mesh.items()), "spec": tuple(entries)}
+    return {**known, "mesh": _axes(mesh), "spec": tuple(entries)}
+
+
+def _axes(mesh: Mesh | AbstractMesh) -> str:
+    """Names and sizes of a mesh's axes; the type of one that is not Auto."""
+    kinds = ("" if kind == AxisType.Auto else f" ({kind.name})" for kind in mesh.axis_types)
+    return " × ".join(f"{name}={n}{kind}" for (name, n), kind in zip(mesh.shape.items(), kinds, strict=True))
 
 
 def _spelled(part: slice) -> str:

@@ -55,6 +55,8 @@ def relations_of(
     one may be a factor; by default all that are among what was given."""
     if found is None or same_value(found, due):  # an exercise may ask for more than equal numbers
         return
+    if _of_lines(due):  # a line may be right in other words
+        return
     known = WasGiven(given, dict(sizes_in(given)) if sizes is None else sizes)
     if is_observed(found) and is_observed(due):
         yield from _of_held(found[HELD], due[HELD], known)
@@ -121,6 +123,12 @@ def _of_entry(found: Any, due: Any, known: WasGiven) -> Iterator[str]:
     if is_observed(found) and is_observed(due):
         return _of_held(found[HELD], due[HELD], known)
     return _of_one(found, due, known)
+
+
+def _of_lines(value: Any) -> bool:
+    """Whether it is a script: text in lines, of which one has several words."""
+    listed = isinstance(value, (list, tuple)) and bool(value)
+    return listed and all(isinstance(v, str) for v in value) and any(" " in v for v in value)
 
 
 def _plain_list(value: Any) -> bool:

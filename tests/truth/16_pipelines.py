@@ -278,3 +278,86 @@ def one_f_one_b__wrong_one_less(stages, microbatches):
                 order.append(f"F{m + warm_up}")
         orders.append(order)
     return orders
+
+
+# Wrong at an edge, or right in an unusual way
+
+
+def microbatches__wrong_from_two(stages, percent):
+    """Begins with two."""
+    m = 2
+    while 100 * (stages - 1) >= percent * (stages + m - 1):
+        m += 1
+    return m
+
+
+def gpipe__right_fori(weights, x, *, mesh):
+    """fori_loop."""
+    n, m = mesh.shape["stage"], len(x)
+
+    def on_device(w, x):
+        me = jax.lax.axis_index("stage")
+
+        def turn(t, carry):
+            h, out = carry
+            h = layer(w[0], jax.lax.select(jnp.full(h.shape, me == 0), x[t % m] + h * 0, h))
+            return send(h), out.at[(t + 1 - n) % m].set(h)
+
+        zeros = varying(jnp.zeros_like(x[0])), varying(jnp.zeros_like(x))
+        out = jax.lax.fori_loop(0, m + n - 1, turn, zeros)[1]
+        return jax.lax.psum(out * (me == n - 1), "stage")
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=(P("stage"), P()), out_specs=P())(weights, x)
+
+
+def gpipe_gradient__right_outside(weights, x, y, real, *, mesh):
+    """value_and_grad around shard_map."""
+    n, m = mesh.shape["stage"], len(x)
+
+    def on_device(w, x, y, real):
+        me = jax.lax.axis_index("stage")
+
+        def turn(carry, t):
+            h, total = carry
+            h = layer(w[0], jnp.where(me == 0, x[jnp.minimum(t, m - 1)], h))
+            k = jnp.maximum(t - (n - 1), 0)
+            errors = jnp.sum(real[k] * jnp.sum((h - y[k]) ** 2, axis=-1))
+            total += jnp.where((me == n - 1) & (t >= n - 1), errors, 0)
+            return (send(h), total), None
+
+        zeros = varying(jnp.zeros(x.shape[1:])), varying(jnp.zeros(()))
+        _, total = jax.lax.scan(turn, zeros, jnp.arange(m + n - 1))[0]
+        return jax.lax.psum(total, "stage") / jnp.sum(real)
+
+    ins = (P("stage"), P(), P(), P())
+    return jax.value_and_grad(jax.shard_map(on_device, mesh=mesh, in_specs=ins, out_specs=P()))(weights, x, y, real)
+
+
+def _greedy(devices, microbatches, room):
+    last = 2 * devices - 1
+    orders, ends, step = [[] for _ in range(devices)], {}, 0
+
+    def can(device):
+        stages, held = (device, last - device), sum({"F": 1, "B": 0, "W": -1}[w[0]] for w in orders[device])
+        for kind, stage in [("B", s) for s in stages] + [("F", s) for s in stages[::-1]] + [("W", s) for s in stages]:
+            m = sum(work[0] == kind and work[2] == stage for work in orders[device])
+            needs = {
+                "F": [("F", m, stage - 1)] if stage else [],
+                "B": [("F", m, stage)] + ([("B", m, stage + 1)] if stage < last else []),
+                "W": [("B", m, stage)],
+            }[kind]
+            if m < microbatches and all(ends.get(n, step + 1) <= step for n in needs) and (kind != "F" or held < room):
+                return kind, m, stage
+
+    while len(ends) < 3 * microbatches * 2 * devices:
+        for device in range(devices):
+            if work := can(device):
+                orders[device].append(work)
+                ends[work] = step + 1
+        step += 1
+    return [[f"{kind}{m}@{stage}" for kind, m, stage in order] for order in orders]
+
+
+def zero_bubble__wrong_always_two_rounds(devices, microbatches):
+    """Two microbatches for each device, however many there are."""
+    return _greedy(devices, 2 * devices, 2 * devices)

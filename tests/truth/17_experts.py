@@ -363,3 +363,30 @@ def bias_balance__wrong_amount(scores, bias, k, rate):
     """Moves by how many are missing."""
     scores, bias = jnp.asarray(scores), jnp.asarray(bias)
     return _biased(scores, bias, k, rate, lambda top, own: own, lambda rate, less: rate * less)
+
+
+# Wrong at an edge, or right in an unusual way
+
+
+def _numbers(wanted, factor, width, capacity, n=None, E=None):
+    n, E = wanted.shape
+    kept = np.minimum(wanted, capacity).sum()
+    return {
+        "capacity": capacity,
+        "dropped": 1 - kept / wanted.sum(),
+        "empty": 1 - kept / (n * E * capacity),
+        "bytes": 2 * (n - 1) / n * E * capacity * width * 2,
+    }
+
+
+def capacity_numbers__wrong_one_more(wanted, factor, width):
+    """Cut off, and one more."""
+    return _numbers(wanted, factor, width, int(factor * wanted[0].sum() / wanted.shape[1]) + 1)
+
+
+def bias_balance__wrong_floor(scores, bias, k, rate):
+    """A whole mean."""
+    _, experts = jax.lax.top_k(jnp.asarray(scores + bias), k)
+    top = jnp.take_along_axis(jnp.asarray(scores), experts, axis=1)
+    load = jnp.bincount(experts.reshape(-1), length=len(bias))
+    return top / top.sum(axis=1, keepdims=True), experts, bias + rate * jnp.sign(load.sum() // len(load) - load)

@@ -363,3 +363,25 @@ def cp_bytes__wrong_always(tokens, heads, kv_heads, width, n):
     return cp_bytes__right_plain(tokens, heads, kv_heads, width, n) | {
         "ulysses": (2 * heads + 2 * max(kv_heads, n)) * head * (n - 1) // n
     }
+
+
+# Wrong at an edge, or right in an unusual way
+
+
+def merge__wrong_larger_only(left, right):
+    """Ties: the right one is taken alone."""
+    (lt, lw, lm), (rt, rw, rm) = left, right
+    with np.errstate(all="ignore"):
+        d = np.where(np.isfinite(lt) & np.isfinite(rt), lt - rt, 0)
+        a = np.where(np.isfinite(lt), np.where(d >= 0, 1.0, np.exp(d)), 0.0)
+        b = np.where(np.isfinite(rt), np.where(d >= 0, np.where(d == 0, 0, np.exp(-d)), 1.0), 0.0)
+        b = np.where(np.isfinite(lt), b, np.isfinite(rt))
+    return np.maximum(lt, rt), a * lw + b * rw, a * lm + b * rm
+
+
+def zigzag__wrong_by_token(text, n):
+    """Looks labels and positions up by the token."""
+    ids = text[:-1].reshape(2 * n, -1)
+    ids = np.concatenate([np.concatenate([ids[d], ids[-1 - d]]) for d in range(n)])
+    positions = np.array([int(np.argmax(text == i)) for i in ids])
+    return {"ids": ids, "labels": text[positions + 1], "positions": positions}

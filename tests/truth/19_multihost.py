@@ -688,3 +688,23 @@ multihost_claims__wrong_safe = multihost_claims__right_plain | {
     "if process_index() == 0: print(jnp.sum(w)), with w cut over all (safe / not safe)": "safe",
 }
 """Mixes up the two prints."""
+
+
+# Wrong at an edge, or right in an unusual way
+
+
+def launch_lines__wrong_last_only(script, processes, devices):
+    """Waits for the last one only."""
+    return [f"JAX_NUM_CPU_DEVICES={devices} python {script} {k} {processes} &" for k in range(processes)] + ["wait $!"]
+
+
+def slurm_script__wrong_at_the_end(lines, hosts, gpus):
+    """An option behind the first command is not read."""
+    kept = [line for line in lines if "COORDINATOR" not in line and "ntasks" not in line and "python" not in line]
+    return kept + ["srun python train.py", f"#SBATCH --ntasks-per-node={gpus}"]
+
+
+def slurm_script__right_coordinator(lines, hosts, gpus):
+    """The name of the first node."""
+    text = "\n".join(lines).replace("localhost", "$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)")
+    return text.replace("ntasks-per-node=1", f"ntasks-per-node={gpus}").replace("python", "srun python").split("\n")

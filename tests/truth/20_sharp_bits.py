@@ -551,3 +551,24 @@ first_of__wrong_swapped = {name: pair[::-1] for name, pair in first_of__right_pl
 
 first_of__wrong_columns = first_of__right_plain | {"x[:, 0], x cut by rows": (1, 8), "x[0], x cut by columns": (1, 8)}
 """Believes that every index sends."""
+
+
+# Wrong at an edge, or right in an unusual way
+
+
+def agree__wrong_not_beyond(found, expected, roundings):
+    """Nothing is beyond: a nan never is."""
+    bound = roundings * 2.0**-24 * np.abs(expected).max()
+    return not np.any(np.abs(found - expected) > bound) and not np.isnan(found).any()
+
+
+def agree__wrong_divided(found, expected, roundings):
+    """Divides by the largest."""
+    with np.errstate(all="ignore"):
+        return bool((np.abs(found - expected) / np.abs(expected).max() <= roundings * 2.0**-24).all())
+
+
+def agree__wrong_vectors_only(found, expected, roundings):
+    """Python's max, for vectors only."""
+    bound = roundings * 2.0**-24 * max(abs(expected))
+    return all(abs(found - expected) <= bound)

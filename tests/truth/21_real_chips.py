@@ -256,3 +256,27 @@ def two_slices__wrong_devices(way, weights, chips, slices):
 def two_slices__wrong_gathered_once(way, weights, chips, slices):
     """Under fsdp the weights are gathered once."""
     return 2 * (slices - 1) / slices * weights / chips
+
+
+# Wrong at an edge, or right in an unusual way
+
+
+def chip_collectives__wrong_all_but_fusions(lines, turns):
+    """Counts whatever is no fusion and no end."""
+    found = {}
+    for line in lines:
+        name = line.strip()
+        if name == "fusion" or name.endswith("-done"):
+            continue
+        name = {"all-reduce-scatter fusion": "reduce-scatter"}.get(name, name.removesuffix("-start"))
+        found[name] = found.get(name, 0) + (turns if line[:2] == "  " else 1)
+    return found
+
+
+def hbm__wrong_rounded(arguments, results, temporaries, shared, peak, room):
+    return arguments + results + temporaries - shared, round(peak / 2**30, 2) <= room
+
+
+def compile_for__wrong_explicit(shapes, dtype, specs, sizes):
+    pod = AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Explicit,) * len(sizes))
+    return [jax.ShapeDtypeStruct(s, dtype, sharding=NamedSharding(pod, p)) for s, p in zip(shapes, specs)]

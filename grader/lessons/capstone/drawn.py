@@ -52,7 +52,8 @@ def batch_drawn(draw: Draw, sizes: Mapping[str, int], *micro: int) -> dict[str, 
     tokens, targets = (draw.rng.integers(sizes["vocabulary"], size=shape, dtype=np.int32) for _ in range(2))
     number = np.arange(math.prod(shape[:-1]))
     lengths = (1 + number * 3 % TOKENS // (1 + number // ROWS_DRAWN)).reshape(shape[:-1])
-    targets = np.where(np.arange(TOKENS) < lengths[..., None], targets, -1).astype(np.int32)
+    padding = -1 - np.arange(TOKENS) % 2  # whatever is below 0
+    targets = np.where(np.arange(TOKENS) < lengths[..., None], targets, padding).astype(np.int32)
     spec = P(*(None for _ in micro), *ROWS)
     return {"tokens": Array(tokens, spec), "targets": Array(targets, spec)}
 

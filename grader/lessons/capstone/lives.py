@@ -1,6 +1,6 @@
 """§ 7: a run that is killed, and goes on from its checkpoint on another mesh.
 
-A function is run twice in a process with eight devices. The first run is killed at its line `step 7 …`; the second is
+A function is run twice in a process with eight devices. The first run is killed at its line `step 6 …`; the second is
 given the folder that it left. What a fresh start would begin with (parameters, the seed of the data's order, the place
 in it) is something else in the second run, so that only the checkpoint tells how the first began.
 """

@@ -173,9 +173,15 @@ def _(draw):
     on which no plan fits."""
     yield Case({"model": LLAMA_3["8B"], "machine": MACHINES["v5e"], "devices": 256, "sequences": 512})
     yield Case({"model": LLAMA_3["70B"], "machine": MACHINES["H100"], "devices": 512, "sequences": 512})
-    for name, kind, smallest in (("8B", "H100", 3), ("8B", "v5e", 7), ("70B", "H100", 7), ("70B", "v5e", 9)):
+    shares = [2, 4, 8]  # sequences for two devices; where it is one, not every device along `data` can have its own
+    for name, kind, smallest, of_two in (
+        ("8B", "H100", 3, shares),
+        ("8B", "v5e", 7, shares),
+        ("70B", "H100", 7, [1]),
+        ("70B", "v5e", 9, shares),
+    ):
         model, devices = LLAMA_3[name], 2 ** int(draw.rng.integers(smallest, smallest + 3))
-        asked = {"model": model, "devices": devices, "sequences": devices * 2 ** int(draw.rng.integers(0, 3))}
+        asked = {"model": model, "devices": devices, "sequences": devices // 2 * int(draw.rng.choice(of_two))}
         full = held(model, _best(machine=MACHINES[kind], **asked)) / draw.rng.uniform(0.93, 0.99)
         for memory in (MACHINES[kind]["memory"] * draw.rng.uniform(0.9, 1.1), full):
             yield Case({**asked, "machine": MACHINES[kind] | {"memory": float(memory)}})

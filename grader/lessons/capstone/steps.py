@@ -40,13 +40,13 @@ step = Exercise(
 def _(draw):
     mesh = draw.mesh(*AXIS_NAMES)
     sizes = sizes_drawn(draw, mesh)
-    state = state_drawn(draw, sizes)
+    state, micro = state_drawn(draw, sizes), MICRO if mesh["data"] == 4 else MICRO + 1
     return Case(
-        {"state": state, **batch_drawn(draw, sizes, MICRO)},
+        {"state": state, **batch_drawn(draw, sizes, micro)},
         mesh,
         (STATE, P()),
         limits=[
-            BytesSent(MICRO * backward_sent(sizes, mesh) + scalars_summed(8 * MICRO + 16)),
+            BytesSent(micro * backward_sent(sizes, mesh) + scalars_summed(8 * micro + 16)),
             InPlace(tuple(str(leaf.value.dtype) for leaf in jax.tree.leaves(state))),
         ],
         roundings=300,  # k roundings of either sign come to about √k of them; a step hardly moves the parameters

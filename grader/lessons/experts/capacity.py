@@ -37,7 +37,7 @@ def _(draw):
     for n, experts, choices, factor, width in (
         (4, 4, 18, 1.0, 16),
         (8, 8, 30, 1.25, 64),
-        (4, 8, 22, 1.5, 128),
+        (4, 8, 32, 0.5, 128),  # a whole number, and few slots
         (2, 4, 21, 1.25, 32),
     ):
         popular = np.linspace(3, 1, experts)

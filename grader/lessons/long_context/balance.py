@@ -105,8 +105,9 @@ zigzag = Exercise("zigzag", points=4, form="function", reference=_in_zigzag)
 
 @zigzag.cases
 def _(draw):
-    for n, chunk in ((2, 2), (4, 1), (3, 2), (4, 3)):
-        yield Case({"text": draw.rng.permutation(np.arange(10, 11 + 2 * n * chunk)), "n": n})
+    """Every token once; then tokens that come again, with others behind them."""
+    for n, chunk, alike in ((2, 2, 1), (4, 1, 1), (3, 2, 1), (4, 3, 3)):
+        yield Case({"text": draw.rng.permutation(np.arange(10, 11 + 2 * n * chunk) // alike), "n": n})
 
 
 @zigzag.mistake

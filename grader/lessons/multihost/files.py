@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import shlex
 from typing import Any
 
@@ -30,7 +31,7 @@ def _says(lines: list[str]) -> list[tuple[Any, ...]]:
         elif words[:1] == ["export"]:
             everywhere = words
         elif words:
-            said.append((words[0],))
+            said.append(tuple(words))
     return [line for line in said if line[0] in ("python", "wait")]
 
 
@@ -123,9 +124,9 @@ def _slurm(
 
 
 def _slurm_facts(lines: list[str]) -> dict[str, Any]:
-    """What a batch script asks for, and how it starts the program."""
+    """What a batch script asks for, and how it starts the program. Slurm reads no options behind the first command."""
     options: dict[str, str] = {}
-    for line in lines:
+    for line in itertools.takewhile(lambda line: not line.strip() or line.startswith("#"), lines):
         if line.startswith("#SBATCH"):
             words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
             options |= dict(word.lstrip("-").split("=", 1) for word in words if "=" in word)
@@ -139,7 +140,9 @@ def _slurm_facts(lines: list[str]) -> dict[str, Any]:
         "gpus": options.get("gpus-per-node"),
         "srun": run[:1] == ["srun"],
         "runs": bool(run),
-        "coordinator": [w for words in commands for w in words if "COORDINATOR" in w],
+        "shell": "".join(lines[:1]).startswith("#!"),
+        # A variable or a command of the shell may well say the name of the first node.
+        "coordinator": [w for words in commands for w in words if "COORDINATOR" in w and "=$" not in w],
     }
 
 
@@ -161,7 +164,8 @@ def _(draw):
 @slurm_script.mistake
 def one_task_a_node(lines, hosts, gpus):
     """One task on each node. On Slurm a JAX process takes one device, the one with its number on the node
-    (SLURM_LOCALID), so that all GPUs but the first stay idle, and nobody complains. How many tasks does a node need?"""
+    (SLURM_LOCALID), so that all GPUs but the first stay idle, and nobody complains. How many tasks does a node need?
+    (An `#SBATCH` line behind the first command is not read.)"""
     return _slurm(lines, hosts, gpus, tasks=1)
 
 

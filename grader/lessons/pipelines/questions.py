@@ -196,8 +196,10 @@ def _counted_up(stages, percent):
 
 @microbatches.cases
 def _(draw):
-    """The bubble is to be *less* than this: exactly that much is not enough. Above 50 fewer than the stages will do."""
+    """The bubble is to be *less* than this: exactly that much is not enough. Above 50 fewer than the stages will do,
+    of two stages one."""
     yield Case({"stages": 4, "percent": 10})
+    yield Case({"stages": 2, "percent": 60})
     yield from (Case({"stages": int(draw.rng.integers(5, 13)), "percent": percent}) for percent in (60, 75))
     for _ in range(20):
         yield Case({"stages": int(draw.rng.integers(2, 13)), "percent": int(draw.rng.choice([7, 12, 15, 20, 30]))})

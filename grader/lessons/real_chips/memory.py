@@ -38,8 +38,8 @@ def _(draw):
     yield _step(15.75, state=0.4, temporaries=0.65, peak=0.9)  # the other way round
     for room in ROOMS.values():  # between so many times 10⁹ and so many times 2³⁰
         yield _step(room, state=0.2, temporaries=0.76, peak=0.97)
-    yield _step(15.75, state=0.2, temporaries=0.7, peak=1.0)  # to the last byte
-    for shared, peak in ((0.25, 0.999), (0.75, 0.99), (0.5, 1.001)):  # a part of the state is given away
+    yield _step(15.75, state=0.2, temporaries=0.7, peak=1.0)  # to the last byte; below, one byte too many
+    for shared, peak in ((0.25, 0.999), (0.75, 0.99), (0.5, 1 + 1e-10)):  # a part of the state is given away
         yield _step(15.75, state=0.3, temporaries=0.35, peak=peak, shared=shared)
     for _ in range(12):
         state, between, peak, shared = draw.rng.uniform((0.01, 0.4, 0.6, 0.2), (0.4, 0.8, 1.2, 0.9))

@@ -31,7 +31,7 @@ def _lines(rng, many):
     for inside in ("", "  ", ""):
         under_way = []
         for _ in range(many):
-            kind = str(rng.choice([*KINDS, SCATTER, "fusion"]))
+            kind = str(rng.choice([*KINDS, SCATTER, "fusion", "copy"]))
             if kind in KINDS and rng.random() < 0.6:
                 lines.append(f"{inside}{kind}-start")
                 under_way.append(f"{inside}{kind}-done")

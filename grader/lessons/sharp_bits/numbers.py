@@ -161,6 +161,11 @@ def _(draw):
     broken = expected.copy()
     broken[3] = np.nan
     yield Case({"found": broken, "expected": expected, "roundings": 8})
+    yield Case({"found": expected, "expected": broken, "roundings": 8})
+    yield Case({"found": broken, "expected": broken, "roundings": 8})
+    yield Case({"found": np.zeros(4, np.float32), "expected": np.zeros(4, np.float32), "roundings": 8})
+    table = {name: value.reshape(4, 4) for name, value in off(15, 6).items()}  # in a row without the largest
+    yield Case({**table, "roundings": 8})
     yield Case({"found": expected / 4, "expected": expected, "roundings": 320})
 
 
