@@ -12,11 +12,13 @@ HEARD = {
         "polynomial__wrong_start": "a loop begins with ones",
     },
     "06_collectives": {
-        "global_logsumexp__wrong_inside_psum": "the parts of a sum along x are taken together only behind",
         "sharded_layernorm__wrong_eps_outside": "the root comes before the addition of 1e-05",
         "masked_mean__wrong_inverted": "`mask` is turned round",
     },
-    "10_explicit": {"embed__wrong_words_from_one": "`ids` is one less everywhere"},
+    "10_explicit": {
+        "embed__wrong_words_from_one": "`ids` is one less everywhere",
+        "explicit_layer__wrong_relu_of_parts": "the parts of a product of matrices along y are taken together only",
+    },
 }
 CASES = [(lesson, name, words) for lesson, names in HEARD.items() for name, words in names.items()]
 
