@@ -116,9 +116,16 @@ def _is(exercise: Exercise, case: Case, answer: Answer, made: Any, key: str) -> 
     if key != ALL_OF_IT:
         both = isinstance(answer.value, Mapping) and isinstance(made, Mapping)
         return both and key in answer.value and key in made and same_value(answer.value[key], made[key])
-    if isinstance(made, (int, float)):  # which an exercise may call the same though they are only near
-        return same_value(answer.value, made)
-    return same_answer(exercise, case, answer.value, made)
+    # An exercise may call the same what is only near, or as good.
+    return same_value(answer.value, made) or (
+        same_answer(exercise, case, answer.value, made) and _has_the_same_in_it(answer.value, made)
+    )
+
+
+def _has_the_same_in_it(one: Any, other: Any) -> bool:
+    """Whether two values have the same numbers and words in them, in whatever order, but for zeros."""
+    sides = [sorted(map(repr, (leaf for leaf in _leaves(value) if leaf))) for value in (one, other)]
+    return sides[0] == sides[1]
 
 
 @contextlib.contextmanager

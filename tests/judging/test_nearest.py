@@ -125,6 +125,20 @@ def test_an_entry_of_a_dict_is_told_by_itself():
     assert said.startswith("In every case your `b` is what comes out when something is added that should be subtracted")
 
 
+@pytest.mark.parametrize(("more", "said"), [(0, True), (1, False)])
+def test_what_an_exercise_calls_as_good_is_not_what_comes_out(more, said):
+    near = Exercise(
+        "near",
+        points=1,
+        form="function",
+        reference=lambda start, end: {"rows": 100 * (start + end)},
+        same=lambda one, other, **given: abs(one["rows"] - other["rows"]) < 10,
+    )
+    cases = [Case({"start": a, "end": b}) for a, b in ((30, 9), (90, 14), (70, 2), (80, 5))]
+    wrong = [{"rows": 100 * (case.arguments["start"] - case.arguments["end"]) + more} for case in cases]
+    assert bool(nearest_function(near, cases, [Value(answer) for answer in wrong], 0)) == said
+
+
 def test_of_what_no_single_change_comes_to_nothing_is_said():
     assert heard(lambda start, end, stops: 100 + start) == ""
 
