@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from grader.exercises.limits import Besides, BytesSent, EitherWay, Facts, Limit, bullets, in_order, sending
+from grader.exercises.limits import Besides, BytesSent, EitherWay, Facts, Limit, Meanwhile, bullets, in_order, sending
 from grader.judging.behaviour import Execution
 from grader.judging.miss import Miss
 from grader.programs.execution import Failed
@@ -63,6 +63,15 @@ def sent_otherwise(run: Execution) -> str:
 
 def work_divided(run: Execution) -> Miss | None:
     return _exceeded(run, run.case.limits, lambda limit, facts: limit.of_work(facts))
+
+
+def idle_transfers(run: Execution) -> set[tuple[str, tuple[str, ...], bool, bool]]:
+    """The transfers beside which too little is computed, by kind and axes, and whether products stand before them, and
+    behind them."""
+    limits = [limit for limit in run.case.limits if isinstance(limit, Meanwhile)]
+    written = sending(run.structure.collectives)
+    idle = (c for c in written if any(c.meanwhile < limit.flops for limit in limits))
+    return {(c.kind, c.axes, c.around[0] > 0, c.around[1] > 0) for c in idle}
 
 
 def _exceeded(

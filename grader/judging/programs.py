@@ -107,6 +107,14 @@ class ProgramLadder(Ladder):
             return False
         return same_behaviour(one, other, by_compiler=self.exercise.by_compiler)
 
+    def _misses(self, check: str, failing: int, wrong: Done) -> bool:
+        """Where too little is computed beside a transfer, it has to be such a one as in the answer."""
+        if not super()._misses(check, failing, wrong):
+            return False
+        if check != "communication" or not isinstance(wrong, Execution):
+            return True
+        return costs.idle_transfers(wrong) == costs.idle_transfers(self._run(failing))
+
     def _held_alike(self, case: Case, one: Done, other: Done) -> bool:
         """Where memory counts, so does what is given away."""
         return self._behave_alike(case, one, other) and _donated(one) == _donated(other)

@@ -262,6 +262,9 @@ class TableLadder(Ladder):
             return ""
         off = [float(found - due) for found, due in pairs]
         times = [float(found / due) if due else math.inf for found, due in pairs]
+        if len({*off}) == 1 and off[0] in self._right_numbers:
+            how = "large" if off[0] > 0 else "small"
+            return f"{which} are too {how} by the same, and by what you have in another row. What was it counted for?"
         if len(pairs) > 2 and len({*off}) == 1:
             return f"{which} are off by the same, and in the same direction. {OF_ROWS}"
         if (
@@ -271,6 +274,12 @@ class TableLadder(Ladder):
         ):
             return f"{which} are off by the same factor. {OF_ROWS}"
         return ""
+
+    @functools.cached_property
+    def _right_numbers(self) -> set[float]:
+        """The numbers in rows that are right, of either sign."""
+        numbers = (self._given(k) for k in range(len(self.cases)) if k not in self._wrong_rows)
+        return {sign * float(value) for value in numbers if _is_count(value) and value for sign in (1, -1)}
 
     @functools.cached_property
     def _wrong_rows(self) -> list[int]:
@@ -398,7 +407,8 @@ def _by_how_much(value: Any, due: Any) -> str:
     larger, how = value > due, TOO_LARGE if value > due else TOO_SMALL
     times = max(value, due) / min(value, due)
     if times < A_LITTLE:
-        return f"{how[:-1]}, but only a little. Which small part is {'in it' if larger else 'missing'}?"
+        part = "in it that is not due" if larger else "missing"
+        return f"{how[:-1]}, but only a little. Is a small part {part}, or is it made of another number?"
     if times < TWICE:
         return f"{how[:-1]}, {LESS_THAN_TWICE}"
     if times > A_LOT:

@@ -80,7 +80,11 @@ def test_the_same_in_another_form_is_right(same):
             "one: not 120. The same answer is right in “five”. In what does this row differ from that one?",
         ),
         ({"five": "120"}, "five: not '120'. The answer is a number."),
-        ({"five": 121}, "five: not 121. It is too large, but only a little. Which small part is in it?"),
+        (
+            {"five": 121},
+            "five: not 121. It is too large, but only a little. Is a small part in it that is not due, or is it made of "
+            "another number?",
+        ),
         ({"five": 60}, f"five: not 60. {KNOWN} Half of it was meant."),
         ({"six": 1}, "six: not 1. The answer is a list, or a tuple."),
         ({"seven": "yes"}, "seven: not 'yes'. Write True or False."),
@@ -387,3 +391,17 @@ def test_a_layout_or_a_word_is_what_a_mistake_says_and_a_number_may_be_nearly_so
     for times, said in ((7 / 6, KNOWN), (7 / 6 * 1.01, KNOWN_NEARLY)):
         found = judge(exercise, cases, collect("table", asks(exercise, cases), answer | {row: answer[row] * times}))
         assert said in found.words
+
+
+def test_rows_that_are_off_by_what_stands_in_another_are_told_so():
+    counts = Exercise("counts", points=4, form="table", reference=lambda row: {"a": 24, "b": 30, "c": 8, "d": 2}[row])
+    counts.rows("abcd")
+    cases = counts.draw_cases()
+    for answer, said in (
+        ({"a": 32, "b": 38, "c": 8, "d": 2}, "Both wrong rows are too large by the same, and by what you have in"),
+        ({"a": 16, "b": 22, "c": 8, "d": 2}, "Both wrong rows are too small by the same, and by what you have in"),
+        ({"a": 29, "b": 35, "c": 8, "d": 2}, ""),
+        ({"a": 32, "b": 37, "c": 8, "d": 2}, ""),
+    ):
+        words = judge(counts, cases, collect("table", asks(counts, cases), answer)).words
+        assert (said in words) if said else "by the same, and" not in words

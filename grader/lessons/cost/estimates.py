@@ -470,6 +470,24 @@ def mean_less_deviation(row):
     return MEAN - DEVIATION if row == "sin: ms of a usual run" else None
 
 
+@speedups.mistake
+def deviation_of_a_sample(row):
+    """That is so where the squares are divided by four, one less than there are runs, as for a sample. The deviation
+    that was printed is the root of their mean over all five."""
+    return MEAN - DEVIATION / math.sqrt(RUNS) if row == "sin: ms of a usual run" else None
+
+
+@speedups.mistake
+def with_tensor_parallelism(row):
+    """That is the best of the recorded runs. It has tensor parallelism as well, and a row of its own: which of the
+    two runs on eight devices is data parallel alone?"""
+    return {
+        "gradients: speed-up": ONE / TENSOR,
+        "gradients: efficiency": ONE / TENSOR / 8,
+        "gradients: ms that eight devices lose": TENSOR - ONE / 8,
+    }.get(row)
+
+
 # Why a clock did not show what was hoped for.
 
 REASONS = (

@@ -643,5 +643,6 @@ def counted_devices_like_blocks(claim):
 
 @tutorial_faults.mistake
 def named_the_block_of_device_1(claim):
-    """4 is the number of the block that device 1 holds. Asked for is the device that holds block 1."""
+    """4 is the number of the block that device 1 holds. Asked for is the device that holds block 1. Where on the 4 × 2
+    mesh does device 4 stand, and which block has it there?"""
     return 4 if claim == "in_order" else None

@@ -555,6 +555,22 @@ def cut_over_batch_forgotten(row):
     return 2 * REGION[row]() if row.startswith("entries") else None
 
 
+@region_costs.mistake
+def eight_in_the_group(row):
+    """These are the bytes in a group of eight devices. The sums are made along `model`: how many devices stand along
+    that?"""
+    return REGION[row]() * (7 / 8) / (3 / 4) if row.startswith("bytes sent") else None
+
+
+@region_costs.mistake
+def axes_of_a_4_by_2_mesh(row):
+    """So it is on a 4 × 2 mesh, with two devices along `model`. Here there are two along `batch` and four along
+    `model`."""
+    if row.startswith("bytes sent"):
+        return REGION[row]() / 2 * (1 / 2) / (3 / 4)
+    return REGION[row]() / 2 if row == "entries of x on a device, whole sequences" else None
+
+
 # How weights begin.
 
 FAN_IN, FAN_OUT, DEVICES = 1024, 512, 4
@@ -597,6 +613,13 @@ init_scale.rows(INIT)
 def rows_have_less_spread(row):
     """Cutting moves entries to devices and changes none of them. Rows of a matrix are spread as the matrix is."""
     return {INIT[1]: 1 / 16, INIT[2]: 1 / 32}.get(row)
+
+
+@init_scale.mistake
+def a_part_of_the_spread(row):
+    """That is half of the spread of the whole matrix. Device 1's rows are some of the numbers that were drawn for it:
+    are these spread less than all of them?"""
+    return {INIT[1]: 1 / 64}.get(row)
 
 
 @init_scale.mistake
