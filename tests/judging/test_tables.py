@@ -82,8 +82,8 @@ def test_the_same_in_another_form_is_right(same):
         ({"five": "120"}, "five: not '120'. The answer is a number."),
         (
             {"five": 121},
-            "five: not 121. It is too large, but only a little. Is a small part in it that is not due, or is it made of "
-            "another number?",
+            "five: not 121. It is too large, but only a little. Is a small part in it that is not due, or is it made "
+            "of another number?",
         ),
         ({"five": 60}, f"five: not 60. {KNOWN} Half of it was meant."),
         ({"six": 1}, "six: not 1. The answer is a list, or a tuple."),
