@@ -23,6 +23,8 @@ NO_PLAIN_VALUE = "neither a number, text nor array"
 
 def plain(value: Any) -> Any:
     """The value in types that cross the wire. Raises Refused for what cannot be written in them."""
+    if isinstance(value, np.generic):  # some are Python's own numbers as well, and are written otherwise
+        return value.item()
     if value is None or isinstance(value, (bool, int, float, str)):  # None: an entry of a spec
         return value
     if isinstance(value, Mesh):
@@ -31,8 +33,6 @@ def plain(value: Any) -> Any:
         return observed_array(value)
     if isinstance(value, jax.ShapeDtypeStruct):
         return _not_made(value)
-    if isinstance(value, np.generic):
-        return value.item()
     if isinstance(value, P):
         return tuple(entry if entry is None else plain(entry) for entry in value)
     if isinstance(value, slice):

@@ -16,7 +16,8 @@ SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken
 AS_WRITTEN = 1e-7  # relative: how near to it float32 keeps a number
 ROUNDED = 5e-3  # relative: how near, where somebody has written three digits
 LARGEST_RATIO = 10_000  # that anybody recognizes
-QUARTERS, LARGEST_TIMES = 4, 16  # a difference is some number, so many times, or so many quarters of it
+LARGEST_TIMES = 16  # a difference is some number, so many times
+QUARTERS, LARGEST_PART = 4, 2  # or so many quarters of it, up to so many times
 LAST_COUNT = 4  # up to here a difference is one of counting
 UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
 TOO_LARGE, TOO_SMALL = "It is too large.", "It is too small."
@@ -69,7 +70,8 @@ def of_two_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iter
         yield f"It is {number(abs(found - due))} too {'large' if found > due else 'small'}."
     for words, n in sizes.items():
         times = round(QUARTERS * (found - due) / n) / QUARTERS if n else 0.0
-        if 0 < abs(times) <= LARGEST_TIMES and is_ratio(found - due, times * n):
+        few = abs(times) <= (LARGEST_TIMES if times.is_integer() else LARGEST_PART)
+        if times and few and is_ratio(found - due, times * n):
             much = "" if abs(times) == 1 else f"{number(abs(times))} × "
             yield f"It is {much}{words} too {'much' if times > 0 else 'little'}."
     if found in (math.floor(due), math.ceil(due)) and not is_ratio(due, round(due)):

@@ -672,3 +672,10 @@ def test_a_list_that_is_a_step_off_or_goes_wrong_behind_its_first_is_told():
     assert said([4, 3, 2, 1.5]).startswith("Each number of it but the last is due one place later.")
     assert said([6, 5, 4, 3]).startswith("Each number of it but the first is due one place earlier.")
     assert said([5, 4.5, 4, 3.9]).startswith("Its first number is right, and none behind it.")
+
+
+def test_a_difference_is_so_many_times_a_number_or_few_quarters_of_it():
+    sizes = {"`width`": 16.0}
+    assert "It is 14 × `width` too little." in relations_of(1000 - 14 * 16, 1000, {}, sizes)
+    assert "It is 1.5 × `width` too little." in relations_of(1000 - 24, 1000, {}, sizes)
+    assert not [words for words in relations_of(1000 - 228, 1000, {}, sizes) if "width" in words]
