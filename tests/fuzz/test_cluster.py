@@ -102,6 +102,14 @@ def test_a_card_is_drawn_here_as_it_would_be_there(course):
     assert any("<svg" in from_record(record).html for record in here.values())
 
 
+def test_an_answer_under_another_name_is_refused(course):
+    reply = json.loads(tasks.sent(course.honest))
+    run = next(run for run in reply["runs"].values() if "case3" in run["answers"])
+    run["answers"][""] = run["answers"].pop("case3")
+    assert "what was not asked" in course.receive(json.dumps(reply))
+    assert course.kept() == set()
+
+
 def test_whatever_a_worker_returns(course, monkeypatch):
     monkeypatch.setattr(feedback, "_picture", lambda verdict: "")  # it takes half a second
     before = course.files()

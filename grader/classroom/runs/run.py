@@ -357,6 +357,8 @@ def perform(todo: list[dict[str, Any]], limits: Limits, store: Store, clock: Clo
     clock = clock or Clock(limits.seconds)
     name, has_all = run_key(todo, limits), clock.left >= limits.seconds
     if record := store.get("runs", name):
+        if not record["answers"].keys() <= _asked_for(todo):  # it may come from a worker elsewhere
+            raise ValueError("a run has answers to what was not asked")
         outputs = {int(k): v for k, v in record["outputs"].items()}
         return Run(record["answers"], outputs, record["ending"], origins=record["origins"])
     run, end = _run_steps(todo, limits, clock)
@@ -370,6 +372,11 @@ def perform(todo: list[dict[str, Any]], limits: Limits, store: Store, clock: Clo
 
 def run_key(todo: list[dict[str, Any]], limits: Limits) -> str:
     return key(version(*shown()), todo, limits.cell_seconds, limits.seconds)
+
+
+def _asked_for(todo: list[dict[str, Any]]) -> set[str]:
+    """The exercises whose answers the steps ask for."""
+    return {step["check"] for step in todo if "check" in step}
 
 
 def _run_steps(todo: list[dict[str, Any]], limits: Limits, clock: Clock) -> tuple[Run, Ended | None]:
@@ -389,7 +396,7 @@ def _listen(todo: list[dict[str, Any]], limits: Limits, run: Run, clock: Clock) 
     run.answers.clear()
     run.outputs.clear()
     run.origins.clear()
-    names = {step["check"] for step in todo if "check" in step}
+    names = _asked_for(todo)
     room = REPORTED
     with workers().fork(replace(limits, seconds=clock.left)) as fork, clock.ticking():
         fork.write(json.dumps({"cell_seconds": limits.cell_seconds, "steps": todo}))
