@@ -18,8 +18,8 @@ from grader.lessons.shared import believed
 HALVES, EVENS_AND_ODDS, BACK_TO_FRONT = (FRONT, REAR), (range(0, 8, 2), range(1, 8, 2)), (REAR, FRONT)
 
 
-def _line(numbers):
-    return OnMesh({"x": len(numbers)}, order=tuple(numbers))
+def _line(numbers, axis="x"):
+    return OnMesh({axis: len(numbers)}, order=tuple(numbers))
 
 
 # One transfer, so that two arrays may meet.
@@ -40,10 +40,12 @@ def _(draw):
         strict=True,
     ):
         shape = (8,) * len(spec)
+        axis = "x" if len(spec) == 1 else "w"  # of z's own mesh
+        own = P(*(entry and axis for entry in spec))
         yield Case(
             {
                 "y": OnDevices(draw.values(*shape), _line(one), spec),
-                "z": OnDevices(draw.values(*shape), _line(other), spec),
+                "z": OnDevices(draw.values(*shape), _line(other, axis), own),
             }
         )
 
@@ -74,6 +76,13 @@ def moved_to_one_device_of_the_mesh(y, z):
     """That y has a part on a device is not enough: z has to come to *all* the devices of y, in y's order. Did z go to a
     single one?"""
     return y + jax.device_put(z, list(y.sharding.mesh.devices.flat)[0])
+
+
+@fix_the_placement.mistake
+def moved_with_its_own_spec(y, z):
+    """A spec speaks of the axes of its own mesh, and y's mesh may have others. Which sharding says both, where y is and
+    how it is laid out?"""
+    return y + jax.device_put(z, NamedSharding(y.sharding.mesh, z.sharding.spec))
 
 
 @fix_the_placement.mistake
