@@ -77,8 +77,9 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         r"inferred to be possibly varying over|can't be statically inferred|replicat\w+ over mesh ax|"
         r"out_specs .*(is|are) (implicitly )?replicated",
         "out_specs promise that all devices along an axis hold the same block, and JAX cannot see why they would. "
-        "Which output is it, and along which axis may it differ from device to device? Either a collective over that "
-        "axis is missing, or the output is meant to differ, and out_specs should name the axis. (An all_gather's "
+        "Which output is it, and along which axis may it differ from device to device? Is a collective over that axis "
+        "missing? Is the output meant to differ, so that out_specs should name the axis? Or was something cast as "
+        "varying along an axis that cuts nothing? (An all_gather's "
         "result counts as varying although it is the same everywhere: where your JAX has it, `to='invarying'` says "
         "so.) Leave the check on, unless the exercise's text says otherwise: most often it has found what would "
         "come out wrong without a word.",
