@@ -95,9 +95,9 @@ class FunctionLadder(Ladder):
         )
 
     def parts(self, k: int, done: Done) -> Sequence[Any]:
-        """The entries of a tuple or a dict that is due; of anything else the whole. Nothing of a truth value: of any
-        two mistakes one is like it."""
-        if isinstance(done, Value) and isinstance(done.value, bool):
+        """The entries of a tuple or a dict that is due; of anything else the whole. Nothing of a truth value, or of one
+        of a few words: of any two mistakes one is like it."""
+        if isinstance(done, Value) and isinstance(done.value, (bool, str)):
             return []
         return self._entries(k, done.value) if isinstance(done, Value) else [done]
 

@@ -5,6 +5,7 @@ from answering import verdict
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
+from grader.exercises import Case, Exercise
 from grader.judging.both import Shown, pair_that_explains, shown_in
 from grader.lessons import EXERCISES
 from grader.programs.repairs import Repair
@@ -84,3 +85,25 @@ def test_a_mistake_that_one_change_would_leave_is_named_beside_the_change():
     assert found.repair == Repair("all_reduce", 0, "run along", ("batch", "model"), ("model",))
     assert "One of them would be mended if the all_reduce over batch and model ran over model." in found.words
     assert "The result has negative entries" in found.words
+
+
+def test_of_one_of_a_few_words_no_pair_of_mistakes_is_believed():
+    """Any two mistakes say any of them somewhere."""
+    which = Exercise("which", points=1, form="function", reference=lambda n: ["one", "two", "three"][n % 3])
+
+    @which.cases
+    def _(draw):
+        yield from (Case({"n": n}) for n in range(6))
+
+    @which.mistake
+    def one_for_two(n):
+        """The first is taken for the second."""
+        return "one" if n % 3 == 1 else which.reference(n)
+
+    @which.mistake
+    def two_for_three(n):
+        """The second is taken for the third."""
+        return "two" if n % 3 == 2 else which.reference(n)
+
+    words = verdict(which, lambda n: {1: "one", 2: "two"}.get(n % 3, "one")).words
+    assert "as two known mistakes make it" not in words
