@@ -631,6 +631,18 @@ def missed_those_that_are_started(text):
 
 
 @count_collectives.mistake
+def counted_groups(text):
+    """Here an instruction counts once for each group of devices in its `replica_groups`. All groups run the one
+    instruction, each among themselves."""
+    counts = Counter()
+    for line in _without_quoted(text).splitlines():
+        groups = re.search(r"replica_groups=(?:\[(\d+),|\{(\{[\d,{}]*\})\})", line)
+        several = 1 if groups is None else int(groups[1]) if groups[1] else groups[2].count("{")
+        counts.update(dict.fromkeys(re.findall(rf" ({ANY})(?:-start)?\(", line), several))
+    return dict(counts)
+
+
+@count_collectives.mistake
 def missed_tuples(text):
     """A collective of several arrays has a type with blanks in it, `(f32[4]{0}, f32[8,16]{1,0})`. It was missed
     here: what stands between the `=` and the operation need not be one word."""

@@ -568,6 +568,18 @@ def divided_by_its_own_count(*arrays, mesh, check_vma=False):
 
 
 @metrics.mistake
+def at_least_one_row_of_each(*arrays, mesh, check_vma=False):
+    """The sums are right, and a device without real rows counts for one row in what they are divided by. Which number
+    may be held against 1, that of a device or that of all?"""
+    return _metric(
+        lambda v, real: _total(v * real) / lax.psum(jnp.maximum(jnp.sum(real), 1), "data"),
+        *arrays,
+        mesh=mesh,
+        check_vma=check_vma,
+    )
+
+
+@metrics.mistake
 def at_least_one_row(*arrays, mesh, check_vma=False):
     """A device without real rows counts with a 0, which is averaged in as if it were a measurement. (`maximum(count,
     1)` only keeps it from dividing 0 by 0.) Divide once, at the end, by the number of all real rows."""

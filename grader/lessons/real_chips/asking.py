@@ -79,6 +79,15 @@ def a_mesh_of_devices_that_are_here(shapes, dtype, specs, sizes):
 
 
 @compile_for.mistake
+def axes_of_type_explicit(shapes, dtype, specs, sizes):
+    """Names and sizes of the mesh are right, and its axes are Explicit. Who is to choose the layouts between these
+    arrays and the result, you or the compiler?"""
+    mesh = AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Explicit,) * len(sizes))
+    pairs = zip(shapes, specs, strict=True)
+    return [jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec)) for shape, spec in pairs]
+
+
+@compile_for.mistake
 def sizes_in_another_order(shapes, dtype, specs, sizes):
     """The axes have the right names, and each other's sizes. In which order did you hand them over?"""
     names = sorted(sizes)

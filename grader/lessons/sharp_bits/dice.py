@@ -207,6 +207,17 @@ def the_place_is_the_key(x, seed, *, mesh):
 
 
 @own_numbers.mistake
+def seed_folded_into_the_place(x, seed, *, mesh):
+    """Place k of this seed has the numbers that are due at place `seed` of the seed k: good numbers, but seed and place
+    have changed places. Which of the two makes the key, and which is folded into it?"""
+
+    def body(block):
+        return block + _noise(jax.random.fold_in(jax.random.key(lax.axis_index("x")), seed), block)
+
+    return _mapped(body, x, mesh)
+
+
+@own_numbers.mistake
 def added_the_place_to_the_seed(x, seed, *, mesh):
     """seed + place: then device 1 of a run with seed 7 draws what device 0 draws with seed 8. Two runs that should be
     independent share nearly all their numbers. Fold the place into the *key*."""
