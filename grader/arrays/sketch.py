@@ -33,8 +33,8 @@ COLLECTIVE_STEPS: dict[str, Callable[[jax.Array, str, int], jax.Array]] = {
 class Sketch:
     """A shard_map over all axes of a mesh, whose block of this shape goes through the steps in order.
 
-    A step is `[collective, axis]`; `["widen"]`, which doubles the columns; `["round"]`, to
-    bfloat16; `["jit", steps]`; or `["loop", turns, steps]`. `checked` is shard_map's check_vma.
+    A step is `[collective, axis]`; `["widen"]`, which doubles the columns; `["round"]`, to bfloat16; `["jit", steps]`;
+    `["rule", steps]`, with a derivative of its own; or `["loop", turns, steps]`. `checked` is shard_map's check_vma.
     """
 
     sizes: Mapping[str, int]
@@ -70,9 +70,17 @@ class Sketch:
                 return v.astype(jnp.bfloat16)
             case "jit":
                 return jax.jit(lambda w: self.through(w, rest[0]))(v)
+            case "rule":
+                return self.with_rule(rest[0])(v)
             case "loop":
                 return lax.fori_loop(0, rest[0], lambda _, w: self.through(w, rest[1]), v)
         return COLLECTIVE_STEPS[kind](v, rest[0], self.sizes[rest[0]])
+
+    def with_rule(self, steps: Any) -> Callable[[jax.Array], jax.Array]:
+        """The steps as a function for which somebody has said how it is differentiated."""
+        whole = jax.custom_jvp(lambda w: self.through(w, steps))
+        whole.defjvp(lambda arguments, tangents: (whole(*arguments), tangents[0]))
+        return whole
 
     def __repr__(self) -> str:
         mesh = " × ".join(f"{name}={size}" for name, size in self.sizes.items())
@@ -91,4 +99,6 @@ def _step_in_words(step: Any) -> str:
             return f"{rest[0]} turns of ({_outline(rest[1])})"
         case "jit":
             return f"jit({_outline(rest[0])})"
+        case "rule":
+            return f"custom_jvp({_outline(rest[0])})"
     return " over ".join([kind, *rest])

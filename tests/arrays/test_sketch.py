@@ -46,3 +46,9 @@ def test_an_outline_says_what_it_is_in_one_line():
 
 def test_no_device_is_needed_beyond_those_of_the_mesh():
     assert len(jax.devices()) == 8 and "f32[16,2]" in told(Sketch({"x": 2}, (8, 2), [["psum", "x"]]))
+
+
+def test_a_function_with_a_derivative_of_its_own_has_its_jaxpr_under_another_name():
+    sketch = Sketch(MESH, (8, 2), [["rule", [["psum", "x"]]]])
+    assert "call_jaxpr" in told(sketch) and told(sketch).count("= psum") == 1
+    assert "custom_jvp(psum over x)" in repr(sketch)

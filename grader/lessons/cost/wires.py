@@ -385,6 +385,9 @@ def _(draw):
     yield Case(
         {"jaxpr": Sketch(mesh, (8, 5), [["jit", [["psum_scatter", "x"], ["widen"], ["round"]]], ["ppermute", "y"]])}
     )
+    yield Case(
+        {"jaxpr": Sketch(mesh, (8, 2), [["rule", [["psum", "y"], ["jit", [["all_gather", "x"]]]]], ["ppermute", "x"]])}
+    )
     inner = [["ppermute", "y"], ["loop", 3, [["jit", [["ppermute", "x"]]]]]]
     yield Case({"jaxpr": Sketch(mesh, (8, 4), [["loop", _whole(draw, 4, 7), inner]], checked=False)})
     for _ in range(4):
@@ -455,6 +458,13 @@ def did_not_enter_jit(jaxpr):
     """What stands in shard_map and scan themselves is there, and what is called inside is not: a `jit` (or `pjit`) is
     an equation with a jaxpr among its parameters too. Ask every equation for one, whatever its name."""
     return _walked(jaxpr, enters=lambda eqn: eqn.primitive.name in ("shard_map", "scan"))
+
+
+@comm_report.mistake
+def looked_under_one_name(jaxpr):
+    """What stands in shard_map, jit and scan is there, and what stands in a function with a derivative of its own is
+    not. There the parameter has another name than `jaxpr`: ask every parameter whether it has equations."""
+    return _walked(jaxpr, enters=lambda eqn: "jaxpr" in eqn.params)
 
 
 @comm_report.mistake
