@@ -998,3 +998,9 @@ def clip_by_global_norm__wrong_zero_over_zero(gradients, *, limit, mesh):
         return jax.tree.map(lambda g: g / norm * jnp.minimum(norm, limit), gradients), norm
 
     return jax.shard_map(on_device, mesh=mesh, in_specs=(layouts,), out_specs=(layouts, P()))(gradients)
+
+
+def place_dp__wrong_first_axis(params, batch, mesh):
+    """The axis that the mesh names first."""
+    first = NamedSharding(mesh, P(mesh.axis_names[0]))
+    return jax.device_put(params, NamedSharding(mesh, P())), jax.device_put(batch, first)

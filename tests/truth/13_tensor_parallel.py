@@ -1153,3 +1153,15 @@ def tp_mlp__right_in_two_collectives(params, x, *, mesh):
         return jax.nn.relu(jax.lax.all_gather(part, "model", axis=1, tiled=True) + p["b2"])
 
     return _mlp(params, x, mesh, on_device, vma=False)
+
+
+def tp_attention__wrong_root_of_eight(x, w_qkv, w_out, *, mesh):
+    """The length of a head as in the notebook, written down."""
+
+    def on_device(x, w, o):
+        q, k, v = jnp.einsum("btd,dhck->cbthk", x, w)
+        weights = jax.nn.softmax(jnp.einsum("bthk,bshk->bhts", q, k) / 8**0.5, axis=-1)
+        return jax.lax.psum(jnp.einsum("bhts,bshk,hkd->btd", weights, v, o), "model")
+
+    ins = P("batch"), P(None, "model"), P("model")
+    return jax.shard_map(on_device, mesh=mesh, in_specs=ins, out_specs=P("batch"))(x, w_qkv, w_out)

@@ -432,3 +432,10 @@ def fsdp_layer__wrong_in_bfloat16(w, b, x, *, mesh):
         return jax.nn.relu(x @ whole + jax.lax.all_gather(b, "fsdp", tiled=True))
 
     return jax.shard_map(on_device, mesh=mesh, in_specs=P("fsdp"), out_specs=P("fsdp"))(w, b, x)
+
+
+def begin_fsdp__wrong_all_axes(params, mesh):
+    """Rows over all that the mesh has."""
+    layouts = {"W": NamedSharding(mesh, P(mesh.axis_names)), "b": NamedSharding(mesh, P())}
+    params = jax.device_put(params, [layouts for _ in params])
+    return params, {name: jax.tree.map(jnp.zeros_like, params) for name in ("mean", "square")}

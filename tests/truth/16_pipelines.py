@@ -361,3 +361,9 @@ def _greedy(devices, microbatches, room):
 def zero_bubble__wrong_always_two_rounds(devices, microbatches):
     """Two microbatches for each device, however many there are."""
     return _greedy(devices, 2 * devices, 2 * devices)
+
+
+def microbatches__wrong_in_parts_of_one(stages, percent):
+    """Solved for M, with a part of one in place of percent: it is rounded."""
+    part = percent / 100
+    return int((stages - 1) * (1 - part) / part) + 1

@@ -390,3 +390,39 @@ def bias_balance__wrong_floor(scores, bias, k, rate):
     top = jnp.take_along_axis(jnp.asarray(scores), experts, axis=1)
     load = jnp.bincount(experts.reshape(-1), length=len(bias))
     return top / top.sum(axis=1, keepdims=True), experts, bias + rate * jnp.sign(load.sum() // len(load) - load)
+
+
+def capacity_numbers__wrong_share_first(wanted, factor, width):
+    """An expert's share is made whole before it is multiplied, and the product cut down."""
+    n, experts = wanted.shape
+    capacity = int(factor * math.ceil(wanted[0].sum() / experts))
+    kept = np.minimum(wanted, capacity).sum()
+    return {
+        "capacity": capacity,
+        "dropped": 1 - kept / wanted.sum(),
+        "empty": 1 - kept / (n * experts * capacity),
+        "bytes": 2 * (n - 1) / n * experts * capacity * width * 2,
+    }
+
+
+def dropless__wrong_residual_inside(x, weights, experts, w_in, w_out):
+    """Each expert returns x + its result, and these are weighed."""
+    y = np.zeros_like(x)
+    for t, (row, chosen) in enumerate(zip(weights, experts)):
+        for weight, e in zip(row, chosen):
+            y[t] += weight * (x[t] + np.maximum(x[t] @ w_in[e], 0) @ w_out[e])
+    return y
+
+
+def ring_of_experts__wrong_weights_made_one(x, weights, experts, w_in, w_out, *, mesh):
+    """The weights of a token are divided by their sum once more."""
+
+    def on_device(x, weights, experts, w_in, w_out):
+        x_all, w, chosen = (jax.lax.all_gather(a, "expert", tiled=True) for a in (x, weights, experts))
+        own = jnp.where(chosen == jax.lax.axis_index("expert"), w / w.sum(1, keepdims=True), 0).sum(1, keepdims=True)
+        part = own * (jax.nn.relu(x_all @ w_in[0]) @ w_out[0])
+        return x + jax.lax.psum_scatter(part, "expert", tiled=True)
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=P("expert"), out_specs=P("expert"))(
+        x, weights, experts, w_in, w_out
+    )

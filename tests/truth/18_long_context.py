@@ -385,3 +385,19 @@ def zigzag__wrong_by_token(text, n):
     ids = np.concatenate([np.concatenate([ids[d], ids[-1 - d]]) for d in range(n)])
     positions = np.array([int(np.argmax(text == i)) for i in ids])
     return {"ids": ids, "labels": text[positions + 1], "positions": positions}
+
+
+def ulysses__wrong_pairs_share(q, k, v, *, mesh):
+    """Two query heads share a key-value head, always."""
+    n = mesh.shape["x"]
+
+    def on_device(q, k, v):
+        copies = max(1, n // k.shape[1])
+        k, v = jnp.repeat(k, copies, axis=1), jnp.repeat(v, copies, axis=1)
+        q, k, v = (jax.lax.all_to_all(a, "x", 1, 0, tiled=True) for a in (q, k, v))
+        k, v = jnp.repeat(k, 2, axis=1), jnp.repeat(v, 2, axis=1)
+        logits = jnp.einsum("thd,shd->hts", q, k) / q.shape[-1] ** 0.5
+        weights = jax.nn.softmax(jnp.where(jnp.tri(len(q), dtype=bool), logits, -jnp.inf), axis=-1)
+        return jax.lax.all_to_all(jnp.einsum("hts,she->the", weights, v), "x", 0, 1, tiled=True)
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(q, k, v)

@@ -280,3 +280,37 @@ def hbm__wrong_rounded(arguments, results, temporaries, shared, peak, room):
 def compile_for__wrong_explicit(shapes, dtype, specs, sizes):
     pod = AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Explicit,) * len(sizes))
     return [jax.ShapeDtypeStruct(s, dtype, sharding=NamedSharding(pod, p)) for s, p in zip(shapes, specs)]
+
+
+def who_talks__wrong_along_one_dimension(groups, counted, turned):
+    """A group runs along the last dimension, however long it is said to be."""
+    numbers = np.arange(np.prod(counted)).reshape(counted)
+    return numbers.transpose(turned).reshape(-1, counted[turned[-1]]).tolist()
+
+
+def order_of_devices__wrong_second_only_with_first(ring, lengths, wraps):
+    """The second dimension is closed where both are."""
+
+    def wires(one, other):
+        steps = [abs(a - b) for a, b in zip(one, other)]
+        closed = wraps[0], all(wraps)
+        return sum(min(n, length - n) if ring else n for n, length, ring in zip(steps, lengths, closed))
+
+    return max(wires(one, other) for one, other in zip(ring, [*ring[1:], ring[0]]))
+
+
+def chip_collectives__wrong_all_that_starts(lines, turns):
+    """Whatever has a dash in its name and is no end of something."""
+    found = {}
+    for line in lines:
+        name = line.strip()
+        if "-" in name and not name.endswith("-done"):
+            kind = "reduce-scatter" if "scatter" in name else name.removesuffix("-start")
+            found[kind] = found.get(kind, 0) + (turns if line.startswith("  ") else 1)
+    return found
+
+
+def compile_for__wrong_two_auto(shapes, dtype, specs, sizes):
+    """Two axes, as every mesh of the lesson has."""
+    pod = AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Auto, AxisType.Auto))
+    return _described(shapes, dtype, specs, pod)

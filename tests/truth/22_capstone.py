@@ -183,3 +183,21 @@ def plan__right_floats(model, machine, devices, sequences):
         max(fits, key=lambda one: used(model, machine, one)) if fits else min(every, key=lambda one: held(model, one))
     )
     return {name: np.int64(v) if name != "remat" else v for name, v in found.items()}
+
+
+def plan__wrong_model_to_eight(model, machine, devices, sequences):
+    """`model` up to 8, as many as there are key-value heads in the lesson's models."""
+    every = [one for one in _plans(model | {"kv_heads": 8}, devices, sequences) if sequences % one["data"] == 0]
+    fits = [one for one in every if held(model, one) <= 0.9 * machine["memory"]]
+    return (
+        max(fits, key=lambda one: used(model, machine, one)) if fits else min(every, key=lambda one: held(model, one))
+    )
+
+
+def plan__wrong_one_row(model, machine, devices, sequences):
+    """One row a microbatch, which holds least."""
+    every = [one for one in _plans(model, devices, sequences) if one["rows"] == 1 and sequences % one["data"] == 0]
+    fits = [one for one in every if held(model, one) <= 0.9 * machine["memory"]]
+    return (
+        max(fits, key=lambda one: used(model, machine, one)) if fits else min(every, key=lambda one: held(model, one))
+    )

@@ -132,7 +132,7 @@ place_dp = Exercise("place_dp", points=3, form="function", reference=_placed)
 
 @place_dp.cases
 def _(draw):
-    for layers, (sizes, rows) in enumerate((({"data": 8}, 48), ({"data": 4, "model": 2}, 24), ({"data": 8}, 60)), 2):
+    for layers, (sizes, rows) in enumerate((({"data": 8}, 48), ({"model": 2, "data": 4}, 24), ({"data": 8}, 60)), 2):
         widths = [int(w) for w in draw.rng.choice([8, 16, 24, 32, 40], size=layers + 1, replace=False)]
         params = [{"W": draw.values(n, m), "b": draw.values(m)} for n, m in zip(widths, widths[1:], strict=False)]
         batch = {"x": draw.values(rows, widths[0]), "y": draw.values(rows, widths[-1]), "z": draw.values(rows)}

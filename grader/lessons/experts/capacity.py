@@ -38,7 +38,7 @@ def _(draw):
         (4, 4, 18, 1.0, 16),
         (8, 8, 30, 1.25, 64),
         (4, 8, 32, 0.5, 128),  # a whole number, and few slots
-        (2, 4, 21, 1.25, 32),
+        (2, 4, 21, 1.5, 32),  # 7.875; 9 if the share is rounded up first
     ):
         popular = np.linspace(3, 1, experts)
         wanted = np.array([draw.rng.multinomial(choices, popular / popular.sum()) for _ in range(n)])

@@ -38,7 +38,7 @@ def drawn_layer(draw: Draw, n: int) -> dict[str, Array]:
     weights, experts = drawn_choices(draw, n * t, n, k=3 if draw.square and n > 2 else 2)
     values = {
         "x": draw.values(n * t, d),
-        "weights": weights,
+        "weights": 3 / 4 * weights,  # they need not add up to 1
         "experts": experts,
         "w_in": draw.values(n, d, f),
         "w_out": draw.values(n, f, d),

@@ -30,7 +30,7 @@ def _(draw):
         yield Case(
             {
                 "x": draw.values(tokens, d),
-                "weights": weights,
+                "weights": 3 / 4 * weights,  # they need not add up to 1
                 "experts": experts,
                 "w_in": draw.values(count, d, f),
                 "w_out": draw.values(count, f, d),

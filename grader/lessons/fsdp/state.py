@@ -275,10 +275,10 @@ begin_fsdp = Exercise("begin_fsdp", points=3, form="function", reference=_begun)
 
 @begin_fsdp.cases
 def _(draw):
-    for n, layers in ((8, 2), (4, 3)):
+    for sizes, layers in (({"fsdp": 8}, 2), ({"data": 2, "fsdp": 4}, 3)):
         widths = [int(w) for w in draw.rng.choice([8, 16, 24, 32], size=layers + 1, replace=False)]
         params = [{"W": draw.values(i, k), "b": draw.values(k)} for i, k in zip(widths, widths[1:], strict=False)]
-        yield Case({"params": params, "mesh": OnMesh({"fsdp": n})})
+        yield Case({"params": params, "mesh": OnMesh(sizes)})
 
 
 @begin_fsdp.mistake

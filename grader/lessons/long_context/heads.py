@@ -31,8 +31,8 @@ def _(draw):
     mesh = draw.mesh("x")
     n = mesh["x"]
     tokens, d, e = 2 * n, 4, 4 if draw.square else 6
-    # Two key-value heads on each device, which two query heads share each; or fewer than there are devices.
-    for heads, kv_heads in ((4 * n, 2 * n), (2 * n, 1 if n % 2 else n // 2)):
+    # Two key-value heads on each device, which three query heads share each; or fewer than there are devices.
+    for heads, kv_heads in ((6 * n, 2 * n), (2 * n, 1 if n % 2 else n // 2)):
         widths = {"q": (heads, 3 * d), "k": (kv_heads, 3 * d), "v": (kv_heads, e)}
         arrays = {name: Array(draw.values(tokens, *shape), TOKENS) for name, shape in widths.items()}
         entries = tokens // n * (heads + max(n, kv_heads)) * (3 * d + e)

@@ -29,7 +29,7 @@ compile_for = Exercise(
 
 @compile_for.cases
 def _(draw):
-    """A product on a pod of 256 chips, then arrays and meshes of other sizes."""
+    """A product on a pod of 256 chips, then arrays and meshes of other sizes; at last three arrays and three axes."""
     pod = {"data": 16, "model": 16}
     shapes, specs = [(65536, 4096), (4096, 16384)], [P("data", None), P(None, "model")]
     yield Case({"shapes": shapes, "dtype": "bfloat16", "specs": specs, "sizes": pod})
@@ -38,6 +38,9 @@ def _(draw):
         lengths = [int(n) * 256 for n in draw.rng.choice(range(2, 9), 3, replace=False)]
         shapes, specs = [tuple(lengths[:2]), tuple(lengths)], [P("model", "data"), P(None, ("data", "model"))]
         yield Case({"shapes": shapes, "dtype": dtype, "specs": specs, "sizes": {"model": model, "data": data}})
+    sizes = {"pipe": 2, "model": 8, "data": 4}
+    shapes, specs = [*shapes, (4096,)], [P(("pipe", "model")), P(None, "data", "pipe"), P("data")]
+    yield Case({"shapes": shapes, "dtype": "float32", "specs": specs, "sizes": sizes})
 
 
 @compile_for.mistake

@@ -20,12 +20,14 @@ who_talks = Exercise("who_talks", points=3, reference=_groups, form="function")
 
 @who_talks.cases
 def _(draw):
-    """Both axes of 4 × 2, then meshes of three axes in any order."""
+    """Both axes of 4 × 2, then meshes of three axes in any order, along one of them and along two together."""
     yield Case({"groups": (4, 2), "counted": (4, 2), "turned": (0, 1)})
     yield Case({"groups": (2, 4), "counted": (4, 2), "turned": (1, 0)})
     for turned in ((2, 0, 1), (1, 2, 0), (0, 2, 1)):
         counted = tuple(int(n) for n in draw.rng.permutation([2, 3, 4]))
         of = counted[turned[-1]]
+        yield Case({"groups": (24 // of, of), "counted": counted, "turned": turned})
+        of = 24 // counted[turned[0]]
         yield Case({"groups": (24 // of, of), "counted": counted, "turned": turned})
 
 
@@ -96,7 +98,7 @@ def _(draw):
     yield Case({"ring": [(0, 0), (0, 1), (1, 3), (1, 2)], "lengths": (2, 4), "wraps": (False, False)})
     yield Case({"ring": [(k, 0) for k in range(16)], "lengths": (16, 16), "wraps": (True, True)})
     yield Case({"ring": [(k, 0) for k in range(8)], "lengths": (8, 8), "wraps": (False, False)})
-    for wraps in ((False, False), (True, False), (True, True)):
+    for wraps in ((False, False), (True, False), (False, True), (True, True)):
         lengths = tuple(int(n) for n in draw.rng.choice([4, 6, 8], 2))
         rows = [(x, y) for y in range(lengths[1]) for x in range(lengths[0])]
         yield Case({"ring": rows, "lengths": lengths, "wraps": wraps})

@@ -9,6 +9,7 @@ from grader.exercises import Case, Exercise
 # What one line of a compiled program says: the operation, its name, and what it starts from or waits for.
 KINDS = ("all-gather", "all-reduce", "collective-permute")
 SCATTER = "all-reduce-scatter fusion"
+OTHERS = ("fusion", "copy-start", "copy-done", "all-to-all")  # of none of the four kinds that are counted
 
 
 def _counted(lines, turns):
@@ -31,7 +32,7 @@ def _lines(rng, many):
     for inside in ("", "  ", ""):
         under_way = []
         for _ in range(many):
-            kind = str(rng.choice([*KINDS, SCATTER, "fusion", "copy"]))
+            kind = str(rng.choice([*KINDS, SCATTER, *OTHERS]))
             if kind in KINDS and rng.random() < 0.6:
                 lines.append(f"{inside}{kind}-start")
                 under_way.append(f"{inside}{kind}-done")

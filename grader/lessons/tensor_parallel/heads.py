@@ -39,7 +39,7 @@ tp_attention = Exercise(
 def _(draw):
     mesh = draw.mesh("batch", "model")
     rows, heads, d = draw.lengths(3, divisible_by=8)
-    tokens, k = 5, 8
+    tokens, k = 5, 16 if draw.square else 8
     shapes = {"x": (rows, tokens, d), "w_qkv": (d, heads, 3, k), "w_out": (heads, k, d)}
     arrays = {
         name: Array(draw.values(*shape) / 16, spec) for (name, shape), spec in zip(shapes.items(), HEADS, strict=True)
