@@ -1004,3 +1004,31 @@ def place_dp__wrong_first_axis(params, batch, mesh):
     """The axis that the mesh names first."""
     first = NamedSharding(mesh, P(mesh.axis_names[0]))
     return jax.device_put(params, NamedSharding(mesh, P())), jax.device_put(batch, first)
+
+
+def metrics__wrong_padding_behind(logits, labels, real, *, mesh):
+    """The real rows of a device are its first ones."""
+
+    def on_device(logits, labels, real):
+        first = jnp.arange(len(real)) < jnp.sum(real)
+        losses = -jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)[:, 0]
+        hits = jnp.argmax(logits, axis=-1) == labels
+        sums = jnp.stack([jnp.sum(real), jnp.sum(hits * first), jnp.sum(losses * first)])
+        count, hits, total = jax.lax.psum(sums, "data")
+        return {"accuracy": hits / count, "loss": total / count}
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=P("data"), out_specs=P())(logits, labels, real)
+
+
+def metrics__wrong_sum_of_exps(logits, labels, real, *, mesh):
+    """The softmax written out, without the largest logit."""
+
+    def on_device(logits, labels, real):
+        picked = jnp.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
+        losses = jnp.log(jnp.sum(jnp.exp(logits), axis=-1)) - picked
+        hits = jnp.argmax(logits, axis=-1) == labels
+        sums = jnp.stack([jnp.sum(real), jnp.sum(hits * real), jnp.sum(losses * real)])
+        count, hits, total = jax.lax.psum(sums, "data")
+        return {"accuracy": hits / count, "loss": total / count}
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=P("data"), out_specs=P())(logits, labels, real)

@@ -498,20 +498,26 @@ def _(draw):
     classes = draw.lengths(1, divisible_by=8)[0]
     rows = int(draw.rng.choice([32, 48]))
     share = rows // mesh["data"]
-    # The last device has nothing but padding, its neighbour some; then no device is without a real row.
-    for padding in (share + 1 if mesh["data"] > 1 else share - 1, share // 2):
-        logits = draw.values(rows, classes) / 8 + np.arange(classes, dtype=np.float32) / 1024  # no two alike in a row
+    # The last device has nothing but padding, its neighbour some; then no device is without a real row, padding is
+    # anywhere, and of the logits no float32 holds an exp.
+    for padding, higher in ((share + 1 if mesh["data"] > 1 else share - 1, 0), (share // 2, 96)):
+        logits = (
+            higher + draw.values(rows, classes) / 8 + np.arange(classes, dtype=np.float32) / 1024
+        )  # no two alike in a row
         labels = draw.rng.integers(classes, size=rows).astype(np.int32)
         labels[::2] = logits.argmax(1)[::2]  # every second row predicted, and all the padding
         labels[rows - padding :] = logits.argmax(1)[rows - padding :]
         real = (np.arange(rows) < rows - padding).astype(np.float32)
         arrays = {"logits": logits, "labels": labels, "real": real}
+        if higher:
+            order = draw.rng.permutation(rows)
+            arrays = {name: value[order] for name, value in arrays.items()}
         yield Case(
             {name: Array(v, P("data")) for name, v in arrays.items()},
             mesh,
             {"accuracy": P(), "loss": P()},
             limits=[BytesSent(bytes_sent("all_reduce", 4, mesh["data"]))],
-            roundings=rows + classes,
+            roundings=rows + classes + 2 * higher,
         )
 
 
