@@ -62,7 +62,8 @@ def place_dp__right_plain(params, batch, mesh):
 def place_dp__right_leaf_by_leaf(params, batch, mesh):
     """By tree.map and a dict comprehension."""
     laid = jax.tree.map(lambda leaf: jax.device_put(leaf, NamedSharding(mesh, P(*(None,) * leaf.ndim))), params)
-    return laid, {name: jax.device_put(array, NamedSharding(mesh, P("data", None))) for name, array in batch.items()}
+    rows = {name: P("data", *(None,) * (array.ndim - 1)) for name, array in batch.items()}
+    return laid, {name: jax.device_put(array, NamedSharding(mesh, rows[name])) for name, array in batch.items()}
 
 
 def place_dp__wrong_batch_whole(params, batch, mesh):
