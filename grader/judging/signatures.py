@@ -183,7 +183,7 @@ def off_by(seen: Compared, elsewhere: Compared | None, of_few: bool = False) -> 
                     f"{FOLLOWS}{words}. {SUM_OR_MEAN}"
                 )
     if _is(factor, other):
-        both = f"Every entry is {as_factor(factor)}, on {seen.on} as on {elsewhere.on}"
+        both = f"Every entry is {as_factor(factor)}, here on {seen.on} and in a case on {elsewhere.on}"
         if words := _length_of(factor, seen, elsewhere):
             return f"{both}. That is {words}. {SUM_OR_MEAN}"
         asked = "What is taken from what?" if _is(factor, -1) else "Which factor was left out, or taken twice?"
@@ -441,7 +441,7 @@ def _always_the_same(seen: Compared, elsewhere: Compared | None) -> str:
     )
     if len(numbers) > 1 or len(due) == 1:
         return ""
-    it_is = f"It is {number(float(numbers[0]))} on {seen.on} as on {elsewhere.on}"
+    it_is = f"It is {number(float(numbers[0]))}, here on {seen.on} and in a case on {elsewhere.on}"
     if seen.blocks[0].size == elsewhere.blocks[0].size == 1:  # two single numbers may be the same by chance
-        return f"{it_is}, and should not be the same everywhere. What does it depend on?"
+        return f"{it_is}, and should not be the same in both. What does it depend on?"
     return f"Every entry of i{it_is[1:]}. Does anything of what was given come so far?"

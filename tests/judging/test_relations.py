@@ -609,6 +609,7 @@ def test_an_argument_has_an_effect_if_two_answers_differ_by_it():
 
 def test_one_small_number_is_an_argument_by_chance():
     assert "as it was given" not in evidence([Tried(4, 7, {"n": 4})])
+    assert "as it was given" not in evidence([Tried(4.0, 7.0, {"n": 4})])
     assert "as it was given" in evidence([Tried(4, 7, {"n": 4}), Tried(5, 9, {"n": 5})])
 
 
