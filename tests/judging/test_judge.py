@@ -15,8 +15,9 @@ from grader.exercises.as_json import from_json, question_from_json, to_json
 from grader.exercises.collecting import asks, collect
 from grader.exercises.limits import ORDER, BytesSent, InPlace, Limit, Meanwhile, PeakBytes, Turns, Without, Written
 from grader.judging.arrangements import arrangement
+from grader.judging.compared import Compared
 from grader.judging.judge import judge
-from grader.judging.signatures import Compared, signature
+from grader.judging.signatures import signature
 from grader.lessons import EXERCISES, find
 
 INS = (P(None, "x"), P("x", None))

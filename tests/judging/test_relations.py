@@ -5,11 +5,12 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import HELD, Observed
+from grader.judging.compared import Compared
 from grader.judging.differing import first_difference
 from grader.judging.evidence import evidence
 from grader.judging.proportions import as_factor
 from grader.judging.relations import relations_of
-from grader.judging.signatures import Compared, signature
+from grader.judging.signatures import signature
 from grader.judging.traits import apart
 from grader.judging.tried import Tried
 
