@@ -284,7 +284,7 @@ def stopped(problem: Problem) -> str:
     return f"It stops with {problem.error}{what}"
 
 
-WHICH = r"\s*(\* )?((in|out)_specs\S* (is|refers) |the passed args)"  # line of shard_map's that says which is meant
+WHICH = r"\s*(\* )?((in|out)_specs\S* (is|refers) |(the passed )?args)"  # line of shard_map's that says which is meant
 
 
 def _first(message: str) -> str:

@@ -13,8 +13,8 @@ import numpy as np
 
 from grader.arrays.numbers import ROUNDINGS, close, close_entries
 from grader.arrays.words import numbered, region
+from grader.judging.compared import ENOUGH, Compared
 from grader.judging.results import FEW_ROUNDINGS
-from grader.judging.signatures import ENOUGH, Compared
 
 FEW_RUNS = 3  # of right entries, that are told apart by their devices
 NO_MORE = ("and no others did.", "and no others.", "came out right.", "came out right (counted from 0).")  # ends

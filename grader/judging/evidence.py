@@ -252,8 +252,8 @@ def _is_chance(words: str, wrong: Sequence[Tried]) -> bool:
     """Whether it is said that an answer is an argument, and all of those are one and the same small number, or truth
     value."""
     first = wrong[0].found
-    is_plain = isinstance(first, int) and abs(first) <= SMALL and all(same_value(one.found, first) for one in wrong)
-    return is_plain and words.endswith(AS_GIVEN)
+    is_plain = isinstance(first, bool) or (is_number(first) and abs(first) <= SMALL and float(first).is_integer())
+    return is_plain and words.endswith(AS_GIVEN) and all(same_value(one.found, first) for one in wrong)
 
 
 def _that_differ(sizes: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:

@@ -1,7 +1,8 @@
-"""An exercise's reference as a function of the arrays of a case alone."""
+"""An exercise's reference as a function of the arrays of a case alone, and what it comes to."""
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from grader.arrays.laid import holds_arrays
+from grader.arrays.laid import holds_arrays, values_of
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
-from grader.jax_versions import quick_options
+from grader.jax_versions import compiled_quickly, quick_options
+from grader.judging.results import Expected
 from grader.programs.compilations import TooManyPrograms, compilations
+from grader.programs.program import with_gradient
 
 FEW_PROGRAMS = 4  # that a reference may have compiled, operation by operation, before it is compiled as a whole
 _in_jax: weakref.WeakSet[Exercise] = weakref.WeakSet()  # the exercises whose references have had something compiled
@@ -51,3 +54,16 @@ def come_of(exercise: Exercise, case: Case, arrays: Sequence[Any]) -> Any:
         return jax.jit(reference, compiler_options=quick_options())(*arrays)
     except Exception:  # it may look at its numbers
         return reference(*arrays)
+
+
+@functools.lru_cache(maxsize=1024)
+def expected_results(exercise: Exercise, case: Case) -> Expected:
+    """Every array that the result should have, by where it stands in it; then those of the gradients."""
+    arrays = [values_of(a) for a in case.arguments.values() if holds_arrays(a)]
+    with compiled_quickly():  # it runs once
+        if case.cotangents is None:
+            result = come_of(exercise, case, arrays)
+        else:
+            both = jax.jit(with_gradient(of_arrays(exercise, case), len(arrays)), compiler_options=quick_options())
+            result = both(*arrays, values_of(case.cotangents))
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(result)}

@@ -13,11 +13,14 @@ from typing import Any
 from grader.arrays.numbers import same_value
 from grader.judging.evidence import SMALL
 from grader.judging.single_numbers import SAME_BYTES, is_number
+from grader.judging.wrong_entries import is_count
 
+ENOUGH_ROWS = 3  # with different answers: fewer are exchanged by chance
 ENOUGH_ANSWERS = 3  # different ones that are due: of fewer any two wrong rows have each other's
 LEAST_FACTOR = 3  # below, one number of a text is so many times another by chance
 ENOUGH_ENTRIES = 3  # of a list: one of two is turned round by chance
 SAME_QUESTION = 0.6  # so much of their text have two rows in common that ask for the same of two things
+OF_ROWS = "What do they have in common that the right ones have not?"
 NAMED_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")  # and no part of a word, as float32 is
 
 
@@ -30,6 +33,48 @@ class TableRow:
     due: Any
     right: bool
     would_do: Callable[[Any], bool]
+
+
+def moved_rows(rows: Sequence[TableRow]) -> str:
+    """That what stands in the rows is right in others: they stand in the opposite order, or one row off."""
+    due, found = [row.due for row in rows], [row.found for row in rows]
+    if len(due) < ENOUGH_ROWS or any(same_value(*pair) for pair in itertools.combinations(due, 2)):
+        return ""
+    for words, here, there in (
+        ("The answers are right, but the rows stand in the opposite order", found, due[::-1]),
+        ("What stands in each row but the last is due one row later", found[:-1], due[1:]),
+        ("What stands in each row but the first is due one row earlier", found[1:], due[:-1]),
+    ):
+        if all(map(same_value, here, there)):
+            return f"{words}. What is counted, and from where?"
+    return ""
+
+
+def rows_off_alike(rows: Sequence[TableRow]) -> str:
+    """What is so of all rows that are wrong, and of how much they are off, without the number."""
+    pairs = [(row.found, row.due) for row in rows if not row.right]
+    if not 1 < len(pairs) < len(rows) or not all(is_count(value) for pair in pairs for value in pair):
+        return ""
+    which = "Both wrong rows" if len(pairs) == 2 else f"All {len(pairs)} wrong rows"
+    if not all(math.isfinite(value) for pair in pairs for value in pair):
+        return ""
+    off = [float(found - due) for found, due in pairs]
+    times = [float(found / due) if due else math.inf for found, due in pairs]
+    if len({*off}) == 1 and off[0] in _right_numbers(rows):
+        how = "large" if off[0] > 0 else "small"
+        return f"{which} are too {how} by the same, and by what you have in another row. What was it counted for?"
+    if len(pairs) > 2 and len({*off}) == 1:
+        return f"{which} are off by the same, and in the same direction. {OF_ROWS}"
+    differ = len({due for _, due in pairs}) > 1 and times[0] > 0
+    if differ and all(math.isclose(t, times[0], rel_tol=1e-6) for t in times):
+        return f"{which} are off by the same factor. {OF_ROWS}"
+    return ""
+
+
+def _right_numbers(rows: Sequence[TableRow]) -> set[float]:
+    """The numbers in rows that are right, of either sign."""
+    numbers = (row.found for row in rows if row.right)
+    return {sign * float(value) for value in numbers if is_count(value) and value for sign in (1, -1)}
 
 
 def right_in_row(rows: Sequence[TableRow], k: int, *, words: bool = False) -> str:

@@ -7,9 +7,10 @@ from jax.sharding import PartitionSpec as P
 
 
 def fix_the_placement__spelled_out(y, z):
-    """The sharding is made anew, and jnp.add is called by name."""
-    place = NamedSharding(y.sharding.mesh, y.sharding.spec)
-    return jnp.add(y, jax.device_put(z, place))
+    """Sharding and move each have a line of their own, and jnp.add is called by name."""
+    place = y.sharding
+    moved = jax.device_put(z, device=place)
+    return jnp.add(y, moved)
 
 
 def fix_the_placement__by_method(y, z):

@@ -1,5 +1,7 @@
 """JAX's errors in plain words: each sentence answers what the JAX that is installed here really says."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -227,14 +229,14 @@ def test_which_of_the_out_specs_is_meant_is_told_with_the_heading():
     with pytest.raises(ValueError) as raised:
         mapped(lambda a: a.sum(), P("x"), P("x"))
     words = stopped(Problem("error", "ValueError", str(raised.value)))
-    assert "the function: out_specs is P('x',) which has length 1" in words
+    assert re.search(r"the function: out_specs is P(artitionSpec)?\('x',\) which has length 1", words)
     with pytest.raises(ValueError) as raised:
         mapped(lambda a: a, P("x"), P("x"), ARRAY[:3])
     assert "does not evenly divide 3" in stopped(Problem("error", "ValueError", str(raised.value)))
     with pytest.raises(ValueError) as raised:
         mapped(lambda a: a, P("x"), P())
     words = stopped(Problem("error", "ValueError", str(raised.value)))
-    assert "given the mesh: out_specs is P() which implies" in words
+    assert re.search(r"given the mesh: out_specs is P(artitionSpec)?\(\) which implies", words)
 
 
 def test_the_line_of_the_cell_is_told():

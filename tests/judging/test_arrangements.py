@@ -10,9 +10,9 @@ from jax.sharding import PartitionSpec as P
 from grader.exercises import Case, Exercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.arrangements import arrangement
+from grader.judging.compared import Compared
 from grader.judging.judge import judge
 from grader.judging.ladder import WHERE_WRONG
-from grader.judging.signatures import Compared
 
 MESH = {"x": 2, "y": 2}
 DUE = [np.arange(8.0).reshape(2, 4) + 10 * device for device in range(4)]

@@ -13,7 +13,7 @@ from grader.judging.behaviour import Execution
 from grader.judging.dependence import depends
 from grader.judging.judge import judge
 from grader.judging.plain_numbers import with_plain_numbers
-from grader.judging.programs import _expected
+from grader.judging.references import expected_results
 
 mixed = Exercise(
     "mixed_of_a_test",
@@ -35,7 +35,7 @@ def said(tell, on_device):
 
     case = mixed.draw_cases(seed=0)[0]
     (program,) = collect("program", asks(mixed, [case]), answer)
-    return tell(Execution(program, case), functools.partial(_expected, mixed), 0, "The result")
+    return tell(Execution(program, case), functools.partial(expected_results, mixed), 0, "The result")
 
 
 def right(x, kinds):

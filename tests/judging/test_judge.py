@@ -15,8 +15,9 @@ from grader.exercises.as_json import from_json, question_from_json, to_json
 from grader.exercises.collecting import asks, collect
 from grader.exercises.limits import ORDER, BytesSent, InPlace, Limit, Meanwhile, PeakBytes, Turns, Without, Written
 from grader.judging.arrangements import arrangement
+from grader.judging.compared import Compared
 from grader.judging.judge import judge
-from grader.judging.signatures import Compared, signature
+from grader.judging.signatures import signature
 from grader.lessons import EXERCISES, find
 
 INS = (P(None, "x"), P("x", None))
@@ -235,13 +236,16 @@ def seen(signed, mesh=TALL, places=()):
         (lambda w, m: [8 * b for b in w], "the number of all devices"),
         (lambda w, m: [b / m["x"] for b in w], "1/4 of what it should be on 4 × 2 devices, and 1/2"),
         (lambda w, m: [b * m["x"] ** 2 for b in w], "the square of the number of devices along x"),
-        (lambda w, m: [b * 2 for b in w], "2 times too large, on 4 × 2 devices as on 2 × 4 devices. Which factor"),
+        (
+            lambda w, m: [b * 2 for b in w],
+            "2 times too large, here on 4 × 2 devices and in a case on 2 × 4 devices. Which factor",
+        ),
         (
             lambda w, m: [-b for b in w],
-            "of the wrong sign, on 4 × 2 devices as on 2 × 4 devices. What is taken from what?",
+            "of the wrong sign, here on 4 × 2 devices and in a case on 2 × 4 devices. What is taken from what?",
         ),
-        (lambda w, m: [-2 * b for b in w], "-2 times what it should be, on 4 × 2 devices as on"),
-        (lambda w, m: [b / -4 for b in w], "-1/4 of what it should be, on 4 × 2 devices as on"),
+        (lambda w, m: [-2 * b for b in w], "-2 times what it should be, here on 4 × 2 devices and in"),
+        (lambda w, m: [b / -4 for b in w], "-1/4 of what it should be, here on 4 × 2 devices and in"),
         (lambda w, m: [b * (4 if m is TALL else 3) for b in w], "3 times too large on 2 × 4 devices. Why"),
         (lambda w, m: [b * (1 if m is WIDE else 3) for b in w], ""),
         (lambda w, m: [b * 1.001 + 0.002 for b in w], "within 1 %"),
@@ -252,7 +256,7 @@ def seen(signed, mesh=TALL, places=()):
         ),
         (lambda w, m: [w[0]] + [np.zeros_like(b) for b in w[1:]], "On devices 1, 2, 3, 4, 5, 6, 7 all is zeros"),
         (lambda w, m: [0 * b for b in w], "Every entry is zero"),
-        (lambda w, m: [0 * b + 7 for b in w], "Every entry of it is 7 on 4 × 2 devices as on 2 × 4"),
+        (lambda w, m: [0 * b + 7 for b in w], "Every entry of it is 7, here on 4 × 2 devices and in a case on 2 × 4"),
         (lambda w, m: [b * np.nan for b in w], "Every entry is nan (no number)"),
         (lambda w, m: [b * np.inf for b in w[:1]] + w[1:], "On device 0 some entries are inf (infinite)"),
         (lambda w, m: [np.where(b == b[0], np.inf, b) for b in w], "On every device some entries are inf"),
@@ -283,7 +287,7 @@ def test_of_a_list_of_one_number_it_is_not_its_first_that_is_told():
         return Compared([np.ones(3, np.float32)] * 8, [np.array([first, 2, 1], np.float32)] * 8, mesh, ["[0:3]"] * 8)
 
     assert signature(ones(TALL, 4), ones(WIDE, 2)).startswith(
-        "Every entry of it is 1 on 4 × 2 devices as on 2 × 4 devices."
+        "Every entry of it is 1, here on 4 × 2 devices and in a case on 2 × 4 devices."
     )
 
 
@@ -300,7 +304,8 @@ def test_of_a_number_that_is_right_on_another_mesh_it_is_not_said_that_another_i
         Compared([np.full((), 3, np.int32)] * 8, one, mesh) for one, mesh in zip(due, (WIDE, TALL), strict=True)
     )
     assert signature(here, there) == (
-        "It is 3 on 4 × 2 devices as on 2 × 4 devices, and should not be the same everywhere. What does it depend on?"
+        "It is 3, here on 4 × 2 devices and in a case on 2 × 4 devices, and should not be the same in both. "
+        "What does it depend on?"
     )
 
 
@@ -414,8 +419,9 @@ def test_a_length_that_is_one_on_both_meshes_may_be_a_ratio():
         Compared([b / 24 for b in WANTED], WANTED, mesh, lengths={"the length of dimension 0 of `a`": 24})
         for mesh in (TALL, WIDE)
     )
-    assert "on 4 × 2 devices as on 2 × 4 devices. That is the length of dimension 0 of `a`." in signature(
-        found, elsewhere
+    assert (
+        "here on 4 × 2 devices and in a case on 2 × 4 devices. That is the length of dimension 0 of `a`."
+        in signature(found, elsewhere)
     )
 
 

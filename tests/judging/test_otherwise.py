@@ -110,7 +110,7 @@ def test_which_entries_do_not_come_in_is_said():
 
 def test_one_factor_of_all_is_told_before_whose_part_counts():
     found = heard(lambda a, w, bias: 3 * product(a, w), lambda a, w, bias: a @ w)
-    assert "Every entry is 3 times too large, on 4 × 2 devices as on 2 × 4 devices." in found
+    assert "Every entry is 3 times too large, here on 4 × 2 devices and in a case on 2 × 4 devices." in found
     found = heard(lambda a, w, bias: 4 * lax.pmean(a @ w, "x"), lambda a, w, bias: a @ w)
     assert "Every entry is 2 times too large." in found and "On 4 × 2 devices this is right" in found
 

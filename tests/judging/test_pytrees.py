@@ -15,7 +15,7 @@ from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise
-from grader.judging import ladder, programs
+from grader.judging import ladder, programs, right_repairs
 from grader.judging.judge import judge
 from grader.judging.ladder import mistaken_on
 
@@ -134,7 +134,7 @@ def test_a_mistake_is_run_with_its_gradients_only_where_its_result_is_that_of_th
         asked.append(case.cotangents is not None)
         return mistaken_on(exercise, mistake, case, **order)
 
-    for module in (ladder, programs):
+    for module in (ladder, programs, right_repairs):
         monkeypatch.setattr(module, "mistaken_on", noted)
     assert not verdict(own, answer).passed
     assert False in asked and (True in asked) is with_gradients

@@ -5,11 +5,12 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import HELD, Observed
+from grader.judging.compared import Compared
 from grader.judging.differing import first_difference
 from grader.judging.evidence import evidence
 from grader.judging.proportions import as_factor
 from grader.judging.relations import relations_of
-from grader.judging.signatures import Compared, signature
+from grader.judging.signatures import signature
 from grader.judging.traits import apart
 from grader.judging.tried import Tried
 
@@ -609,6 +610,7 @@ def test_an_argument_has_an_effect_if_two_answers_differ_by_it():
 
 def test_one_small_number_is_an_argument_by_chance():
     assert "as it was given" not in evidence([Tried(4, 7, {"n": 4})])
+    assert "as it was given" not in evidence([Tried(4.0, 7.0, {"n": 4})])
     assert "as it was given" in evidence([Tried(4, 7, {"n": 4}), Tried(5, 9, {"n": 5})])
 
 

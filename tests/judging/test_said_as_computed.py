@@ -10,9 +10,9 @@ from grader.exercises.errors import meaning
 from grader.judging.evidence import evidence
 from grader.judging.processes import _difference
 from grader.judging.relations import relations_of
-from grader.judging.tables import _untold
 from grader.judging.traits import apart
 from grader.judging.tried import Tried
+from grader.judging.wrong_entries import untold
 
 NAN = float("nan")
 X = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
@@ -172,8 +172,8 @@ def test_a_trait_is_what_its_words_say(wrong, right, untrue):
 
 
 def test_a_number_that_is_nearly_so_many_times_another_is_not_called_so_many_times_that():
-    assert _untold(20001, 10000) == "It is too large, by nearly a whole factor. " + _untold(20000, 10000).split(". ")[1]
-    assert _untold(20000, 10000).startswith("It is too large, by a whole factor.")
+    assert untold(20001, 10000) == "It is too large, by nearly a whole factor. " + untold(20000, 10000).split(". ")[1]
+    assert untold(20000, 10000).startswith("It is too large, by a whole factor.")
 
 
 def test_values_are_shown_as_they_are_written():

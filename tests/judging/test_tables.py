@@ -13,8 +13,9 @@ from grader.exercises.collecting import asks, collect
 from grader.exercises.forms import Tables
 from grader.judging.judge import judge
 from grader.judging.ladder import KNOWN, KNOWN_NEARLY
-from grader.judging.tables import _in_units, _letters, _rounded_alike, _wrong_entry
+from grader.judging.tables import _wrong_entry
 from grader.judging.values import expected_value
+from grader.judging.wrong_entries import _in_units, _letters, rounded_alike
 from grader.lessons import EXERCISES
 
 DUE = {"one": "runs", "two": "an error", "three": "runs", "four": "an error", "five": 120, "six": [1, 2], "seven": True}
@@ -254,7 +255,7 @@ def test_a_mistake_is_known_but_for_rounding_and_by_nothing_else(answer, made):
 
 @pytest.mark.parametrize(("answer", "made"), [(4100, True), (4096.5, True), (4099, False), (4.1e3, True)])
 def test_a_large_number_may_be_rounded_to_three_digits(answer, made):
-    assert _rounded_alike(answer, 4096.46) == made
+    assert rounded_alike(answer, 4096.46) == made
 
 
 @pytest.mark.parametrize(("spec", "shown"), [(P(), "P()"), (P(None, "x"), "P(None, 'x')"), ("x", "'x'")])

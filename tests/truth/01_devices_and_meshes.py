@@ -490,3 +490,10 @@ def make_training_mesh__right_asserted(n_data, n_model, explicit):
         raise ValueError("too few devices")
     devices = np.array(jax.devices()[: n_data * n_model]).reshape(n_data, n_model)
     return Mesh(devices, ("data", "model"), axis_types=(kind, kind))
+
+
+def longest_hop__wrong_grid_of_ids(coords, order):
+    """The ids count row by row: so places can be worked out."""
+    width = max(column for column, _ in coords) + 1
+    places = [(k % width, k // width) for k in order]
+    return max(abs(a - c) + abs(b - d) for (a, b), (c, d) in zip(places, places[1:] + places[:1]))

@@ -6,7 +6,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
@@ -660,4 +660,32 @@ def bytes_held__wrong_two_dims(shape, itemsize, spec, axis_sizes):
     parts = math.prod(axis_sizes[a] for e in spec for a in _axes(e))
     one = shape[0] * shape[1] * itemsize // parts
     n = math.prod(axis_sizes.values())
+    return one, one * n, n // parts
+
+
+def distribute__wrong_own_names(value, spec, mesh):
+    """The devices of the mesh, and the names of the notebook."""
+    return jax.device_put(value, NamedSharding(Mesh(mesh.devices, ("x", "y")), spec))
+
+
+def shard_table__wrong_everyone(shape, spec, mesh):
+    """All devices that JAX has are on the mesh."""
+    spec = tuple(spec) + (None,) * (len(shape) - len(spec))
+    table = {}
+    for device in jax.devices():
+        where = dict(zip(mesh.axis_names, np.argwhere(mesh.devices == device)[0]))
+        slices = []
+        for n, e in zip(shape, spec):
+            k, parts = 0, 1
+            for a in _axes(e):
+                k, parts = k * mesh.shape[a] + int(where[a]), parts * mesh.shape[a]
+            slices.append(slice(k * n // parts, (k + 1) * n // parts))
+        table[device.id] = tuple(slices)
+    return table
+
+
+def bytes_held__wrong_letters(shape, itemsize, spec, axis_sizes):
+    """A loop over every entry: over a name, that is one over its letters."""
+    parts = math.prod(axis_sizes[a] for e in spec if e for a in e)
+    one, n = math.prod(shape) * itemsize // parts, math.prod(axis_sizes.values())
     return one, one * n, n // parts

@@ -533,3 +533,14 @@ def halves_pipeline__right_wavefront(batches, weights):
                 h = jax.device_put(held[t - k], NamedSharding(w.sharding.mesh, P("x")))
                 held[t - k] = stage(w, h)
     return held
+
+
+def fix_the_placement__wrong_always_named(y, z):
+    """Every sharding has a mesh and a spec."""
+    return y + jax.device_put(z, NamedSharding(y.sharding.mesh, y.sharding.spec))
+
+
+def two_stage__wrong_sorted(x, w1, w2):
+    """The devices of w2, in the order of their numbers."""
+    there = Mesh(np.array(sorted(w2.devices(), key=lambda d: d.id)), ("x",))
+    return stage(w2, jax.device_put(stage(w1, x), NamedSharding(there, P("x"))))

@@ -755,3 +755,26 @@ def count_collectives__right_lines_matched(text):
             if kind in total:
                 total[kind] += 1
     return total
+
+
+def same_everywhere__wrong_shapes_of_blocks(a, b):
+    """Laid out alike: the same devices in the same order, and blocks of the same shape."""
+
+    def agree(v):
+        return all(np.array_equal(s.data, np.asarray(v)[s.index]) for s in v.addressable_shards)
+
+    def layout(v):
+        return v.shape, list(v.sharding.mesh.devices.flat), v.sharding.shard_shape(v.shape)
+
+    return bool(layout(a) == layout(b) and np.array_equal(a, b) and agree(a) and agree(b))
+
+
+def same_everywhere__wrong_sums_of_copies(a, b):
+    """Copies agree where their sums do."""
+
+    def agree(v):
+        held = {(str(s.index), float(np.asarray(s.data).sum())) for s in v.addressable_shards}
+        return len(held) == len({index for index, _ in held})
+
+    alike = a.shape == b.shape and a.sharding.is_equivalent_to(b.sharding, a.ndim)
+    return bool(alike and np.array_equal(a, b) and agree(a) and agree(b))

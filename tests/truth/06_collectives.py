@@ -1650,3 +1650,34 @@ def global_argmax__wrong_from_zero(v, *, mesh):
         return jax.lax.pmin(jnp.where(b == m, p, len(v)).min(), "x")
 
     return _mapped(f, mesh, V, P())(v)
+
+
+def ppermute_ref__wrong_vectors(blocks, perm):
+    """Zeros for a block that is a vector."""
+    source = {d: s for s, d in perm}
+    return [blocks[source[d]] if d in source else np.zeros(len(blocks[d])) for d in range(len(blocks))]
+
+
+def psum_scatter_ref__wrong_rows_or_columns(blocks, scatter_dimension):
+    """There are rows and columns."""
+    total, n = np.sum(blocks, axis=0), len(blocks)
+    k = total.shape[scatter_dimension] // n
+    return [total[i * k : (i + 1) * k] if scatter_dimension == 0 else total[:, i * k : (i + 1) * k] for i in range(n)]
+
+
+def all_to_all_ref__wrong_rows_or_columns(blocks, split_axis, concat_axis):
+    """Split by rows or by columns."""
+    n = len(blocks)
+    k = blocks[0].shape[split_axis] // n
+
+    def piece(block, i):
+        return block[i * k : (i + 1) * k] if split_axis == 0 else block[:, i * k : (i + 1) * k]
+
+    return [np.concatenate([piece(block, i) for block in blocks], concat_axis) for i in range(n)]
+
+
+def all_to_all_ref__wrong_two_stacks(blocks, split_axis, concat_axis):
+    """vstack or hstack."""
+    pieces = [np.split(block, len(blocks), split_axis) for block in blocks]
+    join = np.hstack if concat_axis == 1 or blocks[0].ndim == 1 else np.vstack
+    return [join(received) for received in zip(*pieces)]

@@ -961,3 +961,13 @@ def who_waits__right_popped(calls):
         for own in calls:
             own.pop(0)
     return {d: own[0] for d, own in enumerate(calls) if own}
+
+
+def who_waits__wrong_one_name(calls):
+    """Those who are left wait in the same collective."""
+    least = min(map(len, calls))
+    for k in range(least):
+        if len({own[k] for own in calls}) > 1:
+            return {d: own[k] for d, own in enumerate(calls)}
+    left = [d for d, own in enumerate(calls) if len(own) > least]
+    return {d: calls[left[0]][least] for d in left}

@@ -808,3 +808,11 @@ def comm_report__wrong_four_bytes(jaxpr):
 def comm_report__wrong_no_minimum(jaxpr):
     """Knows the maximum over devices, and not the minimum."""
     return list(_reported(jaxpr, {name: kind for name, kind in _NAMES.items() if name != "pmin"}))
+
+
+def collective_bytes__wrong_matrix(kind, shape, dtype, n):
+    """An array has rows and columns."""
+    rows, columns = shape
+    volume, share = rows * columns * jnp.dtype(dtype).itemsize, (n - 1) / n
+    parts = {"all_gather": share, "reduce_scatter": share, "all_reduce": 2 * share, "all_to_all": share / n}
+    return volume * parts.get(kind, 1 / n)

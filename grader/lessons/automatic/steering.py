@@ -423,7 +423,7 @@ def _(draw):
     other = value.copy()
     other[7, 15] += 1  # held by the last device alone
     nearly = np.nextafter(value, np.float32(np.inf))
-    half = value[:, 8:] + np.float32(1)  # the second half of the columns, gone wrong on one of the devices that hold it
+    half = value[::-1, 8:]  # the second half of the columns, its rows turned round on one of the devices that hold it
 
     def lying(spec, mesh=GRID, given=value, **instead):
         return OnDevices(given, mesh, spec, **instead)
@@ -436,7 +436,7 @@ def _(draw):
         (lying(P(("x", "y"))), lying(P("d"), LINE)),
         (lying(P("x", "y")), lying(P("x", "y"), given=other)),
         (lying(P("x", "y")), lying(P("x", "y"), given=nearly)),
-        (lying(P("x", "y")), lying(P("y", "x"))),
+        (lying(P(None, ("x", "y"))), lying(P(None, ("y", "x")))),
         (lying(P("x", "y")), lying(P("x", "y"), reordered)),
         (lying(P(None, "y")), lying(P(None, "y"), **odd)),
         (lying(P(None, "y"), **odd), lying(P(None, "y"))),

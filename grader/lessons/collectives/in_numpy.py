@@ -170,7 +170,7 @@ def _dealt_out(blocks, scatter_dimension):
 
 @psum_scatter_ref.cases
 def _(draw):
-    for n, shape, dimension in ((4, (4,), 0), (4, (8, 3), 0), (3, (2, 6, 2), 1)):
+    for n, shape, dimension in ((4, (8,), 0), (4, (2, 3, 8), 2), (3, (2, 6, 2), 1)):
         yield Case({"blocks": _drawn(draw, n, *shape), "scatter_dimension": dimension})
 
 
@@ -222,7 +222,7 @@ def _exchanged(blocks, split_axis, concat_axis):
 
 @all_to_all_ref.cases
 def _(draw):
-    for n, shape, split, concat in ((4, (8,), 0, 0), (3, (3, 6), 1, 0), (3, (6, 2, 2), 0, 1)):
+    for n, shape, split, concat in ((4, (8,), 0, 0), (3, (2, 3, 6), 2, 1), (3, (2, 6, 2), 1, 2)):
         yield Case({"blocks": _drawn(draw, n, *shape), "split_axis": split, "concat_axis": concat})
 
 
@@ -285,8 +285,12 @@ def _sent_on(blocks, perm):
 
 @ppermute_ref.cases
 def _(draw):
-    for n, perm in ((4, [(0, 1), (1, 2), (2, 3)]), (3, [(0, 1), (1, 2), (2, 0)]), (4, [(3, 0), (1, 2)])):
-        yield Case({"blocks": _drawn(draw, n, 2), "perm": perm})
+    for n, shape, perm in (
+        (4, (2,), [(0, 1), (1, 2), (2, 3)]),
+        (3, (2,), [(0, 1), (1, 2), (2, 0)]),
+        (4, (2, 3), [(3, 0), (1, 2)]),
+    ):
+        yield Case({"blocks": _drawn(draw, n, *shape), "perm": perm})
 
 
 @ppermute_ref.mistake

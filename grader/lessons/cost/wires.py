@@ -59,7 +59,7 @@ def _(draw):
     for k in range(30):
         kind = KINDS[k % len(KINDS)]
         n = (4, 8, 2)[k % 3] if k < 6 else _one_of(draw, (2, 4, 8, 16))
-        shape = n * n * _whole(draw, 1, 9), _whole(draw, 3, 50)
+        shape = n * n * _whole(draw, 1, 9), *(_whole(draw, 3, 50) for _ in range(k % 4))  # of any rank
         dtype = ("float32", "bfloat16")[k % 2] if k < 6 else _one_of(draw, ("float32", "bfloat16", "int8"))
         yield Case({"kind": kind, "shape": shape, "dtype": dtype, "n": n})
 
@@ -666,7 +666,7 @@ def _seconds_of_a_pass(how, backward, b, d, f, n, flops_per_s, link):
 
 @layer_seconds.cases
 def _(draw):
-    for k in range(10):
+    for k in range(12):
         b, d, f = (int(8 * n) for n in draw.rng.choice([2, 3, 4, 5, 6, 8], size=3, replace=False))
         yield Case(
             {
@@ -675,7 +675,7 @@ def _(draw):
                 "b": b,
                 "d": d,
                 "f": f,
-                "n": (8, 4, 2)[k % 3],
+                "n": (8, 4, 2)[k // 3 % 3],
                 "flops_per_s": _one_of(draw, (4.6e14, 2e14)),
                 "link": _one_of(draw, (9e10, 5e10)),
             }

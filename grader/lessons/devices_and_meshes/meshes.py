@@ -192,7 +192,7 @@ def _(draw):
     line = [(k, 0) for k in range(6)]
     yield Case({"coords": line, "order": list(range(6))})
     yield Case({"coords": [(0, k) for k in range(5)], "order": list(range(5))})
-    yield Case({"coords": [(0, 0), (1, 0), (1, 1), (0, 1)], "order": [0, 2, 1, 3]})  # listed as the wires go
+    yield Case({"coords": [(0, 0), (1, 0), (1, 1), (0, 1)], "order": [0, 1, 3, 2]})  # listed as the wires go
     for _ in range(3):
         chips = [(k % 4, k // 4) for k in range(16)]
         yield Case({"coords": chips, "order": draw.rng.permutation(16).tolist()})

@@ -112,8 +112,8 @@ def _(draw):
 
 @zigzag.mistake
 def labels_from_the_new_order(text, n):
-    """Each label is the token that comes next in the *new* order, so that at each seam of two chunks a token is to
-    predict one from somewhere else in the text. The loss falls all the same. What is the next token of the *text*?"""
+    """Each label is the token that comes next in the *new* order. Where two chunks meet there that do not in the text,
+    a token is to predict one from somewhere else. The loss falls all the same. What is the next token of the *text*?"""
     found = _in_zigzag(text, n)
     return found | {"labels": [*found["ids"][1:], int(text[-1])]}
 

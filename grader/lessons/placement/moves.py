@@ -48,6 +48,7 @@ def _(draw):
                 "z": OnDevices(draw.values(*shape), _line(other, axis), own),
             }
         )
+    yield Case({"y": OnDevices(draw.values(8)), "z": OnDevices(draw.values(8), _line((3,)))})
 
 
 @fix_the_placement.mistake
@@ -190,7 +191,7 @@ two_stage = Exercise("two_stage", points=5, reference=_two_stage, form="function
 
 @two_stage.cases
 def _(draw):
-    for one, other in (HALVES, BACK_TO_FRONT, EVENS_AND_ODDS, ((6, 1), (3, 4))):
+    for one, other in (HALVES, BACK_TO_FRONT, EVENS_AND_ODDS, ((6, 1), (4, 3))):
         rows, inner = 2 * len(one), 6
         yield Case(
             {

@@ -49,8 +49,8 @@ distribute = Exercise("distribute", points=1, reference=_distributed, form="func
 
 @distribute.cases
 def _(draw):
-    specs = P("x", "y"), P(None, "x"), P("y"), P(("y", "x")), P(None, "y", "x")
-    for spec, mesh in zip(specs, (TALL, TALL, WIDE, SHUFFLED, WIDE), strict=True):
+    specs = P("x", "y"), P(None, "batch"), P("y"), P(("y", "x")), P(None, "y", "x")
+    for spec, mesh in zip(specs, (TALL, OnMesh({"batch": 4, "model": 2}), WIDE, SHUFFLED, WIDE), strict=True):
         shape = draw.lengths(max(2, len(spec)), divisible_by=8)
         yield Case({"value": draw.values(*shape), "spec": spec, "mesh": mesh})
 
@@ -240,8 +240,9 @@ shard_table = Exercise("shard_table", points=5, reference=_shard_table, form="fu
 
 @shard_table.cases
 def _(draw):
-    for spec in (P("x", "y"), P("y", "x"), P("x"), P(None, "y"), P(("x", "y")), P(("y", "x"), None), P()):
+    for spec in (P("x", "y"), P("y", "x"), P("x"), P(("x", "y")), P(("y", "x"), None), P()):
         yield _laid(draw, spec, TALL, 2)
+    yield _laid(draw, P(None, "model"), OnMesh({"data": 2, "model": 2}), 2)  # over some devices
     yield _laid(draw, P(None, "y"), WIDE, 2)
     yield _laid(draw, P("x", "y"), SHUFFLED, 2)
     yield _laid(draw, P(None, ("z", "x"), "y"), CUBE, 3)
@@ -383,16 +384,17 @@ def _block_by_block(shape, itemsize, spec, axis_sizes):
 
 @bytes_held.cases
 def _(draw):
-    meshes = MESH, {"x": 2, "y": 4}, {"x": 2, "y": 8, "z": 4}, {"x": 4, "y": 4, "z": 2}
-    for sizes, spec in itertools.product(meshes, (P("y"), P("x", "y"), P(None, ("x", "y")), P())):
-        yield Case(
-            {
-                "shape": draw.lengths(len(sizes), divisible_by=16),
-                "itemsize": int(draw.rng.choice([2, 4])),
-                "spec": spec,
-                "axis_sizes": dict(sizes),
-            }
-        )
+    for sizes in (MESH, {"data": 2, "model": 4}, {"x": 2, "y": 8, "z": 4}, {"x": 4, "y": 4, "i": 2}):
+        first, second, *_ = sizes
+        for spec in (P(second), P(first, second), P(None, (first, second)), P()):
+            yield Case(
+                {
+                    "shape": draw.lengths(len(sizes), divisible_by=16),
+                    "itemsize": int(draw.rng.choice([2, 4])),
+                    "spec": spec,
+                    "axis_sizes": dict(sizes),
+                }
+            )
 
 
 def _held(shape, itemsize, spec, axis_sizes):

@@ -12,7 +12,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Roots
+from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Roots, Without
 from grader.lessons.shared import bytes_sent, device_map
 
 PAIR = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
@@ -464,6 +464,7 @@ def _(draw):
         BytesSent(bytes_sent("all_reduce", share, n)),
         Flops(4 * share * f // n),
         Roots(rows // mesh["batch"] * tokens // n),
+        Without("all_gather", "model", "weights travel, and they are to stay where they are", dimensions=2),
     ]
     return Case(arrays, mesh, CUT, limits=limits)
 
@@ -488,6 +489,18 @@ def tokens_never_gathered(x, scale, W1, W2, *, mesh):
 
     def body(x, scale, W1, W2):
         return lax.psum(jax.nn.relu(_normed(x, scale) @ W1) @ W2, "model")
+
+    return _region(x, scale, W1, W2, mesh, body)
+
+
+@sequence_parallel.mistake
+def brought_the_weights_together(x, scale, W1, W2, *, mesh):
+    """The result is right, and for a while every device has all of W1 and W2, as with FSDP. Here weights stay, and
+    tokens travel: where are all of them needed, and where one's own?"""
+
+    def body(x, scale, W1, W2):
+        W1, W2 = lax.all_gather(W1, "model", axis=1, tiled=True), lax.all_gather(W2, "model", axis=0, tiled=True)
+        return jax.nn.relu(_normed(x, scale) @ W1) @ W2
 
     return _region(x, scale, W1, W2, mesh, body)
 
