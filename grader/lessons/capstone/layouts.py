@@ -56,11 +56,20 @@ specs = Exercise(
 
 @specs.cases
 def _(draw):
-    for data, model in ((4, 2), (2, 4), (1, 8)):
+    for data, model in ((4, 2), (2, 4), (2, 8)):
         width, hidden, vocabulary = (8 * int(k) for k in draw.rng.choice([2, 3, 4, 5, 6, 7], size=3, replace=False))
         lengths = {"layers": int(draw.rng.integers(2, 5)), "vocabulary": vocabulary, "width": width, "hidden": hidden}
         lengths |= {"heads": 16, "kv_heads": 8, "head": int(draw.rng.choice([8, 16]))}
         yield Case({"axes": AXES, "lengths": lengths, "mesh": {"data": data, "model": model}})
+
+
+@specs.mistake
+def cut_among_eight(axes, lengths, mesh):
+    """The layouts are right. The bytes are those where every parameter that is cut is in eight parts. There are eight
+    devices here, and not on every mesh: which sizes has `mesh`?"""
+    specs = _lying(axes, RULES)
+    count = {name: math.prod(lengths[dim] for dim in dims) for name, dims in axes.items()}
+    return {**specs, BYTES: FLOAT * sum(count[name] // (8 if any(specs[name]) else 1) for name in axes)}
 
 
 @specs.mistake
