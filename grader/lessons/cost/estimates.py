@@ -581,8 +581,8 @@ def thought_memory_was_alike(row):
 
 @why_no_speedup.mistake
 def thought_bytes_were_alike(row):
-    """The second program adds up gradients of about half the size, and a few activations besides. What does each
-    device have about as much of in both?"""
+    """On 4 × 2 devices the gradients that are added up are about half as large, and a few activations travel besides.
+    What does each device have about as much of in both?"""
     return "bytes sent" if row == REASONS[1] else None
 
 

@@ -73,6 +73,13 @@ def one_buffer_for_all(wanted, factor, width):
 
 
 @capacity_numbers.mistake
+def shared_out_the_choices_of_all(wanted, factor, width):
+    """That is an expert's even share of the choices of *all* devices. Each device has a buffer of its own for each
+    expert: whose choices go into that?"""
+    return _numbers(wanted, factor * len(wanted), width)
+
+
+@capacity_numbers.mistake
 def dropped_fill_slots(wanted, factor, width):
     """The empty slots were counted as if every choice had one. Those that were dropped have none, so more slots stay
     empty. How many are filled?"""

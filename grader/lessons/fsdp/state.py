@@ -117,6 +117,13 @@ def weights_first(row):
 
 
 @zero_table.mistake
+def gradients_in_place_of_the_optimizer(row):
+    """So it is where stage 2 divides the gradients and nothing else. Each stage goes on from the one before: what does
+    stage 1 divide?"""
+    return {BYTES.format(2): 2 + 2 / DEVICES + 12}.get(row)
+
+
+@zero_table.mistake
 def something_left_whole(row):
     """In stage 3 nothing is whole: all sixteen bytes are divided."""
     return {BYTES.format(3): 14 / DEVICES + 2}.get(row)

@@ -430,8 +430,8 @@ def one_turn_too_few(x, *, mesh):
 
 @ring_reduce_scatter.mistake
 def whole_vectors_went_round(x, *, mesh):
-    """The right sums, but whole vectors went round, and all but one part of the result was thrown away. A device
-    keeps one part; how much has to travel in a step?"""
+    """The right sums, but whole vectors went round, and of each a device needs one part. How much has to travel in a
+    step?"""
     n = mesh.shape["x"]
 
     def body(row):
