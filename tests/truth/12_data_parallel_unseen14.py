@@ -6,6 +6,8 @@ import numpy as np
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
+from grader.lessons.data_parallel.seven_runs import copies, runs  # as in the notebook's second cell
+
 line = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
 
 
@@ -220,8 +222,6 @@ def _confused(table, *cycle):
     other = dict(zip(cycle, (*cycle[1:], cycle[0])))
     return {name: other.get(word, word) for name, word in table.items()}
 
-
-from grader.lessons.data_parallel.seven_runs import copies, runs  # as in the notebook's second cell
 
 which_run__right_experiments = _experiments(runs(), copies)
 
