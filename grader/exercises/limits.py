@@ -351,7 +351,7 @@ class Meanwhile(Limit):
     flops: int
 
     def of_written(self, facts: Facts) -> str:
-        idle = next((c for c in sending(facts.written.collectives) if c.meanwhile < self.flops), None)
+        idle = next(filter(self.is_missed_by, sending(facts.written.collectives)), None)
         if idle is None:
             return ""
         return (
@@ -362,7 +362,11 @@ class Meanwhile(Limit):
         )
 
     def about(self, facts: Facts) -> tuple[int, ...]:
-        return _those(facts, lambda c: c.meanwhile < self.flops)[:1]
+        return _those(facts, self.is_missed_by)[:1]
+
+    def is_missed_by(self, collective: Collective) -> bool:
+        """Whether too little is free to run beside it."""
+        return collective.meanwhile < self.flops
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,13 @@ import ast
 import functools
 import inspect
 import linecache
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
 from grader.jax_versions import Spot
-from grader.programs.origins import Line, line_of_a_cell
+from grader.programs.origins import Line, is_cell, line_of_a_cell
 
 Tracer = Callable[[FrameType, str, Any], Any]
 
@@ -22,7 +21,7 @@ def result_and_line(work: Callable[..., Any], arguments: Mapping[str, Any]) -> t
     """What a function makes of arguments, and the line of a cell in which it handed that back. (None where that is in
     no cell, or where somebody else, such as a debugger, follows the lines.)"""
     code = getattr(inspect.unwrap(work), "__code__", None)
-    if code is None or not _is_cell(code.co_filename) or sys.gettrace():
+    if code is None or not is_cell(code.co_filename) or sys.gettrace():
         return work(**arguments), None
     spots: list[Spot] = []
 
@@ -48,30 +47,29 @@ def result_and_line(work: Callable[..., Any], arguments: Mapping[str, Any]) -> t
 def line_of_a_row(key: str, value: Any) -> Line | None:
     """Where a table says this of a row: in the newest cell that does."""
     for file in reversed(linecache.cache):
-        if isinstance(file, str) and _is_cell(file):
+        if isinstance(file, str) and is_cell(file):
             source = "".join(linecache.getlines(file))
             if key in source and (spot := _spot_in(source, file, key, repr(value))):
                 return line_of_a_cell([spot])
     return None
 
 
-def _is_cell(file: str) -> bool:
-    """Whether this is no file: lines of a cell are kept in memory alone."""
-    return not os.path.exists(file) and bool(linecache.getlines(file))
-
-
-@functools.lru_cache(maxsize=1024)
 def _spot_in(source: str, file: str, key: str, value: str) -> Spot | None:
     """The last place where a source says what belongs to a key; what is written out has to be this value."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:  # a cell with a command of IPython's, for one
-        return None
-    nodes = [node for node in _entries(tree, key) if _may_be(node, value)]
+    nodes = [node for node in _entries(_parsed(source), key) if _may_be(node, value)]
     if not nodes:
         return None
     node = max(nodes, key=lambda node: node.lineno)
     return Spot(file, "<module>", node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(source: str) -> ast.Module:
+    """A cell as a tree, for all rows of its table; nothing of one that has a command of IPython's, for instance."""
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        return ast.Module([], [])
 
 
 def _entries(tree: ast.Module, key: str) -> Iterator[ast.expr]:

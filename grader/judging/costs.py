@@ -70,7 +70,7 @@ def idle_transfers(run: Execution) -> set[tuple[str, tuple[str, ...], bool, bool
     behind them."""
     limits = [limit for limit in run.case.limits if isinstance(limit, Meanwhile)]
     written = sending(run.structure.collectives)
-    idle = (c for c in written if any(c.meanwhile < limit.flops for limit in limits))
+    idle = (c for c in written if any(limit.is_missed_by(c) for limit in limits))
     return {(c.kind, c.axes, c.around[0] > 0, c.around[1] > 0) for c in idle}
 
 

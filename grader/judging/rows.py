@@ -13,7 +13,6 @@ from typing import Any
 from grader.arrays.numbers import same_value
 from grader.judging.evidence import SMALL
 from grader.judging.single_numbers import SAME_BYTES, is_number
-from grader.judging.wrong_entries import is_count
 
 ENOUGH_ROWS = 3  # with different answers: fewer are exchanged by chance
 ENOUGH_ANSWERS = 3  # different ones that are due: of fewer any two wrong rows have each other's
@@ -53,7 +52,7 @@ def moved_rows(rows: Sequence[TableRow]) -> str:
 def rows_off_alike(rows: Sequence[TableRow]) -> str:
     """What is so of all rows that are wrong, and of how much they are off, without the number."""
     pairs = [(row.found, row.due) for row in rows if not row.right]
-    if not 1 < len(pairs) < len(rows) or not all(is_count(value) for pair in pairs for value in pair):
+    if not 1 < len(pairs) < len(rows) or not all(is_number(value) for pair in pairs for value in pair):
         return ""
     which = "Both wrong rows" if len(pairs) == 2 else f"All {len(pairs)} wrong rows"
     if not all(math.isfinite(value) for pair in pairs for value in pair):
@@ -74,7 +73,7 @@ def rows_off_alike(rows: Sequence[TableRow]) -> str:
 def _right_numbers(rows: Sequence[TableRow]) -> set[float]:
     """The numbers in rows that are right, of either sign."""
     numbers = (row.found for row in rows if row.right)
-    return {sign * float(value) for value in numbers if is_count(value) and value for sign in (1, -1)}
+    return {sign * float(value) for value in numbers if is_number(value) and value for sign in (1, -1)}
 
 
 def right_in_row(rows: Sequence[TableRow], k: int, *, words: bool = False) -> str:

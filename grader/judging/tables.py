@@ -40,7 +40,6 @@ from grader.judging.wrong_entries import (
     LEAVE_OPEN,
     LESS_THAN_TWICE,
     RIGHT_SO_FAR,
-    is_count,
     is_spec,
     kind_due,
     leaves_to_other_rows,
@@ -86,7 +85,8 @@ class TableLadder(Ladder):
 
     def _blamed_rows(self, outcomes: Sequence[Outcome]) -> Blamed | None:
         """The rows of which it is told why they are wrong."""
-        rows = [k for k, one in enumerate(outcomes) if one in told_rows(outcomes) and isinstance(self.done[k], Value)]
+        told = told_rows(outcomes)
+        rows = [k for k, one in enumerate(outcomes) if one in told and isinstance(self.done[k], Value)]
         return Blamed(rows[0], (0,), (VALUE,), others=tuple(rows[1:])) if rows else None
 
     def _outcome(self, rung: Rung, k: int) -> Outcome:
@@ -230,7 +230,7 @@ class TableLadder(Ladder):
         would_do = isinstance(value, str) and any(
             same_answer(self.exercise, self.cases[k], value, self._due(k)) for k in rows
         )
-        return would_do or is_count(value) and any(is_count(self._due(k)) for k in rows)
+        return would_do or is_number(value) and any(is_number(self._due(k)) for k in rows)
 
     def _due(self, k: int) -> Any:
         return expected_value(self.exercise, self.cases[k])

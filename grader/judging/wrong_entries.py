@@ -11,7 +11,7 @@ import numpy as np
 
 from grader.judging.evidence import SMALL
 from grader.judging.relations import NUMBER_DUE, TRUTH_DUE, WORD_DUE, relations_of
-from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL
+from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL, is_number
 
 TOLD_ONE_BY_ONE = 4  # counts that are told one by one
 A_LITTLE, TWICE, A_LOT = 1.05, 1.99, 10  # times too large, or too small
@@ -97,7 +97,7 @@ def leaves_to_other_rows(told: str) -> bool:
 
 def _by_how_much(value: Any, due: Any) -> str:
     """Roughly, where that says something."""
-    if not (is_count(value) and is_count(due)) or min(value, due) <= 0 or _are_counts(value, due):
+    if not (is_number(value) and is_number(due)) or min(value, due) <= 0 or _are_counts(value, due):
         return ""
     larger, how = value > due, TOO_LARGE if value > due else TOO_SMALL
     times = max(value, due) / min(value, due)
@@ -113,7 +113,7 @@ def _by_how_much(value: Any, due: Any) -> str:
 
 def _one_by_one(value: Any, due: Any) -> str:
     """Which length of a shape is too large or too small; of a list of counts, that it begins elsewhere."""
-    listed = all(isinstance(one, (list, tuple)) and all(map(is_count, one)) for one in (value, due))
+    listed = all(isinstance(one, (list, tuple)) and all(map(is_number, one)) for one in (value, due))
     if not listed or len(value) != len(due) or len(due) < 2 or sorted(value) == sorted(due):
         return ""
     if isinstance(due, tuple) and len(due) <= TOLD_ONE_BY_ONE:
@@ -138,10 +138,6 @@ def _without_places(words: str) -> str:
     return re.sub(r"(?<=only )`\[\d+\]`(, `\[\d+\]`)*", "", words)
 
 
-def is_count(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _are_counts(*numbers: float) -> bool:
     """Whether these are small whole numbers: of those one is so many times another by chance."""
     return all(abs(number) <= SMALL and number == round(number) for number in numbers)
@@ -149,7 +145,7 @@ def _are_counts(*numbers: float) -> bool:
 
 def _in_units(value: Any, due: Any) -> str:
     """Whether one number is so many times the other that a factor may have been forgotten, or taken once too often."""
-    numbers = [x for x in (value, due) if is_count(x) and 0 < x < math.inf]
+    numbers = [x for x in (value, due) if is_number(x) and 0 < x < math.inf]
     if len(numbers) < 2 or _are_counts(*numbers):
         return ""
     times = value / due
@@ -163,7 +159,7 @@ def _in_units(value: Any, due: Any) -> str:
 
 def rounded_alike(one: Any, other: Any) -> bool:
     """Whether one number is the other, rounded: to a whole number, as `// 2` does, or to three digits or more."""
-    if not (is_count(one) and is_count(other)) or abs(other) <= SMALL or not math.isfinite(other):
+    if not (is_number(one) and is_number(other)) or abs(other) <= SMALL or not math.isfinite(other):
         return False
     digits = math.floor(math.log10(abs(other)))
     rounded = (round(other, places - digits) for places in range(DIGITS_KEPT - 1, MOST_DIGITS))

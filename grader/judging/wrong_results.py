@@ -92,9 +92,9 @@ def _array_signature(wrong: WrongProgram) -> str:
     """
     count, elsewhere = len(wrong.run.results), wrong.elsewhere
     seen = {
-        array: (wrong.compared(array), None if elsewhere is None else wrong.compared(array, elsewhere))
+        array: (here, None if elsewhere is None else wrong.compared(array, elsewhere))
         for array in range(count)
-        if wrong.compared(array).wrong
+        if (here := wrong.compared(array)).wrong
     }
     if len(seen) > 1 and not any(_any(here) for here, _ in seen.values()):
         return ALL_ZERO if len(seen) == count else f"Of {wrong.named([*seen])}: {ALL_ZERO}"

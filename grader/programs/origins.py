@@ -98,7 +98,12 @@ def line_of_a_cell(inside_out: Iterable[Spot], *, backward: bool = False) -> Lin
 
 def _source(spot: Spot) -> str:
     """The line that a spot begins on; "" where it is in no cell."""
-    return "" if os.path.exists(spot.file) else linecache.getline(spot.file, spot.first).rstrip("\n")
+    return linecache.getline(spot.file, spot.first).rstrip("\n") if is_cell(spot.file) else ""
+
+
+def is_cell(file: str) -> bool:
+    """Whether this is no file: lines of a cell are kept in memory alone."""
+    return not os.path.exists(file) and bool(linecache.getlines(file))
 
 
 def line_shown(source: str, spot: Spot, backward: bool) -> Line:
