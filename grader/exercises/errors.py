@@ -103,8 +103,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "TypeError|ValueError",
         r"incompatible shapes for broadcasting|could not be broadcast|broadcast\w* .*incompatible",
         "Arrays are combined entry by entry that do not fit: held against each other from the last dimension on, "
-        "their lengths must be equal, or 1. Which of them has a shape that you did not expect? (A sum, a mean or a "
-        "maximum along a dimension removes it, unless `keepdims=True`.)",
+        "their lengths must be equal, or 1. Which of them has a shape that you did not expect? (Inside shard_map a block "
+        "is shorter than the whole; a sum, a mean or a maximum along a dimension removes it, unless `keepdims=True`.)",
     ),
     (
         "TypeError",
@@ -162,8 +162,9 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"must refer to an axis marked as manual",
-        "in_specs and out_specs may name axes that are manual, and no others: those in axis_names, or all of the mesh "
-        "where none are given. The array may stay cut along other axes of the mesh without being said.",
+        "in_specs and out_specs may name the axes that JAX calls manual here, and no others: those of the mesh, or those "
+        "in axis_names where these are given. Which of them is meant? (An array may stay cut along other axes of the "
+        "mesh without being said.)",
     ),
     (
         "ValueError",
@@ -186,6 +187,12 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "TypeError",
+        r"carry input and carry output must have equal types[\s\S]*the (shapes|dtypes) do not match",
+        "What a loop carries must come out of a turn with the shape and the dtype with which it went in. What does a turn "
+        "make of the part that JAX names, and with what should the next one go on?",
+    ),
+    (
+        "TypeError",
         r"carry input and carry output must have equal types",
         "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along "
         "which axes a value may differ between devices. Give the start the type that the loop ends with "
@@ -201,9 +208,21 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "TypeError",
+        r"unhashable type: '\w*Tracer'",
+        "An array stands where a name, a number or a text is due that is known before anything is computed: the name of "
+        "an axis, for example, or a key of a dict. Is a call given its arguments in another order than it takes them?",
+    ),
+    (
+        "TypeError",
         r"unhashable type",
         "A key of a dict, or an entry of a set, has to be hashable. Lists, dicts and arrays are not, and slices are "
         "not before Python 3.12. Which number, text or tuple says the same as this one?",
+    ),
+    (
+        "KeyError",
+        r"^(?!None)[\w'\"]",
+        "Something that has keys, most often a dict, was asked for this one, and has none of that name. Which keys has "
+        "it, and which did you mean?",
     ),
     (
         "KeyError",
@@ -284,14 +303,17 @@ def stopped(problem: Problem) -> str:
     return f"It stops with {problem.error}{what}"
 
 
-WHICH = r"\s*(\* )?((in|out)_specs\S* (is|refers) |(the passed )?args)"  # line of shard_map's that says which is meant
+# The line that says which spec is meant, or which part of what a loop carries.
+WHICH = r"\s*(\* )?((in|out)_specs\S* (is|refers) |(the passed )?args|the input carry)|\s*shard_map (in|out)_specs$"
 
 
 def _first(message: str) -> str:
-    """A message's first line; where that is a heading of shard_map's, also the line that says which spec it means."""
+    """A message's first line; where that is a heading, also the line that says which part of all it means."""
     first, *rest = message.strip().splitlines() or [""]
-    which = next((line for line in rest if re.match(WHICH, line)), "")
-    return f"{first} {which.strip().removeprefix('* ')}" if first.endswith(":") and which else first
+    which = next((line for line in rest if re.match(WHICH, line, re.IGNORECASE)), "")
+    if not first.endswith((":", "at key path")) or not which:
+        return first
+    return f"{first} {which.strip().removeprefix('* ').rstrip(',')}"
 
 
 def _theirs(message: str) -> str:

@@ -128,7 +128,10 @@ PROGRAMS = {
     ],
     "The array's memory was given away": [deleted],
     "The operands are in different memories": [lambda: jax.device_put(ARRAY, HOST) + put(ARRAY, P("x"))],
-    "in_specs and out_specs may name axes that": [lambda: mapped(lambda a: a, P("y"), P("y"), axis_names={"x"})],
+    "in_specs and out_specs may name the axes that": [
+        lambda: mapped(lambda a: a, P("y"), P("y"), axis_names={"x"}),
+        lambda: mapped(lambda a: a, P("z"), P("x")),
+    ],
     "`device_put` takes one place": [lambda: jax.device_put(ARRAY, jax.devices())],
     "The shardings and what they": [
         lambda: jax.jit(lambda a: a, out_shardings=(NamedSharding(AUTO, P()),) * 2)(ARRAY),
@@ -138,8 +141,11 @@ PROGRAMS = {
         lambda: mapped(lambda a, b: a, (P(),), P(), ARRAY, ARRAY),
         lambda: mapped(lambda a: a, P(), (P(), P())),
     ],
-    "A loop's carry must come out": [
+    "What a loop carries": [
         lambda: lax.fori_loop(0, 3, lambda _, total: total.astype(int), 1.0),
+        lambda: lax.fori_loop(0, 3, lambda _, total: total[:1], ARRAY),
+    ],
+    "A loop's carry must come out": [
         lambda: mapped(lambda a: lax.fori_loop(0, 3, lambda _, b: a + b, jnp.zeros((4, 8))), P("x"), P("x")),
     ],
     "The branches of a `cond` must": [
@@ -148,8 +154,19 @@ PROGRAMS = {
             lambda a: lax.cond(lax.axis_index("x") == 0, lambda b: lax.psum(b, "x"), lambda b: b, a), P("x"), P("x")
         ),
     ],
+    "An array stands where a name": [
+        lambda: mapped(lambda a: lax.all_gather("x", a), P("x"), P()),
+        lambda: jax.jit(lambda a: {a: 1})(ARRAY),
+    ],
     "A key of a dict, or an entry": [lambda: {slice(np.arange(2)): 1}, lambda: {[1]: 2}, lambda: {ARRAY}],
-    "Something that has keys, most often a dict, was asked": [lambda: {"x": 4}[("x", "y")]],
+    "Something that has keys, most often a dict, was asked for this one, and has none of that name. Which keys has it, ": [
+        lambda: AUTO.shape["z"],
+        lambda: {"x": 4}[0],
+    ],
+    "Something that has keys, most often a dict, was asked": [
+        lambda: {"x": 4}[("x", "y")],
+        lambda: AUTO.shape[None],
+    ],
     "A list, a tuple, an array or a text was asked": [
         lambda: (1, 2)[2],
         lambda: "12"[2],
@@ -246,3 +263,25 @@ def test_the_line_of_the_cell_is_told():
     )
     (problem,) = collect("program", [Ask({"x": 2}, {"a": Layout((4,), "float32", P())})], space["answer"])
     assert problem.line == Line(3, "return b.nothing", 7, 16, function="body")
+
+
+def test_a_missing_name_is_not_taken_for_several_axes_or_none():
+    assert "a tuple" not in meaning(Problem("error", "KeyError", "'W'", ("float32[4]",)))
+    assert "a tuple" not in meaning(Problem("error", "KeyError", "0", ("float32[4]",)))
+    for key in ("('x', 'y')", "None"):
+        assert "a tuple or None?" in meaning(Problem("error", "KeyError", key, ("float32[4]",)))
+
+
+@pytest.mark.parametrize(
+    ("program", "named"),
+    [
+        (lambda: lax.fori_loop(0, 3, lambda _, total: total[:1], ARRAY), r"they differ: The input carry .*\[1,8\]"),
+        (lambda: mapped(lambda a: (a, a), P(), (P(),) * 3), r"at key path shard_map out_specs$"),
+        (lambda: mapped(lambda a: a, 3, P()), r"in_specs is 3 of type int$"),
+    ],
+)
+def test_a_heading_of_jax_s_is_told_with_what_it_is_about(program, named):
+    with pytest.raises((TypeError, ValueError)) as raised:
+        program()
+    words = stopped(Problem("error", type(raised.value).__name__, str(raised.value)))
+    assert re.search(named, words), words
