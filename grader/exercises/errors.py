@@ -103,8 +103,9 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "TypeError|ValueError",
         r"incompatible shapes for broadcasting|could not be broadcast|broadcast\w* .*incompatible",
         "Arrays are combined entry by entry that do not fit: held against each other from the last dimension on, "
-        "their lengths must be equal, or 1. Which of them has a shape that you did not expect? (Inside shard_map a block "
-        "is shorter than the whole; a sum, a mean or a maximum along a dimension removes it, unless `keepdims=True`.)",
+        "their lengths must be equal, or 1. Which of them has a shape that you did not expect? (Inside shard_map a "
+        "block is shorter than the whole; a sum, a mean or a maximum along a dimension removes it, unless "
+        "`keepdims=True`.)",
     ),
     (
         "TypeError",
@@ -162,9 +163,9 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"must refer to an axis marked as manual",
-        "in_specs and out_specs may name the axes that JAX calls manual here, and no others: those of the mesh, or those "
-        "in axis_names where these are given. Which of them is meant? (An array may stay cut along other axes of the "
-        "mesh without being said.)",
+        "in_specs and out_specs may name the axes that JAX calls manual here, and no others: those of the mesh, or "
+        "those in axis_names where these are given. Which of them is meant? (An array may stay cut along other axes of "
+        "the mesh without being said.)",
     ),
     (
         "ValueError",
@@ -188,8 +189,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "TypeError",
         r"carry input and carry output must have equal types[\s\S]*the (shapes|dtypes) do not match",
-        "What a loop carries must come out of a turn with the shape and the dtype with which it went in. What does a turn "
-        "make of the part that JAX names, and with what should the next one go on?",
+        "What a loop carries must come out of a turn with the shape and the dtype with which it went in. What does a "
+        "turn make of the part that JAX names, and with what should the next one go on?",
     ),
     (
         "TypeError",
@@ -209,8 +210,9 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "TypeError",
         r"unhashable type: '\w*Tracer'",
-        "An array stands where a name, a number or a text is due that is known before anything is computed: the name of "
-        "an axis, for example, or a key of a dict. Is a call given its arguments in another order than it takes them?",
+        "An array stands where a name, a number or a text is due that is known before anything is computed: the name "
+        "of an axis, for example, or a key of a dict. Is a call given its arguments in another order than it takes "
+        "them?",
     ),
     (
         "TypeError",

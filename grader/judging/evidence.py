@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ VAGUE = (
 SMALL = 20  # up to here a number is a count: two are the same by chance
 IN_THIS = {"cases": "In this case", "processes": "In this process"}  # the first that is wrong
 OTHERS_ARE_NOT = "others are not."  # an end
+IS_ARGUMENT = re.compile(rf"`(\w+)`{re.escape(AS_GIVEN)}$")
 WHICH_ONES = re.compile(rf"{ONLY_SOME} .*? (is|are) wrong\. ")
 
 
@@ -125,7 +126,7 @@ def _of_the_first(said: str, wrong: Sequence[Tried], among: str) -> str:
     if not said.endswith(OTHERS_ARE_NOT):
         return ""
     (sizes, *_), first = _that_differ([dict(sizes_in(one.given)) for one in wrong]), wrong[0]
-    words = next(relations_of(first.found, first.due, first.given, sizes), "")
+    words = next(_in_the_first(list(relations_of(first.found, first.due, first.given, sizes)), wrong), "")
     tells = words.startswith(ONLY_SOME) or (words and not words.endswith(TELLS_LITTLE))
     return f"{IN_THIS[among]}, {lower_first(words)}" if tells else ""
 
@@ -238,9 +239,11 @@ def _in_common(wrong: Sequence[Tried], among: str) -> str:
     numbers = wrong != [] and is_number(wrong[0].found) and is_number(wrong[0].due)
     if not relations or not relations[0] or numbers or not is_vague(words):
         return words
-    first = relations[0][0]
+    first = next(_in_the_first(relations[0], wrong), "")
     tells = words != "" and not is_vague(_besides_which(words))
-    return words if tells or (words and is_vague(_besides_which(first))) else f"{IN_THIS[among]}, {lower_first(first)}"
+    if tells or not first or (words and is_vague(_besides_which(first))):
+        return words
+    return f"{IN_THIS[among]}, {lower_first(first)}"
 
 
 def _besides_which(words: str) -> str:
@@ -252,8 +255,21 @@ def _is_chance(words: str, wrong: Sequence[Tried]) -> bool:
     """Whether it is said that an answer is an argument, and all of those are one and the same small number, or truth
     value."""
     first = wrong[0].found
-    is_plain = isinstance(first, bool) or (is_number(first) and abs(first) <= SMALL and float(first).is_integer())
-    return is_plain and words.endswith(AS_GIVEN) and all(same_value(one.found, first) for one in wrong)
+    return _is_small(first) and words.endswith(AS_GIVEN) and all(same_value(one.found, first) for one in wrong)
+
+
+def _in_the_first(relations: Sequence[str], wrong: Sequence[Tried]) -> Iterator[str]:
+    """What is so of the first of several wrong cases, without that it is an argument which is a small number: in one
+    case that is chance."""
+    for words in relations:
+        name = IS_ARGUMENT.search(words)
+        if len(wrong) == 1 or not name or not _is_small(wrong[0].given.get(name[1])):
+            yield words
+
+
+def _is_small(value: Any) -> bool:
+    """Whether it is a truth value, or a number such as two may be by chance."""
+    return isinstance(value, bool) or (is_number(value) and abs(value) <= SMALL and float(value).is_integer())
 
 
 def _that_differ(sizes: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:

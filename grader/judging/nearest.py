@@ -29,6 +29,7 @@ from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.exercises.plain import plain
 from grader.judging.changes import changed_once
+from grader.judging.single_numbers import is_number
 from grader.judging.values import expected_value, same_answer
 
 SECONDS_FOR_CHANGES = 0.3  # of computing, after which no further change is tried: somebody waits in a notebook
@@ -163,7 +164,7 @@ def _ways(exercise: Exercise, case: Case) -> Iterator[tuple[str, Callable[..., A
 
 def _alike(case: Case) -> list[str]:
     """The arguments that are numbers, of which one may stand for another."""
-    return [name for name, value in case.arguments.items() if isinstance(value, (int, float)) and value is not True]
+    return [name for name, value in case.arguments.items() if is_number(value)]
 
 
 def _exchanged(whole: Callable[..., Any], case: Case) -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -159,7 +159,8 @@ PROGRAMS = {
         lambda: jax.jit(lambda a: {a: 1})(ARRAY),
     ],
     "A key of a dict, or an entry": [lambda: {slice(np.arange(2)): 1}, lambda: {[1]: 2}, lambda: {ARRAY}],
-    "Something that has keys, most often a dict, was asked for this one, and has none of that name. Which keys has it, ": [
+    "Something that has keys, most often a dict, was asked for this one, and has none of that name. Which keys has "
+    "it, and which": [
         lambda: AUTO.shape["z"],
         lambda: {"x": 4}[0],
     ],

@@ -74,6 +74,10 @@ def _between(start, end):
     return abs(end - start)
 
 
+def _half(second, n):
+    return n + n if second else n
+
+
 def _root(n):
     k = 0
     while k * k < n:  # for ever, where k is not counted up
@@ -137,6 +141,13 @@ def test_what_an_exercise_calls_as_good_is_not_what_comes_out(more, said):
     cases = [Case({"start": a, "end": b}) for a, b in ((30, 9), (90, 14), (70, 2), (80, 5))]
     wrong = [{"rows": 100 * (case.arguments["start"] - case.arguments["end"]) + more} for case in cases]
     assert bool(nearest_function(near, cases, [Value(answer) for answer in wrong], 0)) == said
+
+
+def test_no_truth_value_is_one_more_than_another():
+    half = Exercise("half", points=1, form="function", reference=_half)
+    cases = [Case({"second": second, "n": n}) for second in (False, True) for n in (2, 5, 7)]
+    said = nearest_function(half, cases, [Value(2 * case.arguments["n"]) for case in cases], 0)
+    assert "is not told apart" in said and "`second`" not in said
 
 
 def test_of_what_no_single_change_comes_to_nothing_is_said():

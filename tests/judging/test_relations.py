@@ -614,6 +614,13 @@ def test_one_small_number_is_an_argument_by_chance():
     assert "as it was given" in evidence([Tried(4, 7, {"n": 4}), Tried(5, 9, {"n": 5})])
 
 
+def test_a_small_argument_in_the_first_of_several_cases_is_chance():
+    cases = [Tried((a // b, 1), (a // n, 1), {"a": a, "b": b, "n": n}) for a, b, n in ((64, 8, 16), (32, 2, 8))]
+    assert "`[0]` is wrong" in evidence(cases) and "as it was given" not in evidence(cases)
+    large = [Tried((one.found[0] * 100, 1), one.due, one.given | {"b": 800}) for one in cases]
+    assert "It is `b`, as it was given." in evidence(large)
+
+
 def test_numbers_are_on_one_side_only_where_all_could_be_compared():
     cases = [Tried([n + 1, n], [n, n], {"n": str(n) * 50}) for n in (7, 8, 9)]
     assert "too large" in evidence(cases)
