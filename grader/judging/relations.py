@@ -231,6 +231,12 @@ def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
                 ["All that is due is there, and besides keys with 0, which are not."] if _all_zero(extra) else []
             )
             yield "All that is due is there, and keys besides that are not due."
+    elif there and found.keys() != due.keys() and all(map(is_number, due.values())):
+        wrong_keys = [key for key in found if key not in due]
+        if not _all_zero([found[key] for key in wrong_keys]):
+            named = ", ".join(map(repr, wrong_keys))
+            yield from ([f"It has keys that are not due: {named}."] if len(wrong_keys) <= TOLD_APART else [])
+            yield "It has keys that are not due."
 
 
 def _all_zero(values: Sequence[Any]) -> bool:

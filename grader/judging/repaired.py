@@ -13,7 +13,7 @@ from grader.judging.behaviour import Execution
 from grader.programs.edits import FOLLOWING
 from grader.programs.execution import Failed, Result
 from grader.programs.repairs import WAYS, Repair
-from grader.programs.sites import AT_A_PRODUCT, AT_A_RESULT, AT_AN_INDEX
+from grader.programs.sites import AT_A_PRODUCT, AT_A_RESULT, AT_AN_INDEX, STEPS
 from grader.programs.structure import COLLECTIVE_KINDS
 
 AT_ONCE = 16  # repairs that are compiled together: one more takes some 10 ms, one alone 40
@@ -23,6 +23,7 @@ SECONDS_REPAIRING = 0.6  # of computing, after which no more are tried: somebody
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 # Ways that mend a collective, whatever else is wrong. (To leave a step out, to turn it round or to count it otherwise
 # may bring about a mistake that nobody made: a mean that counts once for each device is a sum.)
+OF_JAX_TOO = " (counted with those in JAX's own functions)"
 REPLACING = ("run along", "sum", "mean")
 OPPOSITE = {
     "addition": "a subtraction",
@@ -151,7 +152,8 @@ def _place(repair: Repair) -> str:
     kind = "product of matrices" if repair.kind == AT_A_PRODUCT else repair.kind.replace(AT_AN_INDEX, "`axis_index`")
     if repair.every or repair.among == 1:
         return " ".join(filter(None, ("every" if repair.every else "the", kind, over)))
-    return f"the {ordinal(repair.number)} {kind}{over and f' ({over})'}"  # counted are those over other axes as well
+    besides = OF_JAX_TOO if repair.kind in STEPS.values() else over and f" ({over})"
+    return f"the {ordinal(repair.number)} {kind}{besides}"  # counted are those over other axes as well
 
 
 def _held(repair: Repair) -> str:

@@ -608,6 +608,12 @@ def test_an_argument_has_an_effect_if_two_answers_differ_by_it():
     assert "in `m` alone" not in evidence([*cases, other])
 
 
+def test_of_numbers_by_name_it_is_said_which_names_are_too_many():
+    due = {"all-gather": 12, "all-reduce": 3}
+    assert said(due | {"all-gather": 6, "": 6}, due) == "It has keys that are not due: ''."
+    assert "not due" not in said(due | {"all-gather": 6, "": 0}, due)
+
+
 def test_one_small_number_is_an_argument_by_chance():
     assert "as it was given" not in evidence([Tried(4, 7, {"n": 4})])
     assert "as it was given" not in evidence([Tried(4.0, 7.0, {"n": 4})])

@@ -89,6 +89,10 @@ def test_every_kind_of_edit_has_words_that_say_where():
         (Repair("result", 0, "half", among=2), "result 0 (counted from 0) of what runs on each device were half"),
         (Repair("result", 1, "sum", (), ("x",), among=2), "added up what they hold as result 1 (counted from 0) of"),
         (Repair("comparison", 0, "opposite", among=1), "the comparison were its own opposite"),
+        (
+            Repair("comparison", 3, "opposite", among=4),
+            "the fourth comparison (counted with those in JAX's own functions) were its own opposite",
+        ),
     ],
 )
 def test_of_several_alike_it_is_said_which_one_it_is(repair, words):

@@ -232,8 +232,8 @@ def one_microbatch_short(stages, percent):
 
 @microbatches.mistake
 def percent_for_a_part(stages, percent):
-    """With one microbatch the bubble is as large as it gets. Was a bubble of 0.1 held against 10? `percent` is in
-    percent, and the bubble is a part of one. Which of the two has to be multiplied by 100?"""
+    """With one microbatch the bubble is as large as it gets, and one comes out whatever is asked for. Was a bubble of
+    0.1, a part of one, held against a number in percent?"""
     return 1
 
 
