@@ -1064,3 +1064,30 @@ def who_waits__wrong_done_with_that_one(calls):
             return {device: call for device, call in now.items() if call not in met} or now
         met |= set(now.values())
     return {}
+
+
+def halo__wrong_two_ends(x, *, mesh):
+    """What is inside, and an entry at either end: two entries at least."""
+    n = mesh.shape["x"]
+
+    def body(block):
+        before = jax.lax.ppermute(block[-1], "x", [(d, (d + 1) % n) for d in range(n)])
+        behind = jax.lax.ppermute(block[0], "x", [(d, (d - 1) % n) for d in range(n)])
+        first, last = before + 2 * block[0] + 4 * block[1], block[-2] + 2 * block[-1] + 4 * behind
+        inside = block[:-2] + 2 * block[1:-1] + 4 * block[2:]
+        return jnp.concatenate([first[None], inside, last[None]])
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)
+
+
+def halo__right_weights_travel(x, *, mesh):
+    """Not the entry travels, but what it adds to the neighbour's."""
+    n = mesh.shape["x"]
+
+    def body(block):
+        up = jax.lax.ppermute(block[-1], "x", [(d, (d + 1) % n) for d in range(n)])
+        down = jax.lax.ppermute(4 * block[0], "x", [(d, (d - 1) % n) for d in range(n)])
+        own = 2 * block + jnp.pad(block[:-1], (1, 0)) + 4 * jnp.pad(block[1:], (0, 1))
+        return own.at[0].add(up).at[-1].add(down)
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)

@@ -581,7 +581,10 @@ CUT = P("x")
 @halo.cases
 def _(draw):
     (length,) = draw.lengths(1, divisible_by=3)
-    return _case(draw, lambda n: (n * length,), CUT, CUT, lambda n: 2, lambda n: 2 * FLOAT, lambda n: min(n - 1, 1))
+    block = {8: 1}  # on eight devices, of a single entry
+    return _case(
+        draw, lambda n: (n * block.get(n, length),), CUT, CUT, lambda n: 2, lambda n: 2 * FLOAT, lambda n: min(n - 1, 1)
+    )
 
 
 def _with_edges(x, mesh, edges):
