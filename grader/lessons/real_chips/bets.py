@@ -87,8 +87,8 @@ bet = Exercise("bet", points=4, reference=_bet, form="function", same=within(0.2
 
 @bet.cases
 def _(draw):
-    """The four steps that are compiled; then others, for which the formula stands: along short axes, where (n−1)/n counts,
-    with many activations, which all but tensor parallelism send none of; at last with many weights."""
+    """The four steps that are compiled; then others, for which the formula stands: on short axes, where (n−1)/n counts,
+    with many activations, which only tensor parallelism sends; at last with many weights."""
     yield from (Case(asked) for asked in COMPILED.values())
     for way, few in [*((way, "weights") for way in WAYS), ("both", "activations")]:
         data, model = (n if n == 1 else int(draw.rng.choice([2, 4])) for n in WAYS[way][0].values())
