@@ -37,7 +37,7 @@ def _says(lines: list[str]) -> list[tuple[Any, ...]]:
 def _set_before(words: list[str]) -> list[str]:
     """The devices that are set for a command, by the words before it: in the command itself, for what is set in one
     that has ended is not handed on, or exported in a shell of its own."""
-    ends = [k + 1 for k, word in enumerate(words) if set(word) & set(";&|")]
+    ends = [k + 1 for k, word in enumerate(words) if set(word) & set(";&|({")]
     own_shell = words[:1] in (["("], ["{"]) and "export" in words
     words = words if own_shell else words[max(ends, default=0) :]
     pairs = zip(["", *words], words, strict=False)
