@@ -57,8 +57,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "TypeError",
         r"in_specs argument must be a pytree .* but it was `None`",
-        "Along Auto axes the type of an array does not say how it is laid out, so `shard_map` has to be told: in_specs, "
-        "with a spec for each argument.",
+        "Along Auto axes the type of an array does not say how it is laid out, so `shard_map` has to be told: by "
+        "in_specs, with a spec for each argument.",
     ),
     (
         "ValueError|RuntimeError",
@@ -149,8 +149,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"for values of rank at least",
-        "More dimensions are named in the spec than the array has. Which of the two is not as you expected, the spec or "
-        "the shape?",
+        "More dimensions are named in the spec than the array has. Which of the two is not as you expected, the spec "
+        "or the shape?",
     ),
     (
         "ValueError",
@@ -225,8 +225,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "TypeError",
         r"unhashable type",
-        "A key of a dict, an entry of a set, a spec: each has to be hashable. Lists, dicts and arrays are not, and slices are "
-        "not before Python 3.12. Which number, text or tuple says the same as this one?",
+        "A key of a dict, an entry of a set, a spec: each has to be hashable. Lists, dicts and arrays are not, and "
+        "slices are not before Python 3.12. Which number, text or tuple says the same as this one?",
     ),
     (
         "KeyError",
@@ -322,7 +322,7 @@ WHICH = r"\s*(\* )?((in|out)_specs\S* (is|refers) |(the passed )?args|'stablehlo
 
 
 def _first(message: str) -> str:
-    """A message's first line; where that is a heading, also the line that says which spec it means, or which operation."""
+    """A message's first line; where that is a heading, also the line that says which spec, or operation, it means."""
     first, *rest = message.strip().splitlines() or [""]
     which = next((line for line in rest if re.match(WHICH, line)), "")
     return f"{first} {which.strip().removeprefix('* ')}" if first.endswith(":") and which else first
@@ -331,7 +331,7 @@ def _first(message: str) -> str:
 def _theirs(message: str) -> str:
     """A message of JAX's without the places of files, which are the grader's own or mean nothing to a student."""
     without = re.sub(r"(for jit )?(the )?function program at \S+?\.py:\d+", "your function", message)
-    return re.sub(r",? (defined )?at \S*/\S+?:\d+(:\d+)?", "", without)
+    return re.sub(r",? (defined )?at (\S*/\S+?:\d+(:\d+)?|0x[0-9a-f]+)", "", without)
 
 
 def meaning(problem: Problem) -> str:

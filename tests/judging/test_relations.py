@@ -21,6 +21,13 @@ def said(found, due, **given):
     return next(relations_of(found, due, given), "")
 
 
+def test_of_an_array_that_is_still_on_devices_it_is_said_where_it_is_and_not_what_it_holds():
+    found = Observed({HELD: {f"device {k}": {f"[{k}:{k + 1}]": np.ones(1)} for k in range(2)}})
+    assert said(found, np.ones(2)).startswith("It is still an array on devices.")
+    words = first_difference({"a": [found, *range(80)]}, {"a": [np.ones(2), *range(80)]}).words
+    assert words == "entry a[0] should be array([1., 1.]); it is an array on devices 0, 1."
+
+
 @pytest.mark.parametrize(
     ("found", "due", "given", "words"),
     [
