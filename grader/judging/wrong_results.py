@@ -23,7 +23,7 @@ from grader.judging.references import expected_results
 from grader.judging.results import Expected
 from grader.judging.shapes import shape_evidence
 from grader.judging.signatures import ALL_ZERO, WITHIN_A_PERCENT, signature
-from grader.judging.silenced import right_without
+from grader.judging.silenced import right_without, without_effect
 from grader.judging.wrong_program import WrongProgram
 
 EVERY_ENTRY = "Every entry is"  # and of a single number: it is
@@ -135,7 +135,7 @@ def _of_places(wrong: WrongProgram, runs: Sequence[Execution], expected: Callabl
     if words and not tells_little(words):
         return words
     if without := right_without(runs, expected):
-        return without
+        return without_effect(runs, expected) or without
     return (results.which_are_right(wrong.run, wrong.expected) or words) if words else ""
 
 
