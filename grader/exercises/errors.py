@@ -148,6 +148,12 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "ValueError",
+        r"an in_specs entry which is too long",
+        "A spec in in_specs has more entries than its argument has dimensions. Is this the argument, and this the "
+        "shape, that you meant?",
+    ),
+    (
+        "ValueError",
         r"for values of rank at least",
         "More dimensions are named in the spec than the array has. Which of the two is not as you expected, the spec "
         "or the shape?",
@@ -248,8 +254,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "ValueError",
-        r"must match shard count",
-        "Without `tiled=True` the dimension that is scattered has to be exactly as long as there are devices along the "
+        r"must match shard count|to equal x\.shape\[split_axis\]",
+        "Without `tiled=True` the dimension that is split has to be exactly as long as there are devices along the "
         "axis. Is that the dimension, and the form, that you meant?",
     ),
     (

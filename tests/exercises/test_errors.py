@@ -121,13 +121,13 @@ PROGRAMS = {
         lambda: mapped(lambda a: lax.pcast(a, ("x", "y"), to="varying"), P("x"), P("x", "y")),
         lambda: mapped(lambda a: lax.pcast(a, "x", to="varying"), P("x"), P("x")),
     ],
+    "A spec in in_specs has more entries": [lambda: mapped(lambda a: a, P("x", "y", None), P("x"))],
     "More dimensions are named in the spec": [
         lambda: put(ARRAY[0], P("x", "y")),
         lambda: jax.jit(lambda: 1.0, out_shardings=NamedSharding(AUTO, P("x")))(),
     ],
     "A spec has more entries": [
         lambda: mapped(lambda a: a.sum(0), P("x"), P("x", "y")),
-        lambda: mapped(lambda a: a, P("x", "y", None), P("x")),
     ],
     "Different devices take part": [
         lambda: mapped(lambda a: a, P("x"), P("x"), on_device(1)),
@@ -174,7 +174,10 @@ PROGRAMS = {
         lambda: np.arange(3)[3],
     ],
     "A reshape keeps the number": [lambda: np.arange(8).reshape(3, 2), lambda: ARRAY.reshape(3, 2)],
-    "Without `tiled=True` the dimension": [lambda: mapped(lambda a: lax.psum_scatter(a, "x"), P(), P("x"))],
+    "Without `tiled=True` the dimension": [
+        lambda: mapped(lambda a: lax.psum_scatter(a, "x"), P(), P("x")),
+        lambda: mapped(lambda a: lax.all_to_all(a, "x", 1, 0), P("x"), P("x")),
+    ],
     "In a program that is traced all shapes": [lambda: jax.jit(lambda a: a[a > 0])(ARRAY)],
     "A function stands where": [
         lambda: jax.jit(lambda a: lambda b: a + b)(ARRAY),
