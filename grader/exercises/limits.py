@@ -226,8 +226,8 @@ class BytesSent(Limit):
             if not 0 < len({*sent}) <= FEW_KINDS:
                 return f"Each device sends {moved:,} B, and may send {self.needed:,} B. Does it get all that it needs?"
             return (
-                f"Each device sends {moved:,} B, and may send {self.needed:,} B. Is that all that it needs, and as "
-                f"long as it should be?\n{bullets(sent)}"
+                f"Each device sends {moved:,} B, and may send {self.needed:,} B:\n{bullets(sent)}\n\nWhat should each "
+                "of these bring, and is that all?"
             )
         return ""
 
