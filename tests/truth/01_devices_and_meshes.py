@@ -497,3 +497,36 @@ def longest_hop__wrong_grid_of_ids(coords, order):
     width = max(column for column, _ in coords) + 1
     places = [(k % width, k // width) for k in order]
     return max(abs(a - c) + abs(b - d) for (a, b), (c, d) in zip(places, places[1:] + places[:1]))
+
+
+def longest_hop__wrong_first_step(coords, order):
+    """Counted from 1, since there is none before the first."""
+    longest = 0
+    for k in range(1, len(order)):
+        (a, b), (c, d) = coords[order[k]], coords[order[(k + 1) % len(order)]]
+        longest = max(longest, abs(a - c) + abs(b - d))
+    return longest
+
+
+def make_training_mesh__wrong_fits_itself(n_data, n_model, explicit):
+    """NumPy works out how many columns there are."""
+    kind = AxisType.Explicit if explicit else AxisType.Auto
+    devices = np.array(jax.devices()[: n_data * n_model]).reshape(n_data, -1)
+    return Mesh(devices, ("data", "model"), axis_types=(kind, kind))
+
+
+def axis_groups__right_applied(mesh, axis):
+    """Lines of the array, gathered while NumPy goes along them."""
+    groups = []
+    ids = np.vectorize(lambda device: device.id)(mesh.devices)
+    np.apply_along_axis(lambda line: groups.append(tuple(line)) or 0, mesh.axis_names.index(axis), ids)
+    return tuple(groups)
+
+
+class _Ring:
+    def longest(self, coords, order):
+        steps = [np.subtract(coords[a], coords[b]) for a, b in zip(order, np.roll(order, -1))]
+        return np.max([np.linalg.norm(step, 1) for step in steps])
+
+
+longest_hop__right_method = _Ring().longest  # of an instance, in floats

@@ -689,3 +689,19 @@ def bytes_held__wrong_letters(shape, itemsize, spec, axis_sizes):
     parts = math.prod(axis_sizes[a] for e in spec if e for a in e)
     one, n = math.prod(shape) * itemsize // parts, math.prod(axis_sizes.values())
     return one, one * n, n // parts
+
+
+def shard_table__wrong_one_more(shape, spec, mesh):
+    """A slice for every entry, and whole dimensions behind them."""
+    held = NamedSharding(mesh, spec).devices_indices_map(tuple(shape))
+    return {device.id: (*part, slice(None)) for device, part in held.items()}
+
+
+def shard_table__right_from_the_end(shape, spec, mesh):
+    """Slices that are counted from the end, as Python allows."""
+    held = NamedSharding(mesh, spec).devices_indices_map(tuple(shape))
+    table = {}
+    for device, part in held.items():
+        ends = [piece.indices(n) for piece, n in zip(part, shape)]
+        table[device.id] = [slice(start - n, (stop - n) or None) for (start, stop, _), n in zip(ends, shape)]
+    return table

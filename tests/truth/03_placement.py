@@ -544,3 +544,19 @@ def two_stage__wrong_sorted(x, w1, w2):
     """The devices of w2, in the order of their numbers."""
     there = Mesh(np.array(sorted(w2.devices(), key=lambda d: d.id)), ("x",))
     return stage(w2, jax.device_put(stage(w1, x), NamedSharding(there, P("x"))))
+
+
+def no_move_in_jit__wrong_all_axes(x, target):
+    """A target has the axes that it needs: all of them cut."""
+    return jax.device_put(2 * x, NamedSharding(target, P(target.axis_names)))
+
+
+def no_move_in_jit__wrong_last_axis(x, target):
+    """The last axis of the target, along which neighbours stand."""
+    return jax.device_put(2 * x, NamedSharding(target, P(target.axis_names[-1])))
+
+
+def no_move_in_jit__right_loop(x, target):
+    """Added twice in a loop of the program, and then moved."""
+    doubled = jax.jit(lambda a: jax.lax.fori_loop(0, 2, lambda _, so_far: so_far + a, jnp.zeros_like(a)))(x)
+    return jax.device_put(doubled, NamedSharding(target, P("x")))

@@ -778,3 +778,44 @@ def same_everywhere__wrong_sums_of_copies(a, b):
 
     alike = a.shape == b.shape and a.sharding.is_equivalent_to(b.sharding, a.ndim)
     return bool(alike and np.array_equal(a, b) and agree(a) and agree(b))
+
+
+def init_sharded__wrong_own_mesh(rows, columns, axis, mesh):
+    """A mesh with the axes of the one that is given, made anew."""
+    same = jax.make_mesh(tuple(mesh.shape.values()), mesh.axis_names, axis_types=(AxisType.Auto,) * 2)
+    sharding = NamedSharding(same, P(None, axis))
+    made = jax.jit(lambda: jnp.sin(jnp.arange(rows * columns)).reshape(rows, columns), out_shardings=sharding)
+    compiled = made.lower().compile()
+    return compiled(), compiled.memory_analysis().output_size_in_bytes
+
+
+def init_sharded__right_block_by_block(rows, columns, axis, mesh):
+    """Each device makes its own columns."""
+    n = columns // mesh.shape[axis]
+
+    def block():
+        mine = jax.lax.axis_index(axis) * n + jnp.arange(n)
+        return jnp.sin(jnp.arange(rows)[:, None] * columns + mine)
+
+    made = jax.jit(jax.shard_map(block, mesh=mesh, in_specs=(), out_specs=P(None, axis))).lower().compile()
+    return [made(), np.int64(made.memory_analysis().output_size_in_bytes)]
+
+
+def count_collectives__wrong_layout(text):
+    """Every type ends with its layout, so with a brace, or a bracket where there are several."""
+    unquoted = re.sub(r'"[^"]*"', "", text)
+    return Counter(
+        re.findall(r"[})] (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\(", unquoted)
+    )
+
+
+def count_collectives__wrong_operands(text):
+    """An operand's name begins with a per cent sign, and stands right behind the bracket."""
+    unquoted = re.sub(r'"[^"]*"', "", text)
+    kinds = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
+    return Counter(re.findall(rf" ({kinds})(?:-start)?\(%", unquoted))
+
+
+def constrain__wrong_shard_map(v, *, mesh):
+    """Writes no collective: the specs of shard_map say how it is laid out."""
+    return jax.shard_map(lambda block: block + 1, mesh=mesh, in_specs=P("y", "x"), out_specs=P("y", "x"))(v)

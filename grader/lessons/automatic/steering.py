@@ -334,14 +334,16 @@ def _cut_by_columns(rows, columns, axis, mesh):
     return _made(rows, columns, NamedSharding(mesh, P(None, axis)))
 
 
+AS_WIRED = (0, 1, 3, 2, 6, 7, 5, 4)  # devices in another order than that of their numbers
 init_sharded = Exercise("init_sharded", points=4, reference=_cut_by_columns, form="function", barred=FROM_ANYWHERE)
 
 
 @init_sharded.cases
 def _(draw):
-    for sizes, axis in (({"x": 4, "y": 2}, "x"), ({"x": 4, "y": 2}, "y"), ({"data": 2, "model": 4}, "model")):
+    meshes = OnMesh({"x": 4, "y": 2}), OnMesh({"x": 4, "y": 2}), OnMesh({"data": 2, "model": 4}, order=AS_WIRED)
+    for mesh, axis in zip(meshes, ("x", "y", "model"), strict=True):
         rows, columns = (int(8 * n) for n in draw.rng.choice(np.arange(3, 9), 2, replace=False))
-        yield Case({"rows": rows, "columns": columns, "axis": axis, "mesh": OnMesh(sizes)})
+        yield Case({"rows": rows, "columns": columns, "axis": axis, "mesh": mesh})
 
 
 @init_sharded.mistake
@@ -549,7 +551,8 @@ source_target_pairs={{0,1},{1,0}}
   ROOT %collective-permute-done.5 = f32[4,8]{1,0} collective-permute-done(%collective-permute-start.4)
 }
 """,
-    # Several all-reduces made into one: its type is a tuple. And one in a loop, which stands in the text once.
+    # Several all-reduces made into one: its type is a tuple. One of a single number, whose type has no layout and, as
+    # in the texts of some versions, stands before the operand, too. And one in a loop, which stands in the text once.
     """%body.3 (c.1: (s32[], f32[16])) -> (s32[], f32[16]) {
   %c.1 = (s32[], f32[16]{0}) parameter(0)
   %v.2 = f32[16]{0} get-tuple-element(%c.1), index=1
@@ -561,6 +564,7 @@ ENTRY %main.20 (a.1: f32[4], b.1: f32[8,16]) -> (f32[4], f32[8,16]) {
   %all-reduce.1 = (f32[4]{0}, f32[8,16]{1,0}, /*index=2*/f32[2]{0}) all-reduce(%a.1, %b.1, %d.1), to_apply=%add.1
   %while.6 = (s32[], f32[16]{0}) while(%tuple.2), condition=%cond.2, body=%body.3
   %reduce-scatter.8 = f32[4,16]{1,0} reduce-scatter(%b.2), replica_groups={{0,1}}, dimensions={0}, to_apply=%add.1
+  %loss.10 = f32[] all-reduce(f32[] %d.1), channel_id=4, replica_groups={{0,1}}, to_apply=%add.1
   ROOT %exchanged.9 = f32[8,16]{1,0} all-to-all(%b.2), channel_id=3, dimensions={1}
 }
 """,

@@ -188,7 +188,7 @@ def _(draw):
     yield Case({"coords": row_by_row, "order": [0, 1, 3, 2]})
     yield Case({"coords": wide, "order": list(range(8))})
     yield Case({"coords": wide, "order": [0, 1, 2, 3, 7, 6, 5, 4]})
-    yield Case({"coords": wide, "order": [5, 1, 2, 6, 7]})  # a ring of some of them
+    yield Case({"coords": wide, "order": [7, 5, 1, 2, 6]})  # a ring of some of them; its first step is the longest
     line = [(k, 0) for k in range(6)]
     yield Case({"coords": line, "order": list(range(6))})
     yield Case({"coords": [(0, k) for k in range(5)], "order": list(range(5))})
@@ -298,7 +298,7 @@ def _(draw):
         (2, 2, False),
         (1, 3, True),
         (3, 2, True),
-        (3, 3, False),  # one device too few
+        (4, 4, False),  # too few devices
     ):
         yield Case({"n_data": n_data, "n_model": n_model, "explicit": explicit})
 

@@ -112,11 +112,12 @@ no_move_in_jit = Exercise("no_move_in_jit", points=3, reference=_moved_outside, 
 
 @no_move_in_jit.cases
 def _(draw):
-    targets = [(one, _line(other)) for one, other in (HALVES, EVENS_AND_ODDS, BACK_TO_FRONT)]
-    targets.append(((0, 2, 4, 6), _line((7, 1, 5, 3))))
-    targets.append(((6, 1), OnMesh({"w": 1, "x": 2}, order=(3, 0))))  # x is not its first axis
-    for one, target in targets:
-        yield Case({"x": OnDevices(draw.values(8), _line(one), P("x")), "target": target})
+    meshes = [(_line(one), _line(other)) for one, other in (HALVES, EVENS_AND_ODDS, BACK_TO_FRONT)]
+    meshes.append((_line((0, 2, 4, 6)), _line((7, 1, 5, 3))))
+    # A target whose axis x is not the first, the last or the only one.
+    meshes.append((OnMesh({"x": 2, "w": 2}, order=(6, 1, 4, 2)), OnMesh({"w": 2, "x": 2, "v": 1}, order=(3, 0, 5, 7))))
+    for mesh, target in meshes:
+        yield Case({"x": OnDevices(draw.values(8), mesh, P("x")), "target": target})
 
 
 @no_move_in_jit.mistake
@@ -156,7 +157,7 @@ def in_the_order_of_numbers(x, target):
     """The result is on the right devices, in the order of their numbers, and not in that of `target`: blocks go to
     *places* of the mesh. Was a mesh made anew of its devices?"""
     ordered = sorted(target.devices.flat, key=lambda device: device.id)
-    mesh = jax.sharding.Mesh(np.array(ordered), ("x",))
+    mesh = jax.sharding.Mesh(np.array(ordered).reshape(target.devices.shape), target.axis_names)
     return jax.device_put(jax.jit(lambda a: 2 * a)(x), NamedSharding(mesh, P("x")))
 
 

@@ -228,7 +228,11 @@ def _same_table(one, other, shape, spec, mesh):
 
 def _bounds(table: Mapping[str, Sequence[str]], shape: Sequence[int]) -> dict[str, list[tuple[int, ...]]]:
     """Slices such as `0:4`, and `:` for a whole dimension, as numbers; as many as there are."""
-    return {device: [_ends(part, n) for part, n in zip(parts, shape, strict=False)] for device, parts in table.items()}
+    return {device: _all_ends(parts, shape) for device, parts in table.items()}
+
+
+def _all_ends(parts: Sequence[str], shape: Sequence[int]) -> list[tuple[int, ...]]:
+    return [_ends(part, length) for part, length in zip(parts, [*shape, *[0] * len(parts)], strict=False)]
 
 
 def _ends(part: str, length: int) -> tuple[int, ...]:
