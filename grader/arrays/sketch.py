@@ -6,6 +6,7 @@ block, and the steps, drawn afresh each time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.meshes import make_mesh
 
 # Each adds what it brings to the block, so that nothing is computed in vain and the block keeps its shape.
-COLLECTIVE_STEPS: dict[str, Callable[[jax.Array, str, int], jax.Array]] = {
+COLLECTIVE_STEPS: dict[str, Callable[[jax.Array, str | tuple[str, ...], int], jax.Array]] = {
     "psum": lambda v, axis, n: v + lax.psum(v, axis),
     "pmax": lambda v, axis, n: v + lax.pmax(v, axis),
     "pmin": lambda v, axis, n: v + lax.pmin(v, axis),
@@ -33,8 +34,9 @@ COLLECTIVE_STEPS: dict[str, Callable[[jax.Array, str, int], jax.Array]] = {
 class Sketch:
     """A shard_map over all axes of a mesh, whose block of this shape goes through the steps in order.
 
-    A step is `[collective, axis]`; `["widen"]`, which doubles the columns; `["round"]`, to bfloat16; `["jit", steps]`;
-    `["rule", steps]`, with a derivative of its own; or `["loop", turns, steps]`. `checked` is shard_map's check_vma.
+    A step is `[collective, axis]`, or several axes in a list; `["widen"]`, which doubles the columns; `["round"]`, to
+    bfloat16; `["jit", steps]`; `["rule", steps]`, with a derivative of its own; or `["loop", turns, steps]`. `checked`
+    is shard_map's check_vma.
     """
 
     sizes: Mapping[str, int]
@@ -74,7 +76,10 @@ class Sketch:
                 return self.with_rule(rest[0])(v)
             case "loop":
                 return lax.fori_loop(0, rest[0], lambda _, w: self.through(w, rest[1]), v)
-        return COLLECTIVE_STEPS[kind](v, rest[0], self.sizes[rest[0]])
+        (axes,) = rest
+        if isinstance(axes, str):
+            return COLLECTIVE_STEPS[kind](v, axes, self.sizes[axes])
+        return COLLECTIVE_STEPS[kind](v, tuple(axes), math.prod(self.sizes[axis] for axis in axes))
 
     def with_rule(self, steps: Any) -> Callable[[jax.Array], jax.Array]:
         """The steps as a function for which somebody has said how it is differentiated."""
@@ -101,4 +106,4 @@ def _step_in_words(step: Any) -> str:
             return f"jit({_outline(rest[0])})"
         case "rule":
             return f"custom_jvp({_outline(rest[0])})"
-    return " over ".join([kind, *rest])
+    return " over ".join([kind, *(axes if isinstance(axes, str) else " and ".join(axes) for axes in rest)])

@@ -52,3 +52,10 @@ def test_a_function_with_a_derivative_of_its_own_has_its_jaxpr_under_another_nam
     sketch = Sketch(MESH, (8, 2), [["rule", [["psum", "x"]]]])
     assert "call_jaxpr" in told(sketch) and told(sketch).count("= psum") == 1
     assert "custom_jvp(psum over x)" in repr(sketch)
+
+
+@pytest.mark.parametrize("kind", COLLECTIVE_STEPS)
+def test_a_step_may_go_over_several_axes(kind):
+    sketch = Sketch({"data": 4, "model": 2}, (8, 2), [[kind, ["data", "model"]]])
+    assert "('data', 'model')" in told(sketch)
+    assert f"{kind} over data and model" in repr(sketch)

@@ -160,7 +160,9 @@ def test_a_tpu_slice_is_reached_on_all_hosts(tmp_path):
 
 def test_slurm_asks_for_a_task_for_each_gpu():
     facts = _slurm_facts((FOLDER / "slurm.sh").read_text().splitlines())
-    assert facts["srun"] and facts["tasks"] == facts["nodes"] * int(facts["gpus"]) and not facts["coordinator"]
+    tasks, nodes, gpus = (int(facts[name]) for name in ("tasks", "nodes", "gpus"))
+    assert facts["srun"] and tasks == nodes * gpus and not facts["coordinator"]
+    assert facts["tasks that run it"] == facts["tasks"]
 
 
 def documents(name):

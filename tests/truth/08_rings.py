@@ -971,3 +971,123 @@ def who_waits__wrong_one_name(calls):
             return {d: own[k] for d, own in enumerate(calls)}
     left = [d for d, own in enumerate(calls) if len(own) > least]
     return {d: calls[left[0]][least] for d in left}
+
+
+def ring_all_gather__wrong_swapped_in_pairs(x, *, mesh):
+    """In step k with the device whose number differs in the bits of k, as if there were always a power of two."""
+    n = mesh.shape["x"]
+
+    def body(block):
+        me = jax.lax.axis_index("x")
+        whole = jnp.zeros((n, *block.shape), block.dtype).at[me].set(block)
+        for k in range(1, n):
+            whole = whole.at[me ^ k].set(jax.lax.ppermute(block, "x", [(d, d ^ k) for d in range(n) if d ^ k < n]))
+        return whole.reshape(-1, block.shape[1])
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(x)
+
+
+def ring_reduce_scatter__wrong_swapped_in_pairs(x, *, mesh):
+    """In step k with the device whose number differs in the bits of k, as if there were always a power of two."""
+    n = mesh.shape["x"]
+
+    def body(row):
+        me, parts = jax.lax.axis_index("x"), row.reshape(n, -1)
+        total = parts[me]
+        for k in range(1, n):
+            total += jax.lax.ppermute(parts[(me ^ k) % n], "x", [(d, d ^ k) for d in range(n) if d ^ k < n])
+        return total
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)(x)
+
+
+def ring_reduce_scatter__right_straight_there(x, *, mesh):
+    """Each part straight to its device."""
+    n = mesh.shape["x"]
+
+    def body(row):
+        me, parts = jax.lax.axis_index("x"), row.reshape(n, -1)
+        total = parts[me]
+        for k in range(1, n):
+            total += jax.lax.ppermute(parts[(me + k) % n], "x", [(d, (d + k) % n) for d in range(n)])
+        return total
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)(x)
+
+
+def ring_all_reduce__wrong_halves_and_doubles(x, *, mesh):
+    """Half of what is left to a partner, and back: right for powers of two."""
+    n = mesh.shape["x"]
+
+    def swap(array, k):
+        return jax.lax.ppermute(array, "x", [(d, d ^ k) for d in range(n) if d ^ k < n])
+
+    def body(row):
+        me, total, k = jax.lax.axis_index("x"), row.reshape(-1), n // 2
+        while k:
+            low, high = total.reshape(2, -1)
+            first = (me // k) % 2 == 0
+            total = jnp.where(first, low, high) + swap(jnp.where(first, high, low), k)
+            k //= 2
+        k = 1
+        while k < n:
+            other = swap(total, k)
+            total = jnp.where((me // k) % 2 == 0, jnp.append(total, other), jnp.append(other, total))
+            k *= 2
+        return total
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(x)
+
+
+def ring_all_reduce__right_in_place(x, *, mesh):
+    """All parts in one array, to which each step adds, and which each step of the second round overwrites."""
+    n = mesh.shape["x"]
+    pairs = [(d, (d + 1) % n) for d in range(n)]
+
+    def body(row):
+        me, parts = jax.lax.axis_index("x"), row.reshape(n, -1)
+        for k in range(n - 1):
+            parts = parts.at[(me - k - 2) % n].add(jax.lax.ppermute(parts[(me - 1 - k) % n], "x", pairs))
+        for k in range(n - 1):
+            parts = parts.at[(me - 1 - k) % n].set(jax.lax.ppermute(parts[(me - k) % n], "x", pairs))
+        return parts.ravel()
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(x)
+
+
+def who_waits__wrong_done_with_that_one(calls):
+    """Nobody waits in what all have been through."""
+    met = set()
+    for step in range(max(map(len, calls))):
+        now = {device: own[step] for device, own in enumerate(calls) if step < len(own)}
+        if len(now) < len(calls) or len(set(now.values())) > 1:
+            return {device: call for device, call in now.items() if call not in met} or now
+        met |= set(now.values())
+    return {}
+
+
+def halo__wrong_two_ends(x, *, mesh):
+    """What is inside, and an entry at either end: two entries at least."""
+    n = mesh.shape["x"]
+
+    def body(block):
+        before = jax.lax.ppermute(block[-1], "x", [(d, (d + 1) % n) for d in range(n)])
+        behind = jax.lax.ppermute(block[0], "x", [(d, (d - 1) % n) for d in range(n)])
+        first, last = before + 2 * block[0] + 4 * block[1], block[-2] + 2 * block[-1] + 4 * behind
+        inside = block[:-2] + 2 * block[1:-1] + 4 * block[2:]
+        return jnp.concatenate([first[None], inside, last[None]])
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)
+
+
+def halo__right_weights_travel(x, *, mesh):
+    """Not the entry travels, but what it adds to the neighbour's."""
+    n = mesh.shape["x"]
+
+    def body(block):
+        up = jax.lax.ppermute(block[-1], "x", [(d, (d + 1) % n) for d in range(n)])
+        down = jax.lax.ppermute(4 * block[0], "x", [(d, (d - 1) % n) for d in range(n)])
+        own = 2 * block + jnp.pad(block[:-1], (1, 0)) + 4 * jnp.pad(block[1:], (0, 1))
+        return own.at[0].add(up).at[-1].add(down)
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)

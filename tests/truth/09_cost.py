@@ -772,15 +772,19 @@ def _jaxprs(eqn):
     return [v for v in values if hasattr(v, "eqns")]
 
 
-def _reported(jaxpr, names, itemsize=None, times=1):
+def _reported(jaxpr, names, itemsize=None, times=1, axes_of=lambda axes: (axes,) if isinstance(axes, str) else axes):
     for eqn in jaxpr.eqns:
         if eqn.primitive.name in names:
             aval, axes = eqn.invars[0].aval, eqn.params.get("axes", eqn.params.get("axis_name"))
-            axes = (axes,) if isinstance(axes, str) else tuple(axes)
-            yield names[eqn.primitive.name], axes, math.prod(aval.shape) * (itemsize or aval.dtype.itemsize), times
+            yield (
+                names[eqn.primitive.name],
+                axes_of(axes),
+                math.prod(aval.shape) * (itemsize or aval.dtype.itemsize),
+                times,
+            )
         turns = eqn.params["length"] if eqn.primitive.name == "scan" else 1
         for inner in _jaxprs(eqn):
-            yield from _reported(inner, names, itemsize, times * turns)
+            yield from _reported(inner, names, itemsize, times * turns, axes_of)
 
 
 _NAMES = {
@@ -814,5 +818,28 @@ def collective_bytes__wrong_matrix(kind, shape, dtype, n):
     """An array has rows and columns."""
     rows, columns = shape
     volume, share = rows * columns * jnp.dtype(dtype).itemsize, (n - 1) / n
+    parts = {"all_gather": share, "reduce_scatter": share, "all_reduce": 2 * share, "all_to_all": share / n}
+    return volume * parts.get(kind, 1 / n)
+
+
+def comm_report__wrong_letters(jaxpr):
+    """Makes a tuple of a name: of its letters. With names of one letter that is right."""
+    return list(_reported(jaxpr, _NAMES, axes_of=tuple))
+
+
+def comm_report__wrong_first_axis(jaxpr):
+    """A collective has one axis."""
+    return [(kind, axes[:1], *rest) for kind, axes, *rest in _reported(jaxpr, _NAMES)]
+
+
+def best_split__wrong_whole_quotients(b, f, n, mx, my):
+    """Sizes are whole numbers, so quotients are."""
+    splits = [(2**k, n // 2**k) for k in range(n.bit_length())]
+    return min(splits, key=lambda split: f // (split[1] * mx) + b // (split[0] * my))
+
+
+def collective_bytes__wrong_few_types(kind, shape, dtype, n):
+    """The types that come to mind; all others have four bytes."""
+    volume, share = math.prod(shape) * {"bfloat16": 2, "int8": 1}.get(dtype, 4), (n - 1) / n
     parts = {"all_gather": share, "reduce_scatter": share, "all_reduce": 2 * share, "all_to_all": share / n}
     return volume * parts.get(kind, 1 / n)

@@ -481,3 +481,13 @@ def embed__wrong_never_row_zero(table, ids, *, mesh):
 def embed__wrong_never_the_last_row(table, ids, *, mesh):
     """One too few rows."""
     return table.at[jnp.minimum(ids, len(table) - 2)].get(out_sharding=NamedSharding(mesh, P("x", None, "y")))
+
+
+def relaid__wrong_left_to_an_inner_jit(a, *, mesh):
+    """Right where it is called by itself: within a larger program the type of the result is that of the operand."""
+    return jax.jit(lambda a: a + 1, out_shardings=NamedSharding(mesh, P("y", "x")))(a)
+
+
+def relaid__right_put(a, *, mesh):
+    """As an array is laid out anywhere."""
+    return jax.device_put(a + 1, NamedSharding(mesh, P("y", "x")))

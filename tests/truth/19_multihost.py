@@ -708,3 +708,81 @@ def slurm_script__right_coordinator(lines, hosts, gpus):
     """The name of the first node."""
     text = "\n".join(lines).replace("localhost", "$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)")
     return text.replace("ntasks-per-node=1", f"ntasks-per-node={gpus}").replace("python", "srun python").split("\n")
+
+
+# A variable of the shell, which no process is given.
+def launch_lines__wrong_semicolon(script, processes, devices):
+    start = f"JAX_NUM_CPU_DEVICES={devices}; python {script}"
+    return [*(f"{start} {k} {processes} &" for k in range(processes)), "wait"]
+
+
+# In each line, and for all that follows.
+def launch_lines__wrong_export_inline(script, processes, devices):
+    start = f"export JAX_NUM_CPU_DEVICES={devices}; python {script}"
+    return [*(f"{start} {k} {processes} > log.{k} 2>&1 &" for k in range(processes)), "wait"]
+
+
+# As if the setting were a value.
+def launch_lines__wrong_dollar(script, processes, devices):
+    start = f"$JAX_NUM_CPU_DEVICES={devices} python {script}"
+    return [*(f"{start} {k} {processes} &" for k in range(processes)), "wait"]
+
+
+def launch_lines__right_subshell(script, processes, devices):
+    start = f"(export JAX_NUM_CPU_DEVICES={devices}; python {script}"
+    return [*(f"{start} {k} {processes}) > log.{k} 2>&1 &" for k in range(processes)), "wait"]
+
+
+def launch_lines__right_tight(script, processes, devices):
+    start = f"(JAX_NUM_CPU_DEVICES={devices} python {script}"
+    return [*(f"{start} {k} {processes})&" for k in range(processes)), "wait;"]
+
+
+# What srun is told stands above what the script asks for.
+def slurm_script__wrong_one_task_run(lines, hosts, gpus):
+    kept = [
+        line.replace("--ntasks-per-node=1", f"--ntasks-per-node={gpus}") for line in lines if "COORDINATOR" not in line
+    ]
+    return [line.replace("python", "srun --nodes=1 --ntasks=1 python") for line in kept]
+
+
+# A process for each host.
+def slurm_script__wrong_tasks_of_hosts(lines, hosts, gpus):
+    kept = [
+        line.replace("--ntasks-per-node=1", f"--ntasks-per-node={gpus}") for line in lines if "COORDINATOR" not in line
+    ]
+    return [line.replace("python", f"srun -n {hosts} python") for line in kept]
+
+
+def slurm_script__right_srun_short(lines, hosts, gpus):
+    kept = [
+        line.replace("--ntasks-per-node=1", f"--ntasks-per-node={gpus}") for line in lines if "COORDINATOR" not in line
+    ]
+    return [line.replace("python", f"srun -N {hosts} -n {hosts * gpus} python") for line in kept]
+
+
+def slurm_script__right_space(lines, hosts, gpus):
+    kept = [
+        line.replace("--ntasks-per-node=1", f"--ntasks-per-node {gpus}") for line in lines if "COORDINATOR" not in line
+    ]
+    return [line.replace("python", "srun python") for line in kept]
+
+
+def slurm_script__right_n(lines, hosts, gpus):
+    kept = [line.replace("--ntasks-per-node=1", f"-n {gpus * hosts}") for line in lines if "COORDINATOR" not in line]
+    return [line.replace("python", "srun python") for line in kept]
+
+
+def slurm_script__right_unset(lines, hosts, gpus):
+    kept = [line.replace("--ntasks-per-node=1", f"--ntasks={gpus * hosts}") for line in lines]
+    named = [
+        line.replace("export JAX_COORDINATOR_ADDRESS=localhost:12345", "unset JAX_COORDINATOR_ADDRESS") for line in kept
+    ]
+    return [line.replace("python", "srun python") for line in named]
+
+
+def slurm_script__right_variable(lines, hosts, gpus):
+    kept = [
+        line.replace("--ntasks-per-node=1", f"--ntasks-per-node={gpus}") for line in lines if "COORDINATOR" not in line
+    ]
+    return [line.replace("python", "srun --ntasks=$SLURM_NTASKS python") for line in kept]

@@ -572,3 +572,13 @@ def agree__wrong_vectors_only(found, expected, roundings):
     """Python's max, for vectors only."""
     bound = roundings * 2.0**-24 * max(abs(expected))
     return all(abs(found - expected) <= bound)
+
+
+# All of the errors together are to be small.
+def agree__wrong_sum(found, expected, roundings):
+    return bool(np.abs(found - expected).sum() <= roundings * 2**-24 * np.abs(expected).max())
+
+
+# The length of the difference.
+def agree__wrong_length(found, expected, roundings):
+    return bool(np.linalg.norm(found - expected) <= roundings * 2**-24 * np.abs(expected).max())

@@ -314,3 +314,15 @@ def compile_for__wrong_two_auto(shapes, dtype, specs, sizes):
     """Two axes, as every mesh of the lesson has."""
     pod = AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Auto, AxisType.Auto))
     return _described(shapes, dtype, specs, pod)
+
+
+# Whoever adds up sends everything.
+def bet__wrong_all_of_the_activations(way, data, model, weights, activations):
+    passes = 2 if way == "dp" else 3
+    return passes * (data - 1) / data * weights / model + 4 * activations / data
+
+
+# Every device of a ring sends everything.
+def bet__wrong_long_rings(way, data, model, weights, activations):
+    along_model = 4 * activations / data if model > 1 else 0
+    return (2 if way == "dp" else 3) * (data - 1) / data * weights / model + along_model

@@ -258,11 +258,13 @@ best_split = Exercise("best_split", points=3, reference=_best, form="function")
 
 @best_split.cases
 def _(draw):
-    """The book's example, one whose root is far below 1, one whose root is 11.9 (nearer to 8, but by doublings to 16),
-    then thirty with a clear winner that no mistake gets through."""
+    """The book's example, one whose root is far below 1, two whose roots are 11.8 (nearer to 8, but by doublings to 16)
+    and so small that a quotient rounded down decides otherwise, then thirty with a clear winner that no mistake gets
+    through."""
     yield Case({"b": 49_152, "f": 32_768, "n": 64, "mx": 2, "my": 1})
     yield Case({"b": 1000, "f": 32_768, "n": 8, "mx": 1, "my": 2})
-    yield Case({"b": 9000, "f": 4096, "n": 64, "mx": 1, "my": 1})
+    yield Case({"b": 70, "f": 32, "n": 64, "mx": 1, "my": 1})
+    yield Case({"b": 52, "f": 12, "n": 64, "mx": 1, "my": 2})
     drawn, slipping = [], list(best_split.mistakes)
     while len(drawn) < 30 or slipping:
         given = {

@@ -58,9 +58,13 @@ def _bytes_on_a_ring(kind, shape, dtype, n):
 def _(draw):
     for k in range(30):
         kind = KINDS[k % len(KINDS)]
-        n = (4, 8, 2)[k % 3] if k < 6 else _one_of(draw, (2, 4, 8, 16))
+        n = (4, 8, 2)[k % 3] if k < 6 else _one_of(draw, (2, 3, 4, 6, 8, 16))
         shape = n * n * _whole(draw, 1, 9), *(_whole(draw, 3, 50) for _ in range(k % 4))  # of any rank
-        dtype = ("float32", "bfloat16")[k % 2] if k < 6 else _one_of(draw, ("float32", "bfloat16", "int8"))
+        dtype = (
+            ("float32", "bfloat16")[k % 2]
+            if k < 6
+            else _one_of(draw, ("float32", "bfloat16", "int8", "int32", "float16"))
+        )
         yield Case({"kind": kind, "shape": shape, "dtype": dtype, "n": n})
 
 
@@ -145,7 +149,7 @@ def _through_a_link(volume, n, both_ways):
 @link_bytes.cases
 def _(draw):
     for k in range(30):
-        n = (4, 8)[k] if k < 2 else _one_of(draw, (2, 4, 8, 16))
+        n = (4, 8)[k] if k < 2 else _one_of(draw, (2, 4, 6, 8, 10, 16))
         yield Case({"volume": n * n * 4 * _whole(draw, 1, 1000), "n": n, "both_ways": k % 2 == 1})
 
 
@@ -208,8 +212,8 @@ def _(draw):
         yield Case(
             {
                 "kind": KINDS[k % 3],
-                "n": _one_of(draw, (2, 4, 8, 16)) if k > 2 else 8,
-                "volume": 2 ** _whole(draw, 12, 22),
+                "n": _one_of(draw, (2, 4, 6, 8, 16)) if k > 2 else 8,
+                "volume": 3 * 2 ** _whole(draw, 12, 22),
                 "alpha": _one_of(draw, (1e-6, 5e-7, 2e-6)),
                 "bandwidth": _one_of(draw, (4.5e10, 9e10)),
             }
@@ -378,9 +382,10 @@ comm_report = Exercise("comm_report", points=6, reference=_from_the_program, for
 
 @comm_report.cases
 def _(draw):
+    named = {"data": 4, "model": 2}  # names of several letters, and a sum over both axes
+    plain = [["all_gather", "model"], ["psum", ["data", "model"]], ["pmax", "model"], ["pmin", "data"]]
+    yield Case({"jaxpr": Sketch(named, (8, 3), [*plain, ["all_to_all", "model"]])})
     mesh = {"x": 4, "y": 2}
-    plain = [["all_gather", "y"], ["psum", "x"], ["pmax", "y"], ["pmin", "x"], ["all_to_all", "y"]]
-    yield Case({"jaxpr": Sketch(mesh, (8, 3), plain)})
     yield Case({"jaxpr": Sketch(mesh, (8, 2), [["loop", _whole(draw, 3, 8), [["ppermute", "x"]]]])})
     yield Case(
         {"jaxpr": Sketch(mesh, (8, 5), [["jit", [["psum_scatter", "x"], ["widen"], ["round"]]], ["ppermute", "y"]])}

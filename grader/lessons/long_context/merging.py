@@ -34,7 +34,7 @@ merge = Exercise("merge", points=4, form="function", reference=_merged, same=_al
 def _(draw):
     for mine, theirs in (
         ([1.5, -0.5, 0.25, 2.0], [0.5, 1.0, 0.25, 1.75]),
-        ([1000.0, -1000.0, 992.0], [-1000.0, 1000.0, 994.0]),
+        ([1000.0, -1000.0, 992.0, -996.0], [-1000.0, 1000.0, 994.0, -1000.0]),
         ([-np.inf, 3.0, -np.inf], [-2.0, -np.inf, -np.inf]),
     ):
         yield Case({"left": _drawn_part(draw, mine), "right": _drawn_part(draw, theirs)})

@@ -22,17 +22,26 @@ def _says(lines: list[str]) -> list[tuple[Any, ...]]:
     said, everywhere = [], []  # what is exported holds for all commands that follow, and is said of these
     for line in lines:
         words = list(shlex.shlex(line, posix=True, punctuation_chars=True)) if isinstance(line, str) else []
-        settings = [word for word in words if word.startswith("JAX_NUM_CPU_DEVICES")]
         start = next((k for k, word in enumerate(words) if word.split("/")[-1] in ("python", "python3")), None)
+        if words[:1] == ["export"]:
+            everywhere = words[:2]
         if start is not None:
             rest = words[start + 1 :]
-            stop = next((k for k, word in enumerate(rest) if set(word) & set("<>&|;")), len(rest))
-            said.append(("python", settings or everywhere, rest[:stop], words[-1:] == ["&"]))
-        elif words[:1] == ["export"]:
-            everywhere = words
+            stop = next((k for k, word in enumerate(rest) if set(word) & set("<>&|;()")), len(rest))
+            said.append(("python", _set_before(words[:start]) or everywhere, rest[:stop], words[-1] in ("&", ")&")))
         elif words:
-            said.append(tuple(words))
+            said.append(tuple(word for word in words if word != ";"))
     return [line for line in said if line[0] in ("python", "wait")]
+
+
+def _set_before(words: list[str]) -> list[str]:
+    """The devices that are set for a command, by the words before it: in the command itself, for what is set in one
+    that has ended is not handed on, or exported in a shell of its own."""
+    ends = [k + 1 for k, word in enumerate(words) if set(word) & set(";&|({")]
+    own_shell = words[:1] in (["("], ["{"]) and "export" in words
+    words = words if own_shell else words[max(ends, default=0) :]
+    pairs = zip(["", *words], words, strict=False)
+    return [word for last, word in pairs if word.startswith("JAX_NUM_CPU_DEVICES") and last != "$"]
 
 
 launch_lines = Exercise(
@@ -70,8 +79,8 @@ def counted_from_one(script, processes, devices):
 
 @launch_lines.mistake
 def devices_left_out(script, processes, devices):
-    """Without JAX_NUM_CPU_DEVICES each process has one simulated device, and all have fewer than you wanted. Written
-    before the command, it holds for that one command."""
+    """JAX_NUM_CPU_DEVICES does not reach the processes: each has one simulated device, and all have fewer than you
+    wanted. Written before `python`, as a part of the same command, it holds for that one command."""
     return [*(f"python {script} {k} {processes} > log.{k} 2>&1 &" for k in range(processes)), "wait"]
 
 
@@ -123,26 +132,48 @@ def _slurm(
     return [line.replace("python train.py", "srun python train.py") if srun else line for line in repaired]
 
 
+def _options(words: list[str]) -> dict[str, str]:
+    """Options as Slurm reads them: `--ntasks=8`, `--ntasks 8`, `-n 8` or `-n8`."""
+    options = {}
+    for word, after in itertools.pairwise([*words, ""]):
+        if word.startswith("--"):
+            name, _, value = word[2:].partition("=")
+            options[name] = value or after
+        elif word.startswith("-"):
+            options[{"n": "ntasks", "N": "nodes"}.get(word[1:2], word[1:2])] = word[2:] or after
+    # One of Slurm's own variables says what Slurm knows.
+    return {name: value for name, value in options.items() if not value.startswith("$")}
+
+
+def _tasks(options: dict[str, str], nodes: str) -> str:
+    """How many tasks there are on so many nodes, in words where they are no numbers."""
+    each = options.get("ntasks-per-node", "1")
+    many = str(int(each) * int(nodes)) if each.isdigit() and nodes.isdigit() else f"{each} on {nodes}"
+    return options.get("ntasks", many)
+
+
 def _slurm_facts(lines: list[str]) -> dict[str, Any]:
     """What a batch script asks for, and how it starts the program. Slurm reads no options behind the first command."""
-    options: dict[str, str] = {}
-    for line in itertools.takewhile(lambda line: not line.strip() or line.startswith("#"), lines):
-        if line.startswith("#SBATCH"):
-            words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
-            options |= dict(word.lstrip("-").split("=", 1) for word in words if "=" in word)
+    head = itertools.takewhile(lambda line: not line.strip() or line.startswith("#"), lines)
+    asked = [shlex.split(line.removeprefix("#SBATCH"), comments=True) for line in head if line.startswith("#SBATCH")]
+    options = _options([word for words in asked for word in words])
     commands = [shlex.split(line, comments=True) for line in lines if not line.startswith("#")]
     run = next((words for words in commands if "train.py" in words), [])
-    nodes = int(options.get("nodes", 1))
-    tasks = int(options.get("ntasks", int(options.get("ntasks-per-node", 1)) * nodes))
+    own = _options(run[: run.index("train.py")] if run[:1] == ["srun"] else [])  # these stand above those of the script
+    nodes = options.get("nodes", "1")
     return {
         "nodes": nodes,
-        "tasks": tasks,
+        "tasks": _tasks(options, nodes),
+        "tasks that run it": _tasks(options | own, own.get("nodes", nodes)),
+        "nodes that run it": own.get("nodes", nodes),
         "gpus": options.get("gpus-per-node"),
         "srun": run[:1] == ["srun"],
         "runs": bool(run),
         "shell": "".join(lines[:1]).startswith("#!"),
         # A variable or a command of the shell may well say the name of the first node.
-        "coordinator": [w for words in commands for w in words if "COORDINATOR" in w and "=$" not in w],
+        "coordinator": [
+            w for words in commands if words[:1] != ["unset"] for w in words if "COORDINATOR" in w and "=$" not in w
+        ],
     }
 
 

@@ -87,12 +87,14 @@ bet = Exercise("bet", points=4, reference=_bet, form="function", same=within(0.2
 
 @bet.cases
 def _(draw):
-    """The four steps that are compiled; then others, for which the formula stands."""
+    """The four steps that are compiled; then others, for which the formula stands: on short axes, where (n−1)/n counts,
+    with many activations, which only tensor parallelism sends; at last with many weights."""
     yield from (Case(asked) for asked in COMPILED.values())
-    for way, (sizes, _, _) in WAYS.items():
-        data, model = (n if n == 1 else int(n * draw.rng.choice([4, 8])) for n in sizes.values())
-        weights, activations = (int(n) * 2**20 for n in draw.rng.integers(8, 64, 2))
-        yield Case({"way": way, "data": data, "model": model, "weights": weights, "activations": activations})
+    for way, few in [*((way, "weights") for way in WAYS), ("both", "activations")]:
+        data, model = (n if n == 1 else int(draw.rng.choice([2, 4])) for n in WAYS[way][0].values())
+        sizes = {name: int(draw.rng.integers(8, 64)) * 2**20 for name in ("weights", "activations")}
+        sizes[few] //= 8
+        yield Case({"way": way, "data": data, "model": model, **sizes})
 
 
 @bet.mistake

@@ -139,13 +139,13 @@ def _(draw):
     expected[0], expected[3], expected[5] = 4.0, 2.0, 2.0**-12  # the largest, the next, and a small one
 
     def off(at, roundings, scale=1.0):
-        """What was expected, but for one entry, which is off by so many roundings of the largest."""
+        """What was expected, but for an entry or some, off by so many roundings of the largest."""
         found = expected.astype(np.float64) * scale
         found[at] += scale * roundings * ROUNDING * 4.0
         return {"found": found.astype(np.float32), "expected": expected * np.float32(scale)}
 
     yield Case({**off(3, 0), "roundings": 8})
-    yield Case({**off(3, 6), "roundings": 8})
+    yield Case({**off([1, 2, 3], 6), "roundings": 8})  # each of them within it, and not what they come to together
     yield Case({**off(5, 6), "roundings": 8})  # far off, relative to that small entry
     yield Case({**off(0, 6), "roundings": 8})
     yield Case({**off(5, 0.5), "roundings": 8})
