@@ -363,13 +363,18 @@ def is_observed(value: Any) -> bool:
     )
 
 
+def where_observed(value: Mapping[str, Any]) -> str:
+    """The devices on which an array was observed, in words."""
+    return _listed(value[HELD])
+
+
 def _first(differences: Iterator[str]) -> str:
     return next(filter(None, differences), "")
 
 
 def _kind(value: Any) -> str:
     if is_observed(value):
-        return f"an array on {_listed(value[HELD])}"
+        return f"an array on {where_observed(value)}"
     if isinstance(value, (list, tuple)):
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, np.ndarray):

@@ -249,11 +249,19 @@ def _besides_which(words: str) -> str:
 
 
 def _is_chance(words: str, wrong: Sequence[Tried]) -> bool:
-    """Whether it is said that an answer is an argument, and all of those are one and the same small number, or truth
-    value."""
-    first = wrong[0].found
+    """Whether it is said that an answer, or an entry of it, is an argument, and all of those are one and the same small
+    number, or truth value."""
+    odd = [entry for one in wrong for entry in _wrong_entries(one)]
+    first: Any = odd[0] if odd else None
     is_plain = isinstance(first, bool) or (is_number(first) and abs(first) <= SMALL and float(first).is_integer())
-    return is_plain and words.endswith(AS_GIVEN) and all(same_value(one.found, first) for one in wrong)
+    return is_plain and words.endswith(AS_GIVEN) and all(same_value(entry, first) for entry in odd)
+
+
+def _wrong_entries(one: Tried) -> list[Any]:
+    """The entries of a list that are wrong; of anything else the whole."""
+    if not all(isinstance(side, (list, tuple)) for side in (one.found, one.due)) or len(one.found) != len(one.due):
+        return [one.found]
+    return [found for found, due in zip(one.found, one.due, strict=True) if not same_value(found, due)]
 
 
 def _that_differ(sizes: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
