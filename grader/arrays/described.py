@@ -170,9 +170,9 @@ def _own_memory(device: Any) -> str:
     return device.default_memory().kind  # the type stubs do not know of it
 
 
-def moved(work: Callable[..., Any], given: Mapping[str, Any], barred: str) -> str:
+def moved(work: Callable[..., Any], build: Callable[[], Mapping[str, Any]], barred: str) -> str:
     """The type of the first array that travels on the barred way while `work` does something with what it is given, as
-    float32[8,6]; "" for none.
+    float32[8,6]; "" for none. What it is given is built for every call: `work` may give its arguments away.
 
     NOT_IN_PLACE bars every array of the result that is not where one of those was that were given. A CPU's memory is
     the host's, so JAX cannot notice a transfer *down* to the host there; a transfer up it notices on every platform. A
@@ -182,9 +182,10 @@ def moved(work: Callable[..., Any], given: Mapping[str, Any], barred: str) -> st
     if not barred:
         return ""
     if barred == NOT_IN_PLACE:
-        return _not_in_place(work, given)
-    if barred == TO_THE_HOST and (sent := _put_on_the_host(work, given)):
+        return _not_in_place(work, build())
+    if barred == TO_THE_HOST and (sent := _put_on_the_host(work, build())):
         return sent
+    given = build()
     try:
         with contextlib.ExitStack() as stack:
             for guard in GUARDS[barred]:
@@ -362,13 +363,18 @@ def is_observed(value: Any) -> bool:
     )
 
 
+def where_observed(value: Mapping[str, Any]) -> str:
+    """The devices on which an array was observed, in words."""
+    return _listed(value[HELD])
+
+
 def _first(differences: Iterator[str]) -> str:
     return next(filter(None, differences), "")
 
 
 def _kind(value: Any) -> str:
     if is_observed(value):
-        return f"an array on {_listed(value[HELD])}"
+        return f"an array on {where_observed(value)}"
     if isinstance(value, (list, tuple)):
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, np.ndarray):

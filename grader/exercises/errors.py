@@ -50,6 +50,17 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "or let the compiler arrange it inside `auto_axes`.",
     ),
     (
+        "ValueError",
+        r"The context mesh cannot be empty",
+        "`shard_map` was not told over which mesh it runs, and none is set here: `mesh=` says so.",
+    ),
+    (
+        "TypeError",
+        r"in_specs argument must be a pytree .* but it was `None`",
+        "Along Auto axes the type of an array does not say how it is laid out, so `shard_map` has to be told: by "
+        "in_specs, with a spec for each argument.",
+    ),
+    (
         "ValueError|RuntimeError",
         r"not under a mesh context|requires a non-empty mesh in context|"
         r"Context mesh .* cannot be empty",
@@ -138,6 +149,18 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "ValueError",
+        r"an in_specs entry which is too long",
+        "A spec in in_specs has more entries than its argument has dimensions. Is this the argument, and this the "
+        "shape, that you meant?",
+    ),
+    (
+        "ValueError",
+        r"for values of rank at least",
+        "More dimensions are named in the spec than the array has. Which of the two is not as you expected, the spec "
+        "or the shape?",
+    ),
+    (
+        "ValueError",
         r"out_specs.*(too long|rank)|which is too long|has length \d+ .*rank",
         "A spec has more entries than the block has dimensions. Did a collective drop a dimension (`tiled=True` keeps "
         "it), or did you sum a dimension away?",
@@ -210,15 +233,14 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "TypeError",
         r"unhashable type: '\w*Tracer'",
-        "An array stands where a name, a number or a text is due that is known before anything is computed: the name "
-        "of an axis, for example, or a key of a dict. Is a call given its arguments in another order than it takes "
-        "them?",
+        "A traced array stands where something is looked up: the name of an axis, a key of a dict, an entry of a set. "
+        "What did you mean to stand there?",
     ),
     (
         "TypeError",
         r"unhashable type",
-        "A key of a dict, or an entry of a set, has to be hashable. Lists, dicts and arrays are not, and slices are "
-        "not before Python 3.12. Which number, text or tuple says the same as this one?",
+        "A key of a dict, an entry of a set, a spec: each has to be hashable. Lists, dicts and arrays are not, and "
+        "slices are not before Python 3.12. Which number, text or tuple says the same as this one?",
     ),
     (
         "KeyError",
@@ -246,8 +268,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "ValueError",
-        r"must match shard count",
-        "Without `tiled=True` the dimension that is scattered has to be exactly as long as there are devices along the "
+        r"must match shard count|to equal x\.shape\[split_axis\]",
+        "Without `tiled=True` the dimension that is split has to be exactly as long as there are devices along the "
         "axis. Is that the dimension, and the form, that you meant?",
     ),
     (
@@ -283,6 +305,16 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "AttributeError",
+        r"has no attribute '?(partitions|_internal_device_list)|'P(artitionSpec)?' object has no attribute 'size'",
+        "Is a `NamedSharding` made here? It takes a mesh first, and a spec second. What stands in each place?",
+    ),
+    (
+        "ValueError",
+        r"op attribute '\w*dimension\w*' .*non-negative",
+        "A dimension is counted from the end here, by a negative number. This step takes only numbers from the front.",
+    ),
+    (
+        "AttributeError",
         r"numpy\.ndarray' object has no attribute '(at|sharding|addressable_shards|block_until_ready)'",
         "This is one of NumPy's arrays, and asks for something that only JAX's have. `jnp.asarray` makes one of the "
         "other.",
@@ -305,8 +337,11 @@ def stopped(problem: Problem) -> str:
     return f"It stops with {problem.error}{what}"
 
 
-# The line that says which spec is meant, or which part of what a loop carries.
-WHICH = r"\s*(\* )?((in|out)_specs\S* (is|refers) |(the passed )?args|the input carry)|\s*shard_map (in|out)_specs$"
+# The line behind a heading: which spec is meant, which part of what a loop carries, which operation is refused.
+WHICH = (
+    r"\s*(\* )?((in|out)_specs\S* (is|refers) |(the passed )?args|the input carry|'stablehlo\.\w+' op )"
+    r"|\s*shard_map (in|out)_specs$"
+)
 
 
 def _first(message: str) -> str:
@@ -321,7 +356,7 @@ def _first(message: str) -> str:
 def _theirs(message: str) -> str:
     """A message of JAX's without the places of files, which are the grader's own or mean nothing to a student."""
     without = re.sub(r"(for jit )?(the )?function program at \S+?\.py:\d+", "your function", message)
-    return re.sub(r",? (defined )?at \S*/\S+?:\d+(:\d+)?", "", without)
+    return re.sub(r",? (defined )?at (\S*/\S+?:\d+(:\d+)?|0x[0-9a-f]+)", "", without)
 
 
 def meaning(problem: Problem) -> str:

@@ -99,7 +99,7 @@ class Functions(Form):
     def answer(self, work: Any, ask: Ask) -> Answer:
         _must_be_callable(work)
         result, line = result_and_line(work, _built(ask))
-        return Value(plain(_something(result, work)), moved(work, _built(ask), ask.barred), line)
+        return Value(plain(_something(result, work)), moved(work, functools.partial(_built, ask), ask.barred), line)
 
 
 class Timetables(Functions):

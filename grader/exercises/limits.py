@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from grader.programs.execution import Ran
 from grader.programs.structure import Collective, Structure
 
+FEW_KINDS = 3  # of collectives: so many are told one by one
 A_LITTLE = 0.1  # of the bytes that may be sent: fewer by so little are a number that is added up in another way
 
 
@@ -221,7 +222,13 @@ class BytesSent(Limit):
                 f"Each device sends {moved:,} B, where {self.needed:,} B are enough. What travels that is not needed?"
             )
         if self.needed - moved > A_LITTLE * self.needed:
-            return f"Each device sends {moved:,} B, and may send {self.needed:,} B. Does it get all that it needs?"
+            sent = [c for c in facts.written.collectives if c.bytes_sent]
+            if not 0 < len({*sent}) <= FEW_KINDS:
+                return f"Each device sends {moved:,} B, and may send {self.needed:,} B. Does it get all that it needs?"
+            return (
+                f"Each device sends {moved:,} B, and may send {self.needed:,} B:\n{bullets(sent)}\n\nWhat should each "
+                "of these bring, and is that all?"
+            )
         return ""
 
     def of_written(self, facts: Facts) -> str:

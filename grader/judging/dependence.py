@@ -21,7 +21,7 @@ from grader.arrays.numbers import close
 from grader.arrays.words import numbered
 from grader.exercises.case import Case
 from grader.judging.behaviour import Execution, arrays_given, block_values, operands, with_value
-from grader.judging.results import Expected
+from grader.judging.results import Expected, beside
 from grader.programs.execution import Failed, Result
 
 MOST_PROBED = 24  # parts of arguments that are given other numbers, each alone
@@ -87,10 +87,10 @@ def _odd(
 
 
 def _told(probes: Sequence[_Probe], changes: bool, device: int, name: str) -> str:
-    with_ = f"With other numbers in {_where(probes)}, yours"
+    with_, on = f"With other numbers in {_where(probes)}, yours", f"on device {device}{beside(name)}"
     if changes:
-        return f"{with_} changes on device {device} ({name}), and should stay as it is. By which step do they come in?"
-    return f"{with_} stays as it is on device {device} ({name}), and should change. Where are they lost?"
+        return f"{with_} changes {on}, and should stay as it is. By which step do they come in?"
+    return f"{with_} stays as it is {on}, and should change. Where are they lost?"
 
 
 def _where(probes: Sequence[_Probe]) -> str:

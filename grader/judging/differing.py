@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.arrays.described import is_observed, where_observed
 from grader.arrays.numbers import close_entries, same_value
 
 SHOWN = 200  # characters of a value that are shown
@@ -74,7 +75,14 @@ def _in_sequences(found: Sequence[Any], due: Sequence[Any], where: str) -> Diffe
     for k, (one, other) in enumerate(zip(found, due, strict=False)):
         if inside := first_difference(one, other, f"{where}[{k}]"):
             return inside
-    return Difference(where, due, found, f"there are {len(found)} entries, and {len(due)} are due.")
+    return Difference(where, due, found, how_many(len(found), len(due)))
+
+
+def how_many(found: int, due: int) -> str:
+    """How many entries a list has, and how many are due."""
+    return (
+        f"there {'is 1 entry' if found == 1 else f'are {found} entries'}, and {due} {'is' if due == 1 else 'are'} due."
+    )
 
 
 def _in_arrays(found: np.ndarray, due: np.ndarray, where: str) -> Difference:
@@ -100,7 +108,9 @@ def holds_text(value: Any) -> bool:
 
 
 def short(value: Any, limit: int = SHOWN) -> str:
-    """A value in one line; of a large array only its type and shape."""
+    """A value in one line; of a large array only its type and shape, of one on devices where it is."""
+    if is_observed(value):
+        return f"an array on {where_observed(value)}"
     if isinstance(value, np.ndarray) and value.size > FEW:
         return f"{value.dtype}[{','.join(map(str, value.shape))}]"
     text = " ".join(repr(value).split())

@@ -252,10 +252,18 @@ def _besides_which(words: str) -> str:
 
 
 def _is_chance(words: str, wrong: Sequence[Tried]) -> bool:
-    """Whether it is said that an answer is an argument, and all of those are one and the same small number, or truth
-    value."""
-    first = wrong[0].found
-    return _is_small(first) and words.endswith(AS_GIVEN) and all(same_value(one.found, first) for one in wrong)
+    """Whether it is said that an answer, or an entry of it, is an argument, and all of those are one and the same small
+    number, or truth value."""
+    odd = [entry for one in wrong for entry in _wrong_entries(one)]
+    first: Any = odd[0] if odd else None
+    return _is_small(first) and words.endswith(AS_GIVEN) and all(same_value(entry, first) for entry in odd)
+
+
+def _wrong_entries(one: Tried) -> list[Any]:
+    """The entries of a list that are wrong; of anything else the whole."""
+    if not all(isinstance(side, (list, tuple)) for side in (one.found, one.due)) or len(one.found) != len(one.due):
+        return [one.found]
+    return [found for found, due in zip(one.found, one.due, strict=True) if not same_value(found, due)]
 
 
 def _in_the_first(relations: Sequence[str], wrong: Sequence[Tried]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from grader.exercises.errors import meaning, stopped
 from grader.exercises.exercise import Exercise
 from grader.exercises.forms import NOTHING
 from grader.exercises.plain import NO_PLAIN_VALUE
-from grader.judging.differing import Difference, first_difference, short, shown_whole
+from grader.judging.differing import Difference, first_difference, how_many, short, shown_whole
 from grader.judging.evidence import evidence
 from grader.judging.ladder import Alike, Done, Ladder, Rung, same_problem
 from grader.judging.leaving import cut_short, passed_over
@@ -241,7 +241,7 @@ def _first_in_list(exercise: Exercise, case: Case, value: Sequence[Any], expecte
         return first_difference(value, expected)
     count = next((count for count in both if not alike(value, count)), None)
     if count is None:
-        return Difference("", expected, value, f"there are {len(value)} entries, and {len(expected)} are due.")
+        return Difference("", expected, value, how_many(len(value), len(expected)))
     return first_difference(value[count - 1], expected[count - 1], f"[{count - 1}]")
 
 

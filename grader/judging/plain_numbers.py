@@ -11,7 +11,7 @@ from grader.arrays.numbers import close
 from grader.arrays.words import number
 from grader.exercises.case import Case
 from grader.judging.behaviour import Execution, arrays_given, block_values, operands, with_value
-from grader.judging.results import Expected
+from grader.judging.results import Expected, beside
 from grader.programs.execution import Failed
 
 MOST_REPLACED = 8  # arguments that are made ones, and zeros
@@ -61,7 +61,7 @@ def _one_number_due(made: _Made, name: str) -> str:
         should, low, high = (number(float(n), digits) for n in (mean, made.found.min(), made.found.max()))
         if not should == low == high:
             yours = low if low == high else f"between {low} and {high}"
-            return f"{made.given} {every} should be {should} ({name}), and yours is {yours}."
+            return f"{made.given} {every} should be {should}{beside(name)}, and yours is {yours}."
     return ""
 
 
@@ -78,14 +78,14 @@ def _of_ranges(made: _Made, name: str) -> str:
     ):
         return ""
     due, found = (f"between {number(a, DIGITS)} and {number(b, DIGITS)}" for a, b in ((low, high), (least, most)))
-    return f"{made.given} all numbers should be {due} ({name}), and yours are {found}."
+    return f"{made.given} all numbers should be {due}{beside(name)}, and yours are {found}."
 
 
 def _right_with_ones(made: _Made, name: str) -> str:
     """That a program is right where it does not matter which number of an argument goes where."""
     if not (made.right and made.ones and made.several) or len(np.unique(made.due)) <= FEWEST_DIFFERENT:
         return ""
-    return f"{made.given} yours would be right ({name}). Which of its numbers goes where?"
+    return f"{made.given} yours would be right{beside(name)}. Which of its numbers goes where?"
 
 
 def _made(run: Execution, due: Callable[[Case], Expected], array: int) -> Iterator[_Made]:

@@ -24,6 +24,7 @@ from grader.programs.execution import Result
 
 ALL_DIGITS = 17  # of a float
 FEW_ROUNDINGS = 8  # more, and an array is no longer as it was given
+THE_RESULT = "The result"  # where it is a single array
 MOST_NAMED = 4  # arrays that are named at once
 
 Expected = Mapping[str, np.ndarray]  # every array that is due, by where it stands in the result
@@ -248,9 +249,14 @@ def name_in_result(case: Case, place: str) -> str:
             return f"The gradient with respect to {arrays[k or 0]}{inside}"
         place = rest
     if not place:
-        return "The result"
+        return THE_RESULT
     k, inside = _first(place)
     return f"Result{place}" if k is None else f"Result {k}{inside}"
+
+
+def beside(name: str) -> str:
+    """Behind what is said of an array of a result, in brackets, which it is; "" where there is only one."""
+    return "" if name == THE_RESULT else f" ({name})"
 
 
 def _first(place: str) -> tuple[int | None, str]:

@@ -141,6 +141,10 @@ def _lengths(one: Shaped, k: int, found: int, due: int) -> Iterator[str]:
     for name, shape in one.given.items():
         yield from (f"dimension {k} is as long as dimension {j} of `{name}`" for j, n in enumerate(shape) if n == found)
     for words, count in several.items():
+        for how, other in (("less", count - 1), ("more", count + 1)):
+            if found * count == due * other and other > 1:
+                yield f"dimension {k} is as long as if {words} were one {how}"
+    for words, count in several.items():
         each, rest = divmod(abs(found - due), count)
         several_times = min(found, due) == 0 or max(found, due) % min(found, due) == 0
         if not rest and 0 < each <= FEW_EACH and not several_times:

@@ -50,7 +50,7 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
         lambda: _moved_along(seen, elsewhere) or _right_at_first(seen, elsewhere) if _are_lists(seen) else "",
         *(
             lambda look=look: look(seen)
-            for look in (_no_numbers, _zeros, _transposed, _permuted, _beside, _nearly, _by_rows)
+            for look in (_no_numbers, _zeros, _rounded, _transposed, _permuted, _beside, _nearly, _by_rows)
         ),
         lambda: _always_the_same(seen, elsewhere),
     ]
@@ -163,6 +163,18 @@ def _nearly(seen: Compared) -> str:
         if (np.abs(block - expected) > NEAR * np.abs(expected)).any():
             return ""
     return WITHIN_A_PERCENT
+
+
+def _rounded(seen: Compared) -> str:
+    """That every entry is the one that is due, as a whole number."""
+    found, due = (np.concatenate([np.ravel(block) for block in side]) for side in (seen.blocks, seen.expected))
+    if not _are_floats(seen) or len(np.unique(found)) < ENOUGH or not np.isfinite(due).all():
+        return ""
+    for how, whole in (("down", np.floor), ("up", np.ceil), ("", np.round), ("towards 0", np.trunc)):
+        if same_numbers(found, whole(due), 0):
+            how = f"rounded {how}".strip()
+            return f"Every entry is the one that is due, {how} to a whole number. Which of your steps does that?"
+    return ""
 
 
 def _zeros(seen: Compared) -> str:

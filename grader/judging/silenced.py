@@ -11,9 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from grader.arrays.numbers import same_value
 from grader.exercises.case import Case
 from grader.judging import results
-from grader.judging.behaviour import Execution, arrays_given, operands, with_value
+from grader.judging.behaviour import Execution, arrays_given, operands, same_blocks, with_value
 from grader.judging.results import Expected
 from grader.programs.execution import Failed
 
@@ -37,6 +38,26 @@ def right_without(runs: Sequence[Execution], due: Callable[[Case], Expected]) ->
         return f"With zeros for `{names[0]}` {whose} would be right. What is done to what comes of it?"
     told = ", or for ".join(f"`{name}`" for name in names[:NAMED_SILENT])
     return f"With zeros for {told}, {whose} would be right. What is done to what comes of them?"
+
+
+def without_effect(runs: Sequence[Execution], due: Callable[[Case], Expected]) -> str:
+    """Which argument may be nothing but zeros, and nothing changes that should; "" where there is none."""
+    names: list[str] | None = None
+    for run in runs if runs[0].case.cotangents is None else ():
+        silent = {n: c for n, c in _silenced(run.case).items() if names is None or n in names}
+        try:
+            each = run.results_on([operands(case) for case in silent.values()]) if silent else []
+        except Failed:
+            return ""
+        names = [
+            name
+            for (name, case), arrays in zip(silent.items(), each, strict=True)
+            if all(same_blocks(one, other, run.case.roundings) for one, other in zip(run.results, arrays, strict=True))
+            and not same_value(list(due(case).values()), list(due(run.case).values()))
+        ]
+    return (
+        f"With zeros for `{names[0]}` yours stays as it is, and should change. Where does it come in?" if names else ""
+    )
 
 
 def _silenced(case: Case) -> dict[str, Case]:

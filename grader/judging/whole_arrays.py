@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.arrays.described import is_observed
 from grader.arrays.numbers import close_entries, same_value
 from grader.arrays.words import numbered
 from grader.judging.lists import from_where_on, of_two_lists
@@ -23,6 +24,10 @@ MOST_BLOCKS = 64  # of an array, that a smaller one is held against
 SAME_TIMES = 1e-3  # how near to a whole number of times a difference has to be
 OF_EVERY_NUMBER = "The same is so of every number in it:"
 SOME_ENTRIES = "Some entries are right, others are not."
+STILL_ON_DEVICES = (
+    "It is still an array on devices. What is due is in one place, such as NumPy's array on the host. What brings it "
+    "there?"
+)
 COMPARABLE = (int, float, list, tuple, np.ndarray)
 NUMBERS = "biuf"  # kinds of dtypes
 
@@ -38,6 +43,9 @@ class WasGiven:
 def of_array(found: Any, due: np.ndarray, known: WasGiven) -> Iterator[str]:
     """Sentences on what was found where an array is due."""
     is_array = isinstance(found, np.ndarray)
+    if is_observed(found):
+        yield STILL_ON_DEVICES
+        return
     as_array = _as_array(found) if isinstance(found, COMPARABLE) else None
     if as_array is None:
         yield from () if is_array else ("An array of numbers is due.",)

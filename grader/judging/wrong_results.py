@@ -23,9 +23,10 @@ from grader.judging.references import expected_results
 from grader.judging.results import Expected
 from grader.judging.shapes import shape_evidence
 from grader.judging.signatures import ALL_ZERO, WITHIN_A_PERCENT, signature
-from grader.judging.silenced import right_without
+from grader.judging.silenced import right_without, without_effect
 from grader.judging.wrong_program import WrongProgram
 
+EVERY_ENTRY = "Every entry is"  # and of a single number: it is
 OFF_THE_OTHER_WAY = "What else is wrong is off by the same factor, the other way: does the one follow from the other?"
 
 
@@ -103,7 +104,7 @@ def _array_signature(wrong: WrongProgram) -> str:
     words = next((words for words in said if words != WITHIN_A_PERCENT), next(iter(said), ""))
     alike = [array for array, others in given_away.items() if words in (others, off_by(*seen[array], of_few=True))]
     if not words or len(alike) == len(given_away):
-        return words
+        return words.replace(EVERY_ENTRY, "It is", 1) if count == 1 and not seen[0][0].expected[0].ndim else words
     others = [array for array in seen if array not in alike]
     opposites = all(opposite(seen[alike[0]], seen[array]) for array in others)
     rest = OFF_THE_OTHER_WAY if opposites else f"Also wrong: {wrong.named(others)}."
@@ -134,7 +135,7 @@ def _of_places(wrong: WrongProgram, runs: Sequence[Execution], expected: Callabl
     if words and not tells_little(words):
         return words
     if without := right_without(runs, expected):
-        return without
+        return without_effect(runs, expected) or without
     return (results.which_are_right(wrong.run, wrong.expected) or words) if words else ""
 
 

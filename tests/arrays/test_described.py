@@ -263,7 +263,7 @@ MOVES = {
 def test_an_array_that_comes_up_from_the_host_is_noticed(way):
     move, says = MOVES[way]
     array = OnDevices(V, FRONT, P("x")).built()
-    assert moved(move, {"x": array}, FROM_HOST) == says
+    assert moved(move, lambda: {"x": array}, FROM_HOST) == says
 
 
 def _to(kind, array):
@@ -284,7 +284,7 @@ def test_what_is_given_on_devices_and_put_on_the_host_is_noticed(step, says):
         name: OnDevices(V, FRONT, P("x"), memory=kind).built() for name, kind in {"x": "", "h": "pinned_host"}.items()
     }
     put = jax.device_put
-    assert moved(step, given, TO_THE_HOST) == says
+    assert moved(step, lambda: given, TO_THE_HOST) == says
     assert jax.device_put is put
 
 
@@ -298,7 +298,7 @@ def test_what_is_given_on_devices_and_put_on_the_host_is_noticed(step, says):
     ],
 )
 def test_what_does_not_take_the_place_of_what_was_given_is_noticed(step, says):
-    assert moved(lambda x: step(x), {"x": OnDevices(V, FRONT, P("x")).built()}, NOT_IN_PLACE) == says
+    assert moved(lambda x: step(x), lambda: {"x": OnDevices(V, FRONT, P("x")).built()}, NOT_IN_PLACE) == says
 
 
 @pytest.mark.parametrize("barred", [FROM_HOST, ""])
@@ -321,3 +321,12 @@ def test_where_it_lies_comes_before_how_it_came():
 def test_plain_refuses_what_only_looks_observed():
     with pytest.raises(Refused, match="held by device"):
         plain([{HELD: {"device 0": {"[0:8]": V}}}])
+
+
+def test_work_that_gives_its_arguments_away_is_given_new_ones():
+    """It is called twice; what an earlier call was given is deleted then, and to use it ends the process."""
+
+    def build():
+        return {"x": OnDevices(V, FRONT, P("x")).built()}
+
+    assert moved(lambda x: jax.jit(jnp.negative, donate_argnums=0)(x), build, TO_THE_HOST) == ""

@@ -76,6 +76,10 @@ PROGRAMS = {
         lambda: typed(lambda a: a[:3], BY_ROWS),
         lambda: typed(lambda a: lax.scan(lambda total, row: (total, row), 0.0, a), BY_ROWS),
     ],
+    "`shard_map` was not told over which": [
+        lambda: jax.shard_map(lambda a: a, in_specs=P("x"), out_specs=P("x"))(ARRAY)
+    ],
+    "Along Auto axes the type of an array": [lambda: jax.shard_map(lambda a: a, mesh=AUTO, out_specs=P("x"))(ARRAY)],
     "A bare P names axes": [
         lambda: lax.with_sharding_constraint(ARRAY, P("x")),
         lambda: jax.jit(lambda a: a, in_shardings=P("x"))(ARRAY),
@@ -117,9 +121,13 @@ PROGRAMS = {
         lambda: mapped(lambda a: lax.pcast(a, ("x", "y"), to="varying"), P("x"), P("x", "y")),
         lambda: mapped(lambda a: lax.pcast(a, "x", to="varying"), P("x"), P("x")),
     ],
+    "A spec in in_specs has more entries": [lambda: mapped(lambda a: a, P("x", "y", None), P("x"))],
+    "More dimensions are named in the spec": [
+        lambda: put(ARRAY[0], P("x", "y")),
+        lambda: jax.jit(lambda: 1.0, out_shardings=NamedSharding(AUTO, P("x")))(),
+    ],
     "A spec has more entries": [
         lambda: mapped(lambda a: a.sum(0), P("x"), P("x", "y")),
-        lambda: mapped(lambda a: a, P("x", "y", None), P("x")),
     ],
     "Different devices take part": [
         lambda: mapped(lambda a: a, P("x"), P("x"), on_device(1)),
@@ -154,11 +162,16 @@ PROGRAMS = {
             lambda a: lax.cond(lax.axis_index("x") == 0, lambda b: lax.psum(b, "x"), lambda b: b, a), P("x"), P("x")
         ),
     ],
-    "An array stands where a name": [
-        lambda: mapped(lambda a: lax.all_gather("x", a), P("x"), P()),
-        lambda: jax.jit(lambda a: {a: 1})(ARRAY),
+    "A traced array stands where something": [
+        lambda: mapped(lambda a: lax.all_gather("x", a), P("x"), P("x")),
+        lambda: jax.jit(lambda a: {a[0, 0]: 1})(ARRAY),
     ],
-    "A key of a dict, or an entry": [lambda: {slice(np.arange(2)): 1}, lambda: {[1]: 2}, lambda: {ARRAY}],
+    "A key of a dict, an entry of a set": [
+        lambda: {slice(np.arange(2)): 1},
+        lambda: {[1]: 2},
+        lambda: {ARRAY},
+        lambda: NamedSharding(AUTO, np.ones(2)),
+    ],
     "Something that has keys, most often a dict, was asked for this one, and has none of that name. Which keys has "
     "it, and which": [
         lambda: AUTO.shape["z"],
@@ -175,7 +188,10 @@ PROGRAMS = {
         lambda: np.arange(3)[3],
     ],
     "A reshape keeps the number": [lambda: np.arange(8).reshape(3, 2), lambda: ARRAY.reshape(3, 2)],
-    "Without `tiled=True` the dimension": [lambda: mapped(lambda a: lax.psum_scatter(a, "x"), P(), P("x"))],
+    "Without `tiled=True` the dimension": [
+        lambda: mapped(lambda a: lax.psum_scatter(a, "x"), P(), P("x")),
+        lambda: mapped(lambda a: lax.all_to_all(a, "x", 1, 0), P("x"), P("x")),
+    ],
     "In a program that is traced all shapes": [lambda: jax.jit(lambda a: a[a > 0])(ARRAY)],
     "A function stands where": [
         lambda: jax.jit(lambda a: lambda b: a + b)(ARRAY),
@@ -195,6 +211,16 @@ PROGRAMS = {
         lambda: (lambda a, b: a)(ARRAY, ARRAY, mesh=AUTO),
         lambda: called(ARRAY, mesh=AUTO),
         lambda: called(ARRAY, ARRAY, ARRAY, mesh=AUTO),
+    ],
+    "Is a `NamedSharding` made here?": [
+        lambda: NamedSharding(P("x"), AUTO),
+        lambda: NamedSharding(AUTO, AUTO),
+        lambda: jax.jit(lambda a: lax.with_sharding_constraint(a, NamedSharding(a, P("x"))))(ARRAY),
+    ],
+    "A dimension is counted from the end": [
+        lambda: jax.jit(lambda a: mapped(lambda b: lax.all_to_all(b, "x", 1, -1, tiled=True), BY_ROWS, BY_COLUMNS, a))(
+            ARRAY
+        ),
     ],
     "This is one of NumPy's arrays": [lambda: np.ones(8).at[0].add(1), lambda: np.ones(8).sharding],
 }
@@ -239,6 +265,7 @@ def test_what_stands_twice_is_not_always_an_axis_of_the_mesh(program):
 def test_what_is_handed_on_is_told_and_the_place_in_our_files_is_not():
     message = "the function program at /a/b/program.py:112 traced for jit returned None, defined at /tmp/c.py:3:4"
     assert stopped(Problem("error", "E", message)) == "It stops with E: your function traced for jit returned None"
+    assert stopped(Problem("error", "E", "to <function f at 0x7f90> it is")) == "It stops with E: to <function f> it is"
     words = stopped(Problem("error", "TypeError", "wrong types:\n 1. this\n\nInvoked with types: int, NoneType"))
     assert words.endswith("wrong types: Given: int, NoneType.")
 
@@ -255,6 +282,15 @@ def test_which_of_the_out_specs_is_meant_is_told_with_the_heading():
         mapped(lambda a: a, P("x"), P())
     words = stopped(Problem("error", "ValueError", str(raised.value)))
     assert re.search(r"given the mesh: out_specs is P(artitionSpec)?\(\) which implies", words)
+
+
+def test_which_operation_is_refused_is_told_with_the_heading():
+    message = (
+        "Cannot lower jaxpr with verifier errors:\n\t'stablehlo.all_to_all' op attribute 'a' failed\n\t\tat loc(1)"
+    )
+    assert stopped(Problem("error", "ValueError", message)).endswith(
+        "verifier errors: 'stablehlo.all_to_all' op attribute 'a' failed"
+    )
 
 
 def test_the_line_of_the_cell_is_told():

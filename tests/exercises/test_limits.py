@@ -58,3 +58,10 @@ def test_where_shard_map_leaves_an_axis_to_the_compiler_data_may_move_inside_of_
 def test_that_a_wrong_program_sends_a_little_less_leads_nowhere(needed, told):
     ring = replace(ROWS, times=3)
     assert ring.bytes_sent == 144 and bool(BytesSent(needed).of_wrong(facts(ring))) == told
+
+
+def test_where_a_wrong_program_sends_less_it_is_told_what():
+    """It may lack a collective, or one of them may have taken what is too short."""
+    said = BytesSent(288).of_wrong(facts(ROWS))
+    assert "288 B:\n- all_reduce of f32[8] over x: 48 B sent per device\n\nWhat should each of these bring" in said
+    assert BytesSent(288).of_wrong(facts()).endswith("Does it get all that it needs?")

@@ -58,6 +58,14 @@ def test_every_entry_is_not_zero_where_an_array_is_right():
     assert "Of Result 1, Result 2: Every entry is zero." in heard(lambda a: (a + 1, a * 2, a * 3), case, nothing)
 
 
+def test_a_single_number_has_no_entries():
+    def case(draw):
+        return Case({"a": draw.array(8, 4, spec=P("x"))}, draw.mesh("x", "y"), P())
+
+    said = heard(lambda a: a.mean(), case, lambda a, *, mesh: (a * a.size).sum(), ((4, 2), (2, 4)))
+    assert "It is 1024 times too large" in said and "Every entry" not in said
+
+
 def test_zeros_of_which_nothing_comes_tell_nothing():
     def case(draw):
         given = {name: draw.array(8, 4, spec=P("x")) for name in ("a", "b")}

@@ -29,13 +29,13 @@ def _(draw):
     return Case({"x": draw.array(8, 6, spec=P("x")), "kinds": Array(kinds, P())}, draw.mesh("x"), P())
 
 
-def said(tell, on_device):
+def said(tell, on_device, name="The result"):
     def answer(x, kinds, *, mesh):
         return jax.shard_map(on_device, mesh=mesh, in_specs=(P("x"), P()), out_specs=P(), check_vma=False)(x, kinds)
 
     case = mixed.draw_cases(seed=0)[0]
     (program,) = collect("program", asks(mixed, [case]), answer)
-    return tell(Execution(program, case), functools.partial(expected_results, mixed), 0, "The result")
+    return tell(Execution(program, case), functools.partial(expected_results, mixed), 0, name)
 
 
 def right(x, kinds):
@@ -69,6 +69,15 @@ def test_of_a_right_program_nothing_is_said():
 def test_with_ones_it_is_plain_what_is_due():
     heard = said(with_plain_numbers, lambda x, kinds: right(x, kinds) / 2 + jnp.sin(x[0, 0]) * 0)
     assert heard.startswith("With ones for `x` every entry should be ") and ", and yours is " in heard
+
+
+def test_which_array_is_meant_is_said_only_where_there_are_several():
+    def halved(x, kinds):
+        return right(x, kinds) / 2 + jnp.sin(x[0, 0]) * 0
+
+    assert "result" not in said(with_plain_numbers, halved) + said(depends, of_the_first_two)
+    assert "(Result 1), and yours is" in said(with_plain_numbers, halved, "Result 1")
+    assert "on device 0 (Result 1), and should" in said(depends, of_the_first_two, "Result 1")
 
 
 weighed = Exercise(

@@ -18,6 +18,8 @@ LONG = list(range(80))
         ({"a": 1}, {"a": 1, "b": 3}, "'b' is missing."),
         ({"a": {"x": 1, "y": 1}}, {"a": {"x": 1}}, "in entry a 'y' is not due."),
         ([*LONG, 1], LONG, "there are 81 entries, and 80 are due."),
+        ([{"a": 1}], [{"a": 1}, {}], "there is 1 entry, and 2 are due."),
+        ([{"a": 1}, {}], [{"a": 1}], "there are 2 entries, and 1 is due."),
         ([7, *LONG[1:]], LONG, "entry [0] should be 0; it is 7."),
         (["run x", "run z"], ["run x", "run y"], "entry [1] is not what is due: yours is 'run z'."),
         ("run z", ["run y"], "it is not what is due: yours is 'run z'."),

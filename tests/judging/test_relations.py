@@ -21,6 +21,27 @@ def said(found, due, **given):
     return next(relations_of(found, due, given), "")
 
 
+def test_of_an_array_that_is_still_on_devices_it_is_said_where_it_is_and_not_what_it_holds():
+    found = Observed({HELD: {f"device {k}": {f"[{k}:{k + 1}]": np.ones(1)} for k in range(2)}})
+    assert said(found, np.ones(2)).startswith("It is still an array on devices.")
+    words = first_difference({"a": [found, *range(80)]}, {"a": [np.ones(2), *range(80)]}).words
+    assert words == "entry a[0] should be array([1., 1.]); it is an array on devices 0, 1."
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (np.floor, "Every entry is the one that is due, rounded down to a whole number."),
+        (np.ceil, "Every entry is the one that is due, rounded up to a whole number."),
+        (np.round, "Every entry is the one that is due, rounded to a whole number."),
+    ],
+)
+def test_whole_numbers_in_the_place_of_fractions_are_told(made, words):
+    due = 4 * X
+    assert signature(Compared([made(due)], [due], {"x": 1}, ["0"])).startswith(words)
+    assert "rounded" not in signature(Compared([made(due) + 2], [due], {"x": 1}, ["0"]))
+
+
 @pytest.mark.parametrize(
     ("found", "due", "given", "words"),
     [
@@ -618,6 +639,8 @@ def test_one_small_number_is_an_argument_by_chance():
     assert "as it was given" not in evidence([Tried(4, 7, {"n": 4})])
     assert "as it was given" not in evidence([Tried(4.0, 7.0, {"n": 4})])
     assert "as it was given" in evidence([Tried(4, 7, {"n": 4}), Tried(5, 9, {"n": 5})])
+    assert "as it was given" not in evidence([Tried((8, 1), (8, 4), {"n": 1}), Tried((4, 1), (4, 9), {"n": 2})])
+    assert "as it was given" in evidence([Tried((8, 1), (8, 4), {"n": 1}), Tried((4, 2), (4, 9), {"n": 2})])
 
 
 def test_a_small_argument_in_the_first_of_several_cases_is_chance():

@@ -31,6 +31,8 @@ MESH = {"x": 4, "y": 2}
         ((8, 6), (16, 6), "Dimension 0 is as long as it should be, divided by the number of devices along y."),
         ((6, 10), (12, 10), "Dimension 0 is as long as it should be, divided by the number of devices along y."),
         ((6, 7), (3, 7), "Dimension 0 is as long as it should be, times the number of devices along y."),
+        ((24, 7), (32, 7), "Dimension 0 is as long as if the number of devices along x were one less."),
+        ((40, 7), (32, 7), "Dimension 0 is as long as if the number of devices along x were one more."),
         ((11, 5), (3, 5), "Dimension 0 is as long as dimension 1 of `w`."),
         ((4, 5, 7), (5, 7), "Dimension 0 is one too many: its length is the number of devices along x, and the others"),
         ((5, 1, 7), (5, 7), "Dimension 1 is one too many, of length 1, and the others are as long as they should be."),

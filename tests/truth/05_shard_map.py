@@ -1169,3 +1169,25 @@ def beat_the_compiler__wrong_swapped(v, *, mesh):
     """Exchanges x and y in the numbers of the devices."""
     pairs = lambda j: [(x + 4 * y, 2 * y + (x + j) % 2 + 4 * (x // 2)) for x in range(4) for y in range(2)]  # noqa: E731
     return _straight(v, mesh, lambda me, j: (me + j) % 2, pairs)
+
+
+def column_sums__wrong_half(x, *, mesh):
+    """Half the bytes: sent in bfloat16."""
+
+    def body(block):
+        return jax.lax.psum(block.sum(axis=0).astype(jnp.bfloat16), "x").astype(block.dtype)
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y"))(x)
+
+
+def beat_the_compiler__wrong_half(v, *, mesh):
+    """The compiler's own way, at half the bytes: sent in bfloat16."""
+
+    def body(block):
+        paired = jax.lax.all_to_all(
+            block.astype(jnp.bfloat16), "x", 1, 0, axis_index_groups=[[0, 1], [2, 3]], tiled=True
+        )
+        pairs = [(2 * x + y, 2 * (2 * y + x % 2) + x // 2) for x in range(4) for y in range(2)]
+        return jax.lax.ppermute(paired, ("x", "y"), pairs).astype(block.dtype)
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y", "x"))(v)

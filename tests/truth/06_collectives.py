@@ -1681,3 +1681,97 @@ def all_to_all_ref__wrong_two_stacks(blocks, split_axis, concat_axis):
     pieces = [np.split(block, len(blocks), split_axis) for block in blocks]
     join = np.hstack if concat_axis == 1 or blocks[0].ndim == 1 else np.vstack
     return [join(received) for received in zip(*pieces)]
+
+
+def reshard_rows_to_cols__wrong_turns(x, *, mesh):
+    """The same bytes by ppermutes; one all_to_all and nothing else is asked for."""
+    n = mesh.shape["x"]
+
+    def body(x):
+        me, (rows, width) = jax.lax.axis_index("x"), (x.shape[0], x.shape[1] // n)
+        out = jnp.zeros((rows * n, width), x.dtype)
+        for turn in range(n):
+            piece = jax.lax.dynamic_slice_in_dim(x, (me + turn) % n * width, width, axis=1)
+            if turn:
+                piece = jax.lax.ppermute(piece, "x", [(k, (k + turn) % n) for k in range(n)])
+            out = jax.lax.dynamic_update_slice_in_dim(out, piece, (me - turn) % n * rows, axis=0)
+        return out
+
+    return _mapped(body, mesh, R, C, check_vma=False)(x)
+
+
+def reshard_rows_to_cols__wrong_half(x, *, mesh):
+    """Half the bytes: sent in float16."""
+
+    def body(x):
+        return jax.lax.all_to_all(x.astype(jnp.float16), "x", 1, 0, tiled=True).astype(x.dtype)
+
+    return _mapped(body, mesh, R, C)(x)
+
+
+def gather_columns__wrong_half(a, *, mesh):
+    """Half the bytes: sent in bfloat16."""
+
+    def body(a):
+        return jax.lax.all_gather(a.astype(jnp.bfloat16), "x", axis=1, tiled=True).astype(a.dtype)
+
+    return _mapped(body, mesh, C, P(), check_vma=False)(a)
+
+
+def sum_and_split__wrong_half(parts, *, mesh):
+    """Half the bytes: sent in bfloat16."""
+
+    def body(parts):
+        return jax.lax.psum_scatter(parts[0].astype(jnp.bfloat16), "x", tiled=True).astype(parts.dtype)
+
+    return _mapped(body, mesh, V, R)(parts)
+
+
+def distributed_transpose__wrong_half(x, *, mesh):
+    """Half the bytes: sent in bfloat16."""
+
+    def body(x):
+        return jax.lax.all_to_all(x.astype(jnp.bfloat16), "x", 1, 0, tiled=True).astype(x.dtype).T
+
+    return _mapped(body, mesh, R, R)(x)
+
+
+def _named(before, after, start=-np.inf):
+    """By the shape of a block, and then by its numbers."""
+    held, (n, length), got = np.stack(before), np.shape(before), np.asarray(after[0])
+    shapes = {(): "axis_index", (n, length): "all_gather", (n * length,): "all_gather tiled"}
+    shapes[(length // n,)] = "psum_scatter"
+    if got.shape in shapes:
+        return shapes[got.shape]
+    numbers = {
+        "psum": held.sum(0),
+        "pmean": held.mean(0),
+        "pmax": np.maximum(start, held).max(0),
+        "ppermute +1": held[-1],
+        "ppermute -1": held[1],
+    }
+    return next((name for name, due in numbers.items() if np.allclose(got, due)), "all_to_all")
+
+
+identify_collective__right_shapes = _named
+
+
+def identify_collective__wrong_from_zero(before, after):
+    """The largest so far begins with 0."""
+    return _named(before, after, 0)
+
+
+def identify_collective__wrong_short(before, after):
+    """A share is shorter than there are devices."""
+    got = np.asarray(after[0])
+    if got.ndim == 1 and len(got) == len(before[0]) // len(before):
+        return "psum_scatter" if len(got) < len(before) else "all_to_all"
+    return _named(before, after)
+
+
+def identify_collective__wrong_sum_is_larger(before, after):
+    """A sum is larger than the largest, and a mean is smaller."""
+    name, largest, got = _named(before, after), np.max(before, axis=0), np.asarray(after[0])
+    if name in ("psum", "pmean", "pmax"):
+        return "pmax" if (got == largest).all() else "psum" if (got > largest).all() else "pmean"
+    return name

@@ -1031,3 +1031,60 @@ def _cost(
 
 
 cheapest__wrong_move_n_squared = _cost(move=lambda v, n: v / n**2)
+
+
+def cheapest__wrong_always_moved(case, wanted, i, j, k, n, itemsize):
+    """After A was gathered C always moves."""
+    if (case, wanted) == (4, "C[I, K_X]"):
+        return "gather A" if i * j * itemsize["A"] < j * k * itemsize["B"] else "gather B"
+    return cheapest__right_costs(case, wanted, i, j, k, n, itemsize)
+
+
+def cheapest__wrong_moved_after_b(case, wanted, i, j, k, n, itemsize):
+    """After B was gathered C always moves."""
+    if (case, wanted) == (4, "C[I_X, K]"):
+        return "gather A" if i * j * itemsize["A"] < j * k * itemsize["B"] else "gather B"
+    return cheapest__right_costs(case, wanted, i, j, k, n, itemsize)
+
+
+def cheapest__wrong_scatters_rows_only(case, wanted, i, j, k, n, itemsize):
+    """In case 2 C's rows can be scattered, and for its columns all of C is added up."""
+    if (case, wanted) == (2, "C[I, K_X]"):
+        return "gather A" if i * j * itemsize["A"] < 2 * i * k * itemsize["C"] else "reduce C"
+    return cheapest__right_costs(case, wanted, i, j, k, n, itemsize)
+
+
+def case2_gather__wrong_half(a, b, *, mesh):
+    """Half the bytes: sent in bfloat16."""
+
+    def body(a, b):
+        return jax.lax.all_gather(a.astype(jnp.bfloat16), "x", axis=1, tiled=True).astype(a.dtype) @ b
+
+    return _mapped(body, mesh, (P(None, "x"), P()), P(), check_vma=False)(a, b)
+
+
+def case4_gather_a__wrong_half(a, b, *, mesh):
+    """Half the bytes: sent in bfloat16."""
+
+    def body(a, b):
+        return jax.lax.all_gather(a.astype(jnp.bfloat16), "x", tiled=True).astype(a.dtype) @ b
+
+    return _mapped(body, mesh, (P("x"), P(None, "x")), P(None, "x"))(a, b)
+
+
+def case4_gather_b__wrong_half(a, b, *, mesh):
+    """Half the bytes: sent in float16."""
+
+    def body(a, b):
+        return a @ jax.lax.all_gather(b.astype(jnp.float16), "x", axis=1, tiled=True).astype(b.dtype)
+
+    return _mapped(body, mesh, (P("x"), P(None, "x")), P("x"))(a, b)
+
+
+def case3_scatter_rows__wrong_half(a, b, *, mesh):
+    """Half the bytes: sent in float16."""
+
+    def body(a, b):
+        return jax.lax.psum_scatter((a @ b).astype(jnp.float16), "x", tiled=True).astype(a.dtype)
+
+    return _mapped(body, mesh, (P(None, "x"), P("x")), P("x"))(a, b)

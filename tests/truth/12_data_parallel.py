@@ -1033,3 +1033,61 @@ def metrics__wrong_sum_of_exps(logits, labels, real, *, mesh):
         return {"accuracy": hits / count, "loss": total / count}
 
     return jax.shard_map(on_device, mesh=mesh, in_specs=P("data"), out_specs=P())(logits, labels, real)
+
+
+def clip_by_global_norm__right_over_all_devices(gradients, *, limit, mesh):
+    """Adds the parts' squares up over all devices, and divides by the copies."""
+
+    def norm(g):
+        parts = jax.lax.psum(_square(g["W1"]) + _square(g["b1"]) + _square(g["W2"]), ("data", "model"))
+        return jnp.sqrt(parts / jax.lax.axis_size("data") + _square(g["b2"]))
+
+    return _clipped(gradients, limit, mesh, norm, vma=False)
+
+
+def clip_by_global_norm__right_squares_gathered(gradients, *, limit, mesh):
+    """Gathers three sums of squares from each device."""
+
+    def norm(g):
+        squares = jnp.stack([_square(g[name]) for name in ("W1", "b1", "W2")])
+        return jnp.sqrt(jnp.sum(jax.lax.all_gather(squares, "model")) + _square(g["b2"]))
+
+    return _clipped(gradients, limit, mesh, norm, vma=False)
+
+
+def clip_by_global_norm__wrong_above_one(gradients, *, limit, mesh):
+    """Shortens what is longer than 1, as if that were the limit."""
+
+    def norm(g):
+        parts = jax.lax.psum(_square(g["W1"]) + _square(g["b1"]) + _square(g["W2"]), "model")
+        return jnp.sqrt(parts + _square(g["b2"]))
+
+    return _clipped(
+        gradients, limit, mesh, norm, lambda limit, norm: jnp.where(norm > 1, jnp.minimum(1, limit / norm), 1)
+    )
+
+
+def metrics__right_sums_gathered(logits, labels, real, *, mesh):
+    """Gathers the three numbers of all devices, and adds them up there."""
+
+    def on_device(logits, labels, real):
+        own = jax.nn.log_softmax(logits)[jnp.arange(len(labels)), labels]
+        right = logits.argmax(axis=1) == labels
+        sums = jnp.stack([jnp.sum(real), jnp.sum(right * real), -jnp.sum(own * real)])
+        count, hits, total = jax.lax.all_gather(sums, "data").sum(axis=0)
+        return {"accuracy": hits / count, "loss": total / count}
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=P("data"), out_specs=P(), check_vma=False)(logits, labels, real)
+
+
+def accumulate__wrong_side_by_side(params, x, y, *, microbatches, mesh):
+    """Takes all turns at once, with vmap."""
+
+    def on_device(params, x, y):
+        own = varying(params, "data")
+        xs, ys = (v.reshape(microbatches, -1, v.shape[-1]) for v in (x, y))
+        found = jax.vmap(jax.value_and_grad(loss), (None, 0, 0))(own, xs, ys)
+        return jax.lax.pmean(jax.tree.map(lambda leaf: leaf.mean(axis=0), found), "data")
+
+    specs = P(), P("data"), P("data")
+    return jax.shard_map(on_device, mesh=mesh, in_specs=specs, out_specs=(P(), P()))(params, x, y)

@@ -1165,3 +1165,88 @@ def tp_attention__wrong_root_of_eight(x, w_qkv, w_out, *, mesh):
 
     ins = P("batch"), P(None, "model"), P("model")
     return jax.shard_map(on_device, mesh=mesh, in_specs=ins, out_specs=P("batch"))(x, w_qkv, w_out)
+
+
+def local_heads__wrong_both_alike(heads, kv_heads, n):
+    """Lets query heads be copied, too, where there are more devices than heads."""
+    if heads % kv_heads or (heads % n and n % heads) or (kv_heads % n and n % kv_heads):
+        raise ValueError("not evenly")
+    return max(1, heads // n), max(1, kv_heads // n)
+
+
+def local_heads__wrong_one_of_the_other(heads, kv_heads, n):
+    """Query heads may share key-value heads, or the other way round."""
+    if max(heads, kv_heads) % min(heads, kv_heads) or heads % n or (kv_heads % n and n % kv_heads):
+        raise ValueError("not evenly")
+    return heads // n, max(1, kv_heads // n)
+
+
+def tp_block__wrong_no_epsilon(params, x, *, mesh):
+    """Norms without the small term."""
+
+    def norm(x, scale):
+        return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
+
+    def attend(x, w_qkv, w_out):
+        q, k, v = jnp.einsum("btd,dhck->cbthk", x, w_qkv)
+        logits = jnp.einsum("bthk,bshk->bhts", q, k) / q.shape[-1] ** 0.5
+        logits = jnp.where(jnp.tri(x.shape[1], dtype=bool), logits, -jnp.inf)
+        mixed = jnp.einsum("bhts,bshk->bthk", jax.nn.softmax(logits, axis=-1), v)
+        return jnp.einsum("bthk,hkd->btd", mixed, w_out)
+
+    def gather(x):
+        return jax.lax.all_gather(x, "model", axis=1, tiled=True)
+
+    def scatter(parts):
+        return jax.lax.psum_scatter(parts, "model", scatter_dimension=1, tiled=True)
+
+    def on_device(p, x):
+        x = x + scatter(attend(gather(norm(x, p["scale_1"])), p["w_qkv"], p["w_out"]))
+        return x + scatter(jax.nn.silu(gather(norm(x, p["scale_2"])) @ p["W1"]) @ p["W2"])
+
+    columns, rows, tokens = P(None, "model"), P("model"), P("batch", "model")
+    layouts = {"scale_1": P(), "w_qkv": columns, "w_out": rows, "scale_2": P(), "W1": columns, "W2": rows}
+    return jax.shard_map(on_device, mesh=mesh, in_specs=(layouts, tokens), out_specs=tokens)(params, x)
+
+
+def sequence_parallel__wrong_ring_of_weights(x, scale, W1, W2, *, mesh):
+    """Tokens stay, and the devices' weights go round."""
+
+    def on_device(x, scale, W1, W2):
+        n, normed, total = jax.lax.axis_size("model"), _norm(x, scale), jnp.zeros_like(x)
+        for turn in range(n):
+            total = total + jax.nn.relu(normed @ W1) @ W2
+            if turn < n - 1:
+                W1, W2 = jax.lax.ppermute((W1, W2), "model", [(k, (k + 1) % n) for k in range(n)])
+        return total
+
+    cut = P("batch", "model")
+    specs = cut, P(), P(None, "model"), P("model")
+    return jax.shard_map(on_device, mesh=mesh, in_specs=specs, out_specs=cut)(x, scale, W1, W2)
+
+
+def sequence_parallel__right_rows(x, scale, W1, W2, *, mesh):
+    """Tokens of all sequences as the rows of one matrix."""
+
+    def on_device(x, scale, W1, W2):
+        rows = _norm(x, scale).reshape(-1, x.shape[-1])
+        parts = jax.nn.relu(jax.lax.all_gather(rows, "model", tiled=True) @ W1) @ W2
+        return jax.lax.psum_scatter(parts, "model", tiled=True).reshape(x.shape)
+
+    cut = P("batch", "model")
+    specs = cut, P(), P(None, "model"), P("model")
+    return jax.shard_map(on_device, mesh=mesh, in_specs=specs, out_specs=cut)(x, scale, W1, W2)
+
+
+def vocab_cross_entropy__right_logarithms_gathered(logits, targets, *, mesh):
+    """Each device's own logsumexp, gathered, and the logsumexp of these."""
+
+    def on_device(logits, targets):
+        own = jax.nn.logsumexp(logits, axis=1)
+        total = jax.nn.logsumexp(jax.lax.all_gather(own, "model"), axis=0)
+        words = jnp.arange(logits.shape[1]) + jax.lax.axis_index("model") * logits.shape[1]
+        picked = jnp.sum(jnp.where(words == targets[:, None], logits, 0), axis=1)
+        return total - jax.lax.psum(picked, "model")
+
+    specs = P("batch", "model"), P("batch")
+    return jax.shard_map(on_device, mesh=mesh, in_specs=specs, out_specs=P("batch"), check_vma=False)(logits, targets)

@@ -439,3 +439,91 @@ def begin_fsdp__wrong_all_axes(params, mesh):
     layouts = {"W": NamedSharding(mesh, P(mesh.axis_names)), "b": NamedSharding(mesh, P())}
     params = jax.device_put(params, [layouts for _ in params])
     return params, {name: jax.tree.map(jnp.zeros_like, params) for name in ("mean", "square")}
+
+
+def shard_axis__wrong_number_of_all_devices(shape, n, smallest):
+    """Divides by the devices that there are here, whatever n is."""
+    fits = [k for k, length in enumerate(shape) if length % len(jax.devices()) == 0]
+    if math.prod(shape) < smallest or not fits:
+        return "whole"
+    return max(fits, key=lambda k: shape[k])
+
+
+def begin_fsdp__wrong_last_axis(params, mesh):
+    """Cuts over the last axis of the mesh, which was fsdp."""
+    layouts = {"W": NamedSharding(mesh, P(mesh.axis_names[-1])), "b": NamedSharding(mesh, P())}
+    params = jax.device_put(params, [layouts for _ in params])
+    return params, {name: jax.tree.map(jnp.zeros_like, params) for name in ("mean", "square")}
+
+
+def fsdp_gradient__wrong_weights_sent_in_bfloat16(params, x, y, *, mesh):
+    """Sends the matrices in half the bytes, and adds the gradients up in float32."""
+
+    def whole(share):
+        sent = share.astype(jnp.bfloat16) if share.ndim == 2 else share
+        return jax.lax.all_gather(sent, "fsdp", tiled=True).astype(jnp.float32)
+
+    def on_device(params, x, y):
+        value, gradients = jax.value_and_grad(loss)(jax.tree.map(whole, params), x, y)
+        n = jax.lax.axis_size("fsdp")
+        own = jax.tree.map(lambda g: jax.lax.psum_scatter(g, "fsdp", tiled=True) / n, gradients)
+        return jax.lax.pmean(value, "fsdp"), own
+
+    cut = P("fsdp")
+    return jax.shard_map(on_device, mesh=mesh, in_specs=cut, out_specs=(P(), cut), check_vma=False)(params, x, y)
+
+
+def prefetch__wrong_in_bfloat16(embed, stack, x, *, mesh):
+    """Gathers in half the bytes."""
+
+    def whole(share):
+        return jax.lax.all_gather(share.astype(jnp.bfloat16), "fsdp", tiled=True).astype(jnp.float32)
+
+    def on_device(embed, stack, x):
+        def turn(carry, following):
+            h, w = carry
+            return (jnp.tanh(h @ w), whole(following)), None
+
+        (h, w), _ = jax.lax.scan(turn, (jnp.tanh(x @ embed), whole(stack[0])), stack[1:])
+        return jnp.tanh(h @ w)
+
+    specs = (P(), P(None, "fsdp"), P("fsdp"))
+    return jax.shard_map(on_device, mesh=mesh, in_specs=specs, out_specs=P("fsdp"))(embed, stack, x)
+
+
+def _zero1_added(own_sum, params, moments, x, y, mesh):
+    def on_device(params, moments, x, y):
+        n, me = jax.lax.axis_size("fsdp"), jax.lax.axis_index("fsdp")
+
+        def blocks(leaf):
+            return leaf.reshape(n, -1, *leaf.shape[1:])
+
+        mine = jax.tree.map(lambda g: own_sum(blocks(g), n, me) / n, jax.grad(loss)(params, x, y))
+        new, moments = adam(jax.tree.map(lambda leaf: blocks(leaf)[me], params), moments, mine)
+        return gathered(new), moments
+
+    cut = P("fsdp")
+    return jax.shard_map(on_device, mesh=mesh, in_specs=(P(), cut, cut, cut), out_specs=(P(), cut), check_vma=False)(
+        params, moments, x, y
+    )
+
+
+def zero1_step__right_exchanged(params, moments, x, y, *, mesh):
+    """An all_to_all, and a sum of what came."""
+
+    def own_sum(blocks, n, me):
+        return jax.lax.all_to_all(blocks, "fsdp", 0, 0).sum(axis=0)
+
+    return _zero1_added(own_sum, params, moments, x, y, mesh)
+
+
+def zero1_step__right_ring(params, moments, x, y, *, mesh):
+    """The sums go down a ring."""
+
+    def own_sum(blocks, n, me):
+        total = blocks[(me + 1) % n]
+        for step in range(2, n + 1):
+            total = jax.lax.ppermute(total, "fsdp", [(d, (d - 1) % n) for d in range(n)]) + blocks[(me + step) % n]
+        return total
+
+    return _zero1_added(own_sum, params, moments, x, y, mesh)

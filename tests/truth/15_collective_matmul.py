@@ -859,3 +859,40 @@ def ag_matmul_ring__wrong_in_bfloat16(a, b, *, mesh):
 
     specs = P("x", None), P("x", None)
     return jax.shard_map(on_device, mesh=mesh, in_specs=specs, out_specs=P("x", None))(a, b)
+
+
+def bidirectional__right_halves_of_columns(a, b, *, mesh):
+    """Half of the columns of a block goes each way."""
+    n = mesh.shape["x"]
+
+    def on_device(a, b):
+        me, width, half = jax.lax.axis_index("x"), b.shape[0], b.shape[1] // 2
+        up, down = b[:, :half], b[:, half:]
+
+        def fitting(block):
+            return jax.lax.dynamic_slice_in_dim(a, block % n * width, width, axis=1)
+
+        left, right = fitting(me) @ up, fitting(me) @ down
+        for step in range(1, n):
+            up, down = send(up), send(down, -1)
+            left, right = left + fitting(me - step) @ up, right + fitting(me + step) @ down
+        return jnp.concatenate([left, right], axis=1)
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=(P("x"), P("x")), out_specs=P("x"))(a, b)
+
+
+def mlp_block__wrong_in_bfloat16(x, w1, w2, *, mesh):
+    """Sends the rows of X in half the bytes."""
+
+    def on_device(x, w1, w2):
+        hidden = [jax.nn.gelu(x @ w1)]
+        for _ in range(1, mesh.shape["x"]):
+            x = send(x.astype(jnp.bfloat16)).astype(jnp.float32)
+            hidden.append(jax.nn.gelu(x @ w1))
+        y = hidden.pop() @ w2
+        while hidden:
+            y = send(y, -1) + hidden.pop() @ w2
+        return y
+
+    specs = P("x", None), P(None, "x"), P("x", None)
+    return jax.shard_map(on_device, mesh=mesh, in_specs=specs, out_specs=P("x", None))(x, w1, w2)

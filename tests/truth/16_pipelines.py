@@ -367,3 +367,42 @@ def microbatches__wrong_in_parts_of_one(stages, percent):
     """Solved for M, with a part of one in place of percent: it is rounded."""
     part = percent / 100
     return int((stages - 1) * (1 - part) / part) + 1
+
+
+def gpipe__wrong_drained_with_the_first(weights, x, *, mesh):
+    """Goes on with the first microbatches while it drains: there have to be as many."""
+    n, m = mesh.shape["stage"], len(x)
+
+    def on_device(w, x):
+        me = jax.lax.axis_index("stage")
+
+        def turn(h, came):
+            h = layer(w[0], jnp.where(me == 0, came, h))
+            return send(h), h
+
+        _, made = jax.lax.scan(turn, varying(jnp.zeros_like(x[0])), jnp.concatenate([x, x[: n - 1]]))
+        return jax.lax.psum(jnp.where(me == n - 1, made[-m:], 0), "stage")
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=(P("stage"), P()), out_specs=P())(weights, x)
+
+
+def circular__wrong_two_groups_at_most(weights, x, *, mesh):
+    """The first S microbatches, then the next S, and no more."""
+    n, m, rounds = mesh.shape["stage"], len(x), len(weights)
+
+    def on_device(w, x):
+        me = jax.lax.axis_index("stage")
+
+        def turn(carry, t):
+            h, out = carry
+            piece = t - me
+            r, k = piece // n % rounds, jnp.where(piece >= rounds * n, n, 0) + piece % n
+            h = layer(w[r, 0], jnp.where((me == 0) & (r == 0), x[k], h))
+            out = jnp.where((piece >= 0) & (r == rounds - 1), out.at[k].set(h), out)
+            return (send(h), out), None
+
+        zeros = varying(jnp.zeros(x.shape[1:])), varying(jnp.zeros(x.shape))
+        (_, out), _ = jax.lax.scan(turn, zeros, jnp.arange(rounds * m + n - 1))
+        return jax.lax.psum(jnp.where(me == n - 1, out, 0), "stage")
+
+    return jax.shard_map(on_device, mesh=mesh, in_specs=(P(None, "stage"), P()), out_specs=P())(weights, x)

@@ -426,3 +426,44 @@ def ring_of_experts__wrong_weights_made_one(x, weights, experts, w_in, w_out, *,
     return jax.shard_map(on_device, mesh=mesh, in_specs=P("expert"), out_specs=P("expert"))(
         x, weights, experts, w_in, w_out
     )
+
+
+def ring_of_experts__wrong_tokens_in_bfloat16(x, weights, experts, w_in, w_out, *, mesh):
+    """Sends the tokens in half the bytes."""
+
+    def gather(value):
+        return jax.lax.all_gather(value, "expert", tiled=True)
+
+    def on_device(x, weights, experts, w_in, w_out):
+        weight = jnp.where(gather(experts) == jax.lax.axis_index("expert"), gather(weights), 0).sum(1, keepdims=True)
+        tokens = gather(x.astype(jnp.bfloat16)).astype(jnp.float32)
+        part = weight * (jax.nn.relu(tokens @ w_in[0]) @ w_out[0])
+        return x + jax.lax.psum_scatter(part, "expert", scatter_dimension=0, tiled=True)
+
+    program = jax.shard_map(on_device, mesh=mesh, in_specs=P("expert"), out_specs=P("expert"))
+    return program(x, weights, experts, w_in, w_out)
+
+
+def balance_loss__right_means_gathered(logits, experts, *, mesh):
+    """Every device's means go to all, who take the means of them."""
+    E = logits.shape[1]
+
+    def on_device(logits, experts):
+        own = jnp.stack([jax.nn.one_hot(experts, E).mean(axis=(0, 1)), jax.nn.softmax(logits).mean(axis=0)])
+        f, p = jax.lax.all_gather(own, "expert").mean(axis=0)
+        return E * f @ p
+
+    specs = P("expert"), P("expert")
+    return jax.shard_map(on_device, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(logits, experts)
+
+
+def balance_loss__wrong_choices_gathered(logits, experts, *, mesh):
+    """All choices travel."""
+    E = logits.shape[1]
+
+    def on_device(logits, experts):
+        f = jax.nn.one_hot(jax.lax.all_gather(experts, "expert", tiled=True), E).mean(axis=(0, 1))
+        return E * jnp.sum(f * jax.lax.pmean(jax.nn.softmax(logits).mean(axis=0), "expert"))
+
+    specs = P("expert"), P("expert")
+    return jax.shard_map(on_device, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(logits, experts)

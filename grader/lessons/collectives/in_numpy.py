@@ -357,9 +357,11 @@ identify_collective = Exercise("identify_collective", points=3, form="function",
 
 @identify_collective.cases
 def _(draw):
-    for name, n in itertools.product(COLLECTIVES, (4, 8)):  # powers of 2: a mean of whole numbers comes out exact
-        drawn = puzzle(draw.rng, {"x": n}, 8, name)
-        yield Case({"before": list(drawn.before), "after": list(drawn.after)})
+    # Powers of 2: a mean of whole numbers comes out exact. Pieces as long as there are devices, and of one number.
+    for name, (n, length) in itertools.product(COLLECTIVES, ((4, 16), (8, 8))):
+        drawn = puzzle(draw.rng, {"x": n}, length, name)
+        before = [block - 100 * (n == 4) for block in drawn.before]  # the largest may be less than 0
+        yield Case({"before": before, "after": list(_after_over(name, before, {"x": n}))})
 
 
 def _first_that(fits, before, after):

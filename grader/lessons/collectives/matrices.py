@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Exercise, Flops
-from grader.lessons.shared import bytes_sent, device_map
+from grader.exercises import BytesSent, Case, Exercise, Flops, Written
+from grader.lessons.shared import bytes_sent, device_map, to_send
 
 ROWS, COLUMNS = P("x", None), P(None, "x")
 
@@ -23,7 +23,7 @@ def _(draw):
     n = mesh["x"]
     rows, columns = (n, n) if draw.square else draw.lengths(2, divisible_by=8)
     return Case(
-        {"a": draw.array(rows, columns, spec=COLUMNS)},
+        {"a": to_send(draw, rows, columns, spec=COLUMNS)},
         mesh,
         P(),
         limits=[BytesSent(bytes_sent("all_gather", rows * columns // n, n))],
@@ -104,7 +104,7 @@ def _(draw):
     n = mesh["x"]
     rows, columns = draw.lengths(2, divisible_by=8)
     i = n if draw.square else rows  # with one row for each device, untiled runs too
-    parts = draw.array(n, i, columns, spec=PARTS)
+    parts = to_send(draw, n, i, columns, spec=PARTS)
     return Case({"parts": parts}, mesh, ROWS, limits=[BytesSent(bytes_sent("reduce_scatter", i * columns, n))])
 
 
@@ -203,8 +203,9 @@ reshard_rows_to_cols = Exercise("reshard_rows_to_cols", points=4, reference=lamb
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
-    x = draw.array(i, j, spec=ROWS)
-    return Case({"x": x}, mesh, COLUMNS, limits=[BytesSent(bytes_sent("all_to_all", i * j // mesh["x"], mesh["x"]))])
+    x = to_send(draw, i, j, spec=ROWS)
+    enough = BytesSent(bytes_sent("all_to_all", i * j // mesh["x"], mesh["x"]))
+    return Case({"x": x}, mesh, COLUMNS, limits=[enough, Written({"all_to_all": 1})])
 
 
 def _exchange(split, concat, tiled=True):
@@ -268,7 +269,7 @@ distributed_transpose = Exercise("distributed_transpose", points=4, reference=la
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
-    x = draw.array(i, j, spec=ROWS)
+    x = to_send(draw, i, j, spec=ROWS)
     return Case({"x": x}, mesh, ROWS, limits=[BytesSent(bytes_sent("all_to_all", i * j // mesh["x"], mesh["x"]))])
 
 
@@ -338,7 +339,7 @@ def _(draw):
     n = mesh["x"]
     i, j, k = draw.lengths(3, divisible_by=8)
     j, k = sorted((j, k))  # then a psum of the products sends more than the two halves, and one of the parts does not
-    arrays = {"parts": draw.array(n, i, j, spec=BETWEEN[0]), "w": draw.array(j, k, spec=BETWEEN[1])}
+    arrays = {"parts": to_send(draw, n, i, j, spec=BETWEEN[0]), "w": draw.array(j, k, spec=BETWEEN[1])}
     least = bytes_sent("reduce_scatter", i * j, n) + bytes_sent("all_gather", i * k // n, n)
     return Case(arrays, mesh, P(), limits=[BytesSent(least), Flops(2 * i * j * k // n)])
 

@@ -70,8 +70,8 @@ def forgot_where_its_block_begins(v, *, mesh):
 
 @global_argmax.mistake
 def added_only_its_number(v, *, mesh):
-    """That is the place within device 1's block, plus 1. Device 1's block begins at place `block length`, not at place
-    1: by what must a device's number be multiplied?"""
+    """That is the place within a device's block, plus the device's number. But device 1's block begins at place `block
+    length`, not at place 1: by what must a device's number be multiplied?"""
 
     def body(v):
         return lax.pmin(_candidates(v, lax.axis_index("x") + jnp.arange(len(v))).min(), "x")

@@ -516,7 +516,7 @@ def _(draw):
             {name: Array(v, P("data")) for name, v in arrays.items()},
             mesh,
             {"accuracy": P(), "loss": P()},
-            limits=[BytesSent(bytes_sent("all_reduce", 4, mesh["data"]))],
+            limits=[BytesSent(bytes_sent("all_gather", 4, mesh["data"]))],
             roundings=rows + classes + 2 * higher,
         )
 

@@ -572,7 +572,8 @@ def never_cut(value, spec, on=None):
 
 @put_on_mesh.mistake
 def left_on_one_device(value, spec, on=None):
-    """The array is on the first device alone. Which argument of `jax.device_put` says where it should go?"""
+    """The array is on no mesh: it is still NumPy's, or on one device alone. Which argument of `jax.device_put` says
+    where it should go?"""
     return jnp.asarray(value)
 
 

@@ -36,13 +36,14 @@ balance_loss = Exercise("balance_loss", points=5, reference=jax.jit(_loss), mesh
 def _(draw):
     mesh = draw.mesh("expert")
     n = mesh["expert"]
-    t, count = draw.lengths(2, divisible_by=4)
+    (count,) = draw.lengths(1, divisible_by=4)
+    t = 2 * count  # so many that all choices are more numbers than a few for each expert
     k = 3 if draw.square else 2
     _, experts = drawn_choices(draw, n * t, count, k)
     experts[:t] = np.arange(t)[:, None] % 2 + [0, 2, 4][:k]  # the first device's tokens are of another kind
     arrays = {"logits": Array(draw.values(n * t, count) / 4, CHOSEN[0]), "experts": Array(experts, CHOSEN[1])}
-    # Both means, of E numbers each; where the check is off the cotangents of both are added up once more.
-    sent = 2 * bytes_sent("all_reduce", 2 * count, n)
+    # Every device's two means, of E numbers each, and their cotangents.
+    sent = 2 * bytes_sent("all_gather", 2 * count, n)
     return Case(arrays, mesh, P(), limits=[BytesSent(sent)], cotangents=Array(draw.values(1)[0], P()))
 
 

@@ -37,8 +37,8 @@ def drawn_layer(draw: Draw, n: int) -> dict[str, Array]:
     t, d, f = draw.lengths(3, divisible_by=4)
     weights, experts = drawn_choices(draw, n * t, n, k=3 if draw.square and n > 2 else 2)
     values = {
-        "x": draw.values(n * t, d),
-        "weights": 3 / 4 * weights,  # they need not add up to 1
+        "x": draw.values(n * t, d) + np.float32(1 / 64),  # more digits than bfloat16 has, and so the weights
+        "weights": 3 / 4 * weights + np.float32(1 / 2048),  # they need not add up to 1
         "experts": experts,
         "w_in": draw.values(n, d, f),
         "w_out": draw.values(n, f, d),

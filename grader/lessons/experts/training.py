@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
@@ -49,7 +50,8 @@ def _(draw):
     tokens = t * data * n
     shapes = {"router": (d, n), "w_in": (n, d, f), "w_out": (n, f, d)}
     params = {name: Array(draw.values(*shape) / 16, PARAMS[name]) for name, shape in shapes.items()}
-    arrays = {name: Array(draw.values(tokens, d) / 8, P(BOTH)) for name in ("x", "y")}
+    # More digits than bfloat16 has.
+    arrays = {name: Array(draw.values(tokens, d) / 8 + np.float32(1 / 512), P(BOTH)) for name in ("x", "y")}
     # Two exchanges forwards, their transposes, and every gradient where it is to be added up; the loss.
     sent = (
         4 * bytes_sent("all_to_all", n * t * d, n)

@@ -428,7 +428,8 @@ def _(draw):
     return Case(
         {
             "embed": Array(draw.values(inputs, width) / 32, P()),
-            "stack": Array(draw.values(layers, width, width) / 32, STACK),
+            # More digits than bfloat16 has.
+            "stack": Array(draw.values(layers, width, width) / 32 + np.float32(1 / 2048), STACK),
             "x": Array(draw.values(rows, inputs) / 8, CUT),
         },
         mesh,

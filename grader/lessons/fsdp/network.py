@@ -26,12 +26,16 @@ def adam(params, moments, gradients):
 def layers_drawn(draw: Draw, widths, spec=CUT, bias=CUT):
     """Parameters with about unit gain, in powers of two, so that nothing saturates and products are exact.
 
-    No sum is exactly 0 with these biases: there the slope of a relu is a matter of spelling.
+    No sum is exactly 0 with these biases: there the slope of a relu is a matter of spelling. The last "W", behind
+    which there is no relu, has more digits than bfloat16 has.
     """
-    return [
+    params = [
         {"W": Array(draw.values(n, m) / 32, spec), "b": Array(draw.values(m) / 16 + np.float32(1 / 512), bias)}
         for n, m in zip(widths, widths[1:], strict=False)
     ]
+    last = params[-1]["W"]
+    params[-1]["W"] = Array(last.value + np.float32(1 / 2048), spec)
+    return params
 
 
 def batch_drawn(draw: Draw, rows: int, widths, spec=CUT):

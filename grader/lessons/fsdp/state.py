@@ -185,7 +185,7 @@ def _(draw):
     for shape, n, smallest in (
         ((4096, 14336), 8, 1024),
         ((14336, 4096), 8, 1024),
-        ((128256, 4096), 16, 1024),
+        ((128264, 4096), 16, 1024),
         ((50257, 768), 8, 1024),
         ((12, 64, 768), 8, 1024),
         ((4096,), 8, 8192),
@@ -282,7 +282,7 @@ begin_fsdp = Exercise("begin_fsdp", points=3, form="function", reference=_begun)
 
 @begin_fsdp.cases
 def _(draw):
-    for sizes, layers in (({"fsdp": 8}, 2), ({"data": 2, "fsdp": 4}, 3)):
+    for sizes, layers in (({"fsdp": 8}, 2), ({"slice": 2, "fsdp": 2, "model": 2}, 3)):
         widths = [int(w) for w in draw.rng.choice([8, 16, 24, 32], size=layers + 1, replace=False)]
         params = [{"W": draw.values(i, k), "b": draw.values(k)} for i, k in zip(widths, widths[1:], strict=False)]
         yield Case({"params": params, "mesh": OnMesh(sizes)})

@@ -63,7 +63,15 @@ def _(draw):
         (laid(params), laid(moments)),
         limits=[
             BytesSent(bytes_sent("all_reduce", entries(params), n)),
-            Turns({"all_gather": leaves, "reduce_scatter": leaves}),
+            # An all_to_all or a ring can add up as a reduce_scatter does.
+            Turns(
+                {
+                    "all_gather": leaves,
+                    "reduce_scatter": leaves,
+                    "all_to_all": leaves,
+                    "collective_permute": 2 * (n - 1) * leaves,
+                }
+            ),
         ],
         roundings=2 * rows + 4 * sum(widths),
     )

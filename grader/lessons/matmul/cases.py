@@ -11,7 +11,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import BytesSent, Case, Draw, Exercise, Flops
-from grader.lessons.shared import bytes_sent, device_map
+from grader.lessons.shared import bytes_sent, device_map, to_send
 
 
 def _matmul(a, b):
@@ -25,7 +25,7 @@ CASE2 = (P(None, "x"), P())
 
 def _case2(draw: Draw, i: int, j: int, k: int, budget) -> Case:
     mesh = draw.mesh("x", "y")
-    a, b = draw.array(i, j, spec=CASE2[0]), draw.array(j, k, spec=CASE2[1])
+    a, b = to_send(draw, i, j, spec=CASE2[0]), draw.array(j, k, spec=CASE2[1])
     return Case({"a": a, "b": b}, mesh, out=P(), limits=[BytesSent(budget(i, j, k, mesh["x"]))])
 
 
@@ -187,7 +187,7 @@ CASE3 = (P(None, "x"), P("x", None))
 def _case3(draw: Draw, out: P, kind: str) -> Case:
     mesh = draw.mesh("x", "y")
     i, k, j = sorted(draw.lengths(3, divisible_by=8))  # J is longest: to gather A and B costs more than to add up C
-    a, b = draw.array(i, j, spec=CASE3[0]), draw.array(j, k, spec=CASE3[1])
+    a, b = to_send(draw, i, j, spec=CASE3[0]), draw.array(j, k, spec=CASE3[1])
     return Case(
         {"a": a, "b": b},
         mesh,
@@ -267,7 +267,7 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     i, j, k = draw.lengths(3, divisible_by=8)
     arrays = {
-        "a": draw.array(i, j, spec=LAYER[0]),
+        "a": to_send(draw, i, j, spec=LAYER[0]),
         "b": draw.array(j, k, spec=LAYER[1]),
         "bias": draw.array(k, spec=LAYER[2]),
     }
@@ -438,7 +438,7 @@ CASE4 = (P("x", None), P(None, "x"))
 def _case4(draw: Draw, out: P, gathered: str) -> Case:
     mesh = draw.mesh("x", "y")
     i, j, k = draw.lengths(3, divisible_by=8)
-    a, b = draw.array(i, j, spec=CASE4[0]), draw.array(j, k, spec=CASE4[1])
+    a, b = to_send(draw, i, j, spec=CASE4[0]), to_send(draw, j, k, spec=CASE4[1])
     size = {"a": i * j, "b": j * k}[gathered]
     return Case(
         {"a": a, "b": b},
@@ -595,7 +595,7 @@ TWO = (P("x", "y"), P("y", None))
 def _two_axis(draw: Draw, out: P, kind: str) -> Case:
     mesh = draw.mesh("x", "y")
     i, j, k = draw.lengths(3, divisible_by=8)
-    a, b = draw.array(i, j, spec=TWO[0]), draw.array(j, k, spec=TWO[1])
+    a, b = to_send(draw, i, j, spec=TWO[0]), draw.array(j, k, spec=TWO[1])
     return Case(
         {"a": a, "b": b},
         mesh,

@@ -126,7 +126,7 @@ circular = on_stages("circular", points=6, reference=_rounds)
 def _(draw):
     mesh = draw.mesh("stage")
     n, (b, d) = mesh["stage"], draw.lengths(2, divisible_by=2)
-    rounds, groups = (3, 1) if draw.square else (2, 2)
+    rounds, groups = (3, 2) if draw.square else (2, 3)
     m = groups * n
     turns = rounds * m + n - 1
     return Case(

@@ -242,7 +242,7 @@ def laid_out_like_the_weights(x, w1, w2):
 
 @two_stage.mistake
 def moved_x_first(x, w1, w2):
-    """In the first stage x and w1 are on different meshes. Was x sent on before that stage had seen it? Which devices
+    """w1 has met an array that is on the other mesh. Was x sent on before the first stage had seen it? Which devices
     hold w1?"""
     return stage(w2, stage(w1, jax.device_put(x, NamedSharding(w2.sharding.mesh, P("x")))))
 

@@ -10,7 +10,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import BytesSent, Case, Exercise
-from grader.lessons.shared import bytes_sent, device_map
+from grader.lessons.shared import bytes_sent, device_map, to_send
 
 BEFORE, AFTER = P("x", "y"), P("y", "x")
 PLACES = tuple(itertools.product(range(4), range(2)))  # (x, y) of every device
@@ -25,7 +25,7 @@ def _(draw):
     i, j = draw.lengths(2, divisible_by=8)
     half = i * j // 8 // 2
     return Case(
-        {"v": draw.array(i, j, spec=BEFORE)},
+        {"v": to_send(draw, i, j, spec=BEFORE)},
         draw.mesh("x", "y"),
         AFTER,
         limits=[BytesSent(2 * bytes_sent("collective_permute", half, 8))],

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, ByCompiler, BytesSent, Case, Draw, Exercise, Flops, ManualAlong, Move, Moves
 from grader.jax_versions import varying
-from grader.lessons.shared import bytes_sent, device_map
+from grader.lessons.shared import bytes_sent, device_map, to_send
 
 # One number from each device. Blocks are of four, so that the reference needs no mesh.
 
@@ -191,7 +191,7 @@ def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
     return Case(
-        {"x": draw.array(i, j, spec=GRID)},
+        {"x": to_send(draw, i, j, spec=GRID)},
         mesh,
         P("y"),
         limits=[BytesSent(bytes_sent("all_reduce", j // mesh["y"], mesh["x"]))],

@@ -57,8 +57,8 @@ def _(draw):
 
 @distribute.mistake
 def left_on_one_device(value, spec, mesh):
-    """That made a `jax.Array`, but on one device: there JAX puts every fresh array. A mesh and a spec say
-    where the blocks belong; which function moves an array into such a layout?"""
+    """It is on no mesh: it is still NumPy's, or all of it is on one device, where JAX puts a fresh `jax.Array`. A mesh
+    and a spec say where the blocks belong; which function moves an array into such a layout?"""
     return jnp.asarray(value)
 
 

@@ -186,6 +186,8 @@ def _(draw):
         (40, 8, 16),
         (16, 1, 8),
         (12, 8, 4),
+        (8, 4, 16),
+        (8, 16, 4),
     ):
         yield Case({"heads": heads, "kv_heads": kv_heads, "n": n})
 

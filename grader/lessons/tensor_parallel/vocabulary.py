@@ -186,9 +186,9 @@ def _(draw):
         "targets": Array(targets.astype(np.int32), LOGITS[1]),
     }
     # Forward a maximum (or all of them gathered), a sum and the picked logit for each row; where the check is off JAX
-    # adds up two of the cotangents as well.
+    # adds up two of the cotangents as well. Or the devices' own logarithms gathered, and on the way back scattered.
     share, n = rows // mesh["batch"], mesh["model"]
-    sent = 4 * bytes_sent("all_reduce", share, n) + bytes_sent("all_gather", share, n)
+    sent = 4 * bytes_sent("all_reduce", share, n) + 2 * bytes_sent("all_gather", share, n)
     # The sum over V, its exp and log; in the gradient the quotient and the product with a cotangent. A device's own
     # logarithm is as large as its logits: exp of its difference from another's has that many roundings more.
     roundings = words + 16 + 2 * int(np.abs(logits).max())
