@@ -186,9 +186,9 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"must refer to an axis marked as manual",
-        "in_specs and out_specs may name the axes that JAX calls manual here, and no others: those of the mesh, or "
-        "those in axis_names where these are given. Which of them is meant? (An array may stay cut along other axes of "
-        "the mesh without being said.)",
+        "in_specs and out_specs may name axes that are manual, and no others: those of the mesh, or those in "
+        "axis_names where these are given. Which of them is meant? (An array may stay cut along other axes of the mesh "
+        "without being said.)",
     ),
     (
         "ValueError",

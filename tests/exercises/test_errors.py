@@ -136,7 +136,7 @@ PROGRAMS = {
     ],
     "The array's memory was given away": [deleted],
     "The operands are in different memories": [lambda: jax.device_put(ARRAY, HOST) + put(ARRAY, P("x"))],
-    "in_specs and out_specs may name the axes that": [
+    "in_specs and out_specs may name axes that": [
         lambda: mapped(lambda a: a, P("y"), P("y"), axis_names={"x"}),
         lambda: mapped(lambda a: a, P("z"), P("x")),
     ],
