@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
@@ -72,7 +73,18 @@ def as_problem(error: Exception) -> Problem:
     """What an error of the student's code comes to, as it is caught."""
     trace_back = error.__traceback__
     line = line_of_a_cell(_spots(trace_back))
-    return Problem("error", type(error).__name__, str(error)[:4000], _operands(trace_back), line)
+    return Problem("error", _known_name(type(error)), str(error)[:4000], _operands(trace_back), line)
+
+
+def _known_name(kind: type[BaseException]) -> str:
+    """The name of a kind of error; of one that a student made, that of the kind which it is made of."""
+    return next(base.__name__ for base in kind.__mro__ if _is_a_librarys(base))
+
+
+def _is_a_librarys(kind: type) -> bool:
+    """Whether a module has it, and not only a notebook."""
+    module = sys.modules.get(kind.__module__)
+    return kind.__module__ != "__main__" and getattr(module, kind.__name__, None) is kind
 
 
 def _operands(trace_back: TracebackType | None) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import numbers
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import jax
@@ -49,6 +50,10 @@ def plain(value: Any) -> Any:
         return [plain(v) for v in value]
     if isinstance(value, tuple):
         return tuple(plain(v) for v in value)
+    if isinstance(value, numbers.Real):  # a fraction
+        return float(value)
+    if isinstance(value, Collection) and not isinstance(value, bytes) and not hasattr(value, "__array__"):
+        return [plain(v) for v in value]  # a deque, or the keys of a dict
     array = np.asarray(value)
     if array.dtype.itemsize > 8 and array.dtype.kind in "fc":  # a precision that other machines may not have
         array = array.astype(np.float64 if array.dtype.kind == "f" else np.complex128)

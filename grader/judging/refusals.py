@@ -68,8 +68,10 @@ def _who_waits(structure: Structure, collective: Collective) -> str:
     if visits is None or pair is None:
         return ""
     waiting, missing = pair
+    alike = [c for c in structure.collectives if (c.kind, c.axes) == (collective.kind, collective.axes)]
+    which = f"one of {len(alike)} {collective.kind}s" if alike[1:] else f"the {collective.kind}"
     return (
-        f"Device {waiting} calls the {collective.kind}{_over(collective)} {times(visits[waiting])}, device {missing} "
+        f"Device {waiting} calls {which}{_over(collective)} {times(visits[waiting])}, device {missing} "
         f"{times(visits[missing])}: it stands in a branch, or in a loop, and each device decides for "
         f"itself. Device {waiting} would be left waiting for ever for device {missing}, so this was not run."
     )

@@ -54,3 +54,21 @@ def test_of_what_kind_the_answer_is_to_be_is_told_to_who_returned_what_is_no_val
     cases = half.draw_cases()
     found = judge(half, cases, collect("function", asks(half, cases), lambda n: object())).words
     assert found.endswith("What is due is a number.")
+
+
+class Odd(ValueError):
+    """A ValueError of the student's own."""
+
+
+@pytest.mark.parametrize("module", ["__main__", "a cell", "builtins"])
+def test_an_error_of_the_students_own_is_of_the_kind_that_it_is_made_of(module, monkeypatch):
+    monkeypatch.setattr(Odd, "__module__", module)
+
+    def answer(n):
+        try:
+            return _half(n)
+        except ValueError as error:
+            raise Odd from error
+
+    cases = half.draw_cases()
+    assert judge(half, cases, collect("function", asks(half, cases), answer)).passed

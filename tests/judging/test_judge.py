@@ -174,6 +174,15 @@ def test_a_program_that_may_wait_for_ever_is_not_run():
     assert found.failure.check == "runs" and "waiting for ever" in found.words
 
 
+def test_who_waits_at_one_of_several_sums_is_told_so():
+    """Every device calls one, but not the same."""
+
+    def on_device(a, b):
+        return lax.cond(lax.axis_index("x") == 0, lambda c: lax.psum(c, "x"), lambda c: lax.psum(2 * c, "x"), a @ b)
+
+    assert "calls one of 2 all_reduces over x once, device" in verdict(on_device).words
+
+
 @pytest.mark.parametrize(
     "answer, words",
     [
