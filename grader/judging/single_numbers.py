@@ -74,7 +74,7 @@ def of_two_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iter
         if times and few and is_ratio(found - due, times * n):
             much = "" if abs(times) == 1 else f"{number(abs(times))} × "
             yield f"It is {much}{words} too {'much' if times > 0 else 'little'}."
-    if found in (math.floor(due), math.ceil(due)) and not is_ratio(due, round(due)):
+    if found and found in (math.floor(due), math.ceil(due)) and not is_ratio(due, round(due)):
         yield "What is due is no whole number, and this is the next one to it. Has it been rounded?"
     yield from _with_fewer_digits(found, due)
     if not is_ratio(found, due):

@@ -52,6 +52,7 @@ def test_whole_numbers_in_the_place_of_fractions_are_told(made, words):
         (1.7e-2, 1.7, {}, "It is off by a factor such as there is between two units. Which one is asked for?"),
         (7, 5.5, {"n": 3}, "It is 0.5 × `n` too much."),
         (3, 3.2, {}, "What is due is no whole number, and this is the next one to it. Has it been rounded?"),
+        (0.0, 5.4e-8, {}, "It is too small."),
         (12, 11, {}, "It is 1 too large."),
         (1, 8_589_934_591, {}, "It is too small."),
         (0.3, 11, {}, "It is too small."),

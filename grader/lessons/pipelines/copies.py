@@ -272,6 +272,6 @@ def uses_never_met(embedding, weights, tokens, *, mesh):
 
 @tied_embedding.mistake
 def embedding_summed_in_every_turn(embedding, weights, tokens, *, mesh):
-    """Everything is right, but the whole gradient of the embedding is added up over the stages in every turn, for
-    each of its uses. Make it differ (*varying*) over `stage` before the loop, and add up once, after it."""
+    """Everything is right, but the gradient of the embedding is added up over the stages in every turn, for each
+    of its uses. Make it differ (*varying*) over `stage` before the loop, and add up once, after it."""
     return _tied(embedding, weights, tokens, mesh, differs=False, summed=lambda g, me, n: g)

@@ -353,8 +353,9 @@ def _(draw):
 
 @who_waits.mistake
 def counted_the_calls(calls):
-    """These are the devices that make more calls than others. Two devices may call as often and still wait for each
-    other: they must come to the *same* call at the same point. Walk through the lists side by side."""
+    """This is what comes out when those wait that make more calls than others, and nobody else. Two devices may call as
+    often and still wait for each other: they must come to the *same* call at the same point. Walk through the lists
+    side by side."""
     fewest = min(map(len, calls))
     return {d: own[fewest] for d, own in enumerate(calls) if len(own) > fewest}
 

@@ -219,7 +219,7 @@ def seed_folded_into_the_place(x, seed, *, mesh):
 
 @own_numbers.mistake
 def added_the_place_to_the_seed(x, seed, *, mesh):
-    """seed + place: then device 1 of a run with seed 7 draws what device 0 draws with seed 8. Two runs that should be
+    """seed + place: then place 1 of a run with seed 7 draws what place 0 draws with seed 8. Two runs that should be
     independent share nearly all their numbers. Fold the place into the *key*."""
     return _mapped(lambda block: block + _noise(jax.random.key(seed + lax.axis_index("x")), block), x, mesh)
 
