@@ -763,6 +763,13 @@ def divided_upside_down(asked):
 
 
 @read_the_benchmark.mistake
+def took_the_time_saved(asked):
+    """That is the share of the time that was saved. A speed-up is how often the new time goes into the old one, and an
+    efficiency is made of that."""
+    return _at(asked, {"speed-up of sin": 1 - 2.4 / 25.2, "efficiency of matmul": 1 - 7.47 / 49.7})
+
+
+@read_the_benchmark.mistake
 def took_the_speed_up_for_efficiency(asked):
     """That is the speed-up. Eight devices could at best be eight times as fast: what share of that was
     reached?"""

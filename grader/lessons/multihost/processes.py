@@ -345,9 +345,9 @@ def all_devices(process_id, num_processes, *, rows):
 
 @subset_mesh.mistake
 def a_mesh_each(process_id, num_processes, *, rows):
-    """Each process of the half returned the sum of its own rows alone, so that they return different sums. The sum of all comes of
-    one array, cut over the devices of the first half: take these from `jax.devices()`, which is the same list
-    everywhere (`jax.local_devices()` is another in every process)."""
+    """Each process of the half returned the sum of its own rows alone, so that they return different sums. The sum of
+    all comes of one array, cut over the devices of the first half: take these from `jax.devices()`, which is the same
+    list everywhere (`jax.local_devices()` is another in every process)."""
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
     mesh = jax.make_mesh((jax.local_device_count(),), ("x",), axis_types=(AxisType.Auto,), devices=jax.local_devices())
     total = float(jnp.sum(jax.device_put(rows, NamedSharding(mesh, P("x")))))

@@ -260,6 +260,14 @@ def only_one_stage(x, w1, w2):
     return jax.device_put(stage(w1, x), NamedSharding(w2.sharding.mesh, P("x")))
 
 
+@two_stage.mistake
+def one_relu_at_the_end(x, w1, w2):
+    """What came over was multiplied by w2 with its negative numbers. The first stage ends with a relu, as the second
+    does: was `stage` called for both?"""
+    h = jax.device_put(x @ w1, NamedSharding(w2.sharding.mesh, P("x")))
+    return stage(w2, h)
+
+
 # A pipeline: many batches, a mesh for every stage.
 
 
