@@ -135,6 +135,7 @@ def store_outputs(notebook: Path) -> None:
         timeout=120,
         kernel_name="python3",
         record_timing=False,
+        coalesce_streams=True,
         resources={"metadata": {"path": str(notebook.parent)}},
     ).execute(env={**os.environ, SEED: "0"})
     nb.metadata = nbformat.from_dict(PYTHON)

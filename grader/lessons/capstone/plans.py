@@ -231,6 +231,22 @@ def to_the_last_byte(model, machine, devices, sequences):
 
 
 @plan.mistake
+def the_tenth_on_the_other_side(model, machine, devices, sequences):
+    """This comes out when nine tenths of what is held have to be within the memory: up to a ninth more than there is.
+    Which of the two numbers is to be made smaller?"""
+    return _best(model, machine, devices, sequences, margin=1 / 0.9)
+
+
+@plan.mistake
+def computes_again_only_if_it_must(model, machine, devices, sequences):
+    """This comes out when "mlp" is tried only where no plan keeps all, and "full" only where none fits with "mlp". To
+    compute a little again may leave room for longer microbatches, or for a smaller `model`. Is it never faster?"""
+    asked = model, machine, devices, sequences
+    chosen = (_best(*asked, wanted=lambda plan, how=how: plan["remat"] == how) for how in ("none", "mlp", "full"))
+    return next((best for best in chosen if _fits(best, model, machine)), _best(*asked))
+
+
+@plan.mistake
 def batch_not_divided(model, machine, devices, sequences):
     """`data` × `rows` × `micro` comes to more than the batch: every group of devices is to do all the sequences, though
     each has its share of them. Which of the three numbers follows from the other two?"""

@@ -330,6 +330,6 @@ def longer_one_for_every_block(n, product, transfer):
 
 @ring_time.mistake
 def ended_with_a_transfer(n, product, transfer):
-    """Overlapped, this ends with a transfer. But what has come has to be multiplied: of n products and n − 1 transfers,
-    which one is left alone at the end?"""
+    """Overlapped, this counts a transfer alone where a product is alone. What has come has to be multiplied: of n
+    products and n − 1 transfers, which one has nothing beside it?"""
     return _times((n - 1) * transfer + n * product, (n - 1) * max(product, transfer) + transfer)

@@ -40,7 +40,7 @@ def product():
 def _hop_bytes():
     """The message that waits as long as it sends, found by trying: 1 µs a hop, 45 GB/s."""
     low, high = 1.0, 1e9
-    while high - low > 1:
+    while high - low > 1e-6:
         middle = (low + high) / 2
         seconds = play("collective_permute", 2, 2 * middle, 1e-6, 4.5e10).seconds
         low, high = (low, middle) if seconds > 2e-6 else (middle, high)

@@ -479,8 +479,8 @@ def first_block_for_all(process_id, num_processes, *, table):
 
 @from_callback.mistake
 def summed_its_own_table(process_id, num_processes, *, table):
-    """The array is right, and the sum is that of this process's table. The array has blocks of all processes in it: ask
-    the array for its sum."""
+    """The array is right, and the sum is that of the blocks which this process read. The array has those of all
+    processes in it: ask the array for its sum."""
     blocks = []
 
     def load(index):
