@@ -64,6 +64,7 @@ class Exercise:
     `once`: each word of `options` is the answer of one row alone, as the text says.
     `questions` say of rows, by a part of their keys, what is asked there: who gave a wrong answer of which nothing else
     is known is asked that again, in other words.
+    `facts` are what a text says, by what a student would call it: of a wrong one it is told which of them are wrong.
     `parts` are what the entries of a tuple are called that processes return: "the number of all devices".
     `taught_in` names the lessons, such as 14_fsdp, to which who misses a check is sent.
     """
@@ -88,6 +89,7 @@ class Exercise:
     once: bool = False
     questions: Mapping[str, str] = field(default_factory=dict)
     parts: tuple[str, ...] = ()
+    facts: Callable[[Any], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:

@@ -15,6 +15,7 @@ from grader.arrays.described import (
     lies_on_devices,
 )
 from grader.arrays.numbers import close, same_value
+from grader.arrays.words import enumeration
 from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import meaning, stopped
@@ -132,7 +133,21 @@ class FunctionLadder(Ladder):
             return meaning(answer) or " ".join(filter(None, (self._of_problem(k, answer), where_right(some, others))))
         if check != "values":
             return ""  # every value is right
-        return evidence(tried, functools.partial(self._nearest, k))
+        return self._wrong_facts(k) or evidence(tried, functools.partial(self._nearest, k))
+
+    def _wrong_facts(self, k: int) -> str:
+        """Which facts a text has wrong in a case. One that is wrong because another is, as that is, is not told."""
+        answer, facts = self.answers[k], self.exercise.facts
+        if facts is None or not isinstance(answer, Value):
+            return ""
+        try:
+            said, due = facts(answer.value), facts(expected_value(self.exercise, self.cases[k]))
+        except Exception:  # a student's value may have any form
+            return ""
+        apart = {repr((said[name], due[name])): name for name in reversed(due) if said[name] != due[name]}
+        wrong = [name for name in due if name in apart.values()]
+        names = [f"{name} (yours: {said[name]})" if isinstance(said[name], str) else name for name in wrong]
+        return f"Of what is judged in the text, only this is wrong: {enumeration(names)}." if names else ""
 
     def _nearest(self, k: int) -> str:
         """What the answers to all cases are the results of."""

@@ -40,6 +40,7 @@ from grader.judging.wording import TELLS_LITTLE, before_little, in_all, is_or_ar
 
 NOTHING_WRONG_IN_IT = "Nothing in it is wrong, but keys are missing."
 ONLY_SOME = "Of the entries only"
+ONLY_THERE = "All else in it is right."
 OF_EVERY_ENTRY = "The same is so of every wrong entry:"
 OF_ALL_INSIDE = "The same is so of all that is wrong in it:"
 NUMBER_DUE, TRUTH_DUE, WORD_DUE = "A single number is due", "True or False is due", "Text is due"
@@ -264,7 +265,9 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: WasGiven) -> Ite
         said = [f"{only} {_of_those(words, len(wrong), inside)}" for words in telling]
         where = [f"{only} {words}" for words in _where_it_goes_wrong(*wrong[0][1:])] if len(wrong) == 1 else []
         yield from before_little(said, where)
-        yield only
+        # Of a tree the difference itself says where it is, deeper than by the outermost key.
+        deep = len(wrong) == 1 and isinstance(wrong[0][2], Mapping) and _differ_once(*wrong[0][1:])
+        yield ONLY_THERE if deep else only
     if common:
         of_which = OF_ALL_INSIDE if inside else OF_EVERY_ENTRY
         rest = lower_first(common.removeprefix(OF_EVERY_NUMBER).strip())
@@ -281,6 +284,18 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: WasGiven) -> Ite
         yield from said
     if len(wrong) < len(entries):
         yield SOME_ENTRIES
+
+
+def _differ_once(found: Any, due: Any) -> bool:
+    """Whether two values that are made alike differ in a single part, at any depth."""
+    if isinstance(due, Mapping) and isinstance(found, Mapping) and found.keys() == due.keys():
+        pairs = [(found[key], due[key]) for key in due]
+    elif isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)) and len(found) == len(due):
+        pairs = list(zip(found, due, strict=True))
+    else:
+        return not isinstance(due, (Mapping, list, tuple))
+    wrong = [pair for pair in pairs if not same_value(*pair)]
+    return len(wrong) == 1 and _differ_once(*wrong[0])
 
 
 def _where_it_goes_wrong(found: Any, due: Any) -> Iterator[str]:

@@ -72,3 +72,47 @@ def test_entries_are_compared_as_the_exercise_compares():
     waits_early = verdict(launch, written(lines[0], lines[1], "wait", *lines[2:])).words
     assert "entry [2] is not what is due: yours is 'wait'." in waits_early  # the lines before it say what is due
     assert "there are 4 entries, and 5 are due." in verdict(launch, written(*lines)).words
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        (lambda line: line.replace("srun ", "srun -n 1 "), "the number of tasks that run `train.py` (yours: 1)"),
+        (lambda line: line.replace("gpus-per-node=4", "gpus-per-node=1"), "the number of GPUs on a node (yours: 1)"),
+        (
+            lambda line: line.replace("--nodes", "--n"),
+            "the number of nodes (yours: 1) and the number of tasks (yours: 4)",
+        ),
+        (
+            lambda line: line.replace("job-name", "ntasks=3 -J").replace("srun", "srun -N 1"),
+            "the number of tasks (yours: 3)",
+        ),
+        (lambda line: line.replace("train.py", "test.py"), "that `train.py` is run"),
+        (lambda line: line.replace("#!", "# "), "the first line, for the shell"),
+    ],
+)
+def test_of_a_script_it_is_told_which_facts_are_wrong_and_that_the_others_are_right(change, wrong):
+    slurm = EXERCISES["slurm_script"]
+    told = verdict(slurm, lambda **given: [change(line) for line in slurm.reference(**given)]).told
+    assert f"Of what is judged in the text, only this is wrong: {wrong}" in told
+
+
+@pytest.mark.parametrize("text", [['python "train.py'], [3, None], 7])
+def test_nothing_is_said_of_the_facts_of_what_is_no_script(text):
+    assert "only this" not in verdict(EXERCISES["slurm_script"], lambda **_: text).told
+
+
+@pytest.mark.parametrize(
+    ("wrong", "alone"), [({"restartPolicy": "Always"}, True), ({"restartPolicy": 1, "x": 2}, False)]
+)
+def test_of_a_tree_in_which_one_place_is_wrong_it_is_told_that_all_else_is_right(wrong, alone):
+    jobset = EXERCISES["jobset_manifest"]
+
+    def answer(**given):
+        made = jobset.reference(**given)
+        made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"] |= wrong
+        return made
+
+    told = verdict(jobset, answer).told
+    assert ("only `spec`" in told) is not alone
+    assert ("All else in it is right." in told) is alone

@@ -162,16 +162,16 @@ def _slurm_facts(lines: list[str]) -> dict[str, Any]:
     own = _options(run[: run.index("train.py")] if run[:1] == ["srun"] else [])  # these stand above those of the script
     nodes = options.get("nodes", "1")
     return {
-        "nodes": nodes,
-        "tasks": _tasks(options, nodes),
-        "tasks that run it": _tasks(options | own, own.get("nodes", nodes)),
-        "nodes that run it": own.get("nodes", nodes),
-        "gpus": options.get("gpus-per-node"),
-        "srun": run[:1] == ["srun"],
-        "runs": bool(run),
-        "shell": "".join(lines[:1]).startswith("#!"),
+        "the number of nodes": nodes,
+        "the number of tasks": _tasks(options, nodes),
+        "the number of tasks that run `train.py`": _tasks(options | own, own.get("nodes", nodes)),
+        "the number of nodes that run `train.py`": own.get("nodes", nodes),
+        "the number of GPUs on a node": options.get("gpus-per-node"),
+        "that `train.py` is run": bool(run),
+        "what starts `train.py`": run[:1] == ["srun"],
+        "the first line, for the shell": "".join(lines[:1]).startswith("#!"),
         # A variable or a command of the shell may well say the name of the first node.
-        "coordinator": [
+        "who is named coordinator": [
             w for words in commands if words[:1] != ["unset"] for w in words if "COORDINATOR" in w and "=$" not in w
         ],
     }
@@ -183,6 +183,7 @@ slurm_script = Exercise(
     form="function",
     reference=_slurm,
     same=lambda one, other, **_: _slurm_facts(one) == _slurm_facts(other),
+    facts=_slurm_facts,
 )
 
 
