@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,6 +39,7 @@ class _Probe:
 
     argument: str
     parts: int  # that there are of this kind
+    tried: int  # of them
     cases: tuple[Case, Case]  # with other numbers, and with others again: one kind may be lost by chance
     owners: Sequence[int] = ()
     dimension: int = -1
@@ -96,8 +98,9 @@ def _told(probes: Sequence[_Probe], changes: bool, device: int, name: str) -> st
 def _where(probes: Sequence[_Probe]) -> str:
     """Parts of one argument, in words."""
     first = probes[0]
-    if len(probes) == first.parts:
-        return f"any part of `{first.argument}`" if first.parts > 1 else f"`{first.argument}`"
+    if len(probes) == first.tried > 1 or first.parts == 1:
+        all_ = "" if first.tried == first.parts else " that was tried"
+        return f"any part of `{first.argument}`{all_}" if first.parts > 1 else f"`{first.argument}`"
     if first.dimension >= 0:
         places = numbered("number", [probe.place for probe in probes])
         return f"{places} along dimension {first.dimension} of `{first.argument}` (counted from 0)"
@@ -149,8 +152,10 @@ def _on_devices(case: Case) -> Iterator[_Probe]:
         for device, index in enumerate(indices):
             owners.setdefault(str(index), []).append(device)
         every = -(-len(owners) * len(arrays) // MOST_PROBED)
-        for devices in list(owners.values())[::every]:
-            yield _Probe(name, len(owners), _with_others(case, argument, array, indices[devices[0]]), devices)
+        tried = list(owners.values())[::every]
+        for devices in tried:
+            others = _with_others(case, argument, array, indices[devices[0]])
+            yield _Probe(name, len(owners), len(tried), others, devices)
 
 
 def _along(case: Case) -> Iterator[_Probe]:
@@ -163,10 +168,12 @@ def _along(case: Case) -> Iterator[_Probe]:
         if 1 < size <= LONGEST_SHORT and array.value.ndim > 1
     ]
     places.sort(key=lambda one: (one[3], len(one[2].value)))  # rows first, those of short arrays before the others
+    tried = Counter((name, dimension) for _, name, _, dimension, _ in places[:MOST_ALONG])
     for argument, name, array, dimension, place in places[:MOST_ALONG]:
         part = (*(slice(None),) * dimension, place)
         other = _with_others(case, argument, array, part)
-        yield _Probe(name, array.value.shape[dimension], other, dimension=dimension, place=place)
+        counts = array.value.shape[dimension], tried[name, dimension]
+        yield _Probe(name, *counts, other, dimension=dimension, place=place)
 
 
 def _with_others(case: Case, argument: str, array: Array, part: Any) -> tuple[Case, Case]:

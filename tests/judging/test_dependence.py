@@ -115,3 +115,12 @@ def test_the_entries_on_which_nothing_depends_are_told_by_their_places():
 def test_nothing_is_said_where_all_of_it_comes_in():
     words = heard(lambda x, c, a: jnp.sinh(jnp.tan(x) @ jnp.cos(c[::-1])) ** 3 * jnp.exp(a))
     assert "With other numbers" not in words
+
+
+@pytest.mark.parametrize(
+    ("most", "which"), [(24, "any part of `x`, yours"), (3, "any part of `x` that was tried, yours")]
+)
+def test_of_the_parts_that_were_tried_alone_it_is_not_said_that_others_come_in(monkeypatch, most, which):
+    monkeypatch.setattr("grader.judging.dependence.MOST_PROBED", most)
+    words = said(depends, lambda x, kinds: right(jnp.ones_like(x), kinds))
+    assert words.startswith(f"With other numbers in {which} stays as it is on device 0")
