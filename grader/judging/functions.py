@@ -144,7 +144,7 @@ class FunctionLadder(Ladder):
             said, due = facts(answer.value), facts(expected_value(self.exercise, self.cases[k]))
         except Exception:  # a student's value may have any form
             return ""
-        apart = {repr((said[name], due[name])): name for name in reversed(due) if said[name] != due[name]}
+        apart = {repr((said[name], due[name])): name for name in reversed(list(due)) if said[name] != due[name]}
         wrong = [name for name in due if name in apart.values()]
         names = [f"{name} (yours: {said[name]})" if isinstance(said[name], str) else name for name in wrong]
         return f"Of what is judged in the text, only this is wrong: {enumeration(names)}." if names else ""

@@ -160,9 +160,9 @@ def test_a_tpu_slice_is_reached_on_all_hosts(tmp_path):
 
 def test_slurm_asks_for_a_task_for_each_gpu():
     facts = _slurm_facts((FOLDER / "slurm.sh").read_text().splitlines())
-    tasks, nodes, gpus = (int(facts[name]) for name in ("tasks", "nodes", "gpus"))
-    assert facts["srun"] and tasks == nodes * gpus and not facts["coordinator"]
-    assert facts["tasks that run it"] == facts["tasks"]
+    tasks, nodes, gpus = (int(facts[f"the number of {what}"]) for what in ("tasks", "nodes", "GPUs on a node"))
+    assert facts["what starts `train.py`"] and tasks == nodes * gpus and not facts["who is named coordinator"]
+    assert facts["the number of tasks that run `train.py`"] == facts["the number of tasks"]
 
 
 def documents(name):
