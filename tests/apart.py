@@ -13,7 +13,7 @@ from grader.jax_versions import one_mlir_context
 from grader.judging.judge import LADDERS
 from grader.lessons import EXERCISES
 
-SECONDS = 20  # for an answer: some never end
+SECONDS = 8  # for an answer: some never end
 MEMORY = 8 << 30  # bytes: some ask for all there is
 
 
