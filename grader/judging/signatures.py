@@ -34,8 +34,13 @@ _ODD: Sequence[tuple[str, Callable[[np.ndarray], np.ndarray], str]] = [
     ),
     (
         "inf (infinite)",
-        np.isinf,
-        "a division by 0, an exponential of a large number, a logarithm of 0, or the start of a maximum",
+        np.isposinf,
+        "a division by 0, or an exponential of a large number",
+    ),
+    (
+        "-inf (less than every number)",
+        np.isneginf,
+        "a logarithm of 0, the start of a maximum, or a negative number divided by 0",
     ),
 ]
 

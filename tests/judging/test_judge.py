@@ -269,6 +269,7 @@ def seen(signed, mesh=TALL, places=()):
         (lambda w, m: [b * np.nan for b in w], "Every entry is nan (no number)"),
         (lambda w, m: [b * np.inf for b in w[:1]] + w[1:], "On device 0 some entries are inf (infinite)"),
         (lambda w, m: [np.where(b == b[0], np.inf, b) for b in w], "On every device some entries are inf"),
+        (lambda w, m: [np.where(b == b[0], -np.inf, b) for b in w], "On every device some entries are -inf"),
         (
             lambda w, m: [np.where(b == b[0], np.nan, b) for b in w[:2]] + w[2:],
             "On devices 0, 1 some entries are nan",
