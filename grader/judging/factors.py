@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from grader.arrays.numbers import close
+from grader.arrays.numbers import close, tolerance
 from grader.judging.compared import ENOUGH, Compared
 from grader.judging.proportions import EXACT, as_factor
 
+SEEN_OFF = 10  # times the tolerance: how far off a number has to be to say by what factor
 SMALL_FACTOR = 2.5  # up to here a factor is the length of something by chance
 OFF_WHOLE = 0.01  # off a whole number: every large number is near to one
 FOLLOWS = ": that is "  # and what a ratio follows from one mesh to another
@@ -150,6 +151,9 @@ def _factor(seen: Compared, enough: int = ENOUGH) -> float | None:
     if not np.isfinite(blocks).all() or len(np.unique(np.abs(expected[expected != 0]))) < enough:
         return None
     factor = float(blocks @ expected / size)
+    off = [np.abs((factor - 1) * e[np.abs((factor - 1) * e) > SEEN_OFF * tolerance(e)]) for e in seen.expected]
+    if len(np.unique(np.concatenate([np.ravel(e) for e in off]))) < enough:  # of the others any factor is near enough
+        return None
     exact = all(close(b, e * factor) for b, e in zip(seen.blocks, seen.expected, strict=True))
     return factor if exact and factor and not _is(factor, 1) else None
 

@@ -18,6 +18,7 @@ DECIMALS = 3  # of the share of an argument that a running mean keeps
 NEARLY_ONE = 1.01  # times: up to here three decimals do not tell a factor from 1
 SEEN = 100  # times the tolerance: how large numbers are of which a factor is told
 MANY_NUMBERS = 6  # different numbers: a few come out by chance
+FREE = 2  # numbers of a row that a factor has to explain: to one of them alone it is fitted
 MOST_ADDED, MOST_TIMES, PARTS = 4, 4, 4  # arguments that are added up, how often each, and in which parts of it
 
 _Side = Sequence[np.ndarray]
@@ -37,19 +38,20 @@ def beside_what_was_given(found: _Side, due: _Side, given: Mapping[str, _Side], 
             or close(other, argument, roundings)
         ):
             continue
-        if close(one + argument, other, roundings):
+        by_far = _are_seen(argument, tolerance(other, roundings))
+        if by_far and close(one + argument, other, roundings):
             return f"Every number would be right with `{name}` added to it. Where does that come in?"
-        if close(one - argument, other, roundings):
+        if by_far and close(one - argument, other, roundings):
             return f"Every number would be right without `{name}`. Is that added too often, or never taken off?"
         if words := _of_what_is_besides(name, one, other, argument, roundings):
             return words
     return ""
 
 
-def made_of_what_was_given(found: _Side, given: Mapping[str, _Side], roundings: int = ROUNDINGS) -> str:
+def made_of_what_was_given(found: _Side, due: _Side, given: Mapping[str, _Side], roundings: int = ROUNDINGS) -> str:
     """Of which arguments a result is made, number by number, and how often each counts, where they are only added up.
     `given` are arguments, in the same blocks."""
-    one = np.concatenate([np.ravel(block) for block in found]).astype(np.float64)
+    one, other = (np.concatenate([np.ravel(block) for block in side]).astype(np.float64) for side in (found, due))
     arguments = {name: np.concatenate([np.ravel(b) for b in side]) for name, side in given.items()}
     if not 0 < len(arguments) <= MOST_ADDED or len(np.unique(one)) < MANY_NUMBERS or not np.isfinite(one).all():
         return ""
@@ -58,11 +60,16 @@ def made_of_what_was_given(found: _Side, given: Mapping[str, _Side], roundings: 
     columns = np.stack([*arguments.values()], axis=1).astype(np.float64)
     if len(one) < MANY_NUMBERS + len(arguments) or np.linalg.matrix_rank(columns) < len(arguments):
         return ""
+    if not all(_are_seen(alone, tolerance(one, roundings)) for alone in _each_alone(columns)):
+        return ""
     times, *_ = np.linalg.lstsq(columns, one, rcond=None)
     whole = np.round(PARTS * times) / PARTS
     if (np.abs(times - whole) > EXACT).any() or (np.abs(whole) > MOST_TIMES).any():
         return ""
     if np.count_nonzero(whole) == 0 or not close((columns @ whole).astype(np.float32), one, roundings):
+        return ""
+    off_by_far = _are_seen(one - other, tolerance(one, roundings))  # else what is due is made of them as well
+    if not off_by_far and not np.array_equal((columns @ whole).astype(np.float32), one.astype(np.float32)):
         return ""
     made = _added({name: float(n) for name, n in zip(arguments, whole, strict=True) if n})
     nothing = [f"`{name}`" for name, n in zip(arguments, whole, strict=True) if not n]
@@ -75,10 +82,14 @@ def _of_one_alone(found: np.ndarray, arguments: Mapping[str, np.ndarray], roundi
         argument = numbers.astype(np.float64)
         if len(np.unique(argument)) < MANY_NUMBERS or argument.dtype.kind != "f":
             continue
-        more = float(np.mean(found - argument))
-        if abs(more) > EXACT and not close(argument, found, roundings) and close(argument + more, found, roundings):
+        more, least = float(np.mean(found - argument)), SEEN * tolerance(found, roundings)
+        differ = _are_seen(
+            argument - argument.mean(), tolerance(found, roundings)
+        )  # else any numbers that are alike do
+        if abs(more) > max(EXACT, least) and differ and close(argument + more, found, roundings):
             return f"It is `{name}` {'+' if more > 0 else '−'} {number(abs(more))}, number by number."
-        if close(argument * argument, found, roundings):
+        bent = _each_alone(np.stack([argument * argument, argument, np.ones_like(argument)], axis=1))[0]
+        if _are_seen(bent, tolerance(found, roundings)) and close(argument * argument, found, roundings):
             return f"It is the square of `{name}`, number by number."
     return ""
 
@@ -98,6 +109,12 @@ def _of_what_is_besides(name: str, found: np.ndarray, due: np.ndarray, argument:
         return ""
     (kept, factor), *_ = np.linalg.lstsq(columns, found, rcond=None)
     if abs(factor - 1) < EXACT or not close(kept * argument + factor * due, found, roundings):
+        return ""
+    # What neither alone explains has to be seen, as has what it is off by; else two factors fit whatever is near both:
+    # MANY_NUMBERS, of which two are fitted, each come within 1 / SEEN of the rest in one of 10⁸ cases.
+    least, (of_argument, of_due) = tolerance(found, roundings), _each_alone(columns)
+    told = [of_argument, of_due, (factor - 1) * of_due, *([factor * of_due] if abs(factor) > EXACT else [])]
+    if not all(_are_seen(numbers, least) for numbers in told):
         return ""
     if abs(kept - 1) < VERY_EXACT and abs(factor) > EXACT:
         sign, times = "−" if factor < 0 else "+", "" if abs(abs(factor) - 1) < EXACT else f"{number(abs(factor), 3)} × "
@@ -123,15 +140,16 @@ def by_rows(found: _Side, due: _Side, row: str = "a row of a device's block", ro
     )
     if not np.isfinite(one).all() or not np.isfinite(other).all():
         return ""
-    seen = np.abs(other).max(axis=1) > SEEN * tolerance(
-        other, roundings
-    )  # of smaller numbers any factor is near enough
-    told = (np.count_nonzero(other, axis=1) > 1) & (np.count_nonzero(one, axis=1) > 1) & seen
+    least = SEEN * tolerance(other, roundings)  # of smaller numbers any factor is near enough
+    told = (np.abs(other) > least).sum(axis=1) >= FREE
     factors = (one * other).sum(axis=1)[told] / (other * other).sum(axis=1)[told]
     rest = close_entries(one, other, roundings)[~told].all()
     if len(factors) < MANY_NUMBERS or not rest or not close(factors[:, None] * other[told], one[told], roundings):
         return ""
-    wrong = factors[np.abs(factors - 1) > EXACT]
+    off = (np.abs((factors - 1)[:, None] * other[told]) > least).sum(axis=1)
+    if np.maximum(off - 1, 0).sum() < MANY_NUMBERS:  # one number of each row is what its factor is fitted to
+        return ""
+    wrong = factors[off >= FREE]
     if len(np.unique(np.round(wrong, 3))) < 2 or _are_one_row(other[told]):
         return ""
     return (
@@ -139,6 +157,20 @@ def by_rows(found: _Side, due: _Side, row: str = "a row of a device's block", ro
         f"(from {number(float(factors.min()), 3)} to {number(float(factors.max()), 3)}). By what is a row to be "
         "divided, or multiplied?"
     )
+
+
+def _are_seen(numbers: np.ndarray, least: float) -> bool:
+    """Whether many of these are large against what two numbers may differ by: only those could have disagreed."""
+    return len(np.unique(numbers[np.abs(numbers) > SEEN * least])) >= MANY_NUMBERS
+
+
+def _each_alone(columns: np.ndarray) -> list[np.ndarray]:
+    """Of each column what the others do not explain."""
+    alone = []
+    for k in range(columns.shape[1]):
+        others = np.delete(columns, k, axis=1)
+        alone.append(columns[:, k] - others @ np.linalg.lstsq(others, columns[:, k], rcond=None)[0])
+    return alone
 
 
 def _are_one_row(rows: np.ndarray) -> bool:

@@ -109,7 +109,7 @@ def _of_given_parts(held: Mapping[str, Any], found: np.ndarray, due: np.ndarray,
     arrays = {name: a.value for name, a in known.given.items() if isinstance(a, OnDevices)}
     given = {name: [a[part] for part in parts] for name, a in arrays.items() if _has_parts(a, parts)}
     alike = {name: blocks for name, blocks in given.items() if sum(map(np.size, blocks)) == found.size}
-    return beside_what_was_given([found], [due], alike) or made_of_what_was_given([found], alike)
+    return beside_what_was_given([found], [due], alike) or made_of_what_was_given([found], [due], alike)
 
 
 def _has_parts(array: np.ndarray, parts: Sequence[tuple[slice, ...]]) -> bool:

@@ -205,7 +205,7 @@ def _beside(seen: Compared) -> str:
     if not _are_floats(seen):
         return ""
     return beside_what_was_given(seen.blocks, seen.expected, seen.given, seen.roundings) or made_of_what_was_given(
-        seen.blocks, seen.given, seen.roundings
+        seen.blocks, seen.expected, seen.given, seen.roundings
     )
 
 

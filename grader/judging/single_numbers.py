@@ -14,6 +14,7 @@ from grader.arrays.words import number
 
 SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken for
 AS_WRITTEN = 1e-7  # relative: how near to it float32 keeps a number
+NEAR_WHOLE = 1e-3  # how near a ratio has to be to a whole number
 ROUNDED = 5e-3  # relative: how near, where somebody has written three digits
 LARGEST_RATIO = 10_000  # that anybody recognizes
 LARGEST_TIMES = 16  # a difference is some number, so many times
@@ -60,9 +61,9 @@ def of_two_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iter
             yield "It is off by nearly a factor such as there is between two units. Which one is asked for?"
         if any(math.isclose(ratio * times, 1, rel_tol=SAME_BYTES) for unit in BY_1024 for times in (unit, 1 / unit)):
             yield "It is off by a factor such as there is between MB and MiB. Which are asked for?"
-        if abs(ratio) < LARGEST_RATIO and is_ratio(ratio, round(ratio, 3)):
+        if abs(ratio) < LARGEST_RATIO and (is_ratio(ratio, float(f"{ratio:.3g}")) or _is_whole(ratio)):
             yield f"It is {number(ratio)} times what is due."
-        elif abs(1 / ratio) < LARGEST_RATIO and is_ratio(1 / ratio, round(1 / ratio)):
+        elif abs(1 / ratio) < LARGEST_RATIO and _is_whole(1 / ratio):
             yield f"It is 1/{number(1 / ratio)} of what is due."
     if 0 < found < 1 and 0 < due < 1 and (ratio_words := _small_ratio(found / (1 - found), due / (1 - due))):
         yield f"As a share against the rest, x / (1 − x), it is {ratio_words} what is due. {ASKED_OF_SHARES}"
@@ -137,6 +138,11 @@ def sizes_in(given: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 def _is_mesh(sizes: Any) -> bool:
     """Whether these may be the sizes of axes: numbers by name."""
     return isinstance(sizes, Mapping) and len(sizes) > 0 and all(map(is_number, sizes.values()))
+
+
+def _is_whole(ratio: float) -> bool:
+    """Whether it is a whole number, which it is not by chance: every large number is near to one."""
+    return is_ratio(ratio, round(ratio)) and abs(ratio - round(ratio)) < NEAR_WHOLE
 
 
 def is_ratio(one: float, other: float) -> bool:

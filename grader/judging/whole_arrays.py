@@ -103,7 +103,7 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: WasGiven) -> Iterator[
             for name, a in known.given.items()
             if isinstance(a, np.ndarray) and a.shape == due.shape and a.dtype.kind == "f"
         }
-        besides = beside_what_was_given([found], [due], alike) or made_of_what_was_given([found], alike)
+        besides = beside_what_was_given([found], [due], alike) or made_of_what_was_given([found], [due], alike)
         yield from filter(None, [besides, by_rows([found], [due], "a row")])
         yield from _of_ones(found, due)
     yield from _of_bounded(found, due, known)
@@ -160,7 +160,7 @@ def number_by_number(found: np.ndarray, due: np.ndarray, known: WasGiven) -> Ite
             yield f"{OF_EVERY_NUMBER} {lower_first(common)}"
         yield f"But for zeros that are right, the same is so of every number in it: {lower_first(common)}"
     if right.any():
-        if common := _of_all_numbers(found[~right], due[~right], known):
+        if np.count_nonzero(~right) > 1 and (common := _of_all_numbers(found[~right], due[~right], known)):
             yield f"Some numbers are right, and of all others the same is so: {lower_first(common)}"
         yield from _where_wrong(found, due, right, known)
         yield from _of_rows(right)
