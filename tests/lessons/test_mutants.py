@@ -15,17 +15,15 @@ from apart import Apart
 from mutants import mutants
 from rota import DAY, in_turn, parts
 
-from grader.exercises.forms import Processes, Tables
+from grader.exercises.forms import Processes, Tables, Timetables
 from grader.lessons import EXERCISES
 
 A_DAY, SHARE = 24, 4  # exercises, and of how many of their changes one is tried; a change takes a quarter of a second
+NOT_TRIED = Tables, Processes, Timetables  # no function; seconds for each change; loops that never end, most of them
 RECORD = Path(__file__).parent / "equivalents"
 LESSONS = [path.stem for path in sorted(ROOT.glob("solutions/*/*.md")) if path.stem == path.parent.name]
 WRITTEN = [
-    (lesson, name)
-    for lesson in LESSONS
-    for name in asked(lesson)
-    if not isinstance(EXERCISES[name].kind, (Tables, Processes))
+    (lesson, name) for lesson in LESSONS for name in asked(lesson) if not isinstance(EXERCISES[name].kind, NOT_TRIED)
 ]
 EVERY = parts(len(WRITTEN), A_DAY)
 TURN = DAY // EVERY % SHARE  # of the changes: the next one when every exercise has had its turn
