@@ -142,16 +142,16 @@ def both_states_kept(state, batches, mesh):
 
 @curve.mistake
 def compiled_anew_at_step_two(state, batches, mesh):
-    """The curve is right, but more than one program was compiled. Either the new state is laid out otherwise than
-    the first one was, so that the second step met arguments of another layout; or the step was jitted anew in every
-    turn. On a large model each compilation takes minutes. How do you say where results are to be, and where does
-    `jit` stand?"""
+    """The curve is right, but it was not one program that was compiled in the block. If it was none: was it compiled
+    before? If it was more: either the new state is laid out otherwise than the first one was, so that the second step
+    met arguments of another layout; or the step was jitted anew in every turn. On a large model each compilation takes
+    minutes. How do you say where results are to be, and where does `jit` stand?"""
     return _told(_losses(state, batches), programs=2)
 
 
 @curve.mistake
 def kept_and_compiled_anew(state, batches, mesh):
-    """The curve is right, but more than one program was compiled, and arrays of the first state are still there. Was
+    """The curve is right, but it was not one program that was compiled, and arrays of the first state are left. Was
     the first step given that very state, and does a new state come out laid out as the old one, so that it can take its
     memory, and the next step finds its program?"""
     return _told(_losses(state, batches), programs=2, left=1)
