@@ -304,8 +304,9 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "arguments that its starter names: keep the parameters. Else it is one that you call yourself.",
     ),
     (
-        "AttributeError",
-        r"has no attribute '?(partitions|_internal_device_list)|'P(artitionSpec)?' object has no attribute 'size'",
+        "AttributeError|TypeError",
+        r"has no attribute '?(partitions|_internal_device_list)|'P(artitionSpec)?' object has no attribute 'size'"
+        r"|__init__\(self, mesh: object, spec: ",
         "Is a `NamedSharding` made here? It takes a mesh first, and a spec second. What stands in each place?",
     ),
     (
