@@ -16,6 +16,7 @@ from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 
 ROOT = Path(__file__).parents[1]
+LESSONS = [path.stem for path in sorted(ROOT.glob("solutions/*/*.md")) if path.stem == path.parent.name]
 
 
 def notebook(folder: str, lesson: str) -> NotebookNode:

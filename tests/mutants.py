@@ -46,8 +46,9 @@ def mutants(source: str) -> Iterator[Mutant]:
     before = ast.unparse(tree)
     seen = {before}
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+        axes = names(function)
         for parent, field, place, node in list(children(function)):
-            for other in others(node, names(function)):
+            for other in others(node, axes):
                 put(parent, field, place, other)
                 after = ast.unparse(tree)
                 put(parent, field, place, node)
@@ -118,12 +119,15 @@ def without(values: list, place: int) -> list:
     return values[:place] + values[place + 1 :]
 
 
+def replaced(values: list, place: int, other: object) -> list:
+    """A list with another entry in this place."""
+    return [*values[:place], other, *values[place + 1 :]]
+
+
 def comparisons(node: ast.Compare) -> Iterator[ast.AST]:
     """Each relation with its bound moved, or turned round."""
     for place, relation in enumerate(node.ops):
-        ops = [*node.ops]
-        ops[place] = EXCHANGED[type(relation)]()
-        yield changed(node, ops=ops)
+        yield changed(node, ops=replaced(node.ops, place, EXCHANGED[type(relation)]()))
 
 
 def operations(node: ast.BinOp) -> Iterator[ast.AST]:
@@ -170,15 +174,14 @@ def calls(node: ast.Call) -> Iterator[ast.AST]:
     if name == "P":
         for place, entry in enumerate(node.args):
             if not isinstance(entry, ast.Starred):
-                yield changed(node, args=[*node.args[:place], ast.Constant(None), *node.args[place + 1 :]])
+                yield changed(node, args=replaced(node.args, place, ast.Constant(None)))
 
 
 def comprehensions(node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Iterator[ast.AST]:
     """All that there is, not only what meets a condition."""
     for place, loop in enumerate(node.generators):
         if loop.ifs:
-            rest = [*node.generators[:place], changed(loop, ifs=[]), *node.generators[place + 1 :]]
-            yield changed(node, generators=rest)
+            yield changed(node, generators=replaced(node.generators, place, changed(loop, ifs=[])))
 
 
 def parts(node: ast.Slice) -> Iterator[ast.AST]:

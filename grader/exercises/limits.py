@@ -223,12 +223,10 @@ class BytesSent(Limit):
             )
         if self.needed - moved > A_LITTLE * self.needed:
             sent = [c for c in facts.written.collectives if c.bytes_sent]
-            if not 0 < len({*sent}) <= FEW_KINDS:
-                return f"Each device sends {moved:,} B, and may send {self.needed:,} B. Does it get all that it needs?"
-            return (
-                f"Each device sends {moved:,} B, and may send {self.needed:,} B:\n{bullets(sent)}\n\nWhat should each "
-                "of these bring, and is that all?"
-            )
+            so_much = f"Each device sends {moved:,} B, and may send {self.needed:,} B"
+            if 0 < len({*sent}) <= FEW_KINDS:
+                return f"{so_much}:\n{bullets(sent)}\n\nWhat should each of these bring, and is that all?"
+            return f"{so_much}. Does it get all that it needs?"
         return ""
 
     def of_written(self, facts: Facts) -> str:

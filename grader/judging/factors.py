@@ -151,8 +151,8 @@ def _factor(seen: Compared, enough: int = ENOUGH) -> float | None:
     if not np.isfinite(blocks).all() or len(np.unique(np.abs(expected[expected != 0]))) < enough:
         return None
     factor = float(blocks @ expected / size)
-    off = [np.abs((factor - 1) * e[np.abs((factor - 1) * e) > SEEN_OFF * tolerance(e)]) for e in seen.expected]
-    if len(np.unique(np.concatenate([np.ravel(e) for e in off]))) < enough:  # of the others any factor is near enough
+    off = [(np.abs((factor - 1) * np.ravel(e)), SEEN_OFF * tolerance(e)) for e in seen.expected]
+    if len(np.unique(np.concatenate([by[by > least] for by, least in off]))) < enough:  # else any factor is near enough
         return None
     exact = all(close(b, e * factor) for b, e in zip(seen.blocks, seen.expected, strict=True))
     return factor if exact and factor and not _is(factor, 1) else None

@@ -82,14 +82,12 @@ def _of_one_alone(found: np.ndarray, arguments: Mapping[str, np.ndarray], roundi
         argument = numbers.astype(np.float64)
         if len(np.unique(argument)) < MANY_NUMBERS or argument.dtype.kind != "f":
             continue
-        more, least = float(np.mean(found - argument)), SEEN * tolerance(found, roundings)
-        differ = _are_seen(
-            argument - argument.mean(), tolerance(found, roundings)
-        )  # else any numbers that are alike do
-        if abs(more) > max(EXACT, least) and differ and close(argument + more, found, roundings):
+        more, least = float(np.mean(found - argument)), tolerance(found, roundings)
+        differ = _are_seen(argument - argument.mean(), least)  # else any numbers that are alike do
+        if abs(more) > max(EXACT, SEEN * least) and differ and close(argument + more, found, roundings):
             return f"It is `{name}` {'+' if more > 0 else '−'} {number(abs(more))}, number by number."
         bent = _each_alone(np.stack([argument * argument, argument, np.ones_like(argument)], axis=1))[0]
-        if _are_seen(bent, tolerance(found, roundings)) and close(argument * argument, found, roundings):
+        if _are_seen(bent, least) and close(argument * argument, found, roundings):
             return f"It is the square of `{name}`, number by number."
     return ""
 

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
-from answering import ROOT, asked, notebook
+from answering import LESSONS, asked, notebook
 from apart import Apart
 from mutants import mutants
 from rota import DAY, in_turn, parts
@@ -21,7 +21,6 @@ from grader.lessons import EXERCISES
 A_DAY, SHARE = 24, 4  # exercises, and of how many of their changes one is tried; a change takes a quarter of a second
 NOT_TRIED = Tables, Processes, Timetables  # no function; seconds for each change; loops that never end, most of them
 RECORD = Path(__file__).parent / "equivalents"
-LESSONS = [path.stem for path in sorted(ROOT.glob("solutions/*/*.md")) if path.stem == path.parent.name]
 WRITTEN = [
     (lesson, name) for lesson in LESSONS for name in asked(lesson) if not isinstance(EXERCISES[name].kind, NOT_TRIED)
 ]
