@@ -38,10 +38,11 @@ from grader.programs.repairs import Repair
 # What an answer comes to: itself, or what became of it where it is something to run.
 Done = Answer | Execution | Compilation | Launch
 Alike = Callable[[Case, Any, Any], bool]
-# (What an answer does is known, not how its author came to it: others come to the same another way.)
-KNOWN = "A known mistake gives exactly this; is it yours?"
-KNOWN_NEARLY = "A known mistake gives nearly this; is it yours?"
-TWO_KNOWN = "All that is wrong here is as two known mistakes make it, each in a part of it; are they yours?"
+# (What an answer does is known, not how its author came to it: others come to the same another way. So a mistake is
+# described under a condition: none of its sentences is claimed of this answer.)
+KNOWN = "A known mistake gives exactly this; is it yours? If so:"
+KNOWN_NEARLY = "A known mistake gives nearly this; is it yours? If so:"
+TWO_KNOWN = "All that is wrong here is as two known mistakes make it, each in a part of it; are they yours? If so:"
 # What a mistake in our own code raises. (An evaluator that is gone, or a machine without memory, is none.)
 FAULTS = ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError
 MOST_SPELLINGS = 2  # of a mistake (`Mistake.spellings`)

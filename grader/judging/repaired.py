@@ -99,7 +99,7 @@ def repair_words(repair: Repair, left: str = "") -> str:
     if left:
         return (
             f"Two things at once. One of them would be mended if {_changed_words(repair)}\n\nWhat is left then, a "
-            f"known mistake gives exactly; is it yours? {left}"
+            f"known mistake gives exactly; is it yours? If so: {left}"
         )
     return f"Every value would be right if {_changed_words(repair)}"
 
