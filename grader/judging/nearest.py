@@ -13,6 +13,7 @@ import copy
 import functools
 import inspect
 import itertools
+import math
 import sys
 import time
 import types
@@ -38,6 +39,8 @@ MOST_CALLS = 50_000  # of functions, and ends of these, in one run of a changed 
 LONGEST_RANGE = 10**6  # entries of a range
 CASES_THAT_TELL = 4  # cases, or numbers in the answers: fewer are alike by chance
 SCALES = (2, 4, 8, 1000, 1024, 10**6)  # of bytes, bits, units, and ways there and back
+AS_COMPUTED = 1e-9  # relative: how near two numbers are that were computed alike, in another order
+IN_FLOAT32 = 1e-6  # the same, where one of them was computed in float32
 CASES_OF_AN_ENTRY = 3  # in which an entry of a dict is another
 ALL_OF_IT = ""  # the key that stands for all of an answer
 TOLD = 2  # changes that come to the same, and are told
@@ -116,11 +119,24 @@ def _is(exercise: Exercise, case: Case, answer: Answer, made: Any, key: str) -> 
         return False
     if key != ALL_OF_IT:
         both = isinstance(answer.value, Mapping) and isinstance(made, Mapping)
-        return both and key in answer.value and key in made and same_value(answer.value[key], made[key])
+        return both and key in answer.value and key in made and _comes_out(answer.value[key], made[key])
     # An exercise may call the same what is only near, or as good.
-    return same_value(answer.value, made) or (
+    return _comes_out(answer.value, made) or (
         same_answer(exercise, case, answer.value, made) and _has_the_same_in_it(answer.value, made)
     )
+
+
+def _comes_out(found: Any, made: Any) -> bool:
+    """Whether two values are the same, and no number of one is only near to the other's, as a right one may be."""
+    return same_value(found, made) and all(map(_is_number_made, _leaves(found), _leaves(made)))
+
+
+def _is_number_made(found: Any, made: Any) -> bool:
+    if not (is_number(found) and is_number(made)):
+        return True
+    with np.errstate(over="ignore"):
+        short = isinstance(found, float) and float(np.float32(found)) == found
+    return math.isclose(found, made, rel_tol=IN_FLOAT32 if short else AS_COMPUTED)
 
 
 def _has_the_same_in_it(one: Any, other: Any) -> bool:

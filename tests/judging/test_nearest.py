@@ -85,6 +85,10 @@ def _root(n):
     return k
 
 
+def _memory(weights, activations, n):
+    return 16 * weights + activations / n
+
+
 exercise = Exercise("hops", points=1, form="function", reference=_hops)
 CASES = [Case({"start": a, "end": b, "stops": c}) for a, b, c in ((1, 9, 3), (9, 1, 3), (7, 2, 2), (2, 25, 5))]
 
@@ -141,6 +145,16 @@ def test_what_an_exercise_calls_as_good_is_not_what_comes_out(more, said):
     cases = [Case({"start": a, "end": b}) for a, b in ((30, 9), (90, 14), (70, 2), (80, 5))]
     wrong = [{"rows": 100 * (case.arguments["start"] - case.arguments["end"]) + more} for case in cases]
     assert bool(nearest_function(near, cases, [Value(answer) for answer in wrong], 0)) == said
+
+
+def test_what_is_only_near_is_not_what_comes_out():
+    memory = Exercise("memory", points=1, form="function", reference=_memory)
+    given = [(10**6, 6 * 10**6, 8), (3 * 10**6, 4 * 10**6, 4), (2 * 10**6, 5 * 10**6, 2), (4 * 10**6, 9 * 10**6, 8)]
+    cases = [Case({"weights": w, "activations": a, "n": n}) for w, a, n in given]
+    said = nearest_function(memory, cases, [Value(16 * w + a / w) for w, a, _ in given], 0)
+    assert "`weights` stands where `n` should" in said and "`n` stands where `activations` should" not in said
+    short = [Value(float(np.float32(16 * w))) for w, *_ in given]  # computed in float32
+    assert "is not added" in (said := nearest_function(memory, cases, short, 0)) or "a term of a sum is left" in said
 
 
 def test_no_truth_value_is_one_more_than_another():
