@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from grader.arrays.laid import Array
 from grader.arrays.numbers import close
 from grader.arrays.words import number
 from grader.exercises.case import Case
 from grader.judging.behaviour import Execution, arrays_given, block_values, operands, with_value
 from grader.judging.results import Expected, beside
-from grader.programs.execution import Failed
+from grader.programs.execution import Failed, Result
 
 MOST_REPLACED = 8  # arguments that are made ones, and zeros
 FEWEST_DIFFERENT = 3  # different numbers: fewer are alike by chance
 DIGITS, MORE_DIGITS = 3, 6  # where few show no difference
+ANOTHER = 2.7  # a number unlike 1, and no short one in binary
 BEYOND = 0.1  # of the range that is due: a number so far outside is no chance
 
 
@@ -26,10 +29,11 @@ class _Made:
 
     argument: str
     ones: bool
-    several: bool
     found: np.ndarray
     due: np.ndarray
     right: bool
+    several: bool
+    asked: Callable[[], str]  # where it is right with ones
 
     @property
     def given(self) -> str:
@@ -85,13 +89,31 @@ def _right_with_ones(made: _Made, name: str) -> str:
     """That a program is right where it does not matter which number of an argument goes where."""
     if not (made.right and made.ones and made.several) or len(np.unique(made.due)) <= FEWEST_DIFFERENT:
         return ""
-    return f"{made.given} yours would be right{beside(name)}. Which of its numbers goes where?"
+    return f"{made.given} yours would be right{beside(name)}{made.asked()}"
+
+
+def _asked(run: Execution, due: Callable[[Case], Expected], array: int, argument: str, given: Array) -> str:
+    """What is asked of a program that is right with ones: whether it is with another number as well, and whether what
+    is due is as many times as large as the numbers are."""
+    another, twice = (
+        with_value(run.case, argument, given, value.astype(given.value.dtype))
+        for value in (np.full_like(given.value, ANOTHER), 2 * given.value)
+    )
+    try:
+        (results,) = run.results_on([operands(another)])
+    except Failed:
+        return "."
+    if not _is_right(run, results[array], _whole(due, another, array)):
+        return f", but not with {ANOTHER} everywhere. Where does it matter how large its numbers are?"
+    if close(_whole(due, twice, array), 2 * _whole(due, run.case, array)):
+        return ". Which of its numbers goes where?"
+    return ". Where does it matter that its numbers differ?"
 
 
 def _made(run: Execution, due: Callable[[Case], Expected], array: int) -> Iterator[_Made]:
     arrays = [given for given in arrays_given(run.case) if given[2].value.dtype.kind == "f"][:MOST_REPLACED]
     asked = [
-        (name, ones, a, with_value(run.case, argument, a, np.full_like(a.value, ones)))
+        (argument, name, ones, a, with_value(run.case, argument, a, np.full_like(a.value, ones)))
         for argument, name, a in arrays
         for ones in (True, False)
     ]
@@ -99,10 +121,20 @@ def _made(run: Execution, due: Callable[[Case], Expected], array: int) -> Iterat
         found = run.results_on([operands(case) for *_, case in asked]) if asked else []
     except Failed:
         return
-    for (name, ones, a, case), results in zip(asked, found, strict=True):
-        whole = list(due(replace(case, cotangents=None)).values())[array]
-        blocks, places = block_values(results[array]), results[array].blocks.indices
-        values = np.concatenate([np.ravel(block) for block in blocks])
-        right = all(close(block, whole[index], run.case.roundings) for block, index in zip(blocks, places, strict=True))
+    for (argument, name, ones, a, case), results in zip(asked, found, strict=True):
+        whole = _whole(due, case, array)
+        values = np.concatenate([np.ravel(block) for block in block_values(results[array])])
+        right, several = _is_right(run, results[array], whole), len(np.unique(a.value)) > FEWEST_DIFFERENT
         if whole.dtype.kind == values.dtype.kind == "f" and np.isfinite(whole).all() and np.isfinite(values).all():
-            yield _Made(name, ones, len(np.unique(a.value)) > FEWEST_DIFFERENT, values, whole, right)
+            question = functools.partial(_asked, run, due, array, argument, a)
+            yield _Made(name, ones, values, whole, right, several, question)
+
+
+def _whole(due: Callable[[Case], Expected], case: Case, array: int) -> np.ndarray:
+    """An array of the result that is due, without gradients."""
+    return list(due(replace(case, cotangents=None)).values())[array]
+
+
+def _is_right(run: Execution, result: Result, whole: np.ndarray) -> bool:
+    pairs = zip(block_values(result), result.blocks.indices, strict=True)
+    return all(close(block, whole[index], run.case.roundings) for block, index in pairs)

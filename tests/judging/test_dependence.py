@@ -71,6 +71,37 @@ def test_with_ones_it_is_plain_what_is_due():
     assert heard.startswith("With ones for `x` every entry should be ") and ", and yours is " in heard
 
 
+def with_ones(reference, body):
+    exercise = Exercise("with_ones_of_a_test", points=1, reference=reference, mesh_shapes=((4,),))
+    specs = P("x"), P()
+    exercise.cases(
+        lambda draw: Case({"a": draw.array(8, 6, spec=P("x")), "b": draw.array(6, spec=P())}, draw.mesh("x"), P("x"))
+    )
+
+    def answer(a, b, *, mesh):
+        return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P("x"))(a, b)
+
+    (case,) = exercise.draw_cases(seed=0)[:1]
+    (program,) = collect("program", asks(exercise, [case]), answer)
+    return with_plain_numbers(Execution(program, case), functools.partial(expected_results, exercise), 0, "The result")
+
+
+@pytest.mark.parametrize(
+    ("reference", "body", "words"),
+    [
+        (lambda a, b: a * b, lambda a, b: a[:, ::-1] * b, ". Which of its numbers goes where?"),
+        (lambda a, b: a * b, lambda a, b: a**2 * b, ", but not with 2.7 everywhere. Where does it matter how large"),
+        (
+            lambda a, b: jax.nn.softmax(a, axis=1) * b,
+            lambda a, b: jax.nn.softmax(2 * a, axis=1) * b,
+            ". Where does it matter that its numbers differ?",
+        ),
+    ],
+)
+def test_what_is_asked_where_it_is_right_with_ones_depends_on_what_else_it_is_right_with(reference, body, words):
+    assert with_ones(reference, body).startswith(f"With ones for `a` yours would be right{words}")
+
+
 def test_which_array_is_meant_is_said_only_where_there_are_several():
     def halved(x, kinds):
         return right(x, kinds) / 2 + jnp.sin(x[0, 0]) * 0
