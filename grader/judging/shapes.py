@@ -157,5 +157,6 @@ def _lengths(one: Shaped, k: int, found: int, due: int) -> Iterator[str]:
             if n == found * count
         )
     yield from (f"the length of dimension {k} is {words}" for words, count in one.counts.items() if count == found)
+    yield from (f"dimension {k} is as long as dimension {j} should be" for j, n in enumerate(one.due) if n == found > 1)
     if found == 1:
         yield f"dimension {k} is of length 1"

@@ -40,6 +40,7 @@ MESH = {"x": 4, "y": 2}
         ((5,), (5, 7), "Dimension 1 is missing, and the others are as long as they should be."),
         ((96,), (4, 24), "It has as many entries as are due, all in one dimension."),
         ((9, 11), (5,), "It has the shape of `w`, as it was given."),
+        ((25, 25), (25, 14), "Dimension 1 is as long as dimension 0 should be."),
         ((9, 10, 13), (5,), ""),
         ((7, 30), (10, 21), "It has as many entries as are due, but its dimensions have other lengths."),
         ((), (5, 7), "It is a single number, without any dimension."),
