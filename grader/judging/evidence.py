@@ -44,7 +44,7 @@ VAGUE = (
 SMALL = 20  # up to here a number is a count: two are the same by chance
 IN_THIS = {"cases": "In this case", "processes": "In this process"}  # the first that is wrong
 OTHERS_ARE_NOT = "others are not."  # an end
-IS_ARGUMENT = re.compile(rf"`(\w+)`{re.escape(AS_GIVEN)}$")
+ARGUMENTS = re.compile(r"`(\w+)`")
 WHICH_ONES = re.compile(rf"{ONLY_SOME} .*? (is|are) wrong\. ")
 
 
@@ -267,11 +267,10 @@ def _wrong_entries(one: Tried) -> list[Any]:
 
 
 def _in_the_first(relations: Sequence[str], wrong: Sequence[Tried]) -> Iterator[str]:
-    """What is so of the first of several wrong cases, without that it is an argument which is a small number: in one
-    case that is chance."""
+    """What is so of the first of several wrong cases, without that it is an argument which is a small number, or that
+    many times as large: in one case that is chance."""
     for words in relations:
-        name = IS_ARGUMENT.search(words)
-        if len(wrong) == 1 or not name or not _is_small(wrong[0].given.get(name[1])):
+        if len(wrong) == 1 or not any(_is_small(wrong[0].given.get(name)) for name in ARGUMENTS.findall(words)):
             yield words
 
 

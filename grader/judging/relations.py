@@ -248,7 +248,8 @@ def _of_entries(entries: Sequence[tuple[str, Any, Any]], known: WasGiven) -> Ite
     """Which entries are wrong, and what is so of all of those."""
     wrong = [(name, found, due) for name, found, due in entries if not same_value(found, due)]
     numbers = all(is_number(value) for _, *pair in entries for value in pair)
-    if wrong and numbers and all((found == 1 < due) if due > 1 else found == due for _, found, due in entries):
+    counted = bool(wrong) and all(isinstance(found, int) for _, found, _ in wrong)  # 1.0 is a size that came to that
+    if counted and numbers and all((found == 1 < due) if due > 1 else found == due for _, found, due in entries):
         yield "Wherever more than 1 is due, it is 1. Is it asked whether there are any, or how many?"
     for given, one in ((name, one) for name, one in known.given.items() if isinstance(one, (list, tuple))):
         if len(wrong) > 1 and all(any(same_value(found, entry) for entry in one) for _, found, _ in wrong):

@@ -528,6 +528,7 @@ PINNED = {HELD: {d: {f"{part} in pinned_host": b for part, b in held.items()} fo
         ([0, 1, 2], np.arange(3), {}, "stand in other places"),
         (([0, 1, 2], 5), (np.arange(3), 5), {}, "not grouped"),
         ({"a": 1, "b": 5}, {"a": 3, "b": 5}, {}, "Wherever more than 1 is due"),  # of `b` that is not so
+        ((0, 1.0), (0, 1536), {}, "Wherever more than 1 is due"),  # a size that came to 1, and no count
         (PINNED, TWO_DEVICES, {}, "one another's"),  # the parts are right, and in another memory
         ([[0, 1], [2], [0, 1]], [[0, 1], [2]], {}, "made of several"),
         ([[0, 1, 2], [3]], [[0], [1], [2], [3]], {}, "made of several"),  # of [3] that is not so
@@ -649,6 +650,11 @@ def test_a_small_argument_in_the_first_of_several_cases_is_chance():
     assert "`[0]` is wrong" in evidence(cases) and "as it was given" not in evidence(cases)
     large = [Tried((one.found[0] * 100, 1), one.due, one.given | {"b": 800}) for one in cases]
     assert "It is `b`, as it was given." in evidence(large)
+
+
+def test_a_small_argument_as_a_factor_in_the_first_of_several_cases_is_chance():
+    cases = [Tried((0, 4 * d), (0, 4 * d * (x - 1) / x), {"d": d, "x": x}) for d, x in ((64, 2), (48, 4), (80, 8))]
+    assert evidence(cases) == "In this case, of the entries only `[1]` is wrong. It is 2 times what is due."
 
 
 def test_numbers_are_on_one_side_only_where_all_could_be_compared():
