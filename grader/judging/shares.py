@@ -142,8 +142,36 @@ def _told(run: Execution, name: str, owners: Sequence[Sequence[int]], parts: Seq
         own = [part[index] for part in parts]
         if (counted := _counted(block, own, run.case.roundings)) is not None:
             return " ".join(_words(f"the result on device {device}", name, owners, counted)) if any(counted) else ""
+        if words := _one_for_another(run, device, own, name, owners, parts):
+            return words
         ways = (_told_of_pieces(device, block, own, pieces, run.case.roundings) for pieces in _cuts(run, block))
         return next((words for words in (" ".join(_words_of_piece(way, name, owners)) for way in ways if way)), "")
+    return ""
+
+
+def _one_for_another(
+    run: Execution,
+    device: int,
+    own: Sequence[np.ndarray],
+    name: str,
+    owners: Sequence[Sequence[int]],
+    parts: Sequence[np.ndarray],
+) -> str:
+    """That one device's part of a sum is the one that belongs into another device's block."""
+    (result,) = run.results
+    block, index, shape = block_values(result)[device], result.blocks.indices[device], result.blocks.shape
+    if block.size < len(parts) + MORE_ENTRIES:
+        return ""
+    others = {_place(other, shape): other for other in result.blocks.indices if other != index}
+    for (place, other), (k, part) in itertools.product(others.items(), enumerate(parts)):
+        if not own[k].any() or np.count_nonzero(part[other] - own[k]) <= MORE_ENTRIES:
+            continue
+        if close(block, np.sum(own, axis=0) - own[k] + part[other], run.case.roundings):
+            return (
+                f"Into the result on device {device} comes what {name} on {_one_of([owners[k]])} gives for entries "
+                f"{place}, in the place of what it gives for {_place(index, shape)}; all else in it is as it should "
+                "be. Which part does each device add, and when?"
+            )
     return ""
 
 

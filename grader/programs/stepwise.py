@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,6 +90,12 @@ class TracedStep:
     @property
     def axes(self) -> tuple[int, ...]:
         return tuple(self.params.get("axes", ()))
+
+    @property
+    def terms(self) -> int:
+        """How many terms a sum has, or each sum of a product of matrices."""
+        along = self.axes if self.name == "reduce_sum" else self.params["dimension_numbers"][0][0]
+        return math.prod(np.shape(self.operands[0])[k] for k in along)
 
     @property
     def alike(self) -> list[int]:

@@ -30,6 +30,7 @@ Key = tuple[str, tuple[int, ...]]  # of a departure: its words, and the steps th
 MOST_EQUATIONS = 300  # of a reference; in a longer one, such as a training, a single step means little
 MOST_STEPS = 60  # that are changed, for the same reason
 MOST_PAIRS = 20  # of steps that are left out at once
+A_FACTOR_OR_A_DIVISOR = "a factor stands where a divisor should, or a divisor where a factor should"
 
 
 @dataclass(frozen=True)
@@ -130,8 +131,9 @@ def _changes(steps: Sequence[TracedStep], sizes: Mapping[str, int]) -> Iterator[
             if names[name] == 1:  # else it would not be told which of them
                 yield Departure(f"{name} comes at the very end", keep, again, at=at)
                 yield Departure(f"{name} comes once more at the end", {}, again, at=at)
-    for k, step in enumerate(steps):
-        for words, instead in [*_exchanged(step), *_counted(step, sizes)]:
+    counted = functools.partial(_counted, sizes=sizes)
+    for k, step, otherwise in ((k, step, kind) for kind in (_exchanged, counted) for k, step in enumerate(steps)):
+        for words, instead in otherwise(step):
             yield Departure(words, {k: instead}, at=(k,))
     for one, other in itertools.islice(itertools.combinations(left_out, 2), MOST_PAIRS):
         if not one.instead.keys() & other.instead.keys():
@@ -153,6 +155,8 @@ def _exchanged(step: TracedStep) -> Iterator[tuple[str, Instead]]:
     if step.name == "argmax":
         words = "the largest number itself stands in the place of where it is"
         yield words, _of_first(functools.partial(np.max, axis=step.axes))
+    if step.name in ("mul", "div"):
+        yield A_FACTOR_OR_A_DIVISOR, _the_other_way
     if step.name == "sub":
         yield "the two sides of a difference are exchanged", lambda step, _: step.operands[1] - step.operands[0]
 
@@ -160,7 +164,8 @@ def _exchanged(step: TracedStep) -> Iterator[tuple[str, Instead]]:
 def _counted(step: TracedStep, sizes: Mapping[str, int]) -> Iterator[tuple[str, Instead]]:
     """A step whose value counts as often as there are devices, or is divided by their number."""
     for among, n in _numbers_of_devices(sizes):
-        if step.name in SUMS:
+        # (All devices are as many on every mesh: in a sum of so many terms their number is that of the terms.)
+        if step.name in SUMS and (among or n != step.terms):
             yield f"{SUMS[step.name]} counts once for each of the devices{among}", _times(n)
             yield f"{SUMS[step.name]} is divided by the number of devices{among}", _times(1 / n)
         for other in (0, 1) if step.name == "add" else ():
@@ -175,6 +180,13 @@ def _operand(k: int) -> Instead:
 
 def _of_first(function: Callable[[Any], Any]) -> Instead:
     return lambda step, _: np.asarray(function(step.operands[0]))
+
+
+def _the_other_way(step: TracedStep, _: Mapping[int, TracedStep]) -> Any:
+    """A product in the place of a quotient, or a quotient in that of a product."""
+    with np.errstate(all="ignore"):
+        made = (np.divide if step.name == "mul" else np.multiply)(*step.operands)
+    return made.astype(np.asarray(step.result).dtype)
 
 
 def _times(n: float) -> Instead:

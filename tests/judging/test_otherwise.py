@@ -69,6 +69,36 @@ def test_the_step_that_is_otherwise_is_said(body, words, reference):
     assert "This is what comes out when" in found and words in found
 
 
+def test_a_factor_in_the_place_of_a_divisor_is_told():
+    found = heard(lambda a, w, bias: product(a, w) * 3 + bias, lambda a, w, bias: a @ w / 3 + bias)
+    assert "when a factor stands where a divisor should, or a divisor where a factor should." in found
+
+
+def test_the_number_of_all_devices_is_not_told_where_a_sum_has_as_many_terms():
+    found = heard(lambda a, w, bias: 8 * product(a, w) + bias, lambda a, w, bias: a @ w + bias)
+    assert "once for each of the devices" not in found
+
+
+def test_what_belongs_to_another_devices_block_is_told():
+    exercise = Exercise("parts_of_a_test", points=1, reference=lambda a: a.sum(axis=0), mesh_shapes=((4,),))
+    exercise.cases(lambda draw: Case({"a": draw.array(4, 36, spec=P("x"))}, draw.mesh("x"), P("x")))
+
+    def on_device(a):
+        parts = a.reshape(4, 9)
+        mine = jnp.where(lax.axis_index("x") == 1, parts[2], parts[0])
+        return lax.psum_scatter(parts.at[0].set(mine).reshape(-1), "x", tiled=True)
+
+    def answer(a, *, mesh):
+        return jax.shard_map(on_device, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+    cases = exercise.draw_cases(0)
+    words = judge(exercise, cases, collect("program", asks(exercise, cases), answer)).words
+    assert (
+        "Into the result on device 0 comes what `a` on device 1 gives for entries [18:27], in the place of what it "
+        "gives for [0:9]; all else in it is as it should be. Which part does each device add, and when?"
+    ) in words
+
+
 def test_a_device_that_works_on_its_own_is_told_so():
     specs = P("x"), P(), P()
     found = heard(lambda a, w, bias: a - a.mean(), lambda a, w, bias: a - a.mean(), (P(), P("x"), P()))
