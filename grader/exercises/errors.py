@@ -10,6 +10,8 @@ import re
 
 from grader.exercises.answers import Problem
 
+# Functions of JAX's that say themselves which of their arguments is missing, or unknown.
+OF_JAX = "shard_map|psum|pmean|psum_scatter|all_gather|all_to_all|ppermute|device_put|reshard"
 MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ShardingTypeError",
@@ -204,6 +206,12 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "ValueError",
+        r"with_sharding_constraint shardings specification",
+        "The layouts and what they describe are different trees: one layout may stand for a whole list or dict of "
+        "arrays; else there is one for each array, under the same keys.",
+    ),
+    (
+        "ValueError",
         r"pytree structure error",
         "The specs and what they describe are different trees; JAX's message says whether it is in_specs or out_specs. "
         "in_specs are a tuple with an entry for each argument, out_specs have one for each result; one spec may stand "
@@ -280,7 +288,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "TypeError",
-        r"type '?<class '\S*[fF]unction'>",
+        r"^(?!shard_map requires)[\s\S]*type '?<class '\S*[fF]unction'>",  # that asks for a mesh
         "A function stands where an array is due. `jax.shard_map` and `jax.jit` give functions: have these been "
         "called?",
     ),
@@ -299,7 +307,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "TypeError",
-        r"unexpected keyword argument|missing \d+ required|takes \d+ positional",
+        rf"^(?!({OF_JAX})\(\))[\s\S]*(unexpected keyword argument|missing \d+ required|takes \d+ positional)",
         "A function was called with other arguments than it takes. Is it your answer? That is called with the "
         "arguments that its starter names: keep the parameters. Else it is one that you call yourself.",
     ),
@@ -341,7 +349,7 @@ def stopped(problem: Problem) -> str:
 # The line behind a heading: which spec is meant, which part of what a loop carries, which operation is refused.
 WHICH = (
     r"\s*(\* )?((in|out)_specs\S* (is|refers) |(the passed )?args|the input carry|'stablehlo\.\w+' op )"
-    r"|\s*shard_map (in|out)_specs$"
+    r"|\s*shard_map (in|out)_specs\S*$|\s*(\* )?(one|some|most) ax[ei]s .*had size"
 )
 
 
@@ -351,7 +359,7 @@ def _first(message: str) -> str:
     which = next((line for line in rest if re.match(WHICH, line, re.IGNORECASE)), "")
     if not first.endswith((":", "at key path")) or not which:
         return first
-    return f"{first} {which.strip().removeprefix('* ').rstrip(',')}"
+    return f"{first} {which.strip().removeprefix('* ').rstrip(',;')}"
 
 
 def _theirs(message: str) -> str:

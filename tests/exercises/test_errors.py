@@ -145,6 +145,10 @@ PROGRAMS = {
         lambda: jax.jit(lambda a: a, out_shardings=(NamedSharding(AUTO, P()),) * 2)(ARRAY),
         lambda: jax.jit(lambda a: a, in_shardings=(NamedSharding(AUTO, P()),) * 2)(ARRAY),
     ],
+    "The layouts and what they describe": [
+        lambda: lax.with_sharding_constraint([ARRAY, ARRAY], [NamedSharding(AUTO, P())] * 3),
+        lambda: lax.with_sharding_constraint({"a": ARRAY}, {"b": NamedSharding(AUTO, P())}),
+    ],
     "The specs and what they describe": [
         lambda: mapped(lambda a, b: a, (P(),), P(), ARRAY, ARRAY),
         lambda: mapped(lambda a: a, P(), (P(), P())),
@@ -262,6 +266,19 @@ def test_what_stands_twice_is_not_always_an_axis_of_the_mesh(program):
     assert meaning(Problem("error", "ValueError", str(raised.value), ("float32[4]",))) == ""
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: jax.shard_map(lambda a: a, mesh=called, in_specs=P(), out_specs=P())(ARRAY),  # a mesh is due
+        lambda: jax.shard_map(lambda a: a, mesh=AUTO, in_specs=P())(ARRAY),  # it is not the answer that is called
+    ],
+)
+def test_what_is_said_of_other_functions_is_not_said_of_shard_map(program):
+    with pytest.raises(TypeError) as raised:
+        program()
+    assert meaning(Problem("error", "TypeError", str(raised.value), ("float32[4]",))) == ""
+
+
 def test_what_is_handed_on_is_told_and_the_place_in_our_files_is_not():
     message = "the function program at /a/b/program.py:112 traced for jit returned None, defined at /tmp/c.py:3:4"
     assert stopped(Problem("error", "E", message)) == "It stops with E: your function traced for jit returned None"
@@ -314,6 +331,8 @@ def test_a_missing_name_is_not_taken_for_several_axes_or_none():
     [
         (lambda: lax.fori_loop(0, 3, lambda _, total: total[:1], ARRAY), r"they differ: The input carry .*\[1,8\]"),
         (lambda: mapped(lambda a: (a, a), P(), (P(),) * 3), r"at key path shard_map out_specs$"),
+        (lambda: mapped(lambda a: a, ({"b": P()},), P(), {"a": ARRAY}), r"at key path shard_map in_specs\[0\]$"),
+        (lambda: jax.vmap(jnp.add)(ARRAY, ARRAY[:3]), r"to be mapped: one axis had size 8: axis 0 of argument"),
         (lambda: mapped(lambda a: a, 3, P()), r"in_specs is 3 of type int$"),
     ],
 )
