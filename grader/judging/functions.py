@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -60,6 +61,10 @@ NOT_ALWAYS = (
     "of `None`?"
 )
 NO_ERROR_DUE = "A ValueError is due in some cases, and not in this one. By what do you tell them apart?"
+OF_PYTHON = re.compile(  # texts of a ValueError that nobody raised: Python, or NumPy, stopped there
+    "values to unpack|invalid literal|could not convert|not in list|empty sequence|argument is empty|math domain error|"
+    "zero-size array"
+)
 IN_WORDS = 100  # characters of what a function was given that stand among the words on it
 
 
@@ -161,7 +166,8 @@ class FunctionLadder(Ladder):
             return _kind_due(expected_value(self.exercise, self.cases[k]))
         if problem.message == NOTHING and not error_due and any(isinstance(one, Value) for one in self.answers):
             return NOT_ALWAYS
-        return NO_ERROR_DUE if problem.error == "ValueError" and self._is_error_due_elsewhere(k) else ""
+        raised = problem.error == "ValueError" and not OF_PYTHON.search(problem.message)
+        return NO_ERROR_DUE if raised and self._is_error_due_elsewhere(k) else ""
 
     def _is_error_due_elsewhere(self, k: int) -> bool:
         errors = [isinstance(expected_value(self.exercise, case), ValueError) for case in self.cases]

@@ -56,6 +56,16 @@ def test_of_what_kind_the_answer_is_to_be_is_told_to_who_returned_what_is_no_val
     assert found.endswith("What is due is a number.")
 
 
+def test_an_error_that_nobody_raised_is_not_asked_after():
+    def unpacks_four(n):
+        one, _ = str(n) * 2 if n != 4 else str(n)
+        return _half(n) if one else 0
+
+    cases = half.draw_cases()
+    found = judge(half, cases, collect("function", asks(half, cases), unpacks_four)).words
+    assert "not enough values to unpack" in found and NO_ERROR_DUE not in found
+
+
 class Odd(ValueError):
     """A ValueError of the student's own."""
 
