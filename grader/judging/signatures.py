@@ -19,6 +19,7 @@ from grader.judging.factors import off_by
 from grader.judging.proportions import beside_what_was_given, by_rows, made_of_what_was_given
 
 ALL_ZERO = "Every entry is zero. Does anything of what was given come so far?"
+OFTEN = 8  # entries of one number, where there are but two numbers
 NEAR = 0.01  # of each entry: bfloat16 keeps two or three digits
 WITHIN_A_PERCENT = (
     "Every entry is within 1 % of what it should be. Was something computed, or sent, in fewer bits (bfloat16)? "
@@ -53,10 +54,8 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
         lambda: _always_the_same(seen, elsewhere) if _are_lists(seen) else "",
         lambda: _ratio_of_the_first(seen, elsewhere),
         lambda: _moved_along(seen, elsewhere) or _right_at_first(seen, elsewhere) if _are_lists(seen) else "",
-        *(
-            lambda look=look: look(seen)
-            for look in (_no_numbers, _zeros, _rounded, _transposed, _permuted, _beside, _nearly, _by_rows)
-        ),
+        lambda: _no_numbers(seen) or _zeros(seen) or _rounded(seen, elsewhere),
+        *(lambda look=look: look(seen) for look in (_transposed, _permuted, _beside, _nearly, _by_rows)),
         lambda: _always_the_same(seen, elsewhere),
     ]
     return next(filter(None, (look() for look in tried)), "")
@@ -170,16 +169,29 @@ def _nearly(seen: Compared) -> str:
     return WITHIN_A_PERCENT
 
 
-def _rounded(seen: Compared) -> str:
-    """That every entry is the one that is due, as a whole number."""
-    found, due = (np.concatenate([np.ravel(block) for block in side]) for side in (seen.blocks, seen.expected))
-    if not _are_floats(seen) or len(np.unique(found)) < ENOUGH or not np.isfinite(due).all():
+def _rounded(seen: Compared, elsewhere: Compared | None) -> str:
+    """That every entry is the one that is due, as a whole number; of a single number on two meshes."""
+    cases = [seen, elsewhere] if elsewhere and seen.blocks[0].size == 1 else [seen]
+    alone = len(cases) > 1
+    found, due = (
+        np.concatenate([np.ravel(block) for case in cases for block in side(case)])
+        for side in (lambda case: case.blocks, lambda case: case.expected)
+    )
+    if not all(map(_are_floats, cases)) or not np.isfinite(due).all():
+        return ""
+    if not (bool(found.all()) and (due % 1).all() if alone else _of_several(found, len(seen.blocks))):
         return ""
     for how, whole in (("down", np.floor), ("up", np.ceil), ("", np.round), ("towards 0", np.trunc)):
         if same_numbers(found, whole(due), 0):
-            how = f"rounded {how}".strip()
-            return f"Every entry is the one that is due, {how} to a whole number. Which of your steps does that?"
+            it = "It is what is due" if alone else "Every entry is the one that is due"
+            return f"{it}, {f'rounded {how}'.strip()} to a whole number. Which of your steps does that?"
     return ""
+
+
+def _of_several(numbers: np.ndarray, copies: int) -> bool:
+    """Whether there are several different ones among these, or two, each of them often."""
+    values, often = np.unique(numbers, return_counts=True)
+    return len(values) >= ENOUGH or (len(values) == 2 and bool(often.min() >= OFTEN * copies))
 
 
 def _zeros(seen: Compared) -> str:

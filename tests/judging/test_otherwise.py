@@ -69,6 +69,21 @@ def test_the_step_that_is_otherwise_is_said(body, words, reference):
     assert "This is what comes out when" in found and words in found
 
 
+def test_what_is_rounded_down_is_told_of_many_small_numbers_and_of_a_single_one():
+    small = heard(lambda a, w, bias: jnp.floor(product(a, w) / 1000), lambda a, w, bias: a @ w / 1000)
+    assert "Every entry is the one that is due, rounded down to a whole number." in small
+    exercise = Exercise("rounded_of_a_test", points=1, reference=lambda a: (a**2).sum() / 7, mesh_shapes=((4,), (2,)))
+    exercise.cases(lambda draw: Case({"a": draw.array(8, 6, spec=P("x"))}, draw.mesh("x"), P()))
+    cases = exercise.draw_cases(0)
+
+    def answer(a, *, mesh):
+        body = lambda a: lax.psum((a**2).sum(), "x") // 7  # noqa: E731
+        return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P())(a)
+
+    words = judge(exercise, cases, collect("program", asks(exercise, cases), answer)).words
+    assert "It is what is due, rounded down to a whole number. Which of your steps does that?" in words
+
+
 def test_a_factor_in_the_place_of_a_divisor_is_told():
     found = heard(lambda a, w, bias: product(a, w) * 3 + bias, lambda a, w, bias: a @ w / 3 + bias)
     assert "when a factor stands where a divisor should, or a divisor where a factor should." in found
