@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -116,7 +116,8 @@ def _sizes(*cases: Compared) -> list[tuple[str, Callable[[Compared], int]]]:
 
 def _lengths_on_one(*cases: Compared) -> Iterator[tuple[str, Callable[[Compared], float]]]:
     """The lengths of arrays' dimensions that devices along an axis share, where they differ from case to case."""
-    for words, axis in itertools.product(cases[0].lengths, cases[0].mesh):
+    along = [axis for axis in cases[0].mesh if not _is_a_length(axis, cases)]
+    for words, axis in itertools.product(cases[0].lengths, along):
         if words.startswith("the length"):
 
             def share(case: Compared, words: str = words, axis: str = axis) -> float:
@@ -132,6 +133,14 @@ def _lengths_on_one(*cases: Compared) -> Iterator[tuple[str, Callable[[Compared]
 
             if len({part(case) for case in cases}) > 1 and all(part(case) >= 1 for case in cases):
                 yield f"{words}, divided by `{name}`", part
+
+
+def _is_a_length(axis: str, cases: Sequence[Compared]) -> bool:
+    """Whether an array is always as long as there are devices along an axis: then it may be either."""
+    return any(
+        words.startswith("the length") and all(case.lengths.get(words) == case.mesh.get(axis) for case in cases)
+        for words in cases[0].lengths
+    )
 
 
 def _is_whole(factor: float) -> bool:

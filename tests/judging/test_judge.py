@@ -424,6 +424,19 @@ def test_the_length_on_one_device_may_be_a_ratio():
     )
 
 
+def test_where_an_array_is_as_long_as_there_are_devices_it_is_not_said_by_which_is_divided():
+    found, elsewhere = (
+        Compared(
+            [b * mesh["x"] / n for b in WANTED],
+            WANTED,
+            mesh,
+            lengths={"the length of dimension 0 of `w`": n, "the length of dimension 0 of `x`": mesh["x"]},
+        )
+        for mesh, n in ((TALL, 40), (WIDE, 32))
+    )
+    assert "divided by the number of devices" not in signature(found, elsewhere)
+
+
 def test_a_length_that_is_one_on_both_meshes_may_be_a_ratio():
     found, elsewhere = (
         Compared([b / 24 for b in WANTED], WANTED, mesh, lengths={"the length of dimension 0 of `a`": 24})
