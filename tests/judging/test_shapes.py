@@ -1,11 +1,12 @@
 """What is said of a wrong shape."""
 
 import jax
+import numpy as np
 import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Array, Case, Exercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 from grader.judging.shapes import Shaped, counts_of, shape_evidence, shape_relations
@@ -101,6 +102,22 @@ def test_a_length_that_an_argument_has_on_one_device_is_told():
     given = {"a": (16, 24)}
     words = shape_evidence([Shaped((6,), (16,), {"the number of devices along x": 4}, given)])
     assert words.startswith("Dimension 0 is as long as dimension 1 of `a`, divided by the number of devices along x.")
+
+
+def test_a_wrong_shape_is_told_of_where_a_gradient_was_asked_for():
+    exercise = Exercise("mean_in_a_test", points=2, reference=lambda a: a.mean(), mesh_shapes=((4, 2), (2, 4)))
+
+    @exercise.cases
+    def _(draw):
+        given = {"a": draw.array(16, spec=P("x"))}
+        return Case(given, draw.mesh("x", "y"), P(), cotangents=Array(np.float32(1), P()))
+
+    def answer(a, *, mesh):
+        return jax.shard_map(lambda a: a.mean()[None], mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+    cases = exercise.draw_cases(0)
+    words = judge(exercise, cases, collect("program", asks(exercise, cases), answer)).words
+    assert "Dimension 0 is one too many: its length is the number of devices along x." in words
 
 
 def test_of_a_shape_that_is_right_on_another_mesh_this_is_said_and_no_length_that_is_the_same_by_chance():
