@@ -20,6 +20,7 @@ from grader.judging.behaviour import Execution, block_values, specs_due
 from grader.judging.layouts import layout_evidence
 from grader.judging.miss import Miss
 from grader.judging.shapes import Shaped, counts_of
+from grader.judging.wording import lower_first
 from grader.programs.execution import Result
 
 ALL_DIGITS = 17  # of a float
@@ -165,7 +166,8 @@ def exchanged(run: Execution, expected: Expected) -> str:
     if None in found.values() or len({*found.values()}) < len(wrong) or not found:
         return ""
     each = [
-        f"what should be {name_in_result(run.case, places[k])} stands as {name_in_result(run.case, run.forms[j][0])}"
+        f"what should be {in_a_sentence(name_in_result(run.case, places[k]))} stands as "
+        f"{in_a_sentence(name_in_result(run.case, run.forms[j][0]))}"
         for k, j in found.items()
         if j is not None
     ]
@@ -257,7 +259,12 @@ def name_in_result(case: Case, place: str) -> str:
 
 def beside(name: str) -> str:
     """Behind what is said of an array of a result, in brackets, which it is; "" where there is only one."""
-    return "" if name == THE_RESULT else f" ({name})"
+    return "" if name == THE_RESULT else f" ({in_a_sentence(name)})"
+
+
+def in_a_sentence(name: str) -> str:
+    """A name of a part of the result as it stands inside a sentence."""
+    return lower_first(name) if name.startswith("The ") else name
 
 
 def _first(place: str) -> tuple[int | None, str]:

@@ -118,8 +118,8 @@ class WrongProgram:
         return results.name_in_result(self.case, list(self.expected)[array])
 
     def named(self, arrays: Sequence[int]) -> str:
-        """Arrays of the result by their names, the first few of them."""
-        names = [self.name(array) for array in arrays[: results.MOST_NAMED]]
+        """Arrays of the result by their names inside a sentence, the first few of them."""
+        names = [results.in_a_sentence(self.name(array)) for array in arrays[: results.MOST_NAMED]]
         more = f" and {len(arrays) - results.MOST_NAMED} more" if len(arrays) > results.MOST_NAMED else ""
         return f"{', '.join(names)}{more}"
 

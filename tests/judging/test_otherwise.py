@@ -233,6 +233,20 @@ def test_where_nothing_explains_a_result_its_right_arrays_are_named():
     assert "Right on every device: Result 1. What goes into the rest, and not into that?" in words
 
 
+def test_inside_a_sentence_the_result_and_its_gradients_are_written_small():
+    exercise = Exercise("logs_of_a_test", points=1, reference=lambda a: jnp.sqrt(a**2 + 1).sum(), mesh_shapes=((4,),))
+    one = Array(np.float32(1), P())
+    exercise.cases(lambda draw: Case({"a": draw.array(8, spec=P("x"))}, draw.mesh("x"), P(), cotangents=one))
+    cases = exercise.draw_cases(0)
+
+    def answer(a, *, mesh):
+        body = lambda a: lax.psum(2 * jnp.sqrt(a**2 + 1).sum(), "x") + jnp.inf  # noqa: E731
+        return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P())(a)
+
+    words = judge(exercise, cases, collect("program", asks(exercise, cases), answer)).words
+    assert "Of the result: " in words and "Also wrong: the gradient with respect to a." in words
+
+
 def test_a_piece_of_a_block_into_which_nothing_comes_is_told():
     def without_first_rows(a, w, bias):
         whole = lax.psum(a @ w, "x")
