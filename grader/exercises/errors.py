@@ -138,7 +138,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "ValueError",
-        r"psum can only accept axis_name",
+        r"psum(_scatter)? can only accept axis_name",
         "The sum runs over an axis along which the devices already hold the same value.",
     ),
     (
