@@ -207,7 +207,9 @@ def _by_entry(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
         entries = range(shape[dimension])
         right = [k for k in entries if all(close(f[k], d[k]) for f, d in zip(found, due, strict=True))]
         every = f"Along dimension {dimension} of every block"
-        if right and len(np.unique(np.concatenate([np.ravel(d[right]) for d in due]))) >= ENOUGH:
+        # (Of a block that is right all over, no entry tells anything.)
+        told = [np.ravel(d[right]) for f, d in zip(found, due, strict=True) if not close(f, d)]
+        if right and told and len(np.unique(np.concatenate(told))) >= ENOUGH:
             there = f"{_entries(right)} (counted from 0)"
             return f"Along dimension {dimension}, {there} came out right in every block, and no others did."
         moved = [(k, j) for k in entries for j in entries if k != j and _holds_another(found, due, k, j)]
@@ -301,7 +303,8 @@ def _tell(
         for (start, stop), held in some.items()
         for device in held
     ]
-    return bool(right) and len(np.unique(np.concatenate(right))) >= ENOUGH
+    alone = any(run.size == 1 for run in right)  # a single number is right by chance
+    return bool(right) and not alone and len(np.unique(np.concatenate(right))) >= ENOUGH
 
 
 def _from_to(start: int, stop: int) -> str:

@@ -151,6 +151,20 @@ def test_zeros_in_other_places_are_told(found, words):
             {"x": 2},
             "the rest is right",
         ),
+        # One number that is right in the wrong blocks is right by chance, whatever the right blocks hold.
+        (
+            [np.array([9.0, 1, 7]), np.array([9.0, 1, 7]), np.array([5.0, 3, 8]), np.array([2.0, 6, 4])],
+            [np.array([0.0, 1, 2]), np.array([0.0, 1, 2]), np.array([5.0, 3, 8]), np.array([2.0, 6, 4])],
+            MESH,
+            "came out right in every block",
+        ),
+        # And so is another one on each device.
+        (
+            [np.array([1.0, 9, 9]), np.array([9.0, 2, 9]), np.array([9.0, 9, 3]), np.array([4.0, 9, 9])],
+            [np.array([1.0, 5, 6]), np.array([7.0, 2, 8]), np.array([0.0, 5, 3]), np.array([4.0, 1, 7])],
+            MESH,
+            "right are",
+        ),
         # A number next to nothing was not lost.
         (
             [np.array([[9.0, 1, 2], [3, 9, 4], [5, 0, 9]])] * 2,
