@@ -269,8 +269,11 @@ def _wrong_entries(one: Tried) -> list[Any]:
 def _in_the_first(relations: Sequence[str], wrong: Sequence[Tried]) -> Iterator[str]:
     """What is so of the first of several wrong cases, without that it is an argument which is a small number, or that
     many times as large: in one case that is chance."""
+    first = wrong[0].given
+    sizes = [name for name, n in sizes_in(first) if _is_small(n)]
     for words in relations:
-        if len(wrong) == 1 or not any(_is_small(wrong[0].given.get(name)) for name in ARGUMENTS.findall(words)):
+        small = any(_is_small(first.get(name)) for name in ARGUMENTS.findall(words)) or any(s in words for s in sizes)
+        if len(wrong) == 1 or not small:
             yield words
 
 

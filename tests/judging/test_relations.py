@@ -657,6 +657,14 @@ def test_a_small_argument_as_a_factor_in_the_first_of_several_cases_is_chance():
     assert evidence(cases) == "In this case, of the entries only `[1]` is wrong. It is 2 times what is due."
 
 
+def test_the_size_of_an_axis_as_a_factor_in_the_first_of_several_cases_is_chance():
+    cases = [
+        Tried(("psum", 6), ("psum", 96), {"mesh": {"data": 4}}),
+        Tried(("psum", 9), ("psum", 32), {"mesh": {"data": 2}}),
+    ]
+    assert "the size of data" not in evidence(cases) and "0.0625 times what is due" in evidence(cases)
+
+
 def test_numbers_are_on_one_side_only_where_all_could_be_compared():
     cases = [Tried([n + 1, n], [n, n], {"n": str(n) * 50}) for n in (7, 8, 9)]
     assert "too large" in evidence(cases)
