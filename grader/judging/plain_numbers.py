@@ -29,11 +29,11 @@ class _Made:
 
     argument: str
     ones: bool
+    several: bool
     found: np.ndarray
     due: np.ndarray
     right: bool
-    several: bool
-    asked: Callable[[], str]  # where it is right with ones
+    asked: Callable[[], str] = str  # where it is right with ones
 
     @property
     def given(self) -> str:
@@ -127,7 +127,7 @@ def _made(run: Execution, due: Callable[[Case], Expected], array: int) -> Iterat
         right, several = _is_right(run, results[array], whole), len(np.unique(a.value)) > FEWEST_DIFFERENT
         if whole.dtype.kind == values.dtype.kind == "f" and np.isfinite(whole).all() and np.isfinite(values).all():
             question = functools.partial(_asked, run, due, array, argument, a)
-            yield _Made(name, ones, values, whole, right, several, question)
+            yield _Made(name, ones, several, values, whole, right, question)
 
 
 def _whole(due: Callable[[Case], Expected], case: Case, array: int) -> np.ndarray:
