@@ -127,6 +127,13 @@ def test_whole_numbers_in_the_place_of_fractions_are_told(made, words):
         ),
         ([1, 2, 5], [1, 2, 5, 7], {}, "What is there is right, but the last one is missing."),
         (
+            [[5, 7, 9]],
+            [[1, 2, 3], [5, 7, 9]],
+            {},
+            "What is there is right: it is what is due from number 1 on, counted from 0. What comes before?",
+        ),
+        ([[1, 2, 3]], [[1, 2, 3], [5, 7, 9]], {}, "What is there is right, but the last one is missing."),
+        (
             np.array([5.5, 7.5]),
             np.array([1.5, 5.5, 7.5]),
             {},
