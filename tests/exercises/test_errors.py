@@ -209,7 +209,6 @@ PROGRAMS = {
     ],
     "Where an array is due stands": [
         lambda: jax.device_put(NamedSharding(AUTO, P("x")), ARRAY),
-        lambda: mapped(lambda a: lax.psum("x", a), P("x"), P()),
         lambda: jax.jit(lambda a: a)(AUTO),
         lambda: jnp.where(AUTO, ARRAY, 0),
         lambda: jnp.add(AUTO, 1),
