@@ -306,8 +306,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"ppermute sources and destinations must be unique",
-        "In one ppermute a device sends at most once, and receives at most once. Which number stands twice, as a "
-        "source or as a destination?",
+        "In one ppermute a device sends at most once, and receives at most once. Which one is a source twice, or a "
+        "destination? (Places are counted round: behind the last comes the first.)",
     ),
     (
         "ValueError",

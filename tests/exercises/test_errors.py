@@ -215,7 +215,7 @@ PROGRAMS = {
     ],
     "In one ppermute a device sends": [
         lambda: mapped(lambda a: lax.ppermute(a, "x", [(0, 1)] * 2), P("x"), P("x")),
-        lambda: mapped(lambda a: lax.ppermute(a, "x", [(0, 1), (1, 1)]), P("x"), P("x")),
+        lambda: mapped(lambda a: lax.ppermute(a, "x", [(0, 1), (1, 3)]), P("x"), P("x")),
     ],
     "In an einsum each operand": [
         lambda: jnp.einsum("ij,jk->ik", ARRAY, ARRAY[:4]),

@@ -34,6 +34,14 @@ def test_a_column_that_is_right_on_all_devices_is_told():
     assert "Along dimension" not in said(held((3, 0), (3, 0), (3, 0), (3, 1)), due)
 
 
+def test_what_is_left_to_1_is_told():
+    due = np.float32([[0.2, 0.7], [0.9, 1.0]])
+    assert "add up to 1." in signature(Compared([1 - due], [due], {"x": 1}))
+    near = np.float32([[1e-5, 0], [1, 1 - 1e-4]])
+    assert "add up" not in signature(Compared([1 - near], [near], {"x": 1}))
+    assert "add up" not in signature(Compared([1.1 - due], [due], {"x": 1}))
+
+
 def test_small_numbers_that_stand_under_another_key_in_one_case_are_chance():
     cases = [({"a": 2, "": 1}, {"a": 2, "b": 1}), ({"a": 1, "": 3}, {"a": 1, "b": 2})]
     assert "another name" not in evidence([Tried(found, due, {"n": k}) for k, (found, due) in enumerate(cases)])
