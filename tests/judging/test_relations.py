@@ -244,7 +244,7 @@ def test_only_what_is_so_in_every_wrong_case_is_said():
 
 def test_a_value_with_which_all_is_right_is_said_though_others_are_right_too():
     small = [Tried(found, 4, {"sizes": {"x": n}}, found == 4) for found, n in ((4, 2), (4, 2), (4, 3), (5, 3), (9, 5))]
-    assert evidence(small) == "It is too large. Right in 3 of 5 cases: in all of those with `sizes` = {'x': 2}."
+    assert evidence(small) == "It is too large. Right in 3 of 5 cases, among them all with `sizes` = {'x': 2}."
     alone = [Tried(found, 4, {"n": n, "m": m}, found == 4) for found, n, m in ((4, 2, 1), (5, 2, 2), (9, 3, 1))]
     assert evidence(alone).endswith("Right in 1 of 3 cases: the one with `n` = 2, `m` = 1.")
 
