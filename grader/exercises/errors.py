@@ -299,7 +299,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "TypeError",
-        r"as an abstract array|requires ndarray or scalar arguments, got (?!<class 'numpy)",
+        r"as an abstract array|requires ndarray(, scalar, or None| or scalar) arguments, got (?!<class 'numpy)",
         "Where an array is due stands something that is none; the message names its type. Were two arguments "
         "exchanged, or was another one meant?",
     ),

@@ -55,11 +55,11 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
         lambda: _moved_along(seen, elsewhere) or _right_at_first(seen, elsewhere) if _are_lists(seen) else "",
         *(
             lambda look=look: look(seen)
-            for look in (_no_numbers, _zeros, _rounded, _transposed, _permuted, _up_to_1, _beside, _nearly, _by_rows)
+            for look in (_no_numbers, _zeros, _rounded, _transposed, _permuted, _beside, _nearly, _by_rows)
         ),
         lambda: _always_the_same(seen, elsewhere),
     ]
-    return next(filter(None, (look() for look in tried)), "")
+    return next(filter(None, (look() for look in tried)), "") or _up_to_1(seen)
 
 
 def _copies_differ(seen: Compared) -> str:

@@ -215,6 +215,7 @@ PROGRAMS = {
         lambda: jax.jit(lambda a: a)(AUTO),
         lambda: jnp.where(AUTO, ARRAY, 0),
         lambda: jnp.add(AUTO, 1),
+        lambda: jnp.arange(AUTO),
     ],
     "In one ppermute a device sends": [
         lambda: mapped(lambda a: lax.ppermute(a, "x", [(0, 1)] * 2), P("x"), P("x")),
