@@ -318,8 +318,8 @@ def _divided(notation, how):
 
 @local_shapes.mistake
 def divided_by_all_devices(notation):
-    """The marked dimension was divided by the number of all devices. An axis cuts only into as many parts as
-    there are devices *along it*."""
+    """A marked dimension is an eighth of its length here. An axis cuts it only into as many parts as there are devices
+    *along it*."""
     return _divided(notation, lambda axes: 8 if axes else 1)
 
 
