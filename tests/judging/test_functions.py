@@ -61,19 +61,6 @@ def test_of_what_kind_the_answer_is_to_be_is_told_to_who_returned_what_is_no_val
     assert found.endswith("What is due is a number.")
 
 
-def test_of_several_arrays_on_devices_it_is_said_that_a_list_is_due():
-    """As to who returned what gives them one after the other."""
-
-    def placed(a):
-        return [jax.device_put(a, NamedSharding(make_mesh({"x": 2}), P("x")))] * 2
-
-    several = Exercise("several_in_a_test", points=1, form="function", reference=placed)
-    several.cases(lambda draw: Case({"a": np.ones(4, np.float32)}))
-    cases = several.draw_cases(0)
-    found = judge(several, cases, collect("function", asks(several, cases), lambda a: map(np.array, placed(a)))).words
-    assert found.endswith("What is due is a list, or a tuple, of arrays on devices.")
-
-
 class Odd(ValueError):
     """A ValueError of the student's own."""
 
@@ -90,3 +77,16 @@ def test_an_error_of_the_students_own_is_of_the_kind_that_it_is_made_of(module, 
 
     cases = half.draw_cases()
     assert judge(half, cases, collect("function", asks(half, cases), answer)).passed
+
+
+def test_of_several_arrays_on_devices_it_is_said_that_a_list_is_due():
+    """As to who returned what gives them one after the other."""
+
+    def placed(a):
+        return [jax.device_put(a, NamedSharding(make_mesh({"x": 2}), P("x")))] * 2
+
+    several = Exercise("several_in_a_test", points=1, form="function", reference=placed)
+    several.cases(lambda draw: Case({"a": np.ones(4, np.float32)}))
+    cases = several.draw_cases(0)
+    found = judge(several, cases, collect("function", asks(several, cases), lambda a: map(np.array, placed(a)))).words
+    assert found.endswith("What is due is a list, or a tuple, of arrays on devices.")
