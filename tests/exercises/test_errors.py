@@ -116,7 +116,10 @@ PROGRAMS = {
         lambda: NamedSharding(AUTO, P("z")),
         lambda: lax.psum(ARRAY, "x"),
     ],
-    "The sum runs over an axis along which": [lambda: mapped(lambda a: lax.psum(a, ("x", "y")), P("x"), P())],
+    "The sum runs over an axis along which": [
+        lambda: mapped(lambda a: lax.psum(a, ("x", "y")), P("x"), P()),
+        lambda: mapped(lambda a: lax.psum_scatter(a, ("x", "y"), tiled=True), P("x"), P("x")),
+    ],
     "`jax.lax.pcast` changes whether": [
         lambda: mapped(lambda a: lax.pcast(a, ("x", "y"), to="varying"), P("x"), P("x", "y")),
         lambda: mapped(lambda a: lax.pcast(a, "x", to="varying"), P("x"), P("x")),
