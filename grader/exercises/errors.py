@@ -133,12 +133,12 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "NameError|ValueError|KeyError",
         r"unbound axis name|axis name '?\w+'? |Resource axis|not found in mesh",
-        "A collective or a spec names an axis that is not there. The mesh's axes are in `mesh.axis_names`; collectives "
-        "work only inside shard_map.",
+        "A collective or a spec names an axis that is not there. The mesh's axes are in `mesh.axis_names`: is it the "
+        "mesh that was given? Collectives work only inside shard_map.",
     ),
     (
         "ValueError",
-        r"psum can only accept axis_name",
+        r"psum(_scatter)? can only accept axis_name",
         "The sum runs over an axis along which the devices already hold the same value.",
     ),
     (
@@ -357,6 +357,7 @@ def _first(message: str) -> str:
 def _theirs(message: str) -> str:
     """A message of JAX's without the places of files, which are the grader's own or mean nothing to a student."""
     without = re.sub(r"(for jit )?(the )?function program at \S+?\.py:\d+", "your function", message)
+    without = re.sub(r" *This error occurs at source: .*", "", without)  # a card shows the line itself
     return re.sub(r",? (defined )?at (\S*/\S+?:\d+(:\d+)?|0x[0-9a-f]+)", "", without)
 
 
