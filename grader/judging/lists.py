@@ -154,9 +154,12 @@ def _nearly_same(one: Any, other: Any) -> bool:
     return same_value(one, other) if whole else math.isclose(one, other, rel_tol=SAME_CURVE)
 
 
-def from_where_on(right: Sequence[bool], least: int = 1) -> Iterator[str]:
-    """From where on numbers are wrong, of which these are right, and `least` of them before."""
-    if least <= (begun := sum(right)) < len(right) - 1 and all(right[:begun]):
+def from_where_on(right: Sequence[bool], *, in_order: bool = True) -> Iterator[str]:
+    """From where on numbers are wrong, of which these are right; they may be in no order, as those of a vector."""
+    if 0 < (begun := sum(right)) < len(right) - 1 and all(right[:begun]):
+        if begun == 1 and not in_order:
+            yield "Number 0, counted from 0, is right, and every other one is wrong."
+            return
         yield (
             f"It is right up to number {begun - 1}, counted from 0, and wrong from there on. What is done between "
             f"number {begun - 1} and number {begun}?"

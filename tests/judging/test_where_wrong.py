@@ -43,6 +43,12 @@ def test_from_where_on_a_curve_is_wrong_is_said_where_it_is_an_entry_too():
     assert "It is right up to number 0, counted from 0" in evidence([Tried(found, due, {})])
 
 
+def test_of_a_vector_one_right_number_at_its_beginning_is_told_as_no_more():
+    said = evidence([Tried(np.array([3.0, 1, 2, 7]), np.array([3.0, 5, 6, 8]), {})])
+    assert "Number 0, counted from 0, is right, and every other one is wrong." in said
+    assert "What is done between" not in said
+
+
 def test_a_number_with_fewer_digits_is_told_so():
     cases = [Tried(round(1 / n, 2), 1 / n, {"n": n}) for n in (7, 11, 13)]
     assert "no more than two digits behind the point" in evidence(cases)
