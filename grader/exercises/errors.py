@@ -105,6 +105,19 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "(An all_gather without `tiled=True` puts a dimension of its own in front.)",
     ),
     (
+        "ValueError",
+        r"Incompatible (types|shapes) for matmul arguments",
+        "The last two dimensions of each are matrices; those in front of them have to be as long as each other, or 1, "
+        "and laid out alike. Has one of the two a dimension that you did not expect? (An all_gather without "
+        "`tiled=True` puts a dimension of its own in front.)",
+    ),
+    (
+        "ValueError",
+        r"vmap got inconsistent sizes",
+        "`jax.vmap` goes through several arrays side by side, and those are not equally long along the dimensions that "
+        "it goes through. Which dimension is it of each (`in_axes`; without it the first), and how long is that?",
+    ),
+    (
         "ValueError|IndivisibleError",
         r"evenly divi|equal division|divisible by|not divisible|IndivisibleError",
         "A dimension cannot be cut into that many equal parts. Which dimension did you mean to split, and over which "
@@ -139,7 +152,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"psum can only accept axis_name",
-        "The sum runs over an axis along which the devices already hold the same value.",
+        "The sum runs over an axis along which the devices already hold the same value, or over one that the mesh does "
+        "not have.",
     ),
     (
         "ValueError",
@@ -283,6 +297,12 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         r"type '?<class '\S*[fF]unction'>",
         "A function stands where an array is due. `jax.shard_map` and `jax.jit` give functions: have these been "
         "called?",
+    ),
+    (
+        "TypeError",
+        r"is not a valid JAX (array )?type|Error interpreting argument to \w+ as a JAX value|Cannot determine dtype of",
+        "Something stands where an array is due; JAX says what it is. What did you mean to stand there? (A collective "
+        "takes a value first, and then the name of an axis.)",
     ),
     (
         "TracerBoolConversionError",
