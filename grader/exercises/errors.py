@@ -233,8 +233,9 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "TypeError",
         r"carry input and carry output must have equal types",
         "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along "
-        "which axes a value may differ between devices. Give the start the type that the loop ends with "
-        "(`jax.lax.pcast`; `varying`, where the lesson has it).",
+        "which axes a value may differ between devices. May it differ here? Then give the start the type that the "
+        "loop ends with (`jax.lax.pcast`; `varying`, where the lesson has it). If not: which collective should make it the "
+        "same in each turn?",
     ),
     (
         "TypeError",
@@ -300,9 +301,10 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "TypeError",
-        r"is not a valid JAX (array )?type|Error interpreting argument to \w+ as a JAX value|Cannot determine dtype of",
-        "Something stands where an array is due; JAX says what it is. What did you mean to stand there? (A collective "
-        "takes a value first, and then the name of an axis.)",
+        r"is not a valid JAX (array )?type|Error interpreting argument to .* as an? |Cannot determine dtype of|"
+        r"Cannot interpret value of type|requires ndarray or scalar arguments, got",
+        "Something stands where an array is due; JAX says what it is. What did you mean to stand there? (`jnp.asarray` "
+        "makes an array of a list; a collective takes a value first, and then the name of an axis.)",
     ),
     (
         "TracerBoolConversionError",
@@ -361,7 +363,7 @@ def stopped(problem: Problem) -> str:
 # The line behind a heading: which spec is meant, which part of what a loop carries, which operation is refused.
 WHICH = (
     r"\s*(\* )?((in|out)_specs\S* (is|refers) |(the passed )?args|the input carry|'stablehlo\.\w+' op )"
-    r"|\s*shard_map (in|out)_specs$"
+    r"|\s*shard_map (in|out)_specs\S*$"
 )
 
 

@@ -23,7 +23,7 @@ from grader.judging.relations import (
     relations_of,
 )
 from grader.judging.right_cases import FEW_VALUES, where_right
-from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL, is_number, sizes_in
+from grader.judging.single_numbers import TIMES_DUE, TOO_LARGE, TOO_SMALL, is_number, sizes_in
 from grader.judging.tried import ENOUGH_CASES, Tried
 from grader.judging.wording import TELLS_LITTLE, lower_first, most_telling
 from grader.judging.wrong_numbers import place_by_place, what_numbers_are_off
@@ -253,7 +253,9 @@ def _besides_which(words: str) -> str:
 
 def _is_chance(words: str, wrong: Sequence[Tried]) -> bool:
     """Whether it is said that an answer, or an entry of it, is an argument, and all of those are one and the same small
-    number, or truth value."""
+    number, or truth value; or how many times what is due, where that is a single 1: so is every number."""
+    if words.endswith(TIMES_DUE) and len(wrong) == 1 and is_number(wrong[0].due) and wrong[0].due == 1:
+        return True
     odd = [entry for one in wrong for entry in _wrong_entries(one)]
     first: Any = odd[0] if odd else None
     return _is_small(first) and words.endswith(AS_GIVEN) and all(same_value(entry, first) for entry in odd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
 TOLD_OTHERS = 100  # characters of what the wrong cases behind the first were given
 FEW_APART = 2  # arguments by which two cases differ that are like one another
 RARE = 4  # not more than one in so many
+NO_CHANCE = 1 / 8  # how seldom drawn cases have to fall so, for a number that they share to be told
 TOLD_WHOLE = 40  # characters of an argument that may be told as what cases have in common
 
 
@@ -160,7 +162,8 @@ def _mostly_in(some: Sequence[Tried], others: Sequence[Tried], features: Sequenc
     for name in features:
         here, there = (Counter(_features(one.given)[name] for one in cases) for cases in (some, others))
         value, count = here.most_common(1)[0]
-        if 1 < count == here.total() and there[value] < there.total() / 2:
+        seldom = 1 < count == here.total() and there[value] < there.total() / 2
+        if seldom and not _is_chance(value, count, count + there[value], here.total() + there.total()):
             found.append(f"{name} = {value}")
     return found
 
@@ -169,7 +172,16 @@ def _mostly(some: Counter[str], others: Counter[str], whose: str) -> str:
     """A value that most of some cases have, at least two, and none of the others."""
     value, count = some.most_common(1)[0]
     most = count > 1 and count > some.total() / 2 and value not in others
+    most = most and not _is_chance(value, count, some.total(), some.total() + others.total())
     return f"{whose} with {{}} = {value.replace('{', '{{').replace('}', '}}')}" if most else ""
+
+
+def _is_chance(value: str, count: int, among: int, cases: int) -> bool:
+    """Whether so many cases may well all be among these, of all cases, without a reason. For words, for truth values
+    and for 0 and 1 cases are made on purpose; other numbers are any."""
+    if value[0] in "'TFN" or value in ("0", "1"):
+        return False
+    return math.comb(among, count) > NO_CHANCE * math.comb(cases, count)
 
 
 def _one_of_several(some: Counter[str], others: Counter[str]) -> str:

@@ -213,6 +213,9 @@ PROGRAMS = {
         lambda: lax.scan(lambda total, row: (total, "row"), 0.0, ARRAY),
         lambda: lax.scan(lambda total, row: (total, None), AUTO, ARRAY),
         lambda: jax.random.key(AUTO),
+        lambda: lax.with_sharding_constraint(HOST, ARRAY),
+        lambda: jnp.sin([1.0, 2.0]),
+        lambda: jnp.sin("x"),
     ],
     "Python cannot decide by": [
         lambda: mapped(lambda a: a if a[0, 0] > 0 else -a, P("x"), P("x")),
@@ -330,6 +333,7 @@ def test_a_missing_name_is_not_taken_for_several_axes_or_none():
     [
         (lambda: lax.fori_loop(0, 3, lambda _, total: total[:1], ARRAY), r"they differ: The input carry .*\[1,8\]"),
         (lambda: mapped(lambda a: (a, a), P(), (P(),) * 3), r"at key path shard_map out_specs$"),
+        (lambda: mapped(lambda a, b: a, ({"w": P()}, P()), P(), ARRAY, ARRAY), r"at key path shard_map in_specs\[0\]$"),
         (lambda: mapped(lambda a: a, 3, P()), r"in_specs is 3 of type int$"),
     ],
 )
