@@ -234,8 +234,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         r"carry input and carry output must have equal types",
         "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along "
         "which axes a value may differ between devices. May it differ here? Then give the start the type that the "
-        "loop ends with (`jax.lax.pcast`; `varying`, where the lesson has it). If not: which collective should make it the "
-        "same in each turn?",
+        "loop ends with (`jax.lax.pcast`; `varying`, where the lesson has it). If not: which collective should make it "
+        "the same in each turn?",
     ),
     (
         "TypeError",
