@@ -269,12 +269,18 @@ def _wrong_entries(one: Tried) -> list[Any]:
 
 
 def _in_the_first(relations: Sequence[str], wrong: Sequence[Tried]) -> Iterator[str]:
-    """What is so of the first of several wrong cases, without that it is an argument which is a small number: in one
-    case that is chance."""
+    """What is so of the first of several wrong cases, without that it is an argument which is a small number, or off by
+    one: in one case that is chance."""
     for words in relations:
         name = IS_ARGUMENT.search(words)
-        if len(wrong) == 1 or not name or not _is_small(wrong[0].given.get(name[1])):
+        chance = _is_small(wrong[0].given.get(name[1])) if name else _is_of_a_number(words, wrong[0].given)
+        if len(wrong) == 1 or not chance:
             yield words
+
+
+def _is_of_a_number(words: str, given: Mapping[str, Any]) -> bool:
+    """Whether an argument that is a number is named."""
+    return any(is_number(given.get(name)) for name in re.findall(r"`(\w+)`", words))
 
 
 def _is_small(value: Any) -> bool:

@@ -13,6 +13,7 @@ import copy
 import functools
 import inspect
 import itertools
+import math
 import sys
 import time
 import types
@@ -42,6 +43,7 @@ CASES_OF_AN_ENTRY = 3  # in which an entry of a dict is another
 ALL_OF_IT = ""  # the key that stands for all of an answer
 TOLD = 2  # changes that come to the same, and are told
 OF_LESSONS = "grader.lessons."
+EXACT = 1e-12  # relative: how near two numbers are that Python worked out in two ways
 
 
 class _TooLong(BaseException):
@@ -116,11 +118,33 @@ def _is(exercise: Exercise, case: Case, answer: Answer, made: Any, key: str) -> 
         return False
     if key != ALL_OF_IT:
         both = isinstance(answer.value, Mapping) and isinstance(made, Mapping)
-        return both and key in answer.value and key in made and same_value(answer.value[key], made[key])
+        return both and key in answer.value and key in made and _same(answer.value[key], made[key])
     # An exercise may call the same what is only near, or as good.
-    return same_value(answer.value, made) or (
+    return _same(answer.value, made) or (
         same_answer(exercise, case, answer.value, made) and _has_the_same_in_it(answer.value, made)
     )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are the same, and no number of Python's in them is only near the other: what is added to a
+    large number may be small."""
+    return same_value(one, other) and all(map(_is_exact, *map(_in_order, (one, other))))
+
+
+def _in_order(value: Any) -> list[Any]:
+    """All that is in a value, in the order of the keys of its dicts."""
+    if isinstance(value, Mapping):
+        return [leaf for key in sorted(value, key=repr) for leaf in _in_order(value[key])]
+    if isinstance(value, (list, tuple)):
+        return [leaf for entry in value for leaf in _in_order(entry)]
+    return [value]
+
+
+def _is_exact(one: Any, other: Any) -> bool:
+    if not all(type(number) in (int, float) for number in (one, other)):
+        return True
+    in_float32 = one % 1 != 0 and float(np.float32(one)) == one  # as JAX has it
+    return in_float32 or one == other or math.isclose(one, other, rel_tol=EXACT, abs_tol=EXACT**2) or one != one
 
 
 def _has_the_same_in_it(one: Any, other: Any) -> bool:

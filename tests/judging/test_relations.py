@@ -498,6 +498,12 @@ def test_which_entries_are_wrong_in_the_first_case_is_told_where_others_are_else
     assert evidence(cases) == "In this case, of the entries only `a` is wrong. It is 3 times what is due."
 
 
+def test_an_argument_by_which_the_first_case_alone_is_off_is_a_chance():
+    cases = [Tried([18, 18], [34, 34], {"n": 16}), Tried([7, 7], [31, 31], {"n": 32})]
+    assert "it is `n` too little" in " ".join(relations_of([18, 18], [34, 34], {"n": 16}))
+    assert "`n`" not in evidence(cases)
+
+
 def test_what_tells_more_of_the_first_case_is_told_of_it_though_it_is_too_large():
     due = np.arange(1, 7).reshape(2, 3)
     cases = [Tried(2 * due, due, {"n": "a" * 50}), Tried(due + [[0, 1, 0], [0, -2, 0]], due, {"n": "b" * 50})]
