@@ -13,7 +13,9 @@ from nbformat import NotebookNode
 from grader.classroom.course.frame import bare
 from grader.classroom.course.where import sections
 from grader.exercises.collecting import asks, collect
-from grader.judging.judge import judge
+from grader.jax_versions import one_mlir_context
+from grader.judging.judge import LADDERS, judge
+from grader.lessons import EXERCISES
 
 ROOT = Path(__file__).parents[1]
 LESSONS = [path.stem for path in sorted(ROOT.glob("solutions/*/*.md")) if path.stem == path.parent.name]
@@ -94,6 +96,20 @@ def asked(lesson: str) -> list[str]:
 def verdict(exercise, answer, seed=7, thorough=False):
     cases = exercise.draw_cases(seed, thorough=thorough)
     return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+
+
+def is_accepted(lesson: str, name: str, source: str) -> bool:
+    """Whether the answer that a cell defines misses no check, in the notebook and in grading."""
+    space = dict(answered("solutions", lesson))
+    define(source, space)
+    return all(_misses_none(EXERCISES[name], space[name], *drawn) for drawn in ((0, False), (7, True)))
+
+
+def _misses_none(exercise, answer, seed, thorough):
+    cases = exercise.draw_cases(seed, thorough=thorough)
+    with one_mlir_context():
+        answers = collect(exercise.form, asks(exercise, cases), answer)
+        return LADDERS[type(exercise.kind)](exercise, cases, answers).first_miss() is None
 
 
 def mistaken(exercise, mistake):

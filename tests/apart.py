@@ -1,70 +1,54 @@
-"""Whether changed answers are accepted: judged in a process of its own, which is ended where one takes too long."""
+"""Functions that are called in a process of their own: some never end, some end the process that they run in."""
 
 import multiprocessing
 import resource
+from collections.abc import Callable
 from multiprocessing.connection import Connection
-
-from answering import answered, define
+from typing import Any
 
 from grader.arrays.devices import eight_devices
-from grader.exercises.collecting import asks, collect
-from grader.exercises.exercise import Exercise
-from grader.jax_versions import one_mlir_context
-from grader.judging.judge import LADDERS
-from grader.lessons import EXERCISES
 
-SECONDS = 8  # for an answer: some never end
-MEMORY = 8 << 30  # bytes: some ask for all there is
+MEMORY = 8 << 30  # bytes: some answers ask for all there is
 
 
-def passes(exercise: Exercise, answer: object, seed: int, thorough: bool) -> bool:
-    """Whether an answer misses no check in any case."""
-    cases = exercise.draw_cases(seed, thorough=thorough)
-    with one_mlir_context():
-        answers = collect(exercise.form, asks(exercise, cases), answer)
-        return LADDERS[type(exercise.kind)](exercise, cases, answers).first_miss() is None
-
-
-def is_accepted(lesson: str, name: str, source: str) -> bool:
-    """Whether the answer that a cell defines passes in the notebook and in grading."""
-    space = dict(answered("solutions", lesson))
-    define(source, space)
-    exercise, answer = EXERCISES[name], space[name]
-    return passes(exercise, answer, seed=0, thorough=False) and passes(exercise, answer, seed=7, thorough=True)
+class Lost(Exception):
+    """A function took too long, or ended its process."""
 
 
 def work(line: Connection) -> None:
-    """Judge what comes through the line."""
+    """Call what comes through the line."""
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     eight_devices()
     line.send("ready")
     while asked := line.recv():
+        function, arguments = asked
         try:
-            line.send(is_accepted(*asked))
-        except Exception as error:  # a fault of the judge's: what an answer raises is part of a verdict
+            line.send(function(*arguments))
+        except Exception as error:
             line.send(error)
 
 
 class Apart:
-    """The process, which is started when it is needed first, and again after one that was ended."""
+    """The process, which is started when it is needed first, and again after it was ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds  # for one call
         self.process: multiprocessing.process.BaseProcess | None = None
 
-    def accepts(self, lesson: str, name: str, source: str) -> bool:
-        """Whether the answer is accepted in time."""
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What the function returns there; what it raises is raised, and Lost where neither comes."""
         if self.process is None:
             self._start()
-        self.line.send((lesson, name, source))
+        self.line.send((function, arguments))
         try:
-            accepted = self.line.recv() if self.line.poll(SECONDS) else None
-        except EOFError:  # the answer ended the process
-            accepted = None
-        if accepted is None:
+            came = self.line.recv() if self.line.poll(self.seconds) else Lost(f"nothing came within {self.seconds} s")
+        except (EOFError, ConnectionResetError):
+            came = Lost("the process ended")
+        if isinstance(came, Lost):
             self.end()
-        if isinstance(accepted, Exception):
-            raise accepted
-        return bool(accepted)
+        if isinstance(came, Exception):
+            raise came
+        return came
 
     def _start(self) -> None:
         spawn = multiprocessing.get_context("spawn")

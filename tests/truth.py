@@ -1,7 +1,7 @@
 """What answers hear that were written without a look at the grader: `make truth` prints a table by lesson.
 
 `tests/truth/LESSON.py` holds the answers, `EXERCISE__right_NAME` or `EXERCISE__wrong_NAME`. Those of LESSON_unseen, and
-later of LESSON_unseen2 to 18, were heard and read before anything was mended by them. `LESSON.json` beside
+later of LESSON_unseen2 to 19, were heard and read before anything was mended by them. `LESSON.json` beside
 it holds what each wrong one heard, and what a reader found of those words: its `reading`. One is judged as in a
 notebook, and where that lets it pass, as in grading.
 
@@ -9,19 +9,18 @@ notebook, and where that lets it pass, as in grading.
     python tests/truth.py --record [LESSON ...]  keep what is heard now; what changed is to be read again
 """
 
+import functools
 import importlib.util
 import json
-import multiprocessing
 import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
 
-from grader.arrays.devices import eight_devices
+from apart import Apart
 
 FOLDER = Path(__file__).with_suffix("")
 LIMIT = 120  # seconds for an answer
@@ -43,6 +42,7 @@ class Heard:
     heard: str
 
 
+@functools.cache
 def written(lesson: str) -> ModuleType:
     """The module of a lesson's answers, which is no package's."""
     spec = importlib.util.spec_from_file_location(lesson, FOLDER / f"{lesson}.py")
@@ -51,53 +51,33 @@ def written(lesson: str) -> ModuleType:
     return module
 
 
-def listen(answer: str, module: ModuleType) -> Heard:
+def answers(lesson: str) -> list[str]:
+    """The names of a lesson's answers."""
+    return [name for name in vars(written(lesson)) if "__right_" in name or "__wrong_" in name]
+
+
+def listen(lesson: str, answer: str) -> Heard:
     """Judge one answer: with the notebook's cases, and where those find nothing, with grading's."""
     from answering import verdict
 
     from grader.lessons import find
 
-    exercise, said = find(answer.split("__")[0]), getattr(module, answer)
+    exercise, said = find(answer.split("__")[0]), getattr(written(lesson), answer)
     first = verdict(exercise, said, seed=0)
     final = verdict(exercise, said, thorough=True) if first.passed else first
     words = final.words.replace(f"{FOLDER.parents[1]}/", "")  # errors tell where, on this machine
     return Heard(final.passed, final.mistake, words[:300])
 
 
-def work(lesson: str, line: Connection) -> None:
-    """Judge the answers of a lesson whose names come through the line."""
-    eight_devices()
-    module = written(lesson)
-    line.send([name for name in vars(module) if "__right_" in name or "__wrong_" in name])
-    while answer := line.recv():
-        try:
-            line.send(listen(answer, module))
-        except Exception as error:  # a fault of the grader's, which is a finding too
-            line.send(Heard(False, "", f"(the judge stopped: {type(error).__name__}: {error})"))
-
-
-def start(lesson: str) -> tuple[multiprocessing.Process, Connection, list[str]]:
-    """A process for the answers of a lesson, the line to it, and the names of the answers."""
-    spawn = multiprocessing.get_context("spawn")
-    here, there = spawn.Pipe()
-    process = spawn.Process(target=work, args=(lesson, there), daemon=True)
-    process.start()
-    return process, here, here.recv()
-
-
 def judged(lesson: str) -> Iterator[tuple[str, Heard]]:
-    """Every answer of a lesson with what it hears; one that takes too long is ended together with its process."""
-    process, line, names = start(lesson)
-    for name in names:
-        line.send(name)
-        if line.poll(LIMIT):
-            yield name, line.recv()
-        else:
-            process.kill()
-            yield name, Heard(False, "", f"(no verdict within {LIMIT} s)")
-            process, line, _ = start(lesson)
-    line.send("")
-    process.join()
+    """Every answer of a lesson with what it hears, in a process of its own."""
+    apart = Apart(LIMIT)
+    for answer in apart.call(answers, lesson):
+        try:
+            yield answer, apart.call(listen, lesson, answer)
+        except Exception as error:  # a fault of the grader's, which is a finding too
+            yield answer, Heard(False, "", f"(the judge stopped: {type(error).__name__}: {error})")
+    apart.end()
 
 
 def read(lesson: str) -> dict[str, dict[str, str]]:

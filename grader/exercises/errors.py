@@ -146,12 +146,12 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "NameError|ValueError|KeyError",
         r"unbound axis name|axis name '?\w+'? |Resource axis|not found in mesh",
-        "A collective or a spec names an axis that is not there. The mesh's axes are in `mesh.axis_names`; collectives "
-        "work only inside shard_map.",
+        "A collective or a spec names an axis that is not there. The mesh's axes are in `mesh.axis_names`: is it the "
+        "mesh that was given? Collectives work only inside shard_map.",
     ),
     (
         "ValueError",
-        r"psum can only accept axis_name",
+        r"psum(_scatter)? can only accept axis_name",
         "The sum runs over an axis along which the devices already hold the same value, or over one that the mesh does "
         "not have.",
     ),

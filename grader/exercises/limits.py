@@ -410,7 +410,8 @@ class Flops(Limit):
             return ""
         return (
             f"The result is right, but each device computes {facts.ran.flops:,} FLOPs where {self.needed:,} are its "
-            "share. What does it compute that another device computes too, or that nobody needs?"
+            f"share ({facts.ran.flops / self.needed:,.3g} times as many). What does it compute that another device "
+            "computes too, or that nobody needs?"
         )
 
 

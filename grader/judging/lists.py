@@ -90,10 +90,10 @@ def _of_moves(found: list[Any], due: list[Any]) -> Iterator[str]:
     if len(due) < ENOUGH_ENTRIES:
         return
     turns = [due[k:] + due[:k] for k in range(1, len(due))]
-    if any(same_value(found, turn) for turn in turns):
-        yield "The entries are right and follow one another as they should, but it begins with another one."
-    elif sum(not same_value(*pair) for pair in zip(found, due, strict=True)) == EXCHANGED:
+    if sum(not same_value(*pair) for pair in zip(found, due, strict=True)) == EXCHANGED:
         yield "The entries are right, but two of them stand in each other's place."
+    elif any(same_value(found, turn) for turn in turns):
+        yield "Counted round, the entries are right and follow one another as they should, but it begins with another."
     own = list(range(len(due)))
     if all(map(is_number, due)) and any(same_value(own, turn) for turn in turns) and not _are_turned(found):
         yield (
@@ -154,9 +154,9 @@ def _nearly_same(one: Any, other: Any) -> bool:
     return same_value(one, other) if whole else math.isclose(one, other, rel_tol=SAME_CURVE)
 
 
-def from_where_on(right: Sequence[bool]) -> Iterator[str]:
-    """From where on numbers are wrong, of which these are right."""
-    if 0 < (begun := sum(right)) < len(right) - 1 and all(right[:begun]):
+def from_where_on(right: Sequence[bool], least: int = 1) -> Iterator[str]:
+    """From where on numbers are wrong, of which these are right, and `least` of them before."""
+    if least <= (begun := sum(right)) < len(right) - 1 and all(right[:begun]):
         yield (
             f"It is right up to number {begun - 1}, counted from 0, and wrong from there on. What is done between "
             f"number {begun - 1} and number {begun}?"

@@ -54,8 +54,10 @@ def where_right(right: Sequence[Tried], wrong: Sequence[Tried], among: str = "ca
         return f"{how_many}: the one with {words}."
     for name in features:
         often, seldom = (Counter(_features(one.given)[name] for one in some) for some in (right, wrong))
-        if words := _mostly(often, seldom, "in all of those") or _mostly(seldom, often, "in none of those"):
-            return f"{how_many}: {words.format(name)}."
+        if value := _mostly(often, seldom):
+            return f"{how_many}, among them all with {name} = {value}."
+        if value := _mostly(seldom, often):
+            return f"{how_many}: in none of those with {name} = {value}."
         if words := _one_of_several(seldom, often):
             return f"{how_many}: in none of those with {name} = {words}."
     for whose, some, others in (("all of these", right, wrong), ("all others", wrong, right)):
@@ -168,12 +170,12 @@ def _mostly_in(some: Sequence[Tried], others: Sequence[Tried], features: Sequenc
     return found
 
 
-def _mostly(some: Counter[str], others: Counter[str], whose: str) -> str:
+def _mostly(some: Counter[str], others: Counter[str]) -> str:
     """A value that most of some cases have, at least two, and none of the others."""
     value, count = some.most_common(1)[0]
-    most = count > 1 and count > some.total() / 2 and value not in others
-    most = most and not _is_chance(value, count, some.total(), some.total() + others.total())
-    return f"{whose} with {{}} = {value.replace('{', '{{').replace('}', '}}')}" if most else ""
+    if not (count > 1 and count > some.total() / 2 and value not in others):
+        return ""
+    return "" if _is_chance(value, count, some.total(), some.total() + others.total()) else value
 
 
 def _is_chance(value: str, count: int, among: int, cases: int) -> bool:

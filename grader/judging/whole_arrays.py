@@ -107,7 +107,8 @@ def _of_arrays(found: np.ndarray, due: np.ndarray, known: WasGiven) -> Iterator[
         yield from filter(None, [besides, by_rows([found], [due], "a row")])
         yield from _of_ones(found, due)
     yield from _of_bounded(found, due, known)
-    order = from_where_on(close_entries(found, due).tolist()) if due.ndim == 1 else ()
+    # A vector need not be in any order: one right number at its beginning may be chance.
+    order = from_where_on(close_entries(found, due).tolist(), least=2) if due.ndim == 1 else ()
     yield from before_little(number_by_number(found, due, known), order)
 
 

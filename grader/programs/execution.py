@@ -56,8 +56,14 @@ class Ran:
         return sum(c.bytes_sent for c in self.compiled)
 
 
+UNREDUCED = "Unreduced"
+
+
 class Failed(Exception):
-    """A program that JAX or XLA refused to read or to run: `kind` names their error, the text is their message."""
+    """A program that JAX or XLA refused to read or to run: `kind` names their error, the text is their message.
+
+    Of the kind UNREDUCED is one that runs, and whose result cannot be read: the text says so.
+    """
 
     def __init__(self, kind: str, message: str):
         super().__init__(message)
@@ -122,6 +128,13 @@ def _results(
 
 
 def _result(array: jax.Array, layout: NamedSharding | None, sizes: Mapping[str, int]) -> Result:
+    if parts_along := getattr(getattr(array.sharding, "spec", None), "unreduced", ()):
+        axes = " and ".join(f"`{a}`" for a in sorted(parts_along))
+        raise Failed(
+            UNREDUCED,
+            f"It runs, but what it returns is still a sum over {axes} that nobody has made: each device holds one part "
+            "of it, and JAX does not show those. `reshard` makes the sum.",
+        )
     fits = layout if layout is not None and len(layout.spec) <= array.ndim else None  # JAX stops at one that is longer
     as_asked = fits is not None and array.sharding.is_equivalent_to(fits, array.ndim)
     return Result(blocks_of(array, sizes), spelled(getattr(array.sharding, "spec", array.sharding)), as_asked)

@@ -91,15 +91,17 @@ def lower_repaired(program: Program, repairs: Sequence[Repair], *arrays: Any) ->
     return lowered
 
 
-def _sites_of_repair(repair: Repair, sites: Sequence[Site], meshes: Meshes) -> Iterator[Site]:
-    """Where a repair is made; at an operation that is met again and again, once."""
-    changed: list[ir.Operation] = []
+def _sites_of_repair(repair: Repair, sites: Sequence[Site], meshes: Meshes) -> list[Site]:
+    """Where a repair is made; at an operation that is met again and again, once. All are found before one is changed:
+    what is left out must not be asked anything any more."""
+    found: list[Site] = []
     for site in sites:
         alone = replace(repair, number=site.number, every=False)
         meant = alone in _repairs(site, meshes) if repair.every else site.number == repair.number
-        if site.kind == repair.kind and meant and (site.op not in changed or repair.kind == AT_A_RESULT):
-            changed.append(site.op)
-            yield site
+        met = repair.kind != AT_A_RESULT and any(site.op == other.op for other in found)
+        if site.kind == repair.kind and meant and not met:
+            found.append(site)
+    return found
 
 
 def _copies(module: ir.Module) -> list[str]:

@@ -125,6 +125,7 @@ PROGRAMS = {
     OVER_AXES: [
         lambda: mapped(lambda a: lax.psum(a, ("x", "y")), P("x"), P()),
         lambda: mapped(lambda a: lax.psum(a, ("x", "z")), P("x"), P()),
+        lambda: mapped(lambda a: lax.psum_scatter(a, ("x", "y"), tiled=True), P("x"), P("x")),
     ],
     "`jax.lax.pcast` changes whether": [
         lambda: mapped(lambda a: lax.pcast(a, ("x", "y"), to="varying"), P("x"), P("x", "y")),

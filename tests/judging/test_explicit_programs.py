@@ -86,6 +86,15 @@ def test_two_programs_that_are_refused_alike_are_the_same():
     assert found.mistake == "unfinished"
 
 
+def test_a_sum_that_is_not_made_is_told_as_what_it_is_and_not_as_an_error():
+    def otherwise(a, b, *, mesh):
+        return jnp.einsum("ij,jk->ik", a, b, out_sharding=NamedSharding(mesh, P(None, None, unreduced={"x"})))
+
+    words = verdict(otherwise).words
+    assert words.startswith("It runs, but what it returns is still a sum over `x` that nobody has made:")
+    assert "stops" not in words and "bug" not in words
+
+
 @pytest.mark.parametrize(
     "answer, words",
     [

@@ -211,7 +211,7 @@ def test_only_what_is_so_in_every_wrong_case_is_said():
 def test_a_value_with_which_all_is_right_is_said_though_others_are_right_too():
     pairs = [(4, 2), (4, 2), (4, 3), (5, 3), (9, 5)]
     small = [Tried(found, 4, {"sizes": {"x": n}}, found == 4) for found, n in (*pairs, (4, 2), (6, 3))]
-    assert evidence(small) == "It is too large. Right in 4 of 7 cases: in all of those with `sizes` = {'x': 2}."
+    assert evidence(small) == "It is too large. Right in 4 of 7 cases, among them all with `sizes` = {'x': 2}."
     alone = [Tried(found, 4, {"n": n, "m": m}, found == 4) for found, n, m in ((4, 2, 1), (5, 2, 2), (9, 3, 1))]
     assert evidence(alone).endswith("Right in 1 of 3 cases: the one with `n` = 2, `m` = 1.")
 

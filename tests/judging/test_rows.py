@@ -122,7 +122,7 @@ def test_of_a_wrong_type_it_is_said_which_parts_are_right():
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        ([3, 0, 1, 2], "follow one another as they should, but it begins with another one."),
+        ([3, 0, 1, 2], "Counted round, the entries are right and follow one another as they should"),
         ([1, 2, 0, 3], "two of them stand in each other's place."),
         ([2, 1, 0, 3], "each should be moved as far as every other"),
     ],
@@ -131,6 +131,12 @@ def test_of_another_order_it_is_said_which_without_the_places(found, words):
     told = [one for one in relations_of(found, [1, 2, 3, 0], {}) if words in one]
     assert told and not any(char.isdigit() for char in told[0])
     assert words in said({"a": [1, 2, 3, 0]}, a=found)["a"]
+
+
+def test_what_two_entries_exchanged_come_to_is_not_told_as_a_turn():
+    told = [*relations_of((1, 0, 0), (0, 1, 0), {})]
+    assert any("two of them stand in each other's place" in one for one in told)
+    assert not any("follow one another" in one for one in told)
 
 
 def test_of_two_entries_nothing_is_said_of_their_order():

@@ -198,3 +198,16 @@ def test_the_likeliest_comes_first_and_a_long_program_has_none():
         return part
 
     assert repairs_of(product(bring=often)) == ()
+
+
+def test_a_step_that_is_called_twice_and_compiled_by_itself_is_left_out_once():
+    """(It is one operation at two sites: whoever asks anything of it after it is gone ends the process.)"""
+    step = jax.jit(lambda total: lax.psum(total, "x") / 2)
+    made = product(bring=along("y"), end=lambda total: step(step(total)))
+    repair = next(one for one in repairs_of(made) if one.way == "leave out" and one.every)
+    ((found,),) = results_with([repair], made, MESH, [A, B], [P("x")])
+    (wanted,) = execute(
+        halves := product(bring=along("y"), end=lambda total: total / 4), MESH, [A, B], [P("x")], structure(halves)
+    ).results
+    for block, due in zip(found.blocks.values, wanted.blocks.values, strict=True):
+        np.testing.assert_allclose(block, due, rtol=1e-6)

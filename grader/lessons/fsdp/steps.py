@@ -104,8 +104,8 @@ def _mean_scattered(gradients):
 
 @zero1_step.mistake
 def scattered_but_not_divided(params, moments, x, y, *, mesh):
-    """The moments come out too large (and the weights hardly differ, since Adam divides one moment by the other). A
-    reduce_scatter adds up, and what it adds are gradients of means, one of each device. What is missing?"""
+    """What comes to the moments is too large (and the weights hardly differ, since Adam divides one moment by the
+    other). A reduce_scatter adds up, and what it adds are gradients of means, one of each device. What is missing?"""
     return _zero1(params, moments, x, y, mesh, _zero1_with(_scattered))
 
 
