@@ -43,7 +43,7 @@ CASES_OF_AN_ENTRY = 3  # in which an entry of a dict is another
 ALL_OF_IT = ""  # the key that stands for all of an answer
 TOLD = 2  # changes that come to the same, and are told
 OF_LESSONS = "grader.lessons."
-EXACT = 1e-12  # relative: how near two numbers are that Python worked out in two ways
+SAME_NUMBER = 1e-12  # relative: how near two numbers are that Python worked out in two ways
 
 
 class _TooLong(BaseException):
@@ -144,7 +144,12 @@ def _is_exact(one: Any, other: Any) -> bool:
     if not all(type(number) in (int, float) for number in (one, other)):
         return True
     in_float32 = one % 1 != 0 and float(np.float32(one)) == one  # as JAX has it
-    return in_float32 or one == other or math.isclose(one, other, rel_tol=EXACT, abs_tol=EXACT**2) or one != one
+    return (
+        in_float32
+        or one == other
+        or math.isclose(one, other, rel_tol=SAME_NUMBER, abs_tol=SAME_NUMBER**2)
+        or one != one
+    )
 
 
 def _has_the_same_in_it(one: Any, other: Any) -> bool:

@@ -15,14 +15,13 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import spelled
 from grader.judging.differing import short
-from grader.judging.traits import apart
+from grader.judging.traits import BY_CHANCE, apart
 from grader.judging.tried import Tried
 
 FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
 TOLD_OTHERS = 100  # characters of what the wrong cases behind the first were given
 FEW_APART = 2  # arguments by which two cases differ that are like one another
 RARE = 4  # not more than one in so many
-NO_CHANCE = 1 / 8  # how seldom drawn cases have to fall so, for a number that they share to be told
 TOLD_WHOLE = 40  # characters of an argument that may be told as what cases have in common
 
 
@@ -183,7 +182,7 @@ def _is_chance(value: str, count: int, among: int, cases: int) -> bool:
     and for 0 and 1 cases are made on purpose; other numbers are any."""
     if value[0] in "'TFN" or value in ("0", "1"):
         return False
-    return math.comb(among, count) > NO_CHANCE * math.comb(cases, count)
+    return math.comb(among, count) > BY_CHANCE * math.comb(cases, count)
 
 
 def _one_of_several(some: Counter[str], others: Counter[str]) -> str:

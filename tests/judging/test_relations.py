@@ -697,7 +697,8 @@ def test_a_factor_that_is_nearly_1_is_not_called_1():
 
 
 def test_a_bound_between_large_numbers_is_told_exactly():
-    wrong, right = ([{"n": n} for n in some] for some in ((1234568, 1234577), (1234567, 1234565)))
+    numbers = (1234568, 1234577, 1234590), (1234567, 1234565, 1234550)
+    wrong, right = ([{"n": n} for n in some] for some in numbers)
     assert apart(wrong, right) == "in none of those where `n` is larger than 1234567"
 
 
