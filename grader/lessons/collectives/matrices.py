@@ -135,8 +135,8 @@ def split_columns(parts, *, mesh):
 
 @sum_and_split.mistake
 def summed_twice(parts, *, mesh):
-    """Every entry is too large by the number of devices along x. After a psum all devices hold the same sum, and a
-    psum_scatter would add these equal copies up again. Is one of the two one too many?"""
+    """Every entry is n times what it should be, with n devices along x. After a psum all devices hold the same sum, and
+    a psum_scatter would add these equal copies up again. Is one of the two one too many?"""
 
     def body(p):
         return lax.psum_scatter(lax.psum(p[0], "x"), "x", tiled=True)
@@ -275,8 +275,8 @@ def _(draw):
 
 @distributed_transpose.mistake
 def turned_in_place(x, *, mesh):
-    """The values are right, and nothing was sent: rows of x are columns of its transpose, so the result is
-    cut by columns. Here it is wanted cut by rows. What remains to be done is the exercise before this one."""
+    """The values are right, and nothing was sent: rows of x are columns of its transpose, so the result is cut by
+    columns. Here it is wanted cut by rows. What remains is the exercise before this one, the other way round."""
     return device_map(lambda x: x.T, mesh, ROWS, COLUMNS)(x)
 
 
@@ -368,8 +368,8 @@ def worked_before_psum(parts, w, *, mesh):
 
 @psum_by_two.mistake
 def scattered_the_products(parts, w, *, mesh):
-    """The values are right. But every device multiplied all rows of its part first, and the products, which are wider
-    than the parts, were added up and dealt out. What is there to be dealt out before the multiplication?"""
+    """The values are right. But every device multiplied all rows of its part first, and the products, no narrower than
+    the parts, were added up and dealt out. What is there to be dealt out before the multiplication?"""
 
     def body(p, w):
         return lax.all_gather(lax.psum_scatter(p[0] @ w, "x", tiled=True), "x", tiled=True)

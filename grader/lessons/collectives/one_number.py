@@ -317,15 +317,15 @@ def _(draw):
 
 @safe_softmax.mistake
 def softmax_of_its_own_columns(x, *, mesh):
-    """Each device made a softmax of its own columns: every row sums to the number of devices, not to 1. Over which
-    columns do the largest entry and the sum run?"""
+    """Each device made a softmax of its own columns: every row sums to the number of devices along x, not to 1. Over
+    which columns do the largest entry and the sum run?"""
     return device_map(lambda x: jax.nn.softmax(x, axis=1), mesh, COLUMNS, COLUMNS)(x)
 
 
 @safe_softmax.mistake
 def divided_by_its_own_sum(x, *, mesh):
-    """The largest entry is that of all devices, but the sum is each device's own, so every device's share adds up
-    to 1. What must happen to the sum before you divide?"""
+    """The largest entry is that of all devices, but the sum is each device's own, so a device's share of a row adds up
+    to 1, or is 0/0. What must happen to the sum before you divide?"""
 
     def body(x):
         terms = jnp.exp(x - lax.pmax(x.max(axis=1, keepdims=True), "x"))
@@ -360,8 +360,8 @@ def softmax_overflowed(x, *, mesh):
 
 @safe_softmax.mistake
 def divided_by_the_mean(x, *, mesh):
-    """Every row sums to the number of devices. Were the devices' sums averaged? They are parts of one sum: which
-    collective adds without dividing?"""
+    """Every row sums to the number of devices along x. Were the devices' sums averaged? They are parts of one sum:
+    which collective adds without dividing?"""
 
     def body(x):
         terms = jnp.exp(x - lax.pmax(x.max(axis=1, keepdims=True), "x"))
@@ -495,8 +495,8 @@ def _average(x):
 
 @sharded_layernorm.mistake
 def own_statistics(x, *, mesh):
-    """Each device normalised with the mean and variance of its own features. Mean 0 and deviation 1 look right on
-    every device, and the values are wrong: over which features do both statistics run?"""
+    """Each device normalised with the mean and variance of its own features. A mean of 0 looks right on every device,
+    and the values are wrong: over which features do both statistics run?"""
 
     def body(x):
         return _normalised(x, _average(x), _average((x - _average(x)) ** 2))
@@ -518,8 +518,8 @@ def averaged_the_variances(x, *, mesh):
 
 @sharded_layernorm.mistake
 def averaged_only_across(x, *, mesh):
-    """pmean averages *across* devices, place by place; it does not average the features that one device holds. So
-    each feature was compared with the same place on other devices: on two devices only ±1 comes out. Which mean is
+    """pmean averages *across* devices, place by place; it does not average the features that one device holds. So each
+    feature was compared with the same place on other devices: on two devices nearly all are ±1. Which mean is
     missing?"""
 
     def body(x):
@@ -682,8 +682,8 @@ def divided_by_all_entries(x, mask, *, mesh):
 
 @masked_mean.mistake
 def averaged_sum_over_total_count(x, mask, *, mesh):
-    """The result is too small by the number of devices. Were the sums averaged, and the counts added up? Both belong to
-    the same fraction: treat them alike."""
+    """The result is an n-th of what it should be, with n devices along x. Were the sums averaged, and the counts added
+    up? Both belong to the same fraction: treat them alike."""
 
     def body(x, mask):
         return lax.pmean(_kept(x, mask), "x") / lax.psum(mask.sum(), "x")

@@ -115,7 +115,7 @@ def kept_a_share(collective):
 @after_collective.mistake
 def share_of_another_device(collective):
     """That share of the sums belongs to another device. Devices count from 0, so device 2 keeps the third."""
-    return [int(np.sum(NUMBERS, axis=0)[1])]
+    return [int(np.sum(NUMBERS, axis=0)[1])] if collective == "psum_scatter" else None
 
 
 # The shape of what one device holds after a collective. Its block is float32[4, 6], the mesh 4 × 2.
@@ -151,8 +151,8 @@ result_shapes.rows(SHAPED, MESH, argument="collective")
 
 @result_shapes.mistake
 def left_as_it_was(collective):
-    """That is the block before. A psum and a ppermute leave the shape alone; this collective brings more blocks
-    together, or leaves less of one."""
+    """That is the block before. A psum and a ppermute leave the shape alone; this collective brings blocks, or parts of
+    them, together, or leaves less of one."""
     return None if _shape_after(collective) == BLOCK else BLOCK
 
 
@@ -429,12 +429,12 @@ def counted_in_a_row(collective):
 def let_everyone_take_part(collective):
     """All eight take part only when both axes are named. Over one axis there are several groups, each for itself:
     who is in that of device 5?"""
-    return None if _whose(collective) == list(range(8)) else list(range(8))
+    return list(range(8)) if collective in ("psum over x", "psum over y") else None
 
 
 @partners.mistake
 def left_itself_out(collective):
-    """A device takes part in its own sum: its block is one of those that are added. Who else is in its group?"""
+    """A device takes part in its own sum: its block is one of those that are added. Is it in your list?"""
     return [d for d in _whose(collective) if d != 5] if collective.startswith("psum") else None
 
 

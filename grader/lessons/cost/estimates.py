@@ -183,8 +183,8 @@ def _tokens(row, factor):
 
 @rooflines.mistake
 def one_direction_of_the_link(row):
-    """9·10¹⁰ bytes a second is one direction of a link. Along one axis of a ring a device sends both ways at
-    once."""
+    """That is with half of the bandwidth, or of the FLOPs. 9·10¹⁰ bytes a second is one direction of a link, and a
+    device sends both ways at once. Which FLOPs has this pass?"""
     return _tokens(row, 2)
 
 
@@ -481,7 +481,7 @@ def deviation_of_a_sample(row):
 
 @speedups.mistake
 def with_tensor_parallelism(row):
-    """That is the best of the recorded runs. It has tensor parallelism as well, and a row of its own: which of the
+    """That is from the best of the recorded runs. It has tensor parallelism as well, and a row of its own: which of the
     two runs on eight devices is data parallel alone?"""
     return {
         "gradients: speed-up": ONE / TENSOR,

@@ -220,7 +220,7 @@ def only_its_own_part_divided(how):
 
 @largest_model.mistake
 def took_an_eighth_off(how):
-    """So many fit with an eighth *off* what is divided. How much of it does each of eight devices keep?"""
+    """About so many fit with an eighth *off* what is divided. How much of it does each of eight devices keep?"""
     divided = {"ZeRO-1": 12, "ZeRO-2": 14, "ZeRO-3": 16}.get(how)
     return _fits(16 - divided / DEVICES) if divided else None
 

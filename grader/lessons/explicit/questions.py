@@ -104,8 +104,8 @@ def collectives_in_explicit_mode(claim):
 
 @modes.mistake
 def collectives_in_auto_mode(claim):
-    """Under jit on an Auto mesh you see whole arrays, and the compiler writes the collectives. A psum over x needs a
-    program written for one device: in which mode is that?"""
+    """Under jit on an Auto mesh you see whole arrays, and the compiler writes the collectives. A psum or a ppermute
+    needs a program written for one device: in which mode is that?"""
     return _for(claim, (_sums_over_devices, _passes_a_block_on), "Auto")
 
 
@@ -125,7 +125,7 @@ def types_in_manual_mode(claim):
 
 @modes.mistake
 def types_in_auto_mode(claim):
-    """On an Auto mesh the layout is the compiler's affair: under jit, jax.typeof shows the shape and nothing more."""
+    """On an Auto mesh the layout is the compiler's affair: under jit, jax.typeof shows none of it."""
     return _for(claim, (_sees_axes_in_the_type,), "Auto")
 
 
@@ -517,7 +517,7 @@ def _(draw):
 
 @half_mesh.mistake
 def always_the_first_half(second, sizes):
-    """Without `devices=`, a mesh takes the first devices there are, whichever half was asked for."""
+    """These are always the first four devices, as where a mesh is made without `devices=`. Which half was asked for?"""
     return _mesh(sizes, jax.devices()[:4])
 
 

@@ -65,8 +65,8 @@ def gathered_untiled(a, b, *, mesh):
 
 @case2_gather.mistake
 def gathered_then_summed(a, b, *, mesh):
-    """Every entry is too large by the number of devices along x. Where a device has all of A its product is already
-    whole, and to add up those of all devices counts it once per device. Which collective is one too many?"""
+    """Every entry is n times what it should be, with n devices along x. Where a device has all of A its product is
+    already whole, and to add up those of all devices counts it once per device. Which collective is one too many?"""
 
     def body(a, b):
         return lax.psum(lax.all_gather(a, "x", axis=1, tiled=True) @ b, "x")
@@ -213,8 +213,8 @@ def forgot_psum(a, b, *, mesh, check_vma=False):
 
 @case3.mistake
 def averaged(a, b, *, mesh, check_vma=False):
-    """The result is too small by the number of devices along x, as where the parts are averaged. They are terms of one
-    sum, not several estimates of the same number: which collective adds without dividing?"""
+    """The result is an n-th of what it should be, with n devices along x, as where the parts are averaged. They are
+    terms of one sum, not several estimates of the same number: which collective adds without dividing?"""
     return device_map(lambda a, b: lax.pmean(a @ b, "x"), mesh, CASE3, P(), check_vma)(a, b)
 
 
@@ -227,8 +227,8 @@ def summed_over_the_other_axis(a, b, *, mesh, check_vma=False):
 
 @case3.mistake
 def summed_over_both_axes(a, b, *, mesh, check_vma=False):
-    """Every entry is too large by the number of devices along `y`. Devices that differ only in `y` hold the same part:
-    if the sum runs over all devices, each part counts once for every one of them. Over which axis do the parts
+    """Every entry is n times what it should be, with n devices along `y`. Devices that differ only in `y` hold the same
+    part: if the sum runs over all devices, each part counts once for every one of them. Over which axis do the parts
     differ?"""
     return device_map(lambda a, b: lax.psum(a @ b, ("x", "y")), mesh, CASE3, P(), check_vma)(a, b)
 

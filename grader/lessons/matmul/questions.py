@@ -318,8 +318,8 @@ def _divided(notation, how):
 
 @local_shapes.mistake
 def divided_by_all_devices(notation):
-    """The marked dimension was divided by the number of all devices. An axis cuts only into as many parts as
-    there are devices *along it*."""
+    """A marked dimension is an eighth of its length here. An axis cuts it only into as many parts as there are devices
+    *along it*."""
     return _divided(notation, lambda axes: 8 if axes else 1)
 
 
@@ -455,8 +455,8 @@ case1_out.rows(NO_COMMUNICATION, MESH, argument="product")
 
 @case1_out.mistake
 def thought_it_came_out_whole(product):
-    """A device that holds some rows of A can compute only those rows of C; the others would have to be sent to
-    it. Which part of C does each device end up with, if nothing is sent?"""
+    """With some rows of A a device can compute only those rows of C, with some columns of B only those columns. Which
+    part of C does each device end up with, if nothing is sent?"""
     return "C[I, K]"
 
 
@@ -475,7 +475,7 @@ def lost_the_rows(product):
 @case1_out.mistake
 def swapped_the_output_axes(product):
     """The axes were swapped: I keeps the axis it has in A, K the one it has in B."""
-    return "C[I_Y, K_X]"
+    return "C[I_Y, K_X]" if product == "A[I_X, J] · B[J, K_Y]" else None
 
 
 @case1_out.mistake

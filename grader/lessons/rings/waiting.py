@@ -161,14 +161,15 @@ def _(draw):
 
 @ring_costs.mistake
 def one_step_for_each_device(ring, what):
-    """A step for every device. But each device has its own block, or its own term, from the start: how many are
-    still to come?"""
+    """A step for every device, in each round. But each device has its own block, or its own term, from the start: how
+    many are still to come?"""
     return {"all_gather": 8, "all_reduce": 16}.get(ring) if what == "steps" else None
 
 
 @ring_costs.mistake
 def whole_vectors_counted(ring, what):
-    """That many bytes travel if all of the array is sent in each step. These rings send one block, an eighth of it."""
+    """That many bytes travel if all of the array is sent in each of seven steps. In a step these rings send one block,
+    an eighth of it."""
     return _count("all_reduce of whole vectors", "bytes") if what == "bytes" and "whole" not in ring else None
 
 
@@ -379,8 +380,8 @@ def named_those_who_are_missing(calls):
 
 @who_waits.mistake
 def took_device_0_for_right(calls):
-    """Only devices that differ from device 0 were named. Where two calls differ, nobody goes on: device 0 waits as
-    well."""
+    """Only devices that differ from device 0 were named. Where one makes another call, or none, nobody goes on: device
+    0 waits as well."""
     waiting = _left_waiting(calls)
     return {d: call for d, call in waiting.items() if call != waiting.get(0)}
 
