@@ -379,6 +379,7 @@ def _first(message: str) -> str:
 def _theirs(message: str) -> str:
     """A message of JAX's without the places of files, which are the grader's own or mean nothing to a student."""
     without = re.sub(r"(for jit )?(the )?function program at \S+?\.py:\d+", "your function", message)
+    without = re.sub(r" *This error occurs at source: .*", "", without)  # a card shows the line itself
     return re.sub(r",? (defined )?at (\S*/\S+?:\d+(:\d+)?|0x[0-9a-f]+)", "", without)
 
 

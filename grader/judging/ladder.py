@@ -326,5 +326,5 @@ def same_problem(one: Done, other: Done) -> bool:
 def _gist(problem: Problem) -> tuple[str, str, tuple[str, ...]]:
     """An error without the names that differ from one spelling of a program to the next."""
     first = problem.message.strip().splitlines()[0] if problem.message.strip() else ""
-    names = r"<[^>]*>|at \S+:\d+|function \S+|\w+ at (?!key path)|argument \S+ of .+? with"
+    names = r"<[^>]*>|occurs at source: .*|at \S+:\d+|function \S+|\w+ at (?!key path)|argument \S+ of .+? with"
     return problem.error, re.sub(names, "·", first), problem.operands

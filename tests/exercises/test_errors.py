@@ -285,6 +285,7 @@ def test_what_stands_twice_is_not_always_an_axis_of_the_mesh(program):
 def test_what_is_handed_on_is_told_and_the_place_in_our_files_is_not():
     message = "the function program at /a/b/program.py:112 traced for jit returned None, defined at /tmp/c.py:3:4"
     assert stopped(Problem("error", "E", message)) == "It stops with E: your function traced for jit returned None"
+    assert stopped(Problem("error", "E", "no. This error occurs at source:  a/b.py:9:12 (f)")) == "It stops with E: no."
     assert stopped(Problem("error", "E", "to <function f at 0x7f90> it is")) == "It stops with E: to <function f> it is"
     words = stopped(Problem("error", "TypeError", "wrong types:\n 1. this\n\nInvoked with types: int, NoneType"))
     assert words.endswith("wrong types: Given: int, NoneType.")

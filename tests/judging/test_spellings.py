@@ -6,8 +6,10 @@ from answering import verdict
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
+from grader.exercises.answers import Problem
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
+from grader.judging.ladder import same_problem
 
 total = Exercise("t_spellings", points=4, reference=lambda x: x.sum(0))
 spelled: list[bool] = []  # how mistakes were made, in their order
@@ -49,3 +51,11 @@ def test_where_none_fits_both_are_tried():
     spelled.clear()
     assert verdict(total, lambda x, mesh: summed(x, mesh, True, 5), seed=2).mistake == ""
     assert set(spelled) == {True, False}
+
+
+def test_where_an_error_occurs_is_no_part_of_it():
+    said = "a spec cannot contain Auto axes. This error occurs at source:  {}"
+    places = ("/a/cell.py:9:12 (answer)", "grader/lessons/moves.py:93:15 (moved)")
+    one, other = (Problem("error", "ValueError", said.format(place)) for place in places)
+    assert same_problem(one, other)
+    assert not same_problem(one, Problem("error", "ValueError", said.replace("Auto", "Manual").format(places[0])))

@@ -190,8 +190,8 @@ def kept_the_spec(operation):
 
 @predict_out.mistake
 def came_out_whole(operation):
-    """That is the whole result on every device. But each device can make its own rows of it, and the compiler brings
-    nothing together unless somebody asks."""
+    """That is the whole result on every device, and nobody asked for that. Which part of it belongs to the rows of v
+    that a device holds?"""
     return _at(
         operation,
         {
@@ -263,8 +263,8 @@ def gathered_for_the_edges(operation):
 
 @predict_moves.mistake
 def ran_along_a_cut_dimension(operation):
-    """It runs down the columns, and the columns are cut: no device can finish with the rows it has. Try it, and
-    see how this compiler helps itself."""
+    """It runs down the columns, and the columns are cut: only the first device can finish with the rows it has. Try
+    it, and see how this compiler helps itself."""
     return _at(operation, {"v.cumsum(0)": "nothing"})
 
 

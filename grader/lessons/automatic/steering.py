@@ -211,21 +211,21 @@ def gathered_the_hidden_layer(x, w1, w2, *, mesh):
 @steer.mistake
 def hidden_cut_by_columns_only(x, w1, w2, *, mesh):
     """The hidden layer is cut over `model`, but its rows are made whole: the batch that was divided over `data` is
-    brought together, which costs more than all the rest. None in a spec does not mean "as it is", it means "whole"."""
+    brought together. None in a spec does not mean "as it is", it means "whole"."""
     return _constrained(_steered(x, w1, w2, mesh, None, "model"), mesh, "data")
 
 
 @steer.mistake
 def hidden_made_whole(x, w1, w2, *, mesh):
-    """The hidden layer is made whole on every device, and the second product computed by everybody. P() is a wish like
-    any other, and an expensive one: which layout do you ask for?"""
+    """The hidden layer is made whole on every device: each computes all of it, or is sent what it lacks. P() is a wish
+    like any other, and an expensive one: which layout do you ask for?"""
     return _constrained(_steered(x, w1, w2, mesh), mesh, "data")
 
 
 @steer.mistake
 def cut_the_wrong_way_round(x, w1, w2, *, mesh):
     """The rows of the hidden layer are cut over `model`, its columns over `data`. The rows of x are cut over `data`:
-    all of them have to move first. Which entry of the spec stands for the rows?"""
+    they have to move first. Which entry of the spec stands for the rows?"""
     return _constrained(_steered(x, w1, w2, mesh, "model", "data"), mesh, "data")
 
 
@@ -357,8 +357,8 @@ def made_whole_then_cut(rows, columns, axis, mesh):
 
 @init_sharded.mistake
 def made_whole_and_sent(rows, columns, axis, mesh):
-    """It was made whole, by one device or by the host, and then cut and sent. A weight that does not fit into one
-    memory cannot be made this way. Let the program that makes it lay it out, too: which argument of `jax.jit` says
+    """It was made in another layout first, such as whole on one device or on the host, and then sent. What is made
+    whole has to fit into one memory. Let the program that makes it lay it out, too: which argument of `jax.jit` says
     where a result belongs?"""
     _, size = _cut_by_columns(rows, columns, axis, mesh)
     return jax.device_put(_made(rows, columns, None)[0], NamedSharding(mesh, P(None, axis))), size
@@ -366,8 +366,8 @@ def made_whole_and_sent(rows, columns, axis, mesh):
 
 @init_sharded.mistake
 def left_where_it_was_made(rows, columns, axis, mesh):
-    """The weights are on one device. What can you tell `jax.jit` about where a result belongs? (There is no argument
-    here whose layout the compiler could follow.)"""
+    """The weights are on one device, or on the host. What can you tell `jax.jit` about where a result belongs?
+    (There is no argument here whose layout the compiler could follow.)"""
     return _made(rows, columns, None)
 
 
@@ -648,8 +648,8 @@ def counted_groups(text):
 
 @count_collectives.mistake
 def missed_tuples(text):
-    """A collective of several arrays has a type with blanks in it, `(f32[4]{0}, f32[8,16]{1,0})`. It was missed
-    here: what stands between the `=` and the operation need not be one word."""
+    """The type of a collective may have blanks in it, as `(f32[4]{0}, f32[8,16]{1,0})`. Such a one was missed here:
+    what stands between the `=` and the operation need not be one word."""
     return _counted(rf"= \S+ ({ANY})(?:-start)?\(", _without_quoted(text))
 
 

@@ -83,9 +83,9 @@ def cut_the_list_into_pieces(mesh, axis):
 
 @axis_groups.mistake
 def took_the_size_for_the_stride(mesh, axis):
-    """In these groups one member stands as many places behind the other in the list as the axis is long. The step is
-    another number: how many devices are between two neighbours, when one step along this axis passes over all the axes
-    after it?"""
+    """In these groups one member stands as many places behind the other in the list as the axis is long. How far apart
+    in the list are two neighbours, when one step along this axis passes over all the axes after it? And how many
+    members has a group?"""
     return _ids(mesh).reshape(-1, mesh.shape[axis]).T.tolist()
 
 
@@ -370,8 +370,8 @@ def shrank_the_mesh(n_data, n_model, explicit):
 
 @make_training_mesh.mistake
 def made_a_single_axis(n_data, n_model, explicit):
-    """You made a single axis of all the devices. "data" and "model" are two axes, so that one can speak of the
-    devices along each of them. What shape has a grid with two axes?"""
+    """There is a single axis, with all devices of the mesh. "data" and "model" are two axes, so that one can speak of
+    the devices along each of them. What shape has a grid with two axes?"""
     return jax.make_mesh((n_data * n_model,), ("data",), axis_types=_training_mesh(1, 1, explicit).axis_types[:1])
 
 

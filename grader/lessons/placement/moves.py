@@ -53,8 +53,8 @@ def _(draw):
 
 @fix_the_placement.mistake
 def moved_nothing(y, z):
-    """Both are committed, and to different devices, so neither gives way. (A `device_put` without a
-    second argument moves nothing.) Which one is to stay where it is?"""
+    """Where both are committed, to different devices or to the same in another order, neither gives way. (A
+    `device_put` without a second argument moves nothing.) Which one is to stay where it is?"""
     return y + z
 
 
@@ -249,8 +249,8 @@ def moved_x_first(x, w1, w2):
 
 @two_stage.mistake
 def activations_through_numpy(x, w1, w2):
-    """Something went down to the host and up again. On real chips that is the slowest way there is, and it makes Python
-    wait for the first stage."""
+    """Something went down to the host and up again, or came from there. On real chips that is the slowest way there
+    is."""
     return stage(w2, jax.device_put(np.asarray(stage(w1, x)), NamedSharding(w2.sharding.mesh, P("x"))))
 
 
@@ -330,8 +330,8 @@ def fed_every_stage_the_batch(batches, weights):
 
 @halves_pipeline.mistake
 def one_stage_for_each_batch(batches, weights):
-    """Here each batch met only one stage, the first batch the first stage, and so on. Every batch has to pass every
-    stage: did you count both together?"""
+    """Here no batch met more than one stage: the first batch met the first stage, and so on. Every batch has to pass
+    every stage: did you count both together?"""
     pairs = zip(batches, weights)  # noqa: B905 - as a student writes it
     return [stage(w, jax.device_put(h, NamedSharding(w.sharding.mesh, P("x")))) for h, w in pairs]
 

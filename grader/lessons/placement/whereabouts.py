@@ -319,7 +319,8 @@ def looked_up_the_place_for_the_device(row):
 
 @device_order.mistake
 def counted_places_from_one(row):
-    """That belongs to the place behind: places are counted from 0. How many devices stand before this one?"""
+    """So it would be if places were counted from 1. They are counted from 0: how many devices stand before this
+    one?"""
     name, number = _device(row)
     places = {"backwards": list(TURNED), "winding": list(RING)}.get(name)
     return 10 * (places.index(number) + 1) if places else None

@@ -51,9 +51,8 @@ def _in_two_turns(block, row_half=lambda place, turn: (place + turn) % 2, number
 
 @beat_the_compiler.mistake
 def in_pairs_then_whole_blocks(v, *, mesh):
-    """That is the compiler's own way: halves are exchanged within pairs of devices, and then whole blocks move. Half
-    of every block travels twice. Where does each half belong in the end, and who can send it there at
-    once?"""
+    """That is the compiler's own way: halves are exchanged within pairs of devices, and then whole blocks move. Some
+    halves travel twice. Where does each half belong in the end, and who can send it there at once?"""
 
     def body(block):
         paired = lax.all_to_all(block, "x", 1, 0, axis_index_groups=[[0, 1], [2, 3]], tiled=True)
@@ -79,7 +78,7 @@ def whole_and_then_cut(v, *, mesh):
 
 @beat_the_compiler.mistake
 def put_in_the_order_of_turns(v, *, mesh):
-    """Every half arrives where it belongs, but on every other device the wrong one is above. Was what came first put
+    """Every half arrives where it belongs, but on half of the devices the wrong one is above. Was what came first put
     above what came second? How does a device know, from its own x and the turn, whose rows have come?"""
     return device_map(lambda block: _in_two_turns(block, lambda place, turn: turn), mesh, BEFORE, AFTER)(v)
 

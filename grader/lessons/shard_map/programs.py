@@ -77,8 +77,8 @@ def _(draw):
 
 @global_mean.mistake
 def divided_by_the_local_length(x, *, mesh):
-    """Too large by the number of devices along x. A block is not the whole: dividing the whole sum by the length of a
-    block, or adding up the means of the blocks, forgets how many blocks there are."""
+    """This is the mean times the number of devices along x. A block is not the whole: dividing the whole sum by the
+    length of a block, or adding up the means of the blocks, forgets how many blocks there are."""
     return device_map(lambda block: lax.psum(block.mean(), "x"), mesh, P("x"), P())(x)
 
 
@@ -104,7 +104,7 @@ def never_divided(x, *, mesh):
 
 @global_mean.mistake
 def counted_copies_too(x, *, mesh):
-    """Too large by the number of devices along y, where the devices hold copies of the same block: was each copy
+    """This is the mean times the number of devices along y, where they hold copies of the same block: was each copy
     counted? Along which axis do the blocks differ?"""
 
     def body(block):
@@ -221,8 +221,8 @@ def added_along_both(x, *, mesh, check_vma=False):
 
 @column_sums.mistake
 def summed_each_row(x, *, mesh, check_vma=False):
-    """Each row was summed, and its sum has one entry for every row of the block. What was asked for is one sum for
-    each *column*: along which dimension of the block does that run?"""
+    """Rows were summed, which leaves one number for every row of a block. What was asked for is one sum for each
+    *column*: along which dimension of the block does that run?"""
     return device_map(lambda block: lax.psum(block.sum(axis=1), "x"), mesh, GRID, P("y"), check_vma)(x)
 
 
@@ -235,8 +235,8 @@ def summed_the_rows(x, *, mesh, check_vma=False):
 
 @column_sums.mistake
 def averaged_columns(x, *, mesh):
-    """Too small by the number of devices along x, as where the devices' sums are averaged. They are terms of one sum:
-    which collective adds without dividing?"""
+    """Each sum is divided by the number of devices along x, as where the devices' sums are averaged. They are terms of
+    one sum: which collective adds without dividing?"""
     return device_map(lambda block: lax.pmean(block.sum(axis=0), "x"), mesh, GRID, P("y"))(x)
 
 

@@ -174,8 +174,8 @@ def thought_the_check_refuses_all(row):
 
 @price_of_no_check.mistake
 def thought_the_check_lets_wrong_ones_through(row):
-    """With the check on, a result that may vary over x is not let out as P(): you would get an error and no wrong
-    number."""
+    """With the check on, a result that may vary over x is not let out as P(), and a carry may not change its type:
+    either is an error, and no wrong number comes out. Is there one of them here?"""
     return "wrong" if row.endswith("on") else None
 
 
@@ -416,7 +416,8 @@ def cut_by_the_compilers_axis_too(row):
 
 @partial_view.mistake
 def saw_everything(row):
-    """Along the axes in axis_names your function sees a block, as it does in any shard_map. How long is it?"""
+    """Along a manual axis that in_specs name your function sees a block, as it does in any shard_map. Which axes are
+    manual here, and which do in_specs name?"""
     return (16, 8) if row not in ("in_specs=P(), axis_names={'data'}",) else None
 
 

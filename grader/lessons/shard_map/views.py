@@ -303,7 +303,7 @@ def kept_the_shape(row):
 
 @block_transpose.mistake
 def took_it_for_the_transpose(row):
-    """That is the transpose, in which every *entry* changes its place. out_specs place whole blocks and never look
+    """That is the transpose, in which each *entry* has a place of its own. out_specs place whole blocks and never look
     into them. Where does the block of row 1, column 0 go?"""
     return SQUARE.T[0].tolist() if row == "first row" else None
 
@@ -619,6 +619,6 @@ def rows_along_x_only(mesh):
 
 @axis_index_coords.mistake
 def made_outside(mesh):
-    """The numbers are right, but one device holds them all. Each device should make its own row: return it from a
-    function that shard_map runs."""
+    """The numbers are right, but one device, or the host, holds them all. Each device should make its own row: return
+    it from a function that shard_map runs."""
     return jnp.asarray(np.stack(np.unravel_index(np.arange(8), tuple(mesh.shape.values())), axis=1).astype(np.int32))

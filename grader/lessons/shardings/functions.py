@@ -79,8 +79,8 @@ def reversed_the_spec(value, spec, mesh):
 
 @distribute.mistake
 def built_a_mesh_of_its_own(value, spec, mesh):
-    """The array is laid out as on a 4 × 2 mesh, not as on the one that was given. Your function will be called with
-    meshes you have not seen: use its argument."""
+    """Here the spec goes with a 4 × 2 mesh with axes x and y, not with the one that was given. Your function will be
+    called with meshes you have not seen: use its argument."""
     return _distributed(value, spec, make_mesh(MESH))
 
 
@@ -154,8 +154,8 @@ def added_the_sizes(shape, spec, axis_sizes):
 
 @shard_shape.mistake
 def took_axes_by_place(shape, spec, axis_sizes):
-    """The first dimension was divided by the first axis of the mesh, the second by the second. An entry of a spec
-    *names* its axis; the order of the axes in the mesh does not matter here."""
+    """Where the first dimension is cut, it was divided by the first axis of the mesh, and the second by the second. An
+    entry of a spec *names* its axis; the order of the axes in the mesh does not matter here."""
     sizes = [*axis_sizes.values(), 1]
     return tuple(
         n // (sizes[k] if axes else 1) for k, (n, axes) in enumerate(zip(shape, cuts(shape, spec), strict=True))
@@ -303,8 +303,8 @@ def read_tuples_backwards(shape, spec, mesh):
 
 @shard_table.mistake
 def took_mesh_axes_in_order(shape, spec, mesh):
-    """Dimension 0 is cut over the mesh's first axis, dimension 1 over its second, whichever axis the spec names. Its
-    entries name the axes: which entry belongs to which dimension?"""
+    """Dimension 0, where one axis cuts it, is cut over the mesh's first axis here, dimension 1 over its second,
+    whichever the spec names. Its entries name the axes: which entry belongs to which dimension?"""
     by_place = P(*(mesh.axis_names[k] if isinstance(entry, str) else entry for k, entry in enumerate(spec)))
     return _table(shape, by_place, mesh, _part(mesh.shape))
 
@@ -535,8 +535,8 @@ def multiplied_dimensions_and_axes(rank, axes):
 
 @count_layouts.mistake
 def made_every_axis_cut(rank, axes):
-    """So many there are if every axis must cut some dimension. It may also cut none: then the devices along it hold
-    copies."""
+    """So many choices there are where each axis must choose a dimension. It may also cut none: then the devices along
+    it hold copies."""
     return rank**axes
 
 

@@ -177,7 +177,7 @@ def forgot_the_brackets_of_a_row(spec):
 @draw_it.mistake
 def counted_through_the_picture(spec):
     """The grid of blocks has the right shape, but the devices were numbered along it, row by row. Device 1 differs from
-    device 0 along y. Which dimension does y cut here, and so where is block 1?"""
+    device 0 along y. Which dimension does y cut here, and so where does device 1 stand?"""
     return [[0, 1, 2, 3], [4, 5, 6, 7]] if spec == "P('y', 'x')" else None
 
 
