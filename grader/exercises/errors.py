@@ -321,6 +321,31 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "TypeError",
+        r"as an abstract array|requires ndarray(, scalar, or None| or scalar) arguments, got (?!<class 'numpy)",
+        "Where an array is due stands something that is none; the message names its type. Were two arguments "
+        "exchanged, or was another one meant?",
+    ),
+    (
+        "ValueError",
+        r"ppermute sources and destinations must be unique",
+        "In one ppermute a device sends at most once, and receives at most once. Which one is a source twice, or a "
+        "destination? (Places are counted round: behind the last comes the first.)",
+    ),
+    (
+        "ValueError",
+        r"^Size of label|^Einstein sum subscript .* correct number of indices",
+        "In an einsum each operand has a letter for each of its dimensions, and a letter stands for one length. Which "
+        "shapes have the operands? (Inside shard_map a block is shorter than the whole.)",
+    ),
+    (
+        "TypeError",
+        r"^(shard_map|all_to_all|all_gather|psum_scatter|ppermute|psum|pmean|pmax|pmin|device_put|make_mesh)\(\) "
+        r"(got|missing|takes)",
+        "The function that is named is JAX's, and was called with other arguments than it takes. What has it to be "
+        "told, and under which names?",
+    ),
+    (
+        "TypeError",
         r"unexpected keyword argument|missing \d+ required|takes \d+ positional",
         "A function was called with other arguments than it takes. Is it your answer? That is called with the "
         "arguments that its starter names: keep the parameters. Else it is one that you call yourself.",

@@ -225,7 +225,7 @@ class BytesSent(Limit):
             sent = [c for c in facts.written.collectives if c.bytes_sent]
             so_much = f"Each device sends {moved:,} B, and may send {self.needed:,} B"
             if 0 < len({*sent}) <= FEW_KINDS:
-                return f"{so_much}:\n{bullets(sent)}\n\nWhat should each of these bring, and is that all?"
+                return f"{so_much}:\n{bullets(sent)}\n\nWhat should each of these bring?"
             return f"{so_much}. Does it get all that it needs?"
         return ""
 

@@ -218,13 +218,15 @@ def _by_entry(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
 
 
 def _zeros_by_entry(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
-    """Along a dimension of few entries: which are nothing but zeros on all devices, though others are due there."""
+    """Along a dimension of few entries: which are nothing but zeros on all devices, though several others are due
+    there. (That one number is 0 may be chance.)"""
     shape = pairs[0][1].shape
     for dimension in (d for d, size in enumerate(shape) if 1 < size <= FEW_ALONG):
         found, due = ([np.moveaxis(pair[side], dimension, 0) for pair in pairs] for side in (0, 1))
         every, entries = f"Along dimension {dimension} of every block", range(shape[dimension])
         zeros = [k for k in entries if not any(f[k].any() for f in found) and all(d[k].any() for d in due)]
-        if zeros and len(zeros) < len(entries):
+        several = len(np.unique(np.concatenate([np.ravel(d[zeros]) for d in due]))) >= ENOUGH
+        if zeros and len(zeros) < len(entries) and several:
             return f"{every} there are only zeros in {_entries(zeros)} (counted from 0). {WHAT_BELONGS_THERE}"
     return ""
 

@@ -66,6 +66,22 @@ def of_slices(found: Mapping[str, Any], due: Mapping[str, Any]) -> Iterator[str]
         yield words
     elif sorted(map(list, parts[0])) == sorted(map(list, parts[1])):
         yield ONE_ANOTHERS
+    else:
+        yield from _of_bounds(*([", ".join(part) for part in side] for side in parts))
+
+
+def _of_bounds(found: Sequence[str], due: Sequence[str]) -> Iterator[str]:
+    """Sentences on slices that begin or end elsewhere than they should, where every dimension has two bounds."""
+    sides = [[bounds(part) for part in side] for side in (found, due)]
+    if len({len(part) for side in sides for part in side}) > 1:
+        return
+    for slices, wanted in zip(*(zip(*side, strict=True) for side in sides), strict=True):
+        if max(stop for _, stop in slices) > max(stop for _, stop in wanted):
+            yield "Slices go beyond the end of their dimension."
+    for slices, wanted in zip(*(zip(*side, strict=True) for side in sides), strict=True):
+        lengths, equal = ({stop - start for start, stop in side} for side in (slices, wanted))
+        if len(equal) == 1 < len(lengths):
+            yield "The slices of one dimension are not of one length, and should be."
 
 
 def _is_sliced(part: Any) -> bool:

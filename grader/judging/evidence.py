@@ -18,6 +18,7 @@ from grader.judging.relations import (
     NOTHING_WRONG_IN_IT,
     NUMBER_DUE,
     ONLY_SOME,
+    RENAMED,
     TRUTH_DUE,
     WORD_DUE,
     relations_of,
@@ -239,7 +240,8 @@ def _in_common(wrong: Sequence[Tried], among: str) -> str:
     numbers = wrong != [] and is_number(wrong[0].found) and is_number(wrong[0].due)
     if not relations or not relations[0] or numbers or not is_vague(words):
         return words
-    first = next(_in_the_first(relations[0], wrong), "")
+    here = [one for one in relations[0] if one != RENAMED or not _are_small(wrong[0].found)]
+    first = next(_in_the_first(here, wrong), "")
     tells = words != "" and not is_vague(_besides_which(words))
     if tells or not first or (words and is_vague(_besides_which(first))):
         return words
@@ -286,6 +288,11 @@ def _is_of_a_number(words: str, given: Mapping[str, Any]) -> bool:
 def _is_small(value: Any) -> bool:
     """Whether it is a truth value, or a number such as two may be by chance."""
     return isinstance(value, bool) or (is_number(value) and abs(value) <= SMALL and float(value).is_integer())
+
+
+def _are_small(value: Any) -> bool:
+    """Whether these are small numbers under keys: two of these are alike under other keys by chance."""
+    return isinstance(value, Mapping) and all(map(_is_small, value.values()))
 
 
 def _that_differ(sizes: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:

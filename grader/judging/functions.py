@@ -190,15 +190,15 @@ class FunctionLadder(Ladder):
 
 def _kind_due(expected: Any) -> str:
     """Of what kind the value is that is due, where none can be made of what was returned."""
+    if isinstance(expected, (list, tuple)):
+        return f"What is due is a list, or a tuple{', of arrays on devices' * lies_on_devices(expected)}."
     if lies_on_devices(expected):
         return "What is due is an array on devices, with its numbers. What says only where it is to be is not yet one."
     if isinstance(expected, bool):
         return "What is due is True or False."
     if isinstance(expected, (int, float)):
         return "What is due is a number."
-    if isinstance(expected, str):
-        return "What is due is a word."
-    return "What is due is a list, or a tuple." if isinstance(expected, (list, tuple)) else ""
+    return "What is due is a word." if isinstance(expected, str) else ""
 
 
 def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:

@@ -110,7 +110,7 @@ def _are_turned(places: list[Any]) -> bool:
 def of_one_cut_short(found: list[Any], due: list[Any]) -> Iterator[str]:
     """Where a list is the one that is due without its beginning, or without its end, and it shows which."""
     missing = len(due) - len(found)
-    if missing <= 0 or len(found) < 2:
+    if missing <= 0 or (len(found) < 2 and len(_flat(found)) < ENOUGH_ENTRIES):
         return
     is_end, is_beginning = same_value(found, due[missing:]), same_value(found, due[:-missing])
     if is_end and not is_beginning:

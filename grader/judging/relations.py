@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from grader.arrays.described import HELD, OnDevices, is_observed
-from grader.arrays.numbers import same_value
+from grader.arrays.numbers import close_entries, same_value
 from grader.judging.cuts import bounds, of_cuts, of_slices
 from grader.judging.lists import (
     as_often,
@@ -46,6 +46,8 @@ OF_ALL_INSIDE = "The same is so of all that is wrong in it:"
 NUMBER_DUE, TRUTH_DUE, WORD_DUE = "A single number is due", "True or False is due", "Text is due"
 NONE_DUE = "None is due there, and this is something."
 AS_GIVEN = ", as it was given."
+RENAMED = "It is right but for its keys: what is due is there under another name."
+FEW_COLUMNS = 16  # of a block, that are told by their numbers
 A_MESH = {"axes", "devices", "axis_types"}  # what is kept of a mesh that was returned
 
 
@@ -96,11 +98,25 @@ def _of_held(found: Mapping[str, Any], due: Mapping[str, Any], known: WasGiven) 
         numbers, wanted = (np.concatenate([np.ravel(block) for block in side])[np.newaxis] for side in sides)
         if numbers.shape == wanted.shape and numbers.dtype.kind in NUMBERS and wanted.dtype.kind in NUMBERS:
             yield from filter(None, [_of_given_parts(found, numbers, wanted, known)])
-            yield from number_by_number(numbers, wanted, known)
+            yield from before_little(number_by_number(numbers, wanted, known), _of_columns(found, due))
     elif found.keys() == due.keys():
         one_of_several = "num_processes" in known.given  # processes, and each sees nothing but its own devices
         one, other = ([bounds(part) for parts in held.values() for part in parts] for held in (found, due))
         yield from of_cuts(one, other, " of a process" * one_of_several)
+
+
+def _of_columns(found: Mapping[str, Any], due: Mapping[str, Any]) -> Iterator[str]:
+    """Which entries along the last dimension are right in every block, where others are due in different ones."""
+    sides = [[np.asarray(block) for parts in held.values() for block in parts.values()] for held in (found, due)]
+    counts = {block.shape[-1] if block.ndim > 1 else 0 for blocks in sides for block in blocks}
+    if len(counts) != 1 or not 1 < (count := counts.pop()) <= FEW_COLUMNS:
+        return
+    made, wanted = (np.concatenate([block.reshape(-1, count) for block in blocks]) for blocks in sides)
+    right = np.flatnonzero(close_entries(made, wanted).all(axis=0))
+    if 0 < len(right) < count and all(len(np.unique(wanted[:, k])) > 1 for k in right):
+        last = sides[1][0].ndim - 1
+        which = f"{'entry' if len(right) == 1 else 'entries'} {', '.join(map(str, right))}"
+        yield f"Along dimension {last}, {which} (counted from 0) came out right in every block, and no others did."
 
 
 def _of_given_parts(held: Mapping[str, Any], found: np.ndarray, due: np.ndarray, known: WasGiven) -> str:
@@ -222,7 +238,7 @@ def _of_keys(found: Any, due: Mapping[str, Any]) -> Iterator[str]:
     if there and all(same_value(found[key], due[key]) for key in there):
         missing, extra = ([one[key] for key in one if key not in other] for one, other in ((due, found), (found, due)))
         if missing and len(missing) == len(extra) and as_often(extra, missing):
-            yield "It is right but for its keys: what is due is there under another name."
+            yield RENAMED
         if len(there) == len(found):
             yield from (["Missing are only keys for which 0 is due; the rest is right."] if _all_zero(missing) else [])
             yield "What is there is right, but keys are missing."

@@ -138,8 +138,11 @@ def _lengths(one: Shaped, k: int, found: int, due: int) -> Iterator[str]:
     for (times, many), (over, parts) in itertools.permutations(one.counts.items(), 2):
         if found * parts == due * many and many > 0 and parts > 0:
             yield f"{it_is}, times {times}, divided by {over}"
-    for name, shape in one.given.items():
-        yield from (f"dimension {k} is as long as dimension {j} of `{name}`" for j, n in enumerate(shape) if n == found)
+    as_long = [
+        f"dimension {j} of `{name}`" for name, shape in one.given.items() for j, n in enumerate(shape) if n == found
+    ]
+    both = [" and ".join(as_long)] if len(as_long) == 2 else []
+    yield from (f"dimension {k} is as long as {where}" for where in (*both, *as_long))
     for words, count in several.items():
         for how, other in (("less", count - 1), ("more", count + 1)):
             if found * count == due * other and other > 1:

@@ -59,7 +59,7 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
         ),
         lambda: _always_the_same(seen, elsewhere),
     ]
-    return next(filter(None, (look() for look in tried)), "")
+    return next(filter(None, (look() for look in tried)), "") or _up_to_1(seen)
 
 
 def _copies_differ(seen: Compared) -> str:
@@ -212,6 +212,20 @@ def _beside(seen: Compared) -> str:
 def _by_rows(seen: Compared) -> str:
     """What the numbers have to do with those of their own row."""
     return by_rows(seen.blocks, seen.expected, roundings=seen.roundings) if _are_floats(seen) else ""
+
+
+def _up_to_1(seen: Compared) -> str:
+    """That each entry is what is left to 1, as where the sign of a sigmoid's argument is the other one."""
+    if not _are_floats(seen) or len(np.unique(np.concatenate([_between(due) for due in seen.expected]))) < ENOUGH:
+        return ""
+    if not all(close(block + due, np.ones_like(due)) for block, due in zip(seen.blocks, seen.expected, strict=True)):
+        return ""
+    return "In every entry yours and what is due add up to 1. Has a step the other sign?"
+
+
+def _between(due: np.ndarray) -> np.ndarray:
+    """The numbers that are neither near 0 nor near 1."""
+    return due[(due > NEAR) & (due < 1 - NEAR)]
 
 
 def _are_floats(seen: Compared) -> bool:

@@ -163,7 +163,7 @@ def _to_both_sides(wrong: Sequence[Tried]) -> str:
     large, small = ([one.given for one in wrong if (one.found > one.due) is side] for side in (True, False))
     if min(len(large), len(small)) < 2 or not (where := apart(small, large)):
         return ""
-    return f"Of {len(wrong)} wrong numbers {len(large)} are too large, {where}; the others are too small."
+    return f"Of {len(wrong)} wrong numbers {len(large)} are too large: {where}; the others are too small."
 
 
 def _in_one_entry(wrong: Sequence[Tried], some_right: bool) -> str:

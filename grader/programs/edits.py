@@ -17,6 +17,7 @@ from grader.programs.sites import (
     Site,
     constant_of,
     is_condition,
+    is_constant,
     is_whole,
     like,
     maker_of,
@@ -78,7 +79,8 @@ def _following(site: Site) -> Iterator[str]:
 def _of_two(op: ir.Operation) -> Iterator[str]:
     """Changes of a step of two operands, or of a choice between two."""
     name, whole = op.name, is_whole(op.operands[-1])
-    if name in SIDES or (name == "stablehlo.concatenate" and len(op.operands) > 1):
+    by_constant = name == "stablehlo.divide" and is_constant(op.operands[1])  # as in a mean: no slip turns that about
+    if (name in SIDES and not by_constant) or (name == "stablehlo.concatenate" and len(op.operands) > 1):
         yield "turn about"
     if name == "stablehlo.select":
         yield "turn about"

@@ -194,15 +194,25 @@ def maker_of(value: ir.Value, name: str) -> Any:
     return op if op is not None and op.name == name else None
 
 
+def is_constant(value: ir.Value) -> bool:
+    """Whether a value is known before the program runs."""
+    return _constant_behind(value) is not None
+
+
 def constant_of(value: ir.Value) -> int | None:
     """The whole number that a value is everywhere; None for any other."""
-    while spread := maker_of(value, "stablehlo.broadcast_in_dim") or maker_of(value, "stablehlo.convert"):
-        value = spread.operands[0]
-    made = maker_of(value, "stablehlo.constant")
-    if made is None or not str(ir.RankedTensorType(value.type).element_type).lstrip("u").startswith("i"):
+    made = _constant_behind(value)
+    if made is None or not str(ir.RankedTensorType(made.results[0].type).element_type).lstrip("u").startswith("i"):
         return None
     numbers = np.unique(np.array(ir.DenseIntElementsAttr(made.attributes["value"])))
     return int(numbers[0]) if len(numbers) == 1 else None
+
+
+def _constant_behind(value: ir.Value) -> Any:
+    """The constant that a value is made of without being changed; None where there is none."""
+    while spread := maker_of(value, "stablehlo.broadcast_in_dim") or maker_of(value, "stablehlo.convert"):
+        value = spread.operands[0]
+    return maker_of(value, "stablehlo.constant")
 
 
 def is_condition(op: ir.Operation) -> bool:

@@ -63,5 +63,6 @@ def test_that_a_wrong_program_sends_a_little_less_leads_nowhere(needed, told):
 def test_where_a_wrong_program_sends_less_it_is_told_what():
     """It may lack a collective, or one of them may have taken what is too short."""
     said = BytesSent(288).of_wrong(facts(ROWS))
-    assert "288 B:\n- all_reduce of f32[8] over x: 48 B sent per device\n\nWhat should each of these bring" in said
+    assert "288 B:\n- all_reduce of f32[8] over x: 48 B sent per device" in said
+    assert said.endswith("What should each of these bring?")  # it may be enough
     assert BytesSent(288).of_wrong(facts()).endswith("Does it get all that it needs?")

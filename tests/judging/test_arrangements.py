@@ -18,6 +18,13 @@ MESH = {"x": 2, "y": 2}
 DUE = [np.arange(8.0).reshape(2, 4) + 10 * device for device in range(4)]
 
 
+def test_a_single_number_that_is_0_is_no_part_of_nothing_but_zeros():
+    """As the logarithm of a sum of ones, which is 0 where one device has all of it."""
+    due, found = np.array([158.4, 7.2, 9.1, 3.3]), np.array([0.13, 0, 2.5, 1.1])
+    seen = Compared([found] * 4, [due] * 4, MESH, ["all"] * 4)
+    assert arrangement(seen) == ""
+
+
 TURNED = [due[::-1, ::-1] for due in DUE]
 
 

@@ -1,7 +1,12 @@
 """What is said of a function that stops, or returns nothing, in some cases only."""
 
+import jax
+import numpy as np
 import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
+from grader.arrays.meshes import make_mesh
 from grader.exercises import Case, Exercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.functions import NO_ERROR_DUE, NOT_ALWAYS, NOT_RAISED
@@ -72,3 +77,16 @@ def test_an_error_of_the_students_own_is_of_the_kind_that_it_is_made_of(module, 
 
     cases = half.draw_cases()
     assert judge(half, cases, collect("function", asks(half, cases), answer)).passed
+
+
+def test_of_several_arrays_on_devices_it_is_said_that_a_list_is_due():
+    """As to who returned what gives them one after the other."""
+
+    def placed(a):
+        return [jax.device_put(a, NamedSharding(make_mesh({"x": 2}), P("x")))] * 2
+
+    several = Exercise("several_in_a_test", points=1, form="function", reference=placed)
+    several.cases(lambda draw: Case({"a": np.ones(4, np.float32)}))
+    cases = several.draw_cases(0)
+    found = judge(several, cases, collect("function", asks(several, cases), lambda a: map(np.array, placed(a)))).words
+    assert found.endswith("What is due is a list, or a tuple, of arrays on devices.")

@@ -21,6 +21,33 @@ def said(found, due, **given):
     return next(relations_of(found, due, given), "")
 
 
+def held(*blocks):
+    """An array of two columns that is on devices, a row on each."""
+    return Observed({HELD: {str(k): {f"{k}:{k + 1}, 0:2": np.array([row])} for k, row in enumerate(blocks)}})
+
+
+def test_a_column_that_is_right_on_all_devices_is_told():
+    due = held((0, 0), (0, 1), (1, 0), (1, 1))
+    assert said(held((0, 0), (1, 1), (0, 0), (1, 1)), due) == (
+        "Along dimension 1, entry 1 (counted from 0) came out right in every block, and no others did."
+    )
+    assert "Along dimension" not in said(held((3, 0), (3, 0), (3, 0), (3, 1)), due)
+
+
+def test_what_is_left_to_1_is_told():
+    due = np.float32([[0.2, 0.7], [0.9, 1.0]])
+    assert "add up to 1." in signature(Compared([1 - due], [due], {"x": 1}))
+    near = np.float32([[1e-5, 0], [1, 1 - 1e-4]])
+    assert "add up" not in signature(Compared([1 - near], [near], {"x": 1}))
+    assert "add up" not in signature(Compared([1.1 - due], [due], {"x": 1}))
+
+
+def test_small_numbers_that_stand_under_another_key_in_one_case_are_chance():
+    cases = [({"a": 2, "": 1}, {"a": 2, "b": 1}), ({"a": 1, "": 3}, {"a": 1, "b": 2})]
+    assert "another name" not in evidence([Tried(found, due, {"n": k}) for k, (found, due) in enumerate(cases)])
+    assert "another name" in evidence([Tried(found, due, {"n": 1}) for found, due in cases[:1] * 2])
+
+
 def test_of_an_array_that_is_still_on_devices_it_is_said_where_it_is_and_not_what_it_holds():
     found = Observed({HELD: {f"device {k}": {f"[{k}:{k + 1}]": np.ones(1)} for k in range(2)}})
     assert said(found, np.ones(2)).startswith("It is still an array on devices.")
@@ -126,6 +153,13 @@ def test_whole_numbers_in_the_place_of_fractions_are_told(made, words):
             "What is there is right: it is what is due from number 2 on, counted from 0. What comes before?",
         ),
         ([1, 2, 5], [1, 2, 5, 7], {}, "What is there is right, but the last one is missing."),
+        (
+            [[5, 7, 9]],
+            [[1, 2, 3], [5, 7, 9]],
+            {},
+            "What is there is right: it is what is due from number 1 on, counted from 0. What comes before?",
+        ),
+        ([[1, 2, 3]], [[1, 2, 3], [5, 7, 9]], {}, "What is there is right, but the last one is missing."),
         (
             np.array([5.5, 7.5]),
             np.array([1.5, 5.5, 7.5]),
@@ -328,6 +362,8 @@ def _lengths(part):
         ),
         ([("4:8", ":"), ("0:4", ":")], "It is cut into the parts that are due, but devices hold one another's."),
         ([("0:4",), ("4:8",)], "Devices should have one slice for each dimension."),
+        ([("8:12", ":"), ("4:8", ":")], "Slices go beyond the end of their dimension."),
+        ([("0:6", ":"), ("4:8", ":")], "The slices of one dimension are not of one length, and should be."),
     ],
 )
 def test_slices_are_held_against_those_that_are_due(parts, words):
@@ -530,7 +566,7 @@ def test_where_numbers_are_too_large_and_where_too_small_is_told():
         for found, due, rank, axes in ((16, 11, 2, 2), (64, 19, 3, 2), (8, 4, 3, 1), (4, 5, 1, 2), (8, 16, 1, 3))
     ]
     assert evidence(tried) == (
-        "Of 5 wrong numbers 3 are too large, in none of those where `rank` is 1; the others are too small."
+        "Of 5 wrong numbers 3 are too large: in none of those where `rank` is 1; the others are too small."
     )
 
 

@@ -50,6 +50,11 @@ def test_what_a_wrong_shape_has_to_do_with_the_right_one(found, due, words):
     assert said.startswith(words) and bool(said) == bool(words)
 
 
+def test_a_length_that_two_arguments_have_is_that_of_both():
+    (words, *_) = shape_relations(Shaped((24, 5), (7, 5), given={"a": (3, 24), "b": (24, 5)}))
+    assert words == "Dimension 0 is as long as dimension 1 of `a` and dimension 0 of `b`."
+
+
 def test_only_what_is_so_on_every_mesh_is_said():
     four, two = counts_of({"x": 4, "y": 2}), counts_of({"x": 2, "y": 4})
     follows = shape_evidence([Shaped((8, 6), (2, 6), four), Shaped((4, 6), (2, 6), two)])

@@ -188,6 +188,13 @@ def test_no_change_lets_a_loop_run_for_ever_or_a_device_wait():
     assert "division" in kinds(lambda p: p / 3) and not {"division", "comparison"} & kinds(until)
 
 
+def test_a_division_by_a_constant_is_not_turned_about():
+    """As that of a mean: turned about, it may undo another mistake."""
+    ways = lambda end: {(one.kind, one.way) for one in repairs_of(product(end=end))}  # noqa: E731
+    assert ("division", "turn about") not in ways(lambda p: p / 24)
+    assert ("division", "turn about") in ways(lambda p: 24 / p) & ways(lambda p: p / p[0])
+
+
 def test_the_likeliest_comes_first_and_a_long_program_has_none():
     changes = [repair.way for repair in repairs_of(product(bring=along("y")))]
     assert changes[0] == "leave out" and changes.index("run along") < changes.index("average") < changes.index("sum")
