@@ -302,9 +302,10 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "TypeError",
         r"is not a valid JAX (array )?type|Error interpreting argument to .* as an? |Cannot determine dtype of|"
-        r"Cannot interpret value of type|requires ndarray or scalar arguments, got",
-        "Something stands where an array is due; JAX says what it is. What did you mean to stand there? (`jnp.asarray` "
-        "makes an array of a list; a collective takes a value first, and then the name of an axis.)",
+        r"as an abstract array|requires ndarray(, scalar, or None| or scalar) arguments, got (?!<class 'numpy)",
+        "Where an array is due stands something that is none; the message names it, or its type. Were two arguments "
+        "exchanged, or was another one meant? (`jnp.asarray` makes an array of a list; a collective takes a value "
+        "first, and then the name of an axis.)",
     ),
     (
         "TracerBoolConversionError",
@@ -318,12 +319,6 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "Python, or NumPy, was to work with a number that only the devices know. `jax.numpy` and `jax.lax` compute "
         "with it where it is; what has to be known before, such as a shape or the turns of a Python loop, comes from "
         "static shapes.",
-    ),
-    (
-        "TypeError",
-        r"as an abstract array|requires ndarray(, scalar, or None| or scalar) arguments, got (?!<class 'numpy)",
-        "Where an array is due stands something that is none; the message names its type. Were two arguments "
-        "exchanged, or was another one meant?",
     ),
     (
         "ValueError",

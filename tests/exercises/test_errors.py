@@ -208,7 +208,12 @@ PROGRAMS = {
         lambda: mapped(lambda a: lambda b: a + b, P("x"), P("x")),
         lambda: jnp.sin(lambda a: a),
     ],
-    "Something stands where an array is due; JAX": [
+    "Where an array is due stands": [
+        lambda: jax.device_put(NamedSharding(AUTO, P("x")), ARRAY),
+        lambda: jax.jit(lambda a: a)(AUTO),
+        lambda: jnp.where(AUTO, ARRAY, 0),
+        lambda: jnp.add(AUTO, 1),
+        lambda: jnp.arange(AUTO),
         lambda: mapped(lambda a: lax.pmean("x", a), P("x"), P("x")),
         lambda: jax.jit(lambda a: mapped(lambda b: lax.ppermute("x", b, [(0, 1)]), P("x"), P("x"), a))(ARRAY),
         lambda: lax.scan(lambda total, row: (total, "row"), 0.0, ARRAY),
@@ -226,13 +231,6 @@ PROGRAMS = {
         lambda: jax.jit(lambda a: np.sort(a))(ARRAY),
         lambda: jax.jit(lambda n: jnp.zeros(len(range(n))))(3),
         lambda: jax.jit(lambda a: float(a[0, 0]))(ARRAY),
-    ],
-    "Where an array is due stands": [
-        lambda: jax.device_put(NamedSharding(AUTO, P("x")), ARRAY),
-        lambda: jax.jit(lambda a: a)(AUTO),
-        lambda: jnp.where(AUTO, ARRAY, 0),
-        lambda: jnp.add(AUTO, 1),
-        lambda: jnp.arange(AUTO),
     ],
     "In one ppermute a device sends": [
         lambda: mapped(lambda a: lax.ppermute(a, "x", [(0, 1)] * 2), P("x"), P("x")),
