@@ -309,8 +309,8 @@ def counted_n_transfers(n, product, transfer):
 
 @ring_time.mistake
 def only_the_longer_one(n, product, transfer):
-    """Apart, nothing runs beside anything: the two add up. And overlapped, every step but the last takes as long as
-    the longer one of the two."""
+    """Overlapped is right. Apart, nothing runs beside anything: how long are all transfers and all products then, one
+    after the other?"""
     return _times(max((n - 1) * transfer, n * product), (n - 1) * max(product, transfer) + product)
 
 

@@ -417,8 +417,8 @@ def forgot_the_last_product(a, b, *, mesh):
 
 @with_fori_loop.mistake
 def counted_from_one(a, b, *, mesh):
-    """Each product takes the columns of A that are due one transfer later. In the first turn nothing has moved yet:
-    from which number does the loop count, and which block does a device hold then?"""
+    """In the loop each product takes the columns of A that are due one transfer later. In the first turn nothing has
+    moved yet: from which number does the loop count, and which block does a device hold then?"""
     return _loop(a, b, mesh, turns=lambda n: (1, n))
 
 
@@ -489,7 +489,7 @@ def _both_ways(
 @bidirectional.mistake
 def both_halves_the_same_way(a, b, *, mesh):
     """The blocks are cut in two, but both halves go to the same neighbour: the links the other way stay idle, and
-    nothing is won. Which permutation sends the second half down the ring?"""
+    nothing is won. Which permutation sends one of them the other way round?"""
     return _both_ways(a, b, mesh, ways=(1, 1), indices=(_behind, _behind))
 
 

@@ -141,17 +141,16 @@ def _(draw):
 
 @place_dp.mistake
 def parameters_cut_too(params, batch, mesh):
-    """The parameters were cut over `data` as well. A program would still compute the same, with an eighth of the memory
-    and more to send: that is *fully sharded* data parallelism, and comes in another lesson. Here each device gets all
-    of them."""
+    """The parameters were cut over `data` as well. A program would still compute the same, with less memory and more to
+    send: that is *fully sharded* data parallelism, and comes in another lesson. Here each device gets all of them."""
     cut = NamedSharding(mesh, P("data"))
     return jax.device_put(params, cut), jax.device_put(batch, cut)
 
 
 @place_dp.mistake
 def features_cut(params, batch, mesh):
-    """The batch was cut along its features: every device has a bit of every example and can compute the network for
-    none. Which dimension counts the examples?"""
+    """The batch was to be cut along its features: every device would have a bit of every example and could compute the
+    network for none. Which dimension counts the examples, also in an array that has no other?"""
     return jax.device_put(params, NamedSharding(mesh, P())), jax.device_put(batch, NamedSharding(mesh, P(None, "data")))
 
 

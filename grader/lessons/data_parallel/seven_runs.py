@@ -273,7 +273,7 @@ def padding_for_dropout(run):
 @which_run.mistake
 def padding_for_a_microbatch(run):
     """Switch padding off and look again. A run that forgets the mask is right then; a run that sees only half of its
-    rows is not, until both halves are alike."""
+    rows is not, until both halves are alike and nothing is dropped."""
     return _swapped(run, "padding counted", "last microbatch only")
 
 

@@ -151,8 +151,9 @@ def never_split(*arrays, hidden, mesh, check_vma=False):
 
 @dropout_rng.mistake
 def folded_into_the_parameters(*arrays, hidden, mesh, check_vma=False):
-    """The device's number went into the key of the *parameters* too: every device starts with a network of its own.
-    The check, if it is on, says so: out_specs promise copies. Which of the two draws must not know who is drawing?"""
+    """The device's number went into the key of the *parameters* too: along `data` every device starts with another
+    network. The check, if it is on, says so: out_specs promise copies. Which of the two draws must not know who is
+    drawing?"""
     return _drawn(
         _by_row,
         *arrays,
@@ -165,8 +166,8 @@ def folded_into_the_parameters(*arrays, hidden, mesh, check_vma=False):
 
 @dropout_rng.mistake
 def not_scaled_up(*arrays, hidden, mesh, check_vma=False):
-    """The right units are dropped, but those that stay are not divided by the probability to stay: the layer's mean is
-    smaller with dropout than without."""
+    """The right units are dropped, but those that stay are not divided by the probability to stay: on average, less is
+    left of an entry with dropout than without."""
     return _drawn(_by_row, *arrays, hidden=hidden, mesh=mesh, scale=1, check_vma=check_vma)
 
 

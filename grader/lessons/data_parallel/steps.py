@@ -217,9 +217,9 @@ def _summed(tree):
 
 @shard_map_dp.mistake
 def took_the_sum_for_the_mean(*arrays, check_vma=False, **how):
-    """These gradients are a *sum* of means, one for each device. If you wrote no psum, JAX did: parameters are alike on
-    all devices, a device's own loss is not, and the transpose of that step adds up. Each share is a mean already: what
-    is missing, to make the mean of the whole batch?"""
+    """These gradients are a *sum* of means, one for each share of the batch. If you wrote no psum, JAX did: parameters
+    are alike on all devices, a device's own loss is not, and the transpose of that step adds up. Each share is a mean
+    already: what is missing, to make the mean of the whole batch?"""
 
     def gradient(*local):
         value, gradients = _local(*local)
@@ -568,8 +568,8 @@ def padding_in_the_sum(*arrays, mesh, check_vma=False):
 
 @metrics.mistake
 def divided_by_its_own_count(*arrays, mesh, check_vma=False):
-    """The sums run over all devices; the number of rows is each device's own, so that every device comes to another
-    result. (With the check on, JAX refuses to call these equal.) What else has to be summed?"""
+    """The sums run over all devices; the number of rows is each device's own, so that devices come to different
+    results. (With the check on, JAX refuses to call these equal.) What else has to be summed?"""
     return _metric(lambda v, real: _total(v * real) / jnp.sum(real), *arrays, mesh=mesh, check_vma=check_vma)
 
 

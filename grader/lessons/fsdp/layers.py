@@ -207,7 +207,7 @@ def averaged_the_shares(params, x, y, *, mesh, check_vma=False):
 def added_but_never_divided(params, x, y, *, mesh, check_vma=False):
     """Every gradient is as many times too large as there are devices. A reduce_scatter adds, and what it adds are
     gradients of means. What is the loss of the whole batch, given those of its shares, and where is it to be
-    differentiated?"""
+    differentiated? (With the check off, a pmean of the loss divides no gradient.)"""
     return _gradients(
         params, x, y, mesh, lambda p, x, y: _mean_reported(_by_shares(lambda value: value)(p, x, y)), check_vma
     )
@@ -382,7 +382,7 @@ def checkpoint_around_the_loop(stack, x, y, *, mesh):
 @fsdp_scan.mistake
 def stack_never_divided(stack, x, y, *, mesh):
     """The gradient is as many times too large as there are devices: it is that of the sum of the devices' means. Which
-    loss is to be differentiated?"""
+    loss is to be differentiated? (With the check off, a pmean of the loss divides no gradient.)"""
 
     def body(stack, x, y):
         return _mean_reported(_through(jax.checkpoint(_step), reduce=lambda value: value)(stack, x, y))

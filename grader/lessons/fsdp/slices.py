@@ -126,7 +126,8 @@ def slices_added_up(params, x, y, *, mesh, check_vma=False):
 @hybrid.mistake
 def divided_by_the_slices_only(params, x, y, *, mesh, check_vma=False):
     """The gradients are too large by the number of devices of a slice. Inside of a slice the reduce_scatter adds, and
-    what it adds are gradients of means. How many means have been added up in all?"""
+    what it adds are gradients of means. How many means have been added up in all? (With the check off, a pmean of the
+    loss divides no gradient.)"""
 
     def body(p, x, y):
         p = varying(p, "slice") if check_vma else p
@@ -150,9 +151,9 @@ def averaged_over_both_axes(params, x, y, *, mesh):
 
 @hybrid.mistake
 def shares_of_every_device(params, x, y, *, mesh):
-    """The weights were cut over `slice` too. That holds less on each device, but weights now cross the slow wire, on
-    the way forwards and on the way back, and the result is not laid out as it should be. Inside a slice one has shares;
-    between slices, copies."""
+    """The weights were cut over `slice` too. That holds less on each device, but the slow wire now carries weights on
+    the way forwards and their whole gradients on the way back, and the result is not laid out as it should be. Inside a
+    slice one has shares; between slices, copies."""
 
     def body(p, x, y):
         return jax.value_and_grad(lambda p: averaged(loss(gathered(p, BOTH), x, y), BOTH))(p)

@@ -395,7 +395,7 @@ def clipped_by_the_square(params, moments, x, y, limit, *, mesh):
 
 @fsdp_step.mistake
 def gradients_of_the_sum(params, moments, x, y, limit, *, mesh):
-    """Where nothing is clipped, the first moment moves too far: the gradients are as many times too large as there are
+    """Where nothing is clipped, what comes to the moments shows it: gradients as many times too large as there are
     devices. (Where something is clipped you do not see it: the norm takes it away again.) Sum, or mean, of the devices'
     losses?"""
 

@@ -103,8 +103,9 @@ def loss_of_its_own_rows(params, x, y, *, mesh, check_vma=False):
 
 @dp_gradient_outside.mistake
 def summed_over_both_axes(params, x, y, *, mesh):
-    """Along `model` the devices hold the same rows and the same loss. A sum over that axis too would count every row
-    several times, and JAX refuses it (an older one counts). Over which axis was the batch cut?"""
+    """Along `model` the devices hold the same rows and the same loss. Over that axis too a sum would count every row
+    several times, and a mean tells nothing new. JAX refuses both (an older one does not). Over which axis was the batch
+    cut?"""
 
     def combine(own, mesh):
         return lax.psum(own, ("data", "model")) / mesh.shape["data"]
@@ -178,8 +179,9 @@ def _mean(value):
 
 @gradient_of_the_mean.mistake
 def gradient_of_its_own_loss(params, x, y, *, mesh):
-    """The loss is right, and its gradient n times too large. The parameters are the same on all devices, so JAX adds up
-    the gradients of the devices' own losses: of n means. What should stand between `jax.value_and_grad` and `loss`?"""
+    """The loss is right, and its gradient n times too large: a sum of the gradients of n means. (Where the parameters
+    are the same on all devices, JAX adds these up, with the check on.) Of which loss is the gradient due, and of which
+    did you take it?"""
     return _inside(keep, keep)(params, x, y, mesh=mesh)
 
 
@@ -230,7 +232,7 @@ def taken_outside(params, x, y, *, mesh):
 @gradient_of_the_mean.mistake
 def mean_loss_unchecked(params, x, y, *, mesh):
     """Without the check nobody knows that the parameters are the same everywhere, so nobody adds up their gradient:
-    each device holds that of its own rows. With the check on, the same line is complete."""
+    each device holds that of its own rows. With the check on, the gradient of the mean loss comes out complete."""
     return _inside(_mean, keep, check_vma=False)(params, x, y, mesh=mesh)
 
 
@@ -272,16 +274,16 @@ def local_gradient(params, x, y, *, mesh):
 
 @gradient_divided.mistake
 def local_then_mean(params, x, y, *, mesh):
-    """The recipe of every older tutorial: local gradient, then pmean. But the gradient is the same on all devices
-    already, a sum over all of them; a mean of equal numbers changes none. What is missing is a division, not a
-    collective."""
+    """n times too large, as by the recipe of every older tutorial: local gradient, then pmean. With the check on the
+    gradient is the same on all devices already; a mean of equal numbers changes none, and a sum multiplies them by n.
+    What is missing is no collective."""
     return _local(_mean)(params, x, y, mesh=mesh)
 
 
 @gradient_divided.mistake
 def local_then_sum(params, x, y, *, mesh):
-    """n² times too large: JAX added the gradients up, and your psum added n equal sums once more. Neither is the mean
-    that was asked for. How often must something travel here, and what is left to do on each device?"""
+    """n² times too large, as where JAX has added the gradients up, and a psum adds n equal sums once more. Neither is
+    the mean that was asked for. How often must something travel here, and what is left to do on each device?"""
     return _local(_sum)(params, x, y, mesh=mesh)
 
 
@@ -349,9 +351,9 @@ def cast_then_summed(params, x, y, *, mesh):
 
 @gradient_cast.mistake
 def averaged_loss_and_gradient(params, x, y, *, mesh):
-    """Norms and gradient are 1/n of what they should be: a mean too many. A loss that is averaged before it is
-    differentiated gives each device 1/n of its own gradient. Which mean has to go, if the norms are to be those of a
-    device's *own* loss?"""
+    """Norms and gradient are 1/n of what they should be: divided once too often. A loss that is averaged before it is
+    differentiated gives each device 1/n of its own gradient. Which division has to go, if the norms are to be those of
+    a device's *own* loss?"""
     return _cast(_mean, _mean)(params, x, y, mesh=mesh)
 
 
@@ -365,8 +367,8 @@ def averaged_loss_summed_gradient(params, x, y, *, mesh):
 
 @gradient_cast.mistake
 def cast_and_left(params, x, y, *, mesh, check_vma=False):
-    """The cast did its work: every device has the gradient of its own rows, and nobody has combined them. out_specs=P()
-    promises one gradient for all. Which collective is left for you to write?"""
+    """Every device has a gradient of its own, and nobody has combined them. out_specs=P() promises one gradient for
+    all. Which collective is left for you to write?"""
     return _cast(keep, keep, check_vma)(params, x, y, mesh=mesh)
 
 
@@ -387,7 +389,7 @@ def _norms_by(norm, norms_first=True):
 @gradient_cast.mistake
 def norm_of_the_mean(params, x, y, *, mesh):
     """The gradient is right. But all norms are the same, since they are the norm of the *averaged* gradient: by then
-    the devices' own gradients are gone. Take the norms before the pmean."""
+    the devices' own gradients are gone. Take the norms before these are combined, by you or by JAX."""
     return _norms_by(_norm, norms_first=False)(params, x, y, mesh=mesh)
 
 
@@ -415,8 +417,8 @@ def norms_without_a_root(params, x, y, *, mesh):
 
 @gradient_cast.mistake
 def not_cast(params, x, y, *, mesh):
-    """All norms are the same, and too large: they are norms of the sum over all devices. Parameters that are the same
-    everywhere have a gradient that is, and JAX adds it up before you see it. Which cast changes that?"""
+    """All norms are the same, and too large: they are norms of the sum over all devices. If no psum of yours made it,
+    JAX did: parameters that are the same everywhere have a gradient that is. Which cast changes that?"""
     return _cast(keep, _mean, cast=False)(params, x, y, mesh=mesh)
 
 

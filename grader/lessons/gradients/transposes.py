@@ -85,15 +85,15 @@ transposes.rows(STEPS, mesh=LINE)
 
 @transposes.mistake
 def one_value_counted_eight_times(row):
-    """With out_specs=P() the result is *one* value, and its cotangent is one too: all devices are given the same. That
-    psum is transposed to psum holds where eight results are eight values."""
+    """With out_specs=P() there is *one* result, and one cotangent of it: all devices are given the same. Eight of them
+    are added up where eight devices return a result each."""
     return {"psum to P(), ct 1": 8.0, "all_gather to P(), ct 0 … 7": 8.0 * DEVICE}.get(row)
 
 
 @transposes.mistake
 def one_copy_for_all(row):
-    """Device 3's number went into the results of all eight devices, and each of these has a cotangent of its own. What
-    is copied forwards is added up backwards."""
+    """This number went into the results of all eight devices, and each of these has a cotangent of its own. What is
+    copied forwards is added up backwards."""
     return {
         "psum to P('data'), ct 1 each": 1.0,
         "all_gather to P('data'), ct 1 each": 1.0,
@@ -235,7 +235,7 @@ def took_device_0_for_all(recipe):
 @same_with_vma_off.mistake
 def psum_backwards_is_free(recipe):
     """Unchecked, a psum is transposed to a psum: JAX does not know that the loss is one value, and adds up eight
-    cotangents for it. So the psum inside counts once forwards, and once more backwards."""
+    cotangents for it. What multiple of its own gradient does each device then hold before the last step?"""
     return {
         "psum of the loss, then pmean": 1.0,
         "psum of the loss, then psum": 8.0,

@@ -318,9 +318,9 @@ def normed_after_the_gather(params, x, *, mesh, check_vma=False):
 
 @tp_block.mistake
 def norm_of_some_features(params, x, *, mesh, check_vma=False):
-    """x was taken apart along its *features*, so that each norm saw only some numbers of a token, and divided by their
-    mean square instead of the whole token's. Cut along the tokens, each device has whole tokens to norm. Which
-    dimension of x is its second?"""
+    """x was taken apart along its *features*, so that each norm saw only some numbers of a token, and divided by the
+    root of their mean square instead of the whole token's. Cut along the tokens, each device has whole tokens to norm.
+    Which dimension of x is its second?"""
 
     def gather(x):
         return lax.all_gather(x, "model", axis=2, tiled=True)
@@ -386,7 +386,7 @@ def gathered_for_each(params, x, *, mesh, check_vma=False):
 @tp_block.mistake
 def copies_of_whole_sequences(params, x, *, mesh, check_vma=False):
     """in_specs ask for whole sequences and out_specs promise them: nothing is cut between the pairs, and every device
-    norms every token. Describe x as it is laid out, and leave the result cut alike."""
+    norms all tokens of its sequences. Describe x as it is laid out, and leave the result cut alike."""
 
     def body(p, x):
         return _block_of(p, x, scatter=lambda parts: lax.psum(parts, "model"))

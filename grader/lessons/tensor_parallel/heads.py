@@ -246,6 +246,4 @@ def queries_only(heads, kv_heads, n):
 def every_key_value_head(heads, kv_heads, n):
     """This gives every device all the key-value heads. It would be right, and wasteful: a device needs only those that
     its own query heads share."""
-    if heads % n or (kv_heads % n and n % kv_heads):
-        raise ValueError("uneven")
-    return heads // n, kv_heads
+    return _shared(heads, kv_heads, n)[0], kv_heads

@@ -253,8 +253,8 @@ def mean_over_both_axes(params, x, y, *, mesh):
 
 @tp_grads.mistake
 def gradients_of_own_examples(params, x, y, *, mesh):
-    """Each device has the gradients of its own examples. out_specs promise copies along `batch`, and there are none.
-    What must be combined, over which axis, and how?"""
+    """Each device has what its own examples give. out_specs promise copies along `batch`, and there are none. What must
+    be combined, over which axis, and how? (With the check off, a pmean of the loss averages no gradient.)"""
     return _gradients(params, x, y, mesh, lambda g: g, False)
 
 
@@ -580,7 +580,7 @@ def normed_after_the_gather(x, scale, W1, W2, *, mesh):
 @sequence_parallel.mistake
 def everything_kept_whole(x, scale, W1, W2, *, mesh):
     """in_specs ask for whole sequences, and out_specs promise them: nothing is cut between the products, and every
-    device norms every token. Describe x as it is laid out, and leave the result cut alike."""
+    device norms all tokens of its sequences. Describe x as it is laid out, and leave the result cut alike."""
 
     def body(x, scale, W1, W2):
         return lax.psum(jax.nn.relu(_normed(x, scale) @ W1) @ W2, "model")

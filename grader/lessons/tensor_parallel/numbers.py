@@ -101,8 +101,8 @@ def rows_and_columns(row):
 
 @megatron_specs.mistake
 def weights_whole(row):
-    """Whole on every device, so there is nothing to add up, and nothing is saved either: each device computes and holds
-    all of it. Which dimension can be cut so that every device can go on with what it has?"""
+    """Whole on every device, so nothing is saved: each of them holds all of it, and computes with all of it. Which
+    dimension can be cut so that every device can go on with what it has?"""
     return {"W1": P(), "W2": P()}.get(row)
 
 
@@ -612,7 +612,14 @@ init_scale.rows(INIT)
 @init_scale.mistake
 def rows_have_less_spread(row):
     """Cutting moves entries to devices and changes none of them. Rows of a matrix are spread as the matrix is."""
-    return {INIT[1]: 1 / 16, INIT[2]: 1 / 32}.get(row)
+    return {INIT[1]: 1 / 16}.get(row)
+
+
+@init_scale.mistake
+def spread_of_what_is_drawn_whole(row):
+    """That is the spread of rows that are drawn with the whole matrix. These each device drew for itself: it divided by
+    the root of how many rows?"""
+    return {INIT[2]: 1 / 32}.get(row)
 
 
 @init_scale.mistake
