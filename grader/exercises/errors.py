@@ -105,6 +105,19 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "(An all_gather without `tiled=True` puts a dimension of its own in front.)",
     ),
     (
+        "ValueError",
+        r"Incompatible (types|shapes) for matmul arguments",
+        "The last two dimensions of each are matrices; those in front of them have to be as long as each other, or 1, "
+        "and laid out alike. Has one of the two a dimension that you did not expect? (An all_gather without "
+        "`tiled=True` puts a dimension of its own in front.)",
+    ),
+    (
+        "ValueError",
+        r"vmap got inconsistent sizes",
+        "`jax.vmap` goes through several arrays side by side, and those are not equally long along the dimensions that "
+        "it goes through. Which dimension is it of each (`in_axes`; without it the first), and how long is that?",
+    ),
+    (
         "ValueError|IndivisibleError",
         r"evenly divi|equal division|divisible by|not divisible|IndivisibleError",
         "A dimension cannot be cut into that many equal parts. Which dimension did you mean to split, and over which "
@@ -139,7 +152,8 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "ValueError",
         r"psum(_scatter)? can only accept axis_name",
-        "The sum runs over an axis along which the devices already hold the same value.",
+        "The sum runs over an axis along which the devices already hold the same value, or over one that the mesh does "
+        "not have.",
     ),
     (
         "ValueError",
@@ -225,8 +239,9 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "TypeError",
         r"carry input and carry output must have equal types",
         "A loop's carry must come out with the type it went in with, and inside shard_map the type also says along "
-        "which axes a value may differ between devices. Give the start the type that the loop ends with "
-        "(`jax.lax.pcast`; `varying`, where the lesson has it).",
+        "which axes a value may differ between devices. May it differ here? Then give the start the type that the "
+        "loop ends with (`jax.lax.pcast`; `varying`, where the lesson has it). If not: which collective should make it "
+        "the same in each turn?",
     ),
     (
         "TypeError",
@@ -291,6 +306,14 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "called?",
     ),
     (
+        "TypeError",
+        r"is not a valid JAX (array )?type|Error interpreting argument to .* as an? |Cannot determine dtype of|"
+        r"as an abstract array|requires ndarray(, scalar, or None| or scalar) arguments, got (?!<class 'numpy)",
+        "Where an array is due stands something that is none; the message names it, or its type. Were two arguments "
+        "exchanged, or was another one meant? (`jnp.asarray` makes an array of a list; a collective takes a value "
+        "first, and then the name of an axis.)",
+    ),
+    (
         "TracerBoolConversionError",
         r"",
         "Python cannot decide by a value that only the devices know: not in an `if` or a `while`, nor with `and`, "
@@ -302,12 +325,6 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
         "Python, or NumPy, was to work with a number that only the devices know. `jax.numpy` and `jax.lax` compute "
         "with it where it is; what has to be known before, such as a shape or the turns of a Python loop, comes from "
         "static shapes.",
-    ),
-    (
-        "TypeError",
-        r"as an abstract array|requires ndarray(, scalar, or None| or scalar) arguments, got (?!<class 'numpy)",
-        "Where an array is due stands something that is none; the message names its type. Were two arguments "
-        "exchanged, or was another one meant?",
     ),
     (
         "ValueError",

@@ -24,7 +24,7 @@ from grader.judging.relations import (
     relations_of,
 )
 from grader.judging.right_cases import FEW_VALUES, where_right
-from grader.judging.single_numbers import TOO_LARGE, TOO_SMALL, is_number, sizes_in
+from grader.judging.single_numbers import TIMES_DUE, TOO_LARGE, TOO_SMALL, is_number, sizes_in
 from grader.judging.tried import ENOUGH_CASES, Tried
 from grader.judging.wording import TELLS_LITTLE, lower_first, most_telling
 from grader.judging.wrong_numbers import place_by_place, what_numbers_are_off
@@ -45,7 +45,7 @@ VAGUE = (
 SMALL = 20  # up to here a number is a count: two are the same by chance
 IN_THIS = {"cases": "In this case", "processes": "In this process"}  # the first that is wrong
 OTHERS_ARE_NOT = "others are not."  # an end
-ARGUMENTS = re.compile(r"`(\w+)`")
+IS_ARGUMENT = re.compile(rf"`(\w+)`{re.escape(AS_GIVEN)}$")
 WHICH_ONES = re.compile(rf"{ONLY_SOME} .*? (is|are) wrong\. ")
 
 
@@ -255,7 +255,9 @@ def _besides_which(words: str) -> str:
 
 def _is_chance(words: str, wrong: Sequence[Tried]) -> bool:
     """Whether it is said that an answer, or an entry of it, is an argument, and all of those are one and the same small
-    number, or truth value."""
+    number, or truth value; or how many times what is due, where that is a single 1: so is every number."""
+    if words.endswith(TIMES_DUE) and len(wrong) == 1 and is_number(wrong[0].due) and wrong[0].due == 1:
+        return True
     odd = [entry for one in wrong for entry in _wrong_entries(one)]
     first: Any = odd[0] if odd else None
     return _is_small(first) and words.endswith(AS_GIVEN) and all(same_value(entry, first) for entry in odd)
@@ -269,14 +271,21 @@ def _wrong_entries(one: Tried) -> list[Any]:
 
 
 def _in_the_first(relations: Sequence[str], wrong: Sequence[Tried]) -> Iterator[str]:
-    """What is so of the first of several wrong cases, without that it is an argument which is a small number, or that
-    many times as large: in one case that is chance."""
+    """What is so of the first of several wrong cases, without that it is an argument which is a small number, or some
+    number of times one, or off by one: in one case that is chance."""
     first = wrong[0].given
     sizes = [name for name, n in sizes_in(first) if _is_small(n)]
     for words in relations:
-        small = any(_is_small(first.get(name)) for name in ARGUMENTS.findall(words)) or any(s in words for s in sizes)
-        if len(wrong) == 1 or not small:
+        name = IS_ARGUMENT.search(words)
+        of_a_number = _is_of_a_number(words, first) or any(size in words for size in sizes)
+        chance = _is_small(first.get(name[1])) if name else of_a_number
+        if len(wrong) == 1 or not chance:
             yield words
+
+
+def _is_of_a_number(words: str, given: Mapping[str, Any]) -> bool:
+    """Whether an argument that is a number is named."""
+    return any(is_number(given.get(name)) for name in re.findall(r"`(\w+)`", words))
 
 
 def _is_small(value: Any) -> bool:

@@ -39,12 +39,11 @@ MOST_CALLS = 50_000  # of functions, and ends of these, in one run of a changed 
 LONGEST_RANGE = 10**6  # entries of a range
 CASES_THAT_TELL = 4  # cases, or numbers in the answers: fewer are alike by chance
 SCALES = (2, 4, 8, 1000, 1024, 10**6)  # of bytes, bits, units, and ways there and back
-AS_COMPUTED = 1e-9  # relative: how near two numbers are that were computed alike, in another order
-IN_FLOAT32 = 1e-6  # the same, where one of them was computed in float32
 CASES_OF_AN_ENTRY = 3  # in which an entry of a dict is another
 ALL_OF_IT = ""  # the key that stands for all of an answer
 TOLD = 2  # changes that come to the same, and are told
 OF_LESSONS = "grader.lessons."
+SAME_NUMBER = 1e-12  # relative: how near two numbers are that Python worked out in two ways
 
 
 class _TooLong(BaseException):
@@ -119,24 +118,38 @@ def _is(exercise: Exercise, case: Case, answer: Answer, made: Any, key: str) -> 
         return False
     if key != ALL_OF_IT:
         both = isinstance(answer.value, Mapping) and isinstance(made, Mapping)
-        return both and key in answer.value and key in made and _comes_out(answer.value[key], made[key])
+        return both and key in answer.value and key in made and _same(answer.value[key], made[key])
     # An exercise may call the same what is only near, or as good.
-    return _comes_out(answer.value, made) or (
+    return _same(answer.value, made) or (
         same_answer(exercise, case, answer.value, made) and _has_the_same_in_it(answer.value, made)
     )
 
 
-def _comes_out(found: Any, made: Any) -> bool:
-    """Whether two values are the same, and no number of one is only near to the other's, as a right one may be."""
-    return same_value(found, made) and all(map(_is_number_made, _leaves(found), _leaves(made)))
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are the same, and no number of Python's in them is only near the other: what is added to a
+    large number may be small."""
+    return same_value(one, other) and all(map(_is_exact, *map(_in_order, (one, other))))
 
 
-def _is_number_made(found: Any, made: Any) -> bool:
-    if not (is_number(found) and is_number(made)):
+def _in_order(value: Any) -> list[Any]:
+    """All that is in a value, in the order of the keys of its dicts."""
+    if isinstance(value, Mapping):
+        return [leaf for key in sorted(value, key=repr) for leaf in _in_order(value[key])]
+    if isinstance(value, (list, tuple)):
+        return [leaf for entry in value for leaf in _in_order(entry)]
+    return [value]
+
+
+def _is_exact(one: Any, other: Any) -> bool:
+    if not all(type(number) in (int, float) for number in (one, other)):
         return True
-    with np.errstate(over="ignore"):
-        short = isinstance(found, float) and float(np.float32(found)) == found
-    return math.isclose(found, made, rel_tol=IN_FLOAT32 if short else AS_COMPUTED)
+    in_float32 = one % 1 != 0 and float(np.float32(one)) == one  # as JAX has it
+    return (
+        in_float32
+        or one == other
+        or math.isclose(one, other, rel_tol=SAME_NUMBER, abs_tol=SAME_NUMBER**2)
+        or one != one
+    )
 
 
 def _has_the_same_in_it(one: Any, other: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import spelled
 from grader.judging.differing import short
-from grader.judging.traits import apart
+from grader.judging.traits import BY_CHANCE, apart
 from grader.judging.tried import Tried
 
 FEW_VALUES = 3  # of an argument, that are told as those of the wrong cases
@@ -162,7 +163,8 @@ def _mostly_in(some: Sequence[Tried], others: Sequence[Tried], features: Sequenc
     for name in features:
         here, there = (Counter(_features(one.given)[name] for one in cases) for cases in (some, others))
         value, count = here.most_common(1)[0]
-        if 1 < count == here.total() and there[value] < there.total() / 2:
+        seldom = 1 < count == here.total() and there[value] < there.total() / 2
+        if seldom and not _is_chance(value, count, count + there[value], here.total() + there.total()):
             found.append(f"{name} = {value}")
     return found
 
@@ -170,7 +172,17 @@ def _mostly_in(some: Sequence[Tried], others: Sequence[Tried], features: Sequenc
 def _mostly(some: Counter[str], others: Counter[str]) -> str:
     """A value that most of some cases have, at least two, and none of the others."""
     value, count = some.most_common(1)[0]
-    return value if count > 1 and count > some.total() / 2 and value not in others else ""
+    if not (count > 1 and count > some.total() / 2 and value not in others):
+        return ""
+    return "" if _is_chance(value, count, some.total(), some.total() + others.total()) else value
+
+
+def _is_chance(value: str, count: int, among: int, cases: int) -> bool:
+    """Whether so many cases may well all be among these, of all cases, without a reason. For words, for truth values
+    and for 0 and 1 cases are made on purpose; other numbers are any."""
+    if value[0] in "'TFN" or value in ("0", "1"):
+        return False
+    return math.comb(among, count) > BY_CHANCE * math.comb(cases, count)
 
 
 def _one_of_several(some: Counter[str], others: Counter[str]) -> str:

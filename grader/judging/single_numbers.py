@@ -22,6 +22,7 @@ QUARTERS, LARGEST_PART = 4, 2  # or so many quarters of it, up to so many times
 LAST_COUNT = 4  # up to here a difference is one of counting
 UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30)  # percent, kilo, kibi, mega, mebi, giga, gibi
 TOO_LARGE, TOO_SMALL = "It is too large.", "It is too small."
+TIMES_DUE = " times what is due."
 BY_1024 = (1.024, 1.024**2, 1.024**3)  # kibi for kilo, mebi for mega, gibi for giga
 SAME_BYTES = 1e-4  # relative: how near a ratio has to be to one of these
 FEWER_DIGITS = {2: "two", 3: "three", 4: "four"}
@@ -62,7 +63,7 @@ def of_two_numbers(found: float, due: float, sizes: Mapping[str, float]) -> Iter
         if any(math.isclose(ratio * times, 1, rel_tol=SAME_BYTES) for unit in BY_1024 for times in (unit, 1 / unit)):
             yield "It is off by a factor such as there is between MB and MiB. Which are asked for?"
         if abs(ratio) < LARGEST_RATIO and (is_ratio(ratio, float(f"{ratio:.3g}")) or _is_whole(ratio)):
-            yield f"It is {number(ratio)} times what is due."
+            yield f"It is {number(ratio)}{TIMES_DUE}"
         elif abs(1 / ratio) < LARGEST_RATIO and _is_whole(1 / ratio):
             yield f"It is 1/{number(1 / ratio)} of what is due."
     if 0 < found < 1 and 0 < due < 1 and (ratio_words := _small_ratio(found / (1 - found), due / (1 - due))):

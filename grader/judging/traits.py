@@ -19,6 +19,7 @@ from grader.arrays.words import number
 
 _Given = Mapping[str, Any]
 EXACTLY = 12  # digits of a bound
+BY_CHANCE = 1 / 8  # how often cases may fall so without a reason, where it is told that they do
 BOTH_SIDES = 2  # cases on either side, for a bound between numbers to be no chance
 
 
@@ -30,13 +31,21 @@ def apart(wrong: Sequence[_Given], right: Sequence[_Given]) -> str:
     if min(len(wrong), len(right)) < BOTH_SIDES:
         return ""
     bounds = list(_bounds(wrong, right))
-    alone = next((words for words, holds in bounds if not any(map(holds, right))), "")
+    if alone := next((words for words, holds in bounds if not any(map(holds, right))), ""):
+        return "" if _is_chance(wrong, right) else f"in none of those where {alone}"
     both = (
         f"{one}, and {other}"
         for (one, a), (other, b) in itertools.combinations(bounds, 2)
         if not any(a(case) and b(case) for case in right)
     )
-    return f"in none of those where {words}" if (words := alone or next(both, "")) else ""
+    return f"in none of those where {words}" if (words := next(both, "")) else ""
+
+
+def _is_chance(wrong: Sequence[_Given], right: Sequence[_Given]) -> bool:
+    """Whether one of the numbers that are given may well be larger in all cases of a kind, or smaller, without a
+    reason."""
+    numbers = sum(_is_finite(value) for value in wrong[0].values())
+    return 2 * numbers > BY_CHANCE * math.comb(len(wrong) + len(right), len(wrong))
 
 
 def _in_all_of(some: Sequence[_Given], others: Sequence[_Given]) -> str:

@@ -59,6 +59,7 @@ def called(a, b, *, mesh):
     return a + b
 
 
+OVER_AXES = "The sum runs over an axis along which the devices already hold the same value, or over one that"
 # How each sentence begins, and the programs it answers, in the order of the sentences.
 PROGRAMS = {
     "The contracted dimension is cut in both": [
@@ -100,6 +101,11 @@ PROGRAMS = {
         lambda: ARRAY @ ARRAY[:3],
         lambda: mapped(jnp.matmul, (BY_COLUMNS, P()), P(), ARRAY, ARRAY),
     ],
+    "The last two dimensions of each": [
+        lambda: jnp.ones((3, 8, 8)) @ jnp.ones((2, 8, 8)),
+        lambda: mapped(lambda a, b: b @ lax.all_gather(a, "x"), P("x"), P("x"), ARRAY[:, :4], jnp.ones((6, 4, 4))),
+    ],
+    "`jax.vmap` goes through": [lambda: jax.vmap(jnp.dot)(ARRAY, ARRAY[:3])],
     "A dimension cannot be cut into that many": [
         lambda: mapped(lambda a: a, P("x"), P("x"), ARRAY[:3]),
         lambda: mapped(lambda a: lax.psum_scatter(a, "y", tiled=True), P("x"), P("x"), ARRAY[:6]),
@@ -116,8 +122,9 @@ PROGRAMS = {
         lambda: NamedSharding(AUTO, P("z")),
         lambda: lax.psum(ARRAY, "x"),
     ],
-    "The sum runs over an axis along which": [
+    OVER_AXES: [
         lambda: mapped(lambda a: lax.psum(a, ("x", "y")), P("x"), P()),
+        lambda: mapped(lambda a: lax.psum(a, ("x", "z")), P("x"), P()),
         lambda: mapped(lambda a: lax.psum_scatter(a, ("x", "y"), tiled=True), P("x"), P("x")),
     ],
     "`jax.lax.pcast` changes whether": [
@@ -205,6 +212,21 @@ PROGRAMS = {
         lambda: mapped(lambda a: lambda b: a + b, P("x"), P("x")),
         lambda: jnp.sin(lambda a: a),
     ],
+    "Where an array is due stands": [
+        lambda: jax.device_put(NamedSharding(AUTO, P("x")), ARRAY),
+        lambda: jax.jit(lambda a: a)(AUTO),
+        lambda: jnp.where(AUTO, ARRAY, 0),
+        lambda: jnp.add(AUTO, 1),
+        lambda: jnp.arange(AUTO),
+        lambda: mapped(lambda a: lax.pmean("x", a), P("x"), P("x")),
+        lambda: jax.jit(lambda a: mapped(lambda b: lax.ppermute("x", b, [(0, 1)]), P("x"), P("x"), a))(ARRAY),
+        lambda: lax.scan(lambda total, row: (total, "row"), 0.0, ARRAY),
+        lambda: lax.scan(lambda total, row: (total, None), AUTO, ARRAY),
+        lambda: jax.random.key(AUTO),
+        lambda: lax.with_sharding_constraint(HOST, ARRAY),
+        lambda: jnp.sin([1.0, 2.0]),
+        lambda: jnp.sin("x"),
+    ],
     "Python cannot decide by": [
         lambda: mapped(lambda a: a if a[0, 0] > 0 else -a, P("x"), P("x")),
         lambda: jax.jit(lambda a: max(a[0, 0], a[1, 1]))(ARRAY),
@@ -213,13 +235,6 @@ PROGRAMS = {
         lambda: jax.jit(lambda a: np.sort(a))(ARRAY),
         lambda: jax.jit(lambda n: jnp.zeros(len(range(n))))(3),
         lambda: jax.jit(lambda a: float(a[0, 0]))(ARRAY),
-    ],
-    "Where an array is due stands": [
-        lambda: jax.device_put(NamedSharding(AUTO, P("x")), ARRAY),
-        lambda: jax.jit(lambda a: a)(AUTO),
-        lambda: jnp.where(AUTO, ARRAY, 0),
-        lambda: jnp.add(AUTO, 1),
-        lambda: jnp.arange(AUTO),
     ],
     "In one ppermute a device sends": [
         lambda: mapped(lambda a: lax.ppermute(a, "x", [(0, 1)] * 2), P("x"), P("x")),
@@ -253,7 +268,7 @@ PROGRAMS = {
 }
 # What JAX 0.7 does not refuse yet, or in another way that says more; `pcast` came later.
 NOT_YET = {
-    *(("It stopped without a text", "The sum runs over an axis along which") if jax.__version_info__ < (0, 8) else ()),
+    *(("It stopped without a text", OVER_AXES) if jax.__version_info__ < (0, 8) else ()),
     *(("`jax.lax.pcast` changes whether",) if jax.__version_info__ < (0, 10) else ()),
 }
 

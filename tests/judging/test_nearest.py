@@ -157,6 +157,13 @@ def test_what_is_only_near_is_not_what_comes_out():
     assert "is not added" in (said := nearest_function(memory, cases, short, 0)) or "a term of a sum is left" in said
 
 
+def test_what_is_nearly_the_same_is_not_what_comes_out():
+    held = Exercise("held", points=1, form="function", reference=lambda start, end, stops: [start + end, stops])
+    cases = [Case({"start": a * 1e9, "end": b * 1e10, "stops": 16.5}) for a, b in ((1, 3), (4, 5), (2, 7), (3, 1))]
+    said = nearest_function(held, cases, [Value([case.arguments["end"], 16.5]) for case in cases], 0)
+    assert "`start` is not added" in said and "`stops` stands where `start` should" not in said
+
+
 def test_no_truth_value_is_one_more_than_another():
     half = Exercise("half", points=1, form="function", reference=_half)
     cases = [Case({"second": second, "n": n}) for second in (False, True) for n in (2, 5, 7)]

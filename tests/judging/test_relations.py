@@ -243,10 +243,30 @@ def test_only_what_is_so_in_every_wrong_case_is_said():
 
 
 def test_a_value_with_which_all_is_right_is_said_though_others_are_right_too():
-    small = [Tried(found, 4, {"sizes": {"x": n}}, found == 4) for found, n in ((4, 2), (4, 2), (4, 3), (5, 3), (9, 5))]
-    assert evidence(small) == "It is too large. Right in 3 of 5 cases, among them all with `sizes` = {'x': 2}."
+    pairs = [(4, 2), (4, 2), (4, 3), (5, 3), (9, 5)]
+    small = [Tried(found, 4, {"sizes": {"x": n}}, found == 4) for found, n in (*pairs, (4, 2), (6, 3))]
+    assert evidence(small) == "It is too large. Right in 4 of 7 cases, among them all with `sizes` = {'x': 2}."
     alone = [Tried(found, 4, {"n": n, "m": m}, found == 4) for found, n, m in ((4, 2, 1), (5, 2, 2), (9, 3, 1))]
     assert evidence(alone).endswith("Right in 1 of 3 cases: the one with `n` = 2, `m` = 1.")
+
+
+def test_of_a_single_1_that_is_due_nobody_hears_how_many_times_as_large_yours_is():
+    assert evidence(tried((15, 1, 2, "a"), (3, 3, 3, "b"), (4, 4, 3, "b"))).startswith("It is too large. ")
+    assert evidence(tried((30, 2, 2, "a"), (3, 3, 3, "b"), (4, 4, 3, "b"))).startswith("It is 15 times what is due. ")
+
+
+def test_a_number_that_few_cases_share_is_a_chance_and_a_word_is_not():
+    def where(*cases):
+        return evidence(
+            [Tried(4 + wrong, 4, {"heads": heads, "kind": kind}, not wrong) for wrong, heads, kind in cases]
+        )
+
+    any_ = [(0, 5, "a"), (0, 20, "b"), (1, 32, "a"), (2, 32, "b"), (3, 9, "c")]
+    assert "in none of those" not in where(*any_)
+    ones = [(wrong, 1 if heads == 32 else heads, kind) for wrong, heads, kind in any_]
+    assert where(*ones).endswith("Right in 2 of 5 cases: in none of those with `heads` = 1.")
+    shared = [(0, 8, "a"), (0, 8, "b"), (1, 8, "a"), (2, 32, "b"), (3, 2, "c")]
+    assert "all of these" not in where(*shared)
 
 
 def test_the_only_right_case_is_told_by_what_was_given_besides_arrays():
@@ -300,8 +320,8 @@ def test_what_is_so_of_all_right_cases_and_few_wrong_ones_is_said():
     def tried(n, kind, right):
         return Tried(0 if right else 1, 0, {"n": n, "kind": kind}, right)
 
-    cases = [tried(2, "ring", True)] * 2 + [tried(2, "tree", False)] + [tried(n, "ring", False) for n in (4, 8, 16)]
-    assert evidence(cases).endswith("Right in 2 of 6 cases, all of these with `n` = 2.")
+    cases = [tried(2, "ring", True)] * 3 + [tried(2, "tree", False)] + [tried(n, "ring", False) for n in (4, 8, 16)]
+    assert evidence(cases).endswith("Right in 3 of 7 cases, all of these with `n` = 2.")
 
 
 def test_an_argument_on_which_nothing_depends_is_told():
@@ -514,6 +534,12 @@ def test_which_entries_are_wrong_in_the_first_case_is_told_where_others_are_else
     assert evidence(cases) == "In this case, of the entries only `a` is wrong. It is 3 times what is due."
 
 
+def test_an_argument_by_which_the_first_case_alone_is_off_is_a_chance():
+    cases = [Tried([18, 18], [34, 34], {"n": 16}), Tried([7, 7], [31, 31], {"n": 32})]
+    assert "it is `n` too little" in " ".join(relations_of([18, 18], [34, 34], {"n": 16}))
+    assert "`n`" not in evidence(cases)
+
+
 def test_what_tells_more_of_the_first_case_is_told_of_it_though_it_is_too_large():
     due = np.arange(1, 7).reshape(2, 3)
     cases = [Tried(2 * due, due, {"n": "a" * 50}), Tried(due + [[0, 1, 0], [0, -2, 0]], due, {"n": "b" * 50})]
@@ -721,7 +747,8 @@ def test_a_factor_that_is_nearly_1_is_not_called_1():
 
 
 def test_a_bound_between_large_numbers_is_told_exactly():
-    wrong, right = ([{"n": n} for n in some] for some in ((1234568, 1234577), (1234567, 1234565)))
+    numbers = (1234568, 1234577, 1234590), (1234567, 1234565, 1234550)
+    wrong, right = ([{"n": n} for n in some] for some in numbers)
     assert apart(wrong, right) == "in none of those where `n` is larger than 1234567"
 
 

@@ -70,7 +70,10 @@ def test_a_trait_of_each_argument_is_told():
 def test_numbers_of_a_single_case_are_a_chance():
     assert apart([{"n": 3}], [{"n": 4}, {"n": 8}]) == ""
     assert apart([{"n": 3}, {"n": 6}], [{"n": 4}, {"n": 8}]) == "in none of those where `n` is no power of two"
-    assert apart([{"n": 6}, {"n": 10}], [{"n": 12}, {"n": 14}]) == "in none of those where `n` is smaller than 12"
+    six = [{"n": n} for n in (6, 10, 14)], [{"n": n} for n in (18, 20, 22)]
+    assert apart(*six) == "in none of those where `n` is smaller than 18"
+    assert apart(*([given | {"m": k % 2 + 0.5} for k, given in enumerate(side)] for side in six)) == ""
+    assert apart(*(side[:2] for side in six)) == ""
 
 
 def test_right_cases_may_have_the_trait():
