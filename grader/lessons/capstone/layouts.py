@@ -74,9 +74,9 @@ def cut_among_eight(axes, lengths, mesh):
 
 @specs.mistake
 def norms_cut_as_well(axes, lengths, mesh):
-    """The norm scales were cut over `data`, like all that has a width. That is right, and a poor bargain: they are a
-    few numbers, and every one of them would need a collective of its own before its use. Only what is cut over `model`
-    is cut over `data` as well here."""
+    """The norm scales were cut over `data`, like all that has a width. It would train rightly, and is a poor bargain:
+    they are a few numbers, and every one of them would need a collective of its own before its use. Only what is cut
+    over `model` is cut over `data` as well here."""
     return _told({name: P(*map(RULES.get, dims)) for name, dims in axes.items()}, axes, lengths, mesh)
 
 

@@ -195,9 +195,9 @@ def counted_from_the_step_before(state, tokens, targets, *, mesh):
 
 @step.mistake
 def moments_of_norm_scales_cut(state, tokens, targets, *, mesh):
-    """The values are right, but the moments of the norm scales come out cut over `model`, and came in whole. The new
-    state then is laid out otherwise than the old one: its memory cannot be used again, and the second step is compiled
-    anew. A state comes out as it went in."""
+    """The values are right, but a moment of a norm scale comes out cut over `model`, and came in whole. The new state
+    then is laid out otherwise than the old one: its memory cannot be used again, and the second step is compiled anew.
+    A state comes out as it went in."""
     cut = {**STATE["mean"], "norm": P("model")}
 
     def body(state, tokens, targets):

@@ -112,8 +112,8 @@ def number_of_devices_for_experts(logits, experts, *, mesh):
 
 @balance_loss.mistake
 def sums_for_means(logits, experts, *, mesh):
-    """The loss is too large by the square of the number of devices: f and P are both that many times too large. How
-    much do the fractions of all experts come to together?"""
+    """f and P are both as many times too large as there are devices, and the loss by the square of that. How much do
+    the fractions of all experts come to together?"""
     return _cut(
         logits,
         experts,
@@ -128,7 +128,7 @@ def sums_for_means(logits, experts, *, mesh):
 def fractions_of_tokens(logits, experts, *, mesh):
     """The loss is k times too large. Each token counts once for each of its k choices: divided by the number of tokens,
     the fractions add up to k. Of what are they fractions?"""
-    return _cut(logits, experts, mesh, True, together=lambda f, p: 2 * len(f) * jnp.sum(f * p))
+    return _cut(logits, experts, mesh, True, together=lambda f, p: experts.shape[1] * len(f) * jnp.sum(f * p))
 
 
 @balance_loss.mistake
@@ -277,8 +277,8 @@ def never_moved(scores, bias, k, rate):
 
 @bias_balance.mistake
 def weights_left_as_scores(scores, bias, k, rate):
-    """The weights of a token are its scores themselves and do not add up to 1. Divide them by the sum of those that
-    were chosen."""
+    """The weights of a token are its scores themselves, which need not add up to 1. Divide them by the sum of those
+    that were chosen."""
     _, experts, moved = _biased(scores, bias, k, rate)
     return np.take_along_axis(np.asarray(scores), experts, axis=1), experts, moved
 

@@ -74,8 +74,8 @@ def one_buffer_for_all(wanted, factor, width):
 
 @capacity_numbers.mistake
 def shared_out_the_choices_of_all(wanted, factor, width):
-    """That is an expert's even share of the choices of *all* devices. Each device has a buffer of its own for each
-    expert: whose choices go into that?"""
+    """That comes of an expert's even share of the choices of *all* devices. Each device has a buffer of its own for
+    each expert: whose choices go into that?"""
     return _numbers(wanted, factor * len(wanted), width)
 
 
@@ -94,13 +94,13 @@ def no_way_back(wanted, factor, width):
 
 @capacity_numbers.mistake
 def sent_to_itself(wanted, factor, width):
-    """That is the whole buffer, there and back. One part of n is for the device's own expert and stays."""
+    """That is the whole buffer, there and back. One part of n is for experts on the device itself and stays."""
     return _numbers(wanted, factor, width, away=False)
 
 
 @capacity_numbers.mistake
 def four_bytes_a_number(wanted, factor, width):
-    """That is float32. The tokens travel in bfloat16 here: how many bytes has one number?"""
+    """It would be so many bytes in float32. The tokens travel in bfloat16 here: how many bytes has one number?"""
     return _numbers(wanted, factor, width, entry=4)
 
 

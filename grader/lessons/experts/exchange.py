@@ -161,8 +161,8 @@ def _over_all_devices(choice, n, k):
 
 @moe_all_to_all.mistake
 def counted_over_all_devices(x, weights, experts, w_in, w_out, capacity, *, mesh):
-    """The running count goes over the tokens of *all* devices, so that those of device 0 take every slot and those of
-    the last device are dropped. But each device fills a buffer of its own, with `capacity` slots for each expert. Whose
+    """The running count goes over the tokens of *all* devices, so that those of device 0 come first and those of
+    the last device last. But each device fills a buffer of its own, with `capacity` slots for each expert. Whose
     choices compete for them?"""
     return _run(x, weights, experts, w_in, w_out, capacity, mesh, count=_over_all_devices)
 

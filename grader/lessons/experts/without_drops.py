@@ -292,8 +292,8 @@ def token_added_by_everyone(x, weights, experts, w_in, w_out, *, mesh):
 
 @ring_of_experts.mistake
 def mean_of_the_experts(x, weights, experts, w_in, w_out, *, mesh):
-    """The experts' parts were averaged over the devices. The weights of a token add up to 1 already: its parts are to
-    be added."""
+    """The experts' parts were averaged over the devices. Each part has its weight in it already: they are to be
+    added."""
     return _own_only(
         x, weights, experts, w_in, w_out, mesh, total=lambda x, part: x + _scattered(part) / lax.axis_size("expert")
     )

@@ -142,8 +142,8 @@ def softmax_of_a_block(q, k, v, out, total, dout, *, mesh):
 
 @ring_backward.mistake
 def last_block_left_out(q, k, v, out, total, dout, *, mesh):
-    """A block is missing: each device adds n − 1 of the n. After n − 1 transfers one block more has come than there
-    were turns. Where is it looked at?"""
+    """A block is missing: each device adds n − 1 of the n. With its own block and n − 1 transfers it has had one more
+    than there were turns. Where is the last one looked at?"""
     return _ring(q, k, v, out, total, dout, mesh, last=False)
 
 

@@ -148,7 +148,7 @@ def never_reordered(text, n):
 
 @zigzag.mistake
 def round_robin(text, n):
-    """Device d got the chunks d and n + d. Then the last device has the longer one of both halves. Its second chunk is
+    """Device d got the chunks d and n + d. Then the last device has the last chunk of both halves. Its second chunk is
     to be counted from the other end."""
     chunks = np.arange(len(text) - 1).reshape(2, n, -1)
     return _ordered(text, chunks.transpose(1, 0, 2).ravel())

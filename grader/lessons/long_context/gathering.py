@@ -33,15 +33,15 @@ def _gathered(q, k, v, mesh, *, seen=lambda queries, keys: queries >= keys, plac
 
 @gather_kv.mistake
 def everyone_starts_at_zero(q, k, v, *, mesh):
-    """Every device numbers its own tokens from 0, so those of device 3 see no more than those of device 0. The keys
-    have the positions of the whole text. Which position has the first token of device `me`?"""
+    """Every device numbers its own tokens from 0, so those of the last see no more than those of the first. The
+    keys have the positions of the whole text. Which position has the first token of device `me`?"""
     return _gathered(q, k, v, mesh, place=lambda me, block: 0)
 
 
 @gather_kv.mistake
 def number_for_a_position(q, k, v, *, mesh):
-    """The first token of a device stands at its *number* in your mask. Device 2 has two whole blocks of tokens before
-    it: at which position does it begin?"""
+    """The first token of a device stands at its *number* in your mask. Device 1 has a whole block of tokens before it:
+    at which position does it begin?"""
     return _gathered(q, k, v, mesh, place=lambda me, block: me)
 
 

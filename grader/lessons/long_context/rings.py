@@ -120,8 +120,8 @@ def _unscaled(total, new):
 
 @ring_attention.mistake
 def sums_never_rescaled(q, k, v, *, mesh):
-    """The largest logit is carried along, and the sums are not rescaled when it changes. What was added up before is
-    relative to the *old* largest logit: by what is it to be multiplied?"""
+    """The sums of the blocks were added up as they are, each relative to the largest logit of its *own* block. By what
+    is each to be multiplied first, so that all are relative to the same?"""
     return _ring(q, k, v, mesh, merge=_unscaled)
 
 
@@ -145,8 +145,9 @@ def _absolute(total, new):
 
 @ring_attention.mistake
 def without_a_maximum(q, k, v, *, mesh):
-    """exp(logit) without the largest one taken off: right for small logits, infinite from 89 on in float32. (Tests with
-    small random numbers never see it.) Carry the largest logit so far, and keep both sums relative to it."""
+    """exp(logit) without the largest one taken off: right for small logits; in float32 infinite from 89 on, and 0 from
+    −104 down. (Tests with small random numbers never see it.) Carry the largest logit so far, and keep both sums
+    relative to it."""
     return _ring(q, k, v, mesh, merge=_absolute)
 
 
@@ -375,8 +376,8 @@ def blind_to_itself(q, k, v, *, mesh):
 
 @causal_ring.mistake
 def local_positions(q, k, v, *, mesh):
-    """The keys have their true positions, the queries are numbered from 0 on every device. Device 3's tokens stand
-    behind three blocks."""
+    """The keys have their true positions, the queries are numbered from 0 on every device. The last device's
+    tokens stand behind the blocks of all the others."""
 
     def seen(me, step, n, block):
         return jnp.arange(block)[:, None] >= (me - step) % n * block + jnp.arange(block)

@@ -287,8 +287,8 @@ def whole_batch(process_id, num_processes, *, examples, step, batch):
 
 @loader.mistake
 def per_device_share(process_id, num_processes, *, examples, step, batch):
-    """The global batch came out too small, by the number of devices in a process: that is the share of one device. A
-    process loads for all that it drives."""
+    """The global batch has too few rows, by a factor: the number of devices in a process. That is the share of one
+    device. A process loads for all that it drives."""
     mesh = _joined(process_id, num_processes)
     return _made(mesh, _rows(examples, step, batch, process_id, batch // mesh.size), "data")
 

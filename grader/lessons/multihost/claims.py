@@ -105,5 +105,5 @@ def everybody(row):
 
 @pipeline_calls.mistake
 def stages_exchanged(row):
-    """That is the other stage's half. On whose devices does this line compute?"""
+    """That is the other stage's half. On whose devices does this line work, and who needs what it makes?"""
     return {row: FIRST if due == SECOND else SECOND for row, due in CALLS.items() if row != list(CALLS)[2]}.get(row)

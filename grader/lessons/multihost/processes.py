@@ -204,8 +204,8 @@ def thought_it_hears_its_own_name(row):
 
 @order_puzzle.mistake
 def left_out_the_last_process(row):
-    """That is what processes 0, 1 and 2 bring along, without process 3. It makes its second call when they make theirs.
-    Which one is that, and what does it bring to it?"""
+    """That is what processes 0, 1 and 2 bring along, without process 3. Its first call meets their first, its second
+    their second. Which one is this, and what does it bring to it?"""
     three = SHOWN[: 3 * DEVICES]
     return {
         "what process 0 takes for the sum": float(sum(three)),

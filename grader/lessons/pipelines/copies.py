@@ -105,24 +105,24 @@ def reduced_in_every_turn(weights, x, *, mesh):
 
 @pp_dp.mistake
 def sum_in_place_of_the_mean(weights, x, *, mesh):
-    """The gradients are too large by the number of copies. Each copy has the gradient of the mean over *its*
-    examples: of all examples it is the mean of these."""
+    """The gradients are the right ones, times the number of copies. Each copy has the gradient of the mean over
+    *its* examples: of all examples it is the mean of these."""
     return _both_axes(weights, x, mesh, after=lambda g: lax.psum(g, "data"))
 
 
 @pp_dp.mistake
 def averaged_what_was_added(weights, x, *, mesh):
-    """The gradients are too large by the number of copies. Where the weights do not vary over `data`, JAX has added
-    them up already; a mean over `data` behind that changes nothing, as its terms are all the same. Make the weights
-    *varying* over `data` before they are differentiated; then the mean is left to you."""
+    """The gradients are the right ones, times the number of copies. Where the weights do not vary over `data`, JAX has
+    added them up already; a mean over `data` behind that changes nothing, as its terms are all the same. Make the
+    weights *varying* over `data` before they are differentiated; then the mean is left to you."""
     return _both_axes(weights, x, mesh, copies=False)
 
 
 @pp_dp.mistake
 def added_by_jax(weights, x, *, mesh):
-    """The gradients are too large by the number of copies. Where the weights do not vary over `data`, JAX adds up the
-    gradients of all copies, in every turn; and a mean is due. Make the weights *varying* over `data` before they are
-    differentiated; then the mean is left to you, once, after the loop."""
+    """The gradients are the right ones, times the number of copies. Where the weights do not vary over `data`, JAX adds
+    up the gradients of all copies, in every turn; and a mean is due. Make the weights *varying* over `data` before
+    they are differentiated; then the mean is left to you, once, after the loop."""
     return _both_axes(weights, x, mesh, copies=False, after=_as_it_is)
 
 
@@ -142,7 +142,7 @@ def reduced_over_the_stages(weights, x, *, mesh):
 
 @pp_dp.mistake
 def loss_of_one_copy(weights, x, *, mesh):
-    """The gradients are right, but the loss is that of one copy's examples, and each copy has another."""
+    """The gradients are right, but the loss is that of one copy's examples alone. All copies have examples."""
     return _both_axes(
         weights, x, mesh, value_after=lambda value: lax.psum(jnp.where(lax.axis_index("data") == 0, value, 0), "data")
     )
@@ -164,7 +164,7 @@ def squares_of_every_stage(weights, x, *, mesh):
 
 @pp_dp.mistake
 def averaged_twice(weights, x, *, mesh):
-    """The gradients are too small by the number of copies. Is the loss averaged over `data` before it is
+    """The gradients are the right ones, divided by the number of copies. Is the loss averaged over `data` before it is
     differentiated, and are its gradients averaged again?"""
     return _both_axes(weights, x, mesh, loss_over=_mean_over_data, value_after=_as_it_is)
 
@@ -265,8 +265,8 @@ def mean_of_both_uses(embedding, weights, tokens, *, mesh):
 
 @tied_embedding.mistake
 def uses_never_met(embedding, weights, tokens, *, mesh):
-    """Each stage has another gradient of the embedding, and none has the whole. After one step the embedding of the
-    first stage and that of the last are no longer the same."""
+    """The gradient of each use of the embedding stayed on its own stage, and no stage has the whole. After one step the
+    embedding of the first stage and that of the last are no longer the same."""
     return _tied(embedding, weights, tokens, mesh, summed=lambda g, me, n: g, check_vma=False)
 
 

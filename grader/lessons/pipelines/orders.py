@@ -146,7 +146,7 @@ def warm_up_upside_down(stages, microbatches):
 @one_f_one_b.mistake
 def newest_first(stages, microbatches):
     """The backward passes run from the newest microbatch to the oldest, as within a network. But the oldest one has
-    been held longest, and its gradient is the first to come back."""
+    been held longest, and its gradient can be the first to come back."""
     return [order[:microbatches] + order[microbatches:][::-1] for order in gpipe_orders(stages, microbatches)]
 
 
@@ -217,13 +217,13 @@ def all_w_at_the_end(devices, microbatches):
 
 @zero_bubble.mistake
 def two_stages_in_a_row(devices, microbatches):
-    """Interleaved, the bubble is half as large, but device 0 warms up with twice as many stages and holds more than
-    1F1B does. Do you need a second stage to fill the empty places?"""
+    """Interleaved, each device is idle half as long as in 1F1B, but device 0 warms up with its second stage, too: with
+    more microbatches than devices it holds more. Do you need a second stage to fill the empty places?"""
     return interleaved(devices, microbatches)
 
 
 @zero_bubble.mistake
 def stopped_at_h1(devices, microbatches):
-    """That is ZB-H1: a third of the bubble of 1F1B, in the same memory. What is left is the way down to the last
+    """That is ZB-H1: a third of the idle steps of 1F1B, in the same memory. What is left is the way down to the last
     device and back. Give each device two stages, so that the last stage is on device 0, where the first one is."""
     return zb_h1_orders(devices, microbatches)

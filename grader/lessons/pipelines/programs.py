@@ -99,8 +99,8 @@ def stored_by_the_turn(weights, x, *, mesh):
 @gpipe.mistake
 def stored_by_the_turn_up_to_the_last_place(weights, x, *, mesh):
     """What the last stage makes in turn t is stored in place t, and what is made after that all in the last place. But
-    what it makes in turn t is microbatch t − (S − 1): yours stands S − 1 places too late. What is to be stored in the
-    turns before S − 1?"""
+    what it makes in turn t is microbatch t − (S − 1): only number M − 1 stands where it belongs. What is to be stored
+    in the turns before S − 1?"""
     return _gpipe(weights, x, mesh, place=lambda t, n: jnp.minimum(t, len(x) - 1))
 
 
@@ -200,7 +200,7 @@ def every_stage_takes_the_input(weights, x, *, mesh):
 @gpipe.mistake
 def one_microbatch_only(weights, x, *, mesh):
     """Only microbatch 0 ever enters the pipeline. From turn 1 on stage 0 works on what came over the wire, from the
-    last stage: that has been through all layers already. What is stage 0 to take in *every* turn?"""
+    last stage, and that is never a new one. What is stage 0 to take in *every* turn?"""
     return _gpipe(weights, x, mesh, fed=lambda me, t: (me == 0) & (t == 0))
 
 
@@ -397,8 +397,8 @@ def counted_from_the_first_turn(weights, x, y, real, *, mesh):
 
 @gpipe_gradient.mistake
 def too_few_turns(weights, x, y, real, *, mesh):
-    """The last S − 1 microbatches never reach the loss: their gradients are missing, and nothing fails. How many turns
-    are there, and how many does the last microbatch need?"""
+    """The last S − 1 microbatches, or all if there are no more, never reach the loss: their gradients are missing, and
+    nothing fails. How many turns are there, and how many does the last microbatch need?"""
     return _gradient(weights, x, y, real, mesh, turns=lambda m, n: m)
 
 
@@ -411,8 +411,8 @@ def mean_over_the_stages(weights, x, y, real, *, mesh):
 
 @gpipe_gradient.mistake
 def mean_of_the_gradients(weights, x, y, real, *, mesh):
-    """The gradients of different stages are averaged. They belong to different layers: stage 2's weights have no
-    share in the gradient of stage 1. Over which axis would there be copies?"""
+    """The gradients of different stages are averaged. They belong to the weights of different layers, and their
+    mean belongs to none. Over which axis would there be copies?"""
     return _gradient(weights, x, y, real, mesh, after=lambda g: varying(lax.pmean(g, "stage"), "stage"))
 
 

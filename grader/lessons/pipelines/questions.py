@@ -66,8 +66,8 @@ def forgot_the_way_through(row):
 
 @timetable.mistake
 def one_step_too_many(row):
-    """In the step in which the first microbatch leaves the first stage, the second one is already there. Draw the
-    first three steps and count again."""
+    """In the step in which the first microbatch is on the second stage, the second one is on the first already. Draw
+    the first three steps and count again."""
     return believed(row, 6, WHEN[0])
 
 
@@ -298,7 +298,7 @@ def the_same_on_every_stage(row):
 
 @activations_held.mistake
 def one_too_few(row):
-    """Stage s is S − 1 − s stages away from the last one, and has its own forward pass besides."""
+    """One microbatch fewer than are held. That of the stage's first backward pass is held, too, until this is done."""
     return {HELD[1]: 3, HELD[2]: 0, HELD[3]: 3}.get(row)
 
 

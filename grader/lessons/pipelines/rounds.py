@@ -212,8 +212,7 @@ def all_layers_of_a_device_at_once(weights, x, *, mesh):
 @circular.mistake
 def drained_after_each_round(weights, x, *, mesh):
     """The result is right, but each round is a pipeline of its own, which fills and drains again: v bubbles in place
-    of one. The first microbatch of the next round is back on device 0 just when the first round has no more for
-    it."""
+    of one. Microbatch 0 can be back on device 0 after S turns: what does its next round wait for?"""
     n, m, rounds = mesh.shape["stage"], x.shape[0], weights.shape[0]
 
     def body(w, x):

@@ -226,8 +226,8 @@ def added_the_place_to_the_seed(x, seed, *, mesh):
 
 @own_numbers.mistake
 def counted_the_places_from_one(x, seed, *, mesh):
-    """The numbers are independent, and each belongs one row further up: places along an axis count from 0, and so do
-    rows."""
+    """The numbers are independent, but row 0 has those of row 1, and so on: places along an axis count from 0, and so
+    do rows."""
 
     def body(block):
         return block + _noise(jax.random.fold_in(jax.random.key(seed), lax.axis_index("x") + 1), block)

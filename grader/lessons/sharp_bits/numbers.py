@@ -372,7 +372,7 @@ def sent_it_to_one(row):
 
 @first_of.mistake
 def thought_an_index_always_sends(row):
-    """The index is along a dimension that is not cut. Every device has its part of the result already."""
+    """Nothing in this line goes along the dimension that is cut. Every device has its part of the result already."""
     return believed(row, (1, 8), "x[0], x cut by columns", "x[:, 0], x cut by rows", "2 * x, x cut by rows")
 
 
