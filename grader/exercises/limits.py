@@ -410,7 +410,7 @@ class Flops(Limit):
             return ""
         return (
             f"The result is right, but each device computes {facts.ran.flops:,} FLOPs where {self.needed:,} are its "
-            f"share ({facts.ran.flops / self.needed:,.3g} times as many). What does it compute that another device "
+            f"share (about {facts.ran.flops / self.needed:,.2g} times as many). What does it compute that another device "
             "computes too, or that nobody needs?"
         )
 
