@@ -408,9 +408,10 @@ class Flops(Limit):
         local = sum(result.blocks.entries for result in facts.ran.results)
         if facts.ran.flops <= 1.5 * self.needed + 4 * local:
             return ""
+        times = facts.ran.flops / self.needed
         return (
             f"The result is right, but each device computes {facts.ran.flops:,} FLOPs where {self.needed:,} are its "
-            f"share (about {facts.ran.flops / self.needed:,.2g} times as many). What does it compute that another device "
+            f"share (about {times:,.{1 if times < 10 else 0}f} times as many). What does it compute that another device "
             "computes too, or that nobody needs?"
         )
 
