@@ -411,8 +411,8 @@ class Flops(Limit):
         times = facts.ran.flops / self.needed
         return (
             f"The result is right, but each device computes {facts.ran.flops:,} FLOPs where {self.needed:,} are its "
-            f"share (about {times:,.{1 if times < 10 else 0}f} times as many). What does it compute that another device "
-            "computes too, or that nobody needs?"
+            f"share (about {times:,.{1 if times < 10 else 0}f} times as many). What does it compute that another "
+            "device computes too, or that nobody needs?"
         )
 
 
