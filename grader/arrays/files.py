@@ -45,7 +45,7 @@ class File:
         if (read := int(self._read.sum())) > self._of.entries:
             raise ReadTooMuch(
                 f"{read} of the {self.size} entries of this file have been read, and the part of one process is "
-                f"{self._of.entries}. What you cut from a file is read: cut just that part, and cut it once."
+                f"{self._of.entries}. What you cut from a file is read: cut just that part."
             )
         return found.copy()
 

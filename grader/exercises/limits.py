@@ -408,10 +408,11 @@ class Flops(Limit):
         local = sum(result.blocks.entries for result in facts.ran.results)
         if facts.ran.flops <= 1.5 * self.needed + 4 * local:
             return ""
+        times = facts.ran.flops / self.needed
         return (
             f"The result is right, but each device computes {facts.ran.flops:,} FLOPs where {self.needed:,} are its "
-            f"share ({facts.ran.flops / self.needed:,.3g} times as many). What does it compute that another device "
-            "computes too, or that nobody needs?"
+            f"share (about {times:,.{1 if times < 10 else 0}f} times as many). What does it compute that another "
+            "device computes too, or that nobody needs?"
         )
 
 

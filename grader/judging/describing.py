@@ -12,7 +12,7 @@ from grader.arrays.described import PerLife, PerProcess
 from grader.arrays.laid import holds_arrays
 from grader.arrays.meshes import spelled
 from grader.exercises.case import Case
-from grader.judging.differing import SMALL_VALUE, short
+from grader.judging.differing import SMALL_VALUE, in_one_line, short
 
 SMALL_ARRAY = 32  # numbers of an array that are still shown
 
@@ -51,7 +51,7 @@ def _given(name: str, argument: Any) -> str:
     if not isinstance(argument, (PerProcess, PerLife)):
         return f"{name}={_brief(argument)!r}"
     count = len(argument.values)
-    whole = " ".join(repr(list(argument.values)).split())
+    whole = in_one_line(list(argument.values))
     if len(whole) <= SMALL_VALUE:
         return (
             f"{name} of {f'processes 0 to {count - 1}' if isinstance(argument, PerProcess) else 'both lives'}: {whole}"

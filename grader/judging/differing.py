@@ -18,6 +18,7 @@ from grader.arrays.numbers import close_entries, same_value
 SHOWN = 200  # characters of a value that are shown
 FEW = 12  # entries of an array that are shown
 SMALL_VALUE = 100  # characters up to which a value is shown whole
+BLANKS = re.compile(r"""(?P<quoted>'[^']*'|"[^"]*")|\s+""")  # those within quotes may be what matters
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,16 @@ def holds_text(value: Any) -> bool:
     return _is_text(value)
 
 
+def in_one_line(value: Any) -> str:
+    """A value as Python shows it, without the lines and the columns of arrays."""
+    return BLANKS.sub(lambda found: found["quoted"] or " ", repr(value))
+
+
 def short(value: Any, limit: int = SHOWN) -> str:
     """A value in one line; of a large array only its type and shape, of one on devices where it is."""
     if is_observed(value):
         return f"an array on {where_observed(value)}"
     if isinstance(value, np.ndarray) and value.size > FEW:
         return f"{value.dtype}[{','.join(map(str, value.shape))}]"
-    text = " ".join(repr(value).split())
+    text = in_one_line(value)
     return text if len(text) <= limit else f"{text[:limit]}…"

@@ -155,3 +155,28 @@ def test_of_the_parts_that_were_tried_alone_it_is_not_said_that_others_come_in(m
     monkeypatch.setattr("grader.judging.dependence.MOST_PROBED", most)
     words = said(depends, lambda x, kinds: right(jnp.ones_like(x), kinds))
     assert words.startswith(f"With other numbers in {which} stays as it is on device 0")
+
+
+counted = Exercise(
+    "counted_of_a_test", points=2, reference=lambda x: (abs(x) > 4).sum(keepdims=True)[0], mesh_shapes=((4,),)
+)
+
+
+@counted.cases
+def _(draw):
+    return Case({"x": draw.array(8, 6, spec=P("x"))}, draw.mesh("x"), P())
+
+
+def test_that_a_single_count_stays_as_it_is_may_be_chance():
+    """This count is made of all numbers, and few changes show in it."""
+
+    def answer(x, *, mesh):
+        def on_device(x):
+            return jax.lax.psum((x > 1000).sum(keepdims=True)[0], "x")
+
+        return jax.shard_map(on_device, mesh=mesh, in_specs=P("x"), out_specs=P())(x)
+
+    case = counted.draw_cases(seed=0)[0]
+    (program,) = collect("program", asks(counted, [case]), answer)
+    words = depends(Execution(program, case), functools.partial(expected_results, counted), 0, "The result")
+    assert "stays as it is" not in words

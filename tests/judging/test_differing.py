@@ -39,6 +39,8 @@ def test_what_is_small_and_no_text_is_shown_whole():
     assert not shown_whole("no", ["echo one"]) and not shown_whole({}, {"a": 1})
     assert not shown_whole(np.ones((8, 16)), np.zeros((8, 16)))
     assert short(np.ones((8, 16), np.float32)) == "float32[8,16]"
+    assert short(["  all-gather", "it's"]) == """['  all-gather', "it's"]"""
+    assert short(np.array([[1.5, 2], [10, 20]])) == "array([[ 1.5, 2. ], [10. , 20. ]])"
 
 
 @pytest.mark.parametrize("name", ["launch_lines", "slurm_script"])

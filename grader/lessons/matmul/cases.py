@@ -227,9 +227,8 @@ def summed_over_the_other_axis(a, b, *, mesh, check_vma=False):
 
 @case3.mistake
 def summed_over_both_axes(a, b, *, mesh, check_vma=False):
-    """Every entry is n times what it should be, with n devices along `y`. Devices that differ only in `y` hold the same
-    part: if the sum runs over all devices, each part counts once for every one of them. Over which axis do the parts
-    differ?"""
+    """Devices that differ only in `y` hold the same part: if the sum runs over all devices, each part counts once for
+    every one of them. (With the check on, JAX refuses that.) Over which axis do the parts differ?"""
     return device_map(lambda a, b: lax.psum(a @ b, ("x", "y")), mesh, CASE3, P(), check_vma)(a, b)
 
 

@@ -362,8 +362,8 @@ def sent_the_original(x, *, mesh):
 
 @ring_reduce_scatter.mistake
 def went_the_other_way(x, *, mesh):
-    """The sums travel to the device before, while the parts are chosen as if they travelled to the next: terms of
-    different parts were added. Follow one sum through two steps: which part does it need next?"""
+    """The sums go one way round, and the parts are chosen as if they went the other: terms of different parts were
+    added. Follow one sum through two steps: which part does it need next?"""
     return scatter_ring(x, mesh, by=-1)
 
 
