@@ -233,7 +233,7 @@ class BytesSent(Limit):
         moved = facts.written.bytes_sent
         if moved <= self.needed:
             return ""
-        sent = bullets([c for c in facts.written.collectives if c.bytes_sent])
+        sent = bullets([c for c in facts.written.collectives if c.bytes_sent]) + _as_written(facts.written)
         if not self.needed:
             return f"The result is right, but each device sends {moved:,} B where none need be sent:\n{sent}"
         return (
@@ -572,6 +572,15 @@ def _of_around(ahead: int, behind: int) -> str:
 def _those(facts: Facts, meant: Callable[[Collective], bool]) -> tuple[int, ...]:
     """The numbers of the written collectives that are meant, among those by which something is sent."""
     return tuple(n for n, c in enumerate(facts.written.authored) if c.group > 1 and meant(c))
+
+
+def _as_written(structure: Structure) -> str:
+    """How bytes are counted where a shard_map leaves axes to the compiler: in the text its blocks are not cut there."""
+    manual = {axis for region in structure.manual for axis in region.axes}
+    left = [f"`{axis}`" for axis, size in structure.mesh.items() if size > 1 and axis not in manual]
+    if not (manual and left):
+        return ""
+    return f"\n\n(Counted as the program is written: what {' and '.join(left)} may cut besides is not taken off.)"
 
 
 def _surplus(moved: int, enough: int) -> str:

@@ -66,3 +66,10 @@ def test_where_a_wrong_program_sends_less_it_is_told_what():
     assert "288 B:\n- all_reduce of f32[8] over x: 48 B sent per device" in said
     assert said.endswith("What should each of these bring?")  # it may be enough
     assert BytesSent(288).of_wrong(facts()).endswith("Does it get all that it needs?")
+
+
+@pytest.mark.parametrize(("axes", "said"), [(("x", "y"), False), (("x",), True)])
+def test_where_an_axis_is_left_to_the_compiler_it_is_told_how_bytes_are_counted(axes, said):
+    """In the text a block is whole along such an axis; what a device sends may be less."""
+    words = BytesSent(12).of_written(facts(ROWS, axes=axes))
+    assert ("(Counted as the program is written: what `y` may cut besides is not taken off.)" in words) == said
