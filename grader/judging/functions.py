@@ -151,8 +151,8 @@ class FunctionLadder(Ladder):
             return ""
         apart = {repr((said[name], due[name])): name for name in reversed(list(due)) if said[name] != due[name]}
         wrong = [name for name in due if name in apart.values()]
-        names = [f"{name} (yours: {said[name]})" if isinstance(said[name], str) else name for name in wrong]
-        return f"Of what is judged in the text, only this is wrong: {enumeration(names)}." if names else ""
+        names = [f"{name}{_as_said(said[name])}" for name in wrong]
+        return f"Of what is read in the text, this is not as it should be: {enumeration(names)}." if names else ""
 
     def _nearest(self, k: int) -> str:
         """What the answers to all cases are the results of."""
@@ -281,3 +281,8 @@ def _should_raise(case: Case, answer: Answer, expected: ValueError) -> str:
 
 def _given(case: Case) -> str:
     return ", ".join(f"{name}={short(value)}" for name, value in case.arguments.items())
+
+
+def _as_said(fact: Any) -> str:
+    """What a text says of it, where that is a word, or nothing."""
+    return f" (yours: {fact})" if isinstance(fact, str) else " (yours does not say it)" if fact is None else ""

@@ -91,17 +91,30 @@ def test_entries_are_compared_as_the_exercise_compares():
         ),
         (lambda line: line.replace("train.py", "test.py"), "that `train.py` is run"),
         (lambda line: line.replace("#!", "# "), "the first line, for the shell"),
+        (lambda line: line.replace("gpus-per-node=", "gpus="), "the number of GPUs on a node (yours does not say it)"),
+        (
+            lambda line: line.replace(
+                "python train.py", "bash -c 'JAX_COORDINATOR_ADDRESS=$(hostname):1 python train.py'"
+            ),
+            "who is named coordinator",
+        ),
     ],
 )
 def test_of_a_script_it_is_told_which_facts_are_wrong_and_that_the_others_are_right(change, wrong):
     slurm = EXERCISES["slurm_script"]
     told = verdict(slurm, lambda **given: [change(line) for line in slurm.reference(**given)]).told
-    assert f"Of what is judged in the text, only this is wrong: {wrong}" in told
+    assert f"Of what is read in the text, this is not as it should be: {wrong}" in told
+
+
+def test_a_program_may_be_started_by_a_shell_in_each_task():
+    slurm = EXERCISES["slurm_script"]
+    shell = "python train.py", "bash -c 'python train.py'"
+    assert verdict(slurm, lambda **given: [line.replace(*shell) for line in slurm.reference(**given)]).passed
 
 
 @pytest.mark.parametrize("text", [['python "train.py'], [3, None], 7])
 def test_nothing_is_said_of_the_facts_of_what_is_no_script(text):
-    assert "only this" not in verdict(EXERCISES["slurm_script"], lambda **_: text).told
+    assert "Of what is read" not in verdict(EXERCISES["slurm_script"], lambda **_: text).told
 
 
 @pytest.mark.parametrize(

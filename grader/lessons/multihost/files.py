@@ -152,14 +152,23 @@ def _tasks(options: dict[str, str], nodes: str) -> str:
     return options.get("ntasks", many)
 
 
+def _names_a_coordinator(word: str, command: list[str]) -> bool:
+    """Whether a word of a command does, and may name another than the first node: a variable or a command of the shell
+    may well say that one's name, but for the host's own where each task asks for it."""
+    if "COORDINATOR" not in word or command[:1] == ["unset"]:
+        return False
+    return "=$" not in word or (command[:1] == ["srun"] and "hostname" in word)
+
+
 def _slurm_facts(lines: list[str]) -> dict[str, Any]:
     """What a batch script asks for, and how it starts the program. Slurm reads no options behind the first command."""
     head = itertools.takewhile(lambda line: not line.strip() or line.startswith("#"), lines)
     asked = [shlex.split(line.removeprefix("#SBATCH"), comments=True) for line in head if line.startswith("#SBATCH")]
     options = _options([word for words in asked for word in words])
     commands = [shlex.split(line, comments=True) for line in lines if not line.startswith("#")]
-    run = next((words for words in commands if "train.py" in words), [])
-    own = _options(run[: run.index("train.py")] if run[:1] == ["srun"] else [])  # these stand above those of the script
+    run = next((words for words in commands if any("train.py" in word for word in words)), [])
+    before = itertools.takewhile(lambda word: "train.py" not in word, run)
+    own = _options([*before] if run[:1] == ["srun"] else [])  # these stand above those of the script
     nodes = options.get("nodes", "1")
     return {
         "the number of nodes": nodes,
@@ -170,10 +179,7 @@ def _slurm_facts(lines: list[str]) -> dict[str, Any]:
         "that `train.py` is run": bool(run),
         "what starts `train.py`": run[:1] == ["srun"],
         "the first line, for the shell": "".join(lines[:1]).startswith("#!"),
-        # A variable or a command of the shell may well say the name of the first node.
-        "who is named coordinator": [
-            w for words in commands if words[:1] != ["unset"] for w in words if "COORDINATOR" in w and "=$" not in w
-        ],
+        "who is named coordinator": [word for words in commands for word in words if _names_a_coordinator(word, words)],
     }
 
 

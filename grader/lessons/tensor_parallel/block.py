@@ -182,9 +182,9 @@ def whole_until_the_end(params, x, *, mesh, check_vma=False):
 
 @tp_block.mistake
 def gathered_the_sequences(params, x, *, mesh, check_vma=False):
-    """Collectives ran along dimension 0, the sequences: each device then had the tokens of more sequences, and still
-    only its own tokens of each, so that no token looked at one that is on another device. Which dimension of
-    [B, T, D] are the tokens?"""
+    """Collectives ran along dimension 0, the sequences: the other devices' tokens of the same sequences then stood
+    there as if they were those of further ones, and no token looked at one that is on another device. Which dimension
+    of [B, T, D] are the tokens?"""
 
     def gather(x):
         return lax.all_gather(x, "model", axis=0, tiled=True)
