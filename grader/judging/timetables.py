@@ -124,8 +124,9 @@ def _first_beyond(played: Timetable, allowed: float) -> str:
     forwards = back = 0
     for work in order:
         if work.kind == "F" and forwards - back >= room:
-            given = f"has given back {back} of {forwards}" if back else f"has given none of {forwards} back"
-            return f"It first is beyond that with {work}: by then it {given}."
+            given = f"given back what {back} of them left" if back else "given nothing back"
+            passes = f"{forwards} forward pass{'es' * (forwards > 1)}"
+            return f"It first is beyond that with {work}: by then it has done {passes}, and {given}."
         forwards += work.kind == "F"
         back += played.frees(work)
     return ""

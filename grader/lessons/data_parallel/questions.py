@@ -351,8 +351,8 @@ def _(draw):
 
 @average_what.mistake
 def a_root_is_not_linear(rule):
-    """Adam divides by a root of averaged squares: each device would divide by its own. Try two devices with gradients 1
-    and 3, first step: what is the mean of the two updates, and what the update of the mean?"""
+    """Adam divides by a root of averaged squares: each device would divide by its own. Try two devices with gradients 3
+    and −1, first step: what is the mean of the two updates, and what the update of the mean?"""
     return "same" if rule == "Adam" else None
 
 

@@ -390,9 +390,9 @@ def reduced_by_the_type(*arrays, **how):
 
 @accumulate.mistake
 def reduced_in_every_turn_from_zero(*arrays, **how):
-    """The values are right, but the loop reduces in every turn: what the first turn has sent, the others send again. So
-    it is, too, where a loss that is averaged over `data` is differentiated in the loop: all gradients are added up with
-    it. What may a turn do without asking the other devices?"""
+    """The values are right, but the loop reduces in every turn: as much as the first turn has sent, each of the others
+    sends again. So it is, too, where a loss that is averaged over `data` is differentiated in the loop: all gradients
+    are added up with it. What may a turn do without asking the other devices?"""
 
     def body(params, x, y, count):
         turns = tuple(v.reshape(count, -1, v.shape[-1]) for v in (x, y))

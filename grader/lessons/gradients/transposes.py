@@ -203,7 +203,7 @@ VMA_OFF_ASKS = {
     "own loss": "Each device has the gradient of its own rows' mean. What becomes of eight such gradients in the last "
     "step, and what is the mean over all rows made of?",
     "pmean of the loss": "A pmean is a psum and a division by eight. Unchecked, its transpose is a pmean again: what "
-    "gradient does each device then hold before the last step?",
+    "gradient does each device hold behind that?",
     "psum of the loss": "Unchecked, the transpose of psum is psum: of eight cotangents, all 1. What gradient does each "
     "device then hold before the last step?",
 }
