@@ -82,4 +82,4 @@ def test_with_which_piece_too_much_is_held_is_told():
     cases = hungry.draw_cases()
     answer = [["F0", "F1", "B0", "B1"]]
     found = judge(hungry, cases, collect(hungry.form, asks(hungry, cases), lambda microbatches: answer))
-    assert "It first is beyond that with F1@0: by then it has done 1 forward pass, and given nothing back." in found.words
+    assert "beyond that with F1@0: by then it has done 1 forward pass, and given nothing back." in found.words
