@@ -46,7 +46,7 @@ def of_cuts(found: Sequence[_Bounds], due: Sequence[_Bounds], of_which: str) -> 
 
 
 def _into_how_many(found: Sequence[Sequence[Any]], due: Sequence[Sequence[Any]], of_which: str = "") -> str:
-    """Which dimensions are cut into more parts than they should be, or fewer; of each device its part of each."""
+    """Which dimensions are on the devices in more parts than they should be, or fewer; given what each device has."""
     each = enumerate(zip(zip(*found, strict=True), zip(*due, strict=True), strict=True))
     words = [
         f"dimension {k} {how}" for k, (one, other) in each if (how := _how_cut(len({*one}), len({*other}), of_which))
@@ -94,12 +94,12 @@ def _is_sliced(part: Any) -> bool:
 
 
 def _how_cut(parts: int, due: int, of_which: str) -> str:
-    """How a dimension is cut, where it is into another number of parts than is due."""
+    """How a dimension is on the devices, where it is in another number of parts than is due."""
     if parts == due:
         return ""
     if parts == 1:
         return f"is the same on every device{of_which}, and should be cut"
     if due == 1:
         return f"is cut, and should be the same on every device{of_which}"
-    where = f" on the devices{of_which}" if of_which else ""
-    return f"is cut into {'more' if parts > due else 'fewer'} parts than it should be{where}"
+    how_many = "more" if parts > due else "fewer"  # two devices may hold the same part where they should not
+    return f"is on the devices{of_which} in {how_many} different parts than it should be"

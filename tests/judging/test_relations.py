@@ -349,6 +349,15 @@ def test_how_an_array_is_cut_is_held_against_how_it_should_be(parts, words):
     assert said(held(parts), held(["[0:8, 0:4]", "[0:8, 4:8]"])).startswith(words)
 
 
+def test_parts_of_the_right_length_that_several_devices_hold_are_not_told_as_another_cut():
+    """Three of four quarters are on four devices: the dimension may well be cut into four."""
+    parts = [[f"[0:8, {k}:{k + 2}]" for k in some] for some in ((0, 2, 0, 2), (0, 2, 4, 6))]
+    found, due = ({HELD: {f"device {k}": {part: np.ones((8, 2))} for k, part in enumerate(side)}} for side in parts)
+    whole = {HELD: found[HELD] | {"device 3": {"[0:8, 6:8]": np.ones((8, 2))}}}
+    words = said(whole, due)
+    assert words.startswith("Dimension 1 is on the devices in fewer different parts than it should be.")
+
+
 def _lengths(part):
     return [int(stop) - int(start) for start, stop in (pair.split(":") for pair in part[1:-1].split(", "))]
 
