@@ -212,8 +212,10 @@ class Ladder(ABC):
         return (None if stops else self._hint_where_wrong(check, k)) or Hint(self.remaining(check, k))
 
     def is_exact(self, mistake: Mistake, k: int) -> bool:
-        """Whether it gives the answer itself, where an exercise calls others the same."""
+        """Whether it gives the answer itself, where an exercise calls others the same, or an error is like another."""
         found = self.done[k]
+        if isinstance(found, Problem):
+            return any(same_problem(found, wrong) for wrong in self.mistaken(mistake, k))
         if self.exercise.same is None or not isinstance(found, Value):
             return True
         made = (wrong.value for wrong in self.mistaken(mistake, k) if isinstance(wrong, Value))

@@ -86,6 +86,7 @@ def test_two_programs_that_are_refused_alike_are_the_same():
     assert found.mistake == "unfinished"
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 does not run it")
 def test_a_sum_that_is_not_made_is_told_as_what_it_is_and_not_as_an_error():
     def otherwise(a, b, *, mesh):
         return jnp.einsum("ij,jk->ik", a, b, out_sharding=NamedSharding(mesh, P(None, None, unreduced={"x"})))

@@ -11,6 +11,7 @@ from grader.exercises import Case, Exercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.functions import NO_ERROR_DUE, NOT_ALWAYS, NOT_RAISED
 from grader.judging.judge import judge
+from grader.judging.ladder import KNOWN, KNOWN_NEARLY
 
 
 def _half(n):
@@ -53,6 +54,31 @@ def test_what_is_due_where_it_stops_or_returns_nothing_is_told(answer, words):
     cases = half.draw_cases()
     found = judge(half, cases, collect("function", asks(half, cases), answer)).words
     assert [one for one in (NO_ERROR_DUE, NOT_ALWAYS, NOT_RAISED) if one in found] == [words]
+
+
+halved = Exercise("halved", points=1, form="function", reference=lambda n: n // 2)
+
+
+@halved.cases
+def _(draw):
+    yield from (Case({"n": n}) for n in (4, 2, 6))
+
+
+@halved.mistake
+def not_four(n):
+    """Four is refused."""
+    return _refuses_four(n)
+
+
+@pytest.mark.parametrize(("text", "said"), [("not this one", KNOWN), ("not four", KNOWN_NEARLY)])
+def test_a_mistake_that_stops_otherwise_gives_nearly_the_same(text, said):
+    def answer(n):
+        if n == 4:
+            raise ValueError(text)
+        return n // 2
+
+    cases = halved.draw_cases()
+    assert said in judge(halved, cases, collect("function", asks(halved, cases), answer)).words
 
 
 def test_of_what_kind_the_answer_is_to_be_is_told_to_who_returned_what_is_no_value():
