@@ -307,6 +307,12 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "TypeError",
+        r"type <class '\S*mesh\.\w*Mesh'>",
+        "A mesh went into a function that takes arrays: a whole function under `jax.jit` takes every argument for one. "
+        "Name it in `static_argnames`, or compile a function inside that does not take it.",
+    ),
+    (
+        "TypeError",
         r"is not a valid JAX (array )?type|Error interpreting argument to .* as an? |Cannot determine dtype of|"
         r"as an abstract array|requires ndarray(, scalar, or None| or scalar) arguments, got (?!<class 'numpy)",
         "Where an array is due stands something that is none; the message names it, or its type. Were two arguments "
