@@ -212,9 +212,12 @@ PROGRAMS = {
         lambda: mapped(lambda a: lambda b: a + b, P("x"), P("x")),
         lambda: jnp.sin(lambda a: a),
     ],
+    "A mesh went into a function": [
+        lambda: jax.jit(lambda a: a)(AUTO),
+        lambda: jax.jit(lambda a, *, mesh: a)(ARRAY, mesh=AUTO),
+    ],
     "Where an array is due stands": [
         lambda: jax.device_put(NamedSharding(AUTO, P("x")), ARRAY),
-        lambda: jax.jit(lambda a: a)(AUTO),
         lambda: jnp.where(AUTO, ARRAY, 0),
         lambda: jnp.add(AUTO, 1),
         lambda: jnp.arange(AUTO),
