@@ -314,6 +314,13 @@ def hidden_after_a_sum(row):
 
 
 @where_it_goes.mistake
+def softmax_after_a_sum(row):
+    """The hidden units stand side by side, some on each device: there is no sum of parts to wait for. What does a
+    softmax need of the units on other devices?"""
+    return "after the sum" if row == "softmax over the hidden units" else None
+
+
+@where_it_goes.mistake
 def softmax_where_it_is(row):
     """A softmax divides by a sum over *all* hidden units, and a device has some of them. Each would normalise over its
     own part."""
