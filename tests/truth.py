@@ -1,7 +1,7 @@
 """What answers hear that were written without a look at the grader: `make truth` prints a table by lesson.
 
 `tests/truth/LESSON.py` holds the answers, `EXERCISE__right_NAME` or `EXERCISE__wrong_NAME`. Those of LESSON_unseen, and
-later of LESSON_unseen2 to 23, were heard and read before anything was mended by them. `LESSON.json` beside
+later of LESSON_unseen2 to 24, were heard and read before anything was mended by them. `LESSON.json` beside
 it holds what each wrong one heard, and what a reader found of those words: its `reading`. One is judged as in a
 notebook, and where that lets it pass, as in grading.
 
