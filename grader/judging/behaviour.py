@@ -69,8 +69,6 @@ class Execution:
     def run(self) -> Ran:
         try:
             return _executed(self.program, self.case)
-        except Failed:
-            raise
         except Exception as error:  # XLA's own refusals
             raise Failed(type(error).__name__, str(error)) from error
 

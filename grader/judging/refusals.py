@@ -10,7 +10,7 @@ from grader.exercises.errors import meaning, stopped
 from grader.judging.behaviour import Execution
 from grader.judging.ladder import Done
 from grader.judging.miss import Miss
-from grader.programs.execution import UNREDUCED, Failed
+from grader.programs.execution import Failed, Unreduced
 from grader.programs.structure import Collective, Structure, times
 
 
@@ -30,7 +30,7 @@ def why_not_run(run: Done) -> Miss | None:
 
 
 def _refused(error: Failed) -> Problem:
-    return Problem("refused" if error.kind == UNREDUCED else "error", error.kind, str(error))
+    return Problem("refused" if error.kind == Unreduced.__name__ else "error", error.kind, str(error))
 
 
 def meaning_of_refusal(run: Done) -> str:

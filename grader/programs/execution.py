@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.blocks import Blocks, blocks_of
 from grader.arrays.laid import Array
 from grader.arrays.meshes import aval, make_mesh, put, spelled
+from grader.arrays.words import enumeration
 from grader.jax_versions import mlir_context, quick_options, unmerged_options
 from grader.programs.program import Program
 from grader.programs.repairs import Repair, lower_repaired
@@ -56,14 +57,12 @@ class Ran:
         return sum(c.bytes_sent for c in self.compiled)
 
 
-UNREDUCED = "Unreduced"
+class Unreduced(Exception):
+    """A result that is still a sum, of which each device holds a part: JAX does not show those."""
 
 
 class Failed(Exception):
-    """A program that JAX or XLA refused to read or to run: `kind` names their error, the text is their message.
-
-    Of the kind UNREDUCED is one that runs, and whose result cannot be read: the text says so.
-    """
+    """A program that JAX or XLA refused to read or to run: `kind` names their error, the text is their message."""
 
     def __init__(self, kind: str, message: str):
         super().__init__(message)
@@ -129,11 +128,10 @@ def _results(
 
 def _result(array: jax.Array, layout: NamedSharding | None, sizes: Mapping[str, int]) -> Result:
     if parts_along := getattr(getattr(array.sharding, "spec", None), "unreduced", ()):
-        axes = " and ".join(f"`{a}`" for a in sorted(parts_along))
-        raise Failed(
-            UNREDUCED,
+        axes = enumeration([f"`{axis}`" for axis in sorted(parts_along)])
+        raise Unreduced(
             f"It runs, but what it returns is still a sum over {axes} that nobody has made: each device holds one part "
-            "of it, and JAX does not show those. `reshard` makes the sum.",
+            "of it, and JAX does not show those. `reshard` makes the sum."
         )
     fits = layout if layout is not None and len(layout.spec) <= array.ndim else None  # JAX stops at one that is longer
     as_asked = fits is not None and array.sharding.is_equivalent_to(fits, array.ndim)

@@ -56,6 +56,14 @@ def test_a_program_that_never_ends_is_stopped_and_the_next_is_judged():
         judge.close()
 
 
+def test_a_sum_that_is_not_made_is_told_in_grading_as_in_the_notebook(judge):
+    exercise = find("one_all_reduce")
+    unfinished = next(mistake for mistake in exercise.mistakes if mistake.name == "never_reduced")
+    found = judge(exercise, 3, _answers(exercise.name, 3, exercise.mistaken(unfinished))).verdict
+    assert found.words.startswith("It runs, but what it returns is still a sum over `data` that nobody has made")
+    assert found.mistake == "never_reduced"
+
+
 def test_an_evaluator_that_was_killed_between_two_answers_costs_nobody_anything(judge):
     question = find("case3"), 3, _answers("case3", 3, right)
     assert judge(*question).verdict.points == 4
