@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from grader.arrays.words import enumeration
 from grader.programs.execution import Ran
 from grader.programs.structure import Collective, Structure
 
@@ -577,10 +578,10 @@ def _those(facts: Facts, meant: Callable[[Collective], bool]) -> tuple[int, ...]
 def _as_written(structure: Structure) -> str:
     """How bytes are counted where a shard_map leaves axes to the compiler: in the text its blocks are not cut there."""
     manual = {axis for region in structure.manual for axis in region.axes}
-    left = [f"`{axis}`" for axis, size in structure.mesh.items() if size > 1 and axis not in manual]
+    left = [f"`{axis}`" for axis in _long(tuple(structure.mesh), structure.mesh) if axis not in manual]
     if not (manual and left):
         return ""
-    return f"\n\n(Counted as the program is written: what {' and '.join(left)} may cut besides is not taken off.)"
+    return f"\n\n(Counted as the program is written: what {enumeration(left)} may cut besides is not taken off.)"
 
 
 def _surplus(moved: int, enough: int) -> str:

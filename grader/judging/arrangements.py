@@ -15,6 +15,7 @@ from grader.arrays.numbers import ROUNDINGS, close, close_entries
 from grader.arrays.words import numbered, region
 from grader.judging.compared import ENOUGH, Compared
 from grader.judging.results import FEW_ROUNDINGS
+from grader.judging.wording import by_number, right_along
 
 FEW_RUNS = 3  # of right entries, that are told apart by their devices
 NO_MORE = ("and no others did.", "and no others.", "came out right.", "came out right (counted from 0).")  # ends
@@ -210,8 +211,7 @@ def _by_entry(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
         # (Of a block that is right all over, no entry tells anything.)
         told = [np.ravel(d[right]) for f, d in zip(found, due, strict=True) if not close(f, d)]
         if right and told and len(np.unique(np.concatenate(told))) >= ENOUGH:
-            there = f"{_entries(right)} (counted from 0)"
-            return f"Along dimension {dimension}, {there} came out right in every block, and no others did."
+            return right_along(dimension, right)
         moved = [(k, j) for k in entries for j in entries if k != j and _holds_another(found, due, k, j)]
         if moved:
             at, where = moved[0]
@@ -229,12 +229,8 @@ def _zeros_by_entry(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
         zeros = [k for k in entries if not any(f[k].any() for f in found) and all(d[k].any() for d in due)]
         several = len(np.unique(np.concatenate([np.ravel(d[zeros]) for d in due]))) >= ENOUGH
         if zeros and len(zeros) < len(entries) and several:
-            return f"{every} there are only zeros in {_entries(zeros)} (counted from 0). {WHAT_BELONGS_THERE}"
+            return f"{every} there are only zeros in {by_number(zeros)} (counted from 0). {WHAT_BELONGS_THERE}"
     return ""
-
-
-def _entries(numbers: Sequence[int]) -> str:
-    return f"{'entries' if len(numbers) > 1 else 'entry'} {', '.join(map(str, numbers))}"
 
 
 def _holds_another(found: Sequence[np.ndarray], due: Sequence[np.ndarray], k: int, j: int) -> bool:

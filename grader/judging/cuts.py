@@ -75,10 +75,11 @@ def _of_bounds(found: Sequence[str], due: Sequence[str]) -> Iterator[str]:
     sides = [[bounds(part) for part in side] for side in (found, due)]
     if len({len(part) for side in sides for part in side}) > 1:
         return
-    for slices, wanted in zip(*(zip(*side, strict=True) for side in sides), strict=True):
+    by_dimension = list(zip(*(zip(*side, strict=True) for side in sides), strict=True))
+    for slices, wanted in by_dimension:
         if max(stop for _, stop in slices) > max(stop for _, stop in wanted):
             yield "Slices go beyond the end of their dimension."
-    for slices, wanted in zip(*(zip(*side, strict=True) for side in sides), strict=True):
+    for slices, wanted in by_dimension:
         lengths, equal = ({stop - start for start, stop in side} for side in (slices, wanted))
         if len(equal) == 1 < len(lengths):
             yield "The slices of one dimension are not of one length, and should be."

@@ -11,7 +11,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from grader.arrays.numbers import close
 from grader.arrays.words import numbered
 from grader.exercises.case import Case
 from grader.judging.behaviour import Execution, arrays_given, block_values, operands, with_value
-from grader.judging.results import Expected, beside
+from grader.judging.results import Expected, beside, whole_due
 from grader.programs.execution import Failed, Result
 
 MOST_PROBED = 24  # parts of arguments that are given other numbers, each alone
@@ -74,11 +74,11 @@ def _odd(
         found = run.results_on([operands(probe.cases[time_]) for probe in probes]) if probes else []
     except Failed:
         return {}
-    before = _array(due, run.case, array)
+    before = whole_due(due, run.case, array)
     end = math.inf
     odd: dict[_Key, list[_Probe]] = {}
     for probe, results in zip(probes, found, strict=True):
-        after = _array(due, probe.cases[time_], array)
+        after = whole_due(due, probe.cases[time_], array)
         if time.process_time() > end:
             break
         end = min(end, time.process_time() + SECONDS_PROBED)  # from the first on, with which JAX compiles
@@ -107,11 +107,6 @@ def _where(probes: Sequence[_Probe]) -> str:
         return f"{places} along dimension {first.dimension} of `{first.argument}` (counted from 0)"
     devices = sorted({device for probe in probes for device in probe.owners})
     return f"what {numbered('device', devices)} {'hold' if len(devices) > 1 else 'holds'} of `{first.argument}`"
-
-
-def _array(due: Callable[[Case], Expected], case: Case, number: int) -> np.ndarray:
-    """An array of the result that is due, without gradients."""
-    return list(due(replace(case, cotangents=None)).values())[number]
 
 
 def _unlike(

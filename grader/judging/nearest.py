@@ -90,15 +90,9 @@ def _tell_enough(answers: Sequence[Answer]) -> bool:
 
 
 def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, np.ndarray):
-        value = value.ravel().tolist()
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if not isinstance(value, (list, tuple)):
-        yield value
-        return
-    for entry in value:
-        yield from _leaves(entry)
+    """All that is in a value, of arrays their numbers."""
+    for part in _in_order(value):
+        yield from part.ravel().tolist() if isinstance(part, np.ndarray) else [part]
 
 
 def _made(function: Callable[..., Any], cases: Sequence[Case], k: int) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from grader.arrays.numbers import close
 from grader.arrays.words import number
 from grader.exercises.case import Case
 from grader.judging.behaviour import Execution, arrays_given, block_values, operands, with_value
-from grader.judging.results import Expected, beside
+from grader.judging.results import Expected, beside, whole_due
 from grader.programs.execution import Failed, Result
 
 MOST_REPLACED = 8  # arguments that are made ones, and zeros
@@ -103,9 +103,9 @@ def _asked(run: Execution, due: Callable[[Case], Expected], array: int, argument
         (results,) = run.results_on([operands(another)])
     except Failed:
         return "."
-    if not _is_right(run, results[array], _whole(due, another, array)):
+    if not _is_right(run, results[array], whole_due(due, another, array)):
         return f", but not with {ANOTHER} everywhere. Where does it matter how large its numbers are?"
-    if close(_whole(due, twice, array), 2 * _whole(due, run.case, array)):
+    if close(whole_due(due, twice, array), 2 * whole_due(due, run.case, array)):
         return ". Which of its numbers goes where?"
     return ". Where does it matter that its numbers differ?"
 
@@ -122,17 +122,12 @@ def _made(run: Execution, due: Callable[[Case], Expected], array: int) -> Iterat
     except Failed:
         return
     for (argument, name, ones, a, case), results in zip(asked, found, strict=True):
-        whole = _whole(due, case, array)
+        whole = whole_due(due, case, array)
         values = np.concatenate([np.ravel(block) for block in block_values(results[array])])
         right, several = _is_right(run, results[array], whole), len(np.unique(a.value)) > FEWEST_DIFFERENT
         if whole.dtype.kind == values.dtype.kind == "f" and np.isfinite(whole).all() and np.isfinite(values).all():
             question = functools.partial(_asked, run, due, array, argument, a)
             yield _Made(name, ones, several, values, whole, right, question)
-
-
-def _whole(due: Callable[[Case], Expected], case: Case, array: int) -> np.ndarray:
-    """An array of the result that is due, without gradients."""
-    return list(due(replace(case, cotangents=None)).values())[array]
 
 
 def _is_right(run: Execution, result: Result, whole: np.ndarray) -> bool:

@@ -36,7 +36,7 @@ from grader.judging.whole_arrays import (
     number_by_number,
     of_array,
 )
-from grader.judging.wording import TELLS_LITTLE, before_little, in_all, is_or_are, lower_first
+from grader.judging.wording import TELLS_LITTLE, before_little, in_all, is_or_are, lower_first, right_along
 
 NOTHING_WRONG_IN_IT = "Nothing in it is wrong, but keys are missing."
 ONLY_SOME = "Of the entries only"
@@ -114,9 +114,7 @@ def _of_columns(found: Mapping[str, Any], due: Mapping[str, Any]) -> Iterator[st
     made, wanted = (np.concatenate([block.reshape(-1, count) for block in blocks]) for blocks in sides)
     right = np.flatnonzero(close_entries(made, wanted).all(axis=0))
     if 0 < len(right) < count and all(len(np.unique(wanted[:, k])) > 1 for k in right):
-        last = sides[1][0].ndim - 1
-        which = f"{'entry' if len(right) == 1 else 'entries'} {', '.join(map(str, right))}"
-        yield f"Along dimension {last}, {which} (counted from 0) came out right in every block, and no others did."
+        yield right_along(sides[1][0].ndim - 1, right.tolist())
 
 
 def _of_given_parts(held: Mapping[str, Any], found: np.ndarray, due: np.ndarray, known: WasGiven) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -317,6 +318,11 @@ def _ratios(run: Execution, expected: Expected) -> tuple[Ratio, ...]:
         ratio(name_in_result(run.case, place), block_values(result), expected_blocks(result, whole))
         for (place, whole), result in zip(expected.items(), run.results, strict=True)
     )
+
+
+def whole_due(due: Callable[[Case], Expected], case: Case, number: int) -> np.ndarray:
+    """An array of the result that is due in a case, by its number, without gradients."""
+    return list(due(replace(case, cotangents=None)).values())[number]
 
 
 def expected_blocks(result: Result, whole: np.ndarray) -> list[np.ndarray]:

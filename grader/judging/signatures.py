@@ -57,8 +57,9 @@ def signature(seen: Compared, elsewhere: Compared | None = None) -> str:
         lambda: _no_numbers(seen) or _zeros(seen) or _rounded(seen, elsewhere),
         *(lambda look=look: look(seen) for look in (_transposed, _permuted, _beside, _nearly, _by_rows)),
         lambda: _always_the_same(seen, elsewhere),
+        lambda: _up_to_1(seen),
     ]
-    return next(filter(None, (look() for look in tried)), "") or _up_to_1(seen)
+    return next(filter(None, (look() for look in tried)), "")
 
 
 def _copies_differ(seen: Compared) -> str:

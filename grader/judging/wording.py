@@ -32,5 +32,16 @@ def before_little(words: Iterable[str], others: Iterable[str]) -> Iterator[str]:
     yield from (one for one in said if one.endswith(TELLS_LITTLE))
 
 
+def by_number(numbers: Sequence[int]) -> str:
+    """Entries by their numbers: entry 3; entries 0, 1."""
+    return f"{'entries' if len(numbers) > 1 else 'entry'} {', '.join(map(str, numbers))}"
+
+
+def right_along(dimension: int, numbers: Sequence[int]) -> str:
+    """That these entries along a dimension are right, and no others."""
+    which = f"{by_number(numbers)} (counted from 0)"
+    return f"Along dimension {dimension}, {which} came out right in every block, and no others did."
+
+
 def is_or_are(things: Sequence[Any]) -> str:
     return "are" if len(things) > 1 else "is"
